@@ -7,12 +7,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A region is lost only with the memory of all its replicas (SOSP'15 section 5).
-// Machines that are away have not lost theirs as long as nobody says so: when the
-// last one leaves that has all of a region, the region becomes unavailable, and waits
-// for the memory of one that was a full replica then. Any of them will do, as any
-// survivor of a failure would: whatever was reported committed, each of them has, or
-// its logs have. One that had left before will not, if the others have gone on without it: see Follow.
+// A region is lost only if the memory of all its replicas is lost (SOSP'15 section 5). The memory
+// of machines that are away counts as intact until an operator says otherwise. When the last member
+// that has all of a region leaves, the region becomes unavailable, and waits for the memory of any
+// machine that was a full replica then. Any of them will do, like any survivor of a failure: each
+// of them, or its logs, has everything that was reported committed. A machine that left earlier
+// will not do if the others have gone on without it: see Follow.
 
 // whole returns the memories of the members that have all of an available region.
 func (c *Configuration) whole(id region.ID) []Memory {
@@ -26,17 +26,17 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// Follow completes c, which follows base and is not anybody's yet, with the memories that
-// have all of a region without being full replicas: those that had all of it in base, and,
-// if isUnused says that no transaction can have committed to it in base, those of before
-// then. A region that becomes unavailable waits for them, too: whoever was left out since a
-// transaction can have committed has missed nothing.
+// Follow completes c, which follows base and is not stored yet, with memories that have all of a
+// region although their machines are not full replicas: those that had all of it in base, and, if
+// isUnused says that no transaction can have committed to the region in base, those from before
+// base. If the region becomes unavailable, it waits for these memories, too: a machine has missed
+// nothing if no transaction can have committed since it was left out.
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		was, known := base.Placement(p.Region)
 		if !known || !p.IsAvailable() && !was.IsAvailable() {
-			continue // what an operator has given up stays so
+			continue // a region that an operator has given up stays lost
 		}
 		have := append(slices.Clone(was.Away), base.whole(p.Region)...)
 		if isUnused(p.Region) {
@@ -55,20 +55,18 @@ func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) boo
 	}
 }
 
-// hasMemory says whether a memory is that of a full replica, or, if the region is
-// unavailable, of any member: with whatever a member has come back, bringBack has said
-// what becomes of what it had before.
+// hasMemory reports whether a memory is that of a full replica, or, if the region is unavailable,
+// of any member: when a member came back, bringBack has already handled its earlier memories.
 func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	member, in := c.Member(m.Machine)
 	isFull := p.Has(m.Machine) && !slices.Contains(p.Filling, m.Machine)
 	return in && (!p.IsAvailable() || isFull && member.Memory == m.Token)
 }
 
-// With returns the configuration after c in which m is a member too, which it must
-// not have been, and whose memory holds the given regions, in some state. Unavailable
-// regions among them that wait for that memory are available again, with m as their
-// primary. It gets replicas that regions are short of, and replaces backups that are
-// being filled with what it holds an older state of.
+// With returns the configuration after c that has m as an additional member, whose memory holds the
+// given regions, in whatever state. Unavailable regions among them that wait for that memory become
+// available, with m as their primary. m gets replicas that regions lack, and replaces backups that
+// are being filled from nothing in regions of which m holds an older state.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -83,10 +81,10 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 	return d, report
 }
 
-// bringBack makes the regions available that wait for a memory, which a member has come
-// back with. Other memories of the same machine are gone: a region stops waiting for them if it
-// waits for another machine as well, and otherwise when an operator says so. Not so where this
-// is an older copy, for who has put that in the place of the memory has it still.
+// bringBack makes the regions available that wait for the memory with which m has come back. Other
+// memories of the same machine are gone: a region stops waiting for them if it also waits for
+// another machine; if not, an operator has to say so. If m's memory is an older copy, the region
+// keeps waiting: the memory that the copy replaced may still exist.
 func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []region.ID) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -102,19 +100,19 @@ func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []regio
 	return returned
 }
 
-// IsMember says whether m is a member, or has come back with the memory that a life of it
-// had which is.
+// IsMember reports whether m is a member, or has come back with the memory of a life that is a
+// member.
 func (c *Configuration) IsMember(m Member) bool {
 	was, in := c.Member(m.Machine)
 	return in && (was.Memory == 0 || was.Memory == m.Memory) && m.knows(was.Incarnation)
 }
 
-// awaits says whether the region waits for the memory that a machine comes back with.
+// awaits reports whether the region waits for the memory with which a machine has come back.
 func (p *Placement) awaits(m Member) bool {
 	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
 }
 
-// giveUp has the region wait no longer for some memories.
+// giveUp ends the region's wait for the memories that is selects.
 func (p *Placement) giveUp(is func(Memory) bool) {
 	p.Away = slices.DeleteFunc(p.Away, is)
 	if len(p.Away) > 0 {
@@ -124,7 +122,7 @@ func (p *Placement) giveUp(is func(Memory) bool) {
 	}
 }
 
-// keep notes that m holds an older state of regions.
+// keep records that m holds an older state of regions.
 func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	for _, id := range holds {
 		if i, ok := c.find(id); ok && slices.Contains(c.Regions[i].Filling, m) {
@@ -133,8 +131,8 @@ func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	}
 }
 
-// replaceFilling makes m, which holds an older state of regions, a backup of them in
-// place of one that is being filled and holds none: there is less to be copied.
+// replaceFilling makes m, which holds an older state of regions, a backup of them in place of one
+// that is being filled from nothing: less has to be copied.
 func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
 	load := c.load()
 	for _, id := range holds {
@@ -157,13 +155,13 @@ func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (rep
 	return replaced
 }
 
-// sparesDomain says whether m shares no failure domain with p's replicas but x.
+// sparesDomain reports whether m shares no failure domain with p's replicas other than x.
 func (c *Configuration) sparesDomain(p *Placement, m, x rdma.MachineID) bool {
 	return !slices.ContainsFunc(p.Replicas(), func(r rdma.MachineID) bool { return r != x && c.domain(r) == c.domain(m) })
 }
 
-// Awaited returns the unavailable regions that wait for memories of machine m, and of
-// these the ones that wait for nothing else.
+// Awaited returns the unavailable regions that wait for memories of machine m, and, as only, those
+// of them that wait for nothing else.
 func (c *Configuration) Awaited(m rdma.MachineID) (all, only []region.ID) {
 	for _, p := range c.Regions {
 		if !slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine == m }) {
@@ -187,8 +185,8 @@ func (c *Configuration) Unavailable() (ids []region.ID) {
 	return ids
 }
 
-// IsOlder says whether m comes back with a copy of its memory that is older than what it
-// had when it was a member last, as far as c knows.
+// IsOlder reports whether m has come back with a copy of its memory that is older than the memory
+// it had as a member, as far as c knows.
 func (c *Configuration) IsOlder(m Member) bool {
 	if was, in := c.Member(m.Machine); in && (Memory{was.Machine, was.Memory, was.Incarnation}).isOlder(m) {
 		return true
@@ -198,10 +196,10 @@ func (c *Configuration) IsOlder(m Member) bool {
 	})
 }
 
-// Missing returns the regions that would be lost, or might be for no need, if m became a
-// member with a memory that holds the given ones: they wait for a memory of that machine, and
-// this is not the one, or does not have them. If they wait for other machines as well,
-// that matters only of an older copy: who has put that in the place of the memory has it still.
+// Missing returns the regions that would be lost, perhaps needlessly, if m became a member with a
+// memory that holds the given regions: they wait for a memory of that machine which is another one,
+// or the memory does not hold them. Regions that wait for other machines as well count only if the
+// memory is an older copy, since the memory that the copy replaced may still exist.
 func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
 	all, only := c.Awaited(m.Machine)
 	return slices.DeleteFunc(all, func(id region.ID) bool {

@@ -1,4 +1,4 @@
-// Package cluster says which machines there are and which of them hold which
+// Package cluster defines configurations: which machines are members, and which of them hold which
 // regions.
 //
 // A FaRM instance moves through a sequence of configurations (SOSP'15 section
@@ -7,11 +7,10 @@
 // CM. It is kept in a Store that changes it by compare and swap, so that at most
 // one machine can move the instance on from a given configuration.
 //
-// The CM also decides where regions live: it gives a new region an identifier
-// from a counter and picks its replicas, balancing load and honouring
-// co-location, one replica to a failure domain. In this package those are pure
-// functions: Place for a new region, Without when machines fail, With when one
-// joins. Asking the machines to do their part is the caller's business.
+// The CM also places regions: it gives a new region an identifier from a counter and picks its
+// replicas, balancing load and respecting co-location, one replica to a failure domain. In this
+// package these are pure functions: Place for a new region, Without when machines fail, With when
+// one joins. The caller asks the machines to do their part.
 package cluster
 
 import (
@@ -26,8 +25,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ID identifies a configuration: a membership and who is primary of what. It
-// only grows, by one with each.
+// ID identifies a configuration, that is, a membership and the primaries of regions. It grows by
+// one with each configuration.
 type ID uint32
 
 // A Placement maps one region to its replicas.
@@ -38,22 +37,20 @@ type Placement struct {
 	// Filling are the backups that do not have all of the region yet, because
 	// they became replicas after it was made: they cannot be promoted.
 	Filling []rdma.MachineID `json:",omitempty"`
-	// Kept are those of Filling that have come back with an older state of the region,
-	// and have less to copy than another machine would. Programs of earlier versions
-	// leave it out.
+	// Kept are those of Filling that came back with an older state of the region, so that they have
+	// less to copy. Earlier program versions leave it out.
 	Kept []rdma.MachineID `json:",omitempty"`
 	// Group is the first of the regions that are co-located with this one. All
 	// regions of a group have the same replicas.
 	Group region.ID
-	// Away are the memories that each have all of the region, of machines that are
-	// no members: there are some only while no member has all of it. Nobody can use
-	// the region until one of them is back. Primary is the first of them then, and
-	// Backups are all Filling.
+	// Away are the memories, of machines that are not members, that each have all of the region. It
+	// is empty while a member has all of it. Otherwise nobody can use the region until one of them
+	// is back; Primary is then the first of them, and Backups are all Filling.
 	Away []Memory `json:",omitempty"`
-	// Before are memories that have all that was committed to the region up to this
-	// configuration, besides those of its full replicas: they are needed if it becomes
-	// unavailable before a transaction can have committed to it in this one. Programs of
-	// earlier versions leave it out.
+	// Before are memories, besides those of full replicas, that have everything committed to the
+	// region up to this configuration. They are needed if the region becomes unavailable before a
+	// transaction can have committed to it in this configuration. Earlier program versions leave it
+	// out.
 	Before []Memory `json:",omitempty"`
 	// LastPrimaryChange and LastReplicaChange are the last configurations in
 	// which the primary and in which any replica became another machine
@@ -61,24 +58,24 @@ type Placement struct {
 	LastPrimaryChange, LastReplicaChange ID
 }
 
-// A Memory names what a machine's non-volatile memory has been since it was empty,
-// through all processes that have used it, up to the last that was a member.
+// A Memory identifies a machine's non-volatile memory from the time when it was empty, through all
+// processes that have used it, up to the last one that was a member.
 type Memory struct {
 	Machine rdma.MachineID
-	// Token is the random number that was drawn when the memory was empty; 0 if a
-	// program drew it that knew no tokens.
+	// Token is the random number that was drawn when the memory was empty; 0 if the program version
+	// did not know tokens.
 	Token uint64
-	// Life is the incarnation of the machine when it was a member last. An older copy of
-	// the memory does not know it. 0 if a program noted it that asked for tokens only.
+	// Life is the incarnation of the machine when it was last a member. An older copy of the memory
+	// does not know it. It is 0 if the program version recorded only tokens.
 	Life uint64 `json:",omitempty"`
 }
 
-// matches says whether a machine that comes back has m.
+// matches reports whether a machine has come back with m.
 func (m Memory) matches(back Member) bool {
 	return m.Machine == back.Machine && back.Memory != 0 && (m.Token == back.Memory || m.Token == 0) && back.knows(m.Life)
 }
 
-// isOlder says whether a machine comes back with what m was before.
+// isOlder reports whether a machine has come back with an older state of m.
 func (m Memory) isOlder(back Member) bool {
 	return m.Machine == back.Machine && back.Memory != 0 && m.Token == back.Memory && !back.knows(m.Life)
 }
@@ -109,7 +106,7 @@ func (p Placement) clone() Placement {
 	return p
 }
 
-// noLongerFilling takes machine m, which has everything or nothing now, out of Filling.
+// noLongerFilling removes machine m from Filling: it has everything now, or nothing.
 func (p *Placement) noLongerFilling(m rdma.MachineID) {
 	p.Filling, p.Kept = without(p.Filling, m), without(p.Kept, m)
 }
@@ -117,8 +114,7 @@ func (p *Placement) noLongerFilling(m rdma.MachineID) {
 // A Configuration is one step in the life of an instance. It is a value: a
 // change makes another one.
 type Configuration struct {
-	// Cluster identifies the instance, so that nobody takes part in one with the
-	// memory of another.
+	// Cluster identifies the instance, so that memory of another instance is recognized.
 	Cluster uint64
 	// ID grows when membership or the replicas of existing regions change.
 	ID ID
@@ -136,8 +132,8 @@ type Configuration struct {
 	// Capacity is how many regions Machines[i] has room for; 0 means no bound, and
 	// a negative number none.
 	Capacity []int
-	// Address, Zone and Protocol are what Machines[i] says of itself: see Member. Programs
-	// before format 4 leave them out, and drop what another had stored.
+	// Address, Zone and Protocol are what Machines[i] reports of itself: see Member. Programs
+	// before format 4 leave them out, and drop what others had stored.
 	Address  []string
 	Zone     []string
 	Protocol []protocol.Range
@@ -154,7 +150,7 @@ type Configuration struct {
 	Lost []region.ID `json:",omitempty"`
 	// Root is the object from which everything else is found.
 	Root region.Ptr `json:"-"`
-	// Workers, RegionBytes and LogBytes are what the instance was made with.
+	// Workers, RegionBytes and LogBytes are settings from the creation of the instance.
 	Workers     int
 	RegionBytes int64
 	LogBytes    int64
@@ -169,20 +165,21 @@ type Member struct {
 	Capacity      int
 	// Address is where the machine can be reached, in the terms of its provider.
 	Address string `json:",omitempty"`
-	// Zone is the path of where it is, the widest place first, as in "berlin/rack 3/host 7".
-	// It is for who reads it: replicas are placed by FailureDomain.
+	// Zone is the path of the machine's location, the widest place first, as in "berlin/rack 3/host
+	// 7". It is for human readers: replicas are placed by FailureDomain.
 	Zone string `json:",omitempty"`
-	// Protocol is what its program speaks; zero if that does not say so.
+	// Protocol is the range of versions that its program speaks; zero if the program does not
+	// report it.
 	Protocol protocol.Range `json:",omitzero"`
-	// Lives are incarnations, of a machine that comes back: of the last life in which its
-	// memory has got a configuration, of those that have begun since then, and of this one.
-	// Any of them may be the last that was a member. 0 stands for one that is not known.
-	// nil if a program says so that does not know them. No configuration has it.
+	// Lives are incarnations of a machine that comes back: that of the last life in which its
+	// memory was given a configuration, those of the lives that have begun since, and that of this
+	// life. Any of them may be the last that was a member. 0 stands for an unknown one. It is nil
+	// if the program does not know lives. No configuration stores it.
 	Lives []uint64 `json:",omitempty"`
 }
 
-// knows says whether a life of the machine can have left the memory that it comes back
-// with, or one that has begun since and has changed nothing.
+// knows reports whether a life of the machine can have left the memory with which it comes back:
+// the life that wrote it, or one that has begun since and has changed nothing.
 func (m Member) knows(life uint64) bool {
 	return life == 0 || m.Lives == nil || slices.Contains(m.Lives, life) || slices.Contains(m.Lives, 0) || sabotage.OldCopies.Skipped()
 }
@@ -207,8 +204,8 @@ func (c *Configuration) Clone() *Configuration {
 	return &d
 }
 
-// Revise returns a copy of c of the next revision, in which the caller can
-// change what leaves memberships and replicas alone.
+// Revise returns a copy of c with the next revision, in which the caller can change anything except
+// memberships and replicas.
 func (c *Configuration) Revise() *Configuration {
 	d := c.Clone()
 	d.Revision++
@@ -222,7 +219,7 @@ func (c *Configuration) Succeed() *Configuration {
 	return d
 }
 
-// Member returns what c says about machine m; false if it is not a member.
+// Member returns c's entry for machine m; false if m is not a member.
 func (c *Configuration) Member(m rdma.MachineID) (Member, bool) {
 	i, ok := slices.BinarySearch(c.Machines, m)
 	if !ok {
@@ -234,8 +231,8 @@ func (c *Configuration) Member(m rdma.MachineID) (Member, bool) {
 	}, true
 }
 
-// AddMember makes m a member, whose machine must not be one. It is for a
-// configuration in the making.
+// AddMember makes m a member. Its machine must not be one yet, and c must be a configuration that
+// is still being made.
 func (c *Configuration) AddMember(m Member) {
 	i, _ := slices.BinarySearch(c.Machines, m.Machine)
 	c.Machines = slices.Insert(c.Machines, i, m.Machine)
@@ -261,7 +258,7 @@ func (c *Configuration) removeMember(m rdma.MachineID) {
 	}
 }
 
-// Placement returns where region id lives.
+// Placement returns the placement of region id.
 func (c *Configuration) Placement(id region.ID) (Placement, bool) {
 	if i, ok := c.find(id); ok {
 		return c.Regions[i], true

@@ -10,14 +10,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// formatVersion is the newest version of an encoded configuration that this
-// program understands. Version 1 had neither revisions nor incarnations, version 2
-// no tokens of memories, and what is in Away it had lost; version 3 did not say what
-// machines speak, nor where they are.
+// formatVersion is the newest version of an encoded configuration that this program understands.
+// Version 1 had neither revisions nor incarnations. Version 2 had no tokens of memories; regions
+// that are now in Away were lost. Version 3 had neither protocol versions of machines nor their
+// addresses and zones.
 const formatVersion = 4
 
-// formatBefore is what members read that speak version 1 of the protocol: they take what
-// they do not know for absent.
+// formatBefore is the version that members read which speak version 1 of the protocol: they treat
+// fields that they do not know as absent.
 const formatBefore = 3
 
 // format returns the version that c is encoded in: the newest that all its members read.
@@ -28,7 +28,7 @@ func (c *Configuration) format() int {
 	return formatVersion
 }
 
-// programName tells our configurations from another program's.
+// programName distinguishes our configurations from those of another program.
 const programName = "farmsql"
 
 type storedConfiguration struct {
@@ -38,7 +38,7 @@ type storedConfiguration struct {
 	Root          []byte // Configuration.Root
 }
 
-// revision is that of a configuration which may be none.
+// revision returns the revision of c, or 0 if c is nil.
 func (c *Configuration) revision() uint64 {
 	if c == nil {
 		return 0
@@ -46,7 +46,7 @@ func (c *Configuration) revision() uint64 {
 	return c.Revision
 }
 
-// Encode returns c as it is stored, and sent in NEW-CONFIG.
+// Encode returns c in the encoding that is stored, and sent in NEW-CONFIG.
 func (c *Configuration) Encode() []byte {
 	b, err := json.Marshal(storedConfiguration{programName, c.format(), c, c.Root.Append(nil)})
 	if err != nil { // numbers, texts and lists of them only
@@ -55,10 +55,10 @@ func (c *Configuration) Encode() []byte {
 	return b
 }
 
-// Decode returns the configuration that Encode has encoded. It fails with
-// ErrBadConfiguration; from says in the error where b was.
+// Decode decodes what Encode has encoded. It fails with ErrBadConfiguration; from is the origin of
+// b, for the error's text.
 func Decode(from string, b []byte) (*Configuration, error) {
-	// A newer format may have fields of another shape: it is looked at first.
+	// Read the format first: a newer one may have fields of another type.
 	var head struct {
 		Program string
 		Format  int
@@ -88,7 +88,7 @@ func Decode(from string, b []byte) (*Configuration, error) {
 	return c, nil
 }
 
-// upgrade fills in what a configuration of an older format does not have.
+// upgrade sets the fields that a configuration of an older format lacks.
 func (c *Configuration) upgrade(format int) {
 	if format < 2 {
 		c.Revision = uint64(c.ID)
@@ -106,7 +106,7 @@ func (c *Configuration) upgrade(format int) {
 	}
 }
 
-// validate says what makes c no configuration.
+// validate returns an error if c is not a valid configuration.
 func (c *Configuration) validate() error {
 	n := len(c.Machines)
 	switch {
@@ -170,7 +170,7 @@ func (c *Configuration) validatePlacement(p Placement) error {
 	return nil
 }
 
-// validateAway says what makes the memories wrong that an unavailable region waits for.
+// validateAway returns an error if the memories that an unavailable region waits for are not valid.
 func (c *Configuration) validateAway(p Placement) error {
 	switch {
 	case p.IsAvailable():

@@ -14,16 +14,16 @@ type Link [2]rdma.MachineID
 // LinkOf returns the link between two machines.
 func LinkOf(a, b rdma.MachineID) Link { return Link{min(a, b), max(a, b)} }
 
-// coversMax bounds how many machines Cover looks for together: the work doubles with
-// each. So many broken links are not links that are broken.
+// coversMax bounds the number of machines in a cover: the work doubles with each. If so many links
+// are broken, the links are not the cause.
 const coversMax = 12
 
-// Cover returns the fewest members without which none of the broken links is left (a
-// minimum vertex cover), for cm to evict, which is a member and not among them. Links
-// that have nothing to do with each other are resolved one by one, so that one that cannot
-// be keeps no other from it: where MayLose forbids every cover, the links of that part stay.
-// Of several covers it prefers the one with which fewest primaries are lost, then fewest
-// replicas that are filled, and then that of the machines with the highest identifiers.
+// Cover returns the fewest members whose removal leaves none of the broken links (a minimum vertex
+// cover), for cm to evict; cm is a member and never among them. Connected parts of the broken links
+// are resolved separately, so that a part that cannot be resolved does not affect the others: where
+// MayLose forbids every cover, the links of that part stay. Among several covers it prefers the one
+// that loses the fewest primaries, then the fewest filled replicas, and then the machines with the
+// highest identifiers.
 func (c *Configuration) Cover(broken []Link, cm rdma.MachineID) []rdma.MachineID {
 	var evicted []rdma.MachineID
 	for _, links := range c.parts(broken) {
@@ -40,8 +40,8 @@ func (c *Configuration) Cover(broken []Link, cm rdma.MachineID) []rdma.MachineID
 	return evicted
 }
 
-// MayLose says whether the instance can go on without the given members, cm as its CM: a
-// majority is left, and of each region a replica that has everything.
+// MayLose reports whether the instance can go on without the given members, with cm as its CM: a
+// majority is left, and, of each region, a replica that has everything.
 func (c *Configuration) MayLose(machines []rdma.MachineID, cm rdma.MachineID) bool {
 	if 2*(len(c.Machines)-len(machines)) <= len(c.Machines) || slices.Contains(machines, cm) {
 		return false
@@ -75,7 +75,7 @@ func (c *Configuration) parts(broken []Link) (parts [][]Link) {
 	return parts
 }
 
-// A coverSearch looks for the best cover of a certain size.
+// A coverSearch searches the best cover of a given size.
 type coverSearch struct {
 	c      *Configuration
 	cm     rdma.MachineID
@@ -83,7 +83,7 @@ type coverSearch struct {
 	best   []rdma.MachineID
 }
 
-// extend tries both ends of the first link that picked leaves, as long as there is room.
+// extend tries both ends of the first link that picked does not cover, as long as there is room.
 func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
 	i := slices.IndexFunc(links, func(l Link) bool { return !slices.Contains(picked, l[0]) && !slices.Contains(picked, l[1]) })
 	switch {
@@ -98,7 +98,7 @@ func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
 	}
 }
 
-// offer takes a cover if it is permitted and better than the best so far.
+// offer keeps a cover if it is permitted and better than the best so far.
 func (s *coverSearch) offer(picked []rdma.MachineID) {
 	slices.Sort(picked)
 	if s.best != nil && s.compare(picked, s.best) >= 0 || !s.c.MayLose(slices.Concat(s.before, picked), s.cm) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrURL is what every complaint about the address of a store is.
+// ErrURL matches every error about the address of a store.
 var ErrURL = errors.New("cluster: bad address of the configuration (--cluster)")
 
 // Open returns the store that url names:

@@ -8,20 +8,20 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Version returns the version of the protocol that the instance speaks: what more than two
-// machines may have to read is in it.
+// Version returns the protocol version that the instance speaks: everything that more than two
+// machines may have to read is written in it.
 func (c *Configuration) Version() protocol.Version { return max(c.Speaks, protocol.First) }
 
-// Describe takes over what a member says of where it is and what it speaks, if that life of
-// it is one. A CM of an earlier version has not passed that on.
+// Describe copies into c a member's own report of its address, zone and protocol, if that life is
+// the member. A CM of an earlier program version has not passed the report on.
 func (c *Configuration) Describe(m Member) {
 	if i, ok := slices.BinarySearch(c.Machines, m.Machine); ok && c.Incarnation[i] == m.Incarnation {
 		c.Address[i], c.Zone[i], c.Protocol[i] = m.Address, m.Zone, m.Protocol
 	}
 }
 
-// Agree has the instance speak the highest version that all members of c know. That is never a
-// lower one than before, because memory is written in it. It fails with protocol.ErrRange.
+// Agree sets the instance's version to the highest that all members of c know. It never lowers the
+// version, because memory is written in it. It fails with protocol.ErrRange.
 func (c *Configuration) Agree() error {
 	least := 0
 	for i := range c.Machines {
@@ -44,8 +44,8 @@ func (c *Configuration) Agree() error {
 	return nil
 }
 
-// Knows fails with protocol.ErrRange if a machine that speaks r does not know the version that the
-// instance speaks: its members have written what that machine could not read.
+// Knows fails with protocol.ErrRange if a machine that speaks r does not know the instance's
+// version: members have written memory that the machine could not read.
 func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
 	if r = r.Stated(); r.Max >= c.Version() {
 		return nil
@@ -91,7 +91,7 @@ func (c *Configuration) speaker(i int) protocol.Speaker {
 	return Member{Machine: c.Machines[i], Protocol: c.Protocol[i]}.speaker()
 }
 
-// validateProtocol says what is wrong with what c says of the protocol.
+// validateProtocol returns an error if c's protocol versions are not valid.
 func (c *Configuration) validateProtocol() error {
 	for i, r := range c.Protocol {
 		if r = r.Stated(); !r.IsValid() || !r.Has(c.Version()) {

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Remapped says what a change of the members did to the regions.
+// Remapped lists how a change of the members affected the regions.
 type Remapped struct {
 	// Promoted are regions of which a backup became the primary.
 	Promoted []region.ID
@@ -20,7 +20,7 @@ type Remapped struct {
 	// Unavailable are regions that have lost their last full replica among the members:
 	// they wait for one of the memories in Away.
 	Unavailable []region.ID
-	// Returned are regions that a memory has brought back that was away.
+	// Returned are regions that are available again, because a memory is back.
 	Returned []region.ID
 	// Lost are regions that an operator has given up.
 	Lost []region.ID
@@ -43,12 +43,11 @@ func (r Remapped) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Without returns the configuration after c that has none of the dead machines
-// and whose CM is cm, a survivor (SOSP'15 section 5.2 steps 3 and 4). A survivor
-// of a failed primary is promoted, and every region gets as many replicas as
-// there is room for. Load is balanced, replicas of a region are in different
-// failure domains, and regions of a group stay together. A region that none of the
-// survivors has everything of waits for the memories of those that had.
+// Without returns the configuration after c that has none of the dead machines and whose CM is cm,
+// a survivor (SOSP'15 section 5.2 steps 3 and 4). A survivor of a failed primary is promoted, and
+// every region gets as many replicas as there is room for. Load is balanced, replicas of a region
+// are in different failure domains, and regions of a group stay together. If no survivor has
+// everything of a region, the region waits for the memories of the machines that had.
 func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.CM = cm
@@ -83,9 +82,9 @@ func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Rem
 	return d, report
 }
 
-// Filled returns the revision of c in which machine m has all of the regions, or
-// c itself if that is what c says. Who says so of a region that has become unavailable
-// speaks of an earlier configuration.
+// Filled returns the revision of c in which machine m has everything of the regions, or c itself if
+// c says that already. For a region that has become unavailable the report is from an earlier
+// configuration, and is ignored.
 func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configuration {
 	d := c.Revise()
 	changed := false
@@ -101,9 +100,9 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	return d
 }
 
-// Refuse returns the configuration after c in which machine m, which has no room
-// for them, is not to be filled with the given regions, nor given others. They
-// get another backup if there is one.
+// Refuse returns the configuration after c in which machine m, which has no room for them, is not a
+// backup of the given regions, and is given no others. The regions get another backup if there is
+// one.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	for _, id := range regions {
@@ -124,7 +123,7 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 }
 
 // WithRoom returns the configuration after c in which machine m, which had refused replicas, has
-// room for as many regions as capacity says, 0 for any. It gets those that regions are short of.
+// room for as many regions as capacity says, 0 for any number. m gets replicas that regions lack.
 func (c *Configuration) WithRoom(m rdma.MachineID, capacity int) (*Configuration, Remapped) {
 	d := c.Succeed()
 	if i, ok := slices.BinarySearch(d.Machines, m); ok {
@@ -142,8 +141,8 @@ func (c *Configuration) separate() {
 	}
 }
 
-// isTogether says whether the regions of a group have the same replicas, or wait for
-// the same.
+// isTogether reports whether the regions of a group have the same replicas, or wait for the same
+// memories.
 func (c *Configuration) isTogether(group []int) bool {
 	first := c.Regions[group[0]]
 	return !slices.ContainsFunc(group, func(i int) bool {
@@ -160,9 +159,9 @@ func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	return list
 }
 
-// remap gives the regions of machines that are members no longer, but were in
-// before, to others. It works on whole groups. First everything that has failed is
-// dropped, then primaries are chosen, then backups, so that each choice sees the load.
+// remap gives the replicas of machines that were members before, and are no longer, to others. It
+// works on whole groups. It first drops everything that has failed, then chooses primaries, then
+// backups, so that each choice sees the load.
 func (c *Configuration) remap(before *Configuration) Remapped {
 	var report Remapped
 	groups := c.groups()
@@ -203,9 +202,9 @@ func (c *Configuration) groups() [][]int {
 	return groups
 }
 
-// survive drops from the regions of a group the machines that are no members,
-// and promotes a survivor if the primary is among them. A region of which no
-// filled replica survives waits for one of those that it had before.
+// survive drops from the regions of a group the machines that are not members, and promotes a
+// survivor if the primary is among them. If no filled replica of a region survives, the region
+// waits for one of those that it had before.
 func (c *Configuration) survive(group []int, before *Configuration) (promoted []region.ID) {
 	gone := func(m rdma.MachineID) bool { _, ok := c.Member(m); return !ok }
 	for _, i := range group {
@@ -242,8 +241,8 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 	return promoted
 }
 
-// successor returns the backup of all regions of a group that is primary of the
-// fewest regions; false if there is none that has them all.
+// successor returns the machine that has a backup of all regions of a group and is primary of the
+// fewest regions; false if there is none.
 func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	for _, m := range c.Regions[group[0]].Backups {
 		whole := !slices.ContainsFunc(group, func(i int) bool {
@@ -256,9 +255,8 @@ func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	return best, ok
 }
 
-// refill gives the regions of a group as many backups as they should have, the
-// same ones to all if a machine has room for all, and otherwise, one by one,
-// what there is.
+// refill gives the regions of a group as many backups as they should have: the same ones for all
+// regions if machines have room for all, and otherwise for each region what there is.
 func (c *Configuration) refill(group []int, load map[rdma.MachineID]int) (refilled []region.ID) {
 	if !c.Regions[group[0]].IsAvailable() {
 		return nil // there is nobody to fill them

@@ -30,12 +30,12 @@ type Store interface {
 }
 
 var (
-	// ErrMoved means that the configuration has moved on.
+	// ErrMoved means that the stored configuration has changed.
 	ErrMoved = errors.New("cluster: the configuration has changed meanwhile")
 	// ErrBadConfiguration means that a stored configuration cannot be used.
 	ErrBadConfiguration = errors.New("cluster: bad configuration")
-	// ErrNewer means that it has a format which this program does not know. No member has
-	// stored it for one that does not speak the version that the format came with.
+	// ErrNewer means that it has a format that this program does not know. A member stores a format
+	// only when all members speak a protocol version that knows it.
 	ErrNewer = fmt.Errorf("%w: of a newer format", ErrBadConfiguration)
 )
 

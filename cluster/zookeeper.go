@@ -23,16 +23,15 @@ const (
 	// zooKeeperBytesMax is what a znode can hold: jute.maxbuffer is 1 MB by
 	// default, the request's own fields included.
 	zooKeeperBytesMax = 1<<20 - 1<<10
-	// sessionTimeout decides how long a server may take to answer a new
-	// connection, 20/3 of it. Nothing of ours depends on the session itself; a
-	// server makes it as long as it likes.
+	// sessionTimeout determines how long a server may take to answer a new connection: 20/3 of it.
+	// Nothing here depends on the session itself, whose length the server chooses.
 	sessionTimeout = 300 * time.Millisecond
-	// zooKeeperTries is how often an operation is tried whose connection breaks,
-	// a second or so each.
+	// zooKeeperTries is how often an operation is tried if its connection breaks, about a second
+	// each.
 	zooKeeperTries = 5
-	// openTries is how often each server is asked for a first sign of life, about
-	// a second apart, and openTriesMax how often if a server listens: one that
-	// starts refuses sessions for a while, a busy one answers late.
+	// openTries is how often each server is asked for a first answer, about a second apart, and
+	// openTriesMax how often if a server listens: a starting server refuses sessions for a while, a
+	// busy one answers late.
 	openTries, openTriesMax = 3, 5
 )
 
@@ -47,13 +46,13 @@ type ZooKeeperStore struct {
 	current seen
 }
 
-// seen is what is known of the znode, to save asking for it.
+// seen caches what is known of the znode, which saves requests.
 type seen struct {
 	revision uint64 // 0: none, or not known
 	version  int32
 }
 
-// zooKeeper is what is used of *zk.Conn.
+// zooKeeper is the part of *zk.Conn that is used.
 type zooKeeper interface {
 	Get(path string) ([]byte, *zk.Stat, error)
 	Set(path string, data []byte, version int32) (*zk.Stat, error)
@@ -61,8 +60,8 @@ type zooKeeper interface {
 	Close()
 }
 
-// dialer remembers why the last connection failed, which zk.Conn does not tell;
-// nothing if there was one.
+// dialer stores why the last connection failed, which zk.Conn does not report; it stores nothing if
+// the connection succeeded.
 type dialer struct{ last atomic.Pointer[error] }
 
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -144,8 +143,8 @@ func (s *ZooKeeperStore) get() (*Configuration, []byte, error) {
 	return c, b, nil
 }
 
-// CompareAndSwap implements Store. When a connection is lost, ZooKeeper may have
-// carried out what was asked or not: then the znode tells.
+// CompareAndSwap implements Store. When a connection is lost, ZooKeeper may or may not have carried
+// out the operation: the content of the znode then decides.
 func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
 	b := next.Encode()
 	if len(b) > zooKeeperBytesMax {

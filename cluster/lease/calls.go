@@ -11,26 +11,26 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// Config says what a Keeper works with.
+// Config is what a Keeper needs.
 type Config struct {
 	// Length is the lease time; 0 means the default of the variant.
 	Length time.Duration
 	Clock  clock.Clock
 	// Expired is called when the lease of a machine has run out, once each time, on any goroutine and without a lock. It may wait.
 	Expired func(rdma.MachineID)
-	// Speaks is what the machine speaks, if not protocol.Own. Who has no version in common
-	// with it is not heard.
+	// Speaks is the range of protocol versions that the machine speaks, if not protocol.Own.
+	// Messages of machines that share no version with it are ignored.
 	Speaks protocol.Range
-	// NormalPriority keeps a thread from real-time priority, where it is permitted: to
-	// compare the two.
+	// NormalPriority prevents a thread from getting real-time priority where that is permitted, so
+	// that the two can be compared.
 	NormalPriority bool
 }
 
-// The default lease times: without false alarms on a busy virtual machine
-// (docs/benchmarks.md). A goroutine waits for its turn when all processors are busy.
-// The thread could do with less at real-time priority, but idle machines use
-// processor time in proportion to how often they renew: five of them 1 % of a core
-// with 100 ms, and only machines that hang or are cut off are noticed by their lease.
+// The default lease times, which cause no false alarms on a busy virtual machine
+// (docs/benchmarks.md). A goroutine waits for its turn when all processors are busy. The thread
+// could use a shorter time at real-time priority, but idle machines use processor time in
+// proportion to how often they renew: five of them 1 % of a core with 100 ms, and only machines
+// that hang or are cut off are noticed by their lease.
 const (
 	LengthThread       = 150 * time.Millisecond // with real-time priority
 	LengthThreadNormal = 200 * time.Millisecond
@@ -69,9 +69,8 @@ type calls struct {
 	}
 }
 
-// NewCalls returns a keeper that sends its messages as notices of the given kind.
-// It is for the simulator, and where there is no thread of C. What the machine speaks is the
-// endpoint's business.
+// NewCalls returns a keeper that sends its messages as notices of the given kind. It is for the
+// simulator, and for builds without the thread of C. The endpoint knows what the machine speaks.
 func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
 	if cfg.Length == 0 {
 		cfg.Length = LengthCalls
@@ -82,7 +81,7 @@ func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
 	return k
 }
 
-// now is never 0: that means never.
+// now never returns 0, which means never.
 func (k *calls) now() int64 { return int64(k.clock.Now().Sub(k.begin)) + 1 }
 
 func (k *calls) Configure(cm rdma.MachineID, members []call.Peer) {
@@ -127,8 +126,8 @@ func (k *calls) Close() error {
 
 func (k *calls) publishLocked() { k.valid.Store(k.mu.core.valid) }
 
-// tick does what is due, unless it has been done since the ticks-th time, and
-// sees to it that it is called again.
+// tick does everything that is due and schedules its next call. It does nothing if another tick has
+// run since the ticks-th timer was set.
 func (k *calls) tick(ticks uint64) {
 	k.mu.Lock()
 	if k.mu.closed || k.mu.ticks != ticks {
@@ -157,7 +156,7 @@ func (k *calls) tick(ticks uint64) {
 	}
 }
 
-// messagesLocked returns what sends the CM's messages.
+// messagesLocked returns functions that send the CM's messages.
 func (k *calls) messagesLocked(now int64) (send []func()) {
 	for i := range k.mu.core.relations {
 		to, m := k.mu.core.relations[i].peer, k.mu.core.message(now, i)

@@ -12,17 +12,16 @@ import (
 const (
 	// renewals is how often a lease is renewed in its time.
 	renewals = 5
-	// beginnings is how often a lease is asked for in its time as long as there is
-	// none.
+	// beginnings is how often in a lease time a machine asks for a lease while it has none.
 	beginnings = 50
-	// drift divides a time into what is allowed for clocks. Three of them are in
-	// play, whose rates may be off by half of it, 1/64, each.
+	// drift: a time divided by drift is the allowance for clocks. Three clocks are involved, each
+	// of which may be off in its rate by half of that, 1/64.
 	drift = 32
-	// grace is how many lease times a machine has to begin with the exchange.
+	// grace is how many lease times a machine has to begin the exchange.
 	grace = 2
-	// margin divides the lease time into by how much less than that the last beat of
-	// a machine that renews may be old: so that whatever a machine was renewed for
-	// before it hung has ended two leases after its last beat, drift included.
+	// margin: a machine renews only while its last beat is younger than the lease time minus
+	// 1/margin of it. Then everything that the machine was renewed for before it hung ends within
+	// two leases of its last beat, drift included.
 	margin = 8
 )
 
@@ -32,37 +31,37 @@ const (
 	grant        = 2 // machine to CM, in answer
 )
 
-// A message of the handshake. Times are of the clock of who wrote them first.
+// A message of the handshake. Each time is of the clock of the machine that wrote it first.
 type message struct {
 	kind uint8
 	sent int64 // when this request is made
 	echo int64 // when the request was made that this grants; 0: it grants none
-	// length is for how long from then the lease is granted, in nanoseconds.
+	// length is how long after that request the lease lasts, in nanoseconds.
 	length int64
 }
 
-// A relation is what one machine knows of another, with which it exchanges
-// leases. Times are nanoseconds of this machine's clock.
+// A relation is one machine's state of another with which it exchanges leases. Times are
+// nanoseconds of this machine's clock.
 type relation struct {
 	peer call.Peer
-	// request is when the peer made its last request, by its clock, and arrived when
-	// that was heard; 0 if none was. The CM grants it with its next message, and
-	// again until there is a newer one, for messages may be lost.
+	// request is when the peer made its latest request, by its clock, and arrived when this machine
+	// received it; 0 if there was none. The CM grants it with its next message, and again with
+	// later ones until there is a newer request, since messages may be lost.
 	request, arrived int64
-	// served says that what was granted last was of use.
+	// served says that the latest lease granted was longer than 0.
 	served bool
-	// granted is until when the lease lasts that this machine has granted.
+	// granted is when the lease that this machine has granted ends.
 	granted int64
-	// held is until when the lease lasts that this machine holds at the peer.
+	// held is when the lease that this machine holds from the peer ends.
 	held int64
-	// patience is until when the first exchange may take.
+	// patience is when the first exchange must be done.
 	patience int64
 	expired  bool // has been reported, and nothing was heard since
 	spared   bool // because this machine was late, and nothing was heard since
 }
 
-// A core holds the rules of one machine. It is driven: it has no clock of its
-// own. Times are nanoseconds of one monotonic clock, and not zero.
+// A core implements the rules for one machine. Its caller drives it: it has no clock of its own.
+// Times are nanoseconds of one monotonic clock, and never zero.
 type core struct {
 	self   rdma.MachineID
 	length int64 // of a lease
@@ -72,20 +71,19 @@ type core struct {
 	relations []relation // to the CM, or, at the CM, to all others; by machine
 	asked     int64      // when the CM sent its last messages
 	wakes     int64      // when tick is to be called again at the latest; 0 if it has not been
-	// outstanding is until when leases may last that this machine has granted to
-	// machines that it has no relation with any more.
+	// outstanding is the latest expiry of the leases that this machine has granted to machines with
+	// which it has no relation any more.
 	outstanding int64
-	// valid is until when this machine may rely on its own lease.
+	// valid is when this machine's own lease ends.
 	valid int64
 
-	// beat is when this machine's workers were last seen to work; 0 if nobody looks.
+	// beat is when this machine's workers were last known to work; 0 if nobody calls Beat.
 	beat int64
 	hung bool // so tick has found it, and not otherwise since
 }
 
-// configure makes members exchange leases with cm. Relations that are part of the
-// new configuration too go on; others end. self need not be among the members,
-// and then has no relations.
+// configure makes members exchange leases with cm. It keeps relations that are also part of the new
+// configuration and ends the others. self need not be among the members; it then has no relations.
 func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 	var next []relation
 	isMember := slices.ContainsFunc(members, func(p call.Peer) bool { return p.Machine == c.self })
@@ -103,8 +101,7 @@ func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 	c.renewValid(isMember)
 }
 
-// continued returns the relation with p, which is a new one unless there was one
-// in the same roles.
+// continued returns the existing relation with p if the roles are the same, or a new one.
 func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == p })
 	r := relation{peer: p}
@@ -112,14 +109,14 @@ func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
 		if c.cm == cm && !c.relations[i].expired {
 			return c.relations[i]
 		}
-		r.granted = c.relations[i].granted // it may rely on it, whatever its role is now
+		r.granted = c.relations[i].granted // the peer may rely on it, whatever its role is now
 	}
 	r.patience = now + grace*c.length
 	return r
 }
 
-// renewValid computes until when this machine's own lease is valid: the CM's
-// while it holds leases at a majority, itself included.
+// renewValid computes when this machine's own lease ends. The CM's lease lasts while it holds
+// leases from a majority, itself included.
 func (c *core) renewValid(isMember bool) {
 	switch {
 	case !isMember:
@@ -137,8 +134,8 @@ func (c *core) renewValid(isMember bool) {
 // forever is later than any time.
 const forever = int64(1) << 62
 
-// majority returns until when the CM holds leases at enough machines: of n
-// members it needs n/2 others.
+// majority returns until when the CM holds leases from enough machines: with n members it needs n/2
+// others.
 func (c *core) majority() int64 {
 	need := (len(c.relations) + 1) / 2
 	if need == 0 || sabotage.LeaseMajority.Skipped() {
@@ -165,19 +162,20 @@ func (c *core) majority() int64 {
 func (c *core) ends(r *relation) int64 {
 	held := r.held
 	if c.isCM {
-		// The CM's own view of a lease ends early, so that nothing relies on it too
-		// long; as a sign of failure it counts for as long as one granted.
+		// The CM considers a lease that it holds as ended early, so that nothing relies on it too
+		// long; as a sign of failure the lease counts as long as one that it has granted.
 		held += c.length / drift * 2
 		return max(min(r.granted, held), r.patience)
 	}
-	// A CM that does not hear this machine gives it up, for it has its own lease to
-	// lose. One that hears nobody cannot, and nobody else would: it is heard.
+	// A CM that does not hear this machine suspects it, since it would lose its own lease
+	// otherwise: it gets grace lease times for that. A CM that hears nobody can suspect nobody, and
+	// the others, who hear it, do not suspect it either: then this machine has to.
 	held = max(held, r.patience) + grace*c.length
 	return max(min(r.granted, held), r.patience)
 }
 
-// tick says whether the CM's messages are to be sent now, and appends to expired the
-// machines whose lease has run out, once each time.
+// tick reports whether the CM's messages are due, and appends to expired the machines whose lease
+// has run out, once each time.
 func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
 	isLate := c.isLate(now)
 	defer func() { c.wakes = c.next(now) }()
@@ -206,15 +204,15 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 	return true, expired
 }
 
-// isHung says that this machine's workers have not worked for so long that others must
-// not count on it: its leases are left to run out, those that it holds and those that it
-// grants. It suspects nobody meanwhile, for it has not renewed anything.
+// isHung reports that this machine's workers have not worked for so long that others must not rely
+// on it. It then lets all of its leases run out, those it holds and those it grants. It suspects
+// nobody meanwhile, because it has not renewed anything itself.
 func (c *core) isHung(now int64) bool {
 	return c.beat != 0 && !sabotage.Beats.Skipped() && now-c.beat >= c.length-c.length/margin
 }
 
-// revive ends that. Leases have run out because this machine has not renewed them: the
-// peers get as much time to do so as those of a machine that was late.
+// revive ends the state that isHung reports. Leases have run out because this machine has not
+// renewed them: the peers get as much time to renew as the peers of a machine that was late.
 func (c *core) revive(now int64) {
 	c.hung = false
 	for i := range c.relations {
@@ -223,10 +221,10 @@ func (c *core) revive(now int64) {
 	}
 }
 
-// isLate says that this machine has been held up: leases may have run out because it has
-// not asked for new ones, or not taken in what others have asked for. It asks and listens
-// once more before it suspects anybody. Where most machines stand still for a while, as
-// virtual machines do that are moved, they would evict the one that has not.
+// isLate reports that this machine has been held up: leases may have run out because it has not
+// sent requests, or not processed those of others. It exchanges messages once more before it
+// suspects anybody. Otherwise, when most machines stand still for a while, as virtual machines do
+// while they are moved, they would evict the one that has not.
 func (c *core) isLate(now int64) bool {
 	return c.wakes != 0 && now-c.wakes > c.length/renewals
 }
@@ -242,14 +240,14 @@ func (c *core) message(now int64, i int) message {
 	return m
 }
 
-// due returns when the CM's next messages are: at a multiple of the interval.
+// due returns when the CM's next messages are to be sent: at a multiple of the interval.
 func (c *core) due(now int64) int64 {
 	i := c.interval(now)
 	return c.asked - c.asked%i + i
 }
 
-// interval is the time from one message to the next: short as long as somebody
-// who may be there has no lease.
+// interval returns the time from one message to the next. It is short while a machine that may be
+// alive has no lease.
 func (c *core) interval(now int64) int64 {
 	isBeginning := c.valid <= now
 	for i := range c.relations {
@@ -262,7 +260,7 @@ func (c *core) interval(now int64) int64 {
 	return c.length / renewals
 }
 
-// next returns when tick has something to do again.
+// next returns when tick next has something to do.
 func (c *core) next(now int64) int64 {
 	if c.isHung(now) {
 		return now + c.length/renewals
@@ -279,7 +277,7 @@ func (c *core) next(now int64) int64 {
 	return max(t, now)
 }
 
-// receive takes in a message and returns the one to answer it with, if any.
+// receive processes a message and returns the reply, if there is one.
 func (c *core) receive(now int64, from call.Peer, m message) (reply message, isReply bool) {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == from })
 	if i < 0 || (m.kind == grantRequest) == c.isCM {
@@ -298,9 +296,9 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 	return message{kind: grant, sent: now, echo: m.sent, length: c.grant(r)}, true
 }
 
-// grant grants r's peer the lease that it has asked for last, and returns its
-// length: that of a whole one, but at the CM no more than is left of its own. The
-// request was not made later than it was heard.
+// grant grants r's peer the lease that it requested last, and returns the lease's length: a whole
+// lease time, but at the CM no more than is left of its own lease. It counts from when the request
+// arrived, which was not before it was made.
 func (c *core) grant(r *relation) int64 {
 	length := c.length
 	if c.isCM && !sabotage.GrantedLease.Skipped() {
@@ -310,8 +308,8 @@ func (c *core) grant(r *relation) int64 {
 	return length
 }
 
-// hold notes that r's peer has granted a lease. Times that this machine cannot
-// have written are ignored.
+// hold records that r's peer has granted a lease. It ignores times that this machine cannot have
+// written.
 func (c *core) hold(now int64, r *relation, m message) {
 	if m.echo == 0 || m.echo > now || m.echo < now-c.length || m.length < 0 {
 		return
@@ -325,7 +323,7 @@ func (c *core) hold(now int64, r *relation, m message) {
 	c.renewValid(true)
 }
 
-// left returns how much of the outstanding leases remains, by any clock.
+// left returns how long the outstanding leases may still last, by any clock.
 func (c *core) left(now int64) time.Duration {
 	left := max(0, c.outstanding-now)
 	return time.Duration(left + left/drift)

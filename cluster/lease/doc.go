@@ -11,29 +11,28 @@
 //	   <-- grant (echo m1), request (sent c2) -----------   c2
 //	   --- grant (echo c2), request (sent m2) ---------->
 //
-// So a machine wakes once for a renewal, when the CM's message comes, and the CM
-// when it is time for its messages: it finds the answers to the last ones then. An
-// idle processor that is woken costs more than the whole exchange. A request is
-// granted again until there is a newer one, so one lost message ends no lease.
-// As long as somebody who may be there has no lease the CM asks ten times as often.
+// So a machine wakes once for a renewal, when the CM's message comes. The CM wakes when it is time
+// for its messages, and then finds the answers to the previous ones: waking an idle processor costs
+// more than the whole exchange. A request is granted again until there is a newer one, so a single
+// lost message ends no lease. While a machine that may be alive has no lease, the CM asks ten times
+// as often.
 //
-// Whoever grants a lease waits for a lease time from when it heard the request;
-// whoever holds one relies on it for a lease time from when it asked, which is
-// earlier, and both allow for clocks whose rates are off by up to 1/64. So a machine stops
-// relying on its lease before the other believes that it has ended, whatever is
-// lost or delayed. What a lease says is of use only after the fact: a machine
-// whose lease is valid now was a member of the configuration until now.
+// The grantor of a lease waits for a lease time from when it received the request. The holder
+// relies on the lease for a lease time from when it made the request, which is earlier. Both allow
+// for clocks whose rates are off by up to 1/64. So a holder stops relying on its lease before the
+// grantor considers it ended, whatever messages are lost or delayed. A lease tells only about the
+// past: a machine whose lease is valid now was a member of the configuration until now.
 //
-// The CM's own lease holds while it has leases from so many machines that they
-// are a majority with it, and it never grants one for longer than it holds its own.
-// So when leases at the members of the next configuration have run out, all
-// leases of all machines that are in it no longer have.
+// The CM's own lease lasts while it holds leases from so many machines that they are a majority
+// together with it, and it never grants a lease for longer than its own. So when the leases granted
+// to the members of the next configuration have run out, all leases of machines that are no longer
+// members have run out, too.
 //
-// A keeper may go on when nothing else of its machine does. So it is told when the machine
-// works ([Keeper].Beat), and renews only while that is not most of a lease ago. What hangs
-// is suspected within two leases of its last beat. What has stood still as a whole finds
-// leases run out because it has not taken part: it asks and listens once more before it
-// suspects anybody.
+// A keeper may go on when nothing else of its machine does. So the machine calls [Keeper].Beat
+// while it works, and the keeper renews only if the last beat is less than most of a lease ago. A
+// machine that hangs is suspected within two leases of its last beat. A machine that has stood
+// still as a whole finds that leases have run out because it took no part: it exchanges messages
+// once more before it suspects anybody.
 //
 // The rules are in core.go, without clock, goroutines and messages. A [Keeper]
 // drives them: one over the calls of package rdma/call, for the simulator and for

@@ -10,28 +10,28 @@ import (
 
 // A Keeper keeps the leases of one machine. It is safe for concurrent use.
 type Keeper interface {
-	// Configure says who exchanges leases with whom from now on. It is called
-	// when a machine applies a configuration; a machine that is not among the
-	// members holds no lease any more.
+	// Configure sets which machines exchange leases with the CM from now on. It is called when a
+	// machine applies a configuration; a machine that is not among the members holds no lease any
+	// more.
 	Configure(cm rdma.MachineID, members []call.Peer)
 
-	// Valid reports whether the machine's own lease lasts: at the CM or, at the
-	// CM, at a majority. It costs a clock reading.
+	// Valid reports whether this machine holds a lease from the CM (on the CM: from a majority). It
+	// costs a clock reading.
 	Valid() bool
 
-	// Beat says that the machine's workers work. From the first on, leases are renewed,
-	// those that the machine holds and those that it grants, only while the last is
-	// younger than a lease: the keeper may go on when nothing else of the machine does.
+	// Beat says that the machine's workers work. After the first Beat, the leases that the machine
+	// holds and those that it grants are renewed only while the last Beat is younger than a lease:
+	// the keeper itself may go on when nothing else of the machine does.
 	Beat()
 
-	// Outstanding returns for how much longer leases may last that this machine
-	// has granted to machines that it exchanges leases with no longer.
+	// Outstanding returns how much longer leases may last that this machine has granted to machines
+	// with which it does not exchange leases any more.
 	Outstanding() time.Duration
 
 	// Leases returns the state of each lease granted, for display.
 	Leases() []Lease
 
-	// Length is the lease time, and Variant says what keeps it.
+	// Length is the lease time, Variant the kind of keeper.
 	Length() time.Duration
 	Variant() string
 
@@ -39,11 +39,11 @@ type Keeper interface {
 	Close() error
 }
 
-// A Lease is one that this machine has granted.
+// A Lease is a lease that this machine has granted.
 type Lease struct {
 	Machine rdma.MachineID
-	// Left is how long it lasts, or negative since when it has not. Held is the
-	// same for the lease that this machine holds there.
+	// Left is how long the lease still lasts, or, if negative, how long ago it ended. Held is the
+	// same for the lease that this machine holds from the other.
 	Left, Held time.Duration
 }
 

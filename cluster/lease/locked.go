@@ -17,9 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locked keeps leases with a goroutine that has a thread to itself, which waits in
-// system calls: what one would try before a thread of C. It is to be measured
-// (bench/lease), not used.
+// locked keeps leases with a goroutine that has a thread to itself and waits in system calls: the
+// simple alternative to a thread of C. It is only for measuring (bench/lease).
 type locked struct {
 	cfg   Config
 	self  call.Peer
@@ -111,8 +110,8 @@ func (k *locked) run() {
 	}
 }
 
-// step takes in what has come, sends what is due, and returns who has expired and
-// in how many nanoseconds it is to be called again.
+// step processes the messages that have come, sends those that are due, and returns the machines
+// whose lease has expired and the nanoseconds after which to call it again.
 func (k *locked) step() (expired []rdma.MachineID, wait int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,7 +151,7 @@ func (k *locked) receiveLocked() {
 	}
 }
 
-// send loses what cannot be sent.
+// send drops messages that cannot be sent.
 func (k *locked) send(to rdma.MachineID, m message) {
 	_ = unix.Sendto(k.fd, m.encode(), 0, &unix.SockaddrUnix{Name: fmt.Sprint(k.name, to)})
 }

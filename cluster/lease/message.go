@@ -15,7 +15,7 @@ func (m message) encode() []byte {
 	return b
 }
 
-// decode is false if b is no message.
+// decode returns false if b is not a message.
 func decode(b []byte) (m message, ok bool) {
 	if len(b) != messageBytes || b[0] < grantRequest || b[0] > grant {
 		return message{}, false

@@ -29,7 +29,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// HaveThread says whether this build has the thread of C.
+// HaveThread reports whether this build has the thread of C.
 const HaveThread = true
 
 // thread keeps leases with a thread of C (SOSP'15 section 5.1: a dedicated thread
@@ -48,10 +48,10 @@ type thread struct {
 	// The thread's clock read at least raw at begin: so now() is never early.
 	begin time.Time
 	raw   int64
-	// The thread writes until when the own lease lasts to valid, which is pinned
-	// until it has ended.
+	// The thread stores in valid when the own lease ends. valid is pinned until the thread has
+	// ended.
 	valid *atomic.Int64
-	// beat is when the machine's workers last worked, which the thread reads; pinned too.
+	// beat is when the machine's workers last worked. The thread reads it; it is pinned, too.
 	beat *atomic.Int64
 	pin  runtime.Pinner
 
@@ -112,7 +112,7 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	return k, nil
 }
 
-// MayRealtime says whether threads of this process may have real-time priority.
+// MayRealtime reports whether threads of this process may have real-time priority.
 func MayRealtime() bool { return C.lease_may_realtime() == 1 }
 
 // listen reports machines whose lease has run out, until Close.

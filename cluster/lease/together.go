@@ -9,21 +9,21 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// Together makes the keepers of machines that are in one process. These live and end with
-// it, so that nobody has to say that he lives: a lease lasts until its holder's keeper is
-// closed, which is when the others learn that it is over. It is safe for concurrent use.
+// Together makes the keepers of machines that are in one process. These machines live and end with
+// the process, so none of them has to renew a lease: a lease lasts until its holder's keeper is
+// closed, and the others are told then. It is safe for concurrent use.
 type Together struct {
 	mu      lockrank.Mutex[lockrank.Leaf] // never held across a call of expired
 	isEnded bool
 	keepers []*togetherKeeper
 }
 
-// TogetherLength is the lease time: what machines in one process may take to answer,
-// however busy it is.
+// TogetherLength is the lease time: how long machines in one process may take to answer, however
+// busy the process is.
 const TogetherLength = time.Second
 
-// Join returns the keeper of a machine's life. expired is called for each machine that it
-// exchanges leases with and whose keeper is closed.
+// Join returns the keeper of a machine's life. expired is called for each machine whose keeper is
+// closed and with which it exchanges leases.
 func (t *Together) Join(self call.Peer, expired func(rdma.MachineID)) Keeper {
 	k := &togetherKeeper{group: t, self: self, expired: expired}
 	t.mu.Lock()
@@ -32,14 +32,14 @@ func (t *Together) Join(self call.Peer, expired func(rdma.MachineID)) Keeper {
 	return k
 }
 
-// End says that all machines are about to be closed: nobody is told of it.
+// End says that all machines are about to be closed: no machine is told of it.
 func (t *Together) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.isEnded = true
 }
 
-// leave takes a keeper out, and returns those that are to be told.
+// leave removes a keeper, and returns those that have to be told.
 func (t *Together) leave(k *togetherKeeper) (told []*togetherKeeper) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -83,7 +83,7 @@ func (s *Server) Start() {
 	}
 }
 
-// ok asks the server whether it takes requests: that it listens is not enough.
+// ok reports whether the server accepts requests; that it listens does not suffice.
 func (s *Server) ok() bool {
 	c, err := net.DialTimeout("tcp", s.Address, time.Second)
 	if err != nil {
