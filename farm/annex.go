@@ -13,15 +13,15 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// Records of large transactions have their writes in memory of their own, beside the logs:
-// see txn.Config.Annex. Its name is the annex's number, which no two lives of a machine
-// have in common, so that what is there when a machine begins is of earlier lives.
+// The writes of large transactions' records are in memory of their own, beside the logs: see
+// txn.Config.Annex. A memory's name is the annex's number, which no two lives of a machine share,
+// so that any annex there when a machine starts belongs to an earlier life.
 
 const annexPrefix = "annex-"
 
 func annexName(number uint64) string { return fmt.Sprintf("%s%014x", annexPrefix, number) }
 
-// annexOf returns the number of the annex that a memory of this name is.
+// annexOf returns the annex number in the name of a memory.
 func annexOf(name string) (number uint64, ok bool) {
 	digits, ok := strings.CutPrefix(name, annexPrefix)
 	number, err := strconv.ParseUint(digits, 16, 56)
@@ -40,8 +40,8 @@ func makeAnnex(in memories, number uint64, bytes int64) (*nvram.Memory, error) {
 	return mem, nil
 }
 
-// dropAnnex gives an annex back. Its storage goes first: peers that had it may have it
-// mapped for as long as they want, and a file is there as long as somebody has it.
+// dropAnnex frees an annex. It frees the storage first: peers that used the annex may keep it
+// mapped for as long as they want, and a file stays as long as somebody has it open.
 func dropAnnex(in memories, number uint64, memory *nvram.Memory) error {
 	memory.Discard(0, memory.Size())
 	return in.Remove(annexName(number))
@@ -63,7 +63,7 @@ func openAnnexes(in memories) (map[uint64]*nvram.Memory, error) {
 		if err != nil {
 			return nil, err
 		}
-		if size == 0 { // a crash came before it had one
+		if size == 0 { // a crash came before it got its size
 			if err := in.Remove(name); err != nil {
 				return nil, err
 			}
@@ -76,7 +76,7 @@ func openAnnexes(in memories) (map[uint64]*nvram.Memory, error) {
 	return all, nil
 }
 
-// dropAnnexes gives annexes of earlier lives back.
+// dropAnnexes frees annexes of earlier lives.
 func dropAnnexes(in memories, all map[uint64]*nvram.Memory) error {
 	var errs []error
 	for _, number := range slices.Sorted(maps.Keys(all)) {
@@ -85,8 +85,8 @@ func dropAnnexes(in memories, all map[uint64]*nvram.Memory) error {
 	return errors.Join(errs...)
 }
 
-// withoutAnnexes returns an error if the machine, where nothing is under way, keeps annexes.
-// They go in the background.
+// withoutAnnexes waits until the machine, on which no transaction is in progress, has freed all
+// annexes, which happens in the background, and returns an error if it keeps some.
 func (m *machine) withoutAnnexes(c clock.Clock) error {
 	for end := c.Now().Add(closePatience); ; c.Sleep(time.Millisecond) {
 		names, err := m.memory.Names()
@@ -104,7 +104,7 @@ func (m *machine) withoutAnnexes(c clock.Clock) error {
 	}
 }
 
-// takeOldAnnexes returns those that are not needed any more, if that is so.
+// takeOldAnnexes returns the annexes of earlier lives, to be freed, if isOver.
 func (m *Member) takeOldAnnexes(isOver bool) (all map[uint64]*nvram.Memory) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

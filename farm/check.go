@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Fault is one thing that Check found wrong, at the replica of one machine.
+// A Fault is one fault that Check found, at the replica of one machine.
 type Fault struct {
 	Machine rdma.MachineID
 	region.Fault
@@ -18,9 +18,9 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine, f.Fault) }
 
-// CheckMembers walks every region of configuration c, all of whose machines are in this
-// process, and returns what is wrong with it: see Local.Check. All transactions of earlier configurations are recovered, and all
-// backups filled.
+// CheckMembers walks every region of configuration c, all of whose machines are in this process,
+// and returns the faults: see Local.Check. All transactions of earlier configurations must be
+// recovered, and all backups filled.
 func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	machines := make(map[rdma.MachineID]*machine)
 	for _, m := range members {

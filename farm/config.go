@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Config says how many machines there are and how large what they keep is. The
-// zero value of each field stands for its default.
+// Config sets the number of machines and the sizes of their memories. The zero value of each field
+// stands for its default.
 type Config struct {
 	// Folder keeps one subfolder of non-volatile memory for each machine, and
 	// the configuration. Empty means volatile memory: everything is gone when
@@ -47,17 +47,16 @@ type Config struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
 
-	// Volatile, if Folder is empty, keeps the machines' memory and the
-	// configuration beyond the instance, as if its machines had lost their
-	// processes but not their memory when it is opened again. Tests of recovery
-	// use it.
+	// Volatile, if Folder is empty, keeps the machines' memory and the configuration when the
+	// instance ends, as if its machines had lost their processes but not their memory. The instance
+	// can then be opened again. Tests of recovery use it.
 	Volatile *Volatile
 
-	// Network says how the machines' NICs behave. Tests make them asynchronous.
+	// Network sets the behaviour of the machines' NICs. Tests make them asynchronous.
 	Network local.Options
 
-	// Each, if not nil, is given what each machine of a Local is opened with, and may change
-	// it: who wants to know what happens to a machine says so there.
+	// Each, if not nil, is called with the config of each machine of a Local, and may change it,
+	// for instance to receive the machine's events.
 	Each func(*MemberConfig)
 }
 
@@ -69,10 +68,10 @@ const (
 	workersMax      = 256
 )
 
-// ErrConfig is what every complaint of Config.Validate is.
+// ErrConfig matches every error of Config.Validate.
 var ErrConfig = errors.New("farm: bad configuration")
 
-// withDefaults fills in what is not given.
+// withDefaults sets the fields that are zero to their defaults.
 func (c Config) withDefaults() Config {
 	setDefault(&c.Machines, 1)
 	setDefault(&c.Replicas, 1)
@@ -98,7 +97,7 @@ func setDefault[T int | int64](v *T, d T) {
 	}
 }
 
-// Validate says what is wrong with c, each time naming the setting.
+// Validate returns an error that names every wrong setting of c.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	bad := func(format string, args ...any) error {

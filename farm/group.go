@@ -40,7 +40,7 @@ func (g *group) ended() {
 	}
 }
 
-// wait returns when nothing runs any more, and lets nothing begin.
+// wait refuses new goroutines and returns when all have ended.
 func (g *group) wait() {
 	g.mu.Lock()
 	g.mu.closed = true

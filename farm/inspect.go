@@ -12,14 +12,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ErrTorn means that memory holds what no machine leaves behind, however it ends: it
-// was copied while it was in use, or a power cut has taken part of it.
+// ErrTorn means that memory has contents that no machine leaves behind, however it ends: it was
+// copied while it was in use, or a power failure has destroyed part of it.
 var ErrTorn = errors.New("farm: memory is torn")
 
 // tornShown bounds how many faults an error names.
 const tornShown = 5
 
-// InspectTrusted is Inspect of a folder that would be refused if it were not trusted.
+// InspectTrusted is Inspect of a folder that can only be opened if it is trusted.
 func InspectTrusted(path string, o nvram.Options) error {
 	if !o.Trust {
 		return nil
@@ -27,9 +27,9 @@ func InspectTrusted(path string, o nvram.Options) error {
 	return inspect(context.Background(), path, o, func(f *nvram.Folder) bool { return f.UncheckedError() != nil })
 }
 
-// Inspect looks at the memory in a machine's folder, and returns ErrTorn, with the
-// places, if it cannot be relied on. Nobody may have the folder, and nothing in it is
-// changed. Errors are those of nvram.HoldFolder, too, and no folder is none.
+// Inspect checks the memory in a machine's folder, and returns ErrTorn, with the places, if it
+// cannot be relied on. Nobody may have the folder open; Inspect changes nothing in it. It also
+// returns the errors of nvram.HoldFolder. A missing folder is no error.
 func Inspect(ctx context.Context, path string, o nvram.Options) error {
 	return inspect(ctx, path, o, func(*nvram.Folder) bool { return true })
 }
@@ -48,10 +48,9 @@ func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvr
 	return errors.Join(err, f.Close())
 }
 
-// InspectFolder looks at every region in a folder that is held, and returns ErrTorn
-// with the places of what is wrong. It reads all objects. Those of which needed, if
-// it is not nil, says so have to be regions; others may have been cut short as they
-// were made.
+// InspectFolder checks every region in a folder that is held, and returns ErrTorn with the places
+// of the faults. It reads all objects. The regions for which needed, if not nil, returns true have
+// to be complete; others may have been cut short while they were made.
 func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) bool) error {
 	names, err := f.Names()
 	if err != nil {
@@ -83,7 +82,7 @@ func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) 
 		ErrTorn, f.Path(), strings.Join(torn[:min(len(torn), tornShown)], "; "), more)
 }
 
-// inspectRegion returns what is wrong with the region of a machine's folder.
+// inspectRegion returns the faults of a region in a machine's folder.
 func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded bool) (torn []string, err error) {
 	size, err := f.MemorySize(regionName(id))
 	if err != nil || size == 0 && !isNeeded {
@@ -110,7 +109,7 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 	return torn, err
 }
 
-// unowned is Local.Unowned when all is recovered and filled in c.
+// unowned is Local.Unowned once everything is recovered and filled in c.
 func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {

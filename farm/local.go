@@ -34,7 +34,7 @@ type Local struct {
 	mu     lockrank.Mutex[lockrank.Killed] // guards killed; never held across a wait
 	// saves is where the configuration is saved; nil if nowhere.
 	saves cluster.Store
-	// isTorn says that Unowned has found something: nothing is saved.
+	// isTorn says that Unowned has found a fault: nothing is saved then.
 	isTorn bool
 }
 
@@ -51,8 +51,8 @@ type LocalMachine struct {
 // Open opens the instance that cfg describes, or makes it.
 func Open(cfg Config) (*Local, error) { return OpenContext(context.Background(), cfg) }
 
-// OpenContext is Open, and gives up when ctx is done: regions may wait for the memory of a
-// machine that is not here.
+// OpenContext is Open, but gives up when ctx ends: regions may wait for the memory of a machine
+// that is not here.
 func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -66,7 +66,8 @@ func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 }
 
 // openingsMax bounds the attempts to open. A life that finds no room for its logs ends while it is
-// opened; the next one makes room (see reserve.go) or returns an error that says there is none.
+// being opened; the next one makes room (see reserve.go) or returns an error that says there is
+// none.
 const openingsMax = 3
 
 func openLocal(ctx context.Context, cfg Config) (*Local, error) {
@@ -81,9 +82,9 @@ func openLocal(ctx context.Context, cfg Config) (*Local, error) {
 	return l, nil
 }
 
-// OpenMachines opens an instance of machines that have their memory already, and of which
-// the store has the configuration. Of cfg it takes what is not stored. Whatever it returns,
-// store and memory are the Local's, which closes them.
+// OpenMachines opens an instance of machines whose memory is open already, and whose configuration
+// is in the store. It uses cfg only for settings that are not stored. Even if it fails, store and
+// memory belong to the Local, which closes them.
 func OpenMachines(ctx context.Context, cfg Config, store cluster.Store, machines []LocalMachine) (*Local, error) {
 	l := &Local{cfg: cfg.withDefaults(), store: store, machines: machines}
 	if err := l.open(ctx); err != nil {
@@ -178,7 +179,7 @@ func (c Config) openMachine(id rdma.MachineID) (m LocalMachine, err error) {
 	return m, nil
 }
 
-// open starts the machines, which meet in a configuration.
+// open starts the machines, which begin or restart together.
 func (l *Local) open(ctx context.Context) (err error) {
 	network := local.NewNetwork(l.cfg.Network)
 	var cfgs []MemberConfig
@@ -211,8 +212,8 @@ func (l *Local) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// readRoot looks whether there is a root object where the configuration says, and makes it where
-// an earlier version has been killed before it had.
+// readRoot checks that the root object exists where the configuration says. It makes the object if
+// an earlier program version was killed before it had made it.
 func (l *Local) readRoot(ctx context.Context) error {
 	root := l.Root()
 	_, err := l.Machine(0).Read(root, make([]byte, root.Capacity()))
@@ -225,8 +226,8 @@ func (l *Local) readRoot(ctx context.Context) error {
 	return nil
 }
 
-// isEmpty says whether no region has an object. Where one has, a root object that is gone
-// has been lost.
+// isEmpty reports whether no region holds an object. If one does, a missing root object has been
+// lost.
 func (l *Local) isEmpty() bool {
 	for _, m := range l.members {
 		for _, p := range m.membership.Configuration().Regions {
@@ -243,8 +244,8 @@ func (l *Local) isEmpty() bool {
 	return true
 }
 
-// replaceRoot makes the root object where only its address is stored. Earlier versions stored that before they
-// made it.
+// replaceRoot makes a root object where only an address is stored: earlier program versions stored
+// the address before they made the object.
 func (l *Local) replaceRoot(ctx context.Context) error {
 	for _, m := range l.members {
 		if !m.Lives().Leads() {
@@ -271,17 +272,17 @@ func (l *Local) Machine(i int) *txn.Machine { return l.members[i].txn }
 // Member returns machine i, from 0.
 func (l *Local) Member(i int) *Member { return l.members[i] }
 
-// Machines returns how many there are.
+// Machines returns the number of machines.
 func (l *Local) Machines() int { return len(l.members) }
 
-// Root returns the instance's root object, made with it: rootBytes of payload,
+// Root returns the instance's root object, which is made with the instance: rootBytes of payload,
 // from which everything else is found.
 func (l *Local) Root() region.Ptr { return l.members[0].root }
 
-// Status returns how the instance is, as the first machine that lives sees it.
+// Status returns the status of the instance, as the first living machine sees it.
 func (l *Local) Status() Status { return append(l.living(), l.members...)[0].Status() }
 
-// living returns the members that have a part in the instance, and have not been killed.
+// living returns the members that have not been killed and still take part in the instance.
 func (l *Local) living() (members []*Member) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,11 +294,10 @@ func (l *Local) living() (members []*Member) {
 	return members
 }
 
-// Check walks every region and returns what is wrong with it: leaks, orphans and
-// overlaps, given every pointer in use (the root object's need not be among
-// them), what the allocators believe and the headers do not show, and backups
-// that are not like their primaries. It waits, as long as ctx lasts, until all that was under way
-// has been recovered and all backups are filled. No transaction may run.
+// Check walks every region and returns the faults. Given every pointer in use (the root object's
+// need not be among them), it finds leaks, orphans and overlaps, disagreements between allocators
+// and headers, and backups that differ from their primaries. It waits, as long as ctx lasts, until
+// everything is recovered and all backups are filled. No transaction may run.
 func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	members := l.living()
 	if len(members) == 0 {
@@ -310,9 +310,9 @@ func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fa
 	return CheckMembers(c, members, reachable)
 }
 
-// Unowned returns ErrTorn, with the places, if an object is locked at its primary once all
-// transactions are recovered, and all backups filled, for which it waits as long as ctx lasts.
-// None may run: so nobody owns the lock, and nobody will ever give it back.
+// Unowned returns ErrTorn, with the places, if an object is locked at its primary although all
+// transactions are recovered and all backups filled; it waits for that as long as ctx lasts. No
+// transaction may run: then nobody owns such a lock, and nobody will ever release it.
 func (l *Local) Unowned(ctx context.Context) error {
 	c, err := awaitWhole(ctx, l.members)
 	if err != nil {
@@ -323,8 +323,8 @@ func (l *Local) Unowned(ctx context.Context) error {
 	return err
 }
 
-// Kill ends machine i as if it were a process that is killed, and the others go on
-// without it. What it has under way fails.
+// Kill ends machine i as if its process were killed, and the others go on without it. Its
+// operations in progress fail.
 func (l *Local) Kill(i int) error {
 	l.mu.Lock()
 	l.killed[i] = true
@@ -332,8 +332,8 @@ func (l *Local) Kill(i int) error {
 	return errors.Join(l.members[i].Close(), l.nics[i].Close())
 }
 
-// UncheckedError returns why the folder of a machine would have been refused if it were not
-// trusted, until MarkChecked; nil if there is no reason.
+// UncheckedError returns why the folder of a machine could only be opened because it is trusted,
+// until MarkChecked; nil if there is no reason.
 func (l *Local) UncheckedError() error {
 	for _, m := range l.machines {
 		if f, ok := m.Memory.(*nvram.Folder); ok && f.UncheckedError() != nil {
@@ -343,7 +343,7 @@ func (l *Local) UncheckedError() error {
 	return nil
 }
 
-// MarkChecked says that all that is there has been checked, and is sound.
+// MarkChecked records that all memory has been checked, and is sound.
 func (l *Local) MarkChecked() error {
 	var errs []error
 	for _, m := range l.machines {
@@ -364,7 +364,7 @@ func (l *Local) Close() error {
 	return errors.Join(err, l.closeMemory())
 }
 
-// quiesce has everything applied at the machines that live. They suspect nobody from then
+// quiesce waits until everything is applied at the living machines, which suspect nobody from then
 // on.
 func (l *Local) quiesce() error {
 	members := l.living()
@@ -378,7 +378,7 @@ func (l *Local) quiesce() error {
 	return errors.Join(errs...)
 }
 
-// stop ends the machines: first who uses memory, then what memory is used through.
+// stop ends the machines: first the users of memory, then the NICs and endpoints that access it.
 func (l *Local) stop() error {
 	l.leases.End()
 	return errors.Join(closeMembers(l.members), l.closeNICs())

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A machine is what a Member has: its memory, its NIC, its replicas and its transactions.
+// A machine holds the parts of a Member: its memory, its NIC, its replicas and its transactions.
 type machine struct {
 	id        rdma.MachineID
 	memory    memories
@@ -23,12 +23,12 @@ type machine struct {
 
 const regionPrefix = "region-"
 
-// RegionFiles is the pattern of the names of files in a machine's nvram.Folder that are replicas.
+// RegionFiles is the pattern of the names of replicas' files in a machine's nvram.Folder.
 const RegionFiles = regionPrefix + "*.mem"
 
 func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, id) }
 
-// regionOf returns the region that a memory of this name is a replica of.
+// regionOf returns the region whose replica a memory of this name is.
 func regionOf(name string) (region.ID, bool) { return replicaOf(regionPrefix, name) }
 
 // replicaOf returns the region in a name with a prefix.
@@ -38,7 +38,7 @@ func replicaOf(prefix, name string) (region.ID, bool) {
 	return region.ID(id), ok && err == nil
 }
 
-// mapRegion maps a replica that is there.
+// mapRegion maps an existing replica.
 func (m *machine) mapRegion(id region.ID, size int64) (*region.Region, error) {
 	mem, err := m.memory.Map(regionName(id), size)
 	if err != nil {
@@ -67,8 +67,8 @@ func (m *machine) removeStrays(c *cluster.Configuration) error {
 	return nil
 }
 
-// makeRegion makes room for a new replica: the first phase of the allocation of
-// a region. One that is there is left from an attempt that came to nothing.
+// makeRegion makes room for a new replica: the first phase of the allocation of a region. A replica
+// that exists already is left over from a failed attempt.
 func (m *machine) makeRegion(id region.ID, size int64) (*region.Region, error) {
 	name := regionName(id)
 	if err := m.memory.Remove(name); err != nil {

@@ -28,43 +28,43 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A MemberConfig says what one machine of an instance works with.
+// A MemberConfig is the config of one machine of an instance.
 type MemberConfig struct {
-	// Self names the machine and says which others fail with it. Its Incarnation
-	// is drawn by OpenMember, and its Protocol is what this program speaks unless tests say otherwise.
+	// Self names the machine and its failure domain. OpenMember draws its Incarnation; its Protocol
+	// is what this program speaks, unless tests set it.
 	Self cluster.Member
-	// Settings of the instance, which the machine that begins it decides:
-	// Replicas, Workers, RegionBytes, LogBytes, MessageBytes. RegionsMax, Clock
-	// and Logger are this machine's own.
+	// Settings holds the settings of the instance, which the machine that begins it determines:
+	// Replicas, Workers, RegionBytes, LogBytes, MessageBytes. RegionsMax, Clock and Logger are this
+	// machine's own.
 	Settings Config
 	Memory   Memories
 	Store    cluster.Store
 	NIC      rdma.NIC
-	// Founders, if not empty, are the machines that begin the instance together, should there
-	// be none; see membership.Config.
+	// Founders, if not empty, are the machines that begin the instance together if there is none;
+	// see membership.Config.
 	Founders []rdma.MachineID
 	// Keeper makes the keeper of the machine's leases.
 	Keeper func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error)
-	// Pace is how hard this machine works to fill its replicas; data.Slow by
-	// default. Where one replica of a region is left it is data.Aggressive.
+	// Pace is the speed at which this machine fills its replicas; data.Slow by default. For a
+	// region of which only one replica is left it is data.Aggressive.
 	Pace data.Pace
-	// Patience is how long operations wait for what only the rest of the instance can
-	// bring before they fail with txn.ErrUnavailable: by default ten lease times, and
-	// at least 3 s.
+	// Patience is how long operations wait for something that only the rest of the instance can
+	// provide before they fail with txn.ErrUnavailable: by default ten lease times, and at least 3
+	// s.
 	Patience time.Duration
-	// Prepare, if not nil, is called with the machine's transactions before anybody
-	// can ship a function to it: it registers handlers.
+	// Prepare, if not nil, is called with the machine's transactions before anybody can ship a
+	// function to it. It registers the handlers.
 	Prepare func(*txn.Machine)
-	// Begun, if not nil, is called when the machine begins to ask for its part in the
-	// instance: from then on Status and Membership say how it is.
+	// Begun, if not nil, is called when the machine begins to ask to become a member: from then on
+	// Status and Membership report its progress.
 	Begun func(*Member)
-	// Ended is called when the machine has no part in the instance any more: it
-	// has been evicted (membership.ErrEvicted), or is to meet others that have been
-	// restarted, or has no room for their logs (membership.ErrRestart). It does not wait. The owner closes the
-	// machine then, and may open another one on the same memory.
+	// Ended is called when the machine is no longer part of the instance: it has been evicted
+	// (membership.ErrEvicted), or has to restart together with others, or has no room for their
+	// logs (membership.ErrRestart). It must not wait. The owner then closes the machine, and may
+	// open another one on the same memory.
 	Ended func(reason error)
-	// Unavailable and Available are told when operations begin to fail for want of a
-	// lease, and when they do not any more. Both may be nil.
+	// Unavailable and Available are called when operations begin to fail for want of a lease, and
+	// when they no longer do. Both may be nil.
 	Unavailable func(reason error)
 	Available   func(after time.Duration)
 	// Events are told of the machine's membership, Steps of its transactions'
@@ -74,13 +74,13 @@ type MemberConfig struct {
 	Recovering func(recovery.Step)
 }
 
-// Memories are one machine's ranges of non-volatile memory by name: an
-// nvram.Folder, or what stands for one in tests.
+// Memories are one machine's ranges of non-volatile memory by name: an nvram.Folder, or its
+// replacement in tests.
 type Memories = memories
 
-// A Member is one FaRM machine of an instance whose machines fail one by one. It
-// reaches the others only through its NIC, and the configuration through the
-// store. It is safe for concurrent use.
+// A Member is one FaRM machine of an instance whose machines can fail one by one. It reaches the
+// others only through its NIC, and the configuration through the store. It is safe for concurrent
+// use.
 type Member struct {
 	machine
 	// memories are machine.memory.
@@ -93,12 +93,13 @@ type Member struct {
 	membership   *membership.Machine
 	transactions *transactions.Recovery
 
-	// settledFor is the last configuration before which nothing is left to recover.
+	// settledFor is the last configuration for which recovery is settled here.
 	settledFor atomic.Uint32
-	// identity says whose memory this is, cluster of which instance; 0: of none.
+	// identity is the memory that names the machine; cluster is the instance it belongs to, 0 if
+	// none.
 	identity *nvram.Memory
 	cluster  uint64
-	// stored is the configuration when the machine began; nil if there was none.
+	// stored is the configuration in the store when the machine began; nil if there was none.
 	stored  *cluster.Configuration
 	reserve reserve
 	room    awaiting
@@ -110,24 +111,23 @@ type Member struct {
 	// background counts the goroutines of data and allocator recovery.
 	background group
 
-	// relogged are the names of logs that others have replaced in this life, and that
-	// are kept for their ledgers; under replicas.
+	// relogged are the names of logs that were replaced in this life and are kept for their
+	// ledgers; guarded by replicas.
 	relogged []string
-	// oldAnnexes are the annexes of earlier lives that are still there; under
-	// replicas.
+	// oldAnnexes are the annexes of earlier lives that still exist; guarded by replicas.
 	oldAnnexes map[uint64]*nvram.Memory
 
-	// replicas guards machine.regions, stale, and under which keys they take block headers;
-	// it is never held across a wait. stale says what of replicas is out of date that are
-	// being filled.
+	// replicas guards machine.regions, stale, and the keys under which replicas receive block
+	// headers; it is never held across a wait. stale says what is out of date in the replicas that
+	// are being filled.
 	replicas lockrank.Mutex[lockrank.Replicas]
 	blocks   map[region.ID]rdma.Key
 	stale    map[region.ID]*region.Stale
-	// filling are the replicas that are being filled, by how many routines: one of an
-	// earlier configuration may not have noticed that yet. dropped gives back the memory of
-	// those that have been dropped meanwhile.
+	// filling counts, for each replica that is being filled, the goroutines that fill it: one of an
+	// earlier configuration may not have noticed the change yet. dropped holds functions that free
+	// the memory of replicas dropped meanwhile.
 	filling map[*region.Region]int
-	// read is how much has been read for each of them.
+	// read is how many bytes have been read for each of them.
 	read    map[region.ID]int
 	dropped map[*region.Region]func() error
 	root    region.Ptr
@@ -144,8 +144,8 @@ const (
 	kindSums
 )
 
-// OpenMember starts a machine, and returns when it is part of the instance and
-// serves: see membership.Machine.Start for what that takes. ctx ends the attempt.
+// OpenMember starts a machine, and returns when it is a member and serves: see
+// membership.Machine.Start. ctx ends the attempt.
 func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m := newMember(cfg)
 	for _, step := range []func(*Member, context.Context) error{
@@ -158,7 +158,7 @@ func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	return m, nil
 }
 
-// newMember returns a machine that has not begun anything.
+// newMember returns a machine that has not started yet.
 func newMember(cfg MemberConfig) *Member {
 	cfg.Settings = cfg.Settings.withDefaults()
 	m := &Member{cfg: cfg, clock: cfg.Settings.Clock, log: cfg.Settings.Logger}
@@ -174,8 +174,8 @@ func newMember(cfg MemberConfig) *Member {
 	return m
 }
 
-// recognize opens the machine's memory as far as it says whose it is, and learns what is stored of
-// the instance.
+// recognize reads the identity in the machine's memory, and the instance's configuration from the
+// store.
 func (m *Member) recognize(ctx context.Context) (err error) {
 	for m.cfg.Self.Incarnation == call.AnyLife {
 		m.cfg.Self.Incarnation = m.clock.Uint64()
@@ -197,8 +197,8 @@ func (m *Member) recognize(ctx context.Context) (err error) {
 	return nil
 }
 
-// recall opens the machine's transactions, with what earlier lives have left of theirs. What
-// nobody needs of their logs it gives back.
+// recall makes the machine's transactions, recalls the logs of earlier lives, and frees the parts
+// of these logs that nobody needs.
 func (m *Member) recall(context.Context) error {
 	if err := m.openTransactions(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (m *Member) recall(context.Context) error {
 	return m.recallLogs()
 }
 
-// prepare opens the rest of what the machine has, up to where it answers the others.
+// prepare opens the rest of the machine's parts, up to where it answers the others.
 func (m *Member) prepare(context.Context) (err error) {
 	if err := m.holdRoom(m.stored); err != nil {
 		return err
@@ -246,8 +246,8 @@ func (m *Member) begin(ctx context.Context) error {
 	return nil
 }
 
-// opening returns the error with which opening failed: ErrEvicted or the like if the machine
-// has left the instance, because then all other errors follow from that.
+// opening returns the error with which opening failed: if the machine has left the instance, the
+// reason for that (ErrEvicted, for instance), since all other errors follow from it.
 func (m *Member) opening(err error) error {
 	if m.membership != nil && m.membership.Err() != nil {
 		err = fmt.Errorf("%w (%v)", m.membership.Err(), err)
@@ -255,7 +255,7 @@ func (m *Member) opening(err error) error {
 	return fmt.Errorf("farm: machine %d: %w", m.id, err)
 }
 
-// load returns what is stored, once the store answers.
+// load returns the stored configuration, once the store answers.
 func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
 	pause := loadRetry
 	for isTold := false; ; pause = min(2*pause, loadRetryMax) {
@@ -271,7 +271,7 @@ func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
 	}
 }
 
-// The time between two attempts to ask the store: more from one to the next.
+// The time between two attempts to reach the store grows from the first to the second.
 const (
 	loadRetry    = 2 * time.Millisecond
 	loadRetryMax = 100 * time.Millisecond
@@ -289,18 +289,18 @@ func (m *Member) listenToSelf() error {
 	return err
 }
 
-// adopt takes over the settings of an instance that exists.
+// adopt uses the settings of an existing instance.
 func (m *Member) adopt(c *cluster.Configuration) {
 	s := &m.cfg.Settings
 	s.Replicas, s.Workers, s.RegionBytes, s.LogBytes = c.Replicas, c.Workers, c.RegionBytes, c.LogBytes
 }
 
-// heldBack is how many blocks are held back for who frees memory: TRUNCATE takes room for
-// objects of several sizes.
+// heldBack is how many blocks are held back for transactions that free memory: TRUNCATE needs room
+// for objects of several sizes.
 const heldBack = 4
 
-// openTransactions makes the machine's transactions, which nobody can use before
-// the first configuration.
+// openTransactions makes the machine's transactions. Nobody can use them before the first
+// configuration.
 func (m *Member) openTransactions() (err error) {
 	s := &m.cfg.Settings
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
@@ -355,8 +355,8 @@ func (m *Member) openTransactions() (err error) {
 	return err
 }
 
-// logOf returns the log that a worker of a machine writes to this life of this one.
-// A store to a log must never find the file system full.
+// logOf returns the log that a worker of another machine writes to in this life of this machine.
+// All of its storage is reserved, so that a store never finds the file system full.
 func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
 	mem, err := m.mapLog(m.lifeLogName(sender, worker))
 	if err != nil {
@@ -365,22 +365,26 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// identityName is the memory that says whose memory this is: of which instance
-// (word 0), of which machine (word 1, one more than its number), and whether it
-// has what a configuration has given to the machine (word 2). New memory has not,
-// until a configuration is applied: whatever the stored one says. Word 3 is the
-// token that was drawn when the memory was new (cluster.Memory), word 4 the last
-// configuration that was applied, word 5 the last one of which the recovery of
-// transactions was settled here, and word 6 whether there was no room for a log since.
-// Word 7 is the last configuration that was committed (membership.Host), or committedUnknown.
-// Word 8 is word 4 if a program stored that which keeps the others.
-// Word 9 counts the lives that follow it (cluster.Member.Lives): the last one that has
-// applied a configuration, and those that have begun since. So a copy of the memory does
-// not have the lives of whoever goes on with the memory itself, nor he those of the copy.
-// Memory of earlier versions has zeros there.
+// identityName is the memory that identifies a machine's memory, in words:
+//
+//	0  the instance
+//	1  the machine, its number plus one
+//	2  whether a configuration has been applied: new memory has nothing of what the stored
+//	   configuration gives to the machine
+//	3  the token drawn when the memory was new (cluster.Memory)
+//	4  the last configuration that was applied
+//	5  the last configuration whose recovery of transactions was settled here
+//	6  whether there was no room for a log since
+//	7  the last configuration that was committed (membership.Host), or committedUnknown
+//	8  word 4, if a program that keeps the others stored it
+//	9  the number of lives that follow (cluster.Member.Lives): the last that has applied a
+//	   configuration, and those that have begun since
+//
+// A copy of the memory does not have the later lives of the memory itself, nor the reverse. Memory
+// of earlier program versions has zeros there.
 const (
 	identityName = "identity"
-	// IdentityFile is the file of that memory in an nvram.Folder.
+	// IdentityFile is that memory's file in an nvram.Folder.
 	IdentityFile  = identityName + ".mem"
 	identityBytes = 4096
 
@@ -401,8 +405,8 @@ const (
 	livesMax = identityBytes/8 - identityLives/8 - 1
 )
 
-// identify reads the identity of the machine's memory, if it has one, and refuses
-// that of another machine.
+// identify reads the identity in the machine's memory, if there is one, and rejects that of another
+// machine.
 func (m *Member) identify() error {
 	id, err := m.memory.Map(identityName, identityBytes)
 	if err != nil {
@@ -429,18 +433,18 @@ func (m *Member) identify() error {
 	return nil
 }
 
-// beginLife notes this life in the memory, before anybody can have it in a configuration.
+// beginLife records this life in the memory, before any configuration can contain it.
 func (m *Member) beginLife() {
 	id := m.identity
 	slot := func(i uint64) uint64 { return identityLives + 8 + 8*i }
 	n := id.Load(identityLives)
 	switch {
 	case id.Load(identityHolds) != 0 && id.Load(identityLed) != id.Load(identityApplied):
-		// A program has used it that noted neither lives nor what it has committed.
+		// The memory was used by a program version that recorded neither lives nor commits.
 		n = m.forgetLives(0)
 	case n == livesMax:
-		// The first stays, which has left the memory. Which of the others was a member last
-		// is not known any more, nor whether it has committed anything.
+		// Keep the first life, which wrote the memory. It is not known any more which of the others
+		// was last a member, nor whether it has committed anything.
 		n = m.forgetLives(1)
 	}
 	id.Store(slot(n), m.cfg.Self.Incarnation)
@@ -452,7 +456,7 @@ func (m *Member) beginLife() {
 	}
 }
 
-// forgetLives keeps the first n lives, and one that is not known in place of all others.
+// forgetLives keeps the first n lives, and replaces all others by one unknown life.
 func (m *Member) forgetLives(n uint64) uint64 {
 	m.identity.Store(identityCommitted, committedUnknown)
 	m.identity.Store(identityLives+8+8*n, 0)
@@ -460,8 +464,8 @@ func (m *Member) forgetLives(n uint64) uint64 {
 	return n + 1
 }
 
-// leadLife notes that the memory is this life's: it has applied a configuration. The life
-// comes before the number, which is no more than there are lives at any moment.
+// leadLife records that the memory belongs to this life, which has applied a configuration. It
+// stores the life before the number of lives, so that the number never exceeds the lives stored.
 func (m *Member) leadLife() {
 	if m.identity.Load(identityLives) != 1 {
 		m.identity.Store(identityLives+8, m.cfg.Self.Incarnation)
@@ -469,24 +473,25 @@ func (m *Member) leadLife() {
 	}
 }
 
-// belong notes the identity once the machine is part of an instance.
+// belong records the identity once the machine is part of an instance.
 func (m *Member) belong() {
 	m.identity.Store(identityMachine, uint64(m.id)+1)
 	m.identity.Store(identityCluster, m.membership.Configuration().Cluster)
 }
 
-// ErrOtherMachine means that the memory is that of another machine.
+// ErrOtherMachine means that the memory belongs to another machine.
 var ErrOtherMachine = errors.New("farm: memory of another machine")
 
 const logPrefix = "log-"
 
-// lifeLogName is the name of a log that this life of the machine has for a worker
-// of another. What is in the logs of earlier lives is what recovery learns from.
+// lifeLogName is the name of the log for a worker of another machine in this life of this machine.
+// The logs of earlier lives have other names, because recovery reads them.
 func (m *Member) lifeLogName(sender rdma.MachineID, worker int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", logPrefix, sender, worker, m.cfg.Self.Incarnation)
 }
 
-// recallLogs finds the logs of this machine's earlier lives, and what they have parked.
+// recallLogs finds the logs of this machine's earlier lives, and the transactions that they have
+// parked.
 func (m *Member) recallLogs() error {
 	names, err := m.memory.Names()
 	if err != nil {
@@ -522,8 +527,8 @@ func (m *Member) recallLogs() error {
 	return m.makeRoom(logs)
 }
 
-// mapOld maps a memory of an earlier life, as large as it is: notes and parked transactions
-// have sizes of their own. One that has no size yet, because a crash came first, gets one.
+// mapOld maps a memory of an earlier life with the size that it has: notes and parked transactions
+// have sizes of their own. If a crash came before the memory got its size, mapOld sets it.
 func (m *Member) mapOld(name string) (*nvram.Memory, error) {
 	size, err := m.memory.MemorySize(name)
 	if err != nil {
@@ -535,7 +540,7 @@ func (m *Member) mapOld(name string) (*nvram.Memory, error) {
 	return m.memory.Map(name, size)
 }
 
-// isOldLog says whether a memory is a log that an earlier life has had.
+// isOldLog reports whether a memory is the log of an earlier life.
 func (m *Member) isOldLog(name string) bool {
 	return strings.HasPrefix(name, logPrefix) && !strings.HasSuffix(name, fmt.Sprintf("-%016x", m.cfg.Self.Incarnation))
 }
@@ -563,7 +568,7 @@ func (m *Member) membershipConfig() membership.Config {
 // ID returns the machine's identifier.
 func (m *Member) ID() rdma.MachineID { return m.id }
 
-// Incarnation returns what tells this life of the machine from others.
+// Incarnation returns the number that distinguishes this life of the machine from others.
 func (m *Member) Incarnation() uint64 { return m.cfg.Self.Incarnation }
 
 // Transactions returns the machine's transactions.
@@ -572,8 +577,7 @@ func (m *Member) Transactions() *txn.Machine { return m.txn }
 // Root returns the instance's root object.
 func (m *Member) Root() region.Ptr { return m.root }
 
-// Primaries returns the configuration in which this machine is, and the regions of
-// which it believes to be the primary.
+// Primaries returns the configuration of this machine, and the regions whose primary it is in it.
 func (m *Member) Primaries() (cluster.ID, []region.ID) {
 	ids := m.replicaIDs()
 	return m.txn.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })
@@ -589,9 +593,9 @@ func (m *Member) Leases() lease.Keeper { return m.keeper }
 // run for peers.
 const closePatience = 10 * time.Second
 
-// Close ends the machine's life. What it had under way is left to the recovery of
-// the others, or to its own when it is opened again with its memory. The NIC, the
-// store and the memory stay open: they are the caller's.
+// Close ends the machine's life. Its transactions in progress are left to the recovery of the
+// others, or to its own when its memory is opened again. The NIC, the store and the memory stay
+// open: they belong to the caller.
 func (m *Member) Close() error {
 	m.cancel()
 	m.closing.Set()

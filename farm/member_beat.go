@@ -2,16 +2,16 @@ package farm
 
 import "time"
 
-// beatEvery is how often a machine's keeper is told that its workers work, in a lease
-// time. The keeper renews until that is most of a lease ago, and what it has renewed then
-// lasts for most of another one: a beat may be a lease late before anybody notices. That is
-// more than goroutines are on busy processors; and beats are most of what wakes a machine
-// that is idle.
+// beatEvery returns the time between two beats, which tell a machine's keeper that the machine's
+// workers work. The keeper renews leases until the last beat is most of a lease old, and a lease
+// renewed then lasts for most of another lease time: so a beat may be a lease late before anybody
+// notices. That is longer than goroutines are delayed on busy processors. Beats should be rare,
+// because they are most of what wakes an idle machine.
 func beatEvery(length time.Duration) time.Duration { return length * 2 / 3 }
 
-// beat tells the keeper that this machine works, again and again, until it is closed: on
-// a goroutine, which goes through what all work here goes through, each worker and the
-// membership. So whatever stops those ends the lease, though the keeper itself goes on.
+// beat repeatedly tells the keeper that this machine works, until the machine is closed. Its
+// goroutine goes through each worker and the membership, as all work here does. So anything that
+// stops those ends the lease, although the keeper itself goes on.
 func (m *Member) beat() {
 	for m.ctx.Err() == nil {
 		m.txn.Beat()

@@ -11,39 +11,39 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// Memory that was freed can be used for objects of another size once epochs have
-// ended on all machines (NSDI'14 section 3.5). The CM ends them when a machine is
-// short of memory, or much has been freed, and from then on every now and then, until
-// nothing waits for that any more. Then its storage is given back.
+// Freed memory can be used for objects of another size once epochs have ended on all machines
+// (NSDI'14 section 3.5). The CM ends epochs when a machine is short of memory or has freed much,
+// and then repeatedly, until no freed memory waits for that any more. Then the storage is given
+// back.
 
 const (
-	// epochPatience is how long one end of an epoch may wait for transactions.
+	// epochPatience is how long the attempt to end one epoch waits for transactions.
 	epochPatience = 2 * time.Millisecond
 	// reclaimDelay and reclaimDelayMax are the shortest and the longest time
 	// from one attempt to the next.
 	reclaimDelay    = 5 * time.Millisecond
 	reclaimDelayMax = time.Second
-	// epochsAtOnce is how many epochs make memory available that was freed
-	// before the first, if nothing is open.
+	// epochsAtOnce is how many epochs have to end, with nothing open, to make memory available that
+	// was freed before the first.
 	epochsAtOnce = 6
-	// quiescePatience is how long a machine waits for truncations when an epoch has ended.
+	// quiescePatience is how long a machine waits for truncations after an epoch has ended.
 	quiescePatience = 10 * time.Millisecond
 )
 
-// memberEpochs is what the CM does to make freed memory available for objects of
-// other sizes, when a machine has asked it to.
+// memberEpochs is the state with which the CM, when a machine has asked it to, makes freed memory
+// available for objects of other sizes.
 type memberEpochs struct {
 	lockrank.Mutex[lockrank.Epochs] // never held across a wait
 	reclaims                        bool
-	moreToEnd                       bool // reclaim has been called since it looked last
+	moreToEnd                       bool // reclaim has been called since hasToEnd last checked
 	givesBack                       bool
 	moreToGive                      bool // it has to begin again
 
-	// giving is held while storage is given back, and by who checks that replicas are alike.
+	// giving is held while storage is given back, and while replicas are compared.
 	giving lockrank.Mutex[lockrank.Giving]
 }
 
-// handleCalls has the machine answer what others ask of it.
+// handleCalls registers the handlers of the other machines' calls.
 func (m *Member) handleCalls() {
 	m.endpoint.Handle(kindAdvance, m.onAdvance)
 	m.endpoint.Handle(kindReclaim, m.onReclaim)
@@ -51,10 +51,10 @@ func (m *Member) handleCalls() {
 	m.endpoint.Handle(kindSums, m.onSums)
 }
 
-// onEmptied causes epochs to be ended soon. It does not wait.
+// onEmptied makes the CM end epochs soon. It does not wait.
 func (m *Member) onEmptied() { m.background.run(m.askReclaim) }
 
-// giveBack gives the storage of what has become free back, in the background.
+// giveBack gives back the storage of blocks that have become free, in the background.
 func (m *Member) giveBack() {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
@@ -72,8 +72,8 @@ func (m *Member) giveBack() {
 	})
 }
 
-// takeMoreToGive says whether giveBack has been called since, and if not that it may begin
-// another goroutine.
+// takeMoreToGive reports whether giveBack has been called since the last check; if not, giveBack
+// may start another goroutine.
 func (m *Member) takeMoreToGive() bool {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
@@ -82,8 +82,8 @@ func (m *Member) takeMoreToGive() bool {
 	return more
 }
 
-// askReclaim tells the CM that this machine is short of memory. If the message is
-// lost the next one, when it is shorter still, will do.
+// askReclaim tells the CM that this machine is short of memory. If the message is lost, it sends
+// another when it is shorter still.
 func (m *Member) askReclaim() {
 	c := m.membership.Configuration()
 	if c.CM == m.id {
@@ -95,8 +95,8 @@ func (m *Member) askReclaim() {
 	}
 }
 
-// reclaimWaiting is askReclaim if some of this machine's memory waits for the end of epochs. They
-// are not ended for nothing: caches of index nodes are empty after each.
+// reclaimWaiting is askReclaim if some of this machine's memory waits for the end of epochs. Epochs
+// should not end needlessly: caches of index nodes are empty after each.
 func (m *Member) reclaimWaiting() {
 	if m.allocator.Waiting() > 0 {
 		m.askReclaim()
@@ -108,8 +108,8 @@ func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// reclaim ends epochs in the background until nothing waits for that any more, or
-// this machine is not the CM.
+// reclaim ends epochs in the background until no freed memory waits for that, or this machine is
+// not the CM any more.
 func (m *Member) reclaim() {
 	m.epochs.Lock()
 	isGoing := m.epochs.reclaims
@@ -123,7 +123,7 @@ func (m *Member) reclaim() {
 		for delay := reclaimDelay; m.hasToEnd(waiting); m.clock.Sleep(delay) {
 			c := m.membership.Configuration()
 			if c.CM != m.id {
-				waiting = 0 // the next CM is asked by who is short of memory then
+				waiting = 0 // machines that are short of memory ask the next CM
 				continue
 			}
 			ended := 0
@@ -135,8 +135,8 @@ func (m *Member) reclaim() {
 	})
 }
 
-// hasToEnd says whether epochs are to be ended: something waits for it, or reclaim has been
-// called meanwhile. If not, reclaim may begin another goroutine.
+// hasToEnd reports whether epochs have to end: memory waits for it, or reclaim has been called
+// meanwhile. If not, reclaim may start another goroutine.
 func (m *Member) hasToEnd(waiting int) bool {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
@@ -145,9 +145,9 @@ func (m *Member) hasToEnd(waiting int) bool {
 	return m.epochs.reclaims
 }
 
-// endEpochs ends as many epochs as make available what was freed before. It
-// returns how many, and how many blocks wait for another; what keeps it from that
-// is logged at the level.
+// endEpochs ends as many epochs as make memory available that was freed before. It returns how many
+// it has ended, and how many blocks wait for another. It logs the reason for a failure at the given
+// level.
 func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, waiting int) {
 	ctx := configurationContext{m.ctx, m, c.ID}
 	waiting = 1
@@ -170,7 +170,7 @@ func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, w
 	return ended, waiting
 }
 
-// advance tells all allocators what EndEpoch has found.
+// advance tells all allocators the result of EndEpoch.
 func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epoch uint64) (waiting int, err error) {
 	arg := binary.LittleEndian.AppendUint64(nil, epoch)
 	for i, x := range c.Machines {
@@ -186,8 +186,8 @@ func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epo
 	return waiting, nil
 }
 
-// onAdvance is advance at one machine, once all backups have applied what was
-// committed here before.
+// onAdvance is advance at one machine. It first waits until all backups have applied the
+// transactions that were committed here before.
 func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) != 8 {
 		return nil, fmt.Errorf("farm: epoch of %d bytes", len(arg))
@@ -200,8 +200,8 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
 }
 
-// epochLevel is how loudly to say that an epoch has not ended when the next
-// attempt is after delay: machines that are busy, or start, or fail, end it soon.
+// epochLevel returns the level at which to log that an epoch has not ended, if the next attempt is
+// after delay: busy, starting or failing machines end it soon.
 func epochLevel(delay time.Duration) slog.Level {
 	if delay < reclaimDelayMax {
 		return slog.LevelDebug

@@ -28,15 +28,14 @@ func (m *Member) scan() {
 	}
 }
 
-// recovering tells of a step of recovery.
+// recovering reports a step of recovery.
 func (m *Member) recovering(s recovery.Step) {
 	if m.cfg.Recovering != nil {
 		m.cfg.Recovering(s)
 	}
 }
 
-// fill copies to this machine the regions of which it has become a backup, until
-// the configuration changes (SOSP'15 section 5.4).
+// fill fills this machine's new backups, until the configuration changes (SOSP'15 section 5.4).
 func (m *Member) fill(c *cluster.Configuration) {
 	order := fillOrder(c, m.id)
 	for _, p := range order {
@@ -44,14 +43,14 @@ func (m *Member) fill(c *cluster.Configuration) {
 	}
 	for _, p := range order {
 		if err := m.fillRegion(c, p); err != nil {
-			return // another configuration has begun, and goes on with what is left
+			return // another configuration has begun, whose fill does the rest
 		}
 	}
 }
 
-// fillOrder returns the regions that machine id is to be filled with. Those of which
-// one replica is left that has everything come first: they are lost with it, and must
-// not wait for what is filled slowly.
+// fillOrder returns the regions that machine id has to fill. Regions of which only one replica has
+// everything come first: they would be lost with it, and must not wait for regions that are filled
+// slowly.
 func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Placement) {
 	var others []cluster.Placement
 	for _, p := range c.Regions {
@@ -66,12 +65,12 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 	return append(order, others...)
 }
 
-// isLast says whether the primary is the only replica that has everything.
+// isLast reports whether only the primary has everything.
 func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) }
 
-// askEarly asks what has changed of a region before its turn comes to be filled, so
-// that what changes until then is not read. If the answer does not come, filling the
-// region asks again.
+// askEarly asks which chunks of a region have changed before the region's turn to be filled, so
+// that chunks which change until then need not be read. If there is no answer, filling the region
+// asks again.
 func (m *Member) askEarly(c *cluster.Configuration, p cluster.Placement) {
 	backup := m.beginFilling(p.Region)
 	if backup == nil {
@@ -86,7 +85,7 @@ func (m *Member) askEarly(c *cluster.Configuration, p cluster.Placement) {
 	}
 }
 
-// refill returns what brings a replica up to date.
+// refill returns the Refill of a replica.
 func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *region.Stale) data.Refill {
 	return data.Refill{
 		Stale: stale,
@@ -115,7 +114,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	defer m.endFilling(backup)
 	stale := m.staleOf(p.Region)
 	if stale == nil {
-		return nil // it has everything by now
+		return nil // it has everything already
 	}
 	begin := m.clock.Now()
 	f := m.refill(c, p, stale)
@@ -128,8 +127,8 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		if err == nil {
 			backup.EndFill()
 			m.recovering(recovery.StepFilled)
-			// What earlier transactions wrote may be locked at the primary while it was
-			// copied, and comes with their recovery.
+			// Objects that earlier transactions wrote may have been locked at the primary when they
+			// were copied; their writes come with the recovery of those transactions.
 			err = m.awaitSettled(ctx, c)
 		}
 		if err == nil {
@@ -145,22 +144,22 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if delay < fillRetryMax { // said often enough then
+		if delay < fillRetryMax { // later failures are not reported: these were enough
 			m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
 		}
 		m.clock.Sleep(delay)
 	}
 }
 
-// haveRead counts what is read for a replica that is being filled, also by attempts that
-// another configuration has ended.
+// haveRead counts the bytes read for a replica that is being filled, including those of attempts
+// that another configuration has ended.
 func (m *Member) haveRead(id region.ID, n int) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	m.read[id] += n
 }
 
-// allRead returns how many bytes that were, and begins anew.
+// allRead returns that count, and resets it.
 func (m *Member) allRead(id region.ID) int {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
@@ -169,8 +168,8 @@ func (m *Member) allRead(id region.ID) int {
 	return n
 }
 
-// beginFilling returns this machine's replica of a region, or nil if it has been
-// dropped, which stays mapped until endFilling.
+// beginFilling returns this machine's replica of a region, or nil if it has been dropped. The
+// replica stays mapped until endFilling.
 func (m *Member) beginFilling(id region.ID) *region.Region {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
@@ -196,7 +195,7 @@ func (m *Member) endFilling(r *region.Region) {
 	}
 }
 
-// releaseLocked gives back memory of a replica, or about it, once nobody fills it.
+// releaseLocked calls release, which frees memory of a replica, once nobody fills that replica.
 func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 	if m.filling[r] == 0 {
 		return release()
@@ -209,8 +208,7 @@ func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 	return nil
 }
 
-// paceOf hurries where one replica is left that has everything (SOSP'15 section
-// 6.4).
+// paceOf returns the aggressive pace if only one replica has everything (SOSP'15 section 6.4).
 func (m *Member) paceOf(p cluster.Placement) data.Pace {
 	switch {
 	case isLast(p):
@@ -221,7 +219,7 @@ func (m *Member) paceOf(p cluster.Placement) data.Pace {
 	return m.cfg.Pace
 }
 
-// A configurationContext ends when a configuration does.
+// A configurationContext ends when its configuration does.
 type configurationContext struct {
 	context.Context
 	m  *Member

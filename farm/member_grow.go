@@ -13,9 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// grow has the CM allocate a region of which this machine is the primary. It
-// gives up when the configuration changes: the allocator's lock is held here, and
-// recovery needs it.
+// grow asks the CM to allocate a region of which this machine is the primary. It gives up when the
+// configuration changes: the caller holds the allocator's lock, which recovery needs.
 func (m *Member) grow(near region.ID) (*region.Region, error) {
 	m.background.run(m.reclaimWaiting)
 	ctx := m.patientContext()
@@ -34,8 +33,8 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 		return nil, fmt.Errorf("%w: region %d has been allocated and is not here", txn.ErrLost, p.Region)
 	}
 	if !m.txn.IsPrimary(region.MakeAddr(p.Region, 0)) {
-		// The configuration that is being applied does not know it yet: the next
-		// one does, and attaches the region.
+		// The configuration that is being applied does not contain the region: the next one does,
+		// and attaches it.
 		return nil, fmt.Errorf("%w: region %d has been allocated meanwhile", txn.ErrLost, p.Region)
 	}
 	m.log.Info("region allocated", "region", p.Region, "primary", p.Primary, "backups", p.Backups)
@@ -53,7 +52,7 @@ func (m *Member) locate(id region.ID) (cluster.Placement, error) {
 	return p, ctx.passing(err)
 }
 
-// colocated says whether two regions have the same replicas.
+// colocated reports whether two regions have the same replicas.
 func (m *Member) colocated(a, b region.ID) bool {
 	c := m.membership.Configuration()
 	pa, okA := c.Placement(a)
@@ -64,9 +63,9 @@ func (m *Member) colocated(a, b region.ID) bool {
 // rootBytes is the payload of the root object.
 const rootBytes = 1008
 
-// openRoot finds the root object, or makes it, which takes as many machines as a
-// region has replicas. Of several machines that make one at the same time, all but
-// one take theirs back; what a machine has made it offers until it is heard.
+// openRoot finds the root object, or makes it, which takes as many machines as a region has
+// replicas. If several machines make one at the same time, all but one free theirs. A machine
+// proposes the object that it has made until it gets an answer.
 func (m *Member) openRoot(ctx context.Context) error {
 	var made region.Ptr
 	for {
@@ -75,7 +74,7 @@ func (m *Member) openRoot(ctx context.Context) error {
 			return nil
 		}
 		if over := m.membership.Err(); over != nil {
-			return over // whatever it was told: another life follows this one
+			return over // whatever the error was: another life follows this one
 		}
 		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrUnavailable) ||
 			errors.Is(err, txn.ErrInDoubt) || membership.IsPassing(err)
@@ -91,7 +90,7 @@ func (m *Member) openRoot(ctx context.Context) error {
 // it.
 const rootRetry = 5 * time.Millisecond
 
-// tryRoot tries once. made is what an earlier attempt has made.
+// tryRoot makes one attempt. made is the object that an earlier attempt has made.
 func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	if m.root, err = m.membership.Root(ctx, *made); err != nil {
 		return err
@@ -120,8 +119,8 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	return nil
 }
 
-// leftRoot returns the root object that an earlier life has made, and was killed before anybody
-// heard of it; nil if there is none. Without a root object there is nothing else.
+// leftRoot returns the root object made by an earlier life that was killed before anybody learned
+// of it; nil if there is none. Without a root object there are no other objects.
 func (m *Member) leftRoot() region.Ptr {
 	for _, id := range m.replicaIDs() {
 		r := m.replica(id)

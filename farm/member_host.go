@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A host is a Member as its membership sees it.
+// A host is a Member as the membership.Host of its membership.
 type host Member
 
 var _ membership.Host = (*host)(nil)
@@ -56,7 +56,7 @@ func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) 
 	return nil, nil
 }
 
-// isNoRoom says whether a replica could not be made because there is no room.
+// isNoRoom reports whether a replica could not be made because there is no room.
 func isNoRoom(err error) bool {
 	return errors.Is(err, nvram.ErrNoSpace) || errors.Is(err, region.ErrFull)
 }
@@ -64,8 +64,8 @@ func isNoRoom(err error) bool {
 // Commit implements membership.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
-	m.noteCommitted(c.ID) // before anybody hears of what the logs say
-	m.keepSomeRoom()      // before what may take as long as another machine is away
+	m.noteCommitted(c.ID) // before anybody learns what the logs say
+	m.keepSomeRoom()      // before steps that last as long as another machine is away
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
 	return h.member().awaitSettled(ctx, c)
 }
 
-// awaitSettled waits until no transaction of a configuration before c is left to
-// recover at this machine. What takes long it tells of, now and then.
+// awaitSettled waits until no transaction of a configuration before c is left to recover at this
+// machine. If that takes long, it reports the progress now and then.
 func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) error {
 	begun := m.clock.Now()
 	tellAfter := settleSlow
@@ -98,9 +98,9 @@ func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) err
 }
 
 const (
-	// settlePoll is how often a machine looks whether its transactions are recovered.
+	// settlePoll is how often a machine checks whether its transactions are recovered.
 	settlePoll = 500 * time.Microsecond
-	// settleSlow is how long that takes where nothing is wrong, at most.
+	// settleSlow is the longest time that this takes where nothing is wrong.
 	settleSlow = time.Second
 )
 
@@ -141,8 +141,8 @@ func (h *host) Holds() (ids []region.ID, err error) {
 	return ids, err
 }
 
-// noteCommitted notes a configuration as committed. The routine that does so may be late,
-// and another configuration have been noted.
+// noteCommitted records a configuration as committed. If a later one has been recorded already,
+// because the goroutine that calls it is late, it does nothing.
 func (m *Member) noteCommitted(id cluster.ID) {
 	for {
 		last := m.identity.Load(identityCommitted)
@@ -183,9 +183,8 @@ func (m *Member) replica(id region.ID) *region.Region {
 	return m.regions[id]
 }
 
-// haveReplica sees to it that this machine has its replica of p's region, and that
-// the primary which p says may write block headers to it. A replica that is to be
-// filled begins in configuration in.
+// haveReplica makes sure that this machine has its replica of p's region, and that the primary in p
+// can write block headers to it. A replica that is to be filled begins in configuration in.
 func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (err error) {
 	r := m.replica(p.Region)
 	if r == nil {
@@ -225,7 +224,7 @@ func (m *Member) openReplica(p cluster.Placement, isNew bool) (r *region.Region,
 	return r, nil
 }
 
-// dropReplicas gives up the replicas that c does not give to this machine.
+// dropReplicas drops the replicas that c does not give to this machine.
 func (m *Member) dropReplicas(c *cluster.Configuration) error {
 	for _, id := range m.replicaIDs() {
 		if c.Keeps(m.id, id) {
@@ -246,8 +245,8 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 	})
 }
 
-// dropReplica gives up a replica. While it is being filled its memory stays mapped:
-// who fills it notices that the configuration has changed only after a while.
+// dropReplica drops a replica. Its memory stays mapped while it is being filled: the goroutine that
+// fills it notices only after a while that the configuration has changed.
 func (m *Member) dropReplica(id region.ID) error {
 	release, err := m.memory.Detach(regionName(id))
 	m.replicas.Lock()

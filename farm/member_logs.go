@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// relogOf returns the n'th log that a worker of a machine writes to this life of this
-// one, in place of the one before, of which the ledger stays.
+// relogOf returns the n'th log that a worker of another machine writes to in this life of this
+// machine. It replaces the previous log, whose ledger stays.
 func (m *Member) relogOf(sender rdma.MachineID, worker, n int) (*nvram.Memory, error) {
 	mem, err := m.mapLog(m.relogName(sender, worker, n))
 	if err != nil {
@@ -33,8 +33,8 @@ func (m *Member) relogName(sender rdma.MachineID, worker, n int) string {
 
 const parkedPrefix = "parked-"
 
-// parkedIn is what the names of memories of transactions parked in a configuration
-// begin with, parkedName the n'th name.
+// parkedIn is the prefix of the names of memories of transactions parked in a configuration,
+// parkedName the n'th name.
 func parkedIn(in cluster.ID) string          { return fmt.Sprintf("%s%d-", parkedPrefix, in) }
 func parkedName(in cluster.ID, n int) string { return fmt.Sprint(parkedIn(in), n) }
 
@@ -46,8 +46,8 @@ func (m *Member) parkIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error
 	return m.mapReserved(parkedName(in, n), bytes)
 }
 
-// noteIn makes the n'th memory for notes of the recovery for a configuration. To the next
-// life it is a log like others.
+// noteIn makes the n'th memory for notes of a configuration's recovery. The next life treats it as
+// a log.
 func (m *Member) noteIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
 	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // of an attempt that failed
 		return nil, err
@@ -61,8 +61,8 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
 }
 
-// isOf says whether a memory is one that begins with a prefix, of the recovery for a
-// configuration or for one before.
+// isOf reports whether a memory's name has a prefix and is of the recovery for configuration in or
+// for an earlier one.
 func isOf(prefix, name string, in cluster.ID) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")
@@ -70,12 +70,12 @@ func isOf(prefix, name string, in cluster.ID) bool {
 	return found && err == nil && cluster.ID(of) <= in
 }
 
-// settled removes what recovery does not need any more: what was parked before, notes, and,
-// when no region is unavailable, the logs of this machine's earlier lives and those
-// that have been replaced.
+// settled removes memory that recovery no longer needs: transactions parked earlier, notes, and, if
+// no region is unavailable, the logs of this machine's earlier lives and those that have been
+// replaced.
 func (m *Member) settled(c *cluster.Configuration) {
 	if cluster.ID(m.settledFor.Load()) >= c.ID {
-		return // the routine of an earlier recovery is late
+		return // the goroutine of an earlier recovery is late
 	}
 	names, err := m.memory.Names()
 	unavailable := c.Unavailable()
@@ -102,7 +102,7 @@ func (m *Member) settled(c *cluster.Configuration) {
 	}
 }
 
-// takeRelogged returns the logs that are not needed any more, if that is so.
+// takeRelogged returns the logs that have been replaced, to be removed, if isOver.
 func (m *Member) takeRelogged(isOver bool) (names []string) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// missing says, for who is not served, what a region needs, or for region 0 the whole
-// machine.
+// missing describes what a region lacks to be usable, or, for region 0, what the whole machine
+// lacks.
 func (m *Member) missing(id region.ID) string {
 	if m.membership == nil {
 		return ""
@@ -40,7 +40,7 @@ func (m *Member) missing(id region.ID) string {
 	return ""
 }
 
-// awaited returns the machines of which one has to come back for a region.
+// awaited returns the machines one of which has to come back to make a region available.
 func awaited(c *cluster.Configuration, id region.ID) (machines []rdma.MachineID) {
 	p, _ := c.Placement(id)
 	for _, a := range p.Away {
@@ -49,7 +49,7 @@ func awaited(c *cluster.Configuration, id region.ID) (machines []rdma.MachineID)
 	return machines
 }
 
-// noMajority says who is missing for a majority of c.
+// noMajority says in words which machines are missing for a majority of c.
 func noMajority(c *cluster.Configuration, missing []rdma.MachineID) string {
 	verb := "do not answer"
 	if len(missing) == 1 {
@@ -68,7 +68,7 @@ func are(machines []rdma.MachineID) string {
 // names lists machines in words.
 func names(machines []rdma.MachineID) string { return list(machines, "and") }
 
-// oneOf is names where one of the machines will do.
+// oneOf lists machines, one of which suffices, in words.
 func oneOf(machines []rdma.MachineID) string { return list(machines, "or") }
 
 func list(machines []rdma.MachineID, conjunction string) string {
@@ -84,8 +84,7 @@ func list(machines []rdma.MachineID, conjunction string) string {
 	return fmt.Sprintf("machines %s %s %s", strings.Join(all[:n-1], ", "), conjunction, all[n-1])
 }
 
-// A patientContext is a configurationContext that ends when operations do not wait any
-// longer, too.
+// A patientContext is a configurationContext that also ends when operations stop waiting.
 type patientContext struct {
 	configurationContext
 	since, until time.Time
@@ -99,9 +98,8 @@ func (m *Member) patientContext() patientContext {
 // Deadline implements context.Context.
 func (c patientContext) Deadline() (time.Time, bool) { return c.until, true }
 
-// passing is the error of an operation that a changing configuration, as err says, has
-// kept from asking the CM: it can be run again, unless there is no configuration to
-// come.
+// passing returns the error of an operation that could not ask the CM because the configuration is
+// changing, as err says: the operation can be run again, unless no further configuration will come.
 func (c patientContext) passing(err error) error {
 	if lapsed := c.m.txn.ConfirmWithin(c); errors.Is(lapsed, txn.ErrUnavailable) {
 		return lapsed

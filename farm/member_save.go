@@ -13,12 +13,12 @@ import (
 // RegionName is the name of a region's replica among a machine's memories.
 func RegionName(id region.ID) string { return regionName(id) }
 
-// An Identity is what a machine's memory says about itself.
+// An Identity is the identity recorded in a machine's memory.
 type Identity struct {
 	// Cluster is the instance that the memory belongs to; 0 if it has not been part
 	// of one yet.
 	Cluster uint64
-	// Machine is whose memory it is, if IsKnown.
+	// Machine is the machine that the memory belongs to, if IsKnown.
 	Machine rdma.MachineID
 	IsKnown bool
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// What a replica that is being filled still needs is in a memory beside it, which is
-// there before the replica is made and until the configuration says that it has
-// everything: see region.Stale. So a replica without such a memory has all that was
-// committed up to the last configuration that the machine has applied.
+// A memory beside a replica that is being filled holds what the replica still needs. It exists from
+// before the replica is made until the configuration says that the replica has everything: see
+// region.Stale. So a replica without such a memory has everything that was committed up to the last
+// configuration that the machine has applied.
 
 const stalePrefix = "stale-"
 
@@ -24,8 +24,8 @@ func staleName(id region.ID) string { return fmt.Sprintf("%s%d", stalePrefix, id
 // asOf is the last configuration that this machine's memory has applied, or 0.
 func (m *Member) asOf() cluster.ID { return cluster.ID(m.identity.Load(identityApplied)) }
 
-// openFilling opens a replica that is to be filled: the one that is there, if the
-// machine was a member up to a configuration that it knows, and otherwise an empty one.
+// openFilling opens a replica that has to be filled: the existing one, if the machine was a member
+// up to a configuration that it knows, and otherwise an empty one.
 func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 	s, err := m.keepReplica(id, m.asOf())
 	if err == nil && s == nil {
@@ -41,9 +41,9 @@ func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 	return s.Region(), nil
 }
 
-// keepReplica opens a replica of an earlier life, which was a member up to
-// configuration asOf, and forgets of it what its logs do not know to be committed. It
-// returns nil if there is none that can be kept.
+// keepReplica opens a replica of an earlier life, which was a member up to configuration asOf, and
+// marks as stale what that life's logs do not show as committed. It returns nil if there is no
+// replica that can be kept.
 func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, error) {
 	names, err := m.memory.Names()
 	if err != nil || asOf == 0 || !slices.Contains(names, regionName(id)) {
@@ -75,8 +75,8 @@ func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, erro
 	return s, nil
 }
 
-// openStale opens the memory that says what is stale of r, or makes it, for a life that
-// has missed the configurations from since on.
+// openStale opens, or makes, the memory that says what is stale in r, for a life that has missed
+// the configurations from since on.
 func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error) {
 	mem, err := m.memory.Map(staleName(r.ID()), region.StaleBytes(int64(r.Size())))
 	if err != nil {
@@ -96,8 +96,7 @@ func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error
 	return s, err
 }
 
-// emptyReplica makes a replica that needs everything. That it does is known before
-// there is one.
+// emptyReplica makes a replica that needs everything. It records that before it makes the replica.
 func (m *Member) emptyReplica(id region.ID) (*region.Stale, error) {
 	size := m.cfg.Settings.RegionBytes
 	if err := errors.Join(m.memory.Remove(regionName(id)), m.memory.Remove(staleName(id))); err != nil {
@@ -117,23 +116,22 @@ func (m *Member) emptyReplica(id region.ID) (*region.Stale, error) {
 	return r.OpenStale(mem)
 }
 
-// staleOf returns what is stale of this machine's replica of a region, or nil if it has
-// everything.
+// staleOf returns what is stale in this machine's replica of a region, or nil if it has everything.
 func (m *Member) staleOf(id region.ID) *region.Stale {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	return m.stale[id]
 }
 
-// compareBlocks looks which blocks of a replica that is being filled have changed hands,
-// once the primary has sent its block table.
+// compareBlocks finds the blocks of a replica being filled that belong to another slab now, once
+// the primary has sent its block table.
 func (m *Member) compareBlocks(id region.ID) {
 	if s := m.staleOf(id); s != nil {
 		s.Compare()
 	}
 }
 
-// endStale forgets what is stale of replicas that need nothing any more, or are gone.
+// endStale drops the stale state of replicas that need nothing any more, or are gone.
 func (m *Member) endStale(isOver func(region.ID) bool) error {
 	names, err := m.memory.Names()
 	if err != nil {
@@ -149,13 +147,13 @@ func (m *Member) endStale(isOver func(region.ID) bool) error {
 	return nil
 }
 
-// dropStale forgets what is stale of a region, if that is s still. Its memory stays
-// mapped while somebody fills the replica.
+// dropStale drops the stale state of a region, if that is still s. Its memory stays mapped while a
+// goroutine fills the replica.
 func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	if m.stale[id] != s {
-		return nil // the replica is another by now
+		return nil // the replica has been replaced by another
 	}
 	delete(m.stale, id)
 	release, err := m.memory.Detach(staleName(id))
@@ -166,10 +164,10 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	return errors.Join(err, m.releaseLocked(r, release))
 }
 
-// mark has this machine's replicas mark what changes in regions of which some replica
-// has not everything, so that it can be told what has changed. That begins between
-// NEW-CONFIG and its acknowledgement, when nothing is applied: so whoever was a member
-// up to the configuration before finds everything marked that it has missed.
+// mark makes this machine's replicas mark the chunks that change, in regions of which some replica
+// lacks something, so that it can be told later what has changed. Marking begins between NEW-CONFIG
+// and its acknowledgement, when nothing is applied: so a machine that was a member up to the
+// previous configuration finds everything marked that it has missed.
 func (m *Member) mark(c *cluster.Configuration) {
 	for _, p := range c.Regions {
 		r := m.replica(p.Region)
@@ -183,8 +181,8 @@ func (m *Member) mark(c *cluster.Configuration) {
 	}
 }
 
-// An argument of MARKED and SUMS says which configuration the caller is in and which
-// region it means; MARKED has the configuration since which, SUMS a chunk and how many.
+// An argument of MARKED and SUMS holds the caller's configuration and the region. MARKED adds the
+// configuration since which, SUMS a chunk and the number of chunks.
 const regionQuestionBytes = 16
 
 func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
@@ -196,8 +194,8 @@ func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
 
 var errBadQuestion = errors.New("farm: a question about a region that makes no sense")
 
-// asked decodes a question, which only the primary answers, in the configuration that the
-// caller is in.
+// asked decodes such an argument. Only the primary answers, in the configuration that the caller is
+// in.
 func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 	if len(arg) != regionQuestionBytes {
 		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadQuestion, len(arg))
@@ -211,7 +209,8 @@ func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 	return r, le.Uint32(arg[8:]), le.Uint32(arg[12:]), nil
 }
 
-// onMarked answers with a byte that says whether this machine can tell, and the chunks.
+// onMarked answers with a byte that says whether this machine can tell what has changed, and the
+// chunks.
 func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
 	r, since, _, err := m.asked(arg)
 	if err != nil {
@@ -224,7 +223,7 @@ func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
 	return append([]byte{1}, set...), nil
 }
 
-// sumsMax is of how many chunks checksums fit into a reply.
+// sumsMax is the number of chunks whose checksums fit into a reply.
 const sumsMax = call.BytesMax / 8
 
 func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
@@ -242,7 +241,7 @@ func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// askPrimary has the primary of p's region answer a question about it.
+// askPrimary asks the primary of p's region a question about it.
 func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, a, b uint32) ([]byte, error) {
 	primary, ok := c.Member(p.Primary)
 	if !ok {

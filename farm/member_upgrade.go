@@ -6,12 +6,12 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// Programs of earlier versions kept the memory of machines that ran in one process without
-// an identity, and had logs that every life used again. All of it was of the last configuration:
-// nothing was left to recover of those before. So it is what a member would have left that
-// was killed in that configuration, but for its identity.
+// Earlier program versions kept the memory of machines that ran in one process without an identity,
+// in logs that every life used again. All of it belonged to the last configuration: nothing of
+// earlier ones was left to recover. So it equals the memory of a member that was killed in that
+// configuration, except for the identity.
 
-// upgrade gives the memory of such a machine its identity, where that is what it is.
+// upgrade adds the identity to such a machine's memory, and does nothing to other memory.
 func (m *Member) upgrade(c *cluster.Configuration) error {
 	was, isMember := c.Member(m.id)
 	if !isMember || was.Memory != 0 || m.identity.Load(identityHolds) != 0 {
@@ -29,7 +29,7 @@ func (m *Member) upgrade(c *cluster.Configuration) error {
 	for _, word := range []uint64{identityCommitted, identityLed, identityApplied} {
 		id.Store(word, uint64(c.ID))
 	}
-	id.Store(identityHolds, 1) // last: until then all of it is done again
+	id.Store(identityHolds, 1) // last: until then everything is done again
 	m.cluster = c.Cluster
 	m.beginLife()
 	m.log.Info("memory of an earlier version is taken over", "machine", m.id, "configuration", c.ID)

@@ -8,12 +8,12 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// wholePoll is how often awaitWhole looks.
+// wholePoll is how often awaitWhole checks.
 const wholePoll = 5 * time.Millisecond
 
-// awaitWhole waits until nothing is left to recover at members, which are all that
-// there are, and every backup has all of its region. It returns the configuration,
-// in which nothing changes any more as long as all live.
+// awaitWhole waits until members, which are all members, have nothing left to recover, and every
+// backup has all of its region. It returns the configuration, in which nothing changes any more as
+// long as all of them live.
 func awaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
 	for {
 		c := wholeConfiguration(members)

@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// openMembers is OpenMember for machines that are in one process, and begin together: each
-// answers the others before one asks, and one makes the root object. If one cannot be
-// opened, none is. leases, which makes their keepers, is to be ended before they are closed.
+// openMembers is OpenMember for machines in one process that begin together: each answers the
+// others before one asks, and one makes the root object. If one cannot be opened, none is. leases
+// makes their keepers, and must be ended before the machines are closed.
 func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
 	o := opening{members: make([]*Member, len(cfgs))}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
@@ -38,19 +38,19 @@ func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfi
 	return o.members, nil
 }
 
-// An opening is of machines that begin together.
+// An opening is the opening of machines that begin together.
 type opening struct {
 	members []*Member
 	ctx     context.Context // ends with the opening, or when a machine ends
 	cancel  context.CancelCauseFunc
 }
 
-// An endedEarly is the cause of an opening's end that a machine has ended.
+// An endedEarly is the cause of an opening's end if a machine has ended.
 type endedEarly struct{ error }
 
 func (e *endedEarly) Unwrap() error { return e.error }
 
-// errOpened is the cause of the end of an opening that has come to its end.
+// errOpened is the cause of an opening's end if it has succeeded.
 var errOpened = errors.New("farm: opened")
 
 func (o *opening) run() error {
@@ -71,8 +71,8 @@ func (o *opening) run() error {
 	return nil
 }
 
-// endsWith has the end of a machine end the opening of all: the others would wait for it. Who opens
-// them is told by that, and ended only of what comes after.
+// endsWith makes the end of one machine end the opening of all, since the others would wait for it.
+// The opening's error reports such an end; ended is called only for ends after the opening.
 func (o *opening) endsWith(ended func(error)) func(error) {
 	return func(reason error) {
 		early := &endedEarly{reason}
@@ -88,9 +88,9 @@ func (o *opening) endsWith(ended func(error)) func(error) {
 	}
 }
 
-// inTurn has one machine after the other take a step. What a step of one does it has done before
-// the next step of another: they may be on the same file system, and room that one gives back is
-// there for the others. So the first of them makes the root object of a new instance, and nobody else.
+// inTurn makes the machines take a step one after the other. A machine's step is finished before
+// the next machine begins it: they may share a file system, and room that one frees is available to
+// the others. So the first of them makes the root object of a new instance.
 func inTurn(step func(*Member, context.Context) error) func(context.Context, []*Member) error {
 	return func(ctx context.Context, members []*Member) error {
 		for _, m := range members {
@@ -102,8 +102,9 @@ func inTurn(step func(*Member, context.Context) error) func(context.Context, []*
 	}
 }
 
-// check returns an error if the machine cannot use what the last configuration says that it has:
-// the others, who have replicas of most of it, would go on without it.
+// check returns an error if the machine cannot use the memory that it has by the last
+// configuration. Otherwise the others, which have replicas of most of it, would go on without the
+// machine.
 func (m *Member) check(context.Context) error {
 	if m.stored == nil {
 		return nil
@@ -115,8 +116,8 @@ func (m *Member) check(context.Context) error {
 	return err
 }
 
-// checkReplicas returns an error if a replica that c says is whole cannot be used. What it maps
-// it leaves to who is given the replica.
+// checkReplicas returns an error if a replica that is complete by c cannot be used. The memory that
+// it maps stays mapped for the replica's later use.
 func (m *Member) checkReplicas(c *cluster.Configuration) error {
 	names, err := m.memory.Names()
 	if err != nil {
@@ -142,8 +143,8 @@ func (m *Member) checkReplicas(c *cluster.Configuration) error {
 	return nil
 }
 
-// beginAll has all begin at the same time. The first one that cannot ends the attempt of
-// the others, who would wait for it.
+// beginAll starts all machines concurrently. The first that fails ends the attempt of the others,
+// which would wait for it.
 func beginAll(ctx context.Context, members []*Member) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,8 +170,8 @@ func beginAll(ctx context.Context, members []*Member) error {
 	return failed
 }
 
-// settleAll waits until nothing is left to recover: whoever has no room for what recovery needs
-// has noticed by then.
+// settleAll waits until nothing is left to recover: a machine without room for what recovery needs
+// has noticed it by then.
 func settleAll(ctx context.Context, members []*Member) error {
 	for _, m := range members {
 		for m.settledFor.Load() < uint32(m.membership.Configuration().ID) || m.txn.Recovering() {

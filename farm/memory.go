@@ -12,22 +12,22 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// memories are one machine's ranges of memory by name: an nvram.Folder, or, for
-// an instance that does not outlive its process, a shelf of a Volatile.
+// memories are one machine's ranges of memory by name: an nvram.Folder, or, for an instance that
+// does not outlive its process, a shelf of a Volatile.
 type memories interface {
 	Map(name string, size int64) (*nvram.Memory, error)
 	Names() ([]string, error)
 	// MemorySize returns the size of the memory of a name.
 	MemorySize(name string) (int64, error)
 	Remove(name string) error
-	// Detach is Remove for memory that may be in use until release is called.
+	// Detach is Remove for memory that may still be in use until release is called.
 	Detach(name string) (release func() error, err error)
 	Close() error
 }
 
 var _ memories = (*shelf)(nil)
 
-// Volatile keeps what an instance without a folder would otherwise keep in one.
+// Volatile holds the memories and the configuration of an instance without a folder.
 type Volatile struct {
 	store   cluster.MemoryStore
 	shelves map[int]*shelf
@@ -53,8 +53,8 @@ func (v *Volatile) machines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// Clone returns a copy of everything as it is now: what a crash of all machines
-// at this moment would leave. Nothing may change meanwhile.
+// Clone returns a copy of everything in its present state: what a crash of all machines at this
+// moment would leave. Nothing may change meanwhile.
 func (v *Volatile) Clone() *Volatile {
 	c := NewVolatile()
 	v.store.CopyTo(&c.store)

@@ -5,16 +5,16 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// remaining are memories of which some are mapped and not in use: an attempt to have a
-// replica has mapped them and has then found no room for the rest. Since a name is mapped
-// once in a life, the next attempt goes on with them.
+// remaining wraps memories of which some are mapped but not in use: an attempt to make a replica
+// has mapped them and then found no room for the rest. Since a name can be mapped only once in a
+// life, the next attempt uses them.
 type remaining struct {
 	Memories
 	mu lockrank.Mutex[lockrank.Leaf]
 	m  map[string]*nvram.Memory
 }
 
-// leave leaves a memory that is mapped to the next who maps it.
+// leave keeps a mapped memory for the next caller that maps it.
 func (r *remaining) leave(name string, m *nvram.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -24,7 +24,7 @@ func (r *remaining) leave(name string, m *nvram.Memory) {
 	r.m[name] = m
 }
 
-// take returns what was left of that name, or nil.
+// take returns the memory that was left under that name, or nil.
 func (r *remaining) take(name string) *nvram.Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
