@@ -1,20 +1,18 @@
-// Package rdma says what a network card offers the rest of the database, and
-// leaves to providers how: rdma/local copies between machines of one process,
-// others will use mapped files, TCP or ibverbs. rdma/rdmatest is the one suite
-// that every provider passes.
+// Package rdma defines what a network card offers to the rest of the database; providers implement
+// it: rdma/local copies between machines of one process, others will use mapped files, TCP or
+// ibverbs. Every provider passes the test suite rdma/rdmatest.
 //
 //	machine 1                                    machine 2
 //	  worker 0   Queue ======= connection ======= Queue   worker 0
 //	  worker 1   Queue ======= connection ======= Queue   worker 1
 //	  memory     Key 7 <------ READ, WRITE ------ Queue   (any worker's)
 //
-// A machine joins the network with a [NIC] and registers ranges of memory,
-// each under a [Key] that the others learn some other way. Each worker opens a
-// [Queue]; worker w of one machine is connected to its sibling, worker w of
-// every other machine and of its own, and to nobody else (Storm, section 5).
-// READ and WRITE are one-sided: no code runs at the machine that owns the
-// memory. A doorbell is what wakes it. Beside that, machines send each other
-// datagrams, which may be lost.
+// A machine joins the network with a [NIC] and registers ranges of memory, each under a [Key] that
+// the others learn in some other way. Each worker opens a [Queue]; worker w of one machine is
+// connected to its sibling, worker w of every other machine and of its own, and to no other worker
+// (Storm, section 5). READ and WRITE are one-sided: no code runs at the machine that owns the
+// memory. A doorbell wakes that machine. In addition, machines send each other datagrams, which may
+// be lost.
 //
 // # What holds
 //

@@ -40,14 +40,14 @@ func (p *pending) finish(reply []byte, err error) {
 	p.event.Set()
 }
 
-// Call has machine to handle arg, at most BytesMax bytes, and returns its reply.
-// It sends until it is answered, or ctx ends: its Err is looked at each time, and
-// its Deadline compared with the clock. The handler may have run, and may run
-// yet, whatever the error.
+// Call makes machine to handle arg, at most BytesMax bytes, and returns its reply. It sends the
+// request until it is answered or ctx ends: each time it checks ctx's Err, and compares ctx's
+// Deadline with the clock. Whatever the error, the handler may have run, and may still run.
 //
-// Errors: *RemoteError from the handler; ErrOtherLife if another life of the
-// machine is there; protocol.ErrRange if it speaks no version that this one does; ErrClosed, or the NIC's; ErrTooLong; and the context's,
-// together with ErrUnknownKind if that was the answer until then.
+// Errors: *RemoteError from the handler; ErrOtherLife if another life of the machine is there;
+// protocol.ErrRange if the machine shares no protocol version with this one; ErrClosed, or the
+// NIC's; ErrTooLong; and the context's, together with ErrUnknownKind if that was the answer until
+// then.
 func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([]byte, error) {
 	m, err := e.message(request, to, kind, arg)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([
 	return nil, err
 }
 
-// sendUntilDone returns nil once the call is done, and otherwise why it gave up.
+// sendUntilDone returns nil once the call is done, or the reason why it gave up.
 func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byte) error {
 	retryMax := e.retryMax()
 	for pause := min(retryMin, retryMax); ; pause = min(2*pause, retryMax) {
@@ -103,8 +103,8 @@ func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byt
 	}
 }
 
-// Notify sends arg to the handler of machine to, once: it may be lost. Errors are
-// those that this side knows: ErrTooLong, ErrClosed, the NIC's.
+// Notify sends arg to the handler of machine to, once: it may be lost. It returns only errors that
+// this side can detect: ErrTooLong, ErrClosed, the NIC's.
 func (e *Endpoint) Notify(to Peer, kind uint8, arg []byte) error {
 	m, err := e.message(notice, to, kind, arg)
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *Endpoint) Notify(to Peer, kind uint8, arg []byte) error {
 	return nil
 }
 
-// message numbers a message to be sent.
+// message returns a message to be sent, with the next number.
 func (e *Endpoint) message(typ messageType, to Peer, kind uint8, arg []byte) (message, error) {
 	if len(arg) > BytesMax {
 		return message{}, fmt.Errorf("%w: call %d has %d bytes", ErrTooLong, kind, len(arg))
@@ -130,9 +130,8 @@ func (e *Endpoint) message(typ messageType, to Peer, kind uint8, arg []byte) (me
 	return message{typ: typ, kind: kind, id: e.mu.calls, from: e.self.Incarnation, to: to.Incarnation, speaks: e.mu.speaks, body: arg}, nil
 }
 
-// receiveReply ends the call that the reply is to. Replies come late, twice, for
-// an earlier life of this machine, or from another life than the one that was
-// called: those are dropped.
+// receiveReply ends the call that the reply belongs to. It drops replies that come late or twice,
+// that are for an earlier life of this machine, or that come from another life than the one called.
 func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

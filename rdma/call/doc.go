@@ -1,29 +1,26 @@
-// Package call carries control messages between machines: what is rare, small,
-// and must work while connections and logs are being made or broken
-// (configurations, votes, JOIN). Data never travels this way but by one-sided
-// operations.
+// Package call carries control messages between machines: messages that are rare and small, and
+// must work while connections and logs are being made or broken (configurations, votes, JOIN). Data
+// is never sent this way, but by one-sided operations.
 //
 //	caller                                      called
 //	  Call ------- request (datagram) ---------> handler, on a goroutine
 //	         2 ms: request again, if need be       |
 //	  reply <------ reply (datagram) ------------- returns
 //
-// An [Endpoint] sits on the datagrams of a machine's NIC, which lose, repeat and
-// reorder. A call is sent again until it is answered; a copy that arrives while
-// the handler works on the first is answered with "running", one that arrives later
-// runs the handler again. Handlers are therefore idempotent: doing it twice, or late, is
-// as good as doing it once.
+// An [Endpoint] uses the datagrams of a machine's NIC, which may be lost, repeated and reordered.
+// It sends a call again until it is answered. A copy that arrives while the handler works on the
+// first is answered with "running"; a copy that arrives later runs the handler again. Handlers are
+// therefore idempotent: running twice, or late, has the same effect as running once.
 //
 // A call may wait without end. [Endpoint.Watch] reports machines that send neither an answer
 // nor "running" during a call.
 //
 // # Lives
 //
-// A machine that was started again is another one under the same name. Each life draws an
-// incarnation, and a [Peer] names a life. A call that is meant for one life is not handled by
-// another: the caller gets [ErrOtherLife] at once. A call to [AnyLife] is handled by the
-// present life, whichever it is: the sender of JOIN cannot know it. Replies go to the life
-// that called.
+// A machine that has been restarted counts as another one under the same name. Each life draws an
+// incarnation, and a [Peer] names a life. A call to one life is not handled by another: the caller
+// gets [ErrOtherLife] at once. A call to [AnyLife] is handled by the present life, whichever it is:
+// a machine that sends JOIN cannot know the life of the CM. Replies go to the life that called.
 //
 // # The datagram
 //
@@ -35,8 +32,7 @@
 //
 // # Versions
 //
-// lowest and highest are the versions of the protocol that the sender speaks
-// ([protocol.Range]); 0 and 0 are those of programs that do not say so. A call between machines
-// that have none in common fails with [protocol.ErrRange], at whichever of the two notices,
-// and the handler does not run.
+// lowest and highest are the protocol versions that the sender speaks ([protocol.Range]); 0 and 0
+// mean a program that does not report them. A call between machines that share no version fails
+// with [protocol.ErrRange], at whichever of the two detects it, and the handler does not run.
 package call

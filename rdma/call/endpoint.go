@@ -19,16 +19,16 @@ type Peer struct {
 	Incarnation uint64
 }
 
-// AnyLife as the incarnation of a Peer means whichever life is there.
+// AnyLife, as the incarnation of a Peer, means whichever life is present.
 const AnyLife uint64 = 0
 
-// runningMax is how many handlers run at a time. Calls that come on top are
-// dropped, and come again.
+// runningMax bounds how many handlers run at a time. Further calls are dropped; their callers send
+// them again.
 const runningMax = 1024
 
-// A Handler answers calls of one kind. Several run at once. It must be
-// idempotent, because a call may arrive twice, and late. arg is the handler's. An
-// error reaches the caller as a *RemoteError with the same text.
+// A Handler answers calls of one kind. Several may run concurrently. It must be idempotent, because
+// a call may arrive twice, and late. The handler owns arg. An error reaches the caller as a
+// *RemoteError with the same text.
 type Handler func(from Peer, arg []byte) (reply []byte, err error)
 
 // An Endpoint makes and answers one machine's calls. It is safe for concurrent
@@ -58,9 +58,9 @@ type callID struct {
 	id   uint64
 }
 
-// New returns an endpoint on the datagrams of nic, which are its own from then
-// on. incarnation, which is not AnyLife, names this life of the machine. Kinds of
-// calls that arrive before they have a handler are asked for again.
+// New returns an endpoint that uses the datagrams of nic; nothing else may use them from then on.
+// incarnation, which must not be AnyLife, names this life of the machine. A call whose kind has no
+// handler yet is repeated by its caller.
 func New(nic rdma.NIC, c clock.Clock, incarnation uint64) *Endpoint {
 	if incarnation == AnyLife {
 		panic("call: an endpoint needs an incarnation")
@@ -77,23 +77,23 @@ func New(nic rdma.NIC, c clock.Clock, incarnation uint64) *Endpoint {
 // Self returns the machine and its incarnation.
 func (e *Endpoint) Self() Peer { return e.self }
 
-// Speak has the endpoint say that this machine speaks r, and not what this program does. It is
-// called before anything is sent.
+// Speak sets the range of protocol versions that the endpoint reports, in place of this program's.
+// It must be called before anything is sent.
 func (e *Endpoint) Speak(r protocol.Range) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.speaks = r
 }
 
-// Speaks returns which versions of the protocol this machine speaks.
+// Speaks returns the range of protocol versions that this machine speaks.
 func (e *Endpoint) Speaks() protocol.Range {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mu.speaks
 }
 
-// sharesVersionLocked fails with protocol.ErrRange if the sender of m speaks no version that
-// this machine does.
+// sharesVersionLocked fails with protocol.ErrRange if the sender of m shares no protocol version
+// with this machine.
 func (e *Endpoint) sharesVersionLocked(from rdma.MachineID, m message) error {
 	own, other := e.mu.speaks.Stated(), m.speaks.Stated()
 	if own.Overlaps(other) {
@@ -114,9 +114,9 @@ func (e *Endpoint) Handle(kind uint8, f Handler) {
 // codeRange is the code of protocol.ErrRange.
 const codeRange = 1
 
-// Know gives an error a code, which is neither 0 nor 1 and the same at all machines. If a
-// handler's error matches err, a caller that knows the code gets an error that matches err. If
-// it matches several, the smallest code counts.
+// Know gives an error a code, which is neither 0 nor 1 and is the same at all machines. If a
+// handler's error matches err, a caller that knows the code gets an error that matches err, too. If
+// the error matches several, the smallest code is sent.
 func (e *Endpoint) Know(code uint8, err error) {
 	if code <= codeRange {
 		panic("call: code 0 means an unknown error, code 1 protocol.ErrRange")
@@ -126,9 +126,9 @@ func (e *Endpoint) Know(code uint8, err error) {
 	e.mu.known[code] = err
 }
 
-// Close ends the endpoint: pending calls fail with ErrClosed, no handler begins
-// any more, and those that run have returned when Close does. A handler must not
-// call it. The NIC stays open.
+// Close ends the endpoint: pending calls fail with ErrClosed, and no handler starts any more. Close
+// returns when the running handlers have returned, so a handler must not call it. The NIC stays
+// open.
 func (e *Endpoint) Close() {
 	e.nic.Datagrams(nil)
 	e.mu.Lock()
@@ -208,9 +208,9 @@ func (e *Endpoint) run(handler Handler, call callID, m message) {
 	}
 }
 
-// isClosed reports whether this life is over. Then handlers may fail for that reason, and
-// their errors say nothing about the request, so they are not sent: the caller tries again,
-// and finds the next life, or none.
+// isClosed reports whether this life is over. Handlers may then fail because of that, and their
+// errors say nothing about the request. So these errors are not sent: the caller tries again, and
+// finds the next life, or none.
 func (e *Endpoint) isClosed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -226,8 +226,8 @@ func (e *Endpoint) ended(call callID) {
 	}
 }
 
-// answer replies to request m. That the reply may be lost is the caller's
-// business; that this NIC is closed is nobody's any more.
+// answer replies to request m. If the reply is lost, the caller repeats the request; if this NIC is
+// closed, nothing more can be done.
 func (e *Endpoint) answer(to Peer, m message, s status, body []byte) {
 	if m.typ == notice {
 		return
@@ -236,8 +236,8 @@ func (e *Endpoint) answer(to Peer, m message, s status, body []byte) {
 	_ = e.nic.Datagram(to.Machine, r.encode())
 }
 
-// encodeError returns the body that stands for a handler's error: its code, or 0,
-// and its text, cut where it is too long.
+// encodeError encodes a handler's error as a body: its code, or 0, and its text, cut if it is too
+// long.
 func (e *Endpoint) encodeError(err error) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()

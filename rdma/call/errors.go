@@ -6,21 +6,20 @@ import "errors"
 var (
 	// ErrClosed: this endpoint is closed.
 	ErrClosed = errors.New("call: endpoint is closed")
-	// ErrOtherLife: the machine has been started again; the life that was meant
-	// is over.
+	// ErrOtherLife: the machine has been restarted; the life that was called is over.
 	ErrOtherLife = errors.New("call: the machine has another incarnation")
-	// ErrUnknownKind: the other side has no handler for this kind of call. It
-	// comes together with the context's error, because a machine that is starting
-	// has no handlers yet, and is asked again.
+	// ErrUnknownKind: the other side has no handler for this kind of call. It comes together with
+	// the context's error, because a starting machine has no handlers yet, so that the call is
+	// repeated.
 	ErrUnknownKind = errors.New("call: no handler for this kind of call")
 	// ErrTooLong: argument or reply has more than BytesMax bytes.
 	ErrTooLong = errors.New("call: message is too long")
 )
 
-// A RemoteError is what a handler returned as its error.
+// A RemoteError is the error that a handler at the other machine returned.
 type RemoteError struct {
 	Text string
-	Err  error // one that Know was called with at both sides, or nil
+	Err  error // an error that both sides passed to Know, or nil
 }
 
 func (e *RemoteError) Error() string { return e.Text }

@@ -27,7 +27,7 @@ const (
 	reply
 )
 
-// status says what became of a call.
+// status says how a call ended or how far it has come.
 type status uint8
 
 const (

@@ -2,31 +2,32 @@ package call
 
 import "time"
 
-// A watch has the function that is called for silent machines, and the time after which it is.
+// A watch is the function that is called for silent machines, and the time after which it is
+// called.
 type watch struct {
 	patience time.Duration
 	silent   func(Peer)
 }
 
-// Watch calls silent for each life of a machine that has sent nothing for patience while a
-// call waits for it: neither an answer, nor a sign that the handler runs, which may take any
-// time. It calls silent again after each further patience. Calls of AnyLife do not count,
-// because there may be no life. silent must not wait.
+// Watch makes the endpoint call silent for each life of a machine that has sent nothing for
+// patience while a call to it is pending: neither an answer nor "running", which it sends while the
+// handler runs, however long that takes. It calls silent again after each further patience. Calls
+// to AnyLife do not count, because there may be no life. silent must not wait.
 func (e *Endpoint) Watch(patience time.Duration, silent func(Peer)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.watch = watch{patience, silent}
 }
 
-// Patience is what Watch was given, or 0.
+// Patience returns the patience passed to Watch, or 0.
 func (e *Endpoint) Patience() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mu.watch.patience
 }
 
-// retryMax is how long a call waits before it is sent again: so that signs of life, which
-// answer repetitions, come in time.
+// retryMax returns the longest time before a call is sent again. It is short enough for "running",
+// which answers repetitions, to come within Watch's patience.
 func (e *Endpoint) retryMax() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,7 +37,7 @@ func (e *Endpoint) retryMax() time.Duration {
 	return retryMax
 }
 
-// look tells of a call's silence.
+// look reports a call's silence to Watch's function.
 func (e *Endpoint) look(p *pending) {
 	e.mu.Lock()
 	now, w := e.clock.Now(), e.mu.watch

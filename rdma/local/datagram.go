@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// datagramsMax is how many datagrams may be on their way to one machine; more
-// are lost, so that a receiver that cannot keep up does not eat memory.
+// datagramsMax bounds how many datagrams may be on their way to one machine; further ones are lost,
+// so that a slow receiver does not use up memory.
 const datagramsMax = 1024
 
 // A mailbox is where a NIC's datagrams arrive.

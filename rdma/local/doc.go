@@ -5,17 +5,14 @@
 //	a, _ := net.Join(1)
 //	b, _ := net.Join(2)
 //
-// The copy is finished before the post returns, on the caller's goroutine, and
-// a doorbell is a call of the peer's bell. Nothing is allocated and no lock is
-// taken: an operation costs its copy, a table look-up and two atomic stores.
-// Those two stores are what makes memory safe to unmap: they mark the queue as
-// active, and whoever takes something away (a registration, a queue, a machine,
-// a cable) first unpublishes it and then waits until it has seen each queue of
-// the network not active.
+// The copy is finished before the post returns, on the caller's goroutine, and a doorbell is a call
+// of the peer's bell. Nothing is allocated and no lock is taken: an operation costs its copy, a
+// table look-up and two atomic stores. These two stores, which mark the queue as active, make it
+// safe to unmap memory: code that removes something (a registration, a queue, a machine, a cable)
+// first unpublishes it and then waits until it has seen each queue of the network inactive once.
 //
-// With Options.Async operations are carried out later, by one goroutine per
-// queue, and are reported through Poll. That is how the code above meets a
-// network that takes its time, in tests.
+// With Options.Async, one goroutine per queue carries operations out later, and they are reported
+// through Poll. Tests use this to run the code above on a slow network.
 //
 // Each datagram is delivered by a goroutine of its own.
 //

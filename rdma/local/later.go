@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// An operation is posted and not carried out yet.
+// An operation is a posted operation that is not carried out yet.
 type operation struct {
 	op   rdma.Op
 	to   rdma.MachineID
@@ -46,7 +46,7 @@ func newLater(q *Queue, depth int) *later {
 	return l
 }
 
-// post checks what it can and leaves the rest to run.
+// post checks what it can check at once, and leaves the rest to run.
 func (l *later) post(o operation) error {
 	if o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)) {
 		return o.fail(rdma.ErrRange)
@@ -73,8 +73,8 @@ func (l *later) post(o operation) error {
 	return nil
 }
 
-// connToLocked refuses to replace a broken connection while the failures of its
-// operations have not been reported.
+// connToLocked does not replace a broken connection before the failures of its operations have been
+// reported.
 func (l *later) connToLocked(to rdma.MachineID) (*conn, error) {
 	conns := l.queue.conns
 	if int(to) < len(conns) && conns[to] != nil && conns[to].broken.Load() && conns[to].pending > 0 {
@@ -144,8 +144,7 @@ func (o *operation) carryOut() error {
 	return nil
 }
 
-// report queues the operation's completion, and says whether it is the first
-// one to be polled.
+// report queues the operation's completion, and reports whether it is the only one to be polled.
 func (l *later) report(o *operation, err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

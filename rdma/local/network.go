@@ -114,9 +114,8 @@ func (n *Network) breakLocked(match func(*conn) bool) {
 	}
 }
 
-// unlockAndSettle unlocks mu and waits until every operation that began before
-// has ended. Callers have unpublished something before, so that no later
-// operation can find it.
+// unlockAndSettle unlocks mu and waits until every operation that began before has ended. Callers
+// must have unpublished something before, so that no later operation can find it.
 func (n *Network) unlockAndSettle() {
 	var queues []*Queue
 	for _, nic := range n.mu.nics {

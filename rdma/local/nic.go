@@ -66,8 +66,8 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
-// Gone implements rdma.NIC. It is always false: no machine ends before the process that has
-// them all.
+// Gone implements rdma.NIC. It always returns false: no machine ends before the process that runs
+// all of them.
 func (nic *NIC) Gone(rdma.MachineID) bool { return false }
 
 // Deaths implements rdma.NIC.

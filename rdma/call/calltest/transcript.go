@@ -9,10 +9,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Transcript is what machines do between two moments in which all of them wait. It shows
-// the same whatever the order is in which what happens at once happens: by machine, first what
-// each does, in that order, and then what it sends, by addressee. It is not safe for
-// concurrent use.
+// A Transcript records what machines do between two moments in which all of them wait. Its text
+// does not depend on the order of concurrent events: it lists, by machine, first the actions, in
+// their order, and then the messages sent, by addressee. It is not safe for concurrent use.
 type Transcript struct{ lines []line }
 
 type line struct {
@@ -21,25 +20,25 @@ type line struct {
 	text    string
 }
 
-// lastRank is that of what a machine does after all that it sends.
+// lastRank is the rank of an action that is listed after all messages.
 const lastRank = 1 << 20
 
-// Do notes what a machine does.
+// Do records an action of a machine.
 func (t *Transcript) Do(m rdma.MachineID, text string) {
 	t.lines = append(t.lines, line{machine: m, text: text})
 }
 
-// Send notes what a machine sends to another one.
+// Send records a message from one machine to another.
 func (t *Transcript) Send(m, to rdma.MachineID, text string) {
 	t.lines = append(t.lines, line{m, 1 + int(to), text})
 }
 
-// End notes what a machine does last.
+// End records a machine's last action.
 func (t *Transcript) End(m rdma.MachineID, text string) {
 	t.lines = append(t.lines, line{m, lastRank, text})
 }
 
-// Take returns what has been noted since the last call.
+// Take returns what has been recorded since the last Take.
 func (t *Transcript) Take() string {
 	slices.SortStableFunc(t.lines, func(a, b line) int {
 		c := cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.rank, b.rank))

@@ -1,5 +1,5 @@
-// Package calltest holds what machines tell each other by calls until a test lets it
-// through, so that a test drives a protocol message by message.
+// Package calltest holds back the calls between machines until a test delivers them, so that a test
+// can drive a protocol message by message.
 //
 // A Wire stands between the machines and their NICs. It passes everything on until Hold; from
 // then on each request and each reply waits for Deliver or Drop. Repetitions of a request are
@@ -20,7 +20,7 @@ type Message struct {
 	From, To rdma.MachineID
 	Kind     uint8
 	IsReply  bool
-	// Failure is the text of the error that a reply brings.
+	// Failure is the error text in a reply.
 	Failure string
 	Body    []byte
 
@@ -28,16 +28,16 @@ type Message struct {
 	datagram []byte
 }
 
-// A key names a message: repetitions of a request have one.
+// A key identifies a message: repetitions of a request have the same key.
 type key struct {
 	caller  uint64 // the caller's incarnation
 	id      uint64 // of the call, which the caller counts
 	isReply bool
 }
 
-// A Wire is what the datagrams of some machines go through. It is safe for concurrent use.
+// A Wire carries the datagrams of some machines. It is safe for concurrent use.
 type Wire struct {
-	// Sent, if not nil, is told of each message when it is held. It does not wait.
+	// Sent, if not nil, is called with each message that is held. It must not wait.
 	Sent func(Message)
 
 	mu struct {
@@ -56,8 +56,8 @@ func (w *Wire) Hold() {
 	w.mu.holds, w.mu.known = true, make(map[key]bool)
 }
 
-// Held returns the messages that are held, by sender, addressee and kind, and those that
-// have these in common in the order in which they were sent.
+// Held returns the messages that are held, ordered by sender, addressee and kind, and then in the
+// order in which they were sent.
 func (w *Wire) Held() []Message {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +68,7 @@ func (w *Wire) Held() []Message {
 	return held
 }
 
-// Deliver lets a held message through, whatever has become of its sender.
+// Deliver delivers a held message, even if its sender is gone.
 func (w *Wire) Deliver(m Message) {
 	w.Drop(m)
 	w.mu.Lock()
@@ -79,7 +79,7 @@ func (w *Wire) Deliver(m Message) {
 	}
 }
 
-// Drop loses a held message, for good.
+// Drop discards a held message, and later repetitions of it.
 func (w *Wire) Drop(m Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +115,7 @@ func (n nic) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	n.NIC.Datagrams(f)
 }
 
-// hold reports false if the message is not to be held.
+// hold returns false if the message must not be held.
 func (w *Wire) hold(m *Message, n nic, to rdma.MachineID) bool {
 	m.From, m.To = n.Machine(), to
 	w.mu.Lock()
