@@ -9,13 +9,13 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Absence is regions that are unavailable until one of some machines is back with
-// its memory: see RegionStatus.Away.
+// An Absence lists regions that are unavailable until one of the listed machines is back with its
+// memory: see RegionStatus.Away.
 type Absence struct {
 	Machines, Regions []int // ascending
 }
 
-// Absences returns what the instance waits for, those of the lowest regions first.
+// Absences returns the absences that the instance waits for, in the order of their lowest regions.
 func (s Status) Absences() (list []Absence) {
 	for _, r := range s.Regions {
 		if len(r.Away) == 0 {
@@ -31,7 +31,7 @@ func (s Status) Absences() (list []Absence) {
 	return list
 }
 
-// String says what has to happen, and for which regions.
+// String says which machines have to come back, and for which regions.
 func (a Absence) String() string {
 	return fmt.Sprintf("until %s is back with its memory: %s", alternatives(a.Machines), regionNames(a.Regions))
 }
@@ -47,7 +47,7 @@ func absences(c *cluster.Configuration, of []region.ID) []Absence {
 	return s.Absences()
 }
 
-// alternatives names machines of which one is enough.
+// alternatives names machines, one of which is enough.
 func alternatives(machines []int) string {
 	return "machine " + strings.Join(words(machines), " or ")
 }

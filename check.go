@@ -12,12 +12,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Report says what Check found.
+// A Report holds the results of Check.
 type Report struct {
 	Machines int
 	Objects  int // in use
-	// Dropped is how many objects more are of tables and indexes that were dropped,
-	// and are being freed.
+	// Dropped is how many further objects belong to dropped tables and indexes that are still being
+	// freed.
 	Dropped  int
 	Problems []string
 }
@@ -50,12 +50,11 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Check walks the catalog, every index and row, and every region, and reports
-// leaks, orphans, overlaps, locks left behind, replicas that differ and index
-// entries without their rows. Dropped objects that are not freed yet are counted, and stay
-// until Check returns. Nobody may write during it. The error is that of the walk; problems
-// found are in the Report. A sound folder that was opened with Config.Trust needs no trust
-// any more.
+// Check walks the catalog, every index and row, and every region, and reports leaks, orphans,
+// overlaps, locks left behind, replicas that differ, and index entries without their rows. It
+// counts dropped objects that are not freed yet; they stay until Check returns. Nobody may write
+// during it. The error is that of the walk; the problems found are in the Report. If a folder that
+// was opened with Config.Trust is sound, it can be opened without Trust from then on.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	for _, c := range db.catalogs {
 		defer c.PauseSweeping()()
@@ -86,10 +85,9 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// Inspect looks at the memory of an instance that is no cluster and does not run,
-// before anything is opened: at the bytes of every object, of all machines. Errors are
-// farm.ErrTorn, with the places, ErrOtherFolder, and those of nvram.HoldFolder. A folder that is
-// missing is no error.
+// Inspect checks the memory of an instance without Cluster that does not run, before anything is
+// opened: the bytes of every object of all machines. Errors are farm.ErrTorn, with the places,
+// ErrOtherFolder, and those of nvram.HoldFolder. A missing folder is no error.
 func Inspect(ctx context.Context, o Offline) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -109,8 +107,8 @@ func Inspect(ctx context.Context, o Offline) error {
 	return nil
 }
 
-// walk returns the objects that catalog and indexes lead to, and whether these are all: it
-// cannot go on beyond a damaged object. It adds problems to r.
+// walk returns the objects that the catalog and indexes lead to, and whether these are all of them:
+// it cannot go on beyond a damaged object. It adds problems to r.
 func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole bool, err error) {
 	object := func(p region.Ptr) error {
 		reached = append(reached, p)

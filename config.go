@@ -21,16 +21,15 @@ type Config struct {
 	// NVRAM folder in it. Package documentation says what survives there.
 	Folder string
 
-	// Saves, if not empty, is a folder on storage that outlives a power cut:
-	// Close saves everything there, and a data folder that is gone, like a
-	// tmpfs after a reboot, is restored from there. Of a machine of Cluster it is
-	// the memory of this machine alone.
+	// Saves, if not empty, is a folder on storage that survives a power failure. Close saves
+	// everything there, and a data folder that is gone, such as a tmpfs after a reboot, is restored
+	// from there. A machine of Cluster saves and restores only its own memory.
 	Saves string
 
-	// Trust opens a folder that was in use when the computer went down, or that is a copy of
-	// one, which Open refuses otherwise. It is right if the computer was shut down in good
-	// order and the folder is on a disk. Open first checks the memory, and refuses the folder
-	// if it is torn (farm.ErrTorn); a machine of Cluster can check only its own memory.
+	// Trust opens a folder that was in use when the computer went down, or that is a copy of one;
+	// without Trust, Open refuses it. It is safe if the computer was shut down normally and the
+	// folder is on a disk. Open first checks the memory, and refuses the folder if it is torn
+	// (farm.ErrTorn); a machine of Cluster can check only its own memory.
 	Trust bool
 
 	// Volatile keeps everything in ordinary memory instead of a folder: it is
@@ -39,9 +38,8 @@ type Config struct {
 
 	// Machines is how many FaRM machines run in this process. 1 by default.
 	//
-	// It is fixed when the folder is created, like the four settings after it:
-	// from then on the default of each is what the folder has, and another
-	// value is refused.
+	// It is fixed when the folder is created, like the four settings after it: from then on the
+	// default of each is the folder's value, and Open refuses another value.
 	Machines int
 
 	// Replicas is how many machines hold each region: one primary and f
@@ -70,26 +68,24 @@ type Config struct {
 	// MachineID names the machine among those of Cluster, from 0 to 1023. Its
 	// memory is in the folder machine-ID in Folder.
 	MachineID int
-	// FailureDomain is a number that machines share which fail together: of each
-	// region there is one replica in a domain. 0, the default, is a domain of the
-	// machine's own.
+	// FailureDomain is a number shared by machines that may fail together: each region has at most
+	// one replica in a domain. 0, the default, gives the machine a domain of its own.
 	FailureDomain int
-	// SharedFolder is where the machines of Cluster meet: a folder on a tmpfs. By
-	// default one in /dev/shm that is named after Cluster.
+	// SharedFolder is the folder, on a tmpfs, through which the machines of Cluster reach each
+	// other. By default it is in /dev/shm and named after Cluster.
 	SharedFolder string
-	// LeaseTime is how long a machine may be silent before the others go on
-	// without it. The default depends on how punctual leases can be kept here;
-	// all machines should have the same.
+	// LeaseTime is how long a machine may be silent before the others go on without it. The default
+	// depends on how punctually leases can be renewed here; all machines should have the same.
 	LeaseTime time.Duration
 
-	// UnavailableAfter is how long statements of a machine of Cluster wait for what only
-	// the others can bring, a majority or a region whose machines are away, before they
-	// fail with txn.ErrUnavailable, MySQL's error 1047. By default ten lease times, and
-	// at least 3 s.
+	// UnavailableAfter is how long statements at a machine of Cluster wait for something that only
+	// the other machines can provide, a majority or a region whose machines are away, before they
+	// fail with txn.ErrUnavailable, MySQL's error 1047. By default ten lease times, and at least 3
+	// s.
 	UnavailableAfter time.Duration
 
-	// RecoveryPace is how hard a machine of Cluster works to fill replicas that
-	// others have lost: PaceSlow by default.
+	// RecoveryPace is the speed at which a machine of Cluster fills the replicas that replace lost
+	// ones: PaceSlow by default.
 	RecoveryPace Pace
 
 	// ResultBuffer bounds the rows that one statement may return, because they
@@ -120,26 +116,25 @@ type Config struct {
 	TLS        *tls.Config
 	RequireTLS bool
 
-	// Shutdown is called when a client with the privilege SHUTDOWN asks for the end of the
-	// server (COM_SHUTDOWN, SHUTDOWN); it should have Serve end, and not wait for that. By
-	// default they are refused.
+	// Shutdown is called when a client with the privilege SHUTDOWN asks for the end of the server
+	// (COM_SHUTDOWN, SHUTDOWN). It should make Serve end, without waiting for that. If it is nil,
+	// such requests are refused.
 	Shutdown func()
 
-	// Logger receives what happens. By default nothing is logged.
+	// Logger receives log messages. By default nothing is logged.
 	Logger *slog.Logger
 
-	// Opening, if not nil, is given an Operator as soon as the folder is this process's
-	// own: a machine of Cluster may wait long for others before Open returns. An error
-	// ends Open. end, if not nil, is called before the folder is given back, by Close or
-	// by an Open that fails.
+	// Opening, if not nil, is called with an Operator as soon as this process holds the folder: a
+	// machine of Cluster may wait long for others before Open returns. An error ends Open. end, if
+	// not nil, is called before the folder is released, by Close or by an Open that fails.
 	Opening func(*Operator) (end func() error, err error)
 
-	// starting is told of the steps of opening, for tests.
+	// starting is called at each step of opening, for tests.
 	starting func(*DB, startStep)
 }
 
-// A Pace is how hard data recovery works (SOSP'15 section 6.4). Where one replica
-// of a region is left that has everything, it is always PaceAggressive.
+// A Pace is the speed of data recovery (SOSP'15 section 6.4). For a region of which only one
+// replica has everything, it is always PaceAggressive.
 type Pace string
 
 // The paces.
@@ -185,8 +180,8 @@ const (
 	logSizeUnit        = 4 * KiB
 )
 
-// stored fills the layout that is not given with that of the folder, if there
-// is a database in it.
+// stored sets the layout fields that are zero to those of the database in the folder, if there is
+// one.
 func (c Config) stored() (Config, error) {
 	if err := c.checkFolder(); err != nil {
 		return c, err
@@ -202,7 +197,7 @@ func (c Config) stored() (Config, error) {
 		return c, named("", err)
 	}
 	if exists {
-		// Said here, before replicas are compared with machines that are not there.
+		// Check this here, before the replicas are compared with the number of machines.
 		if c.Machines != 0 && c.Machines != s.Machines {
 			return c, fmt.Errorf("farmsql: %w: Machines (--machines) was %d and is now %d", farm.ErrMismatch, s.Machines, c.Machines)
 		}

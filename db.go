@@ -33,14 +33,14 @@ type DB struct {
 	closed  error // what Close returned
 }
 
-// Open opens the database in cfg.Folder, creating it if there is none, and
-// recovers what a killed process left behind. A folder that another process has
-// open, that was written by a newer format or under an earlier boot, or whose
-// machines do not fit cfg is refused untouched.
+// Open opens the database in cfg.Folder, creating it if there is none, and recovers the state that
+// a killed process has left. It refuses a folder, and leaves it unchanged, if another process has
+// it open, if it was written in a newer format or under an earlier boot, or if its machines do not
+// match cfg.
 func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cfg) }
 
-// OpenContext is Open, and gives up when ctx is done: a machine of a cluster waits
-// for others as long as there are not enough of them.
+// OpenContext is Open, but gives up when ctx ends: a machine of a cluster waits until there are
+// enough others.
 func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	cfg, err := cfg.stored()
 	if err != nil {
@@ -69,8 +69,8 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// checkTrusted checks a folder that is opened with Config.Trust, and refuses it if it is
-// damaged. started is the error of making a database of it, or nil.
+// checkTrusted checks a folder that is opened with Config.Trust, and refuses it if it is damaged.
+// started is the error of starting the database on it, or nil.
 func (db *DB) checkTrusted(ctx context.Context, started error) error {
 	reason := db.instance.uncheckedError()
 	if started == nil {
@@ -91,7 +91,7 @@ func (db *DB) checkTrusted(ctx context.Context, started error) error {
 // problemsShown bounds how many problems an error names.
 const problemsShown = 5
 
-// tornBy says what a conflict means where no transaction runs.
+// tornBy explains a conflict that occurs although no transaction runs.
 func tornBy(err error) error {
 	if errors.Is(err, txn.ErrConflict) {
 		return fmt.Errorf("objects of different moments, or a lock that no transaction has: %w", err)
@@ -102,7 +102,7 @@ func tornBy(err error) error {
 // start builds catalog, engines and server on the machines, in this order.
 func (db *DB) start(ctx context.Context) error {
 	db.sequences = catalog.NewSequences(db.instance.machine(0))
-	// All serve before one ships.
+	// All machines must serve before one of them ships a function.
 	servers := make([]*hash.Server, db.instance.machines())
 	for i := range servers {
 		servers[i] = hash.Serve(db.instance.machine(i))
@@ -153,7 +153,7 @@ func (db *DB) start(ctx context.Context) error {
 	return nil
 }
 
-// A startStep is one of opening a database on its machines.
+// A startStep is a step of opening a database.
 type startStep string
 
 const (
@@ -161,7 +161,7 @@ const (
 	stepEngine  startStep = "load users"
 )
 
-// step takes a step of opening. Tests are told of it first.
+// step runs a step of opening. Tests are told of it first.
 func (db *DB) step(ctx context.Context, s startStep, do func() error) error {
 	db.operator.failed(nil) // whatever the step before had to try again
 	if db.cfg.starting != nil {
@@ -181,9 +181,9 @@ func (db *DB) Machine(i int) *txn.Machine { return db.instance.machine(i) }
 // Machines returns how many machines there are.
 func (db *DB) Machines() int { return db.instance.machines() }
 
-// Serve answers MySQL clients that come to l, until ctx is done or db closes; it
-// then lets running statements finish, disconnects the clients and returns nil.
-// It may be called for several listeners at a time.
+// Serve serves MySQL clients that connect to l, until ctx ends or db closes; it then lets running
+// statements finish, disconnects the clients and returns nil. It may be called for several
+// listeners at a time.
 func (db *DB) Serve(ctx context.Context, l net.Listener) error {
 	err := db.wire.Serve(ctx, l)
 	if errors.Is(err, wire.ErrClosed) {
@@ -212,7 +212,7 @@ func (db *DB) close() error {
 	}
 	if db.wire != nil {
 		if err := db.wire.Close(); err != nil {
-			// A statement still runs: pulling its memory away would crash it.
+			// A statement still runs: unmapping its memory would crash it.
 			return named("", errors.Join(append(errs, err)...))
 		}
 	}

@@ -12,19 +12,16 @@
 //
 // # What survives
 //
-// Every row is an object in non-volatile memory, which here is the files of the
-// data folder, mapped. On tmpfs, hugetlbfs or DAX backed by a battery that is
-// the memory the FaRM papers speak of. On an ordinary disk committed
-// transactions survive a killed process but NOT A POWER CUT or a crash of the
-// operating system. Close the database before the machine goes down; opened
-// after a reboot without that, the folder is refused, with the way to go on in
-// the error.
+// Every row is an object in non-volatile memory, which here is the mapped files of the data folder.
+// On tmpfs, hugetlbfs or DAX, backed by a battery, this is the memory that the FaRM papers assume.
+// On an ordinary disk committed transactions survive a killed process but NOT A POWER CUT or a
+// crash of the operating system. Close the database before the computer goes down. If it was not
+// closed, Open refuses the folder after a reboot; the error says how to go on.
 //
 // # Concurrency
 //
-// A DB and everything it hands out may be used by many goroutines, except that a
-// native transaction belongs to one. Transactions are optimistic and strictly
-// serializable: one that loses to another fails with MySQL's error 1213, or
-// txn.ErrConflict natively, and is to be run again. Statements outside BEGIN are
-// run again by the database itself.
+// A DB and everything it returns may be used by many goroutines, except that a native transaction
+// belongs to one. Transactions are optimistic and strictly serializable: one that conflicts with
+// another fails with MySQL's error 1213, or txn.ErrConflict natively, and the caller has to run it
+// again. The database itself repeats statements outside of BEGIN.
 package farmsql

@@ -161,7 +161,7 @@ func (c *connector) open() (driver.Connector, error) {
 	return inner, nil
 }
 
-// key is what the database is known by in opened.
+// key returns the database's key in opened.
 func (c *connector) key() (string, error) {
 	if c.cfg.Volatile {
 		return fmt.Sprintf("%s%p", volatileName, c), nil
@@ -216,8 +216,8 @@ func release(folder string) error {
 	return s.db.Close()
 }
 
-// connector returns what database/sql connects with: MySQL's protocol over a
-// pipe within the process, so that types and errors are those of the network.
+// connector returns a connector that speaks MySQL's protocol over a pipe within the process, so
+// that types and errors are the same as over the network.
 func (db *DB) connector(schema string) (driver.Connector, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd = db.wire.LocalAccount()

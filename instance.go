@@ -14,27 +14,27 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// An instance is the machines that a DB runs on: all of an instance's, which live and end
-// with this process, or one, whose peers are other processes.
+// An instance holds the machines that a DB runs on: either all machines of the instance, which live
+// and end with this process, or one machine, whose peers are other processes.
 type instance struct {
 	members []*farm.Member
-	// local has the machines if all are in this process, own has the one machine if the others
-	// are other processes. One of them is nil.
+	// local holds the machines if all are in this process; own is the one machine of this process
+	// if the others are in other processes. One of the two is nil.
 	local *farm.Local
 	own   *ownMachine
 
-	// reconfigured are told when a machine, as the CM, has led a reconfiguration; by machine.
+	// reconfigured are called after a machine, as the CM, has led a reconfiguration; by machine.
 	reconfigured map[rdma.MachineID]*listener
-	end          chan error  // why a machine has no part any more
-	isOver       atomic.Bool // one has none
-	killed       atomic.Bool // one has been killed, by a test
+	end          chan error  // why a machine is no longer part of the instance
+	isOver       atomic.Bool // a machine is no longer part of the instance
+	killed       atomic.Bool // a test has killed a machine
 }
 
 func newInstance() *instance {
 	return &instance{reconfigured: make(map[rdma.MachineID]*listener), end: make(chan error, 1)}
 }
 
-// openInstance opens what the database stands on.
+// openInstance opens the machines of the database.
 func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error) {
 	in := newInstance()
 	if c.Cluster != "" {
@@ -70,7 +70,7 @@ func (in *instance) listensTo(c Config, o *Operator) farm.Config {
 	return cfg
 }
 
-// standOn makes the database use machines of this process.
+// standOn makes the database use the machines of local.
 func (in *instance) standOn(local *farm.Local, o *Operator) {
 	in.local = local
 	for i := range local.Machines() {
@@ -92,7 +92,7 @@ func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Ev
 	return e
 }
 
-// ended takes the first reason.
+// ended keeps the first reason.
 func (in *instance) ended(reason error) {
 	in.isOver.Store(true)
 	select {
@@ -108,7 +108,7 @@ func (in *instance) machine(i int) *txn.Machine { return in.members[i].Transacti
 func (in *instance) machines() int              { return len(in.members) }
 func (in *instance) root() region.Ptr           { return in.members[0].Root() }
 
-// over returns why a machine has no part in the instance any more, or nil.
+// over returns why a machine is no longer part of the instance, or nil.
 func (in *instance) over() error {
 	for _, m := range in.members {
 		if err := m.Membership().Err(); err != nil {

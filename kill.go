@@ -2,10 +2,9 @@
 
 package farmsql
 
-// Kill ends a machine of this process, counted from 0, as if it were a process that is killed.
-// The others go on without it if there are enough of them; its operations fail, those under
-// way and later ones. It comes back when the database is opened again. Kill exists only in
-// builds with the tag drills.
+// Kill ends a machine of this process, counted from 0, as if its process were killed. The others go
+// on without it if there are enough of them; its operations in progress and all later ones fail. It
+// comes back when the database is opened again. Kill exists only in builds with the tag drills.
 func (db *DB) Kill(machine int) error {
 	if db.hasOtherProcesses() {
 		return ErrOtherProcesses

@@ -30,7 +30,7 @@ type ownMachine struct {
 	folder *nvram.Folder
 	nic    rdma.NIC
 	store  cluster.Store
-	// saves is where close saves the memory; empty if nowhere.
+	// saves is the folder into which close saves the memory; if empty, it does not.
 	saves string
 	log   *slog.Logger
 }
@@ -39,8 +39,8 @@ type ownMachine struct {
 // process.
 var ErrOtherProcesses = errors.New("farmsql: the other machines of the instance are other processes")
 
-// close ends the machine and saves its memory. isOver says that the machine has been
-// evicted: then its memory is not saved, because nobody needs it.
+// close ends the machine and saves its memory. isOver says that the machine has been evicted: its
+// memory is then not saved, since nobody needs it.
 func (l *ownMachine) close(isOver bool) error {
 	var errs []error
 	if l.member != nil {
@@ -61,8 +61,8 @@ func (l *ownMachine) close(isOver bool) error {
 	return errors.Join(errs...)
 }
 
-// save saves the memory, which nobody stores to any more: the machine is closed,
-// and the peers cannot reach it.
+// save saves the memory. Nobody changes it any more: the machine is closed, and the peers cannot
+// reach it.
 func (l *ownMachine) save() error {
 	if l.saves == "" {
 		return nil
@@ -91,8 +91,8 @@ func (in *instance) openOwn(ctx context.Context, cfg Config, o *Operator) error 
 	return nil
 }
 
-// savesOf returns the folder into which a machine of a cluster saves its memory; empty if it
-// does not.
+// savesOf returns the folder into which a machine of a cluster saves its memory, or "" if it does
+// not save it.
 func (c Config) savesOf(machine int) string {
 	if c.Saves == "" {
 		return ""
@@ -100,9 +100,9 @@ func (c Config) savesOf(machine int) string {
 	return machineFolder(c.Saves, rdma.MachineID(machine))
 }
 
-// memoryOf returns the options with which the folder of a machine of a cluster is opened.
-// Their Remedy does not advise to restore an older save of this machine alone, with which it
-// would give the others an older state.
+// memoryOf returns the options with which the folder of a machine of a cluster is opened. Their
+// Remedy does not advise restoring an older save of this machine alone, since the others would then
+// get an older state from it.
 func (c Config) memoryOf(machine int) nvram.Options {
 	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine), Filling: farm.LogFilling(c.Logger, machine)}
 	remove := machineFolder(c.Folder, rdma.MachineID(machine))
@@ -113,8 +113,7 @@ func (c Config) memoryOf(machine int) nvram.Options {
 	return o
 }
 
-// openFolder opens the folder of a machine of a cluster. If it is to be trusted, it is checked
-// first.
+// openFolder opens the folder of a machine of a cluster. With Trust, it checks the folder first.
 func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	path, o := machineFolder(c.Folder, rdma.MachineID(machine)), c.memoryOf(machine)
 	if err := farm.InspectTrusted(path, o); err != nil {
@@ -178,12 +177,12 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	return err
 }
 
-// ErrOtherFolder means that a folder is not that of the instance which is to be opened: it has
-// a configuration of its own, or its configuration is elsewhere.
+// ErrOtherFolder means that the folder does not belong to the instance to be opened: it has a
+// configuration of its own, or its configuration is elsewhere.
 var ErrOtherFolder = errors.New("farmsql: the folder is of another instance")
 
-// checkFolder refuses a folder of another instance, before anything is done to it: the memory in
-// it would be taken for that of a machine that has none yet.
+// checkFolder refuses a folder of another instance before anything in it is changed: its memory
+// would otherwise be used for a new machine.
 func (c Config) checkFolder() error {
 	if c.Folder == "" {
 		return nil
@@ -200,8 +199,8 @@ func (c Config) checkFolder() error {
 	return c.checkMemories()
 }
 
-// checkMemories refuses what machines have left in a folder that has no configuration: an instance
-// would begin in its place.
+// checkMemories refuses a folder that has memory of machines but no configuration: otherwise a new
+// instance would replace them.
 func (c Config) checkMemories() error {
 	identities, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.IdentityFile))
 	if err != nil {
@@ -240,7 +239,7 @@ func checkConfiguration(data string, machine int, url string) error {
 	return fmt.Errorf("%w: the configuration of %s is in %s: give --cluster file://%s, or another folder", ErrOtherFolder, folder, own, own)
 }
 
-// hasConfiguration says whether the configuration of an instance is in a folder.
+// hasConfiguration reports whether a folder holds the configuration of an instance.
 func hasConfiguration(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, configurationName))
 	return err == nil
@@ -252,7 +251,7 @@ func isSameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// domain is the failure domain, the machine's own if none is given.
+// domain returns the failure domain: the machine's own if none is set.
 func (c Config) domain() int {
 	if c.FailureDomain == 0 {
 		return ownDomain(c.MachineID)
@@ -260,8 +259,8 @@ func (c Config) domain() int {
 	return c.FailureDomain
 }
 
-// zone is the path of where a machine is: on which host, and in which failure domain there, 0 if
-// it has one for itself.
+// zone returns the path of a machine's location: its host, and its failure domain there, which is 0
+// if it has one of its own.
 func zone(machine, domain int) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -273,7 +272,7 @@ func zone(machine, domain int) string {
 	return fmt.Sprintf("%s/domain %d", host, domain)
 }
 
-// ownDomain is the failure domain that a machine has for itself.
+// ownDomain returns the failure domain of a machine for which none is set.
 func ownDomain(machine int) int { return failureDomainMax + 1 + machine }
 
 // sharedParent is the folder in which each cluster of this host has its shared folder.
@@ -295,7 +294,7 @@ func (c Config) clusterHash() uint64 {
 	return h.Sum64()
 }
 
-// events logs what happens to a machine's membership.
+// events returns events that log the changes of a machine's membership.
 func (c Config) events(machine int) membership.Events {
 	log := c.Logger.With("machine", machine)
 	return membership.Events{
@@ -336,8 +335,8 @@ func (c Config) events(machine int) membership.Events {
 	}
 }
 
-// eventsTogether is events for machines that are in one process: they begin and end
-// together, and that one waits for another is no news.
+// eventsTogether is events for machines in one process: they begin and end together, so it does not
+// log that one waits for another.
 func (c Config) eventsTogether(machine int) membership.Events {
 	e, log := c.events(machine), c.Logger.With("machine", machine)
 	e.Waiting = func(missing []rdma.MachineID) { log.Debug("waiting for a majority", "missing", missing) }
@@ -347,8 +346,8 @@ func (c Config) eventsTogether(machine int) membership.Events {
 
 // Ended yields once, when a machine of this process leaves the instance. The error says why:
 // membership.ErrEvicted if the others have gone on without it, membership.ErrRestart if it must
-// begin again, to meet them or to make room. Close the database then and open it again; operations
-// under way fail.
+// start again, together with others or to make room. The caller should then close the database and
+// open it again; operations in progress fail.
 func (db *DB) Ended() <-chan error { return db.instance.end }
 
 // hasOtherProcesses reports whether the other machines are other processes.
@@ -371,17 +370,16 @@ func (db *DB) doNotWaitForever() (stop func()) {
 // hurryPatience is how long statements wait for other machines once Hurry was called.
 const hurryPatience = 500 * time.Millisecond
 
-// Hurry says that the database will be closed soon: statements that wait for machines
-// of a cluster that are not there fail after half a second at most. Others finish.
+// Hurry says that the database will be closed soon: statements that wait for absent machines of a
+// cluster fail after at most half a second. Others finish.
 func (db *DB) Hurry() {
 	for _, m := range db.instance.members {
 		m.Transactions().WaitAtMost(hurryPatience)
 	}
 }
 
-// leave says that nothing is left of the machine's part in a cluster but what need not be
-// done: no other machine is evicted for it, which may be stopping, too, and it does not
-// take as long as a lease.
+// leave ends the machine's part in a cluster's reconfigurations before it stops: it evicts no other
+// machine, which may be stopping, too, and does not wait as long as a lease for one.
 func (db *DB) leave() {
 	for _, m := range db.instance.members {
 		m.Membership().Leave()
@@ -389,7 +387,8 @@ func (db *DB) leave() {
 	}
 }
 
-// available says whether clients can be served: see wire.Config.
+// available returns a function whose error says why clients cannot be served, or nil if they always
+// can: see wire.Config.
 func (db *DB) available() func(context.Context) error {
 	if !db.hasOtherProcesses() {
 		return nil
@@ -402,9 +401,9 @@ func (db *DB) available() func(context.Context) error {
 // startRetry is the time between two attempts at a step of starting.
 const startRetry = 50 * time.Millisecond
 
-// persist tries a step of starting until it succeeds, or fails for another reason than
-// that the cluster is not available or changing. Where the machine has lost its part
-// in it meanwhile the error is that: it can come back as another life.
+// persist repeats a step of starting until it succeeds, or fails for another reason than that the
+// cluster is unavailable or changing. If the machine has left the cluster meanwhile, persist
+// returns that reason: the machine can come back as another life.
 func (db *DB) persist(ctx context.Context, step func() error) error {
 	for {
 		err := step()
@@ -424,9 +423,9 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 	}
 }
 
-// unfinished returns errs, the errors of closing, without those that say that the machine has
-// been evicted or the others are not there. They are harmless: some numbers of sequences are
-// not given back.
+// unfinished returns errs, the errors of closing, without those that say that the machine has been
+// evicted or that the others are absent. Those are harmless: some numbers of sequences remain
+// unused.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
 	if !db.hasOtherProcesses() && !wasKilled && db.instance.over() == nil {

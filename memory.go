@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ComputerMemory is how much memory there is for the process: the computer's, or what its
-// control group may have. 0 if it cannot be found out.
+// ComputerMemory returns how much memory the process may use: the computer's, or the limit of its
+// control group. It returns 0 if that is unknown.
 func ComputerMemory() Size {
 	least := fieldOf("/proc/meminfo", "MemTotal")
 	for _, file := range cgroupLimits() {
@@ -20,13 +20,13 @@ func ComputerMemory() Size {
 	return Size(least)
 }
 
-// MappedMemory is how much of the memory that the process takes are files that it has
-// mapped: those of regions and logs, nearly all of it. 0 if it cannot be found out.
+// MappedMemory returns how much of the process's memory is mapped files, nearly all of which are
+// regions and logs. It returns 0 if that is unknown.
 func MappedMemory() Size {
 	return Size(fieldOf("/proc/self/status", "RssFile") + fieldOf("/proc/self/status", "RssShmem"))
 }
 
-// fieldOf is the number of a line "name: 123 kB", in bytes; 0 if there is none.
+// fieldOf returns the number in a line "name: 123 kB", in bytes; 0 if there is none.
 func fieldOf(file, name string) int64 {
 	f, err := os.Open(file)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// nativeSetting is where the catalog keeps the names of native indexes.
+// nativeSetting is the catalog's setting that holds the names of native indexes.
 const nativeSetting = "native"
 
-// ErrOtherKind means that a name belongs to an index of the other kind.
+// ErrOtherKind means that an index of the other kind has this name.
 var ErrOtherKind = errors.New("farmsql: the name belongs to an index of another kind")
 
-// A native is a native index: a name, a kind and where it begins.
+// A native describes a native index: its name, its kind and its anchor.
 type native struct {
 	Name   string
 	Kind   string
@@ -30,15 +30,15 @@ const (
 	kindHash = "hash"
 )
 
-// Run runs a native transaction on the first machine of this process, again where it
-// conflicts with others: see txn.Machine.Run.
+// Run runs a native transaction on the first machine of this process, and repeats it after
+// conflicts: see txn.Machine.Run.
 func (db *DB) Run(ctx context.Context, fn func(*txn.Tx) error) error {
 	return db.Machine(0).Run(ctx, fn)
 }
 
 // Tree returns the native B-tree of this name, for transactions of the first machine of this
-// process. It is created with cfg if there is none, and survives as tables do; SQL does not
-// see it. Check takes its values for pointers to objects.
+// process. It creates the tree with cfg if there is none. The tree is as durable as tables are; SQL
+// does not see it. Check takes its values for pointers to objects.
 func (db *DB) Tree(ctx context.Context, name string, cfg btree.Config) (*btree.Tree, error) {
 	return db.TreeAt(ctx, 0, name, cfg)
 }
@@ -54,11 +54,10 @@ func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) 
 	return db.catalogs[i].Tree(anchor), nil
 }
 
-// Hash is Tree for hash tables. Their values are bytes: what these point to is
-// not known to Check. Every machine answers for the shards that it is the primary
-// of: single operations (PutNow and so on) are shipped there, and so are, with
-// hash.OpenWith and OneTwoSided on the table's Anchor, lookups that one READ does
-// not decide.
+// Hash is Tree for hash tables. Their values are bytes, and Check does not follow pointers in them.
+// Each machine serves the shards that it is the primary of: single operations (PutNow and so on)
+// are shipped there, and so are, with hash.OpenWith and OneTwoSided on the table's Anchor, lookups
+// that one READ does not decide.
 func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
 	return db.HashAt(ctx, 0, name, cfg)
 }
