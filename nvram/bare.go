@@ -7,8 +7,8 @@ import (
 )
 
 // CopyOutBare is CopyOut for callers that may read an object whose storage has been given back
-// (Discard). Then it reads zeroes, also if the file system is so full that the read faults for
-// want of a page. A fault for another reason, such as a file that has been cut short, panics.
+// (Discard). It then reads zeroes, even if the file system is so full that the read faults for want
+// of a page. A fault for another reason, such as a file that has been cut short, panics.
 func (m *Memory) CopyOutBare(dst []byte, off uint64) {
 	defer m.bare(dst, debug.SetPanicOnFault(true))
 	m.CopyOut(dst, off)
@@ -26,7 +26,7 @@ func (m *Memory) bare(dst []byte, panicOnFault bool) {
 	clear(dst)
 }
 
-// isWhole says whether the file behind the memory is as long as it.
+// isWhole reports whether the file behind the memory is as long as the memory.
 func (m *Memory) isWhole() bool {
 	var s unix.Stat_t
 	var err error

@@ -2,7 +2,7 @@ package nvram
 
 import "unsafe"
 
-// asBytes and asWords look at the same memory in the other unit.
+// asBytes and asWords return the same memory in the other unit.
 func asBytes(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*WordBytes)
 }

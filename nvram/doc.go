@@ -35,12 +35,12 @@
 //	process                                             otherwise ErrLost
 //	Save          good        as above                  restored
 //
-// A folder in use, or left by a killed process, is good in its place only: its
-// copies are ErrCopy, unless trusted. Those of a closed folder are good.
+// A folder in use, or left by a killed process, is good only in its place: opening a copy of it
+// fails with ErrCopy, unless the copy is trusted. Copies of a closed folder are good.
 //
-// A folder that is gone looks like a new one. That it is not, Options.Saves can
-// tell: each save has a number, and the directory of saves remembers the newest
-// there was when a folder came into use.
+// A folder that is gone looks like a new one. Options.Saves tells the two apart: each save has a
+// number, and the directory of saves records the newest one at the time when a folder came into
+// use.
 //
 // # Saves
 //
@@ -49,14 +49,13 @@
 // is zero, or was never touched, is left out. Nobody may store to memory while it
 // is saved.
 //
-// SaveAs writes a save elsewhere, under a name that the caller chooses, and a
-// Restoration brings it back: what is restored is made next to what there is, and
-// takes its place only when all of it is there.
+// SaveAs writes a save elsewhere, under a name that the caller chooses. A Restoration restores it:
+// it writes the restored memory next to the existing one, and replaces that only when everything is
+// there.
 //
 // # Limits
 //
-// hugetlbfs cannot hold a folder, for its files cannot be written but by
-// mapping; a tmpfs with huge pages is as fast. Storage that the file system
-// cannot provide kills the process at the first store, unless Reserve has been
-// asked before.
+// hugetlbfs cannot hold a folder, because its files can only be written through a mapping; a tmpfs
+// with huge pages is as fast. If the file system has no room for a page, the first store to it
+// kills the process, unless the page's storage was reserved before (Reserve).
 package nvram

@@ -12,8 +12,8 @@ var (
 	// ErrFormat says that the folder or save was written by a newer program, or that the path
 	// is neither.
 	ErrFormat = errors.New("nvram: unknown format")
-	// ErrLost says that the machine was started again after the folder's content
-	// went with a power cut or reboot: no save was complete.
+	// ErrLost says that the computer was started again after a power failure or reboot destroyed
+	// the folder's content, and that no save was complete.
 	ErrLost = errors.New("nvram: memory was lost")
 	// ErrCopy says that the folder is a copy that was made while the original was in
 	// use: its files are of different moments.
@@ -30,7 +30,7 @@ var (
 	ErrCorrupt = errors.New("nvram: save is damaged")
 	// ErrNotEmpty says that a restore would overwrite memory.
 	ErrNotEmpty = errors.New("nvram: folder holds memory already")
-	// ErrGone says that shared memory to attach does not exist any more.
+	// ErrGone says that the shared memory to be attached does not exist any more.
 	ErrGone = errors.New("nvram: shared memory is gone")
 	// ErrPrivate says that memory cannot be shared with other processes.
 	ErrPrivate = errors.New("nvram: memory cannot be shared in race builds")

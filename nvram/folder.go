@@ -17,7 +17,7 @@ const (
 	fileSuffix = ".mem"
 )
 
-// Options says how to open a folder. The zero value is good.
+// Options are options for opening a folder. The zero value is valid.
 type Options struct {
 	// Saves is the folder for saves, which outlive a power cut. With it, OpenFolder restores
 	// the newest save when the folder itself is gone, as on a tmpfs.
@@ -27,8 +27,8 @@ type Options struct {
 	// died, so that all of the folder reached the disk, or that no process had the folder open
 	// when it was copied. The caller has to check the memory and then call Folder.MarkChecked.
 	Trust bool
-	// Remedy, if not empty, is what an error about a lost folder tells a person to
-	// do, in place of going back to a save.
+	// Remedy, if not empty, is the advice in an error about a lost folder, in place of restoring a
+	// save.
 	Remedy string
 	// Filling, if not nil, is called when the file system has become 80 or 95 % full, by the
 	// goroutine that has just taken storage. It must not wait.
@@ -50,7 +50,7 @@ type Folder struct {
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
 		mapped    map[string]*Memory // nil once closed
-		unchecked error              // why the folder would be refused if it were not trusted
+		unchecked error              // why the folder would be refused without Options.Trust
 	}
 }
 
@@ -61,13 +61,13 @@ type mapped struct {
 	watch    *watch // of its folder; nil if it has none
 }
 
-// OpenFolder opens the folder at path, or creates one. Its memory is as the last process had
-// it when it closed the folder or was killed.
+// OpenFolder opens the folder at path, or creates one. Its memory is in the state in which the last
+// process closed the folder or was killed.
 //
-// Errors are ErrInUse, ErrUnwritable, ErrFormat, and ErrLost: the folder was not closed, and
-// the machine has been started again since, so that stores that had not reached the device are
-// lost, and it is unknown which; or, with Options.Saves, the folder is gone and was used after
-// the newest save; and ErrCopy. After an error the folder is unchanged.
+// Errors are ErrInUse, ErrUnwritable, ErrFormat, ErrCopy and ErrLost. ErrLost means that the folder
+// was not closed and the computer has been started again since, so that an unknown part of the
+// latest stores is lost; or, with Options.Saves, that the folder is gone and was used after the
+// newest save. After an error the folder is unchanged.
 func OpenFolder(path string, o Options) (*Folder, error) {
 	boot, err := o.boot()
 	if err != nil {
@@ -91,10 +91,9 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 	return f, nil
 }
 
-// HoldFolder keeps everybody else out of the folder at path, of which no process
-// is to have anything mapped, until Close, and leaves it as it is: for looking at
-// its memory, and saving it. Errors are those of OpenFolder, and fs.ErrNotExist if
-// there is no folder.
+// HoldFolder locks the folder at path against other processes until Close, without changing it, for
+// examining or saving its memory. No process may have any of it mapped. Errors are those of
+// OpenFolder, and fs.ErrNotExist if there is no folder.
 func HoldFolder(path string, o Options) (*Folder, error) {
 	boot, err := o.boot()
 	if err != nil {
@@ -139,8 +138,8 @@ func (o Options) boot() (string, error) {
 	return bootID()
 }
 
-// lockFolder keeps other processes out of the folder until the file is closed, which the end
-// of this process does in any case.
+// lockFolder locks the folder against other processes until the file is closed, at the latest when
+// this process ends.
 func lockFolder(path string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, PrivateFile)
 	if err != nil {
@@ -157,7 +156,7 @@ func lockFolder(path string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: lock %s: %w", ErrUnwritable, path, err)
 }
 
-// enter decides what the folder's memory is worth, and marks it as open.
+// enter determines whether the folder's memory is whole, and marks the folder as open.
 func (f *Folder) enter(o Options) error {
 	m, ok, err := readManifest(f.path)
 	switch {
@@ -189,8 +188,8 @@ func (f *Folder) markOpen() error {
 	return writeManifest(f.path, manifest{stateOpen, f.boot, f.place})
 }
 
-// judge says whether the memory of an existing folder is whole, or, of one that is
-// to be trusted, notes why it might not be.
+// judge returns an error if the memory of an existing folder may not be whole. For a trusted folder
+// it records that error instead.
 func (f *Folder) judge(m manifest, o Options) error {
 	if m.state == stateRestoring {
 		return fmt.Errorf("%w: restoring %s was interrupted; restore it again", ErrLost, f.path)
@@ -214,8 +213,8 @@ func (f *Folder) judge(m manifest, o Options) error {
 	return err
 }
 
-// UncheckedError returns the error with which a trusted folder would otherwise have been
-// refused; nil if there is none, and after MarkChecked.
+// UncheckedError returns the error with which the folder would have been refused without
+// Options.Trust; nil if there is none, and after MarkChecked.
 func (f *Folder) UncheckedError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,8 +236,8 @@ func (f *Folder) MarkChecked() error {
 	return nil
 }
 
-// begin fills a directory that is no folder yet: from the newest save, if there
-// is one that nothing came after, otherwise with nothing.
+// begin fills a directory that is not a folder yet: from the newest save, if no folder was used
+// after it, and otherwise with nothing.
 func (f *Folder) begin(o Options) error {
 	names, err := f.Names()
 	if err != nil {
@@ -270,7 +269,7 @@ func (f *Folder) begin(o Options) error {
 	return r.Replace()
 }
 
-// remedy says what a person can do about a lost folder.
+// remedy returns advice on what to do about a lost folder.
 func (o Options) remedy(path string) string {
 	if o.Remedy != "" {
 		return o.Remedy
@@ -288,10 +287,10 @@ func (o Options) remedy(path string) string {
 // Path returns the folder's directory.
 func (f *Folder) Path() string { return f.path }
 
-// Map maps the memory called name, which has lower case letters, digits, '-' and
-// '_'. If it does not exist it comes into being, zero and without storage: see
-// Memory.Reserve. size is a multiple of 8. ErrSize says that it exists with
-// another one, ErrName that the name is no good or mapped already.
+// Map maps the memory called name, which consists of lower case letters, digits, '-' and '_'. If it
+// does not exist, Map creates it, filled with zeroes and without storage: see Memory.Reserve. size
+// is a multiple of 8. ErrSize means that it exists with another size, ErrName that the name is not
+// valid or mapped already.
 func (f *Folder) Map(name string, size int64) (*Memory, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -347,7 +346,7 @@ func openMemory(path string, size int64) (*os.File, error) {
 
 func (f *Folder) file(name string) string { return filepath.Join(f.path, name+fileSuffix) }
 
-// CheckName returns ErrName for what cannot be the name of a memory: see Folder.Map.
+// CheckName returns ErrName if name cannot be the name of a memory: see Folder.Map.
 func CheckName(name string) error {
 	if !goodName(name) {
 		return fmt.Errorf("%w: %q", ErrName, name)
@@ -386,7 +385,7 @@ func (f *Folder) MemorySize(name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// Remove removes the memory called name, which nobody uses any more.
+// Remove removes the memory called name. Nobody may use it any more.
 func (f *Folder) Remove(name string) error {
 	release, err := f.Detach(name)
 	return errors.Join(err, release())
@@ -417,9 +416,8 @@ func (m *Memory) release() error {
 	return m.file.file.Close()
 }
 
-// Close brings everything to the device, marks the folder as clean, and unmaps
-// its memories, which nobody may use any more. If it fails, the folder counts as
-// one whose process was killed.
+// Close writes everything to the device, marks the folder as clean, and unmaps its memories, which
+// nobody may use any more. If it fails, the folder counts as one whose process was killed.
 func (f *Folder) Close() error { return f.leave(true) }
 
 // Abandon leaves the folder as a killed process would. It is for tests.
@@ -445,7 +443,7 @@ func (f *Folder) leave(clean bool) error {
 	return errors.Join(append(errs, f.lock.Close())...)
 }
 
-// flushLocked brings all mapped memory to the device.
+// flushLocked writes all mapped memory to the device.
 func (f *Folder) flushLocked() error {
 	var errs []error
 	for _, m := range f.mu.mapped {
@@ -454,7 +452,7 @@ func (f *Folder) flushLocked() error {
 	return errors.Join(errs...)
 }
 
-// reserve gives n bytes at off storage.
+// reserve reserves storage for n bytes at off.
 func (f *mapped) reserve(off, n int64) error {
 	err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n)
 	switch {

@@ -13,7 +13,7 @@ type Fullness struct {
 	Free    int64 // bytes
 }
 
-// FullnessOf returns that of the file system at path.
+// FullnessOf returns the fullness of the file system at path.
 func FullnessOf(path string) (Fullness, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
@@ -33,7 +33,7 @@ var fullnessSteps = [...]int{80, 95}
 
 const fullnessBack = 5
 
-// A watch tells of a folder's file system when it has passed a step.
+// A watch reports that a folder's file system has passed a step.
 type watch struct {
 	path string
 	tell func(Fullness)

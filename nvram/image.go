@@ -18,13 +18,13 @@ import (
 
 const (
 	imageMagic = "farmsave"
-	// chunkBytes is what one checksum covers at most.
+	// chunkBytes is the largest number of bytes that one checksum covers.
 	chunkBytes = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// image is what the index says of one memory.
+// image is the entry of one memory in the index.
 type image struct {
 	name   string
 	size   int64

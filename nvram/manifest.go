@@ -19,16 +19,16 @@ const (
 	manifestHead = "farmsql nvram folder"
 )
 
-// state says what a folder's memory is worth.
+// state is a folder's state, which determines whether its memory is whole.
 type state string
 
 const (
-	// stateOpen: in use, or its process was killed. The memory is good as long
-	// as the machine has not been started again, and nowhere but in its place.
+	// stateOpen: in use, or its process was killed. The memory is whole as long as the computer has
+	// not been started again, and only in its original place.
 	stateOpen state = "open"
 	// stateClean: closed, and everything has reached the device.
 	stateClean state = "clean"
-	// stateRestoring: a restore has not come to its end.
+	// stateRestoring: a restore was begun and has not been completed.
 	stateRestoring state = "restoring"
 )
 
@@ -104,7 +104,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// bootID returns what changes with each start of the machine's kernel.
+// bootID returns an identifier that changes with each start of the kernel.
 func bootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -58,5 +58,5 @@ func writeBack(words []uint64, f *os.File) error {
 
 func unmap([]uint64) {}
 
-// memoryOnHeap says that a killed process leaves nothing behind.
+// memoryOnHeap says whether the memory of a killed process is lost.
 const memoryOnHeap = true

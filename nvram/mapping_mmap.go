@@ -29,14 +29,14 @@ func mapFile(f *os.File, size int64) ([]uint64, error) {
 	return asWords(b), nil
 }
 
-// adviseHuge asks for huge pages, which halve the cost of a cache miss. Where
-// the file system has none the advice is refused, and that is all.
+// adviseHuge asks for huge pages, which halve the cost of a cache miss. A file system without huge
+// pages refuses the advice, which does no harm.
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 
-// discardVolatile gives back pages that are no file's. They are zero then.
+// discardVolatile gives back the pages of anonymous memory, which then reads as zeroes.
 func discardVolatile(words []uint64) { _ = unix.Madvise(asBytes(words), unix.MADV_DONTNEED) }
 
-// flushFile makes what was stored to words reach the file's device.
+// flushFile writes the stores to words to the file's device.
 func flushFile(words []uint64, _ *os.File) error {
 	if err := unix.Msync(asBytes(words), unix.MS_SYNC); err != nil {
 		return fmt.Errorf("nvram: msync: %w", err)
@@ -51,5 +51,5 @@ func unmap(words []uint64) {
 	}
 }
 
-// memoryOnHeap says that a killed process leaves nothing behind.
+// memoryOnHeap says whether the memory of a killed process is lost.
 const memoryOnHeap = false

@@ -34,8 +34,7 @@ type Memory struct {
 	storage Storage // what stands for the file's; nil as a rule
 }
 
-// A Storage stands for the file system behind volatile memory, where something stands
-// for a Folder.
+// A Storage replaces the file system of volatile memory, where something replaces a Folder.
 type Storage interface {
 	// Reserve and Discard are those of the memory. Discarded pages are cleared by who
 	// calls it.
