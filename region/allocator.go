@@ -11,38 +11,35 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// AllocatorConfig says where an allocator's blocks are replicated and where its
-// regions come from. The hooks may be nil. They are called with locks of the
-// allocator held, none of which Release, Advance or Stats need: a hook may lead
-// to those, but not to Alloc.
+// AllocatorConfig connects an allocator to the replication of its blocks and the source of its
+// regions. The hooks may be nil. They are called with locks of the allocator held, none of which
+// Release, Advance or Stats need: a hook may call those, but not Alloc.
 type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
 	// HeldBack is the number of blocks that are held back for transactions that free memory
 	// (ToFree), at most one in 32 of a region's.
 	HeldBack int
-	// Clock, by default the system's, is how locks are waited for that are held
-	// while a hook runs.
+	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
-	// Replicate makes data, which it must not keep, the bytes at off in every
-	// backup of region id, in rising order, before it returns. It must fail with
-	// ErrBackups if these may be others than those that Reserve has asked, which
-	// returned in; 0 stands for whichever there are.
+	// Replicate writes data at off to every backup of region id, in ascending order, before it
+	// returns; it must not keep data. in is the result of Reserve: Replicate must fail with
+	// ErrBackups if the backups may not be those that Reserve asked. If in is 0, any backups will
+	// do.
 	Replicate func(id ID, off uint64, data []byte, in uint32) error
-	// Reserve reserves storage for n bytes at off in every backup of region id, before
-	// anything is written there, and returns the configuration that says which backups these
-	// are.
+	// Reserve reserves storage for n bytes at off in every backup of region id, before anything is
+	// written there, and returns the configuration in which these backups became replicas.
 	Reserve func(id ID, off, n uint64) (in uint32, err error)
-	// Discard gives back the storage of n bytes at off on every replica of region id. All of
-	// them take the blocks there for dirty ones, which nobody uses before Discard has
-	// returned in: the configuration by which it asked. ErrDoubt says that a replica may
-	// still do it as long as it knows that configuration.
+	// Discard frees the storage of n bytes at off on every replica of region id. All replicas
+	// consider the blocks there dirty, and nobody uses them before Discard has returned in, the
+	// configuration in which it asked. ErrDoubt means that a replica may still free the storage
+	// later, as long as it is in that configuration.
 	Discard func(id ID, off, n uint64) (in uint32, err error)
-	// Emptied says that so much has been freed that epochs are worth ending, and GiveBack
-	// is worth calling. It must not wait.
+	// Emptied says that so much has been freed that it is worth ending epochs and calling GiveBack.
+	// It must not wait.
 	Emptied func()
-	// Grow returns a new region, if near is not 0 one that is kept by the same
-	// machines as region near. The allocator adds it.
+	// Grow returns a new region. If near is not 0, the same machines keep it as region near. The
+	// allocator adds it.
 	Grow func(near ID) (*Region, error)
 	// Colocated reports whether the same machines keep regions a and b. Without
 	// it all regions count as co-located.
@@ -74,7 +71,7 @@ type Allocator struct {
 	}
 }
 
-// worker has, by class, the slab it allocates from.
+// worker has, for each class, the slab that it allocates from.
 type worker struct {
 	current [Classes]atomic.Pointer[slab]
 	refill  lockrank.Mutex[lockrank.Refill] // held while a full slab is replaced
@@ -117,7 +114,7 @@ func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (Ptr, V
 	return a.slow(need, w, c, hint)
 }
 
-// quick allocates from the slabs at hand.
+// quick allocates from the current slabs.
 func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
 	mine := w.current[c].Load()
 	if hint == 0 {
@@ -138,7 +135,7 @@ func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
 	return sp.current[c].Load().alloc()
 }
 
-// slow allocates from a slab that it looks for, and keeps it for the next time.
+// slow finds or makes a slab, allocates from it, and keeps it as a current slab.
 func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version, error) {
 	a.cfg.Clock.Lock(&w.refill)
 	defer w.refill.Unlock()
@@ -178,7 +175,7 @@ func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
 	}
 }
 
-// leave removes s from its home, and lists it if slots have been released.
+// leave removes s from the current slabs, and lists it if slots in it have been released.
 func (a *Allocator) leave(s *slab) {
 	if s.unhouse() {
 		a.list(s)
@@ -191,10 +188,10 @@ func (a *Allocator) list(s *slab) {
 	a.mu.Unlock()
 }
 
-// Release makes the slot at p available: the transaction that reserved it has
-// aborted, or one that freed the object has been applied. The object must be
-// unlocked and not allocated. A p in a region the allocator does not have is
-// ignored: the region has another primary by now.
+// Release makes the slot at p available: the transaction that reserved it has aborted, or a
+// transaction that freed the object has been applied. The object must be unlocked and not
+// allocated. Release ignores a p in a region that the allocator does not have: the region has
+// another primary by now.
 func (a *Allocator) Release(p Ptr) {
 	sp := a.dir.Load().byID[p.Addr.Region()]
 	if sp == nil {
@@ -213,7 +210,7 @@ func (a *Allocator) Release(p Ptr) {
 	}
 }
 
-// retire retires empty slabs of sp, but for those that workers are about to fill again.
+// retire retires the empty slabs of sp, except for those that workers are about to fill again.
 func (a *Allocator) retire(sp *space) {
 	a.mu.Lock()
 	before := len(sp.retired)
@@ -226,8 +223,8 @@ func (a *Allocator) retire(sp *space) {
 	}
 }
 
-// Add takes over region r: the free lists are rebuilt by looking at every
-// object. See Attach.
+// Add takes over region r, and rebuilds its free lists by reading every object's header. See
+// Attach.
 func (a *Allocator) Add(r *Region) {
 	a.Attach(r)
 	for a.Scan(1 << 16) {
@@ -248,7 +245,7 @@ func (a *Allocator) Attach(r *Region) {
 	}
 }
 
-// Has says whether region id was added or attached.
+// Has reports whether region id was added or attached.
 func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 
 // Drop forgets region id, whose primary is elsewhere now. No Alloc may run.

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// FaultKind says what Check found wrong.
+// FaultKind is a kind of fault that Check can find.
 type FaultKind uint8
 
 const (
@@ -55,12 +55,11 @@ func (fs *faults) add(k FaultKind, p Ptr, format string, args ...any) {
 	}
 }
 
-// Check walks the whole region and returns every leak, orphan and overlap, and
-// whatever else is wrong with it; nothing if it is sound. reachable yields every
-// pointer that is in use anywhere, in any order, as often as it likes; those to
-// other regions are ignored. No transaction may run, and the allocator must have
-// the region or have had it: a crash may leave the block table for it to repair.
-// The report ends after 1000 faults.
+// Check walks the whole region and returns every leak, orphan, overlap and other fault; none if the
+// region is sound. reachable yields every pointer in use anywhere, in any order and possibly
+// repeatedly; pointers to other regions are ignored. No transaction may run. The allocator must
+// have, or have had, the region, because a crash may leave a block table that it has to repair. The
+// report ends after 1000 faults.
 func (r *Region) Check(reachable iter.Seq[Ptr]) []Fault {
 	var fs faults
 	r.checkTable(&fs)

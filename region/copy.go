@@ -12,16 +12,16 @@ import (
 type Piece struct {
 	Offset uint64
 	Bytes  int
-	// IsSettled has Take wait for objects that are locked at the primary, because
-	// their writes may have been left out here.
+	// IsSettled makes Take wait for objects that are locked at the primary, because this replica
+	// may lack their writes.
 	IsSettled bool
 	slab      extent
 	first     int // its first slot
 }
 
-// Pieces yields what a new backup has to read of the region: all slots of all
-// slabs that the block table has now, in ranges of at most n bytes, or of one slot
-// where that is longer. A slab that is made later has no old contents.
+// Pieces yields what a new backup has to read of the region: all slots of all slabs in the present
+// block table, in ranges of at most n bytes, or of one slot if that is longer. Slabs made later
+// have no old contents.
 func (r *Region) Pieces(n int) iter.Seq[Piece] {
 	return r.pieces(0, r.size, n)
 }
@@ -41,13 +41,12 @@ func (r *Region) pieces(begin, end uint64, n int) iter.Seq[Piece] {
 	}
 }
 
-// Take gives the objects of a backup the state that raw has of them, if it is newer
-// than theirs: raw is piece p as a NIC has just read it at the primary. It
-// reports false if an object was being changed there, so that the piece has to be
-// read again (SOSP'15 section 5.4). Other writers of the backup may be at work.
+// Take gives the objects of a backup the state that they have in raw, if it is newer than theirs:
+// raw is piece p as a NIC has just read it at the primary. It returns false if an object was being
+// changed there, so that the piece has to be read again (SOSP'15 section 5.4). Others may write to
+// the backup meanwhile.
 //
-// The slab must not have been given up since the piece was made: the caller holds
-// the epoch open.
+// The slab must not have been freed since the piece was made: the caller holds the epoch open.
 func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 	whole = true
 	size := p.slab.class.Size()
