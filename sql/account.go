@@ -15,10 +15,10 @@ import (
 type account struct {
 	user  *mysql_db.User
 	roles []*mysql_db.RoleEdge
-	row   []byte // in which it was found; nil if in none
+	row   []byte // the catalog row that the account was read from; nil if it has none
 }
 
-// name is what an account has alone.
+// name returns the key by which go-mysql-server finds the account.
 func (x account) name() mysql_db.UserPrimaryKey {
 	return mysql_db.UserPrimaryKey{User: x.user.User, Host: x.user.Host}
 }
@@ -30,9 +30,9 @@ func (x account) putInto(ed *mysql_db.Editor) {
 	}
 }
 
-// loadUsers reads what go-mysql-server has written of a database of users.
+// loadUsers loads into db the users that go-mysql-server has serialized as b.
 func loadUsers(db *mysql_db.MySQLDb, b []byte) error {
-	if json.Valid(b) { // as the first versions had it
+	if json.Valid(b) { // the format of the first versions
 		return db.LoadData(gms.NewEmptyContext(), b)
 	}
 	ed := db.Editor()
@@ -40,15 +40,15 @@ func loadUsers(db *mysql_db.MySQLDb, b []byte) error {
 	return db.OverwriteUsersAndGrantData(gms.NewEmptyContext(), ed, bytes.Clone(b))
 }
 
-// accountsOf returns what a database of users has, but for what only a process has, in
-// the order of the names.
+// accountsOf returns the accounts of a database of users in the order of their names,
+// without ephemeral accounts, which exist only in this process.
 func accountsOf(db *mysql_db.MySQLDb) (accounts []account) {
 	rd := db.Reader()
 	defer rd.Close()
 	rd.VisitUsers(func(u *mysql_db.User) {
 		if !u.IsEphemeral {
-			// As it was loaded, names with capitals are kept as go-mysql-server never looks
-			// for them, and REVOKE finds nothing.
+			// The copy is built anew. As it was loaded, it keeps names with capitals as
+			// they are, go-mysql-server never looks for those, and REVOKE finds nothing.
 			u.PrivilegeSet = u.PrivilegeSet.Copy()
 			roles := rd.GetToUserRoleEdges(mysql_db.RoleEdgesToKey{ToHost: u.Host, ToUser: u.User})
 			accounts = append(accounts, account{user: u, roles: roles})
@@ -77,7 +77,7 @@ type grantedRole struct {
 
 const accountFormat = 1
 
-// encode returns the row's bytes. Dynamic privileges come in any order.
+// encode returns the row's bytes. Dynamic privileges are in no particular order.
 func (x account) encode() ([]byte, error) {
 	row := accountRow{Version: accountFormat, IsRole: x.user.IsRole}
 	for _, r := range x.roles {
@@ -97,7 +97,7 @@ func (x account) encode() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// keepBytes takes what go-mysql-server writes.
+// keepBytes is a persister that keeps the bytes which go-mysql-server would write.
 type keepBytes struct{ to *[]byte }
 
 // Persist implements mysql_db.MySQLDbPersistence.

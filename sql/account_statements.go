@@ -56,7 +56,7 @@ func putAll(db *mysql_db.MySQLDb, accounts []account) {
 	}
 }
 
-// changeOwn has a statement about accounts change a database of users of its own.
+// changeOwn executes a statement about accounts on own, its private database of users.
 func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Row, own *mysql_db.MySQLDb) (gms.RowIter, error) {
 	if r, ok := n.(*plan.RenameUser); ok {
 		return renameUsers(r, own)
@@ -72,7 +72,7 @@ func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	return b.ordinary(ctx, s, n, row)
 }
 
-// ofNoAccounts refuses a change of the tables that show accounts: what they show is a copy.
+// ofNoAccounts refuses a change of the tables that show accounts: they are copies.
 func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
 	if b.e.opt.Accounts == nil {
 		return nil
@@ -91,7 +91,8 @@ func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
 	return err
 }
 
-// storeAccounts stores what has become of accounts that the transaction has read.
+// storeAccounts writes the differences between two states of the accounts, before and
+// after, into the transaction's rows.
 func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
 	left := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
 	for _, x := range before {

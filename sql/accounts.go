@@ -17,20 +17,20 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Accounts are the users and roles of an instance with their grants, as engines of one
-// process use them. They are rows of the catalog. What go-mysql-server authenticates and
-// authorizes by is a copy in memory, which is read again when the version in the catalog is
-// another: always before a client is authenticated (Refresh), and before a statement if
-// that was not looked at for Freshness. A statement about accounts changes a copy
-// of its own, and of that the rows that differ, in its transaction: until that commits
-// nobody sees anything of it.
+// Accounts are the users and roles of an instance with their grants, shared by the engines
+// of one process. They are rows of the catalog. go-mysql-server authenticates and
+// authorizes by a copy in memory. The copy is read again when the catalog has another
+// version of the accounts: Refresh compares the versions before every authentication, and a
+// statement compares them if the last comparison is older than Freshness. A statement about
+// accounts changes a private copy, and writes the rows that differ in its transaction, so
+// that nobody sees its changes before it commits.
 //
 // It is safe for concurrent use.
 type Accounts struct {
 	// db is the copy.
 	db *mysql_db.MySQLDb
-	// freshness is how old it may be where a statement begins; 0: any age, where only these
-	// engines change accounts.
+	// freshness is the greatest age that the copy may have where a statement begins; 0: any
+	// age, because only these engines change accounts.
 	freshness time.Duration
 	clock     clock.Clock
 	began     time.Time
@@ -38,23 +38,23 @@ type Accounts struct {
 	mu      lockrank.Mutex[lockrank.Accounts] // of who reads the catalog
 	version uint64                            // of the copy, guarded by mu
 	isRead  bool                              // guarded by mu
-	// failure is what the last attempt to compare has failed with, and failed is when that
-	// was, since began; guarded by mu.
+	// failure is the error of the last comparison with the catalog, and failed is its time,
+	// since began; guarded by mu.
 	failure error
 	failed  time.Duration
-	// compared is when the copy was last known to be the catalog's, since began: time that
-	// nobody can set back.
+	// compared is the time, since began, at which the copy was last known to equal the
+	// catalog. A wall clock could be set back; this time cannot.
 	compared atomic.Int64
-	// isStale says that the catalog may have another version, whatever the age.
+	// isStale is set if the catalog may have another version, however young the copy is.
 	isStale atomic.Bool
 }
 
-// Freshness is how old the accounts that a statement is authorized by may be where other
-// machines change them, too: less than a lease.
+// Freshness is the greatest age of the accounts by which a statement is authorized, where
+// other machines change accounts, too. It is less than a lease.
 const Freshness = 5 * time.Millisecond
 
-// NewAccounts returns accounts for engines of one process, which have this clock. isShared
-// says that other processes have engines of the instance, too.
+// NewAccounts returns accounts for the engines of one process, with their clock. isShared
+// is set if other processes have engines of the instance, too.
 func NewAccounts(c clock.Clock, isShared bool) *Accounts {
 	a := &Accounts{db: mysql_db.CreateEmptyMySQLDb(), clock: c, began: c.Now()}
 	a.db.SetEnabled(true)
@@ -65,7 +65,7 @@ func NewAccounts(c clock.Clock, isShared bool) *Accounts {
 	return a
 }
 
-// unchanged refuses changes of the copy itself.
+// unchanged is a persister that refuses changes: only the catalog's rows change the copy.
 type unchanged struct{}
 
 // Persist implements mysql_db.MySQLDbPersistence.
@@ -73,8 +73,8 @@ func (unchanged) Persist(*gms.Context, []byte) error {
 	return errors.New("sql: accounts are changed by statements only")
 }
 
-// RefreshAccounts sees to it that clients are authenticated by the accounts that are
-// stored now.
+// RefreshAccounts reads the accounts again if the stored ones have changed. Call it before
+// a client is authenticated.
 func (e *Engine) RefreshAccounts(ctx context.Context) error {
 	if e.opt.Accounts == nil {
 		return nil
@@ -85,8 +85,9 @@ func (e *Engine) RefreshAccounts(ctx context.Context) error {
 // now is the time since a began.
 func (a *Accounts) now() time.Duration { return a.clock.Now().Sub(a.began) }
 
-// refresh makes the copy the catalog's. Who waits for another attempt has its outcome, good
-// or bad: many who wait where the catalog cannot be read fail at one time.
+// refresh brings the copy up to date with the catalog. A caller that waits for another
+// caller's attempt takes over its outcome, success or failure: otherwise many callers would
+// wait for a catalog that cannot be read one after the other.
 func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
 	asked := a.now()
 	a.mu.Lock()
@@ -104,7 +105,7 @@ func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
 
 func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 	at := a.now()
-	wasStale := a.isStale.Swap(false) // who sets it from here on means a later version
+	wasStale := a.isStale.Swap(false) // whoever sets isStale from here on has seen a later version
 	var version uint64
 	var stored []account
 	err := e.Store.Machine.Run(ctx, func(t *txn.Tx) (err error) {
@@ -128,15 +129,15 @@ func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// changed is called when a transaction that changes accounts is over, whatever its outcome
-// is: it may have committed though nobody was told.
+// changed is called when a transaction that changes accounts is over, whatever its outcome:
+// it may have committed although its client was told of an error.
 func (a *Accounts) changed(e *Engine) {
 	a.isStale.Store(true)
 	a.keepFresh(e)
 }
 
-// replace makes the copy stored, but for accounts that only this process has: none that is
-// stored takes their place.
+// replace makes the copy equal to stored. Ephemeral accounts, which only this process has,
+// stay, even if a stored account has the same name.
 func (a *Accounts) replace(stored []account) {
 	ed := a.db.Editor()
 	defer ed.Close()
@@ -160,7 +161,7 @@ func (a *Accounts) replace(stored []account) {
 	}
 }
 
-// isOwn says whether an account is one that only this process has.
+// isOwn reports whether an account is ephemeral: only this process has it.
 func (a *Accounts) isOwn(name mysql_db.UserPrimaryKey) bool {
 	rd := a.db.Reader()
 	defer rd.Close()
@@ -168,8 +169,9 @@ func (a *Accounts) isOwn(name mysql_db.UserPrimaryKey) bool {
 	return ok && u.IsEphemeral
 }
 
-// keepFresh is called where a statement begins. It does not wait for a catalog that cannot
-// be read now: the statement will find out whether that matters, and how long it may wait.
+// keepFresh is called where a statement begins. If the catalog cannot be read now,
+// keepFresh does not wait for it: the statement finds out whether it needs the catalog, and
+// how long it may wait.
 func (a *Accounts) keepFresh(e *Engine) {
 	if a == nil || !a.isStale.Load() && (a.freshness == 0 || a.now()-time.Duration(a.compared.Load()) <= a.freshness) {
 		return
@@ -184,17 +186,18 @@ func (a *Accounts) keepFresh(e *Engine) {
 	_ = a.refreshLocked(ctx, e)
 }
 
-// refreshMax bounds what a statement waits for accounts.
+// refreshMax bounds the time for which a statement waits for accounts.
 const refreshMax = 20 * time.Millisecond
 
-// usersSetting is where the version before kept all accounts in one object. It loads
-// usersMoved as little as other bytes that it has not written: it does not start.
+// usersSetting is the setting in which the version before kept all accounts, as one object.
+// That version cannot load usersMoved, as it cannot load other bytes that it has not
+// written, so it does not start.
 const usersSetting = "users"
 
 var usersMoved = []byte("accounts are rows of the catalog now; this program is too old to read them")
 
-// storedAccounts returns the accounts that the transaction finds: at first root, from the
-// local host and without a password.
+// storedAccounts returns the accounts as the transaction reads them. In a new instance that
+// is root, from the local host and without a password.
 func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
 	version, err := e.Store.Catalog.AccountsVersion(t)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// noteInserts has the authorizer, which is asked before an INSERT is planned, see
-// the INSERT.
+// noteInserts attaches each INSERT to its authorization data: the authorizer runs before an
+// INSERT is planned, and finds the INSERT there.
 func noteInserts(stmt sqlparser.Statement) {
 	note := func(n *sqlparser.Insert, trigger bool) {
 		n.Auth.Extra = &amendment{insert: n, trigger: trigger}
@@ -35,8 +35,8 @@ func noteInserts(stmt sqlparser.Statement) {
 
 var insertType = reflect.TypeFor[*sqlparser.Insert]()
 
-// unqualifyValues makes VALUES(c) of VALUES(t.c), which go-mysql-server takes for the column of
-// the row that is there.
+// unqualifyValues turns VALUES(t.c) into VALUES(c): go-mysql-server evaluates the former as the
+// column of the existing row.
 func unqualifyValues(n *sqlparser.Insert) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
@@ -47,7 +47,7 @@ func unqualifyValues(n *sqlparser.Insert) {
 	}, sqlparser.AssignmentExprs(n.OnDup))
 }
 
-// amendInsert changes what an INSERT says before it is planned.
+// amendInsert rewrites an INSERT before it is planned.
 func (e *Engine) amendInsert(ctx *gms.Context, a *amendment) error {
 	a.takeBack()
 	if err := e.refuseGenerated(ctx, a.insert); err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
 	return nil
 }
 
-// amendValues is amendInsert for values.
+// amendValues does amendInsert's work on the rows of VALUES.
 func (e *Engine) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
 	rows, ok := n.Rows.(*sqlparser.AliasedValues)
 	if !ok {
@@ -101,7 +101,7 @@ func ofNothing(n *sqlparser.Insert, rows sqlparser.Values) bool {
 	return len(n.Columns) == 0 && !slices.ContainsFunc(rows, func(r sqlparser.ValTuple) bool { return len(r) > 0 })
 }
 
-// nameDefault makes (a) VALUES (DEFAULT) of () VALUES (): of that go-mysql-server
+// nameDefault turns () VALUES () into (a) VALUES (DEFAULT): for () VALUES (), go-mysql-server
 // computes generated columns as if all others were NULL.
 func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *store.TableInfo) {
 	first := slices.IndexFunc(info.Columns, func(c catalog.Column) bool { return !c.HiddenSystem })
@@ -111,10 +111,10 @@ func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *store.TableIn
 	}
 }
 
-// leaveGenerated makes DEFAULT of the values that an INSERT gives to generated
-// columns, with a warning, unless sql_mode is strict. MySQL refuses them in any
-// mode; but mariadb-dump writes them for every table, relies on MariaDB, which
-// does the same as is done here, and sets such a mode.
+// leaveGenerated replaces the values that an INSERT gives to generated columns by DEFAULT, with
+// a warning, unless sql_mode is strict. MySQL refuses such values in any mode. But mariadb-dump
+// writes them for every table, with a mode that is not strict, because MariaDB does as
+// leaveGenerated does.
 func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *store.TableInfo) {
 	for at, c := range inserted(info, n.Columns) {
 		if c >= 0 && info.Columns[c].Generated != "" && leaveColumn(rows, at) {
@@ -123,7 +123,7 @@ func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values
 	}
 }
 
-// insertedTable is the table of an INSERT, nil if it is not one of ours.
+// insertedTable returns the table that an INSERT writes to, nil if it is not one of ours.
 func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *store.TableInfo {
 	db := n.Table.DbQualifier.String()
 	if db == "" {
@@ -131,7 +131,7 @@ func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *store.Tab
 	}
 	t, _, err := e.gms.Analyzer.Catalog.Table(ctx, db, n.Table.Name.String())
 	if err != nil {
-		return nil // which is said when the statement is planned
+		return nil // planning the statement reports the error
 	}
 	ours, ok := gms.GetUnderlyingTable(t).(*store.Table)
 	if !ok {
@@ -140,7 +140,8 @@ func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *store.Tab
 	return ours.Info
 }
 
-// inserted returns which column of a table each value of a row is for, -1 for none.
+// inserted returns, for each value of a row, the number of the column that it is for; -1 for
+// none.
 func inserted(info *store.TableInfo, names sqlparser.Columns) []int {
 	var columns []int
 	for _, name := range names {
@@ -157,8 +158,8 @@ func inserted(info *store.TableInfo, names sqlparser.Columns) []int {
 	return columns
 }
 
-// leaveColumn makes DEFAULT of the literals that rows have at a position, and
-// reports whether there were any.
+// leaveColumn replaces the literals at one position of the rows by DEFAULT, and reports whether
+// there were any.
 func leaveColumn(rows sqlparser.Values, at int) (found bool) {
 	for _, row := range rows {
 		if at >= len(row) {

@@ -11,30 +11,31 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// EXPLAIN ANALYZE runs a SELECT as it is planned and notes of each node of the plan how
-// often it was begun, how many rows it gave and when. It does not run compiled, which would
-// be faster, and have no nodes.
+// EXPLAIN ANALYZE runs a SELECT as it is planned and notes for each node of the plan how
+// often it was started, how many rows it returned and when. It does not run the compiled
+// form, which would be faster but has no nodes.
 
-// A measured is what is known of a node that has run.
+// A measured holds the measurements of one node.
 type measured struct {
 	loops, rows int
-	// first is how long the first rows took, last how long all did, over all loops.
+	// first is the time until the first row, last the time until the last, summed over all
+	// loops.
 	first, last time.Duration
 }
 
-// A measuring is an EXPLAIN ANALYZE at work.
+// A measuring is the state of a running EXPLAIN ANALYZE.
 type measuring struct {
 	nodes map[gms.Node]*measured
-	// begun are the nodes that are being made to run.
+	// begun are the nodes whose iterators are being built.
 	begun map[gms.Node]bool
 }
 
-// measures says whether a node is to be measured that is about to run.
+// measures reports whether a node that is about to run is to be measured.
 func (m *measuring) measures(n gms.Node) bool {
 	return m != nil && reflect.ValueOf(n).Kind() == reflect.Pointer && !m.begun[n]
 }
 
-// measure runs a node and notes what it does.
+// measure runs a node and notes its loops, rows and times.
 func (b *builder) measure(ctx *gms.Context, m *measuring, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	m.begun[n] = true
 	defer delete(m.begun, n)
@@ -109,7 +110,7 @@ func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (
 		_, err = rows.Next(ctx)
 	}
 	if err != io.EOF {
-		_ = rows.Close(ctx) // the error that ended it counts
+		_ = rows.Close(ctx) // the error that ended the rows is the one to return
 		return nil, err
 	}
 	if err := rows.Close(ctx); err != nil {
@@ -123,8 +124,8 @@ func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (
 	return gms.RowsToRowIter(lines...), nil
 }
 
-// annotate adds what was measured to the lines of a plan: the nodes stand in it in the
-// order in which a walk meets them, each with a line that its own text begins with.
+// annotate adds the measurements to the lines of a plan. The text has the nodes in the
+// order in which a walk visits them; each node's line begins with the node's own text.
 func (m *measuring) annotate(root gms.Node, text string) (lines []string) {
 	var nodes []gms.Node
 	var collect func(gms.Node)
@@ -152,8 +153,8 @@ func (m *measuring) annotate(root gms.Node, text string) (lines []string) {
 	return lines
 }
 
-// actual is what was measured of a node, in MySQL's words: times are in milliseconds, and
-// times and rows those of one loop.
+// actual returns the measurements of a node as MySQL prints them: times in milliseconds;
+// times and rows are those of one loop.
 func (m *measuring) actual(n gms.Node) string {
 	if !m.measures(n) {
 		return ""

@@ -12,11 +12,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file checks numbers and times on their way into a column. go-mysql-server
-// brings those that an UPDATE assigns, and all times, into the column's range
-// without a word, takes an empty string for 0, and names neither column nor row
-// in its errors. MySQL does so only with IGNORE. It also keeps the spaces at the
-// end of a CHAR.
+// This file checks numbers, times and strings that statements assign to a column. For the values
+// of an UPDATE, and for all times, go-mysql-server silently brings values into the column's
+// range and takes an empty string for 0, and its errors name neither column nor row. MySQL does
+// so only with IGNORE. MySQL also keeps the spaces at the end of a CHAR.
 
 var (
 	_ gms.Expression = (*assigned)(nil)
@@ -121,9 +120,9 @@ func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return out, nil
 }
 
-// useComparisons replaces the expressions of a node that compare otherwise than
-// MySQL, and those that assign otherwise. That the analyzer could do, but its rules know them by
-// their types.
+// useComparisons replaces the expressions of a node that compare, or assign, otherwise than
+// MySQL. It runs after the analyzer because the analyzer's rules recognize the original
+// expressions by their types.
 func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN:
@@ -132,7 +131,7 @@ func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 	return n, transform.SameTree, nil
 }
 
-// replacement returns the expression to be used in the place of one of a node.
+// replacement returns the expression that takes the place of an expression of a node.
 func replacement(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	set, ok := e.(*expression.SetField)
 	if !ok {

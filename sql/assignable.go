@@ -12,8 +12,9 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// assignable refuses to SET what cannot be set in the scope that it says, and to a constant of
-// another type, with MySQL's numbers. What cannot be set at all go-mysql-server refuses.
+// assignable refuses, with MySQL's error numbers, to SET a variable in a scope in which it cannot
+// be set, or to a constant of another type. go-mysql-server itself refuses variables that cannot be
+// set at all.
 func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression) error {
 	v, _, ok := gms.SystemVariables.GetGlobal(to.Name)
 	if !ok || v.IsReadOnly() {
@@ -37,8 +38,8 @@ func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression
 	return nil
 }
 
-// fits reports whether a constant is of a type that a variable may be set to. Numbers are taken
-// from texts, too, as go-mysql-server does.
+// fits reports whether a constant is of a type that a variable may be set to. A text that is a
+// number counts as one, as in go-mysql-server.
 func fits(ctx *gms.Context, l *expression.Literal, of gms.Type) bool {
 	if isCount(of) && (types.IsFloat(l.Type(ctx)) || types.IsDecimal(l.Type(ctx))) {
 		return false
@@ -47,7 +48,8 @@ func fits(ctx *gms.Context, l *expression.Literal, of gms.Type) bool {
 	return !ok || isNumeral(text) || !isCount(of) && of.Type() != sqltypes.Float64
 }
 
-// isCount reports whether a variable's type is a whole number; that of switches is one of fewer bits.
+// isCount reports whether a variable's type is a whole number. The type of switches is an integer
+// of fewer bits, and does not count.
 func isCount(t gms.Type) bool { return t.Type() == sqltypes.Int64 || t.Type() == sqltypes.Uint64 }
 
 func isNumeral(text string) bool {
@@ -55,8 +57,8 @@ func isNumeral(text string) bool {
 	return err == nil
 }
 
-// wrongValue is the error of a SET, with MySQL's number where go-mysql-server's is that of a
-// column's value.
+// wrongValue returns the error of a SET. go-mysql-server gives some the number of a wrong column
+// value; wrongValue gives MySQL's number.
 func wrongValue(name string, value any, err error) error {
 	if gms.ErrInvalidSetValue.Is(err) {
 		return myerr.WrongValue.New(name, value)

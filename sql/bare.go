@@ -12,10 +12,11 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// twiceOpened finds what may be a subquery in parentheses of its own.
+// twiceOpened finds two opening parentheses in a row, before what may be a subquery.
 var twiceOpened = regexp.MustCompile(`(?i)\(\s*\(\s*(?:SELECT|WITH|\()`)
 
-// bareSubqueries makes IN (SELECT ...) of IN ((SELECT ...)), which is no list of one value.
+// bareSubqueries turns IN ((SELECT ...)) into IN (SELECT ...): it is a subquery, not a list of
+// one value.
 func bareSubqueries(query string, stmt sqlparser.Statement) {
 	if stmt == nil || !twiceOpened.MatchString(query) {
 		return
@@ -36,7 +37,7 @@ func bareSubquery(c *sqlparser.ComparisonExpr) {
 		}
 		return
 	}
-	// With two parentheses the parser takes a quantifier for a function.
+	// The parser takes a quantifier before two parentheses for a function.
 	f, ok := c.Right.(*sqlparser.FuncExpr)
 	if !ok || len(f.Exprs) != 1 {
 		return
@@ -58,8 +59,8 @@ func bareSubquery(c *sqlparser.ComparisonExpr) {
 	}
 }
 
-// onlySubquery is the subquery that a list of one value, in any parentheses, is; nil if it is
-// none.
+// onlySubquery returns the subquery that is the only value of a list, within any number of
+// parentheses; nil if there is none.
 func onlySubquery(e sqlparser.Expr) *sqlparser.Subquery {
 	switch e := e.(type) {
 	case sqlparser.ValTuple:
@@ -74,9 +75,10 @@ func onlySubquery(e sqlparser.Expr) *sqlparser.Subquery {
 	return nil
 }
 
-// placeView has the view of CREATE VIEW db.view be in that database, without a current one, too,
-// and what it reads without a database be in the current one: the text that is kept is read with
-// the view's.
+// placeView puts the view of CREATE VIEW db.view into database db, whether or not there is a
+// current database, and names the current database in the view's tables that name none:
+// otherwise the stored text, which is planned with db as the current database, would read tables
+// of db.
 func placeView(ctx context.Context, stmt sqlparser.Statement) {
 	d, ok := stmt.(*sqlparser.DDL)
 	if !ok || d.ViewSpec == nil || d.ViewSpec.ViewName.DbQualifier.IsEmpty() {
@@ -94,8 +96,8 @@ func placeView(ctx context.Context, stmt sqlparser.Statement) {
 	}
 }
 
-// placeTables names the database of the tables that a query reads, and reports whether there
-// were any without one.
+// placeTables adds db to the tables of a query that name no database, and reports whether there
+// were any.
 func placeTables(db string, query sqlparser.SQLNode) (changed bool) {
 	ctes := make(map[string]bool)
 	visit := func(n sqlparser.SQLNode) (bool, error) {

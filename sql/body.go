@@ -12,36 +12,36 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// This file runs the statements of a stored procedure by their syntax tree. The interpreter
-// of go-mysql-server begins the procedure again, for ever, when a handler returns rows or
-// SELECT ... INTO finds none, runs the first statement of a handler's block only, and takes
-// the outermost handler for every error.
+// This file runs the statements of a stored procedure by their syntax tree. The interpreter of
+// go-mysql-server is not used: it starts the procedure again, for ever, when a handler returns
+// rows or SELECT ... INTO finds none; it runs only the first statement of a handler's block;
+// and it picks the outermost handler for every error.
 
-// A body is a stored procedure at work.
+// A body is a running stored procedure.
 type body struct {
 	ctx    *gms.Context
 	runner *bodyRunner
-	// scopes are those of the blocks at work, the innermost last. The first has the parameters.
+	// scopes are those of the running blocks, the innermost last. The first has the parameters.
 	scopes []*bodyScope
-	// raised are the errors whose handlers are at work, the innermost last.
+	// raised are the errors whose handlers are running, the innermost last.
 	raised []*mysql.SQLError
-	// schema and rows are the result of the last statement that had one: a SELECT's, if
-	// there was one.
+	// schema and rows are the result of the last SELECT or, if there was none, of the last
+	// statement that had a result.
 	schema   gms.Schema
 	rows     []gms.Row
 	selected bool
 }
 
-// Of what a statement returns, these say how the body goes on, and are no errors of it.
+// Statements return these as errors to say how the body goes on; they are no failures.
 type (
-	// A jump is LEAVE, or ITERATE, which goes on again.
+	// A jump is LEAVE, or ITERATE, which continues the loop (again).
 	jump struct {
 		label string
 		again bool
 	}
 	// An exit leaves a block after one of its EXIT handlers.
 	exit struct{ scope *bodyScope }
-	// An unhandled error is one that no handler is for.
+	// An unhandled error is one that no handler covers.
 	unhandled struct{ error }
 )
 
@@ -68,7 +68,7 @@ func (b *body) statements(all sqlparser.Statements) error {
 	return nil
 }
 
-// statement executes one statement and, if it fails, the handler for that.
+// statement executes one statement and, if it fails, the handler for its error.
 func (b *body) statement(s sqlparser.Statement) error {
 	if err := b.ctx.Err(); err != nil {
 		return unhandled{err}
@@ -222,7 +222,7 @@ func (b *body) value(e sqlparser.Expr) (any, gms.Type, error) {
 	return v, schema[0].Type, err
 }
 
-// query executes a statement, with the values of variables in their place.
+// query executes a statement after replacing variables by their values.
 func (b *body) query(s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 	restore, err := b.putValues(s)
 	defer restore()
@@ -233,12 +233,12 @@ func (b *body) query(s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 	return b.runner.run(b.statementContext(), s)
 }
 
-// statementContext is the context of one statement, which has a time of its own.
+// statementContext returns the context for one statement, which has its own NOW().
 func (b *body) statementContext() *gms.Context {
 	return FromContext(b.ctx).Begun(gms.NewContext(b.ctx.Context, gms.WithSession(b.ctx.Session)))
 }
 
-// set executes SET, which the parser has made one for each variable.
+// set executes a SET of one variable: the parser has split SETs of several.
 func (b *body) set(s *sqlparser.Set) error {
 	e := s.Exprs[0]
 	v := b.variable(e.Name.Name.String())
@@ -282,7 +282,7 @@ func (b *body) choice(s sqlparser.SelectStatement) error {
 	return b.assign(names, schema, rows[0], myerr.ColumnCount.New())
 }
 
-// intoOf is where a SELECT has its INTO.
+// intoOf returns the place of a SELECT's INTO.
 func intoOf(s sqlparser.SelectStatement) **sqlparser.Into {
 	switch s := s.(type) {
 	case *sqlparser.Select:
@@ -293,8 +293,7 @@ func intoOf(s sqlparser.SelectStatement) **sqlparser.Into {
 	return nil
 }
 
-// assign puts a row into variables. Its error is mismatch if there are too many of them or
-// too few.
+// assign assigns a row to variables. It returns mismatch if their numbers differ.
 func (b *body) assign(names []string, schema gms.Schema, row gms.Row, mismatch error) error {
 	if len(names) != len(row) {
 		return mismatch
@@ -318,7 +317,8 @@ func (b *body) assign(names []string, schema gms.Schema, row gms.Row, mismatch e
 	return nil
 }
 
-// call executes CALL, and takes back what the other procedure has put into variables.
+// call executes CALL, and assigns the OUT and INOUT values of the called procedure to this
+// body's variables.
 func (b *body) call(s *sqlparser.Call) error {
 	if s.ProcName.Qualifier.IsEmpty() {
 		s.ProcName.Qualifier = sqlparser.NewTableIdent(b.ctx.GetCurrentDatabase())

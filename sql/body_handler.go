@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A mild condition is a warning if there is no handler for it.
+// A mild condition becomes a warning if it has no handler.
 type mild struct{ *mysql.SQLError }
 
 func (m mild) Unwrap() error { return m.SQLError }
@@ -22,7 +22,7 @@ func (m mild) Unwrap() error { return m.SQLError }
 func (b *body) handle(s sqlparser.Statement, err error) error {
 	e := myerr.In(s, b.ctx.GetCurrentDatabase(), err)
 	if e.Num != myerr.Of(err).Num {
-		err = e // whoever tells of the CALL's error does not know this statement
+		err = e // CALL's caller, which reports the error, does not know this statement
 	}
 	scope, h := b.handlerFor(e)
 	switch {
@@ -35,7 +35,7 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 		return unhandled{err}
 	}
 	inner := b.scopes
-	// Inner blocks are not seen by the handler, but may go on after it.
+	// The handler does not see inner blocks; they are put back after it, and may go on.
 	b.scopes = slices.Clip(b.scopes[:slices.Index(b.scopes, scope)+1])
 	b.raised = append(b.raised, e)
 	scope.handling = true
@@ -49,12 +49,12 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 	return err
 }
 
-// warned executes the handler for the warnings of a statement, of which there were some
-// before it.
+// warned executes the handler for the warnings of a statement; before is the number of
+// warnings that there were before it.
 func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	switch s.(type) {
 	case *sqlparser.BeginEndBlock, *sqlparser.IfStatement, *sqlparser.CaseStatement, *sqlparser.While, *sqlparser.Repeat, *sqlparser.Loop:
-		return nil // the statements inside were asked
+		return nil // the statements inside have handled their warnings
 	}
 	if b.ctx.Session.WarningCount() <= before {
 		return nil
@@ -67,8 +67,8 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	return b.handle(s, e)
 }
 
-// handlerFor finds the handler for an error: in the innermost block that has one the one
-// that says most precisely what it is for.
+// handlerFor finds the handler for an error: in the innermost block that has any, the one
+// with the most precise condition.
 func (b *body) handlerFor(e *mysql.SQLError) (*bodyScope, *sqlparser.DeclareHandler) {
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		scope := b.scopes[i]
@@ -91,7 +91,7 @@ func (b *body) handlerFor(e *mysql.SQLError) (*bodyScope, *sqlparser.DeclareHand
 	return nil, nil
 }
 
-// precision is how precisely a condition says what an error is, 0 if it does not.
+// precision returns how precisely a condition matches an error, 0 if it does not match.
 func (b *body) precision(c sqlparser.DeclareHandlerCondition, e *mysql.SQLError) int {
 	class := e.State[:min(2, len(e.State))]
 	is := false
@@ -119,7 +119,7 @@ func (b *body) precision(c sqlparser.DeclareHandlerCondition, e *mysql.SQLError)
 	return precision
 }
 
-// conditionOf is what a declared condition stands for.
+// conditionOf returns the handler condition that a DECLARE ... CONDITION names.
 func conditionOf(d *sqlparser.DeclareCondition) sqlparser.DeclareHandlerCondition {
 	if d.MysqlErrorCode != nil {
 		return sqlparser.DeclareHandlerCondition{ValueType: sqlparser.DeclareHandlerCondition_MysqlErrorCode, MysqlErrorCode: d.MysqlErrorCode}
@@ -127,7 +127,7 @@ func conditionOf(d *sqlparser.DeclareCondition) sqlparser.DeclareHandlerConditio
 	return sqlparser.DeclareHandlerCondition{ValueType: sqlparser.DeclareHandlerCondition_SqlState, String: d.SqlStateValue}
 }
 
-// signal executes SIGNAL, and RESIGNAL of what was raised.
+// signal executes SIGNAL, and RESIGNAL of raised.
 func (b *body) signal(s *sqlparser.Signal, raised *mysql.SQLError) error {
 	e := &mysql.SQLError{}
 	if raised != nil {
@@ -159,7 +159,7 @@ func (b *body) signal(s *sqlparser.Signal, raised *mysql.SQLError) error {
 	return e
 }
 
-// userDefined is the kind of a signalled error that says no more than its SQLSTATE.
+// userDefined returns the kind of an error that was signalled with its SQLSTATE alone.
 func userDefined(state string) myerr.Kind {
 	switch state[:2] {
 	case "01":
@@ -170,8 +170,8 @@ func userDefined(state string) myerr.Kind {
 	return myerr.UserException
 }
 
-// signalItem sets what SIGNAL says of an error. Clients are told the number and the text;
-// where the rest would be shown, GET DIAGNOSTICS, is none here.
+// signalItem sets an item of SIGNAL. Clients receive the number and the text only. The other
+// items have no effect: GET DIAGNOSTICS, which would show them, does not exist here.
 func (b *body) signalItem(e *mysql.SQLError, item sqlparser.SignalInfo) error {
 	wrong := func(v any) error {
 		return myerr.WrongValue.New(strings.ToUpper(string(item.ConditionItemName)), v)

@@ -2,9 +2,9 @@ package sql
 
 import "github.com/dolthub/vitess/go/vt/sqlparser"
 
-// prepareBody makes of the body of a procedure what go-mysql-server takes for one, and what
-// this package can run: it knows no SET of several variables, and of the conditions of
-// handlers NOT FOUND and SQLEXCEPTION only.
+// prepareBody rewrites the body of a procedure so that go-mysql-server accepts it and this
+// package can run it. go-mysql-server knows no SET of several variables, and of handlers'
+// conditions only NOT FOUND and SQLEXCEPTION.
 func prepareBody(query string, s sqlparser.Statement) sqlparser.Statement {
 	switch s := s.(type) {
 	case *sqlparser.BeginEndBlock:
@@ -49,7 +49,7 @@ func prepareBodies(query string, all sqlparser.Statements) sqlparser.Statements 
 	return prepared
 }
 
-// eachSet makes a SET of each variable.
+// eachSet splits a SET into one SET for each variable.
 func eachSet(s *sqlparser.Set) (all sqlparser.Statements) {
 	for _, e := range s.Exprs {
 		all = append(all, &sqlparser.Set{Exprs: sqlparser.SetVarExprs{e}})
@@ -57,7 +57,8 @@ func eachSet(s *sqlparser.Set) (all sqlparser.Statements) {
 	return all
 }
 
-// anyError is what a handler's conditions begin with: go-mysql-server looks at the first.
+// anyError is put before a handler's own conditions: go-mysql-server looks at the first
+// only.
 var anyError = sqlparser.DeclareHandlerCondition{ValueType: sqlparser.DeclareHandlerCondition_SqlException}
 
 func prepareDeclare(query string, d *sqlparser.Declare) {
@@ -66,13 +67,13 @@ func prepareDeclare(query string, d *sqlparser.Declare) {
 		d.Handler.ConditionValues = append([]sqlparser.DeclareHandlerCondition{anyError}, d.Handler.ConditionValues...)
 		d.Handler.Statement = prepareBody(query, d.Handler.Statement)
 	case d.Condition != nil && d.Condition.MysqlErrorCode != nil:
-		d.Condition.SqlStateValue = "HY000" // which go-mysql-server wants and nobody asks for
+		d.Condition.SqlStateValue = "HY000" // go-mysql-server requires one; nothing reads it
 	case d.Cursor != nil:
 		useOurs(query, d.Cursor.SelectStmt)
 	}
 }
 
-// handled are the conditions that a handler is for.
+// handled returns the conditions that a handler has been declared for, without anyError.
 func handled(h *sqlparser.DeclareHandler) []sqlparser.DeclareHandlerCondition {
 	return h.ConditionValues[1:]
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A bodyScope is what a block of a stored procedure declares, by names in small letters.
+// A bodyScope holds the declarations of a block of a stored procedure, by names in lower
+// case.
 type bodyScope struct {
 	variables  map[string]*bodyVariable
 	cursors    map[string]*bodyCursor
 	conditions map[string]sqlparser.DeclareHandlerCondition
 	handlers   []*sqlparser.DeclareHandler
-	// handling says that one of the handlers is at work: they are not for its own errors.
+	// handling is set while one of the handlers runs: a block's handlers do not handle
+	// the errors of each other.
 	handling bool
 }
 
@@ -34,7 +36,7 @@ type bodyVariable struct {
 	value any
 }
 
-// set gives a variable a value, as its type holds it.
+// set assigns a value to a variable, converted to its type.
 func (v *bodyVariable) set(ctx context.Context, value any) error {
 	c, inRange, err := v.typ.Convert(ctx, value)
 	if err != nil {
@@ -47,7 +49,7 @@ func (v *bodyVariable) set(ctx context.Context, value any) error {
 	return nil
 }
 
-// A bodyCursor is a declared cursor. While it is open it has the rows that are to come.
+// A bodyCursor is a declared cursor. While it is open, rows are those not fetched yet.
 type bodyCursor struct {
 	query  sqlparser.SelectStatement
 	isOpen bool

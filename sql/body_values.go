@@ -39,9 +39,9 @@ func (b *body) putValues(s sqlparser.Statement) (restore func(), err error) {
 	return restore, eachExpr(reflect.ValueOf(s), put)
 }
 
-// eachExpr visits what holds an expression, wherever it is in a value. Names that are
-// assigned to are none. By a name alone things are sorted and grouped as its column says:
-// a number in its place would be that of a column.
+// eachExpr calls visit for each expression in a value, however deep. It leaves out names that
+// are assigned to, and plain names in GROUP BY and ORDER BY: there, a number put in the place
+// of a name would be read as the number of a column.
 func eachExpr(v reflect.Value, visit func(at reflect.Value) error) error {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -98,14 +98,14 @@ var (
 	authType    = reflect.TypeFor[sqlparser.AuthInformation]()
 )
 
-// nameAfter has a column of a result keep its name when it is a variable's.
+// nameAfter names a result column after the variable that it selects.
 func nameAfter(a *sqlparser.AliasedExpr) {
 	if c, ok := a.Expr.(*sqlparser.ColName); ok && a.As.IsEmpty() && c.Qualifier.IsEmpty() {
 		a.As = sqlparser.NewColIdent(c.Name.String())
 	}
 }
 
-// literal is a variable's value as it would be written.
+// literal returns a variable's value as a literal.
 func (v *bodyVariable) literal(ctx *gms.Context) (sqlparser.Expr, error) {
 	if v.value == nil {
 		return &sqlparser.NullVal{}, nil

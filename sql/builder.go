@@ -14,15 +14,15 @@ import (
 
 var _ gms.NodeExecBuilder = (*builder)(nil)
 
-// A builder takes part in the execution of plans: go-mysql-server asks it first
-// about every node, and executes by itself what it returns no rows for.
+// A builder takes part in the execution of plans: go-mysql-server calls it first for every
+// node, and executes the node by itself if the builder returns no rows.
 type builder struct{ e *Engine }
 
 // Build implements gms.NodeExecBuilder.
 func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
-		return nil, nil // go-mysql-server's own, for what it does by itself
+		return nil, nil // a session of go-mysql-server's own
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	return &wholeIter{source: s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})}, nil
 }
 
-// statement executes the nodes that are a statement of their own and are executed here; it
-// returns no rows for others.
+// statement executes the nodes that are a whole statement and that this package executes;
+// for others it returns no rows.
 func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	switch n := n.(type) {
 	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,
@@ -174,11 +174,11 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	return nil, nil
 }
 
-// erEventsOff is what MariaDB has for an event that is created where events are not run.
+// erEventsOff is MariaDB's error number for creating an event while events are not run.
 const erEventsOff = mysql.ERUnknownError
 
-// refuse returns why a node may not be executed, if there is a reason that go-mysql-server
-// does not know.
+// refuse returns an error if a node may not be executed for a reason that go-mysql-server
+// does not check.
 func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:

@@ -14,12 +14,12 @@ import (
 )
 
 // This file calls stored procedures. go-mysql-server executes the statements of a body as if a
-// client had sent them, and puts the session's transaction aside meanwhile. Here they belong
-// to it nevertheless if the client has opened it, or if a trigger has called the procedure;
-// otherwise each is a transaction of its own, as in MySQL.
+// client had sent them, and puts the session's transaction aside meanwhile. This file runs
+// them in the session's transaction if the client has opened it, or if a trigger has called
+// the procedure; otherwise each statement is a transaction of its own, as in MySQL.
 
-// callsMax bounds how deep procedures may call each other and themselves, as MySQL's
-// max_sp_recursion_depth does at its greatest; Go's stack would have room for some thousands.
+// callsMax bounds the depth of calls of procedures, as the greatest value of MySQL's
+// max_sp_recursion_depth does. Go's stack would hold some thousands.
 const callsMax = 255
 
 // call executes CALL.
@@ -61,7 +61,8 @@ func (b *builder) call(ctx *gms.Context, s *Session, n *plan.Call, row gms.Row) 
 	return gms.RowsToRowIter(p.rows...), nil
 }
 
-// enter has the session be in the body of a procedure, until leave is called.
+// enter makes the procedure's database the session's, and starts a body (enterBody), until
+// leave is called.
 func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func()) {
 	database, leaveBody := s.GetCurrentDatabase(), s.enterBody(ctx)
 	s.SetCurrentDatabase(n.Database().Name())
@@ -71,8 +72,8 @@ func (b *builder) enter(ctx *gms.Context, s *Session, n *plan.Call) (leave func(
 	}
 }
 
-// enterBody has the statements that are run be part of the one at work, until leave is
-// called.
+// enterBody makes the statements that run until leave is called part of the session's
+// transaction, if they belong to it.
 func (s *Session) enterBody(ctx *gms.Context) (leave func()) {
 	outer, tr := s.Body, store.Current(ctx)
 	if tr != nil && (s.Explicit() || tr.Editing > 0 || tr == outer) {
@@ -126,8 +127,8 @@ func parametersOf(ctx *gms.Context, n *plan.Call, row gms.Row) (*bodyScope, erro
 	return scope, nil
 }
 
-// giveBack puts the values of OUT and INOUT parameters where the client wants them. Those
-// for variables of another body are left for it to take.
+// giveBack assigns the values of OUT and INOUT parameters to the client's variables. Values
+// for variables of a calling body are kept until it calls takeReturned.
 func (s *Session) giveBack(ctx *gms.Context, n *plan.Call, parameters *bodyScope) (err error) {
 	s.returned = make(map[int]any)
 	for i, p := range n.Procedure.Params {
@@ -151,7 +152,7 @@ func (s *Session) giveBack(ctx *gms.Context, n *plan.Call, parameters *bodyScope
 	return nil
 }
 
-// takeReturned takes what the last CALL has given back, by the parameter.
+// takeReturned returns the values that the last CALL has kept for its caller, by parameter.
 func (s *Session) takeReturned() map[int]any {
 	all := s.returned
 	s.returned = nil
@@ -166,9 +167,8 @@ type bodyRunner struct {
 	s *Session
 }
 
-// bodyRetriesMax bounds how often a statement with a transaction of its own is
-// run again after a conflict. The statements before it have been committed, so
-// that nobody else can.
+// bodyRetriesMax bounds how often a statement with its own transaction is retried after a
+// conflict. The client cannot retry it: the statements before it have committed.
 const bodyRetriesMax = 100
 
 // run executes a statement.

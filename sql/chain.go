@@ -20,8 +20,8 @@ var (
 	_ gms.ExecSourceRel    = andChain{}
 )
 
-// asChain returns the statement that a COMMIT or ROLLBACK with AND CHAIN is; other statements
-// stay what they are.
+// asChain returns the andChain for a COMMIT or ROLLBACK with AND CHAIN, and other statements
+// unchanged.
 func asChain(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
 	_, rollsBack := stmt.(*sqlparser.Rollback)
 	if _, commits := stmt.(*sqlparser.Commit); !commits && !rollsBack || !compat.ContainsFold(query, "chain") || !saysChain(compat.NewTokens(query, o)) {
@@ -30,7 +30,7 @@ func asChain(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) 
 	return sqlparser.InjectedStatement{Statement: andChain{rollsBack}, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}
 }
 
-// saysChain reports whether AND CHAIN is in a statement, without NO.
+// saysChain reports whether a statement has AND CHAIN, and not AND NO CHAIN.
 func saysChain(s *compat.Tokens) bool {
 	for last := s.Next(); !s.IsOver(); last = s.Token {
 		if s.Next() == sqlparser.CHAIN {

@@ -39,7 +39,7 @@ type checker struct {
 	object func(region.Ptr) error
 }
 
-// eachObject visits a row and what stands outside of it.
+// eachObject visits a row and the objects that hold its large values.
 func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
 	if err := object(p); err != nil {
 		return err
@@ -48,7 +48,7 @@ func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
 }
 
 func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
-	// One transaction for each table: what it has read is given back after it.
+	// Each table has its own transaction, so that its read set can be freed after it.
 	t := c.e.Store.Machine.Begin()
 	defer t.Abort()
 	if err := c.rows(t, tbl); err != nil {
@@ -103,7 +103,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	return nil
 }
 
-// entries takes a row's entries out of what the indexes hold.
+// entries removes a row's entries from those that were found in the indexes.
 func (c *checker) entries(t *txn.Tx, info *store.TableInfo, compute *store.Computer, entries []map[string]region.Ptr, key []byte, p region.Ptr) error {
 	r, err := row.Load(t, info.Rows, p, nil)
 	if err != nil {

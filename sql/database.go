@@ -28,8 +28,8 @@ var (
 	_ gms.SchemaValidator         = (*Database)(nil)
 )
 
-// A Database is one database. It holds nothing but its name: what is in it, the
-// catalog says, as the asking transaction sees it.
+// A Database is one database. It holds only its name: each transaction reads the
+// database's contents from the catalog.
 type Database struct {
 	e    *Engine
 	name string
@@ -115,7 +115,7 @@ func (d *Database) createTable(ctx *gms.Context, name string, schema gms.Primary
 	if err := d.e.Store.CreateStorage(tr, t); err != nil {
 		return tr.Fail(err)
 	}
-	// Whatever cannot be a key shows now, not with the first row.
+	// Fail now, not at the first row, if a type cannot be a key.
 	if _, err := store.NewTableInfo(t); err != nil {
 		tr.Tx.Rollback(before)
 		return err
@@ -248,7 +248,7 @@ func (d *Database) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
 	return definitions(ctx, d, catalog.View, gmsView)
 }
 
-// definitions lists all of a kind, as go-mysql-server wants them.
+// definitions returns all definitions of a kind, converted by as.
 func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, as func(*catalog.Definition) T) ([]T, error) {
 	defs, err := d.e.Store.Catalog.Definitions(store.Began(ctx).Tx, kind, d.name)
 	if err != nil {

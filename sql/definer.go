@@ -11,17 +11,17 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// This file has procedures run with the rights of their definer, as in MySQL, where a body
-// does not say SQL SECURITY INVOKER: with those of who calls, whoever may write a
-// procedure, or a trigger that calls one, could do all that others may who come by.
-// go-mysql-server runs all with the rights of the session.
+// This file runs procedures with the rights of their definer, as MySQL does, unless a
+// procedure says SQL SECURITY INVOKER. With the caller's rights, anyone who may write a
+// procedure, or a trigger that calls one, could use the rights of every user who runs it.
+// go-mysql-server uses the session's rights.
 
-// createWord is what a definition begins with; a DEFINER follows it.
+// createWord matches the beginning of a definition; DEFINER follows it.
 var createWord = regexp.MustCompile(`(?is)^(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*create\b`)
 
-// withDefiner returns the text of CREATE PROCEDURE with a definer in it, which is the
-// session's account if the text names none. Dumps have it from there. The text stays as it is
-// without accounts.
+// withDefiner returns the text of CREATE PROCEDURE with a definer, which is the session's
+// account if the text names none. Dumps take the definer from this text. Without accounts the
+// text stays as it is.
 func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
 	own := e.accountOf(ctx.Client())
 	if own == "" {
@@ -47,8 +47,8 @@ func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
 	return text, nil
 }
 
-// accountOf returns the account by which a client has logged in, as a DEFINER names it. It is
-// empty if accounts are off, or the client's is gone.
+// accountOf returns the account by which a client has logged in, in the form of a DEFINER. It
+// is empty if accounts are off, or the client's account has been dropped.
 func (e *Engine) accountOf(c gms.Client) string {
 	db := e.gms.Analyzer.Catalog.MySQLDb
 	if e.opt.Accounts == nil || !db.Enabled() {
@@ -72,8 +72,9 @@ func (e *Engine) procedureOf(ctx *gms.Context, text, mode string) (*sqlparser.Pr
 	return stmt.(*sqlparser.DDL).ProcedureSpec, nil
 }
 
-// become gives the session the rights of the definer of a procedure until restore is called.
-// A procedure without a definer was made without accounts, and has the rights of who calls.
+// become gives the session the rights of a procedure's definer until restore is called. A
+// procedure without a definer was created without accounts, and runs with the caller's
+// rights.
 func (e *Engine) become(s *Session, n *sqlparser.ProcedureSpec) (restore func(), err error) {
 	for _, c := range n.Characteristics {
 		if c.Type == sqlparser.CharacteristicValue_SqlSecurityInvoker {
@@ -97,15 +98,15 @@ func (e *Engine) become(s *Session, n *sqlparser.ProcedureSpec) (restore func(),
 	return func() { s.actAs(caller) }, nil
 }
 
-// actAs gives the session another client, whose rights are looked up anew.
+// actAs makes the session another client's, and drops the cached privileges.
 func (s *Session) actAs(c gms.Client) {
 	s.SetClient(c)
 	s.SetPrivilegeSet(nil, 0)
 }
 
-// splitAccount takes an account's name apart that sqlparser has put together.
+// splitAccount splits an account's name, as sqlparser writes it, into user and host.
 func splitAccount(account string) (user, host string) {
-	at := strings.LastIndex(account, "`@`") // a host has no such characters
+	at := strings.LastIndex(account, "`@`") // a host's name does not contain these characters
 	unquoted := func(s string) string { return strings.ReplaceAll(s, "``", "`") }
 	return unquoted(account[1:at]), unquoted(account[at+len("`@`") : len(account)-1])
 }

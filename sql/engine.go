@@ -31,9 +31,9 @@ type Options struct {
 	Files string
 	// Memory bounds what statements hold; nil: nothing does.
 	Memory *store.Memory
-	// Processors is how many transactions are worth running at a time where most are in
-	// conflict; 0: as many as this computer has processors. What runs in the simulator
-	// must not depend on the computer.
+	// Processors is the number of transactions worth running at a time where most of them
+	// conflict; 0: the number of this computer's processors. The simulator sets it, because
+	// its runs must not depend on the computer.
 	Processors int
 }
 
@@ -53,8 +53,7 @@ func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, cfg catal
 	return catalog.Open(ctx, m, root, cfg)
 }
 
-// mysqlDefaults are the variables whose defaults are not MySQL 8's in
-// go-mysql-server.
+// mysqlDefaults are the variables whose defaults in go-mysql-server are not those of MySQL 8.
 var mysqlDefaults = map[string]any{
 	"collation_server":     gms.Collation_utf8mb4_0900_ai_ci.String(),
 	"collation_database":   gms.Collation_utf8mb4_0900_ai_ci.String(),

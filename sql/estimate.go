@@ -11,9 +11,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A coster is go-mysql-server's, which has no price for a Max1Row, and takes half
-// of a table for what a range of an index holds, whatever the range. Of ranges that
-// are known when a join is planned the coster counts the keys, as MySQL does.
+// A coster is go-mysql-server's with two corrections. go-mysql-server has no price for a
+// Max1Row; and for any range of an index it assumes half of the table. Where the ranges are
+// known when a join is planned, the coster counts their keys, as MySQL does.
 type coster struct {
 	memo.Coster
 	e *Engine
@@ -21,7 +21,7 @@ type coster struct {
 
 // EstimateCost implements memo.Coster.
 func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvider) (float64, error) {
-	if err := ctx.Err(); err != nil { // of orders of joins there may be very many
+	if err := ctx.Err(); err != nil { // a query can have very many join orders
 		return 0, err
 	}
 	switch r := r.(type) {
@@ -41,8 +41,8 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 	return c.Coster.EstimateCost(ctx, r, s)
 }
 
-// losesNulls reports whether a join merges by several columns of which one may be NULL. Their
-// NULLs are last to it, and first in the indexes, so that it loses rows.
+// losesNulls reports whether a join merges by several columns of which one may be NULL. The
+// merge expects NULLs last, and the indexes have them first, so that rows would be lost.
 func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 	if len(r.Filter) == 0 {
 		return false
@@ -58,10 +58,10 @@ func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 	return columns > 2 && mayBeNull
 }
 
-// payForLookups takes a join to have as many rows as its lookups read, until what it
-// returns is called: go-mysql-server has it pay for the rows of the join. A lookup by a
-// whole unique key reads one, whatever is then dropped. How many one by a part of the
-// join's conditions reads nobody knows, so that go-mysql-server's guess stays.
+// payForLookups sets the row count of a join to the number of rows that its lookups read,
+// until restore is called: go-mysql-server would charge for the join's result rows. A lookup
+// by a whole unique key reads one row, even if a filter then drops it. For a lookup by a part
+// of the join's conditions the number is not known, and go-mysql-server's guess stays.
 func payForLookups(l *memo.LookupJoin) (restore func()) {
 	g := l.Group()
 	s := g.RelProps.GetStats()
@@ -80,15 +80,14 @@ func payForLookups(l *memo.LookupJoin) (restore func()) {
 // left to go-mysql-server's estimate.
 const countedMax = 1000
 
-// A counted is a statistic whose row count is better than go-mysql-server's, which
-// was guess.
+// A counted is a statistic with a better row count than go-mysql-server's, which is guess.
 type counted struct {
 	gms.Statistic
 	guess float64
 }
 
-// rowsOf returns how many rows a group of plans is expected to have, and how many
-// go-mysql-server expected.
+// rowsOf returns the expected number of rows of a group of plans, and go-mysql-server's own
+// guess.
 func rowsOf(g *memo.ExprGroup) (rows, guess float64) {
 	s := g.RelProps.GetStats()
 	if c, ok := s.(counted); ok {
@@ -97,7 +96,7 @@ func rowsOf(g *memo.ExprGroup) (rows, guess float64) {
 	return float64(s.RowCount()), float64(s.RowCount())
 }
 
-// putRows corrects how many rows a group of plans is expected to have.
+// putRows sets the expected number of rows of a group of plans.
 func putRows(g *memo.ExprGroup, rows float64) {
 	_, guess := rowsOf(g)
 	s := g.RelProps.GetStats()
@@ -112,7 +111,7 @@ func isCounted(g *memo.ExprGroup) bool {
 	return ok
 }
 
-// countJoin corrects what go-mysql-server expects of a join and of what it joins.
+// countJoin corrects go-mysql-server's row counts of a join and of its two sides.
 func (c coster) countJoin(ctx *gms.Context, r memo.JoinRel) {
 	j := r.JoinPrivate()
 	left, right := c.countGroup(ctx, j.Left), c.countGroup(ctx, j.Right)
@@ -135,8 +134,8 @@ func (c coster) countJoin(ctx *gms.Context, r memo.JoinRel) {
 	putRows(r.Group(), rows)
 }
 
-// countGroup corrects what go-mysql-server expects of one table's rows, and reports
-// whether it knows better.
+// countGroup corrects go-mysql-server's row count of a single table, and reports whether it
+// could.
 func (c coster) countGroup(ctx *gms.Context, g *memo.ExprGroup) bool {
 	if isCounted(g) {
 		return true
@@ -165,7 +164,7 @@ func (c coster) countGroup(ctx *gms.Context, g *memo.ExprGroup) bool {
 	return false
 }
 
-// countChild takes over for a group what is known of the child of one of its plans.
+// countChild scales a group's row count by the correction of its child's.
 func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
 	if !c.countGroup(ctx, child) {
 		return false
@@ -178,8 +177,8 @@ func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
 	return true
 }
 
-// countScan counts the keys that a scan with given ranges reads. It looks at what is
-// committed, in a transaction of its own: the statement's outcome does not depend on it.
+// countScan counts the keys that a scan with given ranges reads. It reads committed data in a
+// transaction of its own, because the statement's result does not depend on the count.
 func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 	if r.Table == nil || !r.Table.IsStatic() {
 		return 0, false
@@ -203,7 +202,7 @@ func (e *Engine) countKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) 
 	}
 	k, all := x.Key.Lookup(ctx, ranges)
 	if k.Access == catalog.AccessHash {
-		return float64(len(all)), true // which holds whole unique keys
+		return float64(len(all)), true // hash indexes: whole unique keys only
 	}
 	tx := e.Store.Machine.Begin()
 	defer tx.Discard()

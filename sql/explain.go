@@ -12,8 +12,9 @@ import (
 )
 
 // EXPLAIN shows the tables of a statement in the order in which they are read, as MySQL's
-// traditional format does, from the plan that go-mysql-server has made: what runs compiled
-// takes its indexes and its order of tables from there, too. What nobody knows before the
+// traditional format does. It shows go-mysql-server's plan; the compiled form takes its
+// indexes and its order of tables from the same plan. Values that are not known before the
+// statement runs are NULL.
 // statement runs is NULL.
 
 var explainSchema = func() gms.Schema {
@@ -26,7 +27,7 @@ var explainSchema = func() gms.Schema {
 	return s
 }()
 
-// The header is the process's, and says that no column may be NULL.
+// The header is a variable of the process; by default it says that no column may be NULL.
 func init() { plan.DescribeSchema = explainSchema }
 
 // An explained is one row of EXPLAIN: a table.
@@ -45,8 +46,8 @@ type explainer struct {
 	ctx  *gms.Context
 	e    *Engine
 	rows []*explained
-	// last is the number of the last query, and later are those that the one at work has
-	// met: they are shown after it.
+	// last is the number of the last query. later are the subqueries found so far, which
+	// are shown after the present query.
 	last  int
 	later []func()
 }
@@ -120,7 +121,7 @@ func (r *explained) note(extra string) {
 
 func (x *explainer) add(r *explained) { x.rows = append(x.rows, r) }
 
-// walk adds the tables of a plan, which is of query id.
+// walk adds the tables of a plan, which belongs to query id.
 func (x *explainer) walk(n gms.Node, id int, kind string) {
 	x.subqueries(n)
 	from := len(x.rows)
@@ -171,7 +172,7 @@ func (x *explainer) walk(n gms.Node, id int, kind string) {
 	x.note(n, x.rows[from:])
 }
 
-// note says what a node does with the tables below it.
+// note records what a node does with the tables below it.
 func (x *explainer) note(n gms.Node, below []*explained) {
 	if len(below) == 0 {
 		return
@@ -202,7 +203,7 @@ func named(n gms.Node) string {
 	return ""
 }
 
-// table is a table that is read as a whole.
+// table returns the row of a table that is read as a whole.
 func (x *explainer) table(n *plan.ResolvedTable, id int, kind string) *explained {
 	if plan.IsDualTable(n.Table) {
 		return &explained{id: id, kind: kind, extra: []string{"No tables used"}}
@@ -221,8 +222,8 @@ func (x *explainer) rowCount(t gms.Table) (uint64, bool) {
 	return n, err == nil
 }
 
-// indexed is a table that is read by an index: by given ranges, or by a key for each row
-// of what is joined before.
+// indexed returns the row of a table that is read by an index: by given ranges, or by a
+// key for each row joined before.
 func (x *explainer) indexed(n *plan.IndexedTableAccess, id int, kind string) *explained {
 	r := &explained{id: id, kind: kind, table: n.Name(), keys: n.Index().ID(), key: n.Index().ID()}
 	if n.IsStatic() {
@@ -280,8 +281,8 @@ func (x *explainer) static(n *plan.IndexedTableAccess, r *explained) {
 	r.rows, r.rowsKnown = x.rowCount(n.Table)
 }
 
-// partsOf returns how many parts of a key a range gives one value for, and how many it
-// bounds.
+// partsOf returns the number of leading parts of a key for which a range gives one value,
+// and the number of parts that it bounds.
 func partsOf(rg gms.MySQLRange) (points, used int) {
 	for i, part := range rg {
 		if part.Type() == gms.RangeType_All {
@@ -296,8 +297,8 @@ func partsOf(rg gms.MySQLRange) (points, used int) {
 	return points, used
 }
 
-// keyBytes is MySQL's length of the first parts of a key, by which its users see how many
-// are used.
+// keyBytes returns the length, as MySQL counts it, of the first parts of a key. Users see
+// from it how many parts are used.
 func keyBytes(ctx *gms.Context, n *plan.IndexedTableAccess, parts int) (sum int) {
 	prefixes := n.Index().PrefixLengths()
 	for i, t := range n.Index().ColumnExpressionTypes(ctx) {
@@ -358,10 +359,11 @@ func partBytes(t gms.Type, prefix int) int {
 	return partSizes[t.Type().String()]
 }
 
-// decimalBytes is what MySQL stores so many digits in: nine in four bytes.
+// decimalBytes returns the bytes in which MySQL stores this many digits: nine in four
+// bytes.
 func decimalBytes(digits int) int { return digits/9*4 + (digits%9+1)/2 }
 
-// derived is a query in FROM, or a view.
+// derived adds the row of a query in FROM, or of a view.
 func (x *explainer) derived(n *plan.SubqueryAlias, id int, kind string) {
 	x.last++
 	of := x.last
@@ -398,7 +400,7 @@ func (x *explainer) join(n *plan.JoinNode, id int, kind string) {
 	}
 }
 
-// subqueries adds, for later, the queries in a node's expressions.
+// subqueries queues the queries in a node's expressions in later.
 func (x *explainer) subqueries(n gms.Node) {
 	of, ok := n.(gms.Expressioner)
 	if !ok {

@@ -7,16 +7,16 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// EXPLAIN FORMAT=JSON has in MySQL's words what EXPLAIN has in rows: the statement's block with
-// its tables in the order in which they are read, and beside it, and not in it as MySQL has
-// them, the blocks of subqueries, derived tables and unions. There are no costs.
+// EXPLAIN FORMAT=JSON shows the rows of EXPLAIN under MySQL's names: the statement's block with
+// its tables in the order in which they are read. The blocks of subqueries, derived tables and
+// unions stand beside that block; MySQL nests them in it. There are no costs.
 
 type jsonPlan struct {
 	Block  *jsonBlock  `json:"query_block"`
 	Others []jsonOther `json:"other_query_blocks,omitempty"`
 }
 
-// A jsonOther is a block besides the first, and what it is.
+// A jsonOther is a further block, with its kind.
 type jsonOther struct {
 	Kind  string     `json:"select_type"`
 	Block *jsonBlock `json:"query_block"`
@@ -53,7 +53,7 @@ func (b *builder) explainJSON(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowI
 	return gms.RowsToRowIter(gms.NewRow(string(text))), nil
 }
 
-// jsonOf is the document of the rows of EXPLAIN.
+// jsonOf returns the JSON document for the rows of EXPLAIN.
 func jsonOf(rows []*explained) jsonPlan {
 	p := jsonPlan{Block: new(jsonBlock)}
 	block, last := p.Block, (*explained)(nil)
@@ -72,7 +72,8 @@ func jsonOf(rows []*explained) jsonPlan {
 	return p
 }
 
-// arrange puts the tables where MySQL has one, or several.
+// arrange moves the tables to the field that MySQL uses: one for a single table, another for
+// several.
 func (b *jsonBlock) arrange() {
 	if len(b.tables) == 1 {
 		b.Table = b.tables[0]

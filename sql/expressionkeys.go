@@ -14,12 +14,12 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// An index of an expression, KEY f ((LOWER(a))), is known to go-mysql-server in CREATE INDEX
-// only. In CREATE TABLE and ALTER TABLE, as dumps have it, the parser is given a column of a
-// name that nobody has in the place of the expression. Once it has parsed the statement the
-// indexes are taken out of it, and made next.
+// go-mysql-server knows an index of an expression, KEY f ((LOWER(a))), in CREATE INDEX only. For
+// CREATE TABLE and ALTER TABLE, as dumps have them, the parser is given an invented column name
+// in place of the expression. The parsed statement is then split: these indexes are taken out of
+// it, and are created after it.
 
-// withKeys returns the statement that makes the indexes of expressions last.
+// withKeys returns a statement that creates the indexes of expressions last.
 func withKeys(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	keys := compat.KeyExpressions(compat.NewTokens(query, o))
 	if len(keys) == 0 {
@@ -44,11 +44,12 @@ func withKeys(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions)
 	return stmt, nil
 }
 
-// defaultKeyName is the name of an index of an expression that has none, as in MySQL; of
-// several the others have a number besides.
+// defaultKeyName is the name of an index of an expression that was given none, as in MySQL;
+// further ones have a number appended.
 const defaultKeyName = "functional_index"
 
-// createdWithKeys returns the statement that makes a table without some indexes, and then these.
+// createdWithKeys returns a statement that creates a table without the indexes of expressions,
+// and then creates those.
 func createdWithKeys(d *sqlparser.DDL, expression func([]*sqlparser.IndexColumn) string) (sqlparser.Statement, error) {
 	if d.TableSpec == nil {
 		return d, nil
@@ -67,8 +68,8 @@ func createdWithKeys(d *sqlparser.DDL, expression func([]*sqlparser.IndexColumn)
 	return made.injected(), nil
 }
 
-// alteredWithKeys returns the statement that alters a table but for some indexes, and then
-// makes these.
+// alteredWithKeys returns a statement that alters a table without the indexes of expressions,
+// and then creates those.
 func alteredWithKeys(n *sqlparser.AlterTable, expression func([]*sqlparser.IndexColumn) string) (sqlparser.Statement, error) {
 	made := withIndexes{table: n.Table}
 	var rest []*sqlparser.DDL
@@ -89,11 +90,11 @@ func alteredWithKeys(n *sqlparser.AlterTable, expression func([]*sqlparser.Index
 	return made.injected(), nil
 }
 
-// A withIndexes is a CREATE TABLE or ALTER TABLE followed by CREATE INDEX: go-mysql-server finds
-// the columns of an expression in the table as it was before the statement, and makes one of
-// several such indexes.
+// A withIndexes is a CREATE TABLE or ALTER TABLE followed by CREATE INDEX. In one statement,
+// go-mysql-server would look for the columns of an expression in the table as it was before, and
+// would create only one of several such indexes.
 type withIndexes struct {
-	first   sqlparser.Statement // nil: there is nothing else to do
+	first   sqlparser.Statement // nil: there are only indexes to create
 	table   sqlparser.TableName
 	isNew   bool
 	indexes []sqlparser.Statement
@@ -135,7 +136,7 @@ func (w withIndexes) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
 	s := FromContext(ctx)
 	r := bodyRunner{s.e, s}
 	defer s.enterBody(ctx)()
-	ctx = s.Begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // the end of one statement does not end the others
+	ctx = s.Begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // ending one statement must not end the others
 	if w.first != nil {
 		isThere := w.isNew && w.isThere(ctx, s)
 		if _, _, err := r.run(ctx, w.first); err != nil || isThere { // IF NOT EXISTS
@@ -156,7 +157,7 @@ func (w withIndexes) isThere(ctx *gms.Context, s *Session) bool {
 	return err == nil
 }
 
-// takeBack drops a new table whose indexes cannot be made, because of failed.
+// takeBack drops a new table if its indexes cannot be created; failed is the error.
 func (w withIndexes) takeBack(ctx *gms.Context, r bodyRunner, failed error) error {
 	if !w.isNew {
 		return failed

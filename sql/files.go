@@ -42,7 +42,7 @@ func (e *Engine) usable(ctx *gms.Context, path string) error {
 	return nil
 }
 
-// intoFile is usable for SELECT INTO OUTFILE and DUMPFILE.
+// intoFile does the same check for SELECT INTO OUTFILE and DUMPFILE.
 func (e *Engine) intoFile(ctx *gms.Context, n *plan.Into) error {
 	for _, path := range []string{n.Outfile, n.Dumpfile} {
 		if path != "" {
@@ -54,7 +54,7 @@ func (e *Engine) intoFile(ctx *gms.Context, n *plan.Into) error {
 	return nil
 }
 
-// fromFile is usable for LOAD DATA, unless the file is the client's.
+// fromFile does the same check for LOAD DATA, unless the file is on the client.
 func (e *Engine) fromFile(ctx *gms.Context, n *plan.LoadData) error {
 	if n.Local {
 		return nil
@@ -62,8 +62,8 @@ func (e *Engine) fromFile(ctx *gms.Context, n *plan.LoadData) error {
 	return e.usable(ctx, n.File)
 }
 
-// inFolder says whether a file is in a folder or below it, or would be if it were made,
-// whatever links lead there.
+// inFolder reports whether a file, which need not exist, is in a folder or below it,
+// after symbolic links are followed.
 func inFolder(folder, path string) bool {
 	if folder == "" {
 		return false
@@ -80,8 +80,8 @@ func inFolder(folder, path string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// resolved returns where a path leads, without the links in what there is of it. A link
-// that leads nowhere stays: a file is not made through it.
+// resolved returns a path with the symbolic links in its existing part followed. A link
+// to nothing is left as it is: no file is created through it.
 func resolved(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -95,7 +95,7 @@ func resolved(path string) (string, error) {
 	return real, err
 }
 
-// A loadFile is LOAD_FILE, which is NULL where go-mysql-server's fails.
+// A loadFile is LOAD_FILE. It returns NULL where go-mysql-server's version fails.
 type loadFile struct {
 	e    *Engine
 	path gms.Expression
@@ -106,8 +106,8 @@ func (e *Engine) loadFile() gms.Function {
 	return gms.Function1{Name: "load_file", Fn: func(_ *gms.Context, path gms.Expression) gms.Expression { return &loadFile{e, path} }}
 }
 
-// Eval implements gms.Expression. What the user may not read is NULL, and so is what
-// is longer than a packet.
+// Eval implements gms.Expression. It returns NULL for a file that the user may not
+// read, or that is longer than a packet.
 func (f *loadFile) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	v, err := f.path.Eval(ctx, row)
 	if v == nil || err != nil {
@@ -135,10 +135,10 @@ func (f *loadFile) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return content, nil
 }
 
-// readFile returns what is in a regular file, unless that is longer than limit.
+// readFile returns the contents of a regular file that is not longer than limit.
 func readFile(path string, limit int64) (content []byte, ok bool) {
 	if at, err := os.Stat(path); err != nil || !at.Mode().IsRegular() {
-		return nil, false // opening a pipe would wait
+		return nil, false // opening a pipe would block
 	}
 	file, err := os.Open(path)
 	if err != nil {

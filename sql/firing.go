@@ -20,22 +20,23 @@ var (
 	_ gms.ExecSourceRel    = (*oneRow)(nil)
 )
 
-// A firingTable is what an INSERT inserts into if its triggers depend on what it meets, or a
-// DELETE from a join deletes from.
+// A firingTable is the target of an INSERT whose triggers depend on the rows that it meets,
+// or of a DELETE from a join.
 type firingTable struct {
 	gms.InsertableTable
 	a    *analyzer.Analyzer
 	node gms.Node
-	// inserted, updated and deleted are the triggers after these events; before are those
-	// before the one of UPDATE and DELETE that the statement may come to.
+	// inserted, updated and deleted are the triggers that run after these events; before are
+	// the BEFORE triggers of the UPDATE or DELETE that the statement may turn into.
 	inserted, updated, deleted, before []*plan.TriggerExecutor
-	// again has what triggers before UPDATE make of a row computed again.
+	// again recomputes the generated columns of rows that BEFORE UPDATE triggers have
+	// changed.
 	again []regenerator
-	// checks are the statement's, which are to see what triggers have made of a row.
+	// checks are the statement's CHECKs: they apply to a row after its triggers have run.
 	checks gms.CheckConstraints
 }
 
-// into puts the table under an INSERT, whose CHECKs it takes over.
+// into makes the table the target of an INSERT, and takes over its CHECKs.
 func (t *firingTable) into(ctx *gms.Context, n *plan.InsertInto) (*plan.InsertInto, error) {
 	table, err := plan.GetInsertable(n.Destination)
 	if err != nil {
@@ -97,8 +98,8 @@ func (t *firingTable) Deleter(ctx *gms.Context) gms.RowDeleter {
 	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t, columns, compat.NewRowSet(nil, columns), make(map[uint64]bool)}
 }
 
-// A firingDeleter deletes from one table of a join, whose rows may come several times, or be
-// missing.
+// A firingDeleter deletes from one table of a join. The join may return a row of that table
+// several times, or not at all (all NULL).
 type firingDeleter struct {
 	gms.RowDeleter
 	t       *firingTable
@@ -144,8 +145,8 @@ type firingUpdater struct {
 	err   error // in the way of again
 }
 
-// Update implements gms.RowUpdater. What triggers make of the new row is put in its place, so
-// that it is counted, too.
+// Update implements gms.RowUpdater. It writes what the triggers have made of the new row into
+// row itself, so that the caller counts the changed row.
 func (f *firingUpdater) Update(ctx *gms.Context, old, row gms.Row) error {
 	if f.err != nil {
 		return f.err
@@ -221,8 +222,9 @@ func (t *firingTable) check(ctx *gms.Context, row gms.Row) error {
 	return nil
 }
 
-// fire runs triggers for a row, and returns what they make of it. That a trigger's own
-// statement meets another row is an error, and not for the statement around it to go on from.
+// fire runs triggers for a row, and returns the row as they have changed it. A duplicate key
+// in a trigger's own statement is an error that the outer statement must not handle as its
+// own.
 func (t *firingTable) fire(ctx *gms.Context, all []*plan.TriggerExecutor, row gms.Row) (gms.Row, error) {
 	for _, x := range all {
 		n, err := x.WithChildren(ctx, &oneRow{row: row}, x.Right())

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// This extension point of go-mysql-server belongs to the process.
+// go-mysql-server has this extension point once for the whole process.
 func init() {
 	ordinary := planbuilder.IsAggregateFunc
 	planbuilder.IsAggregateFunc = func(name string) bool {
@@ -18,7 +18,7 @@ func init() {
 	}
 }
 
-// standIn returns a function that stands in for go-mysql-server's.
+// standIn returns our function that replaces go-mysql-server's of this name.
 func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 	if name == compat.ExactLiteralName {
 		if s, ok := ctx.Session.(*Session); ok {
@@ -35,17 +35,17 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 	return compat.StandIn(name)
 }
 
-// plainLiteralsRule is plainLiterals' number, above go-mysql-server's own.
+// plainLiteralsRule is the number of plainLiterals, above go-mysql-server's own.
 const plainLiteralsRule analyzer.RuleId = 1001
 
-// plainLiterals is a rule that makes literals of the exactLiterals in a plan,
-// before any other rule wonders what they are.
+// plainLiterals is a rule that turns the exactLiterals of a plan into literals,
+// before other rules meet them: they do not know exactLiterals.
 func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	s.ViewDatabase = "" // nothing is planned any more
+	s.ViewDatabase = "" // the plan has been built
 	if !s.literals {
 		return n, transform.SameTree, nil
 	}

@@ -14,16 +14,17 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file executes GROUP BY as go-mysql-server does, but counts what the groups take in
-// memory. Its own iterator waits for ever if an aggregate fails while rows are left.
+// This file executes GROUP BY as go-mysql-server does, but counts the memory of the
+// groups. go-mysql-server's iterator also waits for ever if an aggregate fails while rows
+// are left.
 
 var (
 	_ gms.RowIter    = (*groupIter)(nil)
 	_ gms.Expression = (*heldValue)(nil)
 )
 
-// groupBytes is what a group takes, and bufferBytes what an aggregate of it does, besides
-// values.
+// groupBytes is the memory of a group, and bufferBytes that of one of its aggregates,
+// without values.
 const (
 	groupBytes  = 160
 	bufferBytes = 120
@@ -52,7 +53,7 @@ type groupIter struct {
 	buffers [][]gms.AggregationBuffer // by group
 	read    bool
 	next    int
-	any     bool // there are no aggregates: each row is a group
+	any     bool // no aggregates: each row is a group
 }
 
 func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
@@ -155,7 +156,7 @@ func (i *groupIter) keyOf(ctx *gms.Context, row gms.Row) (uint64, error) {
 	return hash.HashOf(ctx, i.schema, i.key)
 }
 
-// addGroup adds a group, row is its first.
+// addGroup adds a group whose first row is row.
 func (i *groupIter) addGroup(ctx *gms.Context, key uint64, row gms.Row) error {
 	if err := i.take(groupBytes + bufferBytes*int64(len(i.columns)) + store.RowMemory(row)); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (i *groupIter) newGroup(ctx *gms.Context) ([]gms.AggregationBuffer, error) 
 	group := make([]gms.AggregationBuffer, len(i.columns))
 	for at, c := range i.columns {
 		a, ok := c.(gms.Aggregation)
-		if !ok { // without ONLY_FULL_GROUP_BY: that of the first row
+		if !ok { // without ONLY_FULL_GROUP_BY: the first row's value
 			a = aggregation.NewFirst(c)
 		}
 		a, err := i.counted(ctx, a, i.holds[at])
@@ -229,12 +230,12 @@ func (i *groupIter) Close(ctx *gms.Context) error {
 	return i.rows.Close(ctx)
 }
 
-// holds says what an aggregate keeps of the values that it is given.
+// holds says which of its input values an aggregate keeps.
 type holds uint8
 
 const (
 	holdsNone holds = iota // a number
-	holdsOne               // one of them, which may be long
+	holdsOne               // a single value, which may be long
 	holdsAll
 )
 
@@ -252,7 +253,7 @@ func holdsOf(ctx *gms.Context, c gms.Expression) holds {
 	return holdsNone
 }
 
-// counted returns an aggregate whose values are counted, as far as it keeps them.
+// counted returns an aggregate that counts the memory of the values that it keeps.
 func (i *groupIter) counted(ctx *gms.Context, a gms.Aggregation, h holds) (gms.Aggregation, error) {
 	switch d := a.(type) {
 	case *compat.DistinctAggregate:

@@ -12,13 +12,14 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// Definitions, and statements about accounts, commit the transaction that is open; nothing
-// else may. go-mysql-server commits it if any definition was planned, which is true of
-// too much, the views that a statement reads, and of too little.
+// Definitions, and statements about accounts, commit the open transaction; no other
+// statement may. go-mysql-server commits after any plan of a definition. That is too
+// often, since views are planned as definitions when they are read, and too rarely.
 
-// readView notes the CREATE VIEW of a view that is read: go-mysql-server parses it next.
-// It is planned with the database of the view as the current one. Of a session without any
-// go-mysql-server asks for it all the same, to go back to it: it is told the same one.
+// readView notes the CREATE VIEW text of a view that is being read: go-mysql-server parses
+// it next, and plans it with the view's database as the current one. A session without a
+// current database is asked for its database all the same, to restore it afterwards, and
+// answers the view's.
 func readView(ctx *gms.Context, db, statement string) error {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
@@ -29,12 +30,13 @@ func readView(ctx *gms.Context, db, statement string) error {
 	return s.noteView(ctx, statement)
 }
 
-// spareView has the CREATE VIEW of a view that is read be no definition: temporary
-// ones, of which there are no views, do not commit.
+// spareView keeps the CREATE VIEW of a view that is being read from committing: it marks
+// it as temporary, and temporary definitions do not commit. Clients cannot create
+// temporary views.
 func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 	c, ok := ctx.(*gms.Context)
 	if !ok {
-		return // of a client
+		return // a client's statement
 	}
 	s, ok := c.Session.(*Session)
 	if !ok || s.view == "" {
@@ -46,10 +48,10 @@ func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 	s.view = ""
 }
 
-// accountsRule is commitForAccounts' number, above go-mysql-server's own.
+// accountsRule is the number of commitForAccounts, above go-mysql-server's own.
 const accountsRule analyzer.RuleId = 1002
 
-// commitForAccounts is a rule that has statements about accounts commit.
+// commitForAccounts is a rule that makes statements about accounts commit.
 func commitForAccounts(_ *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// A toldID is LAST_INSERT_ID(n), which sets what LAST_INSERT_ID() returns from then on, and
-// what the client is told of the statement.
+// A toldID is LAST_INSERT_ID(n): it sets the value that LAST_INSERT_ID() returns from then on,
+// and that the client receives with the statement's result.
 type toldID struct{ expression.UnaryExpressionStub }
 
 var _ gms.FunctionExpression = (*toldID)(nil)
@@ -76,8 +76,8 @@ func (t *toldID) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.E
 	return &toldID{expression.UnaryExpressionStub{Child: children[0]}}, nil
 }
 
-// TakeToldID says whether LAST_INSERT_ID(n) has run since it was asked last. It is to be called
-// after every statement.
+// TakeToldID reports whether LAST_INSERT_ID(n) has run since the last call. Call it after every
+// statement.
 func (s *Session) TakeToldID() bool {
 	told := s.toldID
 	s.toldID = false

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// lookup executes a lookup of a join whose value no key can be equal to: it has
-// no rows. go-mysql-server converts the value to the column's type first, and
-// what is rounded then finds another key. Every other lookup is left to it.
+// lookup executes a join's lookup of a value that no key can equal: it returns no
+// rows. go-mysql-server would convert the value to the column's type, and the
+// rounded value could equal a key. All other lookups are left to go-mysql-server.
 func (b *builder) lookup(ctx *gms.Context, n *plan.IndexedTableAccess, row gms.Row) (gms.RowIter, error) {
 	if n.IsStatic() {
 		return nil, nil

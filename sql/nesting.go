@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// Planning recurses into what is nested, and Go cannot catch a stack that overflows: it ends
-// the process. So a bound on what a client may nest is checked before anything else.
+// Planning recurses into nested nodes, and Go cannot catch a stack overflow: the process
+// ends. So the nesting of a client's statement is checked before anything else.
 const (
 	// nestedMax bounds how deep an expression or a query may be: 1 + 1 + 1 is 2 deep. The
 	// time that planning takes grows with its square, 0.3 s at the bound.
@@ -22,8 +22,8 @@ const (
 	unionMax = 300
 )
 
-// checkNesting refuses a statement that is nested too deep. It looks at none whose text is
-// too short for that.
+// checkNesting refuses a statement that is nested too deep. It skips statements whose text is
+// too short to be so.
 func checkNesting(query string, stmt sqlparser.Statement) error {
 	if len(query) < 2*unionMax || stmt == nil {
 		return nil
@@ -35,16 +35,16 @@ func tooDeep(what string, most int) error {
 	return myerr.StackOverrun.New(what, most)
 }
 
-// A statement's views are parsed one by one, and planned inside each other. Their bound is
-// on how deep they would be, if each were inside of the one before: each takes up viewLevels,
-// and as much as its text has room for. Views that read each other in a circle, which Go's
-// stack would end, meet it, too.
+// A statement's views are parsed one by one, and planned inside each other. The bound is on
+// the depth that they would have if each stood inside the one before: each adds viewLevels,
+// and the greatest depth that a text of its length can have. The bound also ends views that
+// read each other in a circle, which would otherwise overflow Go's stack.
 const (
 	viewLevels    = 20
 	viewLevelsMax = 100_000
 )
 
-// noteView notes that the statement at work reads a view, of which text is the definition.
+// noteView notes that the current statement reads a view; text is its definition.
 func (s *Session) noteView(ctx *gms.Context, text string) error {
 	if n := s.Statements.Load(); s.viewsOf != n {
 		s.viewsOf, s.viewDepth = n, 0
@@ -55,15 +55,15 @@ func (s *Session) noteView(ctx *gms.Context, text string) error {
 	return nil
 }
 
-// The parser has a bound of its own for what is in parentheses.
+// The parser itself bounds the depth of parentheses.
 var errTooDeep = tooDeep("too many parentheses inside each other", 200)
 
 func isTooDeep(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "max nesting level reached")
 }
 
-// along goes down the left side of a chain of AND and OR, or of the parts of a UNION, and
-// looks at what is to the right. It returns what is at its end.
+// along follows the left side of a chain of AND and OR, or of the parts of a UNION, checks
+// each right side, and returns the node at the end of the chain.
 func along(n sqlparser.SQLNode, depth int) (end sqlparser.SQLNode, isChain bool, err error) {
 	for terms := 1; ; terms++ {
 		var left, right sqlparser.SQLNode
@@ -95,8 +95,8 @@ func along(n sqlparser.SQLNode, depth int) (end sqlparser.SQLNode, isChain bool,
 	}
 }
 
-// nested looks at a value at a depth: a node, or whatever it holds. sqlparser.Walk does not
-// come everywhere.
+// nested checks a value at a depth: a node, or anything that contains nodes. It uses
+// reflection because sqlparser.Walk does not reach every node.
 func nested(v reflect.Value, depth int) error {
 	if depth > nestedMax {
 		return tooDeep("too many levels of nesting", nestedMax)
@@ -130,7 +130,7 @@ func nested(v reflect.Value, depth int) error {
 	return nil
 }
 
-// nestedIn is nested for what v, which is not nil, points to.
+// nestedIn checks what v, which is not nil, points to.
 func nestedIn(v reflect.Value, depth int) error {
 	n, ok := v.Interface().(sqlparser.SQLNode)
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A user needs no privilege for what he asks about himself: his grants, his connections and their
-// end. go-mysql-server asks for one that is good for everybody's.
+// A user needs no privilege to ask for his own grants or connections, or to end his own
+// connections. go-mysql-server requires the privilege for all users'.
 
-// noteOwn leaves it to the execution of such a statement to see whom it is about.
+// noteOwn skips the authorization of such statements: their execution checks whom they are about.
 func noteOwn(stmt sqlparser.Statement) {
 	free := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
 	switch n := stmt.(type) {
@@ -30,12 +30,12 @@ func noteOwn(stmt sqlparser.Statement) {
 	}
 }
 
-// seesAll says whether a user sees the connections of others.
+// seesAll reports whether a user sees the connections of others.
 func (e *Engine) seesAll(ctx *gms.Context) bool {
 	return e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Process))
 }
 
-// ownProcesses leaves of rows of connections, whose second value is a user, the user's own.
+// ownProcesses keeps the rows of the user's own connections; a row's second value is its user.
 func ownProcesses(ctx *gms.Context, rows gms.RowIter) (gms.RowIter, error) {
 	all, err := gms.RowIterToRows(ctx, rows)
 	user := ctx.Client().User
@@ -51,8 +51,8 @@ func (b *builder) showProcesses(ctx *gms.Context, s *Session, n *plan.ShowProces
 	return ownProcesses(ctx, rows)
 }
 
-// killable refuses KILL of another user's connection to who may not. Who is not there is the
-// listener's business.
+// killable refuses KILL of another user's connection to users without the privilege. The listener
+// handles connections that do not exist.
 func (e *Engine) killable(ctx *gms.Context, n *plan.Kill) error {
 	for _, p := range ctx.ProcessList.Processes() {
 		if p.Connection != n.ConnID || p.User == ctx.Client().User {

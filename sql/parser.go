@@ -12,8 +12,8 @@ import (
 
 var _ gms.Parser = parser{}
 
-// A parser is go-mysql-server's, made to take what MySQL's does besides, and to
-// ask for our functions (functions.go) where its own are not MySQL's.
+// A parser is go-mysql-server's parser, extended to what else MySQL's accepts. Its trees
+// call our functions (functions.go) where go-mysql-server's differ from MySQL's.
 type parser struct{ gms.MysqlParser }
 
 // overrides makes go-mysql-server use our parser.
@@ -64,7 +64,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		if !found {
 			return stmt, end, cmp.Or(compat.CheckStatements(query), err)
 		}
-		// An error is reported in terms of what the client has written.
+		// Report errors in the text that the client has written, not in the rewritten one.
 		again, at, wrong := compat.ParseFirst(ctx, text, o)
 		if again = compat.AsDo(query, again, o); wrong != nil || again == nil {
 			return stmt, end, cmp.Or(compat.CheckStatements(query), err)
@@ -93,7 +93,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	return stmt, end, nil
 }
 
-// whole parses a text that has to be one statement.
+// whole parses a text that must be a single statement.
 func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	query = compat.ResolveComments(query, o)
 	stmt, err := compat.ParseAll(ctx, query, o)
@@ -140,22 +140,23 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 	return stmt, nil
 }
 
-// mended writes what the parser does not know in words that it knows, and returns false if
-// there is nothing of the kind.
+// mended rewrites, in words that the parser knows, what the parser does not know. It returns
+// false if there is nothing to rewrite.
 func mended(query string, o sqlparser.ParserOptions) (string, bool) {
 	text, isExplain := compat.KnownToParser(query)
 	text, isRespelled := compat.Respell(text, o)
 	return text, isExplain || isRespelled
 }
 
-// bodyWithin has the body of a trigger end where it does in the text that was mended.
+// bodyWithin moves the end of a trigger's body back by the length that the rewritten text
+// has gained.
 func bodyWithin(stmt sqlparser.Statement, longer int) {
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.TriggerSpec != nil {
 		d.SubStatementPositionEnd -= longer
 	}
 }
 
-// check refuses what planning would not survive.
+// check refuses statements that planning would not survive.
 func check(query string, stmt sqlparser.Statement) error {
 	if err := checkNesting(query, stmt); err != nil {
 		return err
@@ -166,8 +167,8 @@ func check(query string, stmt sqlparser.Statement) error {
 	return compat.CheckDefaults(query, stmt)
 }
 
-// useOurs makes a syntax tree ask for what is ours in the place of what go-mysql-server does
-// otherwise than MySQL.
+// useOurs makes a syntax tree call our functions wherever go-mysql-server's differ from
+// MySQL's.
 func useOurs(query string, stmt sqlparser.Statement) {
 	if e, ok := stmt.(*sqlparser.Explain); ok {
 		compat.AsFormat(e)

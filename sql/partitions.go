@@ -9,9 +9,9 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// refusedPartitions refuses to change partitions, and to read or write some of them only:
-// go-mysql-server does nothing of the first, and takes the whole table for the second. No table
-// has partitions here, whatever CREATE TABLE says.
+// refusedPartitions refuses statements that change partitions, or that read or write only some:
+// go-mysql-server ignores the former, and takes the whole table for the latter. No table has
+// partitions here, whatever CREATE TABLE says.
 func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
 	if stmt == nil || !compat.ContainsFold(query, "partition") {
 		return nil

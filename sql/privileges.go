@@ -12,18 +12,18 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// may says whether a session's user has a privilege.
+// may reports whether a session's user has a privilege.
 func (e *Engine) may(ctx *gms.Context, op gms.PrivilegedOperation) bool {
 	return e.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op)
 }
 
-// denied refuses an operation that needs a privilege.
+// denied returns the error for an operation that needs these privileges.
 func denied(privileges string) error {
 	return myerr.AccessDenied.New(privileges)
 }
 
-// settable refuses SET of a global variable to who may not, because it is everybody's, and
-// of one that is to be kept over a restart.
+// settable refuses SET of a global variable to users without the privilege for it, because
+// it affects everybody, and refuses SET PERSIST.
 func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
 	for _, x := range n.Exprs {
 		f, ok := x.(*expression.SetField)
@@ -68,7 +68,7 @@ func (e *Engine) hideProcesses(infoSchema gms.Database) {
 	}
 }
 
-// sets reports whether a SET sets a variable.
+// sets reports whether a SET statement sets a variable.
 func sets(n *plan.Set, name string) bool {
 	for _, x := range n.Exprs {
 		if f, ok := x.(*expression.SetField); ok {
@@ -80,23 +80,24 @@ func sets(n *plan.Set, name string) bool {
 	return false
 }
 
-// An otherTable is a table that a definition uses besides the one that it is of.
+// An otherTable is a table that a definition refers to besides its own.
 type otherTable struct {
 	privilege string // one of sqlparser's AuthTypes
 	table     sqlparser.TableName
 }
 
-// noteDatabase has CREATE and DROP DATABASE be authorized for the database that they name:
-// go-mysql-server is satisfied with the privilege on the current one.
+// noteDatabase has CREATE and DROP DATABASE authorized for the database that they name:
+// go-mysql-server checks the privilege on the current one.
 func noteDatabase(stmt sqlparser.Statement) {
 	if n, ok := stmt.(*sqlparser.DBDDL); ok && n.Auth.TargetType == sqlparser.AuthTargetType_Global {
 		n.Auth.TargetType, n.Auth.TargetNames = sqlparser.AuthTargetType_DatabaseIdentifiers, []string{n.DBName}
 	}
 }
 
-// noteOtherTables has the tables that a definition uses be authorized with it: who may
-// not read a table may not make one LIKE it, and who may not refer to it no foreign key,
-// which says which values it has. go-mysql-server asks for neither.
+// noteOtherTables has the other tables of a definition authorized with it: users who may
+// not read a table may not create one LIKE it, and users without the REFERENCES privilege
+// may not create a foreign key to it, which would reveal its values. go-mysql-server checks
+// neither.
 func noteOtherTables(stmt sqlparser.Statement) {
 	switch n := stmt.(type) {
 	case *sqlparser.DDL:
@@ -141,7 +142,7 @@ func otherTables(d *sqlparser.DDL) (others []otherTable) {
 	return others
 }
 
-// An authorizer is go-mysql-server's, which asks for other tables as well.
+// An authorizer is go-mysql-server's, and checks those other tables as well.
 type authorizer struct {
 	gms.AuthorizationHandler
 	e *Engine

@@ -20,10 +20,10 @@ var (
 	_ gms.FunctionProvider         = (*provider)(nil)
 )
 
-// A provider knows the databases.
+// A provider implements gms.DatabaseProvider over the catalog.
 type provider struct{ e *Engine }
 
-// errNoSystem is made once: an error of this kind takes a picture of the stack.
+// errNoSystem is created once, because creating an error of this kind captures the stack.
 var errNoSystem = gms.ErrDatabaseNotFound.New(store.SystemDatabase)
 
 // Database implements gms.DatabaseProvider.
@@ -59,10 +59,10 @@ func (p *provider) HasDatabase(ctx *gms.Context, name string) bool {
 	return err == nil
 }
 
-// AllDatabases implements gms.DatabaseProvider. It has no way to report an
-// error; one is met again by the statement that goes on. go-mysql-server asks for every
-// plan with a table, in case that shows routines: read in the statement's transaction, the
-// answer would be in conflict with every definition of a database, so it is read beside it.
+// AllDatabases implements gms.DatabaseProvider. It cannot report an error; the statement
+// meets the same error again. go-mysql-server calls it for every plan with a table, in case
+// the table shows routines. It therefore reads in a transaction of its own: read in the
+// statement's, the databases would conflict with every CREATE and DROP DATABASE.
 func (p *provider) AllDatabases(ctx *gms.Context) []gms.Database {
 	var all []gms.Database
 	read := func(t *txn.Tx) error {
@@ -118,10 +118,10 @@ func (p *provider) DropDatabase(ctx *gms.Context, name string) error {
 	return tr.Fail(err)
 }
 
-// Function implements gms.FunctionProvider: functions that stand in for
-// go-mysql-server's, and those of GET_LOCK. The engines of a process share its
-// locks, which the listener gives them; go-mysql-server's functions would go on
-// with those that each engine was made with.
+// Function implements gms.FunctionProvider: it returns our replacements of
+// go-mysql-server's functions, and those of GET_LOCK. The engines of a process share the
+// listener's locks; go-mysql-server's functions would use the locks that each engine was
+// created with.
 func (p *provider) Function(ctx *gms.Context, name string) (gms.Function, bool) {
 	if f, ok := standIn(ctx, name); ok {
 		return f, true

@@ -10,20 +10,20 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// countedSetting is where the catalog keeps whether row counts are exact: 1 from
-// an orderly end to the next start.
+// countedSetting is the catalog's setting that says whether row counts are exact:
+// it is 1 from an orderly end to the next start.
 const countedSetting = "counted"
 
-// What a recount may cost: a table with more rows than the first number keeps its
-// count, to which what a crash loses is little; and after the second number of
-// rows no more tables are looked at, so that a start does not take seconds.
+// These bound the cost of a recount, so that a start does not take seconds. A table
+// with more than recountTable rows keeps its count: the few rows that a crash makes
+// it miss matter little. After recountTotal rows, no further tables are counted.
 const (
 	recountTable = 1 << 16
 	recountTotal = 1 << 20
 )
 
-// Recount puts the row counts right that a crash has left short, and returns of
-// how many tables it did. It is for one engine of an instance, before the first
+// Recount corrects the row counts that a crash has left too low, and returns the
+// number of corrected tables. One engine of an instance calls it, before the first
 // statement; after an orderly end it has nothing to do.
 func (e *Engine) Recount(ctx context.Context) (tables int, err error) {
 	exact, err := e.setCounted(ctx, 0)
@@ -51,8 +51,8 @@ func (e *Engine) Recount(ctx context.Context) (tables int, err error) {
 	return tables, nil
 }
 
-// Counted notes that all row counts are exact: every engine of the instance has
-// been closed.
+// Counted notes that all row counts are exact. Call it when every engine of the
+// instance has been closed.
 func (e *Engine) Counted(ctx context.Context) error {
 	_, err := e.setCounted(ctx, 1)
 	return err
@@ -93,8 +93,8 @@ func (e *Engine) allTables(ctx context.Context) (all []*catalog.Table, err error
 	return all, err
 }
 
-// recount counts a table's rows, and writes their number if it is not above
-// recountTable. It returns how many it has looked at.
+// recount counts a table's rows, and stores the count if it is at most
+// recountTable. It returns the number of rows that it has read.
 func (e *Engine) recount(ctx context.Context, tbl *catalog.Table) (n int, err error) {
 	err = e.Store.Machine.Run(ctx, func(t *txn.Tx) error {
 		n = 0

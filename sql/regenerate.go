@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// go-mysql-server computes generated columns before BEFORE triggers run. What these make of a
-// row they are computed of again here.
+// go-mysql-server computes generated columns before BEFORE triggers run, which may change the
+// row. This file computes the generated columns again, after the triggers.
 
-// regenerated has the generated columns of its child's rows computed again.
+// regenerated computes the generated columns of its child's rows again.
 type regenerated struct {
 	plan.UnaryNode
 	all []regenerator
@@ -20,15 +20,16 @@ type regenerated struct {
 
 var _ gms.Node = (*regenerated)(nil)
 
-// A regenerator is of the rows of one table, which are in others: at are the places of its
-// columns, counted from the end of a row.
+// A regenerator computes the generated columns of one table, within wider rows: at are the
+// positions of the table's columns, counted from the end of the row.
 type regenerator struct {
 	info    *store.TableInfo
 	at      []int
 	compute *store.Computer
 }
 
-// regenerators are those of a table of which a row's last columns are some.
+// regenerators returns the regenerators of the table whose columns are among a row's last
+// ones.
 func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator {
 	resolved, ok := resolvedIn(table).(*plan.ResolvedTable)
 	if !ok {
@@ -50,7 +51,8 @@ func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator
 	return []regenerator{r}
 }
 
-// regenerateInserted has what BEFORE triggers make of an INSERT's rows computed again.
+// regenerateInserted computes the generated columns of an INSERT's rows again after its
+// BEFORE triggers.
 func regenerateInserted(ctx *gms.Context, n *plan.InsertInto) *plan.InsertInto {
 	if _, ok := n.Source.(*plan.TriggerExecutor); !ok {
 		return n
@@ -62,7 +64,8 @@ func regenerateInserted(ctx *gms.Context, n *plan.InsertInto) *plan.InsertInto {
 	return n.WithSource(&regenerated{plan.UnaryNode{Child: n.Source}, all})
 }
 
-// regenerateUpdated has what BEFORE triggers make of an UPDATE's rows computed again.
+// regenerateUpdated computes the generated columns of an UPDATE's rows again after its BEFORE
+// triggers.
 func regenerateUpdated(ctx *gms.Context, n *plan.Update) (gms.Node, error) {
 	if _, ok := n.Child.(*plan.TriggerExecutor); !ok {
 		return n, nil
@@ -113,7 +116,7 @@ func (b *builder) regenerate(ctx *gms.Context, n *regenerated, row gms.Row) (gms
 	return &regeneratedIter{rows, all}, nil
 }
 
-// ready makes regenerators ready to be used.
+// ready gives regenerators their computers.
 func ready(ctx *gms.Context, all []regenerator) (out []regenerator, err error) {
 	for _, r := range all {
 		if r.compute, err = store.NewComputer(ctx, r.info, store.IsGenerated); err != nil {

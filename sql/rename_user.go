@@ -35,8 +35,8 @@ func renameUsers(n *plan.RenameUser, db *mysql_db.MySQLDb) (gms.RowIter, error) 
 	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
 }
 
-// renameInRoles has the roles that an account has, and those who have it as a role, know it
-// by another name.
+// renameInRoles replaces an account's name in its roles and in the accounts that have it as
+// a role.
 func renameInRoles(ed *mysql_db.Editor, from, to mysql_db.UserPrimaryKey) {
 	var edges []mysql_db.RoleEdge
 	ed.VisitRoleEdges(func(e *mysql_db.RoleEdge) {
@@ -56,7 +56,7 @@ func renameInRoles(ed *mysql_db.Editor, from, to mysql_db.UserPrimaryKey) {
 	}
 }
 
-// accountName is the name of an account as it is stored.
+// accountName returns the name of an account in its stored form.
 func accountName(n plan.UserName) mysql_db.UserPrimaryKey {
 	if n.AnyHost || n.Host == "" {
 		n.Host = "%"

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file keeps triggers, stored procedures and events: text that
+// This file stores triggers, stored procedures and events, as text that
 // go-mysql-server parses and runs.
 
 // GetTriggers implements gms.TriggerDatabase, in the order of their creation,
@@ -106,8 +106,8 @@ func storedEvent(v gms.EventDefinition) (*catalog.Definition, error) {
 }
 
 func gmsEvent(v *catalog.Definition) (e gms.EventDefinition) {
-	// What does not parse was written by something else; an event that is
-	// empty but for its name shows that.
+	// A definition that does not decode was not written by storedEvent; it is shown
+	// as an event with nothing but a name.
 	if json.Unmarshal(v.Extra, &e) != nil {
 		e = gms.EventDefinition{Name: v.Name}
 	}

@@ -17,15 +17,15 @@ const (
 	possibleTimesRule analyzer.RuleId = 1006
 )
 
-// This extension point of go-mysql-server belongs to the process. Simple UPDATEs and DELETEs
-// get these rules, and some that cannot be changed; simple SELECTs get all rules then. Those
-// have run plainFilters before.
+// go-mysql-server has this extension point once for the whole process. Simple UPDATEs and
+// DELETEs run these rules and some that cannot be changed. Simple SELECTs run them before
+// all other rules, and so run plainFilters twice.
 func init() {
 	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault,
 		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes})
 }
 
-// plainFilters changes the conditions of statements of our sessions.
+// plainFilters rewrites the conditions of statements in our sessions.
 func plainFilters(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if _, ok := ctx.Session.(*Session); !ok {
 		return n, transform.SameTree, nil
@@ -33,7 +33,7 @@ func plainFilters(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *pla
 	return compat.PlainFilters(ctx, a, n, scope, sel, flags)
 }
 
-// ownRules puts our own around rules of go-mysql-server.
+// ownRules wraps rules of go-mysql-server in ours.
 func ownRules(a *analyzer.Analyzer, e *Engine) {
 	a.Coster = coster{a.Coster, e}
 	compat.ChangeRules(a)
@@ -47,10 +47,11 @@ func ownRules(a *analyzer.Analyzer, e *Engine) {
 	}
 }
 
-// finalizeSubqueries is the name of the rule after which subqueries are as they will be run.
+// finalizeSubqueries is the name of the rule after which subqueries do not change before
+// they run.
 const finalizeSubqueries = "finalizeSubqueries"
 
-// withMeters has the subqueries of expressions metered after a rule.
+// withMeters returns a rule that also meters the subqueries in expressions.
 func (e *Engine) withMeters(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -62,7 +63,7 @@ func (e *Engine) withMeters(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// whileWanted has a rule fail once nobody waits for the statement any more.
+// whileWanted returns a rule that fails once the statement's context has ended.
 func whileWanted(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if err := ctx.Err(); err != nil {

@@ -14,36 +14,36 @@ var (
 type Session struct {
 	fast.Session
 	e *Engine
-	// locked says that UNLOCK TABLES commits, after LOCK TABLES.
+	// locked is set after LOCK TABLES: UNLOCK TABLES then commits.
 	locked bool
-	// result are the columns that the statement answers with, once it is being executed.
+	// result are the result's columns, set when the statement is executed.
 	result gms.Schema
-	// measuring is the EXPLAIN ANALYZE at work, nil if there is none.
+	// measuring is the running EXPLAIN ANALYZE, nil if there is none.
 	measuring *measuring
 	// bodyStatements is how many statements of stored procedures have been run since
 	// TakeBodyStatements.
 	bodyStatements uint64
-	// calls is how many stored procedures are at work, each called by the one before.
+	// calls is the number of running stored procedures, each called by the one before.
 	calls int
 	// returned are the values of the OUT parameters of the last CALL, until they are taken.
 	returned map[int]any
-	// whole is the node whose rows are to be read to the end when it is built,
-	// and plain the node that is being built in the ordinary way.
+	// whole is the node whose rows must be read to the end when it is built; plain is the
+	// node that go-mysql-server is building without our builder.
 	whole, plain gms.Node
-	// literals says that a plan has exactLiterals.
+	// literals is set if the plan has exactLiterals.
 	literals bool
-	// load is what the INSERT that is being planned carries.
+	// load holds what the INSERT being planned carries (upsert_carry.go).
 	load *load
-	// view is the CREATE VIEW of a view that is being read: see readView.
+	// view is the CREATE VIEW text of the view that is being read: see readView.
 	view string
-	// viewDepth is how deep the views of the statement with the number viewsOf may be.
+	// viewDepth bounds how deep the views of the statement numbered viewsOf can be nested.
 	viewDepth int
 	viewsOf   uint64
-	// inserted is what an INSERT inserts, until it is built, and columns are
-	// where that goes.
+	// inserted is the source of an INSERT until it is built, and columns are the columns
+	// that its rows go into.
 	inserted gms.Node
 	columns  gms.Schema
-	// toldID: LAST_INSERT_ID(n) has run in the statement at work.
+	// toldID is set once LAST_INSERT_ID(n) has run in the current statement.
 	toldID bool
 }
 
@@ -57,8 +57,8 @@ func (s *Session) Begin() {
 	s.e.opt.Accounts.keepFresh(s.e)
 }
 
-// ResultColumns returns the columns that the statement at work answers with; nil before it
-// is executed.
+// ResultColumns returns the columns of the current statement's result; nil before it is
+// executed.
 func (s *Session) ResultColumns() gms.Schema { return s.result }
 
 // TakeBodyStatements returns how many statements of stored procedures have been run since

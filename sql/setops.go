@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file executes DISTINCT, UNION, INTERSECT and EXCEPT, which compare rows
-// as = does, strings by their collation. go-mysql-server compares bytes.
+// This file executes DISTINCT, UNION, INTERSECT and EXCEPT. They compare values as = does,
+// strings by their collation; go-mysql-server compares bytes.
 
 var (
 	_ gms.RowIter = (*offsetIter)(nil)
@@ -43,8 +43,8 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 	return nil, nil
 }
 
-// unionAll executes a UNION ALL of which rows are sorted: go-mysql-server leaves out those of
-// OFFSET before that, and has memory for LIMIT.
+// unionAll executes a UNION ALL with ORDER BY. go-mysql-server skips OFFSET's rows before it
+// sorts, and allocates memory for LIMIT rows.
 func (b *builder) unionAll(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
 	if len(n.SortFields) == 0 {
 		return nil, nil
@@ -58,7 +58,7 @@ func (b *builder) unionAll(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.
 	return s.limited(ctx, n, rows)
 }
 
-// setOp executes a set operation without its ORDER BY and LIMIT.
+// setOp executes a set operation without ORDER BY and LIMIT.
 func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
 	schema := comparedSchema(ctx, n)
 	if n.SetOpType == plan.UnionType {
@@ -86,8 +86,8 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 	return rows, nil
 }
 
-// comparedSchema is the schema of a set operation with the collations that its
-// strings are compared by; its own have lost them where the two sides differ.
+// comparedSchema returns the schema of a set operation with the collations by which its
+// strings are compared; its own schema has lost them where the two sides differ.
 func comparedSchema(ctx *gms.Context, n *plan.SetOp) gms.Schema {
 	schema := n.Schema(ctx).Copy()
 	for i, c := range schema {
@@ -100,7 +100,7 @@ func comparedSchema(ctx *gms.Context, n *plan.SetOp) gms.Schema {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// columnCollation returns the collation of a plan's column and how strong it is.
+// columnCollation returns the collation of a plan's column and its coercibility.
 func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byte) {
 	switch n := n.(type) {
 	case *plan.SetOp:
@@ -113,7 +113,7 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 			e = a.Child
 		}
 		if c, ok := e.(*expression.Convert); ok {
-			e = c.Child // a set operation's own: what it converts to has lost the collation
+			e = c.Child // a conversion that the set operation has added has lost the collation
 		}
 		if g, ok := e.(*expression.GetField); ok && len(n.Child.Schema(ctx)) > g.Index() && g.Index() >= 0 {
 			return columnCollation(ctx, n.Child, g.Index())

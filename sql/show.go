@@ -19,12 +19,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// go-mysql-server writes SHOW CREATE TABLE, but does not know of everything that
-// a table is: what it leaves out is added here, so that a dump makes the same
-// table again.
+// go-mysql-server writes SHOW CREATE TABLE, but leaves out some properties of our tables. This
+// file adds them, so that a dump creates the same table again.
 
-// showCreate executes SHOW CREATE TABLE; it returns no rows for what is not a
-// table of ours.
+// showCreate executes SHOW CREATE TABLE; for anything but a table of ours it returns no rows.
 func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.Row) (gms.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if !ok {
@@ -46,7 +44,8 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	if err != nil || !t.Info.HasVirtual || t.Comment() == "" {
 		return rows, err
 	}
-	// go-mysql-server has something around a table with virtual columns that has no comment.
+	// go-mysql-server drops a table's comment if the table has virtual columns, because it
+	// wraps such tables.
 	all, err := gms.RowIterToRows(ctx, rows)
 	for _, r := range all {
 		r[1] = fmt.Sprintf("%s COMMENT='%s'", r[1], gms.EscapeSpecialCharactersInComment(t.Comment()))
@@ -54,7 +53,7 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	return gms.RowsToRowIter(all...), err
 }
 
-// theirRows are the rows that go-mysql-server gives for a node, read to the end.
+// theirRows reads all rows that go-mysql-server returns for a node.
 func theirRows(ctx *gms.Context, n gms.Node, row gms.Row) ([]gms.Row, error) {
 	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, n, row)
 	if err != nil {
@@ -63,8 +62,8 @@ func theirRows(ctx *gms.Context, n gms.Node, row gms.Row) ([]gms.Row, error) {
 	return gms.RowIterToRows(ctx, rows)
 }
 
-// showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part
-// of the type, and the server's as each column's, and defaults as they are written.
+// showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part of the type,
+// the server's collation for each column, and defaults in their SQL form.
 func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIter, error) {
 	all, err := theirRows(ctx, n, row)
 	if err != nil {
@@ -90,7 +89,7 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 	return gms.RowsToRowIter(all...), nil
 }
 
-// defaultText is a default as MySQL shows it.
+// defaultText returns a default in the form in which MySQL shows it.
 func defaultText(s string) string {
 	switch {
 	case len(s) > 1 && s[0] == '\'' && s[len(s)-1] == '\'':
@@ -101,10 +100,10 @@ func defaultText(s string) string {
 	return s
 }
 
-// showDefinition executes SHOW CREATE of a trigger, a procedure or an event. Of these
-// go-mysql-server shows the server's collation as their database's.
+// showDefinition executes SHOW CREATE of a trigger, a procedure or an event. go-mysql-server
+// shows the server's collation as the collation of their database.
 func showDefinition(ctx *gms.Context, n gms.Databaser, row gms.Row) (gms.RowIter, error) {
-	node := n.(gms.Node) // which all databasers that are executed are
+	node := n.(gms.Node) // every Databaser that is executed is a node
 	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, node, row)
 	if err != nil {
 		return nil, err
@@ -133,8 +132,8 @@ func visible(n *plan.ShowColumns) gms.Schema {
 	return columns
 }
 
-// shownChecks are the CHECKs of a table with virtual columns, which
-// go-mysql-server does not find beneath its wrapper.
+// shownChecks returns the CHECKs of a table with virtual columns. go-mysql-server does not
+// find them, because it wraps such a table.
 func shownChecks(ctx *gms.Context, t *store.Table) (gms.CheckConstraints, error) {
 	c, err := store.NewConstrainer(ctx, t.Info, t.Info.Checks)
 	if err != nil {
@@ -206,7 +205,7 @@ func (f tableFormatter) GenerateCreateTableIndexDefinition(unique, spatial, full
 	return text, ok
 }
 
-// using is what follows the columns of an index.
+// using returns the clause that follows the columns of an index.
 func using(x *catalog.Index) string {
 	if x.Access == catalog.AccessHash {
 		return " USING HASH"
@@ -214,12 +213,11 @@ func using(x *catalog.Index) string {
 	return ""
 }
 
-// findChecksRule is findChecks' number, above go-mysql-server's own.
+// findChecksRule is the number of findChecks, above go-mysql-server's own.
 const findChecksRule analyzer.RuleId = 1000
 
-// findChecks is a rule that takes go-mysql-server's wrapper off a table with
-// virtual columns when one of its CHECKs is to be dropped: under it they are not
-// found.
+// findChecks is a rule for dropping a CHECK: it takes go-mysql-server's wrapper off a table
+// with virtual columns, because CHECKs are not found beneath it.
 func findChecks(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.DropCheck, *plan.DropConstraint, *plan.Block:
@@ -247,8 +245,8 @@ func findChecks(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scop
 	})
 }
 
-// truncatable refuses to truncate what is not a table: go-mysql-server would
-// empty the table that a view reads.
+// truncatable refuses to truncate anything but a table: for a view, go-mysql-server would
+// empty the table that it reads.
 func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 	name := n.Child.String()
 	switch c := n.Child.(type) {
@@ -264,8 +262,8 @@ func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 	return myerr.NoSuchTable.New(db, name)
 }
 
-// showDatabases executes SHOW DATABASES. The system database is not shown: who dumps or copies
-// all that there are expects MySQL's tables in it, and could restore none of them.
+// showDatabases executes SHOW DATABASES without the system database: tools that dump or copy
+// every database would expect MySQL's tables in it, and could not restore them.
 func showDatabases(ctx *gms.Context, n *plan.ShowDatabases) gms.RowIter {
 	var rows []gms.Row
 	for _, db := range n.Catalog.AllDatabases(ctx) {

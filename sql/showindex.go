@@ -9,16 +9,16 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// indexRows is SHOW INDEX as a query, as MySQL runs it. The table is named besides, for
-// SHOW INDEX of one that is not there is an error, and of one that is somebody else's.
+// indexRows is SHOW INDEX as a query, as MySQL runs it. The query reads the table itself,
+// too, so that it fails if the table does not exist or the user may not read it.
 const indexRows = "SELECT * FROM (SELECT table_name AS `Table`, non_unique AS Non_unique, index_name AS Key_name, " +
 	"seq_in_index AS Seq_in_index, column_name AS Column_name, collation AS Collation, cardinality AS Cardinality, " +
 	"sub_part AS Sub_part, packed AS Packed, nullable AS `Null`, index_type AS Index_type, comment AS Comment, " +
 	"index_comment AS Index_comment, is_visible AS Visible, expression AS Expression FROM information_schema.statistics " +
 	"WHERE table_schema = $schema AND LOWER(table_name) = LOWER($name) AND NOT EXISTS (SELECT 1 FROM $table WHERE FALSE)) s WHERE TRUE"
 
-// filteredShow has SHOW INDEX with a WHERE, which go-mysql-server reads and leaves out, be
-// the query that it is short for. Other statements stay what they are.
+// filteredShow replaces SHOW INDEX with a WHERE, which go-mysql-server parses and ignores,
+// by the equivalent query. It returns other statements unchanged.
 func filteredShow(stmt sqlparser.Statement) (sqlparser.Statement, error) {
 	s, ok := stmt.(*sqlparser.Show)
 	if !ok || s.ShowIndexFilterOpt == nil || s.Type != sqlparser.IndexStr {
@@ -42,8 +42,8 @@ func filteredShow(stmt sqlparser.Statement) (sqlparser.Statement, error) {
 	return all, nil
 }
 
-// showIndexes executes SHOW INDEX. go-mysql-server does not show in which order an index
-// is, nor of how much of a column.
+// showIndexes executes SHOW INDEX with the order of each index and the lengths of
+// prefixes, which go-mysql-server leaves out.
 func showIndexes(ctx *gms.Context, n *plan.ShowIndexes, row gms.Row) (gms.RowIter, error) {
 	all, err := theirRows(ctx, n, row)
 	if err != nil {

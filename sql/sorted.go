@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A weighedType is a type of strings that are compared by a table of weights.
+// A weighedType is a string type whose values are compared by a table of weights.
 type weighedType struct {
 	types.StringType
 	weights *row.Weights
@@ -38,8 +38,8 @@ type weighed struct {
 // Type implements gms.Expression.
 func (w weighed) Type(*gms.Context) gms.Type { return w.typ }
 
-// sorted executes ORDER BY as go-mysql-server does, but that it compares strings by
-// tables. It returns nil if there are none to be compared.
+// sorted executes ORDER BY as go-mysql-server does, but compares strings by tables
+// of weights. It returns nil if no string needs them.
 func (b *builder) sorted(ctx *gms.Context, n *plan.Sort, r gms.Row) (gms.RowIter, error) {
 	fields := append(gms.SortFields{}, n.SortFields...)
 	text := false

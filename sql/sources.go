@@ -9,22 +9,21 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// This file keeps statements from meeting their own changes. One that reads a
-// single table once notes the addresses of its rows first (sql/store). One that
-// reads more than that, a join for instance, comes back to the same rows after
-// some of them have changed; its source is read to the end before the first
-// change is made.
+// This file keeps statements from meeting their own changes. A statement that reads a single
+// table once first collects the addresses of its rows (sql/store). A statement that reads
+// more, for instance by a join, could read rows again after it has changed them; so its
+// source is read to the end before the first change.
 
-// readWhole asks for a node to be read to the end when it is built, if it reads
-// more than one table, or one more than once.
+// readWhole marks a node to be read to the end when it is built, if it reads several tables,
+// or one table several times.
 func (s *Session) readWhole(ctx *gms.Context, n gms.Node) {
 	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) {
 		s.whole = n
 	}
 }
 
-// readOwn asks for the source of an INSERT to be read to the end that may change rows of the
-// table that it reads.
+// readOwn marks the source of an INSERT to be read to the end if the INSERT may change rows
+// of a table that it reads.
 func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 	from := source(n.Source)
 	s.readWhole(ctx, from)
@@ -38,8 +37,8 @@ func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 	}
 }
 
-// source is what the rows of a statement come from before its triggers see
-// them, which have to run as the rows change.
+// source returns the node that produces a statement's rows before its triggers see them:
+// triggers must run as the rows change, not ahead.
 func source(n gms.Node) gms.Node {
 	switch n := n.(type) {
 	case *plan.TriggerExecutor:

@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// statistics are go-mysql-server's, of each table by themselves, and guarded: its provider is a
-// map that ANALYZE TABLE writes while other statements are planned by it, which ends the
-// process, and that takes the statistics of t2 for those of t.
+// statistics keep one go-mysql-server provider for each table, under a lock. A single provider
+// would be a map that ANALYZE TABLE writes while other statements are planned by it, which ends
+// the process; and it would take the statistics of t2 for those of t.
 type statistics struct {
 	mu     lockrank.RWMutex[lockrank.Leaf]
 	tables map[string]*memory.StatsProv // by database and table, in lower case
@@ -30,9 +30,9 @@ func statisticsKey(db, table string) string {
 	return strings.ToLower(db) + "." + strings.ToLower(table)
 }
 
-// AnalyzeTable implements gms.StatsProvider. Of a table without rows, or with an index of
-// bytes, nothing is known: go-mysql-server divides by the number of rows, and compares values
-// as Go does, which panics for bytes.
+// AnalyzeTable implements gms.StatsProvider. It records nothing for a table without rows, or
+// with an index of bytes: go-mysql-server divides by the number of rows, and compares values
+// with Go's operators, which panic for bytes.
 func (s *statistics) AnalyzeTable(ctx *gms.Context, table gms.Table, db string) error {
 	if indexesBytes(table) {
 		return nil
@@ -41,7 +41,7 @@ func (s *statistics) AnalyzeTable(ctx *gms.Context, table gms.Table, db string) 
 	if empty || err != nil {
 		return err
 	}
-	latest := memory.NewStatsProv() // nobody waits while the table is read
+	latest := memory.NewStatsProv() // analyze outside the lock: nobody waits while the table is read
 	if err := latest.AnalyzeTable(ctx, table, db); err != nil {
 		return err
 	}
@@ -135,8 +135,8 @@ func isEmpty(ctx *gms.Context, table gms.Table) (bool, error) {
 	return isEmpty, errors.Join(err, rows.Close(ctx))
 }
 
-// indexesBytes reports whether an index of a table has a column whose values are not ones that
-// Go compares.
+// indexesBytes reports whether an index of a table has a column whose values Go's operators
+// cannot compare.
 func indexesBytes(table gms.Table) bool {
 	t, ok := gms.GetUnderlyingTable(table).(*store.Table)
 	if !ok {

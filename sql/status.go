@@ -9,14 +9,14 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/variables"
 )
 
-// A StatusSource returns what a server has counted: of all its clients, or of the one with
-// this id.
+// A StatusSource returns a server's counters: of all its clients, or of the client with this
+// id.
 type StatusSource func(id uint32, isGlobal bool) map[string]uint64
 
-// ShowStatusOf has SHOW STATUS show what a server counts.
+// ShowStatusOf sets the source of SHOW STATUS.
 func (e *Engine) ShowStatusOf(s StatusSource) { e.status.Store(&s) }
 
-// showStatus executes SHOW STATUS: what is counted is shown, and nothing else.
+// showStatus executes SHOW STATUS: it shows only variables that are counted.
 func (b *builder) showStatus(ctx *gms.Context, n *plan.ShowStatus) (gms.RowIter, error) {
 	isGlobal := *n == *plan.NewShowStatus(true)
 	shown := make(map[string]any)
@@ -35,8 +35,9 @@ func (b *builder) showStatus(ctx *gms.Context, n *plan.ShowStatus) (gms.RowIter,
 	return gms.RowsToRowIter(rows...), nil
 }
 
-// quietStatus is go-mysql-server's registry of what it counts, which each statement writes
-// to and few counters of which ever change, with nothing in it but what describes a session.
+// quietStatus replaces go-mysql-server's registry of status variables, which every statement
+// writes to although few of its counters ever change. It holds only the variables that
+// describe a session.
 type quietStatus struct{ session map[string]gms.StatusVarValue }
 
 // NewSessionMap implements gms.StatusVariableRegistry.
@@ -50,10 +51,10 @@ func (q quietStatus) NewSessionMap() map[string]gms.StatusVarValue {
 
 // NewGlobalMap implements gms.StatusVariableRegistry.
 func (q quietStatus) NewGlobalMap() map[string]gms.StatusVarValue {
-	return make(map[string]gms.StatusVarValue) // go-mysql-server adds to it
+	return make(map[string]gms.StatusVarValue) // a new map: go-mysql-server adds to it
 }
 
-// GetGlobal implements gms.StatusVariableRegistry. go-mysql-server asks for numbers.
+// GetGlobal implements gms.StatusVariableRegistry. go-mysql-server expects numbers.
 func (q quietStatus) GetGlobal(string) (gms.StatusVariable, any, bool) { return nil, uint64(0), true }
 
 // SetGlobal implements gms.StatusVariableRegistry.
@@ -62,7 +63,7 @@ func (q quietStatus) SetGlobal(string, any) error { return nil }
 // IncrementGlobal implements gms.StatusVariableRegistry.
 func (q quietStatus) IncrementGlobal(string, int) {}
 
-// Before there is an engine: go-mysql-server keeps a registry that it finds.
+// This runs before any engine exists: go-mysql-server keeps a registry that is already set.
 func init() {
 	variables.InitStatusVariables()
 	all, of := gms.StatusVariables.NewSessionMap(), make(map[string]gms.StatusVarValue)

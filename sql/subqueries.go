@@ -12,8 +12,8 @@ import (
 
 var _ gms.NodeExecBuilder = (*subqueryBuilder)(nil)
 
-// A subqueryBuilder builds subqueries of expressions. Their rows are read to the end, and
-// may be kept.
+// A subqueryBuilder builds subqueries in expressions. Their rows are read to the end, and
+// may be cached.
 type subqueryBuilder struct {
 	gms.NodeExecBuilder
 	stays bool
@@ -29,7 +29,7 @@ func (b *subqueryBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.
 	return s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64, Stays: b.stays}), nil
 }
 
-// meterSubqueries has all subqueries of expressions in a plan built by subqueryBuilders.
+// meterSubqueries gives all subqueries in a plan's expressions to subqueryBuilders.
 func (e *Engine) meterSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, x gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		sq, ok := x.(*plan.Subquery)

@@ -11,14 +11,14 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// There are no locks of tables: a transaction sees one state of everything, and commits
-// only if that still holds. LOCK TABLES, with which dumps are made and restored, is let by
-// with a warning of what it does not do; what locks everything is refused, because
-// who asks for it copies files or reads positions of a log meanwhile.
+// There are no table locks: a transaction reads one state of everything, and commits only if that
+// still holds. LOCK TABLES, which dumps contain and use, succeeds with a warning that it does not
+// lock. Statements that lock everything are refused, because their users copy files or read log
+// positions meanwhile.
 
 const noTableLocks = "LOCK TABLES keeps nobody from reading or changing the tables: put the statements that belong together between START TRANSACTION and COMMIT (dump with --single-transaction)"
 
-// lockTables executes LOCK TABLES: as in MySQL it commits, and so does the end of the locks.
+// lockTables executes LOCK TABLES. As in MySQL, it commits, and so does UNLOCK TABLES.
 func (b *builder) lockTables(ctx *gms.Context, s *Session) (gms.RowIter, error) {
 	if err := s.commitOpen(ctx); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (s *Session) commitOpen(ctx *gms.Context) error {
 	return nil
 }
 
-// refused returns why a statement is not run that go-mysql-server would take without doing
-// what it says.
+// refused returns an error for a statement that go-mysql-server would accept without doing what it
+// says.
 func refused(query string, stmt sqlparser.Statement) error {
 	switch n := stmt.(type) {
 	case *sqlparser.Flush:
@@ -70,8 +70,8 @@ func refused(query string, stmt sqlparser.Statement) error {
 	return refusedPartitions(query, stmt)
 }
 
-// refusedFlush refuses to flush what there is not. Nothing has to be done for tables, and for logs
-// of changes.
+// refusedFlush refuses to flush what does not exist here. Flushing tables and change logs has
+// nothing to do, and succeeds.
 func refusedFlush(n *sqlparser.Flush) error {
 	what := n.Type
 	if n.Option != nil && what == "" {
@@ -83,7 +83,7 @@ func refusedFlush(n *sqlparser.Flush) error {
 	return myerr.NotSupported("'FLUSH %s'", strings.ToUpper(what))
 }
 
-// refusedSet refuses what would hold for longer than it says, or shorter.
+// refusedSet refuses SETs whose effect would last longer, or shorter, than they say.
 func refusedSet(n *sqlparser.Set) error {
 	for _, x := range n.Exprs {
 		if x.Scope == sqlparser.SetScope_None && x.Name.Qualifier.IsEmpty() && x.Name.Name.EqualString("password") {

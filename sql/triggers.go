@@ -10,15 +10,16 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// This file puts right which triggers go-mysql-server runs. It has each kind of statement run
-// those of one event, around the statement or its source. Which ones INSERT ... ON DUPLICATE
-// KEY UPDATE and REPLACE have to run shows only when a row meets another; there the table's
-// editor runs them (firing.go). And of a compound statement it has each part run the triggers of all.
+// This file corrects which triggers go-mysql-server runs. For each kind of statement it runs the
+// triggers of one event, around the statement or its source. But INSERT ... ON DUPLICATE KEY UPDATE
+// and REPLACE depend on whether a row meets an existing one, so there the table's editor runs the
+// triggers (firing.go). And go-mysql-server gives every part of a compound statement the triggers
+// of all parts.
 
-// applyTriggersRule is the name of the rule that has statements run triggers.
+// applyTriggersRule is the name of the rule that adds triggers to statements.
 const applyTriggersRule = "applyTriggers"
 
-// These rules are the process's: simple statements are planned by fewer than an engine's.
+// The process has these rules once: simple statements do not run an engine's own rules.
 func init() {
 	for i := range analyzer.OnceAfterAll {
 		if r := &analyzer.OnceAfterAll[i]; r.Id.String() == applyTriggersRule {
@@ -27,7 +28,7 @@ func init() {
 	}
 }
 
-// withTriggers has each INSERT, UPDATE and DELETE in a statement run the triggers of its own
+// withTriggers makes each INSERT, UPDATE and DELETE in a statement run the triggers of its own
 // table and events.
 func withTriggers(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
@@ -55,8 +56,8 @@ func withTriggers(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// inDatabaseOf has a rule look for triggers where the table is that a statement changes: by
-// itself it looks in the current database, whether there is one or not.
+// inDatabaseOf makes a rule look for triggers in the database of the changed table: by itself it
+// looks in the current database, even if there is none.
 func inDatabaseOf(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if t, ok := resolvedIn(changed(n)).(*plan.ResolvedTable); ok && t.SqlDatabase != nil {
@@ -68,7 +69,7 @@ func inDatabaseOf(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// changed is the table that a statement changes, or the first by name, in what it is read from.
+// changed returns the table that a statement changes or, if it changes several, the first.
 func changed(n gms.Node) gms.Node {
 	switch n := n.(type) {
 	case *plan.InsertInto:
@@ -92,7 +93,7 @@ func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
 	return !in || c.ChildNum == 0
 }
 
-// updateTriggers has an UPDATE run its triggers, given what has one statement run its own.
+// updateTriggers adds the triggers of an UPDATE; apply adds a statement's own triggers.
 func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil || bool(same) {
@@ -106,7 +107,7 @@ func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms
 	return out, transform.NewTree, err
 }
 
-// insertTriggers has an INSERT run its triggers, given what has one statement run its own.
+// insertTriggers adds the triggers of an INSERT; apply adds a statement's own triggers.
 func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil {
@@ -137,8 +138,8 @@ func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, 
 	return insert, transform.NewTree, err
 }
 
-// deleteTriggers has a DELETE from a join run the triggers of the tables that it deletes from,
-// which go-mysql-server refuses.
+// deleteTriggers adds to a DELETE from a join the triggers of the tables that it deletes from;
+// go-mysql-server refuses such statements.
 func deleteTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.DeleteFrom, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	same := transform.SameTree
 	targets := slices.Clone(n.GetDeleteTargets())
@@ -182,8 +183,8 @@ func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node
 	return n, nil
 }
 
-// applied returns the triggers that run after a statement, and the statement with those that
-// run before.
+// applied returns the triggers that run after a statement, and the statement together with those
+// that run before it.
 func applied(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) ([]*plan.TriggerExecutor, gms.Node, error) {
 	n, _, err := apply(ctx, n)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT,
-// and a trigger's INSERT those of NEW and OLD. go-mysql-server knows the columns of the table
-// and what is inserted into them only, and of a SELECT not even these. So the statement is
-// written anew before it is planned:
+// INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT, and a
+// trigger's INSERT may name those of NEW and OLD. go-mysql-server resolves only the columns of the
+// table and the inserted values and, after a SELECT, not even the latter. So the statement is
+// rewritten before it is planned:
 //
 //	INSERT INTO t (a, b) SELECT s.x, s.y FROM s ON DUPLICATE KEY UPDATE b = VALUES(b) + s.z
 //
@@ -25,23 +25,23 @@ import (
 //	INSERT INTO t (a, b) SELECT c0, carry(c1, c2) FROM (SELECT s.x, s.y, s.z FROM s) AS source (c0, c1, c2)
 //	ON DUPLICATE KEY UPDATE b = inserted(t.b) + carried(0)
 //
-// carry returns its first argument, and keeps the others until the next row for carried. An
-// INSERT takes a row at a time, unless it has to read all before it changes anything: which is
-// done below carry then. Subqueries are carried, too: evaluated with the rows that are updated,
-// they would look for their columns in wrong places.
+// carry returns its first argument, and keeps the others for carried until the next row. That works
+// because an INSERT takes one row at a time; if it must read all rows before it changes any, it
+// does so below carry. Subqueries are carried, too: evaluated with the rows that are updated, they
+// would look for their columns in wrong places.
 
 // sourceName is the alias of the SELECT; no client can write it.
 const sourceName = "farmsql.source"
 
-// An amendment is what has been changed of an INSERT for planning, which is taken back before
-// the statement is planned again.
+// An amendment is what planning has changed in an INSERT. It is undone before the statement is
+// planned again.
 type amendment struct {
 	insert  *sqlparser.Insert
-	trigger bool // it is of the body of a trigger
+	trigger bool // the INSERT is in the body of a trigger
 	undo    []func()
 }
 
-// takeBack makes the statement what the client has written.
+// takeBack restores the statement that the client has written.
 func (a *amendment) takeBack() {
 	for len(a.undo) > 0 {
 		last := len(a.undo) - 1
@@ -57,7 +57,7 @@ func set[T any](a *amendment, at *T, to T) {
 	*at = to
 }
 
-// takeBackInsert is takeBack for a statement that may be an INSERT.
+// takeBackInsert restores a statement if it is an amended INSERT.
 func takeBackInsert(s sqlparser.Statement) {
 	if n, ok := s.(*sqlparser.Insert); ok {
 		if a, ok := n.Auth.Extra.(*amendment); ok {
@@ -72,8 +72,8 @@ type upsert struct {
 	into     *store.TableInfo
 	from     []fromTable
 	isSelect bool
-	// ofSource and ofOutside are what is carried: columns of the SELECT's tables, and what is
-	// about none of them.
+	// ofSource and ofOutside are the carried expressions: columns of the SELECT's tables, and
+	// expressions that name none of them.
 	ofSource, ofOutside []sqlparser.Expr
 }
 
@@ -141,7 +141,7 @@ func (u *upsert) amendExprs(v reflect.Value) {
 	}
 }
 
-// amended is what takes the place of an expression; nil: it stays.
+// amended returns the replacement of an expression; nil: keep it.
 func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 	switch x := x.(type) {
 	case *sqlparser.ValuesFuncExpr:
@@ -164,7 +164,7 @@ func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 	return nil
 }
 
-// subquery is a subquery that is carried: one about no other row.
+// subquery carries a subquery that depends on no other row.
 func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 	if u.isOfRow(x) {
 		return refusal(myerr.NotSupported("subqueries of ON DUPLICATE KEY UPDATE that depend on the row"))
@@ -172,7 +172,8 @@ func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 	return u.carried(&u.ofOutside, x)
 }
 
-// isOfRow reports whether a subquery, or what is compared with it, names what is updated or inserted.
+// isOfRow reports whether a subquery, or what it is compared with, names the updated or the
+// inserted row.
 func (u *upsert) isOfRow(x sqlparser.Expr) bool {
 	values, own, reads := false, false, false
 	into := u.insert.Table.Name.String()
@@ -197,7 +198,7 @@ func (u *upsert) isOfRow(x sqlparser.Expr) bool {
 	return values || own && !reads
 }
 
-// insertedColumn stands for VALUES(column).
+// insertedColumn returns the replacement of VALUES(column).
 func (u *upsert) insertedColumn(c *sqlparser.ColName) sqlparser.Expr {
 	if u.into.Column(c.Name.String()) < 0 {
 		return unknownColumn(c)
@@ -205,12 +206,12 @@ func (u *upsert) insertedColumn(c *sqlparser.ColName) sqlparser.Expr {
 	return ourCall(insertedName, u.own(c.Name))
 }
 
-// own is a column of the table that is inserted into.
+// own returns a column of the table that is inserted into.
 func (u *upsert) own(name sqlparser.ColIdent) *sqlparser.ColName {
 	return &sqlparser.ColName{Name: name, Qualifier: sqlparser.TableName{Name: u.insert.Table.Name}}
 }
 
-// column is what a column's name stands for.
+// column returns the replacement of a column's name.
 func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
 	table := c.Qualifier.Name.String()
 	isOwn := u.into.Column(c.Name.String()) >= 0 && (table == "" || strings.EqualFold(table, u.insert.Table.Name.String()))
@@ -236,7 +237,8 @@ func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
 	return nil
 }
 
-// carried stands for what is carried. What is about no table is numbered from the end.
+// carried adds x to the carried expressions and returns the call that reads it. ofOutside is
+// numbered from the end.
 func (u *upsert) carried(all *[]sqlparser.Expr, x sqlparser.Expr) sqlparser.Expr {
 	*all = append(*all, x)
 	at := len(*all) - 1
@@ -246,7 +248,7 @@ func (u *upsert) carried(all *[]sqlparser.Expr, x sqlparser.Expr) sqlparser.Expr
 	return ourCall(carriedName, sqlparser.NewIntVal([]byte(strconv.Itoa(at))))
 }
 
-// carryOfSelect has a SELECT carry what is asked for.
+// carryOfSelect makes a SELECT carry the expressions.
 func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
 	n := u.insert
 	count := len(inserted(u.into, n.Columns))
@@ -281,15 +283,15 @@ func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
 	outer.SelectExprs = append(outer.SelectExprs, &sqlparser.AliasedExpr{Expr: ourCall(carryName, u.withOutside(args)...)})
 }
 
-// sourceColumn is a column of what is inserted.
+// sourceColumn returns a column of the rewritten SELECT.
 func sourceColumn(at int) *sqlparser.ColName {
 	return &sqlparser.ColName{
 		Name: sqlparser.NewColIdent(sourceName + strconv.Itoa(at)), Qualifier: sqlparser.TableName{Name: sqlparser.NewTableIdent(sourceName)},
 	}
 }
 
-// extended is a SELECT that has what it carries as further columns. All have names of their own,
-// but those that ORDER BY may know.
+// extended returns a SELECT with the carried expressions as further columns. All columns get new
+// names, except those with an alias, which ORDER BY may use.
 func (u *upsert) extended(s *sqlparser.Select) *sqlparser.Select {
 	s = new(*s)
 	columns := u.withoutStars(s)
@@ -305,7 +307,7 @@ func (u *upsert) extended(s *sqlparser.Select) *sqlparser.Select {
 	return s
 }
 
-// carryOfValues has the values of each row carry what is asked for.
+// carryOfValues makes each row of VALUES carry the expressions.
 func (u *upsert) carryOfValues() {
 	values, ok := u.insert.Rows.(*sqlparser.AliasedValues)
 	if !ok {
@@ -321,7 +323,7 @@ func (u *upsert) carryOfValues() {
 	}
 }
 
-// withOutside adds what is about no table of the SELECT, the last first.
+// withOutside appends the expressions of ofOutside, the last first.
 func (u *upsert) withOutside(args []sqlparser.Expr) []sqlparser.Expr {
 	for i := len(u.ofOutside) - 1; i >= 0; i-- {
 		args = append(args, u.ofOutside[i])
@@ -329,7 +331,7 @@ func (u *upsert) withOutside(args []sqlparser.Expr) []sqlparser.Expr {
 	return args
 }
 
-// ourCall is a call of one of our functions.
+// ourCall returns a call of one of our functions.
 func ourCall(name string, args ...sqlparser.Expr) *sqlparser.FuncExpr {
 	f := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(name)}
 	for _, a := range args {
@@ -338,7 +340,8 @@ func ourCall(name string, args ...sqlparser.Expr) *sqlparser.FuncExpr {
 	return f
 }
 
-// refusal is an expression for which planning fails. An INSERT is amended where it cannot.
+// refusal returns an expression for which planning fails with e: the code that amends an INSERT
+// cannot return errors.
 func refusal(e *mysql.SQLError) sqlparser.Expr {
 	return ourCall(refusedName, sqlparser.NewIntVal([]byte(strconv.Itoa(e.Num))), sqlparser.NewStrVal([]byte(e.State)), sqlparser.NewStrVal([]byte(e.Message)))
 }

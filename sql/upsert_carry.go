@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// The functions that INSERT ... ON DUPLICATE KEY UPDATE is written with (upsert.go).
+// The functions in a rewritten INSERT ... ON DUPLICATE KEY UPDATE (upsert.go).
 const (
 	carryName    = "farmsql.carry"
 	carriedName  = "farmsql.carried"
@@ -28,7 +28,8 @@ var (
 	_ gms.Expression                 = (*insertedValue)(nil)
 )
 
-// upsertFunction returns one of these functions. go-mysql-server makes calls without a context.
+// upsertFunction returns one of these functions. go-mysql-server passes no context when it
+// creates calls.
 func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 	var make func(*gms.Context, ...gms.Expression) (gms.Expression, error)
 	switch name {
@@ -48,8 +49,8 @@ func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 	}}, true
 }
 
-// A load is what the present row of an INSERT carries. The session has that of the INSERT that
-// is being planned; each plan has its own.
+// A load holds the values that the current row of an INSERT carries. Each plan has its own
+// load; the session has that of the INSERT being planned.
 type load struct {
 	types  []gms.Type
 	values []any
@@ -62,7 +63,7 @@ func loadOf(ctx *gms.Context) (*load, error) {
 	return nil, gms.ErrFunctionNotFound.New(carryName)
 }
 
-// carry is its first argument, and puts the others into its load.
+// carry evaluates to its first argument, and puts the others into its load.
 type carry struct {
 	expression.NaryExpression
 	load *load
@@ -114,7 +115,7 @@ func (c *carry) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Ex
 	return &carry{expression.NaryExpression{ChildExpressions: children}, c.load}, nil
 }
 
-// carried is a value that the present row carries.
+// carried evaluates to a value that the current row carries.
 type carried struct {
 	load *load
 	at   int
@@ -168,8 +169,8 @@ func (c *carried) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.
 	return c, nil
 }
 
-// insertedValue is VALUES(column). ON DUPLICATE KEY UPDATE is evaluated over the row that is
-// there, with the one that is inserted behind it.
+// insertedValue is VALUES(column). ON DUPLICATE KEY UPDATE is evaluated over the existing row
+// followed by the inserted one.
 type insertedValue struct{ expression.UnaryExpressionStub }
 
 func newInsertedValue(_ *gms.Context, args ...gms.Expression) (gms.Expression, error) {
@@ -198,7 +199,7 @@ func (v *insertedValue) WithChildren(ctx *gms.Context, children ...gms.Expressio
 	return newInsertedValue(ctx, children...)
 }
 
-// refusedExpression fails with the error that its arguments are.
+// refusedExpression fails with the error that its arguments describe.
 func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 	var said []string
 	for _, a := range args {
@@ -212,13 +213,13 @@ func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression
 	if err != nil {
 		return nil, err
 	}
-	if code == 1136 { // for which go-mysql-server has one
+	if code == 1136 { // go-mysql-server has its own error for it
 		return nil, gms.ErrInsertIntoMismatchValueCount.New()
 	}
 	return nil, myerr.Remade(code, said[1], said[2])
 }
 
-// carries reports whether a node is the one that carries.
+// carries reports whether a node is the projection that calls carry.
 func carries(n gms.Node) bool {
 	p, ok := n.(*plan.Project)
 	if !ok || len(p.Projections) == 0 {

@@ -14,13 +14,13 @@ import (
 // A fromTable is a table of a SELECT.
 type fromTable struct {
 	name string
-	// columns are its columns' names. If open, there may be others.
+	// columns are the names of its columns. If open, it may have others.
 	columns []string
 	open    bool
 }
 
-// has reports whether a table has a column, or may have it, for all that is known before
-// the SELECT is planned. table is empty if the column is named alone.
+// has reports whether a table has a column (is), or may have it (may), as far as is known before
+// the SELECT is planned. table is empty for an unqualified column.
 func (t fromTable) has(table, column string) (is, may bool) {
 	if table != "" && !strings.EqualFold(table, t.name) {
 		return false, false
@@ -29,8 +29,8 @@ func (t fromTable) has(table, column string) (is, may bool) {
 	return is, is || t.open
 }
 
-// visibleTables are the tables of a SELECT whose columns ON DUPLICATE KEY UPDATE may name: as in
-// MySQL, none of one that groups rows, or of a UNION.
+// visibleTables returns the tables of a SELECT whose columns ON DUPLICATE KEY UPDATE may name.
+// As in MySQL, a SELECT that groups rows, and a UNION, have none.
 func (e *Engine) visibleTables(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.SelectStatement) []fromTable {
 	s, ok := rows.(*sqlparser.Select)
 	if !ok || len(s.GroupBy) > 0 || aggregates(s.SelectExprs) || aggregates(s.Having) {
@@ -52,7 +52,7 @@ func (e *Engine) visibleTables(ctx *gms.Context, n *sqlparser.Insert, rows sqlpa
 	return all
 }
 
-// fromTables are those of one part of FROM.
+// fromTables returns the tables in one part of FROM.
 func (e *Engine) fromTables(ctx *gms.Context, t sqlparser.TableExpr, ctes map[string]bool) []fromTable {
 	switch t := t.(type) {
 	case *sqlparser.JoinTableExpr:
@@ -94,7 +94,8 @@ func (e *Engine) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes
 	return f, true
 }
 
-// columnNames are those of a table of the catalog, open if it has none of that name.
+// columnNames returns the columns of a table of the catalog; open if the catalog has no such
+// table.
 func (e *Engine) columnNames(ctx *gms.Context, name sqlparser.TableName) (names []string, open bool) {
 	db := name.DbQualifier.String()
 	if db == "" {
@@ -102,7 +103,7 @@ func (e *Engine) columnNames(ctx *gms.Context, name sqlparser.TableName) (names 
 	}
 	t, _, err := e.gms.Analyzer.Catalog.Table(ctx, db, name.Name.String())
 	if err != nil {
-		return nil, true // a view, or what is said when the statement is planned
+		return nil, true // a view, or a table that does not exist: planning reports the error
 	}
 	for _, c := range t.Schema(ctx) {
 		if !c.HiddenSystem {
@@ -112,7 +113,7 @@ func (e *Engine) columnNames(ctx *gms.Context, name sqlparser.TableName) (names 
 	return names, false
 }
 
-// derivedNames are the columns of a derived table that are named in it.
+// derivedNames returns the column names of a derived table.
 func derivedNames(q *sqlparser.Subquery) (names []string, open bool) {
 	if len(q.Columns) > 0 {
 		for _, c := range q.Columns {
@@ -159,7 +160,8 @@ func aggregates(n sqlparser.SQLNode) (does bool) {
 	return does
 }
 
-// withoutStars are the columns of a SELECT, with what its stars stand for where that is known.
+// withoutStars returns the columns of a SELECT, with stars expanded where their columns are
+// known.
 func (u *upsert) withoutStars(s *sqlparser.Select) sqlparser.SelectExprs {
 	var all sqlparser.SelectExprs
 	for _, x := range s.SelectExprs {
@@ -199,7 +201,8 @@ func (u *upsert) starColumns(star *sqlparser.StarExpr, from sqlparser.TableExprs
 	return all
 }
 
-// mergesColumns reports whether FROM has a join of which a star has some columns once.
+// mergesColumns reports whether FROM has a join (NATURAL or USING) whose common columns a star
+// shows once.
 func mergesColumns(from sqlparser.TableExprs) (does bool) {
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {

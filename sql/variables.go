@@ -13,25 +13,25 @@ import (
 )
 
 // go-mysql-server knows MySQL's variables and lets all of them be set, most without any
-// effect. The table in this file says what setting each one does here; one that may change
-// and is not in the table cannot be set at all.
+// effect. The table in this file says what setting each one does here. A variable that
+// go-mysql-server lets a client change, but that is not in the table, cannot be set at all.
 
 // A variableClass is what SET does to a variable.
 type variableClass uint8
 
 const (
-	// constant: the variable can be set only to the value that it has. Clients restore
-	// what they have read, and set what they take for the default.
+	// constant: the variable can be set only to its present value, because clients restore
+	// values that they have read, and set values that they take for defaults.
 	constant variableClass = iota
-	// works: it has the effect that MySQL's has.
+	// works: setting it has the effect that it has in MySQL.
 	works
-	// ignored: it says how MySQL is to spend memory, time or files, and no answer depends
-	// on it. It is set, with a warning.
+	// ignored: it tells MySQL how to spend memory, time or files, and no result depends on it.
+	// Setting it succeeds, with a warning.
 	ignored
 )
 
-// classes are the variables by what SET does to them, with the reason that a client is
-// told. What cannot be changed while MySQL runs cannot be changed here either, error 1238.
+// classes lists the variables by what SET does to them, with the reason given to the client. A
+// variable that cannot be changed while MySQL runs cannot be changed here either (error 1238).
 var classes = []struct {
 	class  variableClass
 	reason string
@@ -42,7 +42,7 @@ var classes = []struct {
 		foreign_key_checks group_concat_max_len innodb_lock_wait_timeout local_infile lock_warnings long_query_time max_error_count
 		max_execution_time read_only regexp_buffer_size show_external_procedures slow_query_log sql_mode sql_notes
 		sql_select_limit strict_mysql_compatibility super_read_only time_zone timestamp transaction_read_only tx_read_only`},
-	// Every level is kept by the strictest, and keys are always checked.
+	// Every isolation level is implemented as the strictest, and keys are always checked.
 	{works, "", `transaction_isolation tx_isolation unique_checks`},
 
 	{ignored, "farmsql has no buffer or cache of this kind", `big_tables bulk_insert_buffer_size histogram_generation_max_mem_size
@@ -120,7 +120,7 @@ type rule struct {
 	reason string
 }
 
-// rules are those of classes by name.
+// rules maps a variable's name to its rule.
 var rules = func() map[string]rule {
 	all := make(map[string]rule)
 	for _, c := range classes {
@@ -131,8 +131,8 @@ var rules = func() map[string]rule {
 	return all
 }()
 
-// mayBecome says whether a variable, which has a value now, may be set to another: it
-// warns if that has no effect, and refuses it if somebody may rely on one.
+// mayBecome checks that a variable whose value is now may be set to value. It warns if the
+// change has no effect, and refuses it if a client may rely on the effect.
 func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 	if v.IsReadOnly() {
 		return nil // go-mysql-server refuses it
@@ -163,13 +163,13 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 	return myerr.FixedVariable.New(v.GetName(), value, now, reason)
 }
 
-// readAsUTF8 reports whether texts in a character set read the same as UTF-8.
+// readAsUTF8 reports whether text in a character set can be read as UTF-8.
 func readAsUTF8(charset any) bool {
 	name, ok := charset.(string)
 	return !ok || strings.HasPrefix(strings.ToLower(name), "utf8") || strings.EqualFold(name, "ascii") || strings.EqualFold(name, "binary")
 }
 
-// same reports whether two values of a variable are, as it would hold them.
+// same reports whether two values are equal once the variable has converted them.
 func same(ctx *gms.Context, v gms.SystemVariable, a, b any) bool {
 	return settled(ctx, v, a) == settled(ctx, v, b)
 }
@@ -188,7 +188,7 @@ func settled(ctx *gms.Context, v gms.SystemVariable, value any) string {
 	return strings.ToLower(fmt.Sprint(value))
 }
 
-// others are variables that go by two names.
+// others maps each variable that has two names from one to the other.
 var others = map[string]string{
 	"transaction_read_only": "tx_read_only", "tx_read_only": "transaction_read_only",
 	"transaction_isolation": "tx_isolation", "tx_isolation": "transaction_isolation",
@@ -218,12 +218,12 @@ func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) e
 	return nil
 }
 
-// globals are the process's variables as go-mysql-server keeps them, which are set by the
+// globals are the process's variables as go-mysql-server keeps them; setting one applies the
 // rules above.
 type globals struct{ gms.SystemVariableRegistry }
 
-// Before there is an engine, and once: the registry is the process's, and engines come and
-// go in it.
+// This runs once, before any engine exists: the registry belongs to the process, which may
+// create several engines.
 func init() {
 	gms.SystemVariables = globals{gms.SystemVariables}
 	gms.SystemVariables.AddSystemVariables([]gms.SystemVariable{store.LockWaitTimeout(), store.TimestampVariable()})
@@ -249,11 +249,11 @@ const (
 	superReadOnlyName = "super_read_only"
 )
 
-// changing is held while read_only or super_read_only is set.
+// changing is locked while read_only or super_read_only is being set.
 var changing lockrank.Mutex[lockrank.Leaf]
 
-// setReadOnly sets one of both variables, and the other where it follows: whom super_read_only
-// keeps from writing read_only does, too.
+// setReadOnly sets one of the two variables, and the other where it follows: super_read_only
+// implies read_only.
 func (g globals) setReadOnly(ctx *gms.Context, name string, value any) error {
 	changing.Lock()
 	defer changing.Unlock()
