@@ -12,25 +12,25 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// errExists says that a key is taken, whichever structure says so.
+// errExists is the error of both structures for a key that is taken.
 var errExists = errors.New("sql: key exists")
 
-// An Access is an index's structure: keys that lead to rows.
+// An Access is the structure of an index: it maps keys to the addresses of rows.
 type Access interface {
 	Get(t *txn.Tx, key []byte) (region.Ptr, bool, error)
-	// has is get for who only asks whether there is a row: that it moves to
-	// another address is no conflict.
+	// Has is Get for callers that need to know only whether there is a row: if the row
+	// moves to another address, they have no conflict.
 	Has(t *txn.Tx, key []byte) (bool, error)
 	Insert(t *txn.Tx, key []byte, row region.Ptr) error
 	Put(t *txn.Tx, key []byte, row region.Ptr) error
 	Remove(t *txn.Tx, key []byte) (bool, error)
-	// scan goes through the keys in [lo, hi), in their order if the structure
-	// has one; nil is an open end.
+	// Scan returns a cursor over the keys in [lo, hi), in key order if the structure has
+	// one; nil is an open end.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
-	// Rows is Scan for a caller that reads the rows as it goes: the first n probably, and
+	// Rows is Scan for a caller that reads the rows as it goes: probably the first n,
 	// perhaps all.
 	Rows(t *txn.Tx, lo, hi []byte, reverse bool, n int) cursor
-	// keys is scan for who only asks which keys there are.
+	// Keys is Scan for callers that need only the keys.
 	Keys(t *txn.Tx, lo, hi []byte) cursor
 }
 
@@ -47,8 +47,8 @@ func (st *Store) Access(x *catalog.Index) Access {
 	return treeAccess{st.Catalog.Tree(x.Anchor)}
 }
 
-// A treeAccess makes of the news that the tree is gone a conflict, as hash tables do: the
-// statement came by it through the catalog, which has changed.
+// A treeAccess turns the error that the tree has been freed into a conflict, as hash
+// tables do: the statement found the tree through the catalog, which has changed since.
 type treeAccess struct{ tree *btree.Tree }
 
 func (a treeAccess) inTx(err error) error {
@@ -144,7 +144,7 @@ func (a hashAccess) Rows(t *txn.Tx, lo, hi []byte, _ bool, _ int) cursor {
 
 func (a hashAccess) Keys(t *txn.Tx, lo, hi []byte) cursor { return a.Scan(t, lo, hi, false) }
 
-// A hashCursor filters a scan of everything.
+// A hashCursor filters a scan of the whole hash table by key.
 type hashCursor struct {
 	*hash.Cursor
 	lo, hi []byte

@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// Assign converts a value to a number column's type, as the column takes it. A
-// value that it leaves alone go-mysql-server converts, and reports what is wrong
-// with it.
+// Assign converts a value to a number column's type as MySQL does when it assigns.
+// It leaves some values unchanged: go-mysql-server converts those, and reports
+// their errors.
 func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
 	if v == nil {
 		return nil, nil
@@ -60,7 +60,8 @@ func isChar(t gms.Type) bool {
 	return ok && s.Type() == sqltypes.Char
 }
 
-// IsAssigned reports whether Assign has to see what goes into such a column.
+// IsAssigned reports whether values for a column of this type have to pass through
+// Assign.
 func IsAssigned(t gms.Type) bool {
 	_, isNumber := t.(gms.NumberType)
 	return isNumber || types.IsDecimal(t) || types.IsTimespan(t) || types.IsTime(t) || isChar(t)
@@ -70,17 +71,17 @@ func IsAssigned(t gms.Type) bool {
 // far from 0.
 const greatestTime = (838*3600 + 59*60 + 59) * 1_000_000
 
-// inTime refuses a TIME beyond the type's range, for which go-mysql-server takes
-// the end of the range.
+// inTime refuses a TIME beyond the type's range; go-mysql-server would silently
+// take the end of the range.
 func inTime(v any, t gms.Type, column string, row int) error {
 	switch v.(type) {
 	case string, int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint, float32, float64, decimal.Decimal:
 	default:
-		return nil // times have no such values
+		return nil // no such value is a time
 	}
 	n, err := t.(types.TimeType).ConvertToTimespan(v)
 	if err != nil || max(n, -n) != greatestTime {
-		return nil // go-mysql-server says what is wrong
+		return nil // go-mysql-server reports the error
 	}
 	text := fmt.Sprint(v)
 	if written := strings.TrimLeft(text, " +-0"); strings.HasPrefix(written, "838:59:59") || strings.HasPrefix(written, "8385959") || strings.HasPrefix(written, "34 22:59:59") {
@@ -99,7 +100,7 @@ func numberName(t gms.Type) string {
 	return "integer"
 }
 
-// assignTime makes the time of a number that is its digits.
+// assignTime converts a number to the time that its digits spell.
 func assignTime(v any, t gms.Type, column string, row int) (any, error) {
 	switch v.(type) {
 	case int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint:

@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A baseSession is what go-mysql-server's BaseSession is, without a copy of every variable in
-// every session, which takes 80 KB. Of the embedded one only what needs none of its maps is
-// used: it is not made by its constructor.
+// A baseSession replaces go-mysql-server's BaseSession, which copies every variable into every
+// session (80 KB). Of the embedded BaseSession, which its constructor has not initialized, only
+// methods that need none of its maps are used.
 type baseSession struct {
 	gms.BaseSession
 	server   string
@@ -27,14 +27,14 @@ type baseSession struct {
 	prepared map[string]sqlparser.Statement
 	cached   map[string]sqlparser.Statement
 
-	// shared are the values that system variables had when the session began, and own
-	// those that the session has set since. results is character_set_results, once asked for.
+	// shared are the values of system variables when the session began, and own those that the
+	// session has set since. results caches character_set_results.
 	shared, own map[string]gms.SystemVarValue
 	results     gms.CharacterSetID
 
 	counts struct {
 		lockrank.Mutex[lockrank.Leaf]
-		own map[string]gms.StatusVarValue // the status variables that are not as at first
+		own map[string]gms.StatusVarValue // the status variables that have changed
 	}
 }
 
@@ -58,11 +58,11 @@ func newBaseSession(server string, client gms.Client, id uint32) *baseSession {
 	return s
 }
 
-// latestVariables are the values that the latest session began with.
+// latestVariables are the values with which the latest session began.
 var latestVariables atomic.Pointer[map[string]gms.SystemVarValue]
 
-// sharedVariables returns the present values of all system variables. Nobody changes the map,
-// which sessions share until a value is another one.
+// sharedVariables returns the present values of all system variables. Sessions share the map,
+// which is never changed, until a value differs.
 func sharedVariables() map[string]gms.SystemVarValue {
 	now := gms.SystemVariables.NewSessionMap()
 	if latest := latestVariables.Load(); latest != nil && maps.EqualFunc(*latest, now, sameVariable) {
@@ -77,7 +77,7 @@ func sameVariable(a, b gms.SystemVarValue) bool {
 	return a.Var == b.Var && t == reflect.TypeOf(b.Val) && (t == nil || t.Comparable() && a.Val == b.Val)
 }
 
-// variable looks for a system variable's value; its name is in lower case.
+// variable returns a system variable's value; name is in lower case.
 func (s *baseSession) variable(name string) (gms.SystemVarValue, bool) {
 	if v, ok := s.own[name]; ok {
 		return v, true
@@ -86,7 +86,7 @@ func (s *baseSession) variable(name string) (gms.SystemVarValue, bool) {
 	return v, ok
 }
 
-// setVariable takes over a value.
+// setVariable stores a value in the session, unless there is err.
 func (s *baseSession) setVariable(name string, v gms.SystemVarValue, err error) error {
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *baseSession) setVariable(name string, v gms.SystemVarValue, err error) 
 	return nil
 }
 
-// shown is a variable's value as it is shown: a set by the names of its members.
+// shown returns a variable's value as clients see it: a set as the names of its members.
 func shown(v gms.SystemVariable, value any) (any, error) {
 	set, ok := v.GetType().(gms.SetType)
 	if bits, isBits := value.(uint64); ok && isBits {
@@ -144,7 +144,7 @@ func (s *baseSession) GetAllSessionVariables() map[string]any {
 func (s *baseSession) SetSessionVariable(ctx *gms.Context, name string, value any) error {
 	name = strings.ToLower(name)
 	v, ok := s.variable(name)
-	if !ok { // it has come since the session began
+	if !ok { // the variable was added after the session began
 		if v.Var, _, ok = gms.SystemVariables.GetGlobal(name); !ok {
 			return gms.ErrUnknownSystemVariable.New(name)
 		}
@@ -180,7 +180,8 @@ func (s *baseSession) InitSessionVariableDefault(ctx *gms.Context, name string, 
 	return s.setVariable(strings.ToLower(name), set, err)
 }
 
-// charset is the character set that a system variable names, which its type has checked.
+// charset returns the character set that a system variable names; the variable's type has
+// validated the name.
 func (s *baseSession) charset(variable string) gms.CharacterSetID {
 	v, _ := s.variable(variable)
 	name, ok := v.Val.(string)
@@ -221,10 +222,12 @@ func (s *baseSession) GetCollation() gms.CollationID {
 	return id
 }
 
-// firstCounts are the status variables of a session that has done nothing; nobody changes them.
+// firstCounts are the status variables of a session that has done nothing. They are never
+// changed.
 var firstCounts = sync.OnceValue(func() map[string]gms.StatusVarValue { return gms.StatusVariables.NewSessionMap() })
 
-// countsLocked is a status variable that may be changed; nil if there is none of that name.
+// countsLocked returns the session's own copy of a status variable; nil if there is none of
+// that name.
 func (s *baseSession) countsLocked(name string) gms.StatusVarValue {
 	v := s.counts.own[name]
 	if first := firstCounts()[name]; v == nil && first != nil {
@@ -268,7 +271,7 @@ func (s *baseSession) IncrementStatusVariable(_ *gms.Context, name string, by in
 	s.counts.Lock()
 	defer s.counts.Unlock()
 	if v := s.countsLocked(name); v != nil {
-		_ = v.Increment(uint64(by)) // what is no number is not counted
+		_ = v.Increment(uint64(by)) // fails for variables that are no numbers, which are not counted
 	}
 }
 

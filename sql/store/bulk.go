@@ -14,17 +14,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A table of many rows is rewritten or indexed by a series of transactions,
-// each small enough for the logs (catalog's Alteration). The statement is then
-// not one with others before it: what is open is committed first.
+// A table of many rows is rewritten or indexed by a series of transactions, each
+// small enough for the logs (catalog's Alteration). Such a statement cannot be part
+// of a transaction with others: the open transaction is committed first.
 
 const (
-	// bulkRows is how many rows a table may have to be altered within the
-	// statement's own transaction, so that several changes in one statement are
-	// all or nothing.
+	// bulkRows is the greatest number of rows of a table that is altered within the
+	// statement's own transaction, where several changes of one statement are all
+	// or nothing.
 	bulkRows = 200
-	// bulkBatch is how many rows one of many transactions takes; it halves when
-	// they do not fit into the logs.
+	// bulkBatch is the number of rows for one of many transactions; it halves when
+	// the rows do not fit into the logs.
 	bulkBatch = 256
 )
 
@@ -45,7 +45,7 @@ func (t *Table) large(tr *Transaction) (bool, error) {
 	return true, nil
 }
 
-// A Bulk is the work of altering a large table.
+// A Bulk is a running alteration of a large table.
 type Bulk struct {
 	t     *Table
 	tr    *Transaction
@@ -90,14 +90,14 @@ func (t *Table) BeginBulk(ctx *gms.Context, tr *Transaction, build func(*txn.Tx)
 	return b, nil
 }
 
-// renew lets a transaction of go-mysql-server's begin anew.
+// renew replaces a finished FaRM transaction by a new one.
 func (tr *Transaction) renew(m *txn.Machine) {
 	tr.Tx.Abort()
 	*tr = Transaction{Tx: m.Begin(), ReadOnly: tr.ReadOnly, ddl: true}
 }
 
-// finish takes what was built into use, in one transaction. swap makes the
-// table's next descriptor of the present one.
+// finish puts what was built to use, in one transaction. swap makes the table's
+// next descriptor from its present one.
 func (b *Bulk) finish(ctx *gms.Context, swap func(*txn.Tx, *catalog.Table) (*catalog.Table, error)) error {
 	err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error {
 		tbl, err := b.t.Store.Catalog.Altered(tx, b.t.Info.DB, b.t.Info.Name, b.owner)
@@ -128,7 +128,7 @@ func (b *Bulk) abandon(ctx *gms.Context, cause error) error {
 	return cause
 }
 
-// end lets the statement go on with the table as it is now.
+// end lets the statement continue with the table's present descriptor.
 func (b *Bulk) end(ctx *gms.Context) error {
 	b.t.frozen = nil
 	b.tr.renew(b.t.Store.Machine)
@@ -139,7 +139,7 @@ func (b *Bulk) end(ctx *gms.Context) error {
 	return b.t.become(b.tr, tbl)
 }
 
-// sized runs one batch of the work, and with fewer rows if they do not fit.
+// sized runs one batch of the work, and halves the batch while it does not fit.
 func (b *Bulk) sized(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
 	for {
 		err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error { return work(tx, b.batch) })
@@ -150,8 +150,8 @@ func (b *Bulk) sized(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) er
 	}
 }
 
-// A frozenIter reads all rows of a table that nobody can change, some in each
-// of many transactions.
+// A frozenIter reads all rows of a table that is marked as being altered, so that
+// nobody changes it, a batch in each transaction.
 type frozenIter struct {
 	b    *Bulk
 	from []byte
@@ -190,8 +190,8 @@ func (i *frozenIter) fill(ctx *gms.Context) error {
 
 func (i *frozenIter) Close(*gms.Context) error { return nil }
 
-// each passes the next entries of the primary index, from a key on, to a
-// transaction's work.
+// each passes the next batch of entries of the primary index, beginning with a key,
+// to work.
 func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, []region.Ptr) error) error {
 	acc := b.t.Store.Access(&b.t.Info.Table.Primary)
 	return b.sized(ctx, func(tx *txn.Tx, n int) error {
@@ -213,7 +213,7 @@ func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, 
 	})
 }
 
-// next is the key to go on from after these, and whether there is nothing more.
+// next returns the key that follows these; end: there are no more keys.
 func next(keys [][]byte) (from []byte, end bool) {
 	if len(keys) == 0 {
 		return nil, true
@@ -221,7 +221,7 @@ func next(keys [][]byte) (from []byte, end bool) {
 	return append(keys[len(keys)-1], 0), false
 }
 
-// fillLarge adds all rows of a large table to a new index and takes it into
+// fillLarge adds all rows of a large table to a new index, and puts the index to
 // use.
 func (t *Table) fillLarge(ctx *gms.Context, tr *Transaction, x catalog.Index) error {
 	b, err := t.BeginBulk(ctx, tr, func(tx *txn.Tx) (_ []catalog.Storage, err error) {
@@ -277,7 +277,7 @@ type bulkRewriter struct {
 
 var _ gms.RowInserter = (*bulkRewriter)(nil)
 
-// rewriteLarge begins to rewrite a large table.
+// rewriteLarge starts to rewrite a large table.
 func (t *Table) rewriteLarge(ctx *gms.Context, tr *Transaction, next *catalog.Table) (gms.RowInserter, error) {
 	b, err := t.BeginBulk(ctx, tr, func(tx *txn.Tx) ([]catalog.Storage, error) {
 		err := createAccesses(tx, next)
@@ -313,7 +313,7 @@ func (w *bulkRewriter) Insert(ctx *gms.Context, row gms.Row) error {
 	return myerr.Storage(w.flush(ctx))
 }
 
-// flush writes the rows that have come.
+// flush writes the buffered rows.
 func (w *bulkRewriter) flush(ctx *gms.Context) error {
 	for len(w.rows) > 0 {
 		var n int
@@ -371,7 +371,7 @@ func (w *bulkRewriter) Close(ctx *gms.Context) error {
 
 func (w *bulkRewriter) swap(tx *txn.Tx, tbl *catalog.Table) (*catalog.Table, error) {
 	e, next := w.b.t.Store, *w.next
-	// The mark has changed the descriptor since next was made of it.
+	// Marking the table has changed its descriptor since next was made from it.
 	next.Alteration = catalog.Alteration{}
 	if err := e.Catalog.Drop(tx, tbl.Storage()); err != nil {
 		return nil, err

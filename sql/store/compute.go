@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// The values of virtual columns are not stored. go-mysql-server computes them
-// for the rows that it reads and inserts, but not for those that it reads for a
-// foreign key or a new form of a table; an index over such a column has to have
-// them every time. So where a table has one, every change computes them itself.
+// The values of virtual columns are not stored. go-mysql-server computes them for rows that
+// a statement reads and inserts, but not for rows that it reads for a foreign key or to
+// rewrite a table. An index with such a column always needs its value. So the editor of a
+// table with such an index computes them for every change.
 
 // HasComputedKeys reports whether any index has a column that is not stored.
 func (info *TableInfo) HasComputedKeys() bool {
@@ -60,9 +60,9 @@ func IsVirtual(c *gms.Column) bool { return c.Virtual }
 // IsGenerated reports whether a column is generated, stored or not.
 func IsGenerated(c *gms.Column) bool { return c.Generated != nil }
 
-// NewComputer parses the expressions of some of a table's generated columns.
+// NewComputer parses the expressions of those generated columns that is accepts.
 func NewComputer(ctx *gms.Context, info *TableInfo, is func(*gms.Column) bool) (c *Computer, err error) {
-	// The builder panics with what it does not understand.
+	// The builder panics if it cannot parse an expression.
 	defer func() {
 		if r := recover(); r != nil {
 			c, err = nil, fmt.Errorf("sql: generated columns of %s: %v", info.Name, r)
@@ -106,7 +106,7 @@ func (c *Computer) Row(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	return row, nil
 }
 
-// full returns a row with the values that the table's indexes need.
+// full returns a row with the virtual columns that the table's indexes need.
 func (e *Editor) full(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	if !e.Info.HasComputedKeys() {
 		return row, nil
@@ -114,7 +114,7 @@ func (e *Editor) full(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	return e.complete(ctx, row)
 }
 
-// complete returns a row with the values of all of its columns.
+// complete returns a row with all of its virtual columns.
 func (e *Editor) complete(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	if e.compute == nil && slices.ContainsFunc(e.Info.Columns, func(c catalog.Column) bool { return c.Virtual }) {
 		var err error

@@ -10,13 +10,13 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// go-mysql-server enforces CHECK constraints, but forgets those of a table with
-// virtual columns, which it wraps. So the editor of such a table enforces them.
+// go-mysql-server enforces CHECK constraints, except on a table with virtual
+// columns, which it wraps. So the editor of such a table enforces them.
 
 // A constraint is a CHECK.
 type constraint struct {
 	name string
-	at   int // where the computer puts what it says of a row
+	at   int // the position of the constraint's value in a computed row
 }
 
 // A constrainer enforces the CHECKs of a table.
@@ -25,7 +25,7 @@ type constrainer struct {
 	constraints []constraint
 }
 
-// NewConstrainer takes each of the CHECKs for one more virtual column.
+// NewConstrainer computes each CHECK as if it were a further virtual column.
 func NewConstrainer(ctx *gms.Context, info *TableInfo, checks []catalog.Check) (*constrainer, error) {
 	c := &constrainer{}
 	schema := info.Schema.Schema.Copy()
@@ -43,8 +43,8 @@ func NewConstrainer(ctx *gms.Context, info *TableInfo, checks []catalog.Check) (
 	return c, err
 }
 
-// Expr is what constraint i says of a row: the last of the computer's
-// expressions are those of the constraints.
+// Expr returns the expression of constraint i. The constraints' expressions are the
+// last ones of the computer.
 func (c *constrainer) Expr(i int) gms.Expression {
 	e := c.compute.exprs[len(c.compute.exprs)-len(c.constraints)+i]
 	if d, ok := e.(*gms.ColumnDefaultValue); ok {
@@ -53,13 +53,13 @@ func (c *constrainer) Expr(i int) gms.Expression {
 	return e
 }
 
-// enforced are the CHECKs that hold for every row.
+// enforced returns the CHECKs without those that are NOT ENFORCED.
 func (info *TableInfo) enforced() []catalog.Check {
 	return slices.DeleteFunc(slices.Clone(info.Checks), func(c catalog.Check) bool { return !c.Enforced })
 }
 
-// constrain returns an error if a row violates a CHECK that go-mysql-server has
-// not looked at. NULL violates nothing.
+// constrain returns an error if a row violates a CHECK that go-mysql-server has not
+// checked. NULL is no violation.
 func (e *Editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
 	if !e.Info.HasVirtual || len(e.Info.Checks) == 0 {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// How many rows a table may gain or lose before the machine writes its counter: a
-// part of what it has, within bounds. Other machines plan by what is written; to
-// them a table that says it is empty is one to be read as a whole for each row of
+// A machine writes a table's counter once the table has gained or lost this many rows: a
+// part (1/FlushPart) of its rows, within bounds. Other machines plan by the written count:
+// if it says that a table is empty, their joins read the whole table for each row of
 // another.
 const (
 	FlushPart  = 1 << 3
@@ -24,24 +24,23 @@ const (
 	FlushMost  = 1 << 12
 )
 
-// Counters keep row counts. A counter that every insert wrote would make every
-// insert conflict with every other; so a machine adds up what its transactions
-// did after they have committed, and writes the sum now and then, in a
-// transaction of its own. After a crash a count is short of what was not
-// written yet: Recount puts it right where that is much of it.
+// Counters keep row counts. If every insert wrote its table's counter, all inserts would
+// conflict. So a machine sums up what its transactions have counted, once they have
+// committed, and writes the sum now and then in a transaction of its own. A crash loses the
+// sums that are not written yet; Recount corrects the counts for which they matter.
 type Counters struct {
 	m       *txn.Machine
 	mu      lockrank.Mutex[lockrank.Leaf]
 	pending map[region.Ptr]int64
-	written map[region.Ptr]int64 // what the machine wrote last
+	written map[region.Ptr]int64 // the count that the machine last wrote
 }
 
-// NewCounters returns counters of a machine that has counted nothing.
+// NewCounters returns counters without counts.
 func NewCounters(m *txn.Machine) *Counters {
 	return &Counters{m: m, pending: make(map[region.Ptr]int64), written: make(map[region.Ptr]int64)}
 }
 
-// Add takes over what a transaction has counted.
+// Add adds a committed transaction's counts.
 func (c *Counters) Add(ctx context.Context, rows map[region.Ptr]int64) {
 	c.mu.Lock()
 	var due map[region.Ptr]int64
@@ -73,8 +72,8 @@ func (c *Counters) writeAll(ctx context.Context, all map[region.Ptr]int64) {
 	}
 }
 
-// write adds to the stored count. A failure goes back to what is pending,
-// except for a counter that is gone with its table.
+// write adds n to the stored count. If that fails, n becomes pending again, unless the
+// counter has been freed with its table.
 func (c *Counters) write(ctx context.Context, p region.Ptr, n int64) {
 	var sum int64
 	err := c.m.Run(ctx, func(t *txn.Tx) error {
@@ -97,9 +96,8 @@ func (c *Counters) write(ctx context.Context, p region.Ptr, n int64) {
 	}
 }
 
-// forget forgets what the machine wrote last, and what is pending if that is not to be
-// written any more: of a table that is gone, or has been altered. It is as much as a machine
-// loses that fails.
+// forget drops the last written and the pending count of a table that has been dropped or
+// altered. The loss is as small as after a crash.
 func (c *Counters) forget(p region.Ptr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,14 +114,14 @@ func (c *Counters) Flush(ctx context.Context) {
 	c.writeAll(ctx, all)
 }
 
-// Kept returns of how many tables something is remembered or yet to be written.
+// Kept returns the number of tables with a remembered or pending count.
 func (c *Counters) Kept() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.written) + len(c.pending)
 }
 
-// Read returns the count, near enough.
+// Read returns the stored count, which is approximate.
 func (c *Counters) Read(p region.Ptr) uint64 {
 	if p.IsNil() {
 		return 0

@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// go-mysql-server parses CREATE TABLE and then forgets some of it. What a table
-// of ours needs is asked of the statement once more.
+// go-mysql-server parses CREATE TABLE and drops parts of it. This file takes from the
+// statement's syntax tree what our tables need besides.
 
-// createStatement returns the CREATE TABLE at work, nil if it is not one.
+// createStatement returns the running CREATE TABLE, nil if the statement is another one.
 func (st *Store) createStatement(ctx *gms.Context) *sqlparser.DDL {
 	stmt := FromContext(ctx).Running
 	if stmt == nil {
@@ -31,8 +31,8 @@ func (st *Store) createStatement(ctx *gms.Context) *sqlparser.DDL {
 	return create
 }
 
-// UsingHash returns the lists of columns that a CREATE TABLE wants to be indexed
-// USING HASH.
+// UsingHash returns the column lists for which a CREATE TABLE asks for an index USING
+// HASH.
 func (st *Store) UsingHash(ctx *gms.Context) map[string]bool {
 	create := st.createStatement(ctx)
 	if create == nil || create.TableSpec == nil {
@@ -53,7 +53,7 @@ func (st *Store) UsingHash(ctx *gms.Context) map[string]bool {
 	return lists
 }
 
-// ColumnList makes one text of the names of columns, whatever their case.
+// ColumnList joins the names of columns, in lower case.
 func ColumnList(names []string) string { return strings.ToLower(strings.Join(names, ",")) }
 
 // TableComment is the comment that CREATE TABLE gives a table.
@@ -70,8 +70,8 @@ func (st *Store) TableComment(ctx *gms.Context) string {
 	return ""
 }
 
-// LikeTable returns the table after which CREATE TABLE ... LIKE makes another,
-// nil if the statement at work is something else.
+// LikeTable returns the table that CREATE TABLE ... LIKE copies, nil if the statement is
+// another one.
 func (st *Store) LikeTable(ctx *gms.Context, tr *Transaction) (*catalog.Table, error) {
 	create := st.createStatement(ctx)
 	if create == nil || create.OptLike == nil || len(create.OptLike.LikeTables) != 1 {
@@ -89,9 +89,9 @@ func (st *Store) LikeTable(ctx *gms.Context, tr *Transaction) (*catalog.Table, e
 	return tbl, err
 }
 
-// MakeLike gives a new table what go-mysql-server does not copy from the one
-// that it is made after: its comment, how its primary key is kept, and the CHECKs that it
-// does not find beneath virtual columns.
+// MakeLike completes a copied table's definition with what go-mysql-server does not copy:
+// the comment, the structure of the primary key, and CHECKs, which go-mysql-server does
+// not find in a table with virtual columns.
 func MakeLike(t, like *catalog.Table) {
 	if like == nil {
 		return

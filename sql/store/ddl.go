@@ -19,8 +19,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// DDL returns the transaction in which a statement changes the catalog. A
-// transaction that the client has open is committed before, as in MySQL.
+// DDL returns the transaction in which a statement changes the catalog. Before, it
+// commits the transaction that the client has open, as MySQL does.
 func DDL(ctx *gms.Context) (*Transaction, error) {
 	tr, s := Began(ctx), FromContext(ctx)
 	if tr.ddl {
@@ -41,8 +41,8 @@ func DDL(ctx *gms.Context) (*Transaction, error) {
 	return tr, nil
 }
 
-// columnText is an expression as it is stored: without the table's name, which
-// may change.
+// columnText returns an expression in its stored form: without the name of the
+// table, which may change.
 func columnText(ctx *gms.Context, d *gms.ColumnDefaultValue) string {
 	if d == nil {
 		return ""
@@ -108,8 +108,8 @@ func SetSchema(ctx *gms.Context, t *catalog.Table, schema gms.PrimaryKeySchema, 
 	return nil
 }
 
-// prefixLength is how much of a column an index holds; a prefix as long as the
-// column is none.
+// prefixLength returns the length of the prefix of a column that an index holds; 0
+// if the prefix is the whole column.
 func prefixLength(d catalog.Type, length int64) uint32 {
 	switch d.Kind {
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindBinary, catalog.KindVarbinary:
@@ -120,7 +120,7 @@ func prefixLength(d catalog.Type, length int64) uint32 {
 	return uint32(length)
 }
 
-// renewStorage gives a table empty structures, and a sequence that begins anew.
+// renewStorage gives a table new, empty structures and new sequences.
 func (st *Store) renewStorage(tr *Transaction, t *catalog.Table) error {
 	for _, old := range []region.Ptr{t.Sequence, t.RowSequence} {
 		if err := st.Catalog.FreeNumber(tr.Tx, old); err != nil {
@@ -131,8 +131,8 @@ func (st *Store) renewStorage(tr *Transaction, t *catalog.Table) error {
 	return st.CreateStorage(tr, t)
 }
 
-// CreateStorage creates what a table does not have yet: structures for all of
-// its indexes, and the numbers that it needs.
+// CreateStorage creates what a table lacks: the structures of all of its indexes,
+// and its sequences and counter.
 func (st *Store) CreateStorage(tr *Transaction, t *catalog.Table) error {
 	err := createAccesses(tr.Tx, t)
 	if err != nil {
@@ -151,7 +151,7 @@ func (st *Store) CreateStorage(tr *Transaction, t *catalog.Table) error {
 	return err
 }
 
-// number makes a sequence if one is wanted and there is none.
+// number creates a sequence if want is set and there is none.
 func (tr *Transaction) number(p *region.Ptr, want bool, first uint64) error {
 	if !want || !p.IsNil() {
 		return nil
@@ -188,7 +188,7 @@ func CreateAccess(t *txn.Tx, a catalog.Access) (region.Ptr, error) {
 	return btree.Create(t, btree.Config{}, 0)
 }
 
-// change updates the table's descriptor.
+// change edits the table's descriptor.
 func (t *Table) change(ctx *gms.Context, edit func(*Transaction, *catalog.Table) error) error {
 	tr, err := DDL(ctx)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *Table) change(ctx *gms.Context, edit func(*Transaction, *catalog.Table)
 	return t.become(tr, tbl)
 }
 
-// become makes the table what its descriptor has become.
+// become makes t show a changed descriptor.
 func (t *Table) become(tr *Transaction, tbl *catalog.Table) error {
 	info, err := t.Store.Info(tr, tbl)
 	if err == nil {
@@ -217,8 +217,8 @@ func (t *Table) become(tr *Transaction, tbl *catalog.Table) error {
 	return err
 }
 
-// AddColumn implements gms.AlterableTable. Rows that are there read as NULL in
-// the new column.
+// AddColumn implements gms.AlterableTable. Existing rows read as NULL in the new
+// column.
 func (t *Table) AddColumn(ctx *gms.Context, c *gms.Column, order *gms.ColumnOrder) error {
 	return t.change(ctx, func(tr *Transaction, tbl *catalog.Table) error {
 		col, err := storedColumn(ctx, c, tbl.NextSlot)
@@ -234,7 +234,7 @@ func (t *Table) AddColumn(ctx *gms.Context, c *gms.Column, order *gms.ColumnOrde
 	})
 }
 
-// moveColumn puts the column at a position where order says.
+// moveColumn moves the column from a position to where order says.
 func moveColumn(t *catalog.Table, from int, order *gms.ColumnOrder) {
 	to := from
 	switch {
@@ -264,7 +264,7 @@ func moveColumn(t *catalog.Table, from int, order *gms.ColumnOrder) {
 	})
 }
 
-// renumber changes the positions of columns in all indexes.
+// renumber maps the positions of columns in all indexes.
 func renumber(t *catalog.Table, to func(int) int) {
 	for _, x := range append([]*catalog.Index{&t.Primary}, pointers(t.Indexes)...) {
 		for i := range x.Parts {
@@ -281,8 +281,8 @@ func pointers(x []catalog.Index) []*catalog.Index {
 	return p
 }
 
-// DropColumn implements gms.AlterableTable. The values stay in their rows until
-// these are written again.
+// DropColumn implements gms.AlterableTable. The values stay in the rows until the
+// rows are next written.
 func (t *Table) DropColumn(ctx *gms.Context, name string) error {
 	return t.change(ctx, func(tr *Transaction, tbl *catalog.Table) error {
 		at := tbl.Column(name)
@@ -429,12 +429,13 @@ func isBinary(t gms.Type) bool {
 
 // AddForeignKey implements gms.ForeignKeyTable.
 func (t *Table) AddForeignKey(ctx *gms.Context, f gms.ForeignKeyConstraint) error {
-	// go-mysql-server takes SET DEFAULT from parsers other than its own.
+	// go-mysql-server leaves it to its parser to refuse SET DEFAULT, and may be
+	// given other parsers.
 	if f.OnUpdate == gms.ForeignKeyReferentialAction_SetDefault || f.OnDelete == gms.ForeignKeyReferentialAction_SetDefault {
 		return gms.ErrForeignKeySetDefault.New()
 	}
 	return t.editForeignKeys(ctx, func(tr *Transaction, tbl *catalog.Table) error {
-		// Names are unique in a database, not just in a table.
+		// A foreign key's name is unique in the database, not only in the table.
 		all, err := t.Store.Catalog.Tables(tr.Tx, tbl.DB)
 		if err != nil {
 			return err
@@ -527,8 +528,8 @@ func storedIndex(tbl *catalog.Table, d gms.IndexDef) (catalog.Index, error) {
 	if d.IsFullText() || d.IsVector() {
 		return x, gms.ErrUnsupportedFeature.New("FULLTEXT and VECTOR indexes")
 	}
-	// A hash table holds one row per key; what is not unique is kept in order,
-	// as InnoDB does whatever it is asked for.
+	// A hash table holds one row per key, so an index that is not unique becomes a
+	// B-tree. InnoDB makes every index a B-tree.
 	if d.Storage == gms.IndexUsing_Hash && x.Unique {
 		x.Access = catalog.AccessHash
 	}
@@ -548,8 +549,8 @@ func storedIndex(tbl *catalog.Table, d gms.IndexDef) (catalog.Index, error) {
 	return x, nil
 }
 
-// freeIndexName is MySQL's name for an index without one: its first column's,
-// numbered if that is taken.
+// freeIndexName returns MySQL's name for an unnamed index: its first column's, with
+// a number if that is taken.
 func freeIndexName(tbl *catalog.Table, column string) string {
 	name := column
 	for i := 2; tbl.Index(name) >= 0 || strings.EqualFold(name, primaryName); i++ {

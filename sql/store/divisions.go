@@ -6,20 +6,20 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// Dividing by zero makes NULL, with a warning. In a change it is an error if sql_mode is strict
-// and has ERROR_FOR_DIVISION_BY_ZERO: the session notes the warning (Warn), and the editor of
-// what is changed fails.
+// A division by zero returns NULL with a warning. In an INSERT, UPDATE or DELETE it is an error
+// if sql_mode is strict and has ERROR_FOR_DIVISION_BY_ZERO: the session notes the warning
+// (Warn), and the table's editor fails.
 
-// Changes notes that a change is about to be executed; one with IGNORE may divide by zero. Those
-// of its triggers are part of it.
+// Changes notes that a changing statement is about to be executed. strictly: it has no IGNORE,
+// so a division by zero fails it. Statements of its triggers belong to it.
 func (s *Session) Changes(ctx *gms.Context, strictly bool) {
 	if tr := CurrentOf(ctx); tr == nil || tr.Editing == 0 {
 		s.changing, s.divided = strictly, false
 	}
 }
 
-// dividedByZero is an error if the change at work has divided by zero and must not: of an
-// expression it is a warning. A nil session has not divided.
+// dividedByZero returns an error if the running change has divided by zero and must not. The
+// division itself only warned. A nil session has not divided.
 func (s *Session) dividedByZero() error {
 	if s == nil || !s.divided {
 		return nil

@@ -13,8 +13,8 @@
 //	  ├──► Counters: row counts, written now and then
 //	  └──► Turns: where transactions of the machine wait for each other
 //
-// A Store is of one machine, and safe for concurrent use. A Session, its Transaction and
-// what they lead to (tables, scans, editors) belong to one goroutine at a time. The package
-// knows nothing of databases, plans, accounts and compiled statements: what it has to ask
-// those who do, a Config says.
+// A Store belongs to one machine, and is safe for concurrent use. A Session, its Transaction and
+// what belongs to them (tables, scans, editors) are used by one goroutine at a time. The package
+// knows nothing of databases, plans, accounts and compiled statements: functions of its Config
+// stand for those.
 package store

@@ -25,14 +25,15 @@ var (
 // change is all or nothing: one that fails leaves no trace.
 type Editor struct {
 	*Table
-	// s is the session that changes them; nil if what is changed is not for a client.
+	// s is the session that makes the changes; nil if they are not a client's.
 	s   *Session
 	tr  *Transaction
 	acc Access
-	// serial is the point at which the statement began, 0 outside of one.
+	// serial is the point in the transaction at which the statement began, 0 outside of
+	// one.
 	serial int
 	err    error
-	// compute fills in virtual columns, once something needs them.
+	// compute fills in virtual columns; it is made when first needed.
 	compute *Computer
 	// constraints are the CHECKs that the editor has to enforce.
 	constraints *constrainer
@@ -41,8 +42,8 @@ type Editor struct {
 // editor returns an editor for the context's session.
 func (t *Table) editor(ctx *gms.Context) *Editor { return t.EditorFor(ctx, FromContext(ctx)) }
 
-// EditorFor returns an editor for the session of a context. What keeps it from being one
-// shows when it is used: the interface has no place for an error.
+// EditorFor returns an editor for the session of a context. The interface has no room
+// for an error, so an error is kept and returned by the editor's methods.
 func (t *Table) EditorFor(ctx *gms.Context, s *Session) *Editor {
 	e := &Editor{Table: t, s: s, tr: s.Began(ctx)}
 	if e.err = t.join(ctx, e.tr); e.err != nil {
@@ -61,8 +62,8 @@ func (e *Editor) StatementBegin(*gms.Context) {
 	e.tr.Editing++
 }
 
-// DiscardChanges implements gms.EditOpenerCloser. A change that was refused but
-// is to be ignored has left nothing to discard.
+// DiscardChanges implements gms.EditOpenerCloser. A refused change whose error is
+// ignored has left nothing to discard.
 func (e *Editor) DiscardChanges(_ *gms.Context, cause error) error {
 	if _, ignored := cause.(gms.IgnorableError); !ignored && e.serial != 0 {
 		e.tr.rollback(e.serial)
@@ -97,7 +98,7 @@ func (e *Editor) Close(*gms.Context) error {
 	return myerr.Storage(e.err)
 }
 
-// whole runs one change of a row, so that it leaves nothing behind if it fails.
+// whole runs one change of a row, and undoes it entirely if it fails.
 func (e *Editor) whole(ctx *gms.Context, change func() error) error {
 	if e.err != nil {
 		return myerr.Storage(e.err)
@@ -197,8 +198,8 @@ func (e *Editor) insertEntry(ctx *gms.Context, k *KeyInfo, row gms.Row, primary 
 	return nil
 }
 
-// duplicate turns the news that a key is taken into MySQL's 1062, with the row
-// that has it: REPLACE and ON DUPLICATE KEY UPDATE go on from there.
+// duplicate turns errExists into MySQL's 1062, with the existing row: REPLACE and ON
+// DUPLICATE KEY UPDATE continue from it.
 func (e *Editor) duplicate(ctx *gms.Context, err error, k *KeyInfo, r gms.Row, key []byte) error {
 	if !errors.Is(err, errExists) {
 		return err
@@ -226,7 +227,7 @@ func (e *Editor) duplicate(ctx *gms.Context, err error, k *KeyInfo, r gms.Row, k
 	return gms.NewUniqueKeyErr(text, k == e.Info.PrimaryKey, existing)
 }
 
-// text is a key as MySQL shows it.
+// text returns a row's key as MySQL prints it.
 func (k *KeyInfo) text(ctx *gms.Context, row gms.Row) string {
 	parts := make([]string, len(k.Codecs))
 	for i := range k.Codecs {
@@ -250,8 +251,9 @@ func (k *KeyInfo) text(ctx *gms.Context, row gms.Row) string {
 	return strings.Join(parts, "-")
 }
 
-// printable is binary data as MySQL shows it in an error, of which the first most bytes
-// if most is not 0: a client that stops at a zero, or a terminal, shows the rest, too.
+// printable returns binary data as MySQL prints it in an error, cut to the first most
+// bytes unless most is 0. It escapes a zero byte, at which some clients and terminals
+// would stop.
 func printable(b []byte, most int) string {
 	if most > 0 {
 		b = b[:min(most, len(b))]
@@ -267,8 +269,8 @@ func printable(b []byte, most int) string {
 	return s.String()
 }
 
-// Delete implements gms.RowDeleter. A row that is gone already, because an
-// action of a foreign key came before, is no error.
+// Delete implements gms.RowDeleter. It succeeds for a row that a foreign key's action
+// has already deleted.
 func (e *Editor) Delete(ctx *gms.Context, values gms.Row) error {
 	return e.whole(ctx, func() error {
 		p, key, ok, err := e.find(ctx, values)
@@ -307,7 +309,7 @@ func (e *Editor) removeEntry(k *KeyInfo, key []byte) error {
 	return err
 }
 
-// find returns where a row stands, and its primary key.
+// find returns the address of a row, and its primary key.
 func (e *Editor) find(ctx *gms.Context, r gms.Row) (p region.Ptr, key []byte, ok bool, err error) {
 	if !e.Info.IsKeyless() {
 		if key, err = e.keyOf(ctx, r); err != nil {
@@ -387,8 +389,8 @@ func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, old
 	return e.moveEntry(ctx, k, from, key, row, p, to)
 }
 
-// moveEntry makes an index lead to a changed row. An index whose key has not
-// changed, of a row that has not moved, is left alone.
+// moveEntry updates an index for a changed row. It writes nothing if neither the key nor
+// the row's address has changed.
 func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row gms.Row, p, to region.Ptr) error {
 	acc := e.Store.Access(k.Index)
 	if bytes.Equal(from, key) {
@@ -406,8 +408,8 @@ func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row g
 	return nil
 }
 
-// autoValue returns the row's AUTO_INCREMENT value if it is one that the
-// sequence has to stay above.
+// autoValue returns the row's AUTO_INCREMENT value if the sequence has to continue above
+// it.
 func (e *Editor) autoValue(ctx *gms.Context, r gms.Row) (uint64, bool) {
 	if e.Info.AutoColumn < 0 || r[e.Info.AutoColumn] == nil {
 		return 0, false
@@ -422,7 +424,7 @@ func (e *Editor) autoValue(ctx *gms.Context, r gms.Row) (uint64, bool) {
 	return v.(uint64), true
 }
 
-// raise makes the AUTO_INCREMENT sequence go on above the row's value.
+// raise makes the AUTO_INCREMENT sequence continue above the row's value.
 func (e *Editor) raise(ctx *gms.Context, row gms.Row) error {
 	n, ok := e.autoValue(ctx, row)
 	if !ok {
@@ -442,7 +444,7 @@ func (e *Editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
 	if e.tr.born[e.Info.Sequence] {
 		return myerr.Storage(catalog.SetIn(e.tr.Tx, e.Info.Sequence, v, false))
 	}
-	// InnoDB does not go below what is in use.
+	// InnoDB does not set a sequence below a value in use.
 	least, err := e.greatest(ctx)
 	if err != nil {
 		return myerr.Storage(err)

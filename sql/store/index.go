@@ -16,10 +16,10 @@ var (
 	_ gms.ExtendedIndex = (*Index)(nil)
 )
 
-// An Index is what go-mysql-server is told of one.
+// An Index describes one of our indexes to go-mysql-server.
 type Index struct {
 	info *TableInfo
-	// Key makes the keys of the index.
+	// Key encodes the keys of the index.
 	Key  *KeyInfo
 	expr []string
 }
@@ -47,8 +47,8 @@ func (x *Index) Expressions() []string { return x.expr }
 // IsUnique implements gms.Index.
 func (x *Index) IsUnique() bool { return x.Key.Unique }
 
-// IsSpatial implements gms.Index. Spatial indexes are kept, but lookups do not
-// use them.
+// IsSpatial implements gms.Index. Spatial indexes are maintained, but lookups do
+// not use them.
 func (x *Index) IsSpatial() bool { return x.Key.Spatial }
 
 // IsFullText implements gms.Index.
@@ -87,8 +87,8 @@ func (x *Index) ColumnExpressionTypes(*gms.Context) []gms.ColumnExpressionType {
 	return t
 }
 
-// ExtendedExpressions implements gms.ExtendedIndex: what is not unique goes on
-// with the primary key.
+// ExtendedExpressions implements gms.ExtendedIndex: an index that is not unique
+// also has the primary key's columns.
 func (x *Index) ExtendedExpressions(*gms.Context) []string {
 	all := slices.Clone(x.expr)
 	for _, c := range x.Key.appended() {
@@ -106,7 +106,8 @@ func (x *Index) ExtendedColumnExpressionTypes(ctx *gms.Context) []gms.ColumnExpr
 	return all
 }
 
-// CanSupport implements gms.Index: a hash table answers for whole keys only.
+// CanSupport implements gms.Index: a hash table supports lookups of whole keys
+// only.
 func (x *Index) CanSupport(ctx *gms.Context, ranges ...gms.Range) bool {
 	if x.Key.Spatial {
 		return false
@@ -126,7 +127,8 @@ func (x *Index) CanSupport(ctx *gms.Context, ranges ...gms.Range) bool {
 	return true
 }
 
-// CanSupportOrderBy implements gms.Index. It asks about distances.
+// CanSupportOrderBy implements gms.Index. go-mysql-server calls it for ORDER BY of
+// vector distances.
 func (x *Index) CanSupportOrderBy(gms.Expression) bool { return false }
 
 // PrefixLengths implements gms.Index.
@@ -154,8 +156,8 @@ func (x *Index) Order(*gms.Context) gms.IndexOrder {
 // Reversible implements gms.OrderedIndex.
 func (x *Index) Reversible(ctx *gms.Context) bool { return x.Order(ctx) == gms.IndexOrderAsc }
 
-// A boundDecimal is the type of a column that bounds are given for. The column's
-// own would round them to its scale.
+// A boundDecimal is the type for bounds on a decimal column. The column's own type
+// would round a bound to its scale.
 type boundDecimal struct{ gms.DecimalType }
 
 // Convert implements gms.Type.

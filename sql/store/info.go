@@ -14,43 +14,44 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// primaryName is what MySQL calls a primary key's index.
+// primaryName is MySQL's name for a primary key's index.
 const primaryName = "PRIMARY"
 
-// A TableInfo is a descriptor made ready for use: go-mysql-server's schema, and
-// codecs. It is shared and immutable.
+// A TableInfo is a table's descriptor with go-mysql-server's schema and with codecs. It is shared
+// and immutable.
 type TableInfo struct {
 	*catalog.Table
-	// Schema is what go-mysql-server is told of the columns; nobody changes it.
+	// Schema is go-mysql-server's schema; it is never changed.
 	Schema gms.PrimaryKeySchema
 	Exact  gms.Schema // the schema to compare rows by
 	// Rows encodes and decodes rows.
 	Rows *row.Codec
-	// PrimaryKey is the index that owns the rows, and Secondary are the others, as Indexes has them.
+	// PrimaryKey is the index that owns the rows, and Secondary are the others, in the order of
+	// Indexes.
 	PrimaryKey *KeyInfo
 	Secondary  []*KeyInfo
 	// AutoColumn is the position of the AUTO_INCREMENT column, or -1.
 	AutoColumn int
-	// HasVirtual says that go-mysql-server computes some of the columns.
+	// HasVirtual is set if go-mysql-server computes some of the columns.
 	HasVirtual bool
 }
 
-// A KeyInfo makes the keys of one index.
+// A KeyInfo encodes the keys of one index.
 type KeyInfo struct {
 	*catalog.Index
 	// Codecs are those of the parts of a key.
 	Codecs []row.KeyCodec
 	// Columns are the positions of the parts in a row.
 	Columns []int
-	// primary is the key that the entries of a secondary index go on with, nil
-	// if they do not or for a primary key.
+	// primary is the key that a secondary index appends to its entries; nil if it appends none, and
+	// for a primary key.
 	primary *KeyInfo
-	// from says which part of a lookup each part belongs to, nil for its own: an
-	// index that goes on with the primary key may have a column twice.
+	// from maps each part of an entry to a part of a lookup; nil if they are the same. An index
+	// that appends the primary key may have a column twice, and a lookup names it once.
 	from []int
 }
 
-// NewTableInfo makes a descriptor ready for use.
+// NewTableInfo makes the TableInfo of a descriptor.
 func NewTableInfo(t *catalog.Table) (*TableInfo, error) {
 	info := &TableInfo{Table: t, AutoColumn: -1}
 	var err error
@@ -117,7 +118,7 @@ func tableSchema(t *catalog.Table, rows *row.Codec) (gms.PrimaryKeySchema, error
 	return gms.NewPrimaryKeySchema(schema, ordinals...), nil
 }
 
-// unresolved is an expression that go-mysql-server parses when it needs it.
+// unresolved returns an expression for go-mysql-server to parse when it needs it.
 func unresolved(text string) *gms.ColumnDefaultValue {
 	if text == "" {
 		return nil
@@ -128,8 +129,8 @@ func unresolved(text string) *gms.ColumnDefaultValue {
 // IsKeyless reports whether the table has no primary key of its own.
 func (info *TableInfo) IsKeyless() bool { return !info.Table.Primary.Declared }
 
-// autoMax is the greatest number that the AUTO_INCREMENT column can hold. The
-// sequence stays there, as InnoDB's does: what comes next is a duplicate.
+// autoMax is the greatest number that the AUTO_INCREMENT column can hold. The sequence stays there,
+// as InnoDB's does, so that the next insert fails as a duplicate.
 func (info *TableInfo) autoMax() uint64 {
 	if info.AutoColumn < 0 {
 		return math.MaxUint64
@@ -143,7 +144,7 @@ func (info *TableInfo) autoMax() uint64 {
 	return math.MaxUint64
 }
 
-// key appends the parts of a row's key, and reports whether any is NULL.
+// key appends the parts of a row's key to dst, and reports whether any is NULL.
 func (k *KeyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, bool, error) {
 	null := false
 	var err error
@@ -157,9 +158,9 @@ func (k *KeyInfo) key(ctx context.Context, dst []byte, row gms.Row) ([]byte, boo
 	return dst, null, nil
 }
 
-// Entry is the key under which a row stands in a secondary index: its own parts
-// and, unless those are unique, the primary key. NULLs are not equal to each
-// other, so that a key with a NULL is never unique.
+// Entry returns a row's key in a secondary index: the index's own parts and, unless those are
+// unique, the primary key. NULLs are not equal to each other, so that a key with a NULL is never
+// unique.
 func (k *KeyInfo) Entry(ctx context.Context, r gms.Row, primary []byte) (key []byte, unique bool, err error) {
 	key, null, err := k.key(ctx, make([]byte, 0, 64), r)
 	if err != nil {
@@ -175,8 +176,8 @@ func (k *KeyInfo) Entry(ctx context.Context, r gms.Row, primary []byte) (key []b
 	return key, unique, nil
 }
 
-// appended are the columns of the primary key that an index has after its own,
-// as far as it has them whole.
+// appended returns the columns of the primary key that an index appends to its own; not those of
+// which it has only a prefix.
 func (k *KeyInfo) appended() []int {
 	if k.primary == nil {
 		return nil
@@ -193,7 +194,7 @@ func (k *KeyInfo) appended() []int {
 	return more
 }
 
-// extended is k with the primary key that its entries go on with.
+// extended returns k with the appended primary key as parts of its own.
 func (k *KeyInfo) extended() *KeyInfo {
 	x := *k
 	x.primary = nil
@@ -209,7 +210,7 @@ func (k *KeyInfo) extended() *KeyInfo {
 	return &x
 }
 
-// whole is k over whole values, where k holds prefixes.
+// whole returns k with codecs of whole values in place of prefixes.
 func (k *KeyInfo) whole() *KeyInfo {
 	w := *k
 	w.Codecs = slices.Clone(k.Codecs)
@@ -219,7 +220,7 @@ func (k *KeyInfo) whole() *KeyInfo {
 	return &w
 }
 
-// Key returns the index with a name.
+// Key returns the index of a name.
 func (info *TableInfo) Key(name string) *KeyInfo {
 	if strings.EqualFold(name, primaryName) {
 		return info.PrimaryKey

@@ -11,9 +11,10 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// This file looks up long lists by their indexes (sql/compat).
+// This file uses indexes to look up the values of long IN lists (sql/compat).
 
-// LookupList implements compat.ListTable: it is what looks up the values of a list, false if there is no index for them, or
+// LookupList implements compat.ListTable: it returns the lookup for the values of a list; false if
+// there is no index for them, or if the table has fewer rows than the list has values.
 // the table is shorter than the list.
 func (t *Table) LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error) {
 	x, err := t.listIndex(ctx, column)
@@ -30,7 +31,7 @@ func (t *Table) LookupList(ctx *gms.Context, column *expression.GetField, values
 	return gms.NewIndexLookup(x, ranges, false, len(ranges) == 0, false, false), true, nil
 }
 
-// listIndex is the shortest index that begins with a column, nil if there is none.
+// listIndex returns the shortest index that begins with a column, nil if there is none.
 func (t *Table) listIndex(ctx *gms.Context, column *expression.GetField) (best *Index, err error) {
 	all, err := t.GetIndexes(ctx)
 	if err != nil {
@@ -48,8 +49,8 @@ func (t *Table) listIndex(ctx *gms.Context, column *expression.GetField) (best *
 	return best, nil
 }
 
-// points are the ranges that hold one value of a list each, in the order of the index. Values
-// that are the same to it are one; those that its column cannot have are none.
+// points returns a range for each value of a list, in the order of the index. Values with equal
+// keys share one; values that the column cannot have get none.
 func (x *Index) points(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (gms.MySQLRangeCollection, bool) {
 	columns := x.ColumnExpressionTypes(ctx)
 	type point struct {
@@ -63,7 +64,7 @@ func (x *Index) points(ctx *gms.Context, column *expression.GetField, values exp
 			return nil, false
 		}
 		if l.Value() == nil {
-			continue // which nothing is equal to
+			continue // no value of the column equals it
 		}
 		if !compat.Listable(ctx, column, l) {
 			return nil, false

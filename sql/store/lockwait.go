@@ -7,11 +7,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// lockWaitName is the variable that says how many seconds a statement waits for a table
-// that is being altered. Waits for rows are shorter than its least value.
+// lockWaitName is the variable for how many seconds a statement waits for a table that is
+// being altered. Waits for rows are always shorter than its least value, 1 s.
 const lockWaitName = "innodb_lock_wait_timeout"
 
-// LockWaitTimeout is that variable, to which go-mysql-server allows no other value than 1.
+// LockWaitTimeout returns that variable; go-mysql-server's own accepts no value but 1.
 func LockWaitTimeout() gms.SystemVariable {
 	return &gms.MysqlSystemVariable{
 		Name: lockWaitName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
@@ -19,7 +19,7 @@ func LockWaitTimeout() gms.SystemVariable {
 	}
 }
 
-// lockWait is what a session has set it to.
+// lockWait returns the session's value.
 func lockWait(ctx *gms.Context) (time.Duration, error) {
 	v, err := ctx.GetSessionVariable(ctx, lockWaitName)
 	if err != nil {

@@ -15,27 +15,28 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A Memory bounds what statements hold in ordinary memory, each by itself and all together:
-// the rows that are sorted, grouped, joined, kept back or read in the transaction, and the
-// session's variables. Engines of one process share one. What is counted is an estimate, so
-// that the process's heap, as the garbage collector has last found it, is looked at as well.
+// A Memory bounds what statements hold in ordinary memory, each statement and all together:
+// the rows that they sort, group, join, keep back or read in the transaction, and the
+// sessions' variables. The engines of one process share one. The counts are estimates; so
+// Memory also checks the size of the process's heap, as the garbage collector last measured
+// it.
 type Memory struct {
-	statement int64 // 0: a part of what all may hold
-	// Limit is how many bytes the process may take (GOMEMLIMIT), and live how many were in
-	// use when they were last collected.
+	statement int64 // 0: a part of what all together may hold
+	// Limit returns the number of bytes that the process may use (GOMEMLIMIT), and Live the
+	// number in use after the last garbage collection.
 	Limit, Live func() int64
 	clock       clock.Clock
-	used        atomic.Int64 // what holdings have been granted
+	used        atomic.Int64 // the sum that holdings have been granted
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		collected time.Time // when Memory has last asked for a collection
+		collected time.Time // when Memory last started a garbage collection
 	}
 }
 
-// NewMemory returns a Memory in which a statement may hold so many bytes, 0 for a quarter of
-// what all together may. That is half of the process's limit, GOMEMLIMIT, or, if there is
-// none, of what the computer has.
+// NewMemory returns a Memory that bounds each statement to this many bytes; 0: a quarter of
+// the bound for all together. That bound is half of the process's limit, GOMEMLIMIT or, if
+// that is not set, of the computer's memory.
 func NewMemory(c clock.Clock, statement, computer int64) *Memory {
 	limit := func() int64 {
 		if n := measured64("/gc/gomemlimit:bytes"); n > 0 && n < math.MaxInt64 {
@@ -58,18 +59,20 @@ func measured64(name string) int64 {
 	return int64(min(sample[0].Value.Uint64(), math.MaxInt64))
 }
 
-// Used is how many bytes statements and sessions have been granted.
+// Used returns the number of bytes granted to statements and sessions.
 func (m *Memory) Used() int64 { return m.used.Load() }
 
-// The collector needs room for what it has not collected yet, and counting is not exact: so
-// what is counted may be half of the process's limit, and what is in use three quarters.
+// The garbage collector needs room for what it has not collected yet, and the counts are
+// estimates. So the counts may add up to half of the process's limit, and the heap in use to
+// three quarters.
 const (
 	countedPart  = 2
 	livePart     = 4 // of which 3
 	oneStatement = 4 // of what all may hold
 )
 
-// bounds are what a statement and all statements may hold, and what may be in use.
+// bounds returns the most that one statement may hold, that all may hold, and that may be in
+// use.
 func (m *Memory) bounds() (statement, total, live int64) {
 	limit := m.Limit()
 	total, live = limit/countedPart, limit-limit/livePart
@@ -81,10 +84,10 @@ func (m *Memory) bounds() (statement, total, live int64) {
 }
 
 const (
-	// freeBytes is what a session may hold without asking, so that small statements do not
-	// meet at one counter.
+	// freeBytes is what a session may hold without a grant, so that small statements do not
+	// contend for one counter.
 	freeBytes = 64 << 10
-	// grantBytes is the unit in which it asks.
+	// grantBytes is the unit of grants.
 	grantBytes = 256 << 10
 )
 
@@ -96,7 +99,7 @@ func scarce(bound int64) error {
 	return myerr.ServerMemory.New(bound)
 }
 
-// grant gives n bytes more to a holding, which has need of so many in all.
+// grant grants n more bytes to a holding that then needs need in all.
 func (m *Memory) grant(n, need int64) error {
 	statement, total, live := m.bounds()
 	if need > statement {
@@ -109,8 +112,8 @@ func (m *Memory) grant(n, need int64) error {
 	return nil
 }
 
-// isLive reports whether no more bytes than bound are in use. What was in use when they were
-// last collected may not be any more, so that is asked for again, once a second at most.
+// isLive reports whether at most bound bytes are in use. If the last collection found more,
+// isLive starts another one, at most once a second: some of it may be free by now.
 func (m *Memory) isLive(bound int64) bool {
 	if m.Live() <= bound {
 		return true
@@ -126,26 +129,26 @@ func (m *Memory) isLive(bound int64) bool {
 
 var _ compat.Memory = (*Holding)(nil)
 
-// A Holding is what a session holds of a Memory: for the statement at work, for the
-// transaction that is open, and in its variables. Goroutines of one statement share it.
+// A Holding is the part of a Memory that a session holds: for the running statement, the open
+// transaction and its variables. The goroutines of one statement share it.
 type Holding struct {
 	memory  *Memory
 	bytes   atomic.Int64
 	granted atomic.Int64
 	mu      struct {
-		lockrank.Mutex[lockrank.Holding]       // guards changes of granted, too
+		lockrank.Mutex[lockrank.Holding]       // also guards changes of granted
 		kept                             int64 // in variables
 		variables                        map[string]int64
-		read                             int64 // by the transaction, as far as it is counted in bytes
+		read                             int64 // by the transaction, as far as it is included in bytes
 	}
-	// inputs are the nodes of the statement at work whose rows are to be metered.
+	// inputs are the nodes of the running statement whose rows are to be metered.
 	inputs struct {
 		lockrank.Mutex[lockrank.Leaf]
 		of map[gms.Node]Metering
 	}
 }
 
-// Take counts n bytes more, or says why they cannot be had; then they are not counted.
+// Take counts n more bytes, or returns an error and does not count them.
 func (h *Holding) Take(n int64) error {
 	if h == nil || h.memory == nil || n <= 0 {
 		return nil
@@ -159,14 +162,14 @@ func (h *Holding) Take(n int64) error {
 	return nil
 }
 
-// Give is the contrary of Take. What has been granted stays so until the statement ends.
+// Give undoes Take. What has been granted stays granted until the statement ends.
 func (h *Holding) Give(n int64) {
 	if h != nil && h.memory != nil {
 		h.bytes.Add(-n)
 	}
 }
 
-// grow asks for what the holding has come to need.
+// grow asks for the bytes that the holding needs beyond its grant.
 func (h *Holding) grow() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,7 +188,7 @@ func (h *Holding) grow() error {
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// hold counts what the transaction holds, read bytes in all.
+// hold sets the number of bytes that the transaction has read.
 func (h *Holding) hold(read int64) error {
 	h.mu.Lock()
 	more := read - h.mu.read
@@ -204,7 +207,7 @@ func (h *Holding) hold(read int64) error {
 	return err
 }
 
-// keep counts a variable's value, instead of the one that it had.
+// keep sets the number of bytes of a variable's value.
 func (h *Holding) keep(name string, n int64) error {
 	if h.memory == nil {
 		return nil
@@ -228,7 +231,7 @@ func (h *Holding) keep(name string, n int64) error {
 	return nil
 }
 
-// drop counts a variable no more.
+// drop removes a variable from the count.
 func (h *Holding) drop(name string) {
 	if h.memory == nil || h.bytes.Load() == 0 {
 		return
@@ -241,8 +244,8 @@ func (h *Holding) drop(name string) {
 	h.bytes.Add(-n)
 }
 
-// settle is called when a statement has ended and nobody needs what it held any more: what
-// stays is what variables hold, and the open transaction has read.
+// settle is called when a statement has ended and its memory is free. The holding keeps only
+// what variables hold and what the open transaction has read.
 func (h *Holding) settle(read int64) {
 	if h.memory == nil || h.bytes.Load() == 0 && h.granted.Load() == 0 {
 		return
@@ -269,14 +272,14 @@ func (h *Holding) end() {
 	h.settle(0)
 }
 
-// What values take in memory besides their own bytes.
+// The memory that values take besides their own bytes.
 const (
 	RowBytesMin   = 24 // a slice
 	valueBytesMin = 16 // an interface
 	boxedBytes    = 16 // what it points to
 )
 
-// RowMemory is about how many bytes a row takes.
+// RowMemory estimates the bytes of a row.
 func RowMemory(row gms.Row) int64 {
 	n := int64(RowBytesMin)
 	for _, v := range row {
@@ -285,7 +288,7 @@ func RowMemory(row gms.Row) int64 {
 	return n
 }
 
-// ValueMemory is about how many bytes a value takes.
+// ValueMemory estimates the bytes of a value.
 func ValueMemory(v any) int64 {
 	switch v := v.(type) {
 	case nil, bool, int8, uint8:
@@ -301,11 +304,11 @@ func ValueMemory(v any) int64 {
 	return valueBytesMin + boxedBytes + others*compat.TextBytes(v)
 }
 
-// tokenBytes is what a token takes in memory, parsed and planned: 170 to 360 bytes as a rule.
+// tokenBytes is the memory of a token, parsed and planned: mostly 170 to 360 bytes.
 const tokenBytes = 256
 
-// textMemory is about how many bytes a statement takes. It counts what separates tokens,
-// outside of strings.
+// textMemory estimates the bytes of a parsed and planned statement. It counts the separators
+// of tokens outside of strings.
 func textMemory(text string) int64 {
 	tokens, quote, isSpace := int64(0), byte(0), false
 	for i := 0; i < len(text); i++ {

@@ -10,11 +10,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// Nodes of go-mysql-server that keep the rows that they are given (sorts, hash tables,
-// caches, windows) ask nobody for memory. So what their children return is counted on its
-// way to them: when such a node is about to be built, its children are noted, and the rows
-// of a child that has been noted are metered. On the same way it is seen whether the
-// statement is still wanted: some of these nodes would not find out by themselves.
+// Some nodes of go-mysql-server keep the rows that they read (sorts, hash tables, caches,
+// windows) without counting their memory. So the rows are counted on their way to such a
+// node: before it is built, its children are noted, and the rows of a noted child are
+// metered. Metering also checks whether the statement has been cancelled, which some of these
+// nodes do not.
 
 var (
 	_ gms.RowIter = (*meteredIter)(nil)
@@ -22,16 +22,16 @@ var (
 
 // A Metering says how the rows of a node are counted.
 type Metering struct {
-	// Most is how many of them are held at a time.
+	// Most is the greatest number of rows held at a time.
 	Most int64
-	// Stays says that they are held until the statement ends, and not only as long as they
-	// are being read.
+	// Stays is set if the rows are held until the statement ends, and not only while they are
+	// read.
 	Stays bool
-	// Again says that the node is built more than once.
+	// Again is set if the node is built more than once.
 	Again bool
 }
 
-// NoteInputs notes the children of a node that keeps what they return.
+// NoteInputs notes the children of a node that keeps their rows.
 func (h *Holding) NoteInputs(ctx *gms.Context, n gms.Node) {
 	all, kept := Metering{Most: math.MaxInt64}, Metering{Most: math.MaxInt64, Stays: true}
 	switch n := n.(type) {
@@ -49,7 +49,7 @@ func (h *Holding) NoteInputs(ctx *gms.Context, n gms.Node) {
 		h.NoteInput(n.Child, kept)
 	case *plan.CachedResults:
 		h.NoteInput(n.Child, kept)
-	case *plan.RecursiveCte: // what one round finds goes into the next
+	case *plan.RecursiveCte: // the rows that one round finds are the next round's input
 		all.Stays = n.Union().Distinct || len(n.Union().SortFields) > 0
 		h.NoteInput(n.Left(), all)
 		all.Again = true
@@ -78,11 +78,11 @@ func (h *Holding) NoteInput(n gms.Node, m Metering) {
 	h.inputs.of[n] = m
 }
 
-// isNoted reports whether a node is one of many that could be noted. Those of SHOW statements
-// that are no pointers cannot be, and have few rows.
+// isNoted reports whether a node can be noted: it must be a pointer. The nodes of SHOW
+// statements that are none have few rows.
 func isNoted(n gms.Node) bool { return reflect.TypeOf(n).Kind() == reflect.Pointer }
 
-// TakeInput reports whether a node has been noted, once.
+// TakeInput reports whether a node has been noted, and removes the note.
 func (h *Holding) TakeInput(n gms.Node) (Metering, bool) {
 	h.inputs.Lock()
 	defer h.inputs.Unlock()
@@ -94,7 +94,7 @@ func (h *Holding) TakeInput(n gms.Node) (Metering, bool) {
 	return m, ok
 }
 
-// forgetInputs forgets the nodes of a statement that has ended.
+// forgetInputs removes the notes of a statement that has ended.
 func (h *Holding) forgetInputs() {
 	if len(h.inputs.of) == 0 {
 		return
@@ -104,7 +104,7 @@ func (h *Holding) forgetInputs() {
 	clear(h.inputs.of)
 }
 
-// Metered counts rows that somebody is about to keep.
+// Metered returns rows counted as m says, for a caller that keeps them.
 func (h *Holding) Metered(rows gms.RowIter, m Metering) gms.RowIter {
 	if plan.IsEmptyIter(rows) {
 		return rows
@@ -119,10 +119,10 @@ type meteredIter struct {
 	h     *Holding
 	rows  int64
 	bytes int64 // counted by h
-	next  int64 // not yet counted: h is not asked for each row
+	next  int64 // not counted yet: h is called once for many rows
 }
 
-// meteredBytes is how many bytes of rows are counted together.
+// meteredBytes is the number of bytes that are counted together.
 const meteredBytes = 8 << 10
 
 // Next implements gms.RowIter.
@@ -148,7 +148,8 @@ func (i *meteredIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return row, nil
 }
 
-// RowsBetweenLooks is after how many rows an iterator looks whether anybody waits for them.
+// RowsBetweenLooks is the number of rows after which an iterator checks whether the statement
+// has been cancelled.
 const RowsBetweenLooks = 64
 
 // Close implements gms.RowIter.
@@ -160,7 +161,7 @@ func (i *meteredIter) Close(ctx *gms.Context) error {
 	return i.RowIter.Close(ctx)
 }
 
-// A WantedIter ends when nobody waits for its rows any more.
+// A WantedIter ends when the statement's context does.
 type WantedIter struct {
 	gms.RowIter
 	rows int

@@ -10,28 +10,28 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A KeyRange is what one of go-mysql-server's ranges means for an index: the
-// keys in [Low, High), nil being an open end, and of these the rows whose key
-// passes Rest.
+// A KeyRange is one of go-mysql-server's ranges, translated for an index: the rows
+// with keys in [Low, High), nil being an open end, whose further parts are within
+// Rest.
 type KeyRange struct {
 	Low, High []byte
-	// Point says that every part of the key is given: Low is the key.
+	// Point is set if the range gives every part of the key: Low is the key.
 	Point bool
-	// HasNull says that a part that is given is NULL.
+	// HasNull is set if a given part is NULL.
 	HasNull bool
-	// Rest are the bounds of the parts from the one at restAt, which Low and High
-	// leave open; nil for none.
+	// Rest bounds the parts from restAt on, which Low and High leave open; nil for
+	// none.
 	Rest   []row.Bounds
 	restAt int
-	// Check is the range itself, if the bounds hold more than it does: they
-	// cannot be said in the column's own type, or only a prefix is indexed.
+	// Check is the original range, if the other bounds admit more than it does: the
+	// column's type cannot express it, or only a prefix is indexed.
 	Check gms.MySQLRange
-	// Loose says that the keys are not in the order of the values: of a part
-	// that may vary, only a prefix is indexed.
+	// Loose is set if the keys may not be in the order of the values: a part that
+	// may vary is indexed by a prefix only.
 	Loose bool
 }
 
-// bounded is a range without the columns at its end that it does not bound.
+// bounded returns a range without the unbounded columns at its end.
 func bounded(r gms.MySQLRange) gms.MySQLRange {
 	for len(r) > 0 {
 		_, below := r[len(r)-1].LowerBound.(gms.BelowNull)
@@ -44,8 +44,8 @@ func bounded(r gms.MySQLRange) gms.MySQLRange {
 	return r
 }
 
-// physical is a range by the parts of the entries. It ends with the first part
-// that it says nothing about.
+// physical returns a range in terms of the parts of the entries. It ends before the
+// first part that the range does not bound.
 func (k *KeyInfo) physical(r gms.MySQLRange) gms.MySQLRange {
 	if k.from == nil {
 		return r
@@ -60,7 +60,8 @@ func (k *KeyInfo) physical(r gms.MySQLRange) gms.MySQLRange {
 	return p
 }
 
-// Lookup translates the ranges of a lookup, for the index as it is to be read.
+// Lookup translates the ranges of a lookup, and returns the index with the parts
+// that the ranges bound.
 func (k *KeyInfo) Lookup(ctx context.Context, ranges gms.MySQLRangeCollection) (*KeyInfo, []KeyRange) {
 	for _, r := range ranges {
 		if len(bounded(r)) > len(k.Codecs) && k.primary != nil {
@@ -76,11 +77,11 @@ func (k *KeyInfo) Lookup(ctx context.Context, ranges gms.MySQLRangeCollection) (
 	return k, all
 }
 
-// keyRange translates a range. empty says that no key is in it.
+// keyRange translates a range. empty: it contains no key.
 //
-// The keys may be more than the range asks for, never fewer; rows are checked
-// then. go-mysql-server filters what a WHERE asks for once more, but not what a
-// join or a foreign key looks up.
+// The translated range may contain more keys than r, never fewer; then rows are
+// checked against Check. go-mysql-server itself filters again by WHERE, but not by
+// the condition of a join or a foreign key.
 func (k *KeyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr KeyRange, empty bool) {
 	if len(r) > len(k.Codecs) {
 		r = r[:len(k.Codecs)]
@@ -88,7 +89,7 @@ func (k *KeyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr KeyRange, 
 	inexact := false
 	defer func() {
 		if inexact {
-			kr.Check = slices.Clone(r) // a join uses it again for its next lookup
+			kr.Check = slices.Clone(r) // a join changes it in place for its next lookup
 		}
 		kr.Loose = k.loose(ctx, r)
 	}()
@@ -124,8 +125,8 @@ func (k *KeyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr KeyRange, 
 	return kr, false
 }
 
-// loose reports whether rows of a range may differ where only a prefix of their
-// values is indexed.
+// loose reports whether rows of a range may differ in a part of which only a prefix
+// is indexed.
 func (k *KeyInfo) loose(ctx context.Context, r gms.MySQLRange) bool {
 	for i := range k.Codecs {
 		if k.Codecs[i].Prefix > 0 && (i >= len(r) || !k.Codecs[i].IsSingle(ctx, r[i])) {

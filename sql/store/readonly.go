@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// Writers says who may change anything on this machine, by the variables read_only and
-// super_read_only; it is kept beside them, for whoever writes to look at.
+// Writers says which users may change anything on this machine. It follows the variables
+// read_only and super_read_only, and every writing statement checks it.
 var Writers atomic.Uint32
 
 const (
@@ -20,7 +20,7 @@ const (
 	WritersNobody
 )
 
-// Writable says why a statement may not change anything in its transaction, if so.
+// Writable returns an error if a statement may change nothing in its transaction.
 func (tr *Transaction) Writable(ctx *gms.Context, st *Store) error {
 	if tr.ReadOnly {
 		return myerr.ReadOnly.New()
@@ -28,8 +28,8 @@ func (tr *Transaction) Writable(ctx *gms.Context, st *Store) error {
 	return st.writableBy(ctx)
 }
 
-// committable says why a transaction that has changed something may not commit, if so: the
-// variables may have been set since.
+// committable returns an error if a transaction with changes may not commit: the variables
+// may have been set after its changes.
 func (tr *Transaction) committable(ctx *gms.Context, st *Store) error {
 	if tr.Tx.Written() == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (tr *Transaction) committable(ctx *gms.Context, st *Store) error {
 	return st.writableBy(ctx)
 }
 
-// writableBy says why the context's session may not change anything, if so.
+// writableBy returns an error if the context's session may change nothing.
 func (st *Store) writableBy(ctx *gms.Context) error {
 	option := "--super-read-only"
 	switch Writers.Load() {

@@ -7,33 +7,33 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// A replacing is what a REPLACE does that go-mysql-server does not tell: it
-// counts one deleted row for each new one, where every unique key may have had
-// another, and it forgets the number that AUTO_INCREMENT has given.
+// A replacing corrects go-mysql-server's result of a REPLACE. go-mysql-server
+// counts one deleted row for each new one, although each unique key may have
+// replaced another row; and it drops the number that AUTO_INCREMENT has generated.
 type replacing struct {
 	table string
-	// until counts down to the first row whose number is generated; below 0
-	// there is none, or it has come.
+	// until counts down to the first row with a generated number; below 0: there is
+	// none, or it has passed.
 	until int
-	// deleted is how many rows the present one has replaced so far.
+	// deleted is the number of rows that the present row has replaced so far.
 	deleted int
-	extra   uint64 // deleted rows that are not counted
-	// id is the first generated number, that of the last row if none is, and 0
-	// if there is no such column; drawn says that it is generated.
+	extra   uint64 // deleted rows beyond one for each new row
+	// id is the first generated number or, if there is none, the last row's; 0
+	// without such a column. drawn: it has been generated.
 	id    uint64
 	drawn bool
 }
 
-// Replaces prepares for a statement's REPLACE, the outermost one.
+// Replaces prepares the session for a statement's outermost REPLACE.
 func (s *Session) Replaces(ctx *gms.Context, n *plan.InsertInto) {
 	if columns := n.Destination.Schema(ctx); n.IsReplace && s.replacing == nil && len(columns) > 0 {
 		s.replacing = &replacing{table: columns[0].Source, until: n.FirstGeneratedAutoIncRowIdx}
 	}
 }
 
-// TakeReplaced returns what the last REPLACE has left out of its result: rows
-// that it has deleted besides, and the number to tell the client, 0 if there is
-// none. It is to be called after every statement.
+// TakeReplaced returns what go-mysql-server's result of the last REPLACE lacks:
+// further deleted rows, and the generated number, 0 if there is none. Call it after
+// every statement.
 func (s *Session) TakeReplaced() (deleted, id uint64) {
 	r := s.replacing
 	s.replacing = nil
@@ -43,8 +43,8 @@ func (s *Session) TakeReplaced() (deleted, id uint64) {
 	return r.extra, r.id
 }
 
-// replacingOf returns the REPLACE that changes the editor's table, nil if the
-// statement is none.
+// replacingOf returns the REPLACE that changes the editor's table, nil if there is
+// none.
 func (e *Editor) replacingOf() *replacing {
 	if e.s == nil || e.s.replacing == nil || !strings.EqualFold(e.s.replacing.table, e.Info.Name) {
 		return nil
@@ -52,7 +52,8 @@ func (e *Editor) replacingOf() *replacing {
 	return e.s.replacing
 }
 
-// inserted notes that a row of a REPLACE is in, after what it replaces is out.
+// inserted notes that a row of a REPLACE has been inserted, after the deletion of
+// those that it replaces.
 func (r *replacing) inserted(ctx *gms.Context, e *Editor, row gms.Row) {
 	if r.deleted > 1 {
 		r.extra += uint64(r.deleted - 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// CreateIndex implements gms.IndexAlterableTable: the index is built from the
-// rows that are there.
+// CreateIndex implements gms.IndexAlterableTable: it builds the index from the existing
+// rows.
 func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	if t.Store.UsingHash(ctx)[ColumnList(d.ColumnNames())] {
 		d.Storage = gms.IndexUsing_Hash
@@ -78,8 +78,8 @@ func (t *Table) fillIndex(ctx *gms.Context, tr *Transaction, tbl *catalog.Table,
 	}
 }
 
-// filler returns an editor that adds entries to a new index of a table, as tbl
-// describes it with that.
+// filler returns an editor that adds entries to a new index; tbl is the table's
+// descriptor with that index.
 func (t *Table) filler(tr *Transaction, tbl *catalog.Table) (*Editor, error) {
 	info, err := NewTableInfo(tbl)
 	return &Editor{Table: &Table{Store: t.Store, Info: info}, tr: tr}, err
@@ -100,9 +100,9 @@ func (e *Editor) fill(ctx *gms.Context, k *KeyInfo, key []byte, p region.Ptr) er
 // ShouldBuildIndex implements gms.IndexBuildingTable.
 func (t *Table) ShouldBuildIndex(*gms.Context, gms.IndexDef) (bool, error) { return false, nil }
 
-// BuildIndex implements gms.IndexBuildingTable. go-mysql-server asks for it
-// after every unique index; CreateIndex has built that already, and the table
-// gives it nothing to read.
+// BuildIndex implements gms.IndexBuildingTable. go-mysql-server calls it after creating
+// a unique index, which CreateIndex has already built; so the table then returns no rows
+// for it.
 func (t *Table) BuildIndex(ctx *gms.Context, d gms.IndexDef) (gms.RowInserter, error) {
 	if t.Info.Key(d.Name) == nil {
 		return nil, gms.ErrIndexNotFound.New(d.Name)
@@ -171,9 +171,8 @@ func (t *Table) rewrite(ctx *gms.Context, schema gms.PrimaryKeySchema) error {
 	}
 }
 
-// ShouldRewriteTable implements gms.RewritableTable: rows keep their form when a
-// column is added or dropped, or changed in a way that its stored values do not
-// show.
+// ShouldRewriteTable implements gms.RewritableTable: rows keep their stored form when a
+// column is added or dropped, or is changed without an effect on stored values.
 func (t *Table) ShouldRewriteTable(ctx *gms.Context, _, _ gms.PrimaryKeySchema, old, col *gms.Column) bool {
 	switch {
 	case old == nil:
@@ -202,8 +201,8 @@ func (t *Table) Indexed(at int) bool {
 	return false
 }
 
-// sameForm reports whether all values of one type are stored as values of the
-// other are, in rows and in keys.
+// sameForm reports whether every value of one type is stored, in rows and in keys, in
+// the same form as a value of the other.
 func sameForm(from, to catalog.Type) bool {
 	switch from.Kind {
 	case catalog.KindVarchar, catalog.KindVarbinary, catalog.KindText, catalog.KindBlob:
@@ -225,8 +224,8 @@ type rewriter struct {
 	failed bool
 }
 
-// RewriteInserter implements gms.RewritableTable. Until the rewriter is closed
-// the table reads as it was.
+// RewriteInserter implements gms.RewritableTable. The table reads as before until the
+// rewriter is closed.
 func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (gms.RowInserter, error) {
 	tr, err := DDL(ctx)
 	if err != nil {
@@ -239,8 +238,8 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	if err := t.become(tr, tbl); err != nil {
 		return nil, err
 	}
-	// go-mysql-server says -1 of a column of the primary key that is dropped. The others
-	// remain the key, as in MySQL.
+	// go-mysql-server sets the position of a dropped column of the primary key to -1.
+	// The remaining columns stay the key, as in MySQL.
 	schema.PkOrdinals = slices.DeleteFunc(slices.Clone(schema.PkOrdinals), func(at int) bool { return at < 0 })
 	drops := old != nil && col == nil
 	if !t.Info.IsKeyless() && len(schema.PkOrdinals) == 0 && !(drops && old.AutoIncrement) {
@@ -276,8 +275,8 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	return w, nil
 }
 
-// rewrittenTable is the descriptor of a table with another schema: its indexes
-// follow their columns, whatever these are called and wherever they stand.
+// rewrittenTable returns the descriptor of a table with another schema: its indexes
+// follow their columns, even if those are renamed and moved.
 func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
 	next := tbl.Clone()
 	drops := old != nil && col == nil
@@ -309,8 +308,8 @@ func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeyS
 	return next, nil
 }
 
-// rewrittenNumbers drops the sequences that a rewritten table does not need any
-// more; those it needs are kept.
+// rewrittenNumbers frees the sequences that a rewritten table no longer needs, and keeps
+// the others.
 func (st *Store) rewrittenNumbers(tr *Transaction, tbl, next *catalog.Table) error {
 	auto := slices.ContainsFunc(next.Columns, func(c catalog.Column) bool { return c.AutoIncrement })
 	if !auto {
@@ -344,8 +343,8 @@ func (w *rewriter) StatementBegin(*gms.Context) {}
 // StatementComplete implements gms.EditOpenerCloser.
 func (w *rewriter) StatementComplete(*gms.Context) error { return nil }
 
-// DiscardChanges implements gms.EditOpenerCloser. The statement fails, and its
-// transaction with it.
+// DiscardChanges implements gms.EditOpenerCloser. The statement fails, and marks its
+// transaction as broken.
 func (w *rewriter) DiscardChanges(*gms.Context, error) error {
 	w.failed, w.tr.broken = true, true
 	return nil

@@ -19,24 +19,23 @@ var (
 	_ gms.RowIter       = (*rowIter)(nil)
 )
 
-// A Scan says which rows of a table to read, and through which index. It is
-// the one partition of every access: rows are spread over regions, not over
-// partitions.
+// A Scan says which rows of a table to read, and through which index. A table has a single
+// partition in go-mysql-server's sense: its rows are spread over regions instead.
 type Scan struct {
-	// Index is gone through in Ranges of its keys, one after the other, backwards if Reverse.
+	// Index is read in Ranges of its keys, one range after the other, backwards if Reverse.
 	Index   *KeyInfo
 	Ranges  []KeyRange
 	Reverse bool
-	// keysOnly says that nobody looks at the rows: that they exist is enough.
+	// keysOnly is set if only the existence of the rows matters.
 	keysOnly bool
-	// First is how many rows are asked for, 0 if that is not known.
+	// First is the number of rows asked for, 0 if that is not known.
 	First int
 }
 
 // Key implements gms.Partition.
 func (s *Scan) Key() []byte { return []byte(s.Index.Name) }
 
-// everything is the scan of a whole index.
+// everything returns the scan of a whole index.
 func everything(k *KeyInfo) *Scan { return &Scan{Index: k, Ranges: []KeyRange{{}}} }
 
 type onePartition struct{ p gms.Partition }
@@ -62,27 +61,28 @@ type rowIter struct {
 	cur   cursor
 	at    int // the range to begin next
 	write bool
-	// parts is how many rows to come are read for their columns only. It pays in a
-	// transaction that stays open for longer than a statement.
+	// parts is the number of further rows of which only the needed columns enter the read
+	// set. That pays in a transaction that stays open after the statement.
 	parts int
-	// inTurn says that the rows are to be read once it is the transaction's turn.
+	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
 	rows   int // returned
-	// found are the rows to come, collected before the first is returned: a
-	// statement that changes the table must not meet its own changes.
+	// found are the rows still to be returned, all collected before the first is: a statement
+	// that changes the table must not meet its own changes.
 	found   []region.Ptr
 	collect bool
-	// ahead is how many of them are being read ahead.
+	// ahead is the number of found rows that are being read ahead.
 	ahead int
 }
 
-// PartsMax is how many rows of a scan are read for their columns only. Of many rows
-// one is as likely as not to be changed where it matters, and this costs more.
+// PartsMax is the number of rows of a scan of which only the needed columns enter the read
+// set. Among more rows, a needed column of one has probably changed anyway, and reading
+// columns costs more.
 const PartsMax = 1000
 
 const (
-	// rowsAtFirst is how many rows of a scan are read ahead at first: it may be that no
-	// more are asked for. rowsTogether is how many of those that were collected are.
+	// rowsAtFirst is the number of rows that a scan first reads ahead: the caller may ask for
+	// no more. rowsTogether is that number for collected rows.
 	rowsAtFirst  = 8
 	rowsTogether = 128
 )
@@ -177,7 +177,7 @@ func (i *rowIter) collectRows(ctx *gms.Context) error {
 	}
 }
 
-// advance goes on to the next entry of the index that is in the scan.
+// advance moves to the next index entry within the scan.
 func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
 		p, ok, err := i.entry(ctx)
@@ -207,8 +207,8 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 		}
 		r := &i.scan.Ranges[i.at]
 		i.at++
-		// Asked for one key, the index answers for one key, and nothing that
-		// happens around it concerns the transaction.
+		// For a single key, look it up instead of scanning: then changes to its neighbours do
+		// not conflict with the transaction.
 		if r.Point && i.single(r) {
 			if p, ok, err := i.point(r); ok || err != nil {
 				return p, ok, err
@@ -218,7 +218,7 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 		switch {
 		case i.exists(r):
 			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
-		case i.tr.Editing > 0: // the rows are read once all are collected
+		case i.tr.Editing > 0: // rows are read only after all are collected
 			i.cur = i.acc.Scan(i.tr.Tx, r.Low, r.High, i.scan.Reverse)
 		default:
 			i.cur = i.acc.Rows(i.tr.Tx, r.Low, r.High, i.scan.Reverse, cmp.Or(i.scan.First, rowsAtFirst))
@@ -231,8 +231,8 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 	}
 }
 
-// sort puts what the cursor has into the order of the values: go-mysql-server
-// takes rows of a range to be in order, whatever the index says of itself.
+// sort orders the cursor's entries by the values: go-mysql-server expects the rows of a range
+// in order, even if the index says that it has none.
 func (i *rowIter) sort(ctx *gms.Context) error {
 	k := i.scan.Index.whole()
 	s := &sortedCursor{}
@@ -261,7 +261,7 @@ func (i *rowIter) sort(ctx *gms.Context) error {
 	return nil
 }
 
-// A sortedCursor goes through entries that were collected.
+// A sortedCursor returns collected entries.
 type sortedCursor struct{ entries []sortedEntry }
 
 type sortedEntry struct {
@@ -278,7 +278,7 @@ func (s *sortedCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	return e.key, e.row, true, nil
 }
 
-// point asks the index for the one key of a range.
+// point looks up the key of a Point range.
 func (i *rowIter) point(r *KeyRange) (region.Ptr, bool, error) {
 	if i.exists(r) {
 		ok, err := i.acc.Has(i.tr.Tx, r.Low)
@@ -287,14 +287,14 @@ func (i *rowIter) point(r *KeyRange) (region.Ptr, bool, error) {
 	return i.acc.Get(i.tr.Tx, r.Low)
 }
 
-// exists reports whether nobody looks at the rows of a range, not even to check
-// them.
+// exists reports whether only the existence of a range's rows matters, without even a check
+// of their values.
 func (i *rowIter) exists(r *KeyRange) bool {
 	return i.scan.keysOnly && r.Rest == nil && r.Check == nil
 }
 
-// single reports whether a range's key is all of an entry's: one that is not
-// unique, or has a NULL in it, goes on with the primary key.
+// single reports whether a range's key is a whole entry: in an index that is not unique, or
+// with a NULL, the entry continues with the primary key.
 func (i *rowIter) single(r *KeyRange) bool {
 	return i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull
 }
@@ -320,7 +320,7 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 	return r, err
 }
 
-// passes checks a row against what the bounds of its range leave open.
+// passes checks a row against Rest and Check of its range.
 func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *KeyRange) (bool, error) {
 	k := i.scan.Index
 	values, err := row.Load(i.tr.Tx, i.t.Info.Rows, p, k.Columns)
@@ -334,8 +334,8 @@ func (i *rowIter) passes(ctx *gms.Context, p region.Ptr, r *KeyRange) (bool, err
 		}
 	}
 	for j, c := range r.Check {
-		// What cannot be compared is not equal to anything; whether it is less
-		// or greater is left to go-mysql-server's filter.
+		// A value that cannot be compared is not equal to any bound; go-mysql-server's filter
+		// decides whether it is less or greater.
 		if !k.Codecs[j].Holds(ctx, c, values[j], !i.scan.keysOnly) {
 			return false, nil
 		}

@@ -19,41 +19,42 @@ var (
 	_ gms.TransactionSession = (*Session)(nil)
 )
 
-// A Session is what tables need of a client's session: its variables, its transaction
-// and the memory that it holds. The sessions that go-mysql-server knows embed one. It
-// belongs to one goroutine at a time.
+// A Session is the tables' part of a client's session: its variables, its transaction and the
+// memory that it holds. go-mysql-server's sessions embed one. It is used by one goroutine at
+// a time.
 type Session struct {
 	*baseSession
-	// Store is that of the machine which the session is at.
+	// Store is the store of the session's machine.
 	Store *Store
 	// ForUpdate puts the rows that the present statement reads into the write
 	// set.
 	ForUpdate bool
-	// commitErr is what the last commit failed with, until it is taken.
+	// commitErr is the error of the last commit, until it is taken.
 	commitErr error
-	// Running is the statement at work if it is part of another one: the context has no text
-	// of it.
+	// Running is the running statement if it is part of another one; the context then has the
+	// outer statement's text.
 	Running sqlparser.Statement
-	// Body is the transaction that the statements of the stored procedure at
-	// work belong to; nil if each has one of its own, or none is at work.
+	// Body is the transaction of the running stored procedure's statements; nil if each
+	// statement has its own, or no procedure runs.
 	Body *Transaction
-	// changing says that a change without IGNORE is at work, and divided that it has divided
-	// by zero, which its editor reports.
+	// changing is set while a change without IGNORE runs, and divided once it has divided by
+	// zero; its editor reports that.
 	changing, divided bool
-	// ViewDatabase is the database of a view that the statement which is being planned reads.
+	// ViewDatabase is the database of a view that is being planned as a part of the
+	// statement.
 	ViewDatabase string
 	// Statements counts the statements that have begun.
 	Statements atomic.Uint64
-	// timestamp is the time that statements go by, in microseconds, if it has been set.
+	// timestamp is the time, in microseconds, that SET timestamp has set; 0 if none.
 	timestamp atomic.Int64
-	// replacing is what the REPLACE at work does, nil if there is none.
+	// replacing is the running REPLACE, nil if there is none.
 	replacing *replacing
-	// variables are those that every statement asks for, nil if one may have changed.
+	// variables caches the variables that every statement needs; nil if one may have changed.
 	variables *Settings
 	// Holding is the memory that the session holds.
 	Holding Holding
-	// InVain is since when the client's transactions have had conflicts: when the first
-	// of them began; zero if the last one that it committed had none.
+	// InVain is the time since which the client's transactions have ended in conflicts: the
+	// beginning of the first of them; zero if the last one committed.
 	InVain time.Time
 }
 
@@ -72,7 +73,7 @@ type ours interface{ base() *Session }
 // FromContext returns the session that a context belongs to.
 func FromContext(ctx *gms.Context) *Session { return ctx.Session.(ours).base() }
 
-// Began is the function Began for a context of the session.
+// Began returns the session's transaction, and begins one if there is none.
 func (s *Session) Began(ctx *gms.Context) *Transaction {
 	if tr := Current(ctx); tr != nil {
 		return tr
@@ -90,7 +91,7 @@ func (s *Session) NewTransaction(c gms.TransactionCharacteristic) *Transaction {
 	return &Transaction{Tx: tx, ReadOnly: c == gms.ReadOnly}
 }
 
-// BeginNext begins the transaction that a statement needs where there is none.
+// BeginNext begins a transaction for a statement outside of any.
 func (s *Session) BeginNext(c gms.TransactionCharacteristic) *Transaction {
 	if s.Settings().readOnly {
 		c = gms.ReadOnly
@@ -102,8 +103,8 @@ func (s *Session) BeginNext(c gms.TransactionCharacteristic) *Transaction {
 	return tr
 }
 
-// SetIgnoreAutoCommit implements gms.Session. BEGIN sets it, for the transaction that it
-// has begun.
+// SetIgnoreAutoCommit implements gms.Session. BEGIN calls it for the transaction that it has
+// begun.
 func (s *Session) SetIgnoreAutoCommit(ignore bool) {
 	s.baseSession.SetIgnoreAutoCommit(ignore)
 	if tr, ok := s.baseSession.GetTransaction().(*Transaction); ok && tr != nil && ignore {
@@ -111,8 +112,8 @@ func (s *Session) SetIgnoreAutoCommit(ignore bool) {
 	}
 }
 
-// open makes a transaction that has just begun one that the client is to end. After a
-// conflict it waits for others that are run again.
+// open marks a new transaction as one that the client has to end. After a conflict it first
+// waits its turn behind others that are retried.
 func (s *Session) open(tr *Transaction) {
 	if !tr.opened.IsZero() {
 		return
@@ -123,7 +124,7 @@ func (s *Session) open(tr *Transaction) {
 	}
 }
 
-// lost notes that a transaction has ended with an error.
+// lost notes that a transaction has ended with err.
 func (s *Session) lost(tr *Transaction, err error) {
 	if s.InVain.IsZero() && myerr.IsConflict(err) {
 		s.InVain = tr.opened
@@ -191,10 +192,10 @@ func (s *Session) Rollback(ctx *gms.Context, t gms.Transaction) error {
 	return nil
 }
 
-// SetTransaction implements gms.Session. go-mysql-server drops a failed
-// statement's transaction by setting none. It also puts a transaction aside for
-// the body of a stored procedure, and back after it: one that the body belongs
-// to stays, and one that has ended meanwhile does not come back.
+// SetTransaction implements gms.Session. go-mysql-server sets nil to drop the transaction of
+// a failed statement, and also to put a transaction aside while the body of a stored
+// procedure runs, and sets it again afterwards. SetTransaction keeps a transaction that the
+// body belongs to, and does not bring back one that has ended meanwhile.
 func (s *Session) SetTransaction(t gms.Transaction) {
 	open, _ := s.baseSession.GetTransaction().(*Transaction)
 	tr, _ := t.(*Transaction)
@@ -212,40 +213,39 @@ func (s *Session) SetTransaction(t gms.Transaction) {
 	s.baseSession.SetTransaction(t)
 }
 
-// keepConflict finds out whether what the statement at work has read holds, as its
-// transaction is about to be dropped: the statement has failed, and whoever asks later why
-// finds no transaction.
+// keepConflict checks whether the running statement's reads still hold, before the
+// transaction of the failed statement is dropped: afterwards there is none to check. It keeps
+// a conflict in commitErr.
 func (s *Session) keepConflict() {
 	if err := s.Validate(); myerr.IsConflict(err) {
 		s.commitErr = err
 	}
 }
 
-// Abandon aborts what is open. Aborting a transaction that has ended does
-// nothing.
+// Abandon aborts the open transaction, if there is one that has not ended.
 func (s *Session) Abandon() {
 	if tr, ok := s.baseSession.GetTransaction().(*Transaction); ok && tr != nil {
 		tr.abort()
 	}
 }
 
-// clear makes the session forget its transaction.
+// clear removes the session's transaction.
 func (s *Session) clear() {
 	s.baseSession.SetTransaction(nil)
 	s.SetIgnoreAutoCommit(false)
 }
 
-// Abort ends whatever transaction is open without effect: the client is gone,
-// or the statement will be run again.
+// Abort aborts and removes the open transaction: the client is gone, or the statement will be
+// retried.
 func (s *Session) Abort() {
 	s.Abandon()
 	s.clear()
 }
 
-// Failed tells the session that the statement at work has failed. Unless the
-// client has a transaction open, all that the statement did is undone. If what
-// the statement has read does not hold any more, its error means nothing:
-// Failed then returns a conflict, which is to be reported instead.
+// Failed tells the session that the running statement has failed. It undoes all that the
+// statement did, unless the client has a transaction open. If the statement's reads do not
+// hold any more, its error may be a consequence of that: Failed then returns a conflict, to
+// be reported instead.
 func (s *Session) Failed() error {
 	explicit := s.Explicit()
 	err := s.Validate()
@@ -258,17 +258,17 @@ func (s *Session) Failed() error {
 	return err
 }
 
-// Within has what the session still does for the statement at work, whose own context
-// may have ended, wait no longer than ctx lasts.
+// Within bounds the waits of the session's further work for the running statement by ctx: the
+// statement's own context may have ended.
 func (s *Session) Within(ctx context.Context) {
 	if tr, ok := s.baseSession.GetTransaction().(*Transaction); ok && tr != nil {
 		tr.Tx.Within(ctx)
 	}
 }
 
-// Validate checks that all the open transaction has read still holds. If not,
-// the transaction is aborted and the error is a conflict; nothing that the
-// statement found out may then be shown.
+// Validate checks that all reads of the open transaction still hold. If not, it aborts the
+// transaction and returns a conflict; the caller must then not show any result of the
+// statement.
 func (s *Session) Validate() error {
 	tr, ok := s.baseSession.GetTransaction().(*Transaction)
 	if !ok || tr == nil {
@@ -284,8 +284,7 @@ func (s *Session) Validate() error {
 	return err
 }
 
-// Explicit reports whether the client has a transaction open that only it can
-// end.
+// Explicit reports whether the client has opened a transaction, which it has to end itself.
 func (s *Session) Explicit() bool {
 	if s.baseSession.GetTransaction() == nil {
 		return false
@@ -298,15 +297,15 @@ func (s *Session) Explicit() bool {
 	return err == nil && !auto
 }
 
-// IsOpen is Explicit for whoever knows that a transaction has begun.
+// IsOpen is Explicit for callers that know that a transaction has begun.
 func (s *Session) IsOpen() bool { return s.GetIgnoreAutoCommit() || !s.Settings().Autocommit }
 
-// SetForUpdate says whether the statement that follows locks the rows it reads,
-// as SELECT ... FOR UPDATE does.
+// SetForUpdate says whether the next statement locks the rows that it reads, as SELECT ...
+// FOR UPDATE does.
 func (s *Session) SetForUpdate(on bool) { s.ForUpdate = on }
 
-// TakeCommitError returns what the last commit failed with, once.
-// go-mysql-server drops it after a statement that returns a single row.
+// TakeCommitError returns the error of the last commit, once. go-mysql-server drops that
+// error after a statement that returns a single row.
 func (s *Session) TakeCommitError() error {
 	err := s.commitErr
 	s.commitErr = nil
@@ -334,8 +333,8 @@ func (s *Session) RollbackToSavepoint(ctx *gms.Context, t gms.Transaction, name 
 	return nil
 }
 
-// ReleaseSavepoint implements gms.TransactionSession. The savepoints set after
-// the one that is released go with it.
+// ReleaseSavepoint implements gms.TransactionSession. It also releases the savepoints that
+// were set after this one.
 func (s *Session) ReleaseSavepoint(ctx *gms.Context, t gms.Transaction, name string) error {
 	tr := t.(*Transaction)
 	serial, ok := tr.savepoint(name)

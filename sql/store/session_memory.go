@@ -29,18 +29,19 @@ func (s *Session) holdRead(tr *Transaction) error {
 	return nil
 }
 
-// readBytes is what a transaction may have read without being counted.
+// readBytes is what a transaction may read before it is counted.
 const readBytes = 64 << 10
 
-// textName stands for the text of the statement at work among the names of variables, and
-// preparedName, with a number, for that of a prepared one. No variable has such a name.
+// textName is the pseudo-variable under which the running statement's text is counted;
+// preparedName, with a number appended, is that of a prepared statement. No variable has
+// such a name.
 const (
 	textName     = "\x00text"
 	preparedName = "\x00prepared"
 )
 
-// TakeText counts what a statement takes whose text has yet to be parsed, and values that
-// are bound to it. It stays until Settle.
+// TakeText counts, until Settle, the memory of a statement that is about to be parsed, and
+// of the values bound to it.
 func (s *Session) TakeText(text string, bound int64) error {
 	n := textMemory(text) + bound
 	if n <= freeBytes/2 && s.Holding.granted.Load() == 0 {
@@ -49,7 +50,7 @@ func (s *Session) TakeText(text string, bound int64) error {
 	return s.Holding.keep(textName, n)
 }
 
-// KeepPrepared counts a prepared statement, and one with an empty text no more.
+// KeepPrepared counts a prepared statement; with an empty text, it no longer does.
 func (s *Session) KeepPrepared(id uint32, text string) error {
 	return s.Holding.keep(preparedName+strconv.FormatUint(uint64(id), 10), textMemory(text))
 }
@@ -57,14 +58,14 @@ func (s *Session) KeepPrepared(id uint32, text string) error {
 // Take counts n bytes that the listener holds for the statement at work, until Settle.
 func (s *Session) Take(n int64) error { return s.Holding.Take(n) }
 
-// Settle is called when a client has been given the answer to a statement, or will not get
-// one: nothing is left of it then but its effects.
+// Settle is called when a client has received a statement's answer, or will not receive
+// one: then all memory of the statement is free.
 func (s *Session) Settle() {
 	s.Holding.drop(textName)
 	s.SettleAttempt()
 }
 
-// SettleAttempt is Settle for an attempt to run a statement.
+// SettleAttempt is Settle for one attempt to run a statement: its text stays counted.
 func (s *Session) SettleAttempt() {
 	s.Holding.forgetInputs()
 	if s.Holding.bytes.Load() == 0 && s.Holding.granted.Load() == 0 {
@@ -83,14 +84,15 @@ func (s *Session) CommandBegin() error { return nil }
 // CommandEnd implements gms.LifecycleAwareSession.
 func (s *Session) CommandEnd() {}
 
-// SessionEnd implements gms.LifecycleAwareSession. A transaction that the client has left
-// open ends: while it is there, nothing that is freed anywhere can be used again.
+// SessionEnd implements gms.LifecycleAwareSession. It aborts a transaction that the client
+// has left open, because an open transaction keeps freed memory everywhere from being
+// reused.
 func (s *Session) SessionEnd() {
 	s.Abort()
 	s.Holding.end()
 }
 
-// Lend counts n bytes until give is called, or says why they cannot be had.
+// Lend counts n bytes until give is called, or returns an error.
 func (s *Session) Lend(n int64) (give func(), err error) {
 	if err := s.Holding.Take(n); err != nil {
 		return nil, err

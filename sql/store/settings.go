@@ -11,36 +11,37 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// Settings are the session's variables that every statement asks for, read when one has
-// been set and not with every statement.
+// Settings are the variables that every statement needs. They are read again only after a
+// variable has been set.
 type Settings struct {
-	// Autocommit says that each statement outside of a transaction is one.
+	// Autocommit is set if each statement outside of a transaction is a transaction by
+	// itself.
 	Autocommit bool
-	// Compile says that nothing in the variables speaks against compiled
-	// statements.
+	// Compile is set if no variable rules out compiled statements.
 	Compile bool
-	// Key holds what the meaning of a statement depends on.
+	// Key has the values of the variables on which a statement's meaning depends.
 	Key string
-	// maxExecution is how long a SELECT may take; 0: as long as it takes.
+	// maxExecution bounds the time of a SELECT; 0: no bound.
 	maxExecution time.Duration
-	// longQuery is what a statement takes that is slow; 0: all are.
+	// longQuery is the time from which on a statement counts as slow; 0: all do.
 	longQuery time.Duration
-	// readOnly says that transactions are READ ONLY unless they say otherwise.
+	// readOnly is set if transactions are READ ONLY by default.
 	readOnly bool
-	// notes says that warnings of the level Note count, of which, and of others, there are
-	// warningsMax at most.
+	// notes is set if warnings of level Note are recorded; warningsMax bounds the number of
+	// warnings of all levels.
 	notes       bool
 	warningsMax int64
-	// divisions says that a division by zero is worth a warning.
+	// divisions is set if a division by zero is a warning.
 	divisions bool
-	// strictDivisions says that in a change it is an error.
+	// strictDivisions is set if it is an error in a statement that changes rows.
 	strictDivisions bool
 }
 
 // keySettings are the variables that may change the meaning of a text.
 var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone", "foreign_key_checks"}
 
-// Settings returns the settings as the variables are now. They are shared, and not changed.
+// Settings returns the settings by the present variables. They are shared, and must not be
+// changed.
 func (s *Session) Settings() *Settings {
 	if s.variables == nil {
 		s.variables = s.readSettings()
@@ -48,10 +49,11 @@ func (s *Session) Settings() *Settings {
 	return s.variables
 }
 
-// MaxExecutionTime is how long a SELECT may take (max_execution_time); 0 is for ever.
+// MaxExecutionTime bounds the time of a SELECT (max_execution_time); 0: no bound.
 func (s *Session) MaxExecutionTime() time.Duration { return s.Settings().maxExecution }
 
-// Autocommit reports whether each statement outside of a transaction is one.
+// Autocommit reports whether each statement outside of a transaction is a transaction by
+// itself.
 func (s *Session) Autocommit() bool { return s.Settings().Autocommit }
 
 func (s *Session) readSettings() *Settings {
@@ -100,8 +102,8 @@ func (s *Session) isOn(ctx *gms.Context, name string) bool {
 	return on && err == nil
 }
 
-// globalOnly are the variables that no session has a value of its own of, though
-// go-mysql-server makes each a copy.
+// globalOnly are the variables without a value per session, although go-mysql-server copies
+// them into each session.
 var globalOnly = func() map[string]bool {
 	all := make(map[string]bool)
 	for name, v := range gms.SystemVariables.NewSessionMap() {
@@ -137,7 +139,7 @@ func (s *Session) GetAllSessionVariables() map[string]any {
 	return all
 }
 
-// LongQueryTime is what a statement takes that is slow (long_query_time).
+// LongQueryTime is the time from which on a statement counts as slow (long_query_time).
 func (s *Session) LongQueryTime() time.Duration { return s.Settings().longQuery }
 
 // Warn implements gms.Session.

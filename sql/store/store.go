@@ -12,34 +12,34 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Store is the tables of one machine, and what transactions over them share. It is safe
-// for concurrent use.
+// A Store holds the tables of one machine, and what transactions on them share. It is
+// safe for concurrent use.
 type Store struct {
 	// Machine runs the transactions, and Catalog says what tables there are.
 	Machine *txn.Machine
 	Catalog *catalog.Catalog
 	cfg     Config
-	// Counters are the row counts, and Turns where transactions wait for each other.
+	// Counters keep the row counts; in Turns, transactions wait for each other.
 	Counters *Counters
 	Turns    *Turns
 
 	mu struct {
 		lockrank.RWMutex[lockrank.Engine]
 		infos map[uint64]*TableInfo // by table id: the latest committed one
-		// pruneAt is how many of them are too many: see prune.
+		// pruneAt is the size of infos at which prune runs.
 		pruneAt int
 	}
 }
 
-// A Config says what a Store asks of those who know more than tables.
+// A Config holds what a Store needs from the packages above it.
 type Config struct {
 	// Memory bounds what sessions hold; nil: nothing does.
 	Memory *Memory
-	// Processors is how many transactions are worth running at a time where most are in
-	// conflict; 0: as many as this computer has processors.
+	// Processors is the number of transactions worth running at a time where most of them
+	// conflict; 0: the number of this computer's processors.
 	Processors int
-	// Parse parses the text of the statement at work, of which go-mysql-server has
-	// forgotten some.
+	// Parse parses the text of the running statement again: go-mysql-server drops parts
+	// of it.
 	Parse func(ctx *gms.Context, query string, multi bool) (sqlparser.Statement, string, string, error)
 	// IsSuper reports whether the context's session may write although read_only is set.
 	IsSuper func(ctx *gms.Context) bool
@@ -65,8 +65,8 @@ func (st *Store) View(ctx *gms.Context, read func(*txn.Tx) error) error {
 	return st.Machine.Run(c, read)
 }
 
-// Info returns a descriptor made ready for use. What the transaction itself has
-// changed is not kept for others.
+// Info returns the TableInfo of a descriptor. It caches it, unless the transaction itself
+// has changed the descriptor.
 func (st *Store) Info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 	st.mu.RLock()
 	info := st.mu.infos[tbl.ID]
@@ -88,8 +88,8 @@ func (st *Store) Info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 	return info, nil
 }
 
-// prune forgets what was made of tables that the catalog has forgotten. It does so when
-// there is twice as much as was left the last time, which costs little for each.
+// prune removes the infos of tables that the catalog no longer caches. It runs when there
+// are twice as many as the last run has left, so that its cost per table is small.
 func (st *Store) prune() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -102,7 +102,7 @@ func (st *Store) prune() {
 	st.mu.pruneAt = max(2*len(st.mu.infos), pruneLeast)
 }
 
-// pruneLeast is of how many tables something is kept at least when prune looks over it.
+// pruneLeast is the least number of infos at which prune runs.
 const pruneLeast = 256
 
 // Table finds a table.
@@ -121,8 +121,8 @@ func (st *Store) Table(ctx *gms.Context, tr *Transaction, db, name string) (*Tab
 	return &Table{Store: st, Info: info}, true, nil
 }
 
-// Descriptor finds a table's descriptor, and waits until nobody is altering it,
-// as MySQL's metadata lock does.
+// Descriptor returns a table's descriptor. It waits while the table is being altered, as
+// for MySQL's metadata lock.
 func (st *Store) Descriptor(ctx *gms.Context, tr *Transaction, db, name string) (*catalog.Table, error) {
 	for {
 		tbl, err := st.Catalog.Table(tr.Tx, db, name)
@@ -139,7 +139,7 @@ func (st *Store) Descriptor(ctx *gms.Context, tr *Transaction, db, name string) 
 	}
 }
 
-// AwaitTables waits until nobody is altering a table of a database.
+// AwaitTables waits while any table of a database is being altered.
 func (st *Store) AwaitTables(ctx *gms.Context, tr *Transaction, db string) error {
 	tables, err := st.Catalog.Tables(tr.Tx, db)
 	for _, tbl := range tables {
@@ -150,6 +150,6 @@ func (st *Store) AwaitTables(ctx *gms.Context, tr *Transaction, db string) error
 	return err
 }
 
-// SystemDatabase is what go-mysql-server keeps its users in, if it has any. It
-// asks for it with every statement.
+// SystemDatabase is the database in which go-mysql-server would keep its users. It asks
+// for the database with every statement.
 const SystemDatabase = "mysql"

@@ -9,12 +9,12 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file finds rows of tables without a primary key, strays. go-mysql-server
-// names a row to be changed by its contents; where in memory it stands, the scan
-// that read it for the same statement remembers.
+// This file finds strays: rows of tables without a primary key. go-mysql-server
+// identifies a row to be changed by its contents; the statement's scan remembers
+// the addresses of the rows that it has returned.
 
-// strayKey identifies a row by its table and contents. Rows that are the same
-// in all columns are as good as each other.
+// strayKey identifies a row by its table and contents. Rows that are equal in all
+// columns are interchangeable.
 func strayKey(ctx *gms.Context, info *TableInfo, row gms.Row) (string, error) {
 	img, err := info.Rows.Image(ctx, row)
 	if err != nil {
@@ -35,7 +35,7 @@ func (tr *Transaction) rememberStray(ctx *gms.Context, info *TableInfo, row gms.
 	return nil
 }
 
-// takeStray returns the address of a row with these contents, once.
+// takeStray returns the address of a row with these contents, each address once.
 func (tr *Transaction) takeStray(ctx *gms.Context, info *TableInfo, row gms.Row) (region.Ptr, bool, error) {
 	key, err := strayKey(ctx, info, row)
 	if err != nil {
@@ -52,7 +52,7 @@ func (tr *Transaction) takeStray(ctx *gms.Context, info *TableInfo, row gms.Row)
 	return region.Ptr{}, false, nil
 }
 
-// findStray looks through the whole table: the row did not come from a scan.
+// findStray searches the whole table for a row that no scan has returned.
 func (e *Editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error) {
 	want, err := strayKey(ctx, e.Info, r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error
 	}
 }
 
-// follow returns where a row that was found at p stands by now, false if the
+// follow returns the present address of a row that was found at p; false if the
 // transaction has deleted it.
 func (tr *Transaction) follow(p region.Ptr) (region.Ptr, bool) {
 	for {
@@ -90,8 +90,7 @@ func (tr *Transaction) follow(p region.Ptr) (region.Ptr, bool) {
 	}
 }
 
-// move remembers that the transaction has moved a row, or deleted it: to is nil
-// then.
+// move remembers that the transaction has moved a row or, if to is nil, deleted it.
 func (tr *Transaction) move(from, to region.Ptr) {
 	if tr.moved == nil {
 		tr.moved = make(map[region.Ptr]region.Ptr)

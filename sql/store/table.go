@@ -49,10 +49,10 @@ var (
 	_ gms.CommentAlterableTable    = (*Table)(nil)
 )
 
-// A Table is one table as a statement sees it: a descriptor, and the columns
-// that the statement wants.
+// A Table is one table as a statement sees it: a descriptor, and the columns that the statement
+// reads.
 type Table struct {
-	// Store is that of the machine, and Info the descriptor that the statement goes by.
+	// Store is the machine's, and Info the descriptor that the statement was planned with.
 	Store *Store
 	Info  *TableInfo
 	// schema is this statement's own copy: go-mysql-server writes to it.
@@ -61,12 +61,12 @@ type Table struct {
 	Columns    []int
 	projection []string
 	projected  gms.Schema
-	// built says that an index has been built already: what go-mysql-server
-	// reads to build it is nothing.
+	// built is set if an index has already been built: go-mysql-server then reads no rows to build
+	// it.
 	built bool
-	// exact says that the schema's strings are equal only if they are the same.
+	// exact is set if the schema's strings compare by their bytes.
 	exact bool
-	// frozen is the work of altering the table while it is under way.
+	// frozen is the running alteration of the table.
 	frozen *Bulk
 }
 
@@ -91,7 +91,7 @@ func (t *Table) Schema(*gms.Context) gms.Schema {
 	return schema
 }
 
-// ShowExact implements compat.ExactTable: it has the table show a schema whose strings are equal only if they are the same.
+// ShowExact implements compat.ExactTable: the table's schema then compares strings by their bytes.
 func (t *Table) ShowExact() { t.exact = true }
 
 func (t *Table) ownSchema() gms.PrimaryKeySchema {
@@ -111,8 +111,8 @@ func (t *Table) Collation() gms.CollationID { return gms.CollationID(t.Info.Tabl
 // Comment implements gms.CommentedTable.
 func (t *Table) Comment() string { return t.Info.Table.Comment }
 
-// IsTemporary implements gms.TemporaryTable. go-mysql-server asks every table
-// that a READ ONLY transaction tries to change.
+// IsTemporary implements gms.TemporaryTable. go-mysql-server asks when a READ ONLY transaction
+// tries to change a table.
 func (t *Table) IsTemporary() bool { return false }
 
 // WithProjections implements gms.ProjectedTable.
@@ -137,8 +137,8 @@ func (t *Table) WithProjections(_ *gms.Context, names []string) (gms.Table, erro
 // Projections implements gms.ProjectedTable.
 func (t *Table) Projections() []string { return t.projection }
 
-// join makes sure that the transaction depends on the table being what it was
-// when the statement was planned, or what the statement has made of it.
+// join makes the transaction depend on the table's descriptor: it must still be the one that the
+// statement was planned with, or one that the statement itself has made of it.
 func (t *Table) join(ctx *gms.Context, tr *Transaction) error {
 	if err := t.refresh(ctx); err != nil {
 		return err
@@ -150,8 +150,7 @@ func (t *Table) join(ctx *gms.Context, tr *Transaction) error {
 	return err
 }
 
-// refresh makes the table what an earlier clause of the same statement has made
-// of it.
+// refresh updates the table after an earlier clause of the same statement has changed it.
 func (t *Table) refresh(ctx *gms.Context) error {
 	tr := Current(ctx)
 	if tr == nil || !t.Store.Catalog.Changed(tr.Tx) {
@@ -216,8 +215,8 @@ func (t *Table) GetForeignKeyEditor(ctx *gms.Context) gms.ForeignKeyEditor { ret
 // AutoIncrementSetter implements gms.AutoIncrementTable.
 func (t *Table) AutoIncrementSetter(ctx *gms.Context) gms.AutoIncrementSetter { return t.editor(ctx) }
 
-// GetNextAutoIncrementValue implements gms.AutoIncrementTable. A value that the
-// statement brings along moves the sequence once its row is inserted.
+// GetNextAutoIncrementValue implements gms.AutoIncrementTable. A value given by the statement
+// advances the sequence only when its row is inserted.
 func (t *Table) GetNextAutoIncrementValue(ctx *gms.Context, given any) (uint64, error) {
 	if given != nil {
 		v, _, err := types.Uint64.Convert(ctx, given)
@@ -254,8 +253,8 @@ func (st *Store) next(ctx *gms.Context, tr *Transaction, sequence region.Ptr) (u
 	return st.Catalog.Sequences().Next(ctx.Context, sequence)
 }
 
-// RowCount implements gms.StatisticsTable. The count is not exact: it serves
-// the planner and SHOW TABLE STATUS, as InnoDB's does.
+// RowCount implements gms.StatisticsTable. The count is approximate, as InnoDB's is: the planner
+// and SHOW TABLE STATUS use it.
 func (t *Table) RowCount(ctx *gms.Context) (uint64, bool, error) {
 	n := int64(t.Store.Counters.Read(t.Info.Counter))
 	if tr := Current(ctx); tr != nil {
@@ -264,8 +263,7 @@ func (t *Table) RowCount(ctx *gms.Context) (uint64, bool, error) {
 	return uint64(max(n, 0)), false, nil
 }
 
-// DataLength implements gms.StatisticsTable: the row count times a guess at the
-// length of a row.
+// DataLength implements gms.StatisticsTable: the row count times an estimate of a row's length.
 func (t *Table) DataLength(ctx *gms.Context) (uint64, error) {
 	n, _, err := t.RowCount(ctx)
 	perRow := uint64(region.HeaderBytes + row.HeaderBytes)
@@ -287,9 +285,9 @@ func guessBytes(d catalog.Type) uint32 {
 	return 4
 }
 
-// Truncate implements gms.TruncateableTable: the table gets new, empty
-// structures, and the old ones are freed after the transaction. A DELETE without
-// a condition comes here, too, and can be rolled back.
+// Truncate implements gms.TruncateableTable: the table gets new, empty structures, and the old ones
+// are freed after the transaction. A DELETE without a condition also truncates; it can be rolled
+// back.
 func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	tr := Began(ctx)
 	if err := tr.Writable(ctx, t.Store); err != nil {
@@ -327,8 +325,8 @@ func (t *Table) truncate(ctx *gms.Context, tr *Transaction) error {
 	return t.become(tr, next)
 }
 
-// latest returns the table's descriptor as the transaction sees it now, which
-// an earlier clause of the same statement may have changed.
+// latest returns the table's descriptor as the transaction sees it now: an earlier clause of the
+// same statement may have changed it.
 func (t *Table) latest(ctx *gms.Context, tr *Transaction) (*catalog.Table, error) {
 	tbl, err := t.Store.Descriptor(ctx, tr, t.Info.DB, t.Info.Name)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && tbl.ID != t.Info.ID {
@@ -342,7 +340,7 @@ func (t *Table) latest(ctx *gms.Context, tr *Transaction) (*catalog.Table, error
 func (t *Table) GetIndexes(ctx *gms.Context) ([]gms.Index, error) {
 	info := t.Info
 	if tr := Current(ctx); tr != nil && t.Store.Catalog.Changed(tr.Tx) {
-		// In the middle of a statement that changes the table.
+		// A statement is changing the table.
 		tbl, err := t.latest(ctx, tr)
 		if err != nil {
 			return nil, myerr.Storage(err)
@@ -365,8 +363,8 @@ func (t *Table) GetIndexes(ctx *gms.Context) ([]gms.Index, error) {
 	return all, nil
 }
 
-// PreciseMatch implements gms.IndexAddressable: ranges may return more than was
-// asked for (KeyInfo.keyRange), so that filters stay.
+// PreciseMatch implements gms.IndexAddressable: false, because a lookup may return more rows than
+// its ranges contain (KeyInfo.keyRange), so that go-mysql-server keeps its filters.
 func (t *Table) PreciseMatch() bool { return false }
 
 // IndexedAccess implements gms.IndexAddressable.
@@ -380,8 +378,8 @@ type IndexedTable struct {
 	keysOnly bool
 }
 
-// SetReferenceCheck implements gms.ReferenceChecker: a foreign key asks whether
-// a row exists, and shall not depend on what is in it.
+// SetReferenceCheck implements gms.ReferenceChecker: a foreign key needs to know only whether a row
+// exists, and must not conflict with changes to its contents.
 func (t *IndexedTable) SetReferenceCheck() error {
 	t.keysOnly = true
 	return nil
@@ -433,7 +431,7 @@ func (t *Table) GetDeclaredForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyConstr
 		if fks[i].IsResolved {
 			continue
 		}
-		// A parent that has come later is good, too.
+		// A parent table created after the key counts, too.
 		_, err := t.Store.Descriptor(ctx, tr, f.ParentDB, f.ParentTable)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return nil, myerr.Storage(err)
@@ -469,7 +467,7 @@ func (t *Table) GetReferencedForeignKeys(ctx *gms.Context) ([]gms.ForeignKeyCons
 	return fks, nil
 }
 
-// byName puts foreign keys in the order in which InnoDB has them.
+// byName sorts foreign keys as InnoDB does.
 func byName(fks []catalog.ForeignKey) []catalog.ForeignKey {
 	return slices.SortedFunc(slices.Values(fks), func(a, b catalog.ForeignKey) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))

@@ -8,11 +8,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// timestampName is the variable that has statements go by another time than the present, as
-// those are to that dumps and binary logs repeat.
+// timestampName is the variable that sets the time for the session's statements. Dumps and
+// binary logs use it to repeat statements with their original time.
 const timestampName = "timestamp"
 
-// TimestampVariable is that variable; 0 is the present.
+// TimestampVariable returns that variable; 0 is the present.
 func TimestampVariable() gms.SystemVariable {
 	return &gms.MysqlSystemVariable{
 		Name: timestampName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Session), Dynamic: true, SetVarHintApplies: true,
@@ -20,17 +20,17 @@ func TimestampVariable() gms.SystemVariable {
 	}
 }
 
-// Begun notes that a statement begins, and has it go by the time that the session has set.
+// Begun notes that a statement begins, and sets its time if the session has one.
 func (s *Session) Begun(ctx *gms.Context) *gms.Context {
 	s.Statements.Add(1)
-	s.ViewDatabase = "" // of one whose planning has failed
+	s.ViewDatabase = "" // from an earlier statement whose planning failed
 	if at := s.timestamp.Load(); at != 0 {
 		ctx.SetQueryTime(time.UnixMicro(at))
 	}
 	return ctx
 }
 
-// setTimestamp makes the variable the time of the session.
+// setTimestamp takes over the variable as the session's time.
 func (s *Session) setTimestamp(ctx *gms.Context) {
 	v, err := s.baseSession.GetSessionVariable(ctx, timestampName)
 	seconds, ok := v.(float64)
@@ -40,7 +40,7 @@ func (s *Session) setTimestamp(ctx *gms.Context) {
 	s.timestamp.Store(int64(math.Round(seconds * 1e6)))
 }
 
-// readTimestamp is what @@timestamp is.
+// readTimestamp returns the value of @@timestamp.
 func (s *Session) readTimestamp(ctx *gms.Context) float64 {
 	if at := s.timestamp.Load(); at != 0 {
 		return float64(at) / 1e6

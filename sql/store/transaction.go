@@ -15,8 +15,8 @@ import (
 
 var _ gms.Transaction = (*Transaction)(nil)
 
-// A Transaction is what go-mysql-server calls so: a FaRM transaction and what
-// this package remembers about it.
+// A Transaction is a transaction of go-mysql-server: a FaRM transaction with this package's
+// state.
 type Transaction struct {
 	// Tx is the FaRM transaction.
 	Tx *txn.Tx
@@ -24,42 +24,43 @@ type Transaction struct {
 	ReadOnly bool
 	// Ended says that the transaction is over, whatever the outcome.
 	Ended bool
-	// ddl says that the statement at work changes the catalog.
+	// ddl is set if the running statement changes the catalog.
 	ddl bool
-	// After is called when the commit of the transaction has been tried, nil if nobody asks.
+	// After is called after the transaction's commit has been attempted; may be nil.
 	After func()
-	// broken says that a change of the catalog has failed half way. Nothing of
-	// the transaction may be committed.
+	// broken is set if a change of the catalog has failed half way: the transaction must not
+	// commit.
 	broken bool
-	// points are the places that a statement or savepoint can return to, oldest
-	// first, and serial numbers them.
+	// points are the places to which a statement or savepoint can roll back, oldest first;
+	// serial is the last one's number.
 	points []point
 	serial int
-	// Editing counts the editors that have begun a statement and not ended it.
+	// Editing is the number of editors that are within a statement.
 	Editing int
-	// DB is the database that was last asked for, by whoever knows the databases:
-	// statements ask for one again and again.
+	// DB caches the database that was last looked up: statements look up the same one many
+	// times.
 	DB gms.Database
 	// rows are the changes of row counts, by the table's counter.
 	rows map[region.Ptr]int64
-	// born are the sequences that the transaction has created.
+	// born are the sequences that this transaction has created.
 	born map[region.Ptr]bool
-	// strays are the addresses of rows without a key of their own that the
-	// present statement has read, by their contents.
+	// strays are the addresses of keyless rows that the present statement has read, by their
+	// contents.
 	strays map[string][]region.Ptr
-	// moved says where rows went that the transaction has moved or deleted.
+	// moved maps the rows that the transaction has moved to their new addresses, and the
+	// deleted ones to nil.
 	moved map[region.Ptr]region.Ptr
-	// turns are those that the transaction has, and waitsFor is the one that it waits
-	// for, both guarded by the engine's turns; takesTurns says that it has had to do
-	// with any.
+	// turns are the turns that the transaction holds, and waitsFor is the one that it waits
+	// for, both guarded by the engine's Turns; takesTurns is set once it has held or awaited
+	// any.
 	turns      []*turn
 	waitsFor   *turn
 	takesTurns bool
-	// opened is when the transaction began, if it is the client's to end.
+	// opened is the time at which the transaction began, if the client has to end it.
 	opened time.Time
 }
 
-// A point is a mark in the transaction. A statement's has no name.
+// A point is a mark in the transaction. A statement's point has no name.
 type point struct {
 	name   string
 	serial int
@@ -79,8 +80,8 @@ func (tr *Transaction) mark(name string) int {
 	return tr.serial
 }
 
-// rollback returns to a point and forgets those after it; the point stays. One
-// that is gone already, because an older one was returned to, is no news.
+// rollback returns to a point, and removes those after it; the point stays. If an earlier
+// rollback has removed the point, there is nothing to do.
 func (tr *Transaction) rollback(serial int) {
 	for i := range tr.points {
 		if tr.points[i].serial == serial {
@@ -91,7 +92,7 @@ func (tr *Transaction) rollback(serial int) {
 	}
 }
 
-// forget drops a point, keeping what was done since.
+// forget removes a point, and keeps the changes made since.
 func (tr *Transaction) forget(serial int) {
 	for i := range tr.points {
 		if tr.points[i].serial == serial {
@@ -110,7 +111,7 @@ func (tr *Transaction) savepoint(name string) (serial int, ok bool) {
 	return 0, false
 }
 
-// count notes that a table has n rows more, unless that is rolled back.
+// count notes that a table has gained n rows, unless that is rolled back.
 func (tr *Transaction) count(counter region.Ptr, n int64) {
 	if tr.rows == nil {
 		tr.rows = make(map[region.Ptr]int64)
@@ -128,7 +129,8 @@ func Current(ctx *gms.Context) *Transaction {
 	return tr
 }
 
-// CurrentOf is current for a context that may have no session, or none of ours.
+// CurrentOf is Current for a context that may have no session, or a session of
+// go-mysql-server's.
 func CurrentOf(ctx *gms.Context) *Transaction {
 	if ctx == nil || ctx.Session == nil {
 		return nil
@@ -136,8 +138,7 @@ func CurrentOf(ctx *gms.Context) *Transaction {
 	return Current(ctx)
 }
 
-// Began returns the context's transaction, and begins one where go-mysql-server
-// has not.
+// Began returns the context's transaction, and begins one if go-mysql-server has not.
 func Began(ctx *gms.Context) *Transaction {
 	if tr := Current(ctx); tr != nil {
 		return tr
@@ -145,10 +146,11 @@ func Began(ctx *gms.Context) *Transaction {
 	return FromContext(ctx).Began(ctx)
 }
 
-// commit commits, unless the statement at work has failed. After one that returns rows
-// go-mysql-server commits all the same, within a context that the failure has ended. What
-// the statement failed with may come of reads that do not hold: that has to be known
-// before the transaction is over, and is a conflict then.
+// commit commits, unless the running statement has failed. go-mysql-server commits even if a
+// statement has failed while its rows were read; the context has then ended with the
+// statement's error as its cause. That error may be a consequence of reads that no longer
+// hold. So commit validates them while the transaction is still open, and returns a conflict
+// if they do not.
 func (tr *Transaction) commit(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
@@ -166,8 +168,8 @@ func (tr *Transaction) abort() {
 	tr.Ended = true
 }
 
-// Fail passes on an error that has interrupted a change of the catalog.
-// go-mysql-server commits what was done before it, if it can.
+// Fail passes on an error that has interrupted a change of the catalog, and marks the
+// transaction as broken: go-mysql-server would commit what was done before the error.
 func (tr *Transaction) Fail(err error) error {
 	if err != nil {
 		tr.broken = true

@@ -11,29 +11,29 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// Turns is where transactions of one machine that are about to change the same row
-// wait for each other, so that the second is not run for nothing. It is a courtesy: who
-// has a turn has no right to anything, who has waited for long enough or would wait for
-// ever goes on without, and commits decide which transactions conflict, as they do
-// between machines. Only transactions that a client has opened take turns; statements
-// that are transactions by themselves are over sooner than anybody could wait.
+// Turns let transactions of one machine that are about to change the same row wait for
+// each other, so that the second does not run only to abort. They guarantee nothing: a
+// turn is no lock; a transaction that has waited long enough, or would deadlock, continues
+// without it; and commits decide which transactions conflict, as between machines. Only
+// transactions that a client has opened take turns; single statements are over sooner than
+// waiting would pay.
 //
-// A turn is at what a statement looks up: a key of an index, or the first parts of one.
-// Transactions that are run again after a conflict stand in one of a few lines besides,
-// before they have read anything: where most conflict with most, because they read what
-// others change, nothing that a statement looks up tells which, and of more of them than
-// there are processors the rest would only be run for nothing.
+// A turn belongs to what a statement looks up: a key of an index, or the first parts of
+// one. Besides, transactions that are retried after a conflict wait in one of a few lines
+// before they read anything. Lines help where most transactions conflict because they read
+// what others change: then no single key tells which ones will, and running more of them
+// than there are processors is a waste.
 type Turns struct {
 	clock clock.Clock
 	// Patience is how long a statement waits.
 	Patience time.Duration
-	// Lines are the names of the turns that are taken to run again.
+	// Lines are the names of the turns for retried transactions.
 	Lines []string
 	mu    lockrank.Mutex[lockrank.Leaf]
 	taken map[string]*turn
 }
 
-// A turn is one transaction's; others wait for it.
+// A turn is held by one transaction; others wait for it.
 type turn struct {
 	name    string
 	holder  *Transaction
@@ -46,15 +46,15 @@ type waiter struct {
 	called clock.Event
 }
 
-// turnPatience is for how long: transactions that are at work are over sooner, and one
-// whose client thinks holds others up no longer than this.
+// turnPatience is the default of Patience: running transactions end sooner, and a client
+// that is thinking holds others up no longer than this.
 const turnPatience = 200 * time.Millisecond
 
-// TurnsMax is how many turns one transaction takes: one that changes more rows than that
-// is no matter of turns.
+// TurnsMax bounds the turns of one transaction: one that changes more rows would hold up
+// too many others.
 const TurnsMax = 1000
 
-// newTurns returns turns with a line for each processor; 0: as many as this computer has.
+// newTurns returns Turns with this many lines; 0: one for each processor of the computer.
 func newTurns(c clock.Clock, processors int) *Turns {
 	t := &Turns{clock: c, Patience: turnPatience, taken: make(map[string]*turn)}
 	if processors == 0 {
@@ -66,8 +66,8 @@ func newTurns(c clock.Clock, processors int) *Turns {
 	return t
 }
 
-// Await returns when it is the transaction's turn at a key, or when waiting is of no
-// use.
+// Await returns when it is the transaction's turn at a key, or when it should not wait any
+// longer.
 func (t *Turns) Await(tr *Transaction, x *catalog.Index, key []byte) {
 	if len(key) == 0 {
 		return // a scan of everything
@@ -78,9 +78,9 @@ func (t *Turns) Await(tr *Transaction, x *catalog.Index, key []byte) {
 	t.wait(w, t.Patience)
 }
 
-// awaitAgain is await for a transaction that has just begun, and is to do what its
-// client has tried in vain for so long: it waits no longer than that, so that nobody
-// loses more by it than by the conflicts.
+// awaitAgain is Await for a new transaction in which a client retries its work. inVain is
+// the time for which the client has tried so far: it waits no longer than that, so that
+// waiting never costs more than the conflicts have.
 func (t *Turns) awaitAgain(tr *Transaction, inVain time.Duration) {
 	t.mu.Lock()
 	w := t.enterLocked(tr, t.shortestLocked())
@@ -111,7 +111,8 @@ func (t *Turns) lengthLocked(name string) int {
 	return 0
 }
 
-// wait returns when a waiter is called, or gives up; nil waits for nothing.
+// wait returns when the waiter is called, or when its patience has run out; nil does not
+// wait.
 func (t *Turns) wait(w *waiter, patience time.Duration) {
 	if w != nil {
 		w.called.WaitFor(patience)
@@ -119,8 +120,8 @@ func (t *Turns) wait(w *waiter, patience time.Duration) {
 	}
 }
 
-// enterLocked takes a turn, or returns a waiter for it; nil if tr has the turn or does not
-// wait.
+// enterLocked takes a turn, or returns a waiter for it; nil if tr has the turn, or should
+// not wait.
 func (t *Turns) enterLocked(tr *Transaction, name string) *waiter {
 	at := t.taken[name]
 	switch {
@@ -142,15 +143,15 @@ func (t *Turns) enterLocked(tr *Transaction, name string) *waiter {
 	return w
 }
 
-// giveLocked makes a turn a transaction's.
+// giveLocked gives a turn to a transaction.
 func (t *Turns) giveLocked(at *turn, tr *Transaction) {
 	at.holder = tr
 	tr.turns = append(tr.turns, at)
 	tr.waitsFor = nil
 }
 
-// endWithLocked has a transaction pass on its turns when it ends. Its own goroutine
-// calls it.
+// endWithLocked makes a transaction pass on its turns when it ends. The transaction's
+// goroutine calls it.
 func (t *Turns) endWithLocked(tr *Transaction) {
 	if !tr.takesTurns {
 		tr.takesTurns = true
@@ -158,8 +159,8 @@ func (t *Turns) endWithLocked(tr *Transaction) {
 	}
 }
 
-// waitsForLocked reports whether the turn's holder waits, itself or for somebody who
-// does, for the transaction.
+// waitsForLocked reports whether the turn's holder waits, directly or through others, for
+// the transaction.
 func (at *turn) waitsForLocked(tr *Transaction) bool {
 	for ; at != nil; at = at.holder.waitsFor {
 		if at.holder == tr {
@@ -169,7 +170,7 @@ func (at *turn) waitsForLocked(tr *Transaction) bool {
 	return false
 }
 
-// leave has a waiter that was not called go on without the turn.
+// leave removes a waiter that was not called.
 func (t *Turns) leave(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
