@@ -15,9 +15,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// SUM and AVG of integers and decimals are exact in MySQL. go-mysql-server adds
-// up doubles where these come from integers, or run in a window, and calls every
-// result one.
+// SUM and AVG of integers and decimals are exact in MySQL. go-mysql-server adds doubles if the
+// values come from integers, or in a window, and calls every result a double.
 
 var (
 	_ gms.Aggregation               = (*ExactAggregate)(nil)
@@ -75,7 +74,7 @@ func digits(t gms.Type) (precision, scale int, exact bool) {
 	return 0, 0, false
 }
 
-// scale returns how many digits of the sum's fraction the result has.
+// scale returns the scale of the result, given the scale of the sum.
 func (a *ExactAggregate) scale(scale int) int {
 	if a.Avg {
 		return min(scale+avgMoreDigits, decimalScaleMax)
@@ -134,7 +133,7 @@ func (a *ExactAggregate) Description() string {
 	return "returns the sum of expr in all rows"
 }
 
-// IsNullable implements gms.Expression: no rows have no sum.
+// IsNullable implements gms.Expression: the sum of no rows is NULL.
 func (a *ExactAggregate) IsNullable(*gms.Context) bool { return true }
 
 // CollationCoercibility implements gms.CollationCoercible.
@@ -237,7 +236,7 @@ func (a *ExactAggregate) NewWindowFunction(ctx *gms.Context) (gms.WindowFunction
 	return &doubleWindow{WindowFunction: w, child: child}, err
 }
 
-// result is the aggregate of rows that are not NULL and have a sum.
+// result returns the aggregate of rows values that are not NULL and have this sum.
 func (a *ExactAggregate) result(sum decimal.Decimal, rows int64) any {
 	if rows == 0 {
 		return nil
@@ -248,11 +247,11 @@ func (a *ExactAggregate) result(sum decimal.Decimal, rows int64) any {
 	return sum.DivRound(decimal.NewFromInt(rows), int32(a.scale(max(0, int(-sum.Exponent())))))
 }
 
-// A Total adds up numbers, integers as long as possible by themselves.
+// A Total adds up numbers. It adds integers as integers while their sum fits.
 type Total struct {
 	Rows  int64           // that are not NULL
-	Whole int64           // the sum, as far as it is of integers and has not left int64
-	Rest  decimal.Decimal // what is to be added to it
+	Whole int64           // the sum of integers, as long as it fits an int64
+	Rest  decimal.Decimal // the rest of the sum
 }
 
 // add adds a value, which may be NULL.
@@ -321,15 +320,14 @@ func (b *exactBuffer) Eval(*gms.Context) (any, error) {
 // Dispose implements gms.Disposable.
 func (b *exactBuffer) Dispose(ctx *gms.Context) { expression.Dispose(ctx, b.child) }
 
-// An exactWindow aggregates the frame of each row from the sums up to each row
-// of its partition.
+// An exactWindow aggregates each row's frame, from the running sums of its partition.
 type exactWindow struct {
 	*ExactAggregate
 	child  gms.Expression
 	framer gms.WindowFramer
 	start  int
-	sums   []decimal.Decimal // up to row i, from the partition's start; one more than rows
-	rows   []int64           // that are not NULL, likewise
+	sums   []decimal.Decimal // sum of the partition's rows before row i; one element more than rows
+	rows   []int64           // number of values before row i that are not NULL
 }
 
 // DefaultFramer implements gms.WindowFunction.
@@ -367,13 +365,13 @@ func (w *exactWindow) Compute(_ *gms.Context, frame gms.WindowInterval, _ gms.Wi
 // Dispose implements gms.Disposable.
 func (w *exactWindow) Dispose(ctx *gms.Context) { expression.Dispose(ctx, w.child) }
 
-// A doubleWindow is SUM or AVG of doubles, which is NULL for a frame of NULLs;
-// go-mysql-server's is 0, or no number.
+// A doubleWindow is SUM or AVG of doubles. For a frame of NULLs it returns NULL;
+// go-mysql-server returns 0, or NaN.
 type doubleWindow struct {
 	gms.WindowFunction
 	child gms.Expression
 	start int
-	rows  []int // that are not NULL, up to row i from the partition's start
+	rows  []int // number of the partition's values before row i that are not NULL
 }
 
 // StartPartition implements gms.WindowFunction.

@@ -26,8 +26,8 @@ type checkedArithmetic struct {
 	unsigned bool
 }
 
-// A signedBits is CAST AS SIGNED of an unsigned integer, whose bits stay, as in MySQL:
-// go-mysql-server's gives the largest number that there is.
+// A signedBits is CAST AS SIGNED of an unsigned integer. As in MySQL, it keeps the
+// bits; go-mysql-server's cast returns the largest BIGINT if the value is larger.
 type signedBits struct{ *expression.Convert }
 
 // Eval implements gms.Expression.
@@ -71,9 +71,8 @@ func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expres
 	return &checkedArithmetic{a, isUnsigned(ctx, a.LeftChild) || isUnsigned(ctx, a.RightChild)}
 }
 
-// row.IsUnsigned reports whether an expression is unsigned in MySQL. The types that
-// go-mysql-server gives to small literals, and to what it makes of them, are
-// unsigned where MySQL's are not.
+// isUnsigned reports whether an expression is unsigned in MySQL. go-mysql-server gives
+// small literals, and expressions of them, unsigned types where MySQL's are signed.
 func isUnsigned(ctx *gms.Context, e gms.Expression) bool {
 	switch e := e.(type) {
 	case *checkedArithmetic:
@@ -121,7 +120,7 @@ func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	case large || types.IsUnsigned(a.Type(ctx)):
 		return n.size, nil
 	case n.negative:
-		return -int64(n.size), nil // also of the least one, whose size is its own negative
+		return -int64(n.size), nil // also right for the least one, which is its own negative
 	}
 	return int64(n.size), nil
 }

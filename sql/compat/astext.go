@@ -13,16 +13,16 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server passes an ENUM, a SET, a time or a JSON document to functions of text in its
-// internal form: they use a number, or fail. Here they get the text.
+// go-mysql-server passes an ENUM, a SET, a time or a JSON document to text functions in its
+// internal form, so that they use a number, or fail. This file passes them the text.
 
-// ofText are the functions that take any argument for text.
+// ofText are the functions that convert any argument to text.
 var ofText = setOf("ascii", "bit_length", "char_length", "character_length", "concat", "concat_ws", "crc32", "elt", "field", "find_in_set", "from_base64",
 	"hex", "insert", "instr", "lcase", "left", "length", "locate", "lower", "lpad", "ltrim", "md5", "mid", "octet_length", "ord", "position", "quote",
 	"repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1", "sha2", "soundex", "strcmp", "substr", "substring", "substring_index",
 	"to_base64", "trim", "ucase", "unhex", "upper")
 
-// ofElements are those that take an ENUM and a SET for text, besides those of JSON.
+// ofElements are those that convert an ENUM or a SET to text, besides the JSON functions.
 var ofElements = setOf("if", "ifnull", "coalesce", "greatest", "least")
 
 func setOf(names ...string) map[string]bool {
@@ -33,8 +33,8 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-// textFunction returns a function of go-mysql-server's that gets text, or numbers, and whose
-// result is bounded.
+// textFunction returns a function of go-mysql-server's with its arguments converted to text, or
+// numbers, and with a bounded result.
 func textFunction(name string) (gms.Function, bool) {
 	name = strings.ToLower(name)
 	function, ok := boundedFunction(name)
@@ -62,7 +62,7 @@ func textFunction(name string) (gms.Function, bool) {
 	}}, true
 }
 
-// textWanted says of which types a function wants text, nil if it wants none.
+// textWanted returns which argument types a function needs as text; nil if none.
 func textWanted(name string) func(gms.Type) bool {
 	switch {
 	case ofText[name]:
@@ -81,8 +81,8 @@ func textWanted(name string) func(gms.Type) bool {
 
 func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
 
-// noFraction is the end of a time without a fraction of a second where go-mysql-server always
-// prints six digits: TIME values, and results of functions.
+// noFraction ends a time without a fraction of a second where go-mysql-server always prints six
+// digits: TIME values, and results of functions.
 const noFraction = ".000000"
 
 // An asText is the text of a value.
@@ -104,7 +104,7 @@ func newAsText(ctx *gms.Context, e gms.Expression) *asText {
 	return &asText{expression.UnaryExpressionStub{Child: e}, typ}
 }
 
-// wantsText reports whether a conversion of a value of one type to another is one of its text.
+// wantsText reports whether a conversion between two types has to convert the value's text.
 func wantsText(to, of gms.Type) bool {
 	switch {
 	case types.IsJSON(to):
@@ -164,9 +164,9 @@ func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return s, err
 }
 
-// saysDigits reports whether the type of an expression says how many digits of a second its
-// values have, as that of a column of a table and of a CAST does: go-mysql-server's functions
-// have six.
+// saysDigits reports whether the type of an expression has the number of digits of a second's
+// fraction, as the type of a table's column or of a CAST has. The types of go-mysql-server's
+// functions always have six.
 func saysDigits(e gms.Expression, t gms.Type) bool {
 	if !types.IsTime(t) {
 		return false
@@ -188,8 +188,8 @@ func (a *asText) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.E
 	return &asText{expression.UnaryExpressionStub{Child: children[0]}, a.typ}, nil
 }
 
-// EscapeJSON returns the text of a value; if it is JSON, with its control characters as JSON has
-// them: go-mysql-server writes most as they are.
+// EscapeJSON returns the text of a value. In JSON it escapes control characters, most of which
+// go-mysql-server writes unescaped.
 func EscapeJSON(v sqltypes.Value) []byte {
 	b := v.Raw()
 	if v.Type() != sqltypes.TypeJSON {

@@ -10,17 +10,17 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server takes bodies of procedures and triggers that MySQL refuses when they are
-// created: with labels that there are not, or twice, and with any text for a SQLSTATE.
+// go-mysql-server accepts bodies of procedures and triggers that MySQL refuses to create: with
+// undefined or duplicate labels, or with any text as a SQLSTATE.
 
-// A label is one that a statement of a body stands in.
+// A label is the label of a statement around the one being checked.
 type label struct {
 	name   string
 	isLoop bool
 }
 
-// CheckBody refuses bodies of procedures and triggers with labels that there are not, or twice,
-// and with no SQLSTATE where there has to be one.
+// CheckBody refuses bodies of procedures and triggers with undefined or duplicate labels, or
+// with an invalid SQLSTATE.
 func CheckBody(stmt sqlparser.Statement) error {
 	d, ok := stmt.(*sqlparser.DDL)
 	switch {
@@ -121,7 +121,7 @@ func checkDeclare(d *sqlparser.Declare) error {
 
 var sqlState = regexp.MustCompile("^[0-9A-Z]{5}$")
 
-// checkState refuses a SQLSTATE that is not that of an error or a warning. An empty one is
+// checkState refuses a SQLSTATE that cannot be an error's or a warning's. An empty one is
 // allowed.
 func checkState(state string) error {
 	if state == "" || sqlState.MatchString(state) && !strings.HasPrefix(state, "00") {

@@ -15,10 +15,10 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// This file replaces expressions that compare otherwise than MySQL. IN, and
-// aggregates with DISTINCT, shall compare strings as = does, by their collation;
-// go-mysql-server compares their bytes there. Decimals it rounds to the scale of
-// a column before it compares them with it.
+// This file replaces expressions that compare otherwise than MySQL. IN, and aggregates with
+// DISTINCT, have to compare strings by their collation, as = does; go-mysql-server compares
+// their bytes. It also rounds decimals to a column's scale before it compares them with the
+// column.
 
 var (
 	_ gms.Expression        = (*collatedIn)(nil)
@@ -26,7 +26,7 @@ var (
 	_ gms.AggregationBuffer = (*distinctBuffer)(nil)
 )
 
-// Compared returns the expression to be used in the place of e.
+// Compared returns the expression that takes the place of e.
 func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	if timely, err := withTimes(ctx, e); timely != nil || err != nil {
 		return timely, transform.NewTree, err
@@ -117,8 +117,8 @@ type collatedIn struct {
 	null      bool
 }
 
-// newCollatedIn returns nil if not all operands are strings, or if they are compared by their
-// bytes.
+// newCollatedIn returns nil unless all operands are strings with a collation other than that
+// of bytes.
 func newCollatedIn(ctx *gms.Context, in *expression.HashInTuple) (*collatedIn, error) {
 	list, ok := in.Right().(expression.Tuple)
 	if !ok || !types.IsTextOnly(in.Left().Type(ctx)) {
@@ -193,9 +193,8 @@ func (c *collatedIn) WithChildren(ctx *gms.Context, children ...gms.Expression) 
 	return &changed, nil
 }
 
-// exactOperands makes an expression compare decimals as they are: of a column's
-// own type it would round what the column is compared with, and 1.556 be equal
-// to a 1.56.
+// exactOperands makes an expression compare decimals exactly. Compared in a column's own
+// type, other operands would be rounded, and 1.556 would equal a 1.56.
 func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	same := transform.SameTree
 	operands := slices.Clone(e.Children())
@@ -210,8 +209,8 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 	return e, same, err
 }
 
-// exactColumn returns a column, or a tuple of such, with decimals of a type that
-// does not round.
+// exactColumn returns a column, or a tuple with columns, whose decimals have a type that does
+// not round.
 func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
 	switch e := e.(type) {
 	case expression.Tuple:
@@ -245,19 +244,18 @@ func rounds(t gms.DecimalType) bool {
 	return err == nil && d.Decimal.Exponent() != scale
 }
 
-// hasText reports whether any value may be a string with a collation.
+// hasText reports whether any of the expressions may be a string with a collation.
 func hasText(ctx *gms.Context, all []gms.Expression) bool {
 	return slices.ContainsFunc(all, func(e gms.Expression) bool { return types.IsTextOnly(e.Type(ctx)) })
 }
 
-// IsDistinct reports whether GROUP_CONCAT has DISTINCT, which only its text
-// tells.
+// IsDistinct reports whether GROUP_CONCAT has DISTINCT, which shows only in its text.
 func IsDistinct(g *aggregation.GroupConcat) bool {
 	return strings.HasPrefix(g.String(), "group_concat(distinct ")
 }
 
-// An inNull is IN of a subquery whose rows are NULL, which is of no type that
-// go-mysql-server could look a value up by: it takes it for one that is not there.
+// An inNull is IN of a subquery whose column has the type NULL: go-mysql-server cannot look a
+// value up by that type, and so finds it not contained.
 type inNull struct {
 	*plan.InSubquery
 	query *plan.Subquery
@@ -272,8 +270,8 @@ func (n *inNull) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return false, nil
 }
 
-// A nullSafeText is <=> of texts. By itself go-mysql-server compares them by its own default
-// collation, and by theirs with = only.
+// A nullSafeText is <=> of texts. go-mysql-server compares them by its own default collation;
+// for = it uses their collation.
 type nullSafeText struct {
 	*expression.NullSafeEquals
 	equal *expression.Equals
@@ -307,9 +305,9 @@ func (n *nullSafeText) WithChildren(ctx *gms.Context, children ...gms.Expression
 type DistinctAggregate struct {
 	gms.Aggregation
 	Keys   []gms.Expression // what has to differ
-	Memory Memory           // counts what is kept, if it is not nil
-	// Counts says that it is COUNT. go-mysql-server's makes text of everything, and cannot of
-	// TIME and of bytes.
+	Memory Memory           // counts the memory of kept values, unless nil
+	// Counts is set for COUNT. go-mysql-server's COUNT DISTINCT converts everything to text,
+	// which fails for TIME and bytes.
 	Counts bool
 }
 

@@ -12,12 +12,12 @@ import (
 // go-mysql-server's check of ONLY_FULL_GROUP_BY refuses expressions without columns beside
 // aggregates.
 
-// validateGroups is the name of the rule that demands ONLY_FULL_GROUP_BY of a statement.
+// validateGroups is the name of the rule that enforces ONLY_FULL_GROUP_BY.
 const validateGroups = "validateGroupBy"
 
 // withConstants makes validateGroups allow expressions without operands that are not columns,
-// such as NOW(), JSON_ARRAY() and variables, beside aggregates. The rule by itself takes all
-// of these except literals for columns.
+// such as NOW(), JSON_ARRAY() and variables, beside aggregates. The rule itself treats all of
+// them except literals as columns.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -33,11 +33,11 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// asWritten is the value of a literal whose text is that of the expression that it replaces,
-// because the rule finds expressions by their text.
+// asWritten is the value of a literal that has the text of the expression that it replaces:
+// the rule identifies expressions by their text.
 type asWritten string
 
-// asLiteral makes a literal of an expression without operands that is no column.
+// asLiteral replaces an expression without operands that is no column by a literal.
 func asLiteral(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	if len(e.Children()) > 0 {
 		return e, transform.SameTree, nil

@@ -11,8 +11,8 @@ import (
 
 var defaultType = reflect.TypeFor[*sqlparser.Default]()
 
-// CheckDefaults refuses DEFAULT and DEFAULT(column) where they are not all of a value for
-// that column: go-mysql-server's plans have nothing to put in their place, and panic.
+// CheckDefaults refuses DEFAULT and DEFAULT(column) unless they are the whole value of
+// that column: go-mysql-server's plans cannot replace them elsewhere, and panic.
 func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
 	if !runsNow(stmt) || !ContainsFold(query, "default") {
 		return nil
@@ -43,8 +43,9 @@ func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
 	return err
 }
 
-// noteValues notes what an INSERT gives to each column. Without a list of columns nobody
-// knows their names here: DEFAULT(column) is taken for that of its own column then.
+// noteValues notes the value that an INSERT gives to each column. Without a column list
+// the columns' names are not known here; DEFAULT(column) then counts as the default of
+// its own column.
 func noteValues(s *sqlparser.Insert, note func(name string, e sqlparser.Expr)) {
 	values, ok := s.Rows.(*sqlparser.AliasedValues)
 	if !ok {
@@ -85,7 +86,7 @@ func noTables(s *sqlparser.Select) bool {
 	return ok && strings.EqualFold(name.Name.String(), "dual")
 }
 
-// EachOf visits the pointers of a type in a syntax tree, wherever they are.
+// EachOf visits all pointers of a type in a syntax tree.
 func EachOf(v reflect.Value, t reflect.Type, visit func(reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Interface:

@@ -11,8 +11,8 @@ import (
 
 // go-mysql-server does not carry constants over the equalities of a join.
 
-// MoveJoinConds is the name of the rule that moves conditions on one table out of
-// those of a join.
+// MoveJoinConds is the name of the rule that turns a join's conditions on one table into
+// filters.
 const MoveJoinConds = "moveJoinConditionsToFilter"
 
 // withEqualities adds, for a rule, the condition b = 5 to the conditions a = b AND a = 5 of an
@@ -27,8 +27,8 @@ func withEqualities(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	})
 }
 
-// equateJoin adds what follows to the conditions of an inner join, whether they are its
-// own, those of joins below it, or of a filter over it.
+// equateJoin adds the implied equalities to an inner join. It derives them from the join's
+// conditions, those of joins below it, and those of a filter over it.
 func equateJoin(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	var given []gms.Expression
 	at := n
@@ -54,9 +54,9 @@ func equateJoin(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	return join.WithFilter(expression.JoinAnd(append([]gms.Expression{join.Filter}, implied...)...)), transform.NewTree, nil
 }
 
-// conditionsOf appends the conditions that every row of a tree of joins meets, and
-// returns false if one of the joins is not an inner one: go-mysql-server makes mistakes
-// about conditions over outer joins, which are not to be given more of them.
+// conditionsOf appends the conditions that every row of a tree of joins meets. It returns
+// false if one of the joins is not an inner one: go-mysql-server mishandles conditions over
+// outer joins, so none are added there.
 func conditionsOf(ctx *gms.Context, n gms.Node, to []gms.Expression) ([]gms.Expression, bool) {
 	switch n := n.(type) {
 	case *plan.Filter:
@@ -77,7 +77,7 @@ func conditionsOf(ctx *gms.Context, n gms.Node, to []gms.Expression) ([]gms.Expr
 	return to, true
 }
 
-// A columnName tells columns of a statement's tables apart.
+// A columnName identifies a column of one of the statement's tables.
 type columnName struct {
 	table  gms.TableId
 	column gms.ColumnId
@@ -85,8 +85,8 @@ type columnName struct {
 
 func nameOf(f *expression.GetField) columnName { return columnName{f.TableId(), f.Id()} }
 
-// impliedEqualities returns column = literal for columns that are equal to others of
-// which that is said, and of which nothing is said yet.
+// impliedEqualities returns column = literal for each column that equals another column with a
+// given literal, unless it has a literal itself.
 func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.Expression) {
 	var pairs [][2]*expression.GetField
 	known := make(map[columnName]*expression.Literal)
@@ -128,9 +128,9 @@ func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.
 	return implied
 }
 
-// holdsForEquals reports whether of two equal values of a column's type both are equal
-// to a literal, or neither. Strings that a collation takes for equal can be different
-// numbers, and different bytes.
+// holdsForEquals reports whether, for any two equal values of the column's type, either both
+// or neither equal the literal. It fails where a collation takes strings for equal that are
+// different numbers or bytes.
 func holdsForEquals(column, literal gms.Type) bool {
 	if types.IsInteger(column) {
 		return types.IsInteger(literal)

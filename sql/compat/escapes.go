@@ -7,10 +7,10 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// go-mysql-server's parser takes the backslash of \% and \_ away, which LIKE needs.
+// go-mysql-server's parser removes the backslash of \% and \_, which LIKE needs.
 
-// keptEscapes returns where the strings of a text have \% and \_, which stand for themselves
-// and mean something to LIKE only. The parser takes the backslash away; it is to be doubled.
+// keptEscapes returns the places of \% and \_ in the strings of a text. Outside of LIKE they
+// stand for themselves. The parser removes a single backslash, so the caller doubles it.
 func keptEscapes(query string, ansiQuotes bool) (at []int) {
 	if !strings.Contains(query, `\_`) && !strings.Contains(query, `\%`) {
 		return nil
@@ -59,7 +59,7 @@ func after(query string, i int, end string) int {
 	return i + n + len(end)
 }
 
-// doubled is a text with the backslashes at some places doubled.
+// doubled returns a text with the backslashes at the given places doubled.
 func doubled(query string, at []int) string {
 	var b strings.Builder
 	done := 0
@@ -72,7 +72,7 @@ func doubled(query string, at []int) string {
 	return b.String()
 }
 
-// inOriginal is where a place in the doubled text is in the original one.
+// inOriginal converts a place in the doubled text to the place in the original.
 func inOriginal(at []int, place int) int {
 	n := 0
 	for n < len(at) && at[n]+n < place {
@@ -81,7 +81,7 @@ func inOriginal(at []int, place int) int {
 	return place - n
 }
 
-// movePlaces corrects the places that a definition remembers of its text.
+// movePlaces converts the places in its text that a definition keeps.
 func movePlaces(stmt sqlparser.Statement, at []int) {
 	if d, ok := stmt.(*sqlparser.DDL); ok && len(at) > 0 {
 		d.SubStatementPositionStart = inOriginal(at, d.SubStatementPositionStart)
@@ -97,7 +97,7 @@ func ParseFirst(ctx context.Context, query string, o sqlparser.ParserOptions) (s
 	return stmt, inOriginal(at, end), err
 }
 
-// ParseAll parses a text that has to be one statement.
+// ParseAll parses a text that must be a single statement.
 func ParseAll(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	at := keptEscapes(query, o.AnsiQuotes)
 	stmt, err := sqlparser.ParseWithOptions(ctx, doubled(query, at), o)

@@ -6,11 +6,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server compares a row with what an UPDATE, or ON DUPLICATE KEY
-// UPDATE, makes of it by the collations of its columns, and writes nothing if
-// they are equal: a letter would never become a capital. It takes the types from
-// the schema of the table, so such a statement is given one whose strings are
-// equal only if they are the same.
+// go-mysql-server compares the old and the new row of an UPDATE, or ON DUPLICATE KEY UPDATE,
+// by the collations of the columns, and writes nothing if they are equal: a letter could never
+// become a capital. The collations come from the table's schema, so such a statement gets a
+// schema whose strings compare by their bytes.
 
 // CompareExactly makes the tables of a plan, and the nodes between them and the UPDATE, which
 // may have copied another schema, return ExactSchema from here on. The SELECT of a derived
@@ -44,8 +43,8 @@ func CompareExactly(ctx *gms.Context, n gms.Node) {
 	})
 }
 
-// exactCascades makes ON UPDATE also pass on changes that are none to the collation, from each
-// table to those that refer to it. References may form a cycle.
+// exactCascades makes ON UPDATE also pass on changes that are equal by the collation, from
+// each table to the tables that refer to it. References may form a cycle.
 func exactCascades(e *plan.ForeignKeyEditor, seen map[*plan.ForeignKeyEditor]bool) {
 	if seen[e] {
 		return
@@ -57,7 +56,7 @@ func exactCascades(e *plan.ForeignKeyEditor, seen map[*plan.ForeignKeyEditor]boo
 	}
 }
 
-// An ExactTable is a table that can show that schema from here on.
+// An ExactTable can switch its schema to ExactSchema.
 type ExactTable interface{ ShowExact() }
 
 func exactTable(t gms.Table) {

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server's parser does not know all of MySQL's formats of EXPLAIN, and takes any for the
-// one that it has.
+// go-mysql-server's parser does not know all of MySQL's formats of EXPLAIN, and treats any format
+// as its own.
 
 // explainFormat finds the format of an EXPLAIN that the parser may not know.
 var explainFormat = regexp.MustCompile(`(?is)^(\s*(?:EXPLAIN|DESCRIBE|DESC)\s+(?:ANALYZE\s+)?)FORMAT\s*=\s*['"]?(\w+)['"]?`)
@@ -35,8 +35,8 @@ func CheckFormat(query string) error {
 	}
 }
 
-// KnownToParser writes the formats of EXPLAIN that the parser does not know as it knows them:
-// EXPLAIN ANALYZE FORMAT=TREE, which is EXPLAIN ANALYZE, and JSON, a word of its own there.
+// KnownToParser respells formats of EXPLAIN that the parser does not know: EXPLAIN ANALYZE
+// FORMAT=TREE as EXPLAIN ANALYZE, and JSON as a word of ours.
 func KnownToParser(query string) (string, bool) {
 	parts := explainFormat.FindStringSubmatch(query)
 	switch {

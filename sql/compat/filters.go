@@ -14,10 +14,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// This file puts conditions into a form in which go-mysql-server's rules do nothing wrong
-// with them, and find indexes for them in every kind of statement.
+// This file rewrites conditions into a form that go-mysql-server's rules handle correctly,
+// and for which they find indexes in every kind of statement.
 
-// PlainFilters is a rule that changes the conditions of WHERE and ON.
+// PlainFilters is a rule that rewrites the conditions of WHERE and ON.
 func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if !n.Resolved() {
 		return n, transform.SameTree, nil
@@ -30,7 +30,7 @@ func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 		}
 		whole, err := n.WithChildren(ctx, plan.NewFilter(newAside(expression.NewLiteral(true, types.Boolean)), n.Child))
 		return whole, transform.NewTree, err
-	case *plan.Update: // which knows where in a row its tables are, as DELETE does
+	case *plan.Update: // its nodes keep the positions of tables in a row, as DELETE's do
 		return n, same, err
 	}
 	if err != nil {
@@ -40,15 +40,16 @@ func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 	return turned, same && unchanged, err
 }
 
-// isElsewhere reports whether a node is a table that is not in the current database, where
-// go-mysql-server looks for what keeps a DELETE without a condition from being a TRUNCATE.
+// isElsewhere reports whether a node is a table outside of the current database.
+// go-mysql-server turns a DELETE without a condition into a TRUNCATE unless it finds a reason
+// not to, and looks for reasons in the current database only.
 func isElsewhere(ctx *gms.Context, n gms.Node) bool {
 	t, ok := n.(*plan.ResolvedTable)
 	return ok && t.SqlDatabase != nil && !strings.EqualFold(t.SqlDatabase.Name(), ctx.GetCurrentDatabase())
 }
 
-// leftJoin makes a LEFT JOIN of a RIGHT JOIN: conditions are moved below that as if no row
-// could be missing.
+// leftJoin turns a RIGHT JOIN into a LEFT JOIN: go-mysql-server moves conditions below a
+// RIGHT JOIN as if no row could be missing.
 func leftJoin(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	join, ok := n.(*plan.JoinNode)
 	if !ok || join.Op != plan.JoinTypeRightOuter {
@@ -63,7 +64,7 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	if err != nil || !ok || insert.Source == nil {
 		return n, same, err
 	}
-	// The source of an INSERT is not one of its children.
+	// An INSERT's source is not among its children.
 	source, unchanged, err := changeFilters(ctx, insert.Source)
 	if err != nil || bool(unchanged) {
 		return n, same, err
@@ -71,8 +72,8 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	return insert.WithSource(source), transform.NewTree, nil
 }
 
-// changeNode changes the expressions of one node. Of those that define something the text is
-// kept: they stay as they are.
+// changeNode changes the expressions of one node. It leaves nodes that define something
+// alone, because their text is stored.
 func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
 	same := transform.SameTree
@@ -114,7 +115,7 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	return n, same && unchanged, err
 }
 
-// withLists makes lists of the chains of a filter's or join's conditions.
+// withLists turns chains of OR or AND in a filter's or join's conditions into lists.
 func withLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity) {
 	switch n := n.(type) {
 	case *plan.Filter:
@@ -132,13 +133,13 @@ func withLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity) 
 	return n, transform.SameTree
 }
 
-// plainCondition changes a condition that indexes may be of use for.
+// plainCondition rewrites a condition for which an index may be used.
 func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.Like:
 		return withPrefix(ctx, e), true
 	case *expression.Between:
-		// By itself go-mysql-server does so in SELECT only.
+		// go-mysql-server itself does this only in SELECT.
 		if _, ok := e.Val.(*expression.GetField); ok {
 			return expression.NewAnd(expression.NewGreaterThanOrEqual(e.Val, e.Lower), expression.NewLessThanOrEqual(e.Val, e.Upper)), true
 		}
@@ -146,7 +147,7 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return plainRows(ctx, e)
 }
 
-// oneEquality is onceEqual for the conditions of a filter or join.
+// oneEquality applies onceEqual to the conditions of a filter or join.
 func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	conditions := n.(gms.Expressioner).Expressions()
 	same := transform.SameTree
@@ -166,10 +167,10 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	return n, transform.NewTree, err
 }
 
-// onceEqual keeps, of several conditions that say what a column is equal to (by = or IN), one
-// for indexes. go-mysql-server takes two values that are not identical for different ones,
-// which is wrong for strings, and panics for bytes. It looks at conditions from above, at
-// those that are all to be true together: each is seen once, however many there are.
+// onceEqual keeps one for indexes of several conditions that fix a column's value (by = or
+// IN). go-mysql-server takes two values that are not identical for different ones, which is
+// wrong for strings, and panics for bytes. It walks conjunctions from the top, so that each
+// condition is visited once.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)
 	if !ok {
@@ -202,7 +203,7 @@ func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error)
 	return expression.JoinAnd(all...), true, nil
 }
 
-// onceEqualBelow is onceEqual for what a condition is made of.
+// onceEqualBelow applies onceEqual to the operands of a condition.
 func onceEqualBelow(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	var changed []gms.Expression
 	children := e.Children()
@@ -264,7 +265,7 @@ func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return nil, false
 }
 
-// eachColumn is a comparison of rows for equality by their columns.
+// eachColumn returns a comparison of rows for equality as comparisons of their columns.
 func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expression) (gms.Expression, bool) {
 	left, ok := c.Left().(expression.Tuple)
 	right, isToo := c.Right().(expression.Tuple)
@@ -278,7 +279,7 @@ func eachColumn(c expression.Comparer, equal func(l, r gms.Expression) gms.Expre
 	return expression.JoinAnd(all...), true
 }
 
-// anyOfMax is up to how long a list is made a chain of OR.
+// anyOfMax is the length of the longest list that becomes a chain of OR.
 const anyOfMax = 1000
 
 // anyOf returns an IN as the OR of equalities that it stands for, where go-mysql-server's IN
@@ -308,8 +309,8 @@ func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 	return expression.JoinOr(all...), true
 }
 
-// comparedOtherwise reports whether a column is compared with some of a list not as values of
-// its own type are.
+// comparedOtherwise reports whether some comparison of a column with a list is not made in
+// the column's own type.
 func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tuple) bool {
 	typ := left.Type(ctx)
 	if types.IsTimespan(typ) {
@@ -338,8 +339,8 @@ func (l *like) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.E
 	return &like{e.(*expression.Like)}, nil
 }
 
-// withPrefix is LIKE and, if it is about a column, bounds for an index, which hold more than
-// it does.
+// withPrefix returns a LIKE and, if it compares a column, bounds for an index, which admit
+// more than the LIKE.
 func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
 	plain := &like{l}
 	column, isColumn := l.LeftChild.(*expression.GetField)
@@ -367,7 +368,7 @@ func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
 	return bounded
 }
 
-// literalPrefix is what a pattern begins with before its first wildcard.
+// literalPrefix returns the text of a pattern before its first wildcard.
 func literalPrefix(pattern string) string {
 	var b strings.Builder
 	escaped := false
@@ -387,14 +388,14 @@ func literalPrefix(pattern string) string {
 	return b.String()
 }
 
-// lastMax bounds how long a bound may be. Of longer columns only the lower one is given.
+// lastMax bounds the length of an upper bound. Longer columns get only a lower one.
 const lastMax = 1000
 
-// lasts remembers lastOf, which looks at all characters.
+// lasts caches lastOf, which visits all characters.
 var lasts sync.Map
 
-// lastOf returns the character that none comes after in a collation. The last string of some
-// length consists of it.
+// lastOf returns the last character of a collation. The last string of a given length
+// consists of it.
 func lastOf(c gms.CollationID) string {
 	if known, ok := lasts.Load(c); ok {
 		return known.(string)

@@ -15,12 +15,12 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// The frame of a window is by ROWS or by RANGE: of peers, the rows that ORDER BY does not tell
-// apart. A window with an order and no frame has that of RANGE up to the current row and its
-// peers. In go-mysql-server each function has its own default frame, and RANGE works for one
-// ascending key without NULLs only; so frames by RANGE are computed here.
+// The frame of a window counts in ROWS or in RANGE. RANGE counts peers, rows that are equal in
+// ORDER BY. A window with an order and no frame has the frame RANGE up to the current row and
+// its peers. In go-mysql-server each function has its own default frame, and RANGE works only
+// for one ascending key without NULLs; so this file computes frames by RANGE.
 
-// Framed is a rule that gives windows the frames that SQL gives them.
+// Framed is a rule that gives windows the frames of the SQL standard.
 func Framed(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	return withSubqueries(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.NodeWithOpaque(ctx, n, frameWindows)
@@ -47,14 +47,14 @@ func frameWindows(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentit
 	})
 }
 
-// framedByRange returns the frame of a window if it is a frame by RANGE of go-mysql-server's.
+// framedByRange returns our frame for a window that go-mysql-server would frame by RANGE.
 func framedByRange(w *gms.WindowDefinition) (*rangeFrame, bool) {
 	switch f := w.Frame.(type) {
 	case nil:
 		return &rangeFrame{plan.NewRangeUnboundedPrecedingToCurrentRowFrame()}, len(w.OrderBy) > 0
 	case *rangeFrame:
 		return nil, false
-	default: // which says only in its text what it counts
+	default: // only its text shows whether it counts rows or a range
 		return &rangeFrame{f}, strings.HasPrefix(f.String(), "RANGE")
 	}
 }
@@ -74,12 +74,12 @@ func (f *rangeFrame) NewFramer(w *gms.WindowDefinition) (gms.WindowFramer, error
 	return r, nil
 }
 
-// isAtDistance says whether the frame starts or ends at a distance from the current row.
+// isAtDistance reports whether the frame starts or ends at a distance from the current row.
 func (f *rangeFrame) isAtDistance() bool {
 	return f.StartNPreceding() != nil || f.StartNFollowing() != nil || f.EndNPreceding() != nil || f.EndNFollowing() != nil
 }
 
-// boundOf returns the value of a key at a distance from that of the current row, or nil.
+// boundOf returns the current row's key plus or minus a distance; nil without a distance.
 func boundOf(key gms.SortField, preceding, following gms.Expression) gms.Expression {
 	op, distance := sqlparser.PlusStr, following
 	if preceding != nil {
@@ -94,11 +94,11 @@ func boundOf(key gms.SortField, preceding, following gms.Expression) gms.Express
 	return expression.NewArithmetic(key.Column, distance, op)
 }
 
-// A rangeFramer finds the frames of one partition's rows, in their order.
+// A rangeFramer finds the frame of each row of a partition, in the order of the rows.
 type rangeFramer struct {
 	frame      *rangeFrame
 	keys       gms.SortFields
-	start, end gms.Expression // where the frame starts and ends at a distance
+	start, end gms.Expression // bounds at a distance, nil if there are none
 
 	partition, peers, at gms.WindowInterval // of the current row
 	row                  int                // the next one
@@ -131,7 +131,7 @@ func (f *rangeFramer) Next(ctx *gms.Context, rows gms.WindowBuffer) (gms.WindowI
 	return f.at, nil
 }
 
-// findPeers goes on to the peers of the next row, once it is beyond those of the last one.
+// findPeers moves to the next row's peers once the row is beyond the present peers.
 func (f *rangeFramer) findPeers(ctx *gms.Context, rows gms.WindowBuffer) error {
 	if f.row < f.peers.End {
 		return nil
@@ -152,8 +152,8 @@ func (f *rangeFramer) findPeers(ctx *gms.Context, rows gms.WindowBuffer) error {
 	return nil
 }
 
-// compare compares the key of a row with a value, of the type of like, in the order of the
-// window. NULLs are the least.
+// compare compares a row's key with a value, in the order of the window; like has the type of
+// the value. NULLs come first.
 func (f *rangeFramer) compare(ctx *gms.Context, like gms.Expression, key gms.SortField, row gms.Row, value any) (order int, err error) {
 	v, err := key.Column.Eval(ctx, row)
 	switch {
@@ -170,7 +170,7 @@ func (f *rangeFramer) compare(ctx *gms.Context, like gms.Expression, key gms.Sor
 	return order, err
 }
 
-// isSet is 0 for NULL, otherwise 1.
+// isSet returns 0 for NULL, otherwise 1.
 func isSet(v any) int {
 	if v == nil {
 		return 0
@@ -178,7 +178,7 @@ func isSet(v any) int {
 	return 1
 }
 
-// startOf is where the frame of the row starts.
+// startOf returns the start of the current row's frame.
 func (f *rangeFramer) startOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error) {
 	switch {
 	case f.frame.UnboundedPreceding():
@@ -189,7 +189,7 @@ func (f *rangeFramer) startOf(ctx *gms.Context, rows gms.WindowBuffer) (int, err
 	return f.advance(ctx, rows, f.at.Start, f.start, f.peers.Start, func(order int) bool { return order < 0 })
 }
 
-// endOf is where the frame of the row ends: the row after its last one.
+// endOf returns the end of the current row's frame: the row after its last one.
 func (f *rangeFramer) endOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error) {
 	switch {
 	case f.frame.UnboundedFollowing():
@@ -200,8 +200,8 @@ func (f *rangeFramer) endOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error
 	return f.advance(ctx, rows, f.at.End, f.end, f.peers.End, func(order int) bool { return order <= 0 })
 }
 
-// advance returns the first row from one on that is not before a bound of the current row.
-// That is null's, the bound of its peers, if its key is NULL, which has no distance to others.
+// advance returns the first row, beginning at from, that is not before a bound of the current
+// row. A key of NULL has no distance to others: its bound is that of its peers, null.
 func (f *rangeFramer) advance(ctx *gms.Context, rows gms.WindowBuffer, from int, bound gms.Expression, null int, isBefore func(order int) bool) (int, error) {
 	key := f.keys[0]
 	if own, err := key.Column.Eval(ctx, rows[f.row]); err != nil || own == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// go-mysql-server's joins by hash compare the bytes of strings if they have several conditions.
+// go-mysql-server's hash joins compare the bytes of strings if they have several conditions.
 
 // hashByWeights makes hash joins with several conditions find strings that are equal by their
 // collation; go-mysql-server does so only for a single condition.
@@ -36,7 +36,7 @@ func hashByWeights(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 		case aIsText && bIsText && a == b:
 			l, r = append(l, newWeights(left[i], a)), append(r, newWeights(right[i], a))
 		}
-		changed = true // what is left out is found out by the join's conditions
+		changed = true // the join's own conditions check what the key leaves out
 	}
 	if !changed || len(l) == 0 {
 		return n, transform.SameTree, nil
@@ -52,7 +52,7 @@ func collatedText(ctx *gms.Context, e gms.Expression) (gms.CollationID, bool) {
 	return 0, false
 }
 
-// A weightsExpr is the weights of a text: those of texts that are equal are the same.
+// A weightsExpr returns the collation weights of a text, which are the same for equal texts.
 type weightsExpr struct {
 	expression.UnaryExpressionStub
 	collation gms.CollationID

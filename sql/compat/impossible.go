@@ -15,21 +15,21 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A number that a time is compared with, or that becomes one, is its digits, 20240203 or 20240203040506, as in MySQL:
-// go-mysql-server takes it for seconds since 1970.
+// As in MySQL, a number that is compared with a time, or converted to one, is read by its digits,
+// 20240203 or 20240203040506: go-mysql-server reads it as seconds since 1970.
 //
-// go-mysql-server cuts a text that is no time until it is one: it takes '2024-02-30' for
-// 2024-02-3. So texts of times that do not exist are kept from its conversions: a constant that
-// a time is compared with is refused, as one that is no time at all, and everything else is NULL.
+// go-mysql-server shortens a text that is no time until it is one: it reads '2024-02-30' as
+// 2024-02-3. So texts of times that do not exist are kept from its conversions: a constant that is
+// compared with a time is refused, as any text that is no time is, and other texts become NULL.
 
-// PossibleTimes is a rule that does so.
+// PossibleTimes is a rule that makes these corrections.
 func PossibleTimes(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	return withSubqueries(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.NodeExprsWithOpaque(ctx, n, ofPossibleTimes)
 	})
 }
 
-// ofPossibleTimes returns an expression whose texts of times are possible.
+// ofPossibleTimes returns an expression whose operands are checked for times that do not exist.
 func ofPossibleTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	switch e := e.(type) {
 	case *expression.Convert:
@@ -63,7 +63,7 @@ func isTextLike(ctx *gms.Context, e gms.Expression) bool {
 	return e.Resolved() && types.IsTextOnly(e.Type(ctx))
 }
 
-// checkTexts returns an expression whose children that are texts are checked.
+// checkTexts returns an expression whose text operands are checked.
 func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	_, isConversion := e.(*expression.Convert)
 	var checked []gms.Expression
@@ -107,9 +107,8 @@ func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (
 	return changed, transform.NewTree, err
 }
 
-// TextOfDigits is the text of the time whose digits a number is: of a year, in two or four
-// digits, to a day or a second, and empty if it is no time's. Years of two digits are those from 1970
-// to 2069.
+// TextOfDigits returns the text of the time that a number spells: a year, in two or four digits, to
+// a day or a second; empty if it spells none. Years of two digits are 1970 to 2069.
 func TextOfDigits(number any) string {
 	digits := fmt.Sprint(number)
 	switch n := len(digits); {
@@ -183,8 +182,8 @@ func (p *possibleTime) WithChildren(_ *gms.Context, children ...gms.Expression) 
 	return &possibleTime{expression.UnaryExpressionStub{Child: children[0]}}, nil
 }
 
-// mostOfTime are the largest numbers of a time after its year: the month, the day, which the
-// month bounds besides, the hour, the minute and the second.
+// mostOfTime are the greatest values of a time's parts after the year: month, day (the month bounds
+// it further), hour, minute and second.
 var mostOfTime = [...]int{12, 31, 23, 59, 59}
 
 // IsImpossibleTime reports whether a text has the form of a time, with punctuation, but names

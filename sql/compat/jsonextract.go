@@ -8,7 +8,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// JSON_EXTRACT and its kin go by MySQL's paths (jsonpath.go), where go-mysql-server's are others.
+// JSON_EXTRACT and related functions use MySQL's paths (jsonpath.go); go-mysql-server's paths
+// differ.
 
 // A pathExtract is JSON_EXTRACT, -> and ->> by MySQL's paths.
 type pathExtract struct{ *json.JSONExtract }
@@ -21,8 +22,8 @@ var (
 	_ gms.FunctionExpression = (*pathTest)(nil)
 )
 
-// byPath returns the JSON function that stands in for one of go-mysql-server's that goes by a path,
-// and nil for other expressions.
+// byPath returns our replacement of a JSON function of go-mysql-server's that takes a path; nil for
+// other expressions.
 func byPath(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	switch e := e.(type) {
 	case *json.JSONExtract:
@@ -45,8 +46,8 @@ func byPath(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return nil, nil
 }
 
-// goesByPath reports whether a function is to go by a path that has not been gone yet: some are
-// given the path $ if they have none.
+// goesByPath reports whether a function still has to extract its path from the document.
+// go-mysql-server adds the path $ where there is none.
 func goesByPath(doc, path gms.Expression) bool {
 	_, isGone := doc.(*pathExtract)
 	return path != nil && !isGone
@@ -56,12 +57,12 @@ func extractOf(doc, path gms.Expression) *pathExtract {
 	return &pathExtract{&json.JSONExtract{JSON: doc, Paths: []gms.Expression{path}}}
 }
 
-// found is what paths have found in a document.
+// found is the result of applying paths to a document.
 type found struct {
 	byPath [][]any
-	isOne  bool // there is one path, to one value
+	isOne  bool // there is one path, which leads to at most one value
 	isNull bool // the document, or a path, is NULL
-	known  bool // false: go-mysql-server says what is wrong
+	known  bool // false: go-mysql-server reports the error
 }
 
 func findPaths(ctx *gms.Context, row gms.Row, doc gms.Expression, paths []gms.Expression) (f found, err error) {

@@ -36,7 +36,7 @@ type jsonCell struct {
 	isLast bool
 }
 
-// index returns the place in an array of a length, which may be outside of it.
+// index returns the cell's place in an array of a length; it may lie outside of the array.
 func (c jsonCell) index(length int) int {
 	if c.isLast {
 		return length - 1 - c.at
@@ -44,7 +44,7 @@ func (c jsonCell) index(length int) int {
 	return c.at
 }
 
-// parsePath parses a path, and returns false if a text is no path.
+// parsePath parses a path; false if the text is no path.
 func parsePath(s string) (jsonPath, bool) {
 	s, ok := strings.CutPrefix(strings.TrimSpace(s), "$")
 	if !ok {
@@ -167,7 +167,7 @@ func (l jsonLeg) find(v any) []any {
 		return array
 	case legCells:
 		if !isArray {
-			array = []any{v} // a value is an array of itself
+			array = []any{v} // a value counts as an array of itself
 		}
 		from, to := max(0, l.from.index(len(array))), min(l.to.index(len(array)), len(array)-1)
 		if from > to || l.key == "" && from != l.from.index(len(array)) {

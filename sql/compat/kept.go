@@ -10,20 +10,20 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server makes joins of EXISTS and IN where these have other rows than the condition,
-// and takes conditions out of subqueries without which they have.
+// go-mysql-server turns EXISTS and IN into joins even where the join returns other rows, and
+// moves conditions out of subqueries even where that changes their rows.
 
-// keepSubqueries keeps EXISTS and IN as they are where a join in their place, or without the
-// conditions that are taken out of them, has other rows: see isKept.
+// keepSubqueries keeps EXISTS and IN from becoming a join, or losing conditions, where that
+// would change the result: see isKept.
 func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.Node(ctx, n, asideSubqueries)
 	})
 }
 
-// asideSubqueries marks the conditions of a filter that have such a subquery. Over an outer
-// join all subqueries are such: as joins they would be tested before the outer join adds rows
-// of NULL, and their columns would be taken for NOT NULL.
+// asideSubqueries marks the conditions of a filter that contain such a subquery. Over an outer
+// join all subqueries count: as joins they would be tested before the outer join adds rows of
+// NULL, and their columns would be taken for NOT NULL.
 func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -58,14 +58,15 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
 }
 
-// isKept reports whether the rules would make something else of a subquery, under a NOT or not.
+// isKept reports whether the rules would change the result of a subquery, which is under a NOT
+// if not is set.
 func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
 	return not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
 }
 
-// countsRows reports whether the rows of a subquery depend on more than its conditions, which
-// are all that the rules keep: an aggregate without GROUP BY has one row, LIMIT 0 none, and
-// the result of a LIMIT or a window depends on rows that a join does not have.
+// countsRows reports whether a subquery's rows depend on more than its conditions, which are
+// all that the rules keep: an aggregate without GROUP BY has one row, LIMIT 0 none, and the
+// result of a LIMIT or a window depends on rows that a join does not have.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
@@ -82,8 +83,8 @@ func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	return does
 }
 
-// joinsDerived reports whether a subquery about the query around it joins a derived table, of
-// which a join loses the conditions.
+// joinsDerived reports whether a correlated subquery joins a derived table: a join in its place
+// would lose the derived table's conditions.
 func joinsDerived(query *plan.Subquery) (does bool) {
 	if query.Correlated().Empty() {
 		return false
@@ -102,8 +103,8 @@ func isDerived(n gms.Node) bool {
 	return is
 }
 
-// saysOfOutside reports whether a subquery has conditions about the query around it only: those
-// are not taken out from under a NOT as they should be.
+// saysOfOutside reports whether a subquery has conditions on the outer query only: the rules
+// move those out from under a NOT wrongly.
 func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
 	inside := tablesOf(query)
 	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {

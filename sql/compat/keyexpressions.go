@@ -6,16 +6,16 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// An index of an expression is known to go-mysql-server's parser in CREATE INDEX only. In CREATE
-// TABLE and ALTER TABLE it is given a column of a name that nobody has in its place.
+// go-mysql-server's parser knows an index of an expression in CREATE INDEX only. In CREATE TABLE
+// and ALTER TABLE it is given an invented column name in place of the expression.
 
 // A KeyExpression is the expression of an index, in parentheses, and the column for it.
 type KeyExpression struct {
 	Text   string // with its parentheses
-	Column Edit   // has the column stand in its place
+	Column Edit   // replaces the expression by the column
 }
 
-// keyColumns has columns be in the place of expressions.
+// keyColumns replaces expressions by columns.
 func keyColumns(s *Tokens) (edits []Edit) {
 	for _, k := range KeyExpressions(s) {
 		edits = append(edits, k.Column)
@@ -55,5 +55,5 @@ func KeyExpressions(s *Tokens) (keys []KeyExpression) {
 	return keys
 }
 
-// keyColumn is the column that stands for an expression of a statement.
+// keyColumn returns the name that stands for a statement's expression i.
 func keyColumn(i int) string { return fmt.Sprintf("`farmsql.key.%d`", i) }

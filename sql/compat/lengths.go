@@ -15,15 +15,14 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A string that a function makes is at most max_allowed_packet long: one that would be
-// longer is NULL, with warning 1301. go-mysql-server has no bound, and some functions make
-// as much of a few bytes as the computer has memory, and more. So functions that make long
-// strings of short ones are asked for the length before they are called, and whatever they
-// return is measured.
+// The result of a text function is at most max_allowed_packet long: a longer one is NULL,
+// with warning 1301. go-mysql-server has no bound, and some functions turn a few bytes into
+// more than the computer's memory. So the length is computed before calling functions that
+// turn short strings into long ones, and all results are measured.
 
-// A Lender is a session that counts memory which is needed for a while.
+// A Lender is a session that counts temporary memory.
 type Lender interface {
-	// Lend counts n bytes until give is called, or says why they cannot be had.
+	// Lend counts n bytes until give is called, or returns an error.
 	Lend(n int64) (give func(), err error)
 }
 
@@ -40,22 +39,22 @@ const allowedPacketMin = 1024
 
 // A measure says how a function's results are bounded.
 type measure struct {
-	// most returns at most how many bytes a result has, of arguments none of which is NULL
-	// if strict is set.
+	// most bounds the bytes of a result, given the arguments; none of them is NULL if strict
+	// is set.
 	most func(args gms.Row) int64
-	// strict says that of a NULL the function makes NULL.
+	// strict is set if the function returns NULL when any argument is NULL.
 	strict bool
 	// eval, if not nil, evaluates the function in place of go-mysql-server.
 	eval func(ctx *gms.Context, args gms.Row) (any, error)
-	// parses says that texts among the arguments are taken for JSON.
+	// parses is set if the function parses text arguments as JSON.
 	parses bool
 }
 
-// jsonFactor is how many bytes of memory a byte of a JSON text may take once it is parsed:
-// {"a":{"a": ... takes about that.
+// jsonFactor is the memory that a byte of JSON text may take once parsed: {"a":{"a": ...
+// takes about that.
 const jsonFactor = 40
 
-// measures are of all functions whose results can be longer than any of their arguments.
+// measures are those of all functions whose results can be longer than any argument.
 var measures = map[string]*measure{
 	"repeat":  {strict: true, most: func(a gms.Row) int64 { return product(TextBytes(a[0]), count(a[1])) }, eval: repeatedText},
 	"space":   {strict: true, most: func(a gms.Row) int64 { return count(a[0]) }, eval: spaces},
@@ -118,12 +117,12 @@ var (
 
 // A measuredCall is the call of a function whose result is bounded.
 type measuredCall struct {
-	// Expression is the call as go-mysql-server knows it.
+	// Expression is the original call.
 	gms.Expression
 	*measure
 	name string
-	// args are its arguments, and over is the same call over a row of their values: an
-	// argument must not be computed twice, which may not be the same.
+	// args are its arguments, and over is the same call over a row of their values:
+	// evaluating an argument twice could give two values.
 	args []gms.Expression
 	over gms.Expression
 }
@@ -189,7 +188,7 @@ func (c *measuredCall) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return v, nil
 }
 
-// call calls the function, within the memory that the statement may still take.
+// call calls the function, after counting the memory that it may need.
 func (c *measuredCall) call(ctx *gms.Context, args gms.Row) (any, error) {
 	if c.eval != nil {
 		return c.eval(ctx, args)
@@ -209,8 +208,8 @@ func (c *measuredCall) tooLong(ctx *gms.Context) any {
 	return nil
 }
 
-// allowedPacket is the session's max_allowed_packet: MySQL lets a session have no greater
-// one than there is for all.
+// allowedPacket returns the session's max_allowed_packet. As in MySQL, the global value
+// bounds it.
 func allowedPacket(ctx *gms.Context) int64 {
 	n := int64(math.MaxInt64)
 	if _, v, ok := gms.SystemVariables.GetGlobal("max_allowed_packet"); ok {
@@ -222,7 +221,7 @@ func allowedPacket(ctx *gms.Context) int64 {
 	return max(n, allowedPacketMin)
 }
 
-// An argument of a call is a value that has been computed.
+// An argument of a call stands for its computed value.
 type argument struct {
 	gms.Expression
 	at int
@@ -260,7 +259,7 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-// TextBytes is about how long a value is as a text.
+// TextBytes estimates the length of a value as text.
 func TextBytes(v any) int64 {
 	switch v := v.(type) {
 	case nil:
@@ -295,10 +294,10 @@ func textsBytes(values gms.Row) int64 {
 	return n
 }
 
-// mostBytes is how many bytes a character can have.
+// mostBytes is the greatest length of a character in bytes.
 const mostBytes = 4
 
-// paddedBytes bounds what LPAD and RPAD make, as MySQL does.
+// paddedBytes bounds the results of LPAD and RPAD, as MySQL does.
 func paddedBytes(a gms.Row) int64 {
 	if _, isBinary := a[0].([]byte); isBinary {
 		return count(a[1])
@@ -349,7 +348,7 @@ func exportedSet(a gms.Row) int64 {
 	return product(bits, max(TextBytes(a[1]), TextBytes(a[2]))+between)
 }
 
-// prettyBytes bounds what JSON_PRETTY makes: a line for each value, indented.
+// prettyBytes bounds the result of JSON_PRETTY: a line for each value, indented.
 func prettyBytes(a gms.Row) int64 {
 	text, ok := a[0].(string)
 	if !ok {
@@ -416,7 +415,7 @@ func spaces(ctx *gms.Context, args gms.Row) (any, error) {
 	return strings.Repeat(" ", n), err
 }
 
-// times is how often a text is to come.
+// times returns how often to repeat a text.
 func times(ctx *gms.Context, v any) (int, error) {
 	v, _, err := types.Int64.Convert(ctx, v)
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// A likePattern is the pattern of a LIKE with a backslash where the statement has another
-// character for ESCAPE, and before one that nothing comes after. go-mysql-server fails with
-// the latter, and with an empty ESCAPE, which is a backslash.
+// A likePattern is the pattern of a LIKE with backslashes in place of another ESCAPE
+// character, and with a final backslash doubled. go-mysql-server fails for a pattern that
+// ends in a backslash, and for an empty ESCAPE, which means a backslash.
 type likePattern struct {
 	expression.UnaryExpressionStub
 	escape gms.Expression
@@ -19,7 +19,7 @@ type likePattern struct {
 
 var _ gms.Expression = (*likePattern)(nil)
 
-// withPlainPattern returns nil if there is nothing to do about a LIKE.
+// withPlainPattern returns nil if a LIKE needs no change.
 func withPlainPattern(l *expression.Like) *expression.Like {
 	if _, done := l.RightChild.(*likePattern); done {
 		return nil
@@ -89,8 +89,8 @@ func evalText(ctx *gms.Context, e gms.Expression, row gms.Row) (*string, error) 
 	return &s, nil
 }
 
-// escapedBy writes a pattern with backslashes in which another character takes away what the
-// next one means. It may be no UTF-8.
+// escapedBy rewrites a pattern that is escaped by another character with backslashes. The
+// pattern may not be valid UTF-8.
 func escapedBy(pattern string, by rune) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); {

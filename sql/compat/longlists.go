@@ -8,16 +8,16 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server's search for indexes compares each of the ranges that a condition asks for
-// with all others, several times: an IN of 20,000 texts took it minutes. So chains of a = 1 OR
-// a = 2 ... become lists, lists that are long are kept from that search, and what their values
-// are looked up in is chosen here.
+// go-mysql-server's search for indexes compares each range of a condition with all others, several
+// times: it took minutes for an IN of 20,000 texts. So chains of a = 1 OR a = 2 ... become lists,
+// long lists are hidden from that search, and this file chooses their index.
 
 const (
-	// ChainMin is how many terms of a chain become a list.
+	// ChainMin is the least number of terms of a chain that becomes a list.
 	ChainMin = 16
-	// ListMax is the longest list that go-mysql-server searches indexes for, and termsMax the
-	// longest chain of other conditions: of a longer one it takes seconds, and none is searched for.
+	// ListMax is the longest list for which go-mysql-server searches indexes, and termsMax the
+	// longest chain of other conditions: for a longer chain it would take seconds, and no index is
+	// searched for.
 	ListMax  = 200
 	termsMax = 1000
 )
@@ -43,7 +43,7 @@ func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return expression.JoinAnd(all...), true
 }
 
-// excluded makes a NOT IN of the conditions that exclude one value of a column each.
+// excluded turns conditions that each exclude one value of a column into a NOT IN.
 func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 	if len(all) < ChainMin {
 		return all
@@ -75,14 +75,14 @@ func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 		switch {
 		case !isPart:
 			kept = append(kept, e)
-		case list != nil: // at the place of the first
+		case list != nil: // the list takes the place of the first
 			kept, lists[column] = append(kept, list), nil
 		}
 	}
 	return kept
 }
 
-// listOf returns the IN of a chain of equalities with one column, nil if terms are not such a
+// listOf returns the IN for a chain of equalities with one column; nil if the terms are no such
 // chain.
 func listOf(ctx *gms.Context, terms []gms.Expression) gms.Expression {
 	if len(terms) < ChainMin {
@@ -100,8 +100,8 @@ func listOf(ctx *gms.Context, terms []gms.Expression) gms.Expression {
 	return expression.NewInTuple(of, values)
 }
 
-// listTerm are the column and the constant of an equality that may be part of a list: of
-// integers or texts, which are compared in the same way there.
+// listTerm returns the column and the constant of an equality that may be part of a list: integers
+// or texts, which = and IN compare in the same way.
 func listTerm(ctx *gms.Context, e gms.Expression) (*expression.GetField, *expression.Literal) {
 	eq, ok := e.(*expression.Equals)
 	if !ok {
@@ -119,14 +119,15 @@ func listTerm(ctx *gms.Context, e gms.Expression) (*expression.GetField, *expres
 	return column, value
 }
 
-// Listable reports whether a constant may be a value of a list for a column: integers or
-// texts, which are compared in the same way there.
+// Listable reports whether a constant may be in a list for a column: both integers or both texts,
+// which = and IN compare in the same way.
 func Listable(ctx *gms.Context, column *expression.GetField, value *expression.Literal) bool {
 	of, is := column.Type(ctx), value.Type(ctx)
 	return types.IsInteger(of) && types.IsInteger(is) || types.IsTextOnly(of) && types.IsTextOnly(is)
 }
 
-// conjuncts and disjuncts are the terms of a chain, in any depth without recursion on the left.
+// conjuncts returns the terms of a chain of AND, and disjuncts those of OR. They do not recurse on
+// the left side, which may be deep.
 func conjuncts(e gms.Expression) []gms.Expression {
 	return chain(e, func(e gms.Expression) (l, r gms.Expression, ok bool) {
 		and, ok := e.(*expression.And)
@@ -191,7 +192,7 @@ func isLong(e gms.Expression) bool {
 	return len(values) > ListMax
 }
 
-// listed are the sides of an IN of a list.
+// listed returns the two sides of an IN of a list.
 func listed(e gms.Expression) (gms.Expression, expression.Tuple) {
 	switch e.(type) {
 	case *expression.InTuple, *expression.HashInTuple:
@@ -203,15 +204,15 @@ func listed(e gms.Expression) (gms.Expression, expression.Tuple) {
 	return nil, nil
 }
 
-// A ListTable is a table that finds rows by long lists.
+// A ListTable is a table that can look up long lists.
 type ListTable interface {
-	// LookupList is what looks up the values of a list, false if there is no index for them, or
-	// the table is shorter than the list.
+	// LookupList returns the lookup for a list's values; false if there is no index for them, or
+	// the table has fewer rows than the list has values.
 	LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error)
 }
 
-// lookupLists makes a table that has no index lookup yet be looked up by a long list in a
-// filter.
+// lookupLists gives a table without an index lookup the lookup for a long list in the filter over
+// it.
 func lookupLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {

@@ -2,12 +2,12 @@ package compat
 
 import "github.com/dolthub/vitess/go/vt/sqlparser"
 
-// go-mysql-server, which runs the bodies of triggers, looks whether one is still wanted only
-// where it runs a statement or a condition of it. A LOOP that begins with ITERATE runs none,
-// and would never end.
+// go-mysql-server runs the bodies of triggers, and checks for cancellation only where it
+// runs a statement or a condition. A LOOP that begins with ITERATE runs neither, and would
+// never end.
 
-// endLoops puts a statement in front of each LOOP body of a trigger that may run a round
-// without one.
+// endLoops puts a statement in front of each LOOP body of a trigger that might run a round
+// without any.
 func endLoops(stmt sqlparser.Statement) {
 	ddl, ok := stmt.(*sqlparser.DDL)
 	if !ok || ddl.TriggerSpec == nil {

@@ -15,16 +15,16 @@ import (
 
 var _ gms.Expression = (*movedTime)(nil)
 
-// A movedTime is a point in time that an interval is added to or taken from. As in MySQL it
-// has as many digits of a second's fraction as the two have: go-mysql-server's operators
-// give none whatever they are given, and DATE_ADD and DATE_SUB six.
+// A movedTime is a time plus or minus an interval. As in MySQL, its fraction of a second
+// has as many digits as the operands have: go-mysql-server's operators always return none,
+// and DATE_ADD and DATE_SUB six.
 type movedTime struct {
 	gms.Expression // a DateAdd or DateSub
 	from           gms.Expression
 	by             *expression.Interval
 }
 
-// newMoved returns nil for an expression that is no such thing.
+// newMoved returns nil for other expressions.
 func newMoved(e gms.Expression) *movedTime {
 	switch e := e.(type) {
 	case *function.DateAdd:
@@ -68,7 +68,8 @@ func (m *movedTime) Type(ctx *gms.Context) gms.Type {
 	return types.MustCreateDatetimeType(sqltypes.Datetime, digits)
 }
 
-// Children implements gms.Expression. go-mysql-server minds whose child an interval is.
+// Children implements gms.Expression. go-mysql-server accepts an interval only below
+// certain expressions, so the interval stays below the original one.
 func (m *movedTime) Children() []gms.Expression { return []gms.Expression{m.Expression} }
 
 // WithChildren implements gms.Expression.
@@ -82,7 +83,7 @@ func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 	return children[0], nil // which is one
 }
 
-// Moved is a rule that uses movedTimes in a statement that has an interval.
+// Moved is a rule that puts movedTimes into statements with an interval.
 func Moved(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if !ContainsFold(ctx.Query(), "interval") {
 		return n, transform.SameTree, nil

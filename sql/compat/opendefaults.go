@@ -8,8 +8,8 @@ import (
 
 // go-mysql-server's parser wants parentheses around every default that is no literal.
 
-// openDefaults finds the defaults of columns that are calls or columns, and have no parentheses
-// around them: MariaDB takes and dumps DEFAULT uuid(), concat('a', 'b') and `b`.
+// openDefaults finds defaults of columns that are calls or columns without parentheses: MariaDB
+// accepts and dumps DEFAULT uuid(), concat('a', 'b') and `b`.
 func openDefaults(s *Tokens) (edits []Edit) {
 	if first := s.Next(); first != sqlparser.CREATE && first != sqlparser.ALTER {
 		return nil
@@ -29,7 +29,7 @@ func openDefaults(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// openDefault goes to the end of a default, and reports whether it lacks parentheses.
+// openDefault moves to the end of a default, and reports whether it lacks parentheses.
 func (s *Tokens) openDefault() bool {
 	switch s.Next() {
 	case '(', sqlparser.CURRENT_TIMESTAMP, sqlparser.NOW, sqlparser.LOCALTIME, sqlparser.LOCALTIMESTAMP, sqlparser.NULL, ',', ')':

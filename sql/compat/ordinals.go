@@ -6,8 +6,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// nameOrdinals makes ORDER BY a + 1 of SELECT DISTINCT a + 1 ... ORDER BY 1: go-mysql-server
-// looks for a column that is numbered among those before DISTINCT.
+// nameOrdinals turns SELECT DISTINCT a + 1 ... ORDER BY 1 into ORDER BY a + 1:
+// go-mysql-server looks for the numbered column among those below DISTINCT.
 func nameOrdinals(stmt sqlparser.Statement) {
 	if stmt == nil {
 		return
@@ -27,8 +27,8 @@ func nameOrdinals(stmt sqlparser.Statement) {
 	}, stmt)
 }
 
-// numbered returns the column that a number in ORDER BY stands for, nil if the text does not
-// say.
+// numbered returns the column that a number in ORDER BY refers to; nil if the text does not
+// show it.
 func numbered(s *sqlparser.Select, e sqlparser.Expr) sqlparser.Expr {
 	v, ok := e.(*sqlparser.SQLVal)
 	if !ok || v.Type != sqlparser.IntVal {

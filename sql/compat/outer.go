@@ -12,17 +12,17 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server moves conditions below outer joins, and joins in other orders, where the rows that
-// an outer join makes of NULL come out otherwise.
+// go-mysql-server moves conditions below outer joins, and reorders joins, in ways that change the
+// NULL rows of an outer join.
 
-// pushFiltersRule is the name of the rule that moves conditions to the tables they are about.
+// pushFiltersRule is the name of the rule that moves conditions down to their tables.
 const pushFiltersRule = "pushFilters"
 
-// aboveOuterJoins corrects conditions of an inner join with an outer join inside.
-// go-mysql-server looks, when it joins in another order, only at which tables they are about:
-// it loses those about one table, and asks those about a row that the outer join may not have
-// found before it, or as a part of it. A condition that is false for such a row makes the
-// outer join an inner one; other conditions stay above it, and those about one table go below.
+// aboveOuterJoins corrects the conditions of an inner join that contains an outer join. When
+// go-mysql-server reorders joins, it looks only at the tables of each condition: it loses
+// conditions on one table, and tests conditions on the outer join's optional side before that join,
+// or as a part of it. A condition that is false for a missing row makes the outer join an inner
+// one; other conditions stay above it, and those on one table go below.
 func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		pushed, same, err := notBelowLaterals(apply)(ctx, a, n, scope, sel, flags)
@@ -38,8 +38,8 @@ func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// keepLateralLeft gives a LEFT JOIN LATERAL without a condition one: go-mysql-server makes a
-// cross join of it otherwise.
+// keepLateralLeft gives a LEFT JOIN LATERAL without a condition the condition TRUE: go-mysql-server
+// would turn it into a cross join.
 func keepLateralLeft(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	join, ok := n.(*plan.JoinNode)
 	if !ok || join.Op != plan.JoinTypeLateralLeft || join.Filter != nil {
@@ -89,8 +89,8 @@ func hasLateralLeft(n gms.Node) (has bool) {
 	return has
 }
 
-// hideOverLateral hides the conditions of a filter that are about rows that may be missing, and
-// the join that none is to become a part of.
+// hideOverLateral hides a filter's conditions on rows that may be missing, and puts a barrier over
+// the join, so that no condition becomes a part of it.
 func hideOverLateral(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok || !hasLateralLeft(f.Child) {
@@ -129,8 +129,8 @@ func (b *barrier) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, 
 // replaceCrossJoinsRule is the name of the rule that makes inner joins of cross joins.
 const replaceCrossJoinsRule = "replaceCrossJoins"
 
-// notInOuterJoins keeps conditions about rows that may be missing from becoming those of a cross
-// join inside of the outer join.
+// notInOuterJoins keeps conditions on rows that may be missing from becoming conditions of a cross
+// join inside the outer join.
 func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {
@@ -161,7 +161,7 @@ func showHidden(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 // A hiddenFor is a condition that one rule does not see.
 type hiddenFor struct{ gms.Expression }
 
-// Children implements gms.Expression: nobody sees what the condition is about.
+// Children implements gms.Expression: rules do not see which columns the condition uses.
 func (h *hiddenFor) Children() []gms.Expression { return nil }
 
 // WithChildren implements gms.Expression.
@@ -192,7 +192,7 @@ func hideOfMissing(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
 }
 
-// liftConditions corrects one join, whose children are correct.
+// liftConditions corrects one join whose children are already correct.
 func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	join, ok := n.(*plan.JoinNode)
 	if !ok {
@@ -224,12 +224,12 @@ func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 	return filtered(above, below), transform.NewTree, nil
 }
 
-// sortedConditions are the conditions of an inner join by where they belong.
+// sortedConditions are the conditions of an inner join, sorted by their new place.
 type sortedConditions struct {
 	stay, above []gms.Expression
-	// below are those about one table.
+	// below are those on one table.
 	below []aboutTable
-	// there are tables that some need a row of.
+	// there are the tables of which some condition needs a row.
 	there map[gms.TableId]bool
 }
 
@@ -262,7 +262,7 @@ func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 	return s
 }
 
-// put puts a condition over the table that it is about.
+// put puts a condition over its table.
 func put(ctx *gms.Context, n gms.Node, c aboutTable) (gms.Node, error) {
 	join, ok := n.(*plan.JoinNode)
 	if !ok {
@@ -287,12 +287,12 @@ func filtered(by []gms.Expression, n gms.Node) gms.Node {
 	return plan.NewFilter(expression.JoinAnd(by...), n)
 }
 
-// hoist returns a join and the conditions that stood below it, over joins: in the middle of
-// joins go-mysql-server loses them.
+// hoist returns a join without the filters directly over its child joins, and their conditions:
+// go-mysql-server loses filters between joins.
 func hoist(join *plan.JoinNode) (*plan.JoinNode, []gms.Expression) {
 	left, ofLeft := overJoin(join.Left())
 	right, ofRight := overJoin(join.Right())
-	if join.Op.IsPartial() { // rows of the left side only come out
+	if join.Op.IsPartial() { // only the left side's rows are returned
 		right, ofRight = join.Right(), nil
 	}
 	if ofLeft == nil && ofRight == nil {
@@ -315,7 +315,7 @@ func hoist(join *plan.JoinNode) (*plan.JoinNode, []gms.Expression) {
 	return join, nil
 }
 
-// overJoin takes apart a filter over a join.
+// overJoin splits a filter over a join into the join and the condition.
 func overJoin(n gms.Node) (gms.Node, []gms.Expression) {
 	if f, ok := n.(*plan.Filter); ok {
 		if _, ok := f.Child.(*plan.JoinNode); ok {
@@ -325,8 +325,8 @@ func overJoin(n gms.Node) (gms.Node, []gms.Expression) {
 	return n, nil
 }
 
-// innerJoins makes inner joins of the outer ones that are to have rows of some tables. Their
-// conditions count in another way then.
+// innerJoins turns outer joins into inner ones if their optional side includes a table of there.
+// Their conditions then count as an inner join's.
 func innerJoins(ctx *gms.Context, n gms.Node, there map[gms.TableId]bool) (gms.Node, error) {
 	if len(there) == 0 {
 		return n, nil
@@ -345,8 +345,8 @@ func innerJoins(ctx *gms.Context, n gms.Node, there map[gms.TableId]bool) (gms.N
 	return changed, err
 }
 
-// missingIn returns the tables that may have no row where others have one, with what kind of
-// join they come by that: anything but an outer join that is the only one is JoinTypeUnknown.
+// missingIn returns the tables whose row may be missing, each with the join that causes it;
+// JoinTypeUnknown unless that is a single outer join.
 func missingIn(n gms.Node) map[gms.TableId]plan.JoinType {
 	all := make(map[gms.TableId]plan.JoinType)
 	join, ok := n.(*plan.JoinNode)
@@ -399,8 +399,8 @@ func includes(n gms.Node, tables map[gms.TableId]bool) bool {
 	return false
 }
 
-// mentions returns the tables that a condition is about, and false if nobody knows: of
-// subqueries.
+// mentions returns the tables that a condition uses; false if they are not known, because it has a
+// subquery.
 func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bool) {
 	known = true
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
@@ -417,7 +417,7 @@ func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bo
 	return about, known
 }
 
-// needed returns the tables that a condition does not hold without a row of.
+// needed returns the tables without whose row a condition cannot be true.
 func needed(e gms.Expression) map[gms.TableId]bool {
 	switch e := e.(type) {
 	case *expression.And:
@@ -447,7 +447,7 @@ func needed(e gms.Expression) map[gms.TableId]bool {
 	return nil
 }
 
-// nullWith returns tables without a row of which one of some values is NULL.
+// nullWith returns the tables without whose row one of the values is NULL.
 func nullWith(values ...gms.Expression) map[gms.TableId]bool {
 	all := make(map[gms.TableId]bool)
 	for _, v := range values {

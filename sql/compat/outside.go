@@ -8,7 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server takes conditions of a subquery about the query around it for conditions about its
+// go-mysql-server takes a subquery's conditions on the outer query for conditions on the subquery's
 // own tables.
 
 // optimizeJoinsRule is the name of the rule that finds indexes.
@@ -42,8 +42,8 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// markOutside marks conditions about other tables in a filter over one. One column compared
-// with something outside stays as it is: that is looked up.
+// markOutside marks conditions on other tables in a filter over one table. It leaves a comparison
+// of a column with an outer value: that can be a lookup.
 func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -73,12 +73,12 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
 }
 
-// outerScopeIndexes is the name of the rule that finds indexes for conditions of a subquery about
-// the query around it.
+// outerScopeIndexes is the name of the rule that finds indexes for a subquery's conditions on the
+// outer query.
 const outerScopeIndexes = "applyIndexesFromOuterScope"
 
-// aboveLimits keeps such conditions where they are asked of the rows that a LIMIT or a window
-// leaves: looked up below it, they leave others.
+// aboveLimits keeps such conditions above a LIMIT or a window: used for a lookup below it, they
+// would change which rows it returns.
 func aboveLimits(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.NodeWithOpaque(ctx, n, asideAboveLimit)
@@ -96,7 +96,7 @@ func asideAboveLimit(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	return plan.NewFilter(newAside(f.Expression), f.Child), transform.NewTree, nil
 }
 
-// isLimited reports whether a plan, derived tables in it aside, has a LIMIT or a window.
+// isLimited reports whether a plan has a LIMIT or a window, outside of derived tables.
 func isLimited(n gms.Node) (is bool) {
 	transform.Inspect(n, func(n gms.Node) bool {
 		switch n.(type) {
@@ -108,7 +108,7 @@ func isLimited(n gms.Node) (is bool) {
 	return is
 }
 
-// An aside is a condition that go-mysql-server evaluates, and does nothing else with.
+// An aside is a condition that go-mysql-server evaluates, but that its rules do not look into.
 type aside struct{ expression.UnaryExpressionStub }
 
 func newAside(e gms.Expression) *aside { return &aside{expression.UnaryExpressionStub{Child: e}} }
@@ -132,7 +132,7 @@ func (a *aside) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Ex
 	return newAside(children[0]), nil
 }
 
-// isOutside reports whether an expression is about columns of other tables.
+// isOutside reports whether an expression uses columns of other tables.
 func isOutside(ctx *gms.Context, e gms.Expression, table gms.TableId) (is bool) {
 	gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 		if c, ok := e.(*expression.GetField); ok && c.TableId() != table {
@@ -143,8 +143,8 @@ func isOutside(ctx *gms.Context, e gms.Expression, table gms.TableId) (is bool) 
 	return is
 }
 
-// isLookup reports whether a condition compares a column of a table with something that is not
-// about the table.
+// isLookup reports whether a condition compares a column of a table with a value that does not
+// depend on the table.
 func isLookup(ctx *gms.Context, e gms.Expression, table gms.TableId) bool {
 	c, ok := e.(expression.Comparer)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// ownAggregates refuses a subquery with an aggregate that is only about columns of the query
-// around: it is one of that query, which go-mysql-server does not know.
+// ownAggregates refuses a subquery with an aggregate of outer columns only: in SQL it is an
+// aggregate of the outer query, which go-mysql-server does not support.
 func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
 	inside := tablesWithin(query)
 	transform.Inspect(query, func(n gms.Node) bool {
@@ -35,7 +35,7 @@ func ownAggregates(ctx *gms.Context, query gms.Node) (err error) {
 	return err
 }
 
-// isOfOutside reports whether an aggregate is about columns, and none of some tables.
+// isOfOutside reports whether an aggregate uses columns, but none of the inside tables.
 func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside insiders) bool {
 	about, own := false, false
 	gms.Inspect(ctx, a, func(_ *gms.Context, e gms.Expression) bool {

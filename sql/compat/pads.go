@@ -10,7 +10,7 @@ import (
 )
 
 // go-mysql-server's LPAD and RPAD count bytes, so that they cut characters in two, and panic
-// where the text to pad with is empty. MySQL's count characters, or bytes for binary strings.
+// if the padding is empty. MySQL's count characters, or bytes for binary strings.
 
 func padLeft(ctx *gms.Context, args gms.Row) (any, error)  { return padded(ctx, args, true) }
 func padRight(ctx *gms.Context, args gms.Row) (any, error) { return padded(ctx, args, false) }
@@ -56,8 +56,8 @@ func padText(ctx *gms.Context, v any) (string, error) {
 	return types.ConvertToString(ctx, v, types.LongText, nil)
 }
 
-// pad makes a text as long as it is to be, and returns false if it is shorter and there is
-// nothing to pad it with: of which MySQL makes NULL.
+// pad pads or cuts a text to a length; false if it would need padding and fill is empty:
+// MySQL then returns NULL.
 func pad[T any](text, fill []T, length int, left bool) ([]T, bool) {
 	missing := length - len(text)
 	switch {
@@ -79,7 +79,7 @@ func pad[T any](text, fill []T, length int, left bool) ([]T, bool) {
 	return padding, true
 }
 
-// padLength is an argument that counts something.
+// padLength converts an argument to a length.
 func padLength(ctx *gms.Context, v any) (int64, error) {
 	n, in, err := types.Float64.Convert(ctx, v)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server's parser knows no comparison with ANY, SOME or ALL of a subquery.
+// go-mysql-server's parser does not know comparisons with ANY, SOME or ALL of a subquery.
 
-// A quantifier is such a comparison: where its operator begins, and its quantifier ends.
+// A quantifier is such a comparison; start and end are its place in the text.
 type quantifier struct {
 	operator   int
 	all        bool
@@ -55,7 +55,7 @@ func isComparison(token int) bool {
 	return false
 }
 
-// in writes a quantifier with IN; it returns nothing for one that cannot be written so.
+// in returns the spelling of a quantifier with IN; empty if there is none.
 func (q quantifier) in() string {
 	switch {
 	case q.operator == '=' && !q.all:
@@ -66,7 +66,7 @@ func (q quantifier) in() string {
 	return ""
 }
 
-// CheckQuantifiers refuses the quantifiers that are no IN.
+// CheckQuantifiers refuses quantifiers that cannot be spelled with IN.
 func CheckQuantifiers(query string, o sqlparser.ParserOptions) error {
 	for q := range quantified(NewTokens(query, o)) {
 		if q.in() == "" {
@@ -76,8 +76,8 @@ func CheckQuantifiers(query string, o sqlparser.ParserOptions) error {
 	return nil
 }
 
-// NoQuantifier returns the error for a comparison with ANY or ALL that is not supported (those
-// that are have been respelled).
+// NoQuantifier returns the error for an unsupported comparison with ANY or ALL (Respell has
+// replaced supported ones).
 func NoQuantifier(what string) *mysql.SQLError {
 	return myerr.NotSupported("'%s' of a subquery, except = ANY and <> ALL. "+
 		"Compare with MIN or MAX of its column, or write EXISTS with the comparison in its WHERE", strings.TrimSpace(what))

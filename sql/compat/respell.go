@@ -7,9 +7,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// Respell writes what MySQL's parser knows and go-mysql-server's does not, in the
-// first statement of a text, in words that it knows, and returns false if there
-// is nothing of that:
+// Respell rewrites the first statement of a text where MySQL's parser knows words that
+// go-mysql-server's does not. It returns false if there is nothing to rewrite:
 //
 //   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] is LOCK IN SHARE MODE, in the same places;
 //   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
@@ -55,13 +54,13 @@ type Tokens struct {
 	query string
 	Token int
 	value []byte
-	// before is where the token before this one ends, and end where this one does.
+	// before is the end of the token before this one, and end is this one's.
 	before, end int
 }
 
 const noToken = 0
 
-// NewTokens returns the tokens of a statement, before the first of them.
+// NewTokens returns the tokens of a statement; call Next for the first one.
 func NewTokens(query string, o sqlparser.ParserOptions) *Tokens {
 	t := sqlparser.NewStringTokenizer(query)
 	if o.AnsiQuotes {
@@ -76,12 +75,11 @@ func (s *Tokens) Next() int {
 	for s.Token, s.value = s.t.Scan(); s.Token == sqlparser.COMMENT; {
 		s.Token, s.value = s.t.Scan()
 	}
-	s.end = min(s.t.Position-1, len(s.query)) // the tokenizer is a byte ahead, but not at the end
+	s.end = min(s.t.Position-1, len(s.query)) // the tokenizer is a byte ahead, except at the end
 	return s.Token
 }
 
-// skipParentheses goes from a parenthesis to the one that closes it, and returns false if nothing
-// does.
+// skipParentheses moves from an opening parenthesis to its closing one; false if there is none.
 func (s *Tokens) skipParentheses() bool {
 	for depth := 1; depth > 0; {
 		switch s.Next(); {
@@ -110,8 +108,7 @@ func shareLocks(s *Tokens) (edits []Edit) {
 			s.Next()
 			continue
 		}
-		// The tokenizer looks beyond FOR, so that only the end of the token
-		// before it says where it is.
+		// The tokenizer reads beyond FOR, so only the end of the token before FOR shows its place.
 		e := Edit{Start: s.before, Text: shareLock}
 		if s.Next() != sqlparser.SHARE {
 			continue
@@ -137,7 +134,7 @@ func shareLocks(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// yearWidths finds the (4) of columns of type YEAR(4), whose names tell them from
+// yearWidths finds the (4) of columns of type YEAR(4). A name before YEAR distinguishes them from
 // calls of the function.
 func yearWidths(s *Tokens) (edits []Edit) {
 	for last := s.Next(); !s.IsOver(); last = s.Token {
@@ -154,7 +151,7 @@ func yearWidths(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// triggerBlocks finds a body of a trigger that is not in a block, but has to be.
+// triggerBlocks finds a trigger's body that has to be in a block, and is not.
 func triggerBlocks(s *Tokens) []Edit {
 	isTrigger := false
 	for s.Next(); !s.IsOver() && s.Token != sqlparser.EACH; s.Next() {
@@ -185,7 +182,7 @@ func triggerBlocks(s *Tokens) []Edit {
 }
 
 // columnWords finds the names of columns in ALTER TABLE ... AFTER, CHANGE and ALTER that are words
-// of SQL, which the parser takes for nothing else there.
+// of SQL, which the parser does not accept as names there.
 func columnWords(s *Tokens) (edits []Edit) {
 	if s.Next() != sqlparser.ALTER || s.Next() != sqlparser.TABLE {
 		return nil
@@ -205,7 +202,7 @@ func columnWords(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// isWord says whether the token is one of SQL's words that a column may be named by.
+// isWord reports whether the token is an SQL word that may be the name of a column.
 func isWord(s *Tokens) bool {
 	switch s.Token {
 	case sqlparser.ID, sqlparser.INDEX, sqlparser.CONSTRAINT, sqlparser.CHECK:

@@ -7,16 +7,16 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server compares a row with those of a subquery as if NULL were a value, and texts in
-// it by their bytes. Here its columns are compared one by one.
+// go-mysql-server compares a row with the rows of a subquery as if NULL were a value, and
+// compares texts in it by their bytes. This file compares column by column.
 
 // A rowInQuery is a comparison of a row with a subquery: IN, = or <=>.
 type rowInQuery struct {
 	expression.BinaryExpressionStub
-	// equal says whether a row of the values on both sides, those of the left first, has equal
-	// ones; each compares two of them.
+	// equal compares the columns pairwise, over a row of the left side's values followed by the
+	// right side's.
 	equal gms.Expression
-	// isIn says that there may be any number of rows.
+	// isIn is set for IN: the subquery may have any number of rows.
 	isIn bool
 }
 
@@ -91,7 +91,7 @@ func (r *rowInQuery) one(ctx *gms.Context, left []any, rows []any) (any, error) 
 	switch len(rows) {
 	case 0:
 		is, err := r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))
-		if gms.IsTrue(is) { // no row is not one of NULLs
+		if gms.IsTrue(is) { // no row is not the same as a row of NULLs
 			return false, err
 		}
 		return is, err
@@ -109,7 +109,7 @@ func (r *rowInQuery) WithChildren(_ *gms.Context, children ...gms.Expression) (g
 	return &rowInQuery{expression.BinaryExpressionStub{LeftChild: children[0], RightChild: children[1]}, r.equal, r.isIn}, nil
 }
 
-// A placed is an expression whose value stands in a row.
+// A placed is an expression that reads its value from a row.
 type placed struct {
 	gms.Expression
 	at int

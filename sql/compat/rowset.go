@@ -20,27 +20,27 @@ var (
 
 // Memory counts the bytes that a statement keeps.
 type Memory interface {
-	// Take counts n bytes more, or says why they cannot be had; then they are not counted.
+	// Take counts n bytes more, or returns an error and does not count them.
 	Take(n int64) error
-	// Give is the contrary of Take.
+	// Give undoes Take.
 	Give(n int64)
 }
 
-// A RowSet counts rows; equal ones, as = has it, are one.
+// A RowSet counts rows; rows that are equal by = count as one.
 type RowSet struct {
 	schema gms.Schema
 	counts map[uint64]int
-	h      Memory // counts what is kept, if it is not nil
-	// weights are those of the columns that are characters, and weighed is the
-	// schema of rows that have weights in their place.
+	h      Memory // counts the memory of the set, unless nil
+	// weights are those of the string columns; weighed is the schema of rows with weights in
+	// place of strings.
 	weights []*row.Weights
 	weighed gms.Schema
-	// row and text are memory for the row at hand.
+	// row and text are buffers for the current row.
 	row  gms.Row
 	text []byte
 }
 
-// countedBytes is what a row takes in a RowSet.
+// countedBytes is the memory of a row in a RowSet.
 const countedBytes = 40
 
 // NewRowSet returns an empty set of rows of a schema. h, if not nil, counts its memory.
@@ -48,13 +48,13 @@ func NewRowSet(h Memory, schema gms.Schema) *RowSet {
 	s := &RowSet{h: h, schema: schema, counts: make(map[uint64]int), weights: make([]*row.Weights, len(schema)), weighed: schema.Copy()}
 	for i, c := range s.weighed {
 		if s.weights[i] = row.WeightsOfType(c.Type); s.weights[i] != nil {
-			c.Type = types.Int64 // bytes are hashed as they are, then
+			c.Type = types.Int64 // the weights' bytes are hashed unchanged
 		}
 	}
 	return s
 }
 
-// Key is the same for rows that are equal. A truth value is a number in MySQL.
+// Key returns the same key for equal rows. A truth value is a number in MySQL.
 func (s *RowSet) Key(ctx *gms.Context, row gms.Row) (uint64, error) {
 	s.row, s.text = append(s.row[:0], row...), s.text[:0]
 	for i, v := range s.row {
@@ -86,7 +86,7 @@ func (s *RowSet) Key(ctx *gms.Context, row gms.Row) (uint64, error) {
 	return hash.HashOf(ctx, s.weighed, s.row)
 }
 
-// Add adds a row, and reports whether it is the first of its kind.
+// Add adds a row, and reports whether no equal row was in the set.
 func (s *RowSet) Add(ctx *gms.Context, row gms.Row) (bool, error) {
 	key, err := s.Key(ctx, row)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *RowSet) Add(ctx *gms.Context, row gms.Row) (bool, error) {
 	return true, s.h.Take(countedBytes)
 }
 
-// forget gives back what the rows have taken.
+// forget empties the set, and gives back its memory.
 func (s *RowSet) forget() {
 	if s != nil {
 		if s.h != nil {
@@ -111,7 +111,7 @@ func (s *RowSet) forget() {
 	}
 }
 
-// take looks for a row, and takes it out if it is there.
+// take reports whether a row is in the set, and removes it if out is set.
 func (s *RowSet) take(ctx *gms.Context, row gms.Row, out bool) (bool, error) {
 	key, err := s.Key(ctx, row)
 	if err != nil || s.counts[key] == 0 {
@@ -153,16 +153,16 @@ func (i *DistinctRows) Close(ctx *gms.Context) error {
 	return i.rows.Close(ctx)
 }
 
-// CommonRows returns the rows on the left that are on the right too, or those
-// that are not. Without DISTINCT each on the right stands for one on the left.
+// CommonRows returns the rows on the left that are on the right too or, with Except, those
+// that are not. Without Distinct each row on the right matches one on the left.
 type CommonRows struct {
 	Left, Right gms.RowIter // which belong to it
-	// Except says that the rows wanted are those that are not on the right; Distinct, that one
-	// on the right stands for any number on the left.
+	// Except selects the rows that are not on the right. With Distinct, a row on the right
+	// matches any number on the left.
 	Except, Distinct bool
 	Schema           gms.Schema
-	Memory           Memory  // counts what is kept, if it is not nil
-	rows             *RowSet // of the right side, once read
+	Memory           Memory  // counts the memory of rows, unless nil
+	rows             *RowSet // the right side's, once read
 }
 
 // Next implements gms.RowIter.

@@ -13,21 +13,20 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file puts our corrections around go-mysql-server's rules. Those that are here are about joins
-// in the place of subqueries: its rule forgets that the subquery of a comparison may have one row
-// only, and takes NULL for true in NOT IN.
+// This file wraps go-mysql-server's rules in our corrections. Those in this file concern joins in
+// place of subqueries: go-mysql-server's rule forgets that the subquery of a comparison may have
+// only one row, and takes NULL for true in NOT IN.
 
-// unnestInSubqueries is the name of the rule that makes joins of subqueries.
+// unnestInSubqueries is the name of the rule that turns subqueries into joins.
 const unnestInSubqueries = "unnestInSubqueries"
 
-// hoistFilters is the name of the rule that takes conditions out of subqueries that are about
-// the query around only.
+// hoistFilters is the name of the rule that moves conditions on the outer query out of subqueries.
 const hoistFilters = "hoistOutOfScopeFilters"
 
-// unnestExists is the name of the rule that makes joins of EXISTS.
+// unnestExists is the name of the rule that turns EXISTS into joins.
 const unnestExists = "unnestExistsSubqueries"
 
-// ChangeRules puts our own around rules of go-mysql-server.
+// ChangeRules wraps rules of go-mysql-server in ours.
 func ChangeRules(a *analyzer.Analyzer) {
 	for _, b := range a.Batches {
 		b.Rules = slices.Clone(b.Rules) // they are the process's
@@ -60,7 +59,7 @@ func ChangeRules(a *analyzer.Analyzer) {
 	}
 }
 
-// changedFirst changes the plan before it is passed to a rule.
+// changedFirst returns a rule that changes the plan and then applies another rule.
 func changedFirst(apply analyzer.RuleFunc, change func(*gms.Context, gms.Node) (gms.Node, transform.TreeIdentity, error)) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		changed, unchanged, err := change(ctx, n)
@@ -92,8 +91,8 @@ func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.
 	return n, same && unchanged, err
 }
 
-// withSingleRows keeps the subquery of a comparison to a single row, error 1242
-// otherwise, when a rule makes a join of both. By itself the rule forgets that.
+// withSingleRows makes a join in place of a comparison with a subquery fail (error 1242) if the
+// subquery has several rows. The rule itself forgets that.
 func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !flags.SubqueryIsSet() {
@@ -125,8 +124,8 @@ func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	})
 }
 
-// guardSubqueries puts a Max1Row over each subquery that a filter compares with, unless it
-// always has one row.
+// guardSubqueries puts a Max1Row over each subquery that a filter compares with, unless it always
+// has at most one row.
 func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.DeleteFrom, *plan.InsertInto:
@@ -158,8 +157,8 @@ func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	})
 }
 
-// asideNotIn keeps NOT IN (SELECT ...) from becoming a join where it may be NULL, which the
-// join takes for true.
+// asideNotIn keeps a NOT IN (SELECT ...) that may be NULL from becoming a join, which would take
+// NULL for true.
 func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
 	all := expression.SplitConjunction(ctx, f.Expression)
 	changed := false
@@ -178,7 +177,7 @@ func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), true
 }
 
-// maybeNull reports whether a side of IN may be NULL, over the rows of a node.
+// maybeNull reports whether a side of IN may be NULL, for the rows of the node over.
 func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
 	sq, ok := in.RightChild.(*plan.Subquery)
 	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(over)) > 0 || len(missingIn(sq.Query)) > 0 {
@@ -187,7 +186,7 @@ func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
 	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })
 }
 
-// isNullable reports whether a value, or one of a row's, may be NULL.
+// isNullable reports whether a value, or a value of a row, may be NULL.
 func isNullable(ctx *gms.Context, e gms.Expression) bool {
 	if row, ok := e.(expression.Tuple); ok {
 		return slices.ContainsFunc(row, func(e gms.Expression) bool { return isNullable(ctx, e) })
@@ -219,7 +218,7 @@ func isOne(v any) bool {
 	return ok && n == 1
 }
 
-// givesKey reports whether a filter over one table gives all of its primary key.
+// givesKey reports whether a filter over one table fixes its whole primary key.
 func givesKey(ctx *gms.Context, f *plan.Filter) bool {
 	switch f.Child.(type) {
 	case *plan.ResolvedTable, *plan.TableAlias:

@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// How columns are shown, where go-mysql-server shows them otherwise than MySQL.
+// This file shows columns as MySQL does, where go-mysql-server differs.
 
 // Extra returns the column Extra of SHOW COLUMNS and information_schema. Programs that dump
 // tables use it to find columns that must not be inserted.
@@ -32,13 +32,13 @@ func Extra(c *catalog.Column) string {
 	return strings.Join(said, " ")
 }
 
-// isLiteral reports whether a default is a value. Expressions stand in
-// parentheses, unless they are the time.
+// isLiteral reports whether a default is a literal. Expressions are in parentheses, except
+// CURRENT_TIMESTAMP.
 func isLiteral(text string) bool {
 	return !strings.HasPrefix(text, "(") && !strings.HasPrefix(text, "CURRENT_TIMESTAMP")
 }
 
-// A shownType is a type that is written otherwise than by go-mysql-server.
+// A shownType is a type whose text differs from go-mysql-server's.
 type shownType struct {
 	anyType
 	text string
@@ -50,7 +50,8 @@ type anyType = gms.Type
 // String implements fmt.Stringer.
 func (t shownType) String() string { return t.text }
 
-// Shown returns a type as it is to be written in a table of a collation: as MySQL does.
+// Shown returns a type with the text that MySQL shows, in a table with this default
+// collation.
 func Shown(t gms.Type, table gms.CollationID) gms.Type {
 	if collated, ok := t.(gms.TypeWithCollation); ok {
 		return shownType{t, TypeText(collated, table)}
@@ -58,8 +59,8 @@ func Shown(t gms.Type, table gms.CollationID) gms.Type {
 	return t
 }
 
-// TypeText writes a type with a collation for a table of another. The values of ENUM and
-// SET are strings, in which a backslash is written twice.
+// TypeText returns the text of a type in a table with this default collation. Backslashes
+// in the values of ENUM and SET are doubled, as in strings.
 func TypeText(t gms.TypeWithCollation, table gms.CollationID) string {
 	text := t.StringWithTableCollation(table)
 	switch t.(type) {
@@ -69,8 +70,8 @@ func TypeText(t gms.TypeWithCollation, table gms.CollationID) string {
 	return text
 }
 
-// MemberText writes the default of an ENUM or SET by its names. go-mysql-server
-// writes the number that stands for them, in quotes.
+// MemberText returns the default of an ENUM or SET by its names. go-mysql-server shows the
+// number of the value, in quotes.
 func MemberText(t gms.Type, quoted string) (string, bool) {
 	number, err := strconv.ParseUint(strings.Trim(quoted, "'"), 10, 64)
 	if err != nil {
@@ -87,7 +88,7 @@ func MemberText(t gms.Type, quoted string) (string, bool) {
 	return "", false
 }
 
-// quoteText writes a string as MySQL reads it again.
+// quoteText quotes a string for MySQL's parser.
 func quoteText(s string) string {
 	return "'" + strings.NewReplacer("'", "''", `\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s) + "'"
 }

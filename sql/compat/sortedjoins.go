@@ -11,10 +11,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server leaves a sort out where the tables below are read in its order, and forgets the
-// rows that an outer join makes of NULL.
+// go-mysql-server omits a sort if the tables below are read in its order, and forgets the NULL
+// rows of an outer join.
 
-// replaceSortRule is the name of the rule that takes a sort away where tables are read in its
+// replaceSortRule is the name of the rule that removes a sort if the tables are read in its
 // order.
 const replaceSortRule = "replaceIdxSort"
 
@@ -38,9 +38,8 @@ func sortsByMissing(ctx *gms.Context, n gms.Node) bool {
 	return slices.ContainsFunc(n.Children(), func(c gms.Node) bool { return sortsByMissing(ctx, c) })
 }
 
-// mayMiss reports whether one of some expressions is about the optional side of an outer join
-// within n. Columns of a derived table count as such, because it is not known which table they
-// are of.
+// mayMiss reports whether one of the expressions uses the optional side of an outer join within
+// n. Columns of a derived table count, because their tables are not known.
 func mayMiss(ctx *gms.Context, n gms.Node, by []gms.Expression, isDerived bool) bool {
 	switch n := n.(type) {
 	case *plan.SubqueryAlias:
@@ -65,8 +64,9 @@ func isAbout(ctx *gms.Context, all []gms.Expression, tables insiders) (found boo
 	return found
 }
 
-// insiders are the tables within a node, by number and by name: columns of a view do not have
-// its number, and no table around a query can be meant by a name that one inside has.
+// insiders are the tables within a node, by number and by name. Names are needed because columns
+// of a view do not have its number; and a name that a table inside has cannot mean a table
+// outside.
 type insiders struct {
 	ids   map[gms.TableId]bool
 	names map[string]bool
@@ -87,7 +87,7 @@ func (in insiders) name(n gms.Node) {
 	}
 }
 
-// have reports whether a column is of one of the tables, as far as anybody knows.
+// have reports whether a column is, or may be, of one of the tables.
 func (in insiders) have(c *expression.GetField) bool {
 	return c.TableId() == 0 || in.ids[c.TableId()] || in.names[strings.ToLower(c.Table())]
 }

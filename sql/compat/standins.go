@@ -9,16 +9,17 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// The functions that stand in for go-mysql-server's: for SUM and AVG, which it adds up as doubles
-// (aggregates.go), for those of texts, times and numbers (astext.go, timeparts.go, wholes.go), and for
-// decimal literals, which it rounds to the scale of the column that they are compared with.
+// This file has the functions that replace go-mysql-server's: SUM and AVG, which it computes in
+// doubles (aggregates.go), functions of texts, times and numbers (astext.go, timeparts.go,
+// wholes.go), and decimal literals, which it rounds to the scale of the column that they are
+// compared with.
 
 var _ gms.Expression = (*exactLiteral)(nil)
 
-// IsExact reports whether a name is one that our SUM or AVG goes by in a syntax tree.
+// IsExact reports whether a name is that of our SUM or AVG in a syntax tree.
 func IsExact(name string) bool { return name == ExactSumName || name == ExactAvgName }
 
-// StandIn returns a function that stands in for go-mysql-server's of a name.
+// StandIn returns our replacement of go-mysql-server's function of a name.
 func StandIn(name string) (gms.Function, bool) {
 	switch {
 	case name == ExactSumName || strings.EqualFold(name, "sum"):
@@ -35,7 +36,7 @@ func StandIn(name string) (gms.Function, bool) {
 	return textFunction(name)
 }
 
-// Functions that stand in for go-mysql-server's.
+// Replacements of go-mysql-server's functions.
 var (
 	exactSum = gms.Function1{Name: "sum", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
 		return &ExactAggregate{Child: e}
@@ -43,7 +44,7 @@ var (
 	exactAvg = gms.Function1{Name: "avg", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
 		return &ExactAggregate{Child: e, Avg: true}
 	}}
-	// Literal is what ExactLiteralName calls.
+	// Literal is the function ExactLiteralName.
 	Literal = gms.Function1{Name: "literal", Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
 		if l, ok := e.(*expression.Literal); ok {
 			return &exactLiteral{l}
@@ -52,9 +53,8 @@ var (
 	}}
 )
 
-// An exactLiteral is a literal that go-mysql-server does not know for one while
-// it builds a plan: it would convert it to the type of the column that it is
-// compared with, and so round it.
+// An exactLiteral hides a literal from go-mysql-server while it builds a plan: it would convert the
+// literal to the type of the column that it is compared with, and so round it.
 type exactLiteral struct{ *expression.Literal }
 
 // WithChildren implements gms.Expression.
@@ -65,7 +65,7 @@ func (l *exactLiteral) WithChildren(_ *gms.Context, children ...gms.Expression) 
 	return l, nil
 }
 
-// UnwrapLiterals makes literals of the stand-ins for them in a plan.
+// UnwrapLiterals replaces the exactLiterals of a plan by their literals.
 func UnwrapLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	n, same, err := transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		switch e := e.(type) {
@@ -84,7 +84,7 @@ func UnwrapLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 	if err != nil || !ok {
 		return n, same, err
 	}
-	// The source of an INSERT is not one of its children.
+	// An INSERT's source is not among its children.
 	source, unchanged, err := UnwrapLiterals(ctx, insert.Source)
 	if err != nil || bool(unchanged) {
 		return n, same, err

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// go-mysql-server's parser does not know statements of MySQL's that say in older or shorter words
-// what others do.
+// go-mysql-server's parser does not know some of MySQL's older or shorter spellings of
+// statements.
 
-// synonyms finds statements that say in older or shorter words what others do.
+// synonyms respells them.
 func synonyms(s *Tokens) []Edit {
 	switch s.Next() {
 	case sqlparser.LOCK, sqlparser.UNLOCK:
@@ -64,7 +64,7 @@ func characteristics(s *Tokens) []Edit {
 	return []Edit{{start, s.before, kept}}
 }
 
-// describedColumns makes SHOW COLUMNS of DESCRIBE with a column, or a pattern for some.
+// describedColumns turns DESCRIBE with a column, or a pattern, into SHOW COLUMNS.
 func describedColumns(s *Tokens) []Edit {
 	verb := Edit{0, s.end, "SHOW COLUMNS FROM"}
 	if s.Next() != sqlparser.ID {
@@ -88,8 +88,8 @@ func describedColumns(s *Tokens) []Edit {
 	return []Edit{verb, pattern}
 }
 
-// parameterCharsets leaves out the character sets of a procedure's parameters, which dumps of
-// MySQL have: texts have one here.
+// parameterCharsets drops the character sets of a procedure's parameters, which MySQL's dumps
+// have: all text has the same one here.
 func parameterCharsets(s *Tokens) (edits []Edit) {
 	for s.Next(); s.Token != sqlparser.PROCEDURE; s.Next() {
 		if s.IsOver() || s.Token == '(' {
@@ -123,11 +123,11 @@ func parameterCharsets(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// passwordFor makes ALTER USER account IDENTIFIED BY of SET PASSWORD FOR account =.
+// passwordFor turns SET PASSWORD FOR account = into ALTER USER account IDENTIFIED BY.
 func passwordFor(s *Tokens) []Edit {
 	rest := s.query[s.end:]
 	blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n"))
-	start := Edit{End: s.end + blank + len("FOR"), Text: "ALTER USER"} // the tokenizer looks beyond FOR
+	start := Edit{End: s.end + blank + len("FOR"), Text: "ALTER USER"} // the tokenizer reads beyond FOR
 	if s.Next() != sqlparser.FOR {
 		return nil
 	}
@@ -169,7 +169,7 @@ func beginning(words string) *regexp.Regexp {
 	return regexp.MustCompile(`(?is)^\s*` + strings.ReplaceAll(words, " ", `\s+`) + `\b`)
 }
 
-// CheckStatements refuses statements that there are not, with a reason.
+// CheckStatements refuses unsupported statements, with a reason.
 func CheckStatements(query string) error {
 	for _, u := range unsupported {
 		if u.begins.MatchString(query) {

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// timePart is TIME_TO_SEC or MICROSECOND. go-mysql-server's know dates with a time only, and make
-// NULL of a time that is a text or a number.
+// timePart is TIME_TO_SEC or MICROSECOND. go-mysql-server's versions accept only dates with a
+// time, and return NULL for a time given as text or number.
 type timePart struct {
 	expression.UnaryExpressionStub
 	name string
@@ -73,7 +73,7 @@ func (p *timePart) WithChildren(_ *gms.Context, children ...gms.Expression) (gms
 	return &timePart{expression.UnaryExpressionStub{Child: children[0]}, p.name, p.of}, nil
 }
 
-// timeOfDay is the time of a value, in microseconds, whose day does not matter.
+// timeOfDay returns the time of day of a value, in microseconds.
 func timeOfDay(ctx *gms.Context, v any) (us int64, ok bool) {
 	if d, isTime := v.(time.Time); isTime {
 		h, m, s := d.Clock()

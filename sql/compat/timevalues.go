@@ -12,9 +12,9 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A date or time is a number of its digits, 20240203 or -10203, where MySQL wants a number, and
-// its text where it meets one. go-mysql-server makes the seconds since 1970 of the one, nothing
-// of a TIME, and of the other a date with a time of day, or an error.
+// Where MySQL needs a number, it reads a date or time by its digits, 20240203 or -10203; where a
+// date or time meets text, it uses its text. go-mysql-server uses the seconds since 1970 as a
+// date's number, and has none for a TIME; for text it uses a date with a time of day, or fails.
 
 // isToday says whether an expression is CURDATE(), whose type is text in go-mysql-server.
 func isToday(e gms.Expression) bool {
@@ -24,7 +24,7 @@ func isToday(e gms.Expression) bool {
 
 func isOfTime(t gms.Type) bool { return types.IsTime(t) || types.IsTimespan(t) }
 
-// An asDigits is the number that a date or time is.
+// An asDigits is the number that a date's or time's digits form.
 type asDigits struct {
 	expression.UnaryExpressionStub
 	typ gms.Type
@@ -35,8 +35,8 @@ var (
 	_ gms.CollationCoercible = (*asDigits)(nil)
 )
 
-// newAsDigits returns the number that a date or time is. A TIME, whose digits of a second's
-// fraction go-mysql-server does not know, is a double.
+// newAsDigits returns the number for a date or time. A TIME's number is a double, because its type
+// in go-mysql-server lacks the digits of the fraction.
 func newAsDigits(ctx *gms.Context, e gms.Expression) *asDigits {
 	if isToday(e) {
 		e = expression.NewConvert(e, expression.ConvertToDate)
@@ -116,16 +116,16 @@ func (d *asDigits) WithChildren(_ *gms.Context, children ...gms.Expression) (gms
 	return &asDigits{expression.UnaryExpressionStub{Child: children[0]}, d.typ}, nil
 }
 
-// ofNumbers are the functions that take any argument for a number.
+// ofNumbers are the functions that convert any argument to a number.
 var ofNumbers = setOf("abs", "ceil", "ceiling", "floor", "format", "mod", "pow", "power", "round", "sign", "sqrt", "truncate")
 
-// wantsDigits reports whether a conversion is one of the number that a date or time is.
+// wantsDigits reports whether a conversion turns a date or time into a number.
 func wantsDigits(ctx *gms.Context, e *expression.Convert) bool {
 	return types.IsNumber(e.Type(ctx)) && (isOfTime(e.Child.Type(ctx)) || isToday(e.Child))
 }
 
-// withTimes returns an expression that gets the text, or the number, of the dates and times in it,
-// and nil if it needs none.
+// withTimes returns an expression whose dates and times are converted to text or numbers; nil if
+// it has none to convert.
 func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	switch e := e.(type) {
 	case *expression.Like, *like, *function.RegexpLike:
@@ -151,7 +151,8 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return nil, nil
 }
 
-// isUndigested says of which types go-mysql-server computes with something else than their digits.
+// isUndigested reports whether go-mysql-server computes with something other than the digits of a
+// type's values.
 func isUndigested(t gms.Type) bool { return types.IsTimespan(t) || types.IsDateType(t) }
 
 func isInterval(e gms.Expression) bool {
@@ -184,8 +185,8 @@ func withTexts(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	return e.WithChildren(ctx, children...)
 }
 
-// usingText returns CONVERT ... USING as it is executed, and gives it the text of numbers, dates
-// and times, of which go-mysql-server makes an empty one.
+// usingText returns our CONVERT ... USING, which converts numbers, dates and times to text first:
+// go-mysql-server returns an empty text for them.
 func usingText(ctx *gms.Context, c *expression.ConvertUsing) gms.Expression {
 	switch of := c.Child.Type(ctx); {
 	case isOfTime(of) || isElement(of):
@@ -233,7 +234,7 @@ func textsOf(ctx *gms.Context, all []gms.Expression) (found bool) {
 	return found
 }
 
-// caseOfTexts is withSameTexts of a CASE.
+// caseOfTexts is withSameTexts for a CASE.
 func caseOfTexts(ctx *gms.Context, c *expression.Case) (gms.Expression, error) {
 	var results []gms.Expression
 	for _, b := range c.Branches {

@@ -10,17 +10,17 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// go-mysql-server sorts the first rows of an ORDER BY with LIMIT in memory for as many as the LIMIT says.
+// For ORDER BY with LIMIT, go-mysql-server allocates memory for as many rows as the LIMIT says.
 
-// insertTopNRule is the name of the rule that makes one node of ORDER BY with LIMIT.
+// insertTopNRule is the name of the rule that merges ORDER BY and LIMIT into one node.
 const insertTopNRule = "insertTopNNodes"
 
 // topMax is the greatest LIMIT for which only the first rows are kept: go-mysql-server's node
 // allocates memory for that many rows, even if there are fewer.
 const topMax = 100_000
 
-// countMax is more rows than there can be, and bounds LIMIT and OFFSET: these are added, and
-// the sum would overflow with 18446744073709551615, which clients write for all rows.
+// countMax is greater than any number of rows. It bounds LIMIT and OFFSET: go-mysql-server adds
+// them, and the sum would overflow with 18446744073709551615, which clients write to mean all rows.
 const countMax = 1 << 61
 
 // boundedCount bounds the numbers of LIMIT and OFFSET.
@@ -36,7 +36,7 @@ func boundedCount(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return expression.NewLiteral(int64(countMax), types.Int64), true
 }
 
-// withoutLongTops sorts all rows, in place of keeping the first ones, where LIMIT is large.
+// withoutLongTops replaces a node with a large LIMIT by a sort of all rows and a limit.
 func withoutLongTops(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
@@ -49,7 +49,7 @@ func withoutLongTops(apply analyzer.RuleFunc) analyzer.RuleFunc {
 				return n, transform.SameTree, nil
 			}
 			if most, err := iters.GetInt64Value(ctx, top.Limit); err != nil || most <= topMax {
-				return n, transform.SameTree, nil // an error shows when it is executed
+				return n, transform.SameTree, nil // executing the node reports the error
 			}
 			return plan.NewLimit(top.Limit, plan.NewSort(top.Fields, top.Child)).WithCalcFoundRows(top.CalcFoundRows), transform.NewTree, nil
 		})

@@ -10,8 +10,8 @@ import (
 // go-mysql-server's parser ignores the versions of versioned comments: it drops some and
 // executes others.
 
-// versionID is the version of MySQL whose statements are understood, 8.0.31, as
-// versioned comments write it.
+// versionID is the MySQL version that versioned comments are compared with, 8.0.31, in the
+// form in which they write it.
 const versionID = 80031
 
 // ResolveComments replaces each comment that MySQL executes, /*! ... */ and /*!80031 ... */,
@@ -19,8 +19,8 @@ const versionID = 80031
 // ordinary comment. Removed text is replaced by spaces, so that all other text keeps its
 // place.
 //
-// go-mysql-server's parser looks at no version, executes MariaDB's comments, and
-// reads what is in a comment without the settings of the session.
+// go-mysql-server's parser ignores the version, executes MariaDB's comments, and parses the
+// content of a comment without the session's settings.
 func ResolveComments(query string, o sqlparser.ParserOptions) string {
 	if !strings.Contains(query, "/*!") && !strings.Contains(query, "/*M!") {
 		return query
@@ -30,13 +30,13 @@ func ResolveComments(query string, o sqlparser.ParserOptions) string {
 		r.step()
 	}
 	if r.open > 0 {
-		return query // a comment without an end is an error, which the parser reports
+		return query // the parser reports a comment without an end
 	}
 	return string(r.text)
 }
 
-// A resolver goes through a statement from token to token, as far as it has to
-// know tokens: what looks like a comment may stand in a string.
+// A resolver walks through a statement, and distinguishes only the tokens that matter: what
+// looks like a comment may be in a string.
 type resolver struct {
 	query      string
 	text       []byte // what becomes of it
@@ -80,7 +80,7 @@ func (r *resolver) quoted(quote byte, hasEscapes bool) {
 	r.at++
 }
 
-// pass goes behind the next end that is at least from bytes away.
+// pass moves behind the next occurrence of end that is at least from bytes away.
 func (r *resolver) pass(end string, from int) {
 	i := strings.Index(r.query[r.at+from:], end)
 	if i < 0 {
@@ -118,8 +118,8 @@ func (r *resolver) version() (version, digits int) {
 	return version, digits
 }
 
-// commentBytes is the length of a comment that is left out. Ordinary comments
-// may stand in it.
+// commentBytes returns the length of a comment that is removed. It may contain ordinary
+// comments.
 func (r *resolver) commentBytes() int {
 	rest := r.query[r.at:]
 	for end := len("/*!"); ; {
@@ -135,13 +135,13 @@ func (r *resolver) commentBytes() int {
 	}
 }
 
-// skip leaves out the next n bytes.
+// skip removes the next n bytes.
 func (r *resolver) skip(n int) {
 	r.blank(r.at, r.at+n)
 	r.at += n
 }
 
-// blank puts spaces in the place of bytes, but leaves the lines that they are in.
+// blank replaces bytes by spaces, and keeps newlines.
 func (r *resolver) blank(start, end int) {
 	for i := start; i < end; i++ {
 		if r.text[i] != '\n' {

@@ -11,8 +11,9 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A roundedNumber is FLOOR or CEIL of a double, which is a double, or of a decimal that may be
-// beyond BIGINT, which is a decimal. go-mysql-server's are the largest BIGINT then.
+// A roundedNumber is FLOOR or CEIL of a double, with a double as its result, or of a decimal
+// that may exceed BIGINT, with a decimal as its result. go-mysql-server returns the largest
+// BIGINT for such values.
 type roundedNumber struct {
 	expression.UnaryExpressionStub
 	name string
@@ -24,8 +25,8 @@ var (
 	_ gms.CollationCoercible = (*roundedNumber)(nil)
 )
 
-// bigintDigits is how many digits of a decimal before the point certainly fit a BIGINT; MySQL
-// makes a decimal of one that may have as many.
+// bigintDigits is the number of digits before the point that always fit a BIGINT; if a decimal
+// may have that many, MySQL's result is a decimal.
 const bigintDigits = 18
 
 // wholeFunction returns FLOOR, CEIL and CEILING.
@@ -51,7 +52,7 @@ func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
 	if types.IsFloat(of) {
 		return types.Float64
 	}
-	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) { // which is of what it computes, however large
+	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) { // its scale and precision are not known
 		return nil
 	}
 	before := digitsBefore(ctx, e)
@@ -61,9 +62,9 @@ func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
 	return types.MustCreateDecimalType(uint8(min(before+1, types.DecimalTypeMaxPrecision)), 0)
 }
 
-// digitsBefore returns how many digits a number may have before its point. A quotient has no
-// more than its dividend, although its type in go-mysql-server allows as many as a decimal can
-// have.
+// digitsBefore returns the greatest number of digits before a number's point. A quotient has
+// at most as many as its dividend (plus the divisor's scale), although its type in
+// go-mysql-server allows as many as any decimal has.
 func digitsBefore(ctx *gms.Context, e gms.Expression) int {
 	if d, ok := e.(*expression.Div); ok {
 		scale := 0
@@ -81,7 +82,7 @@ func digitsBefore(ctx *gms.Context, e gms.Expression) int {
 	return types.DecimalTypeMaxPrecision
 }
 
-// largest is the largest value of a type of whole numbers.
+// largest returns the largest value of an integer type.
 func largest(of gms.Type) uint64 {
 	switch of.Type() {
 	case sqltypes.Int8, sqltypes.Uint8:

@@ -15,8 +15,8 @@ const unnamedWindow = "<unnamed window>"
 var selectType = reflect.TypeFor[*sqlparser.Select]()
 
 // NameWindows replaces the names of windows in OVER and WINDOW by their definitions: a window
-// that refers to another has that one's PARTITION BY and ORDER BY. go-mysql-server would first
-// give it the frame of a window without order, and accepts undefined names.
+// that refers to another takes over its PARTITION BY and ORDER BY. go-mysql-server would give it
+// a frame before it takes over the order, and accepts undefined names.
 func NameWindows(query string, stmt sqlparser.Statement) (err error) {
 	if !ContainsFold(query, "over") {
 		return nil
@@ -54,10 +54,10 @@ func nameWindowsOf(s *sqlparser.Select) error {
 	})
 }
 
-// tellApart has windows differ by a constant that they are partitioned by, which changes nothing
-// else, if they differ only in the frame, and that starts without bound: go-mysql-server finds
-// window functions by their text, and writes that all such frames end without bound. texts are
-// those that the SELECT has by now.
+// tellApart makes windows differ that differ only in the end of their frame: it partitions them
+// by different constants, which changes nothing else. go-mysql-server identifies window
+// functions by their text, and writes that every frame with an unbounded start also ends
+// unbounded. texts are the frames of the SELECT so far.
 func tellApart(over *sqlparser.Over, texts map[string]bool) {
 	if over.Frame == nil || over.Frame.Extent.Start.Type != sqlparser.UnboundedPreceding {
 		return
@@ -85,7 +85,7 @@ func misplaced(clause sqlparser.SQLNode) error {
 	}, clause)
 }
 
-// eachOver calls f with each OVER of a SELECT, but not of those within it.
+// eachOver calls f with each OVER of a SELECT, but not of the SELECTs within it.
 func eachOver(s *sqlparser.Select, f func(*sqlparser.Over) error) error {
 	return sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
 		switch n := n.(type) {
@@ -103,10 +103,10 @@ func eachOver(s *sqlparser.Select, f func(*sqlparser.Over) error) error {
 // The namedWindows of a SELECT.
 type namedWindows struct {
 	defined map[string]*sqlparser.WindowDef
-	open    map[string]bool // those that are being resolved
+	open    map[string]bool // windows that are being resolved
 }
 
-// resolve writes what a window refers to into it.
+// resolve copies into a window what it refers to.
 func (w namedWindows) resolve(def *sqlparser.WindowDef) error {
 	if def.NameRef.IsEmpty() {
 		return nil
@@ -128,8 +128,8 @@ func (w namedWindows) resolve(def *sqlparser.WindowDef) error {
 	return inherit(def, base)
 }
 
-// inherit gives a window what the one that it refers to has. OVER w takes that one as it is,
-// while OVER (w ...) and another definition add to it.
+// inherit copies the referenced window's clauses. OVER w uses that window unchanged; OVER (w
+// ...) and other definitions add to it.
 func inherit(def, base *sqlparser.WindowDef) error {
 	isSame := def.Name.IsEmpty() && len(def.PartitionBy) == 0 && len(def.OrderBy) == 0 && def.Frame == nil
 	switch {
@@ -151,7 +151,7 @@ func inherit(def, base *sqlparser.WindowDef) error {
 	return nil
 }
 
-// windowName is how messages name a window.
+// windowName returns the name of a window for error messages.
 func windowName(def *sqlparser.WindowDef) string {
 	if def.Name.IsEmpty() {
 		return unnamedWindow
