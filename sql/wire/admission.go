@@ -6,21 +6,21 @@ import (
 )
 
 // Clients that have not logged in are counted apart from those that have, so that a flood of
-// connections that never log in takes nobody's place. There may be UnauthenticatedMax of
-// them. One more waits until another has logged in or gone, but for no longer than enterGrace:
-// then the client is thrown out that has taken longest, of the address that has most of them.
-// So the next in line gets its turn soon, whoever it is, and an address with few connections
-// keeps them whatever another does.
+// connections that never log in takes nobody's place. UnauthenticatedMax of them may be
+// connected. A further one waits until another has logged in or left, but for at most
+// enterGrace. Then the server closes the oldest connection of the address that has most of
+// them. So the next client soon gets its turn, and an address with few connections keeps them,
+// whatever another address does.
 
-// enterGrace is how long a client may take to log in while others wait for it.
+// enterGrace is the time that a client has to log in while others wait for its place.
 const enterGrace = time.Second
 
-// register adds a connection, once there is room for it.
+// register adds a connection, and waits until there is room for it.
 func (m *mux) register(ctx context.Context, c *conn) error {
 	for {
 		out, wait, err := m.tryRegister(c)
 		if out != nil {
-			_ = out.Conn.Close() // whoever serves it finds out
+			_ = out.Conn.Close() // the goroutine that serves it sees the error
 		}
 		if err != nil || wait <= 0 {
 			return err
@@ -40,8 +40,8 @@ func (m *mux) register(ctx context.Context, c *conn) error {
 	}
 }
 
-// tryRegister adds a connection, or says for how long to wait before the next attempt. out,
-// if not nil, has to make room for it.
+// tryRegister adds a connection, or returns how long to wait before the next attempt. out, if
+// not nil, is a connection to close to make room.
 func (m *mux) tryRegister(c *conn) (out *conn, wait time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *mux) tryRegister(c *conn) (out *conn, wait time.Duration, err error) {
 	return out, 0, nil
 }
 
-// slowestLocked is the connection that has taken longest, of the address with most.
+// slowestLocked returns the oldest connection of the address that has most of them.
 func (m *mux) slowestLocked() *conn {
 	type address struct {
 		count int
@@ -89,8 +89,8 @@ func (m *mux) slowestLocked() *conn {
 	return worst.first
 }
 
-// admit takes in a connection that has logged in, and reports whether there is room for it:
-// for an administrator there is when it has just run out for others.
+// admit accepts a connection that has logged in, and reports whether there was room. One more
+// place than for others is kept for an administrator.
 func (m *mux) admit(c *conn, isAdministrator func() bool) bool {
 	if c.source != nil {
 		limit := m.cfg.MaxConnections
@@ -112,7 +112,7 @@ func (m *mux) isFull(limit int) bool {
 	return m.mu.inside >= limit
 }
 
-// enter counts a connection among those that have logged in.
+// enter moves a connection to those that have logged in.
 func (m *mux) enter(c *conn, limit int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +134,7 @@ func (m *mux) leaveRoom() {
 	}
 }
 
-// forget takes out a connection that is closed.
+// forget removes a closed connection.
 func (m *mux) forget(c *conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +151,7 @@ func (m *mux) forget(c *conn) {
 	close(c.gone)
 }
 
-// count is how many connections there are.
+// count returns the number of connections.
 func (m *mux) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

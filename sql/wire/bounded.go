@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// bounded returns the context of a statement: that of a SELECT ends after the
+// bounded returns the context of a statement. A SELECT's context ends after the
 // session's max_execution_time.
 func (s *connState) bounded(ctx context.Context, st statement) (context.Context, context.CancelFunc) {
 	if s.farm == nil || !isSelect(st.ast) {
@@ -30,8 +30,8 @@ func isSelect(ast sqlparser.Statement) bool {
 	return false
 }
 
-// timedOut returns MySQL's error for a statement that has failed with err if the time
-// that it may take is over, and otherwise nil.
+// timedOut returns MySQL's error if a statement has failed with err after its time
+// had run out, and otherwise nil.
 func timedOut(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil

@@ -29,9 +29,9 @@ type reply struct {
 	then   func()
 }
 
-// intercept deals with a request, which p begins with, that the protocol library cannot
-// answer, or not in the present state, and reports whether it did. The library then reads
-// what comes next, which is another request if this one has its place.
+// intercept handles a request at the start of p that the protocol library cannot answer, or not
+// in the present state, and reports whether it did. The library then reads on: the next request,
+// or the one that intercept has put in this one's place.
 func (c *conn) intercept(p []byte) (bool, error) {
 	if !c.isIn || c.command == nil || c.sendsFile || !c.meter.isBetween() || len(p) <= packetHeaderBytes || p[3] != 0 {
 		return false, nil
@@ -53,7 +53,7 @@ func (c *conn) intercept(p []byte) (bool, error) {
 	return true, nil
 }
 
-// queryFor returns the statement that does the same as a request of former versions, or nothing.
+// queryFor returns the statement that replaces an outdated request, or an empty text.
 func queryFor(request []byte) string {
 	switch {
 	case request[0] == comProcessInfo && len(request) == 1:
@@ -66,11 +66,11 @@ func queryFor(request []byte) string {
 	return ""
 }
 
-// refreshes are the statements for what COM_REFRESH asks for, one thing at a time.
+// refreshes are the statements for COM_REFRESH's flags, one at a time.
 var refreshes = map[byte]string{1: "FLUSH PRIVILEGES", 2: "FLUSH LOGS", 4: "FLUSH TABLES", 16: "FLUSH STATUS"}
 
-// answers answers a request, and reports whether it was one that is answered here: any with
-// nothing but a level after it.
+// answers handles requests of one byte with at most one byte after it, and reports whether
+// command has answered it.
 func (c *conn) answers(p []byte) bool {
 	if len(p) > packetHeaderBytes+2 {
 		return false
@@ -86,8 +86,8 @@ func (c *conn) answers(p []byte) bool {
 	return true
 }
 
-// command answers what the protocol library does not: COM_STATISTICS and COM_SHUTDOWN, and
-// COM_PING while clients cannot be served, which it would say all is well to.
+// command answers requests that the protocol library does not: COM_STATISTICS, COM_SHUTDOWN, and
+// COM_PING while clients cannot be served: the library would answer that all is well.
 func (h *handler) command(c *mysql.Conn, request byte) *reply {
 	switch request {
 	case mysql.ComPing:
@@ -117,12 +117,12 @@ func packet(sequence byte, body []byte) []byte {
 	return append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), sequence}, body...)
 }
 
-// okPacket answers a request that has worked and changed nothing.
+// okPacket returns the answer to a request that has succeeded and changed nothing.
 func okPacket(status uint16) []byte {
 	return packet(1, []byte{0, 0, 0, byte(status), byte(status >> 8), 0, 0})
 }
 
-// mayShutDown returns why a client may not end the server; nil if it may.
+// mayShutDown returns an error if a client may not end the server.
 func (h *handler) mayShutDown(c *mysql.Conn) *mysql.SQLError {
 	if !h.may(c, gms.PrivilegeType_Shutdown) && !h.may(c, gms.PrivilegeType_Super) {
 		return myerr.AccessDenied.New("SHUTDOWN")
@@ -139,13 +139,13 @@ func (h *handler) may(c *mysql.Conn, p gms.PrivilegeType) bool {
 	return h.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, p))
 }
 
-// isShutdown says whether a statement is SHUTDOWN, which the parser does not know.
+// isShutdown reports whether a statement is SHUTDOWN, which the parser does not know.
 func isShutdown(text string) bool {
 	return len(text) == len("shutdown") && strings.EqualFold(text, "shutdown")
 }
 
-// statistics is the line that COM_STATISTICS is answered with: of MySQL's figures those that
-// there are here.
+// statistics returns the answer to COM_STATISTICS, with those of MySQL's figures that this
+// server counts.
 func (h *handler) statistics() string {
 	uptime := max(1, int64(h.clock.Now().Sub(h.started)/time.Second))
 	all := h.mux.counts(func(*conn) bool { return true }, true)
@@ -161,7 +161,7 @@ func (c Config) available() *mysql.SQLError {
 	return myerr.Of(c.Available(context.Background()))
 }
 
-// shutDown is the statement SHUTDOWN.
+// shutDown executes the statement SHUTDOWN.
 func (h *handler) shutDown(c *mysql.Conn, callback mysql.ResultSpoolFn) error {
 	if err := h.mayShutDown(c); err != nil {
 		return err

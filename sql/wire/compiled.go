@@ -16,8 +16,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A compiled statement is one that the storage's engine runs by itself, without
-// the parser and the planner.
+// A compiled statement runs directly on the storage, without go-mysql-server's
+// parser and planner.
 type compiled struct {
 	*fast.Compiled
 	values []fast.Value
@@ -33,7 +33,8 @@ func (s *connState) compiled(query string, prepared bool, bound []fast.Value) (c
 	return compiled{stmt, values}, stmt != nil
 }
 
-// statement is what a compiled statement says about locking and repetition.
+// statement describes a compiled statement to the handler: its locks, and whether
+// it may be retried.
 func (s compiled) statement(text string) statement {
 	ast := s.AST()
 	st := statement{text: text, ast: ast, retry: retryable(text, ast), writes: changesRows(ast)}
@@ -44,7 +45,7 @@ func (s compiled) statement(text string) statement {
 }
 
 // runCompiled runs a compiled statement as the engine's handler runs others. It
-// returns fast.ErrPlan if that has to do it.
+// returns fast.ErrPlan if the engine has to run it.
 func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, buf *resultBuffer) error {
 	s := stateOf(c)
 	sqlCtx := h.newContext(ctx, gms.WithSession(s.engine), gms.WithQuery(text),
@@ -101,8 +102,8 @@ func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
 	}
 }
 
-// boundValues are the values bound to the parameters of a prepared statement,
-// and false if any is not a whole number, a string or NULL.
+// boundValues returns the values bound to the parameters of a prepared statement;
+// false if one is not a whole number, a string or NULL.
 func boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
 	values := make([]fast.Value, len(vars))
 	for i := range values {
@@ -131,7 +132,8 @@ func boundValue(v *querypb.BindVariable) (fast.Value, bool) {
 	return fast.Value{}, false
 }
 
-// A fieldSet is a header in the protocol's terms, for one character set of
+// A fieldSet is a result's header in the protocol's form, for one character set of
+// results.
 // results.
 type fieldSet struct {
 	charset gms.CharacterSetID

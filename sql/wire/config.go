@@ -19,10 +19,10 @@ type Config struct {
 	// committed or been validated. 64 MiB by default.
 	ResultBufferBytes int64
 
-	// MaxConnections is how many clients may be connected; the next one gets
-	// error 1040, unless it is an administrator, for whom there is one connection more.
-	// In-process connections do not count. 1000 by default. Clients that have not
-	// logged in are limited apart: see UnauthenticatedMax.
+	// MaxConnections is the greatest number of clients. A further one gets error 1040,
+	// except that one more administrator may connect. In-process connections do not count.
+	// 1000 by default. Clients that have not logged in are limited apart: see
+	// UnauthenticatedMax.
 	MaxConnections int
 
 	// MaxPacketBytes bounds one request (max_allowed_packet). 64 MiB by
@@ -44,12 +44,12 @@ type Config struct {
 	TLS        *tls.Config
 	RequireTLS bool
 
-	// Shutdown, if not nil, ends the server's process in good order, for a client with the
-	// SHUTDOWN privilege that asks for it. It does not wait for that.
+	// Shutdown, if not nil, starts an orderly end of the server's process, and does not wait
+	// for it. Clients with the SHUTDOWN privilege may call it.
 	Shutdown func()
 
-	// Available, if not nil, says why clients cannot be served at present. It may wait for
-	// a moment, as statements do. While it returns an error nobody is let in, and
+	// Available, if not nil, returns an error while clients cannot be served. It may wait
+	// for a moment, as statements do. While it returns an error, nobody can log in, and
 	// COM_PING fails.
 	Available func(context.Context) error
 
@@ -69,9 +69,9 @@ const (
 	maxPacketBytesMax    = 1 << 30
 )
 
-// UnauthenticatedMax is how many clients may be connected that have not logged in yet, where
-// connections may be connected that have: as many, so that all may come at once. See
-// admission.go for what happens beyond that.
+// UnauthenticatedMax is the greatest number of clients that have not logged in, given the
+// greatest number of those that have: as many, so that all may connect at once. admission.go
+// describes what happens beyond that.
 func UnauthenticatedMax(connections int) int {
 	const least = 16
 	return max(connections, least)

@@ -16,10 +16,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A conn is a client's connection as the protocol library sees it, which knows nothing of
-// TLS: what it reads and writes here is plain, and goes through TLS below if the client has
-// asked for it. So all that a client sends is seen here: a conn refuses requests above the
-// limit before anyone allocates memory for them, and answers those that the library cannot.
+// A conn is a client's connection as the protocol library sees it: without TLS, which is
+// below the conn. So the conn sees all that a client sends as plain text: it refuses requests
+// above the limit before memory is allocated for them, and answers requests that the library
+// cannot.
 type conn struct {
 	net.Conn
 	mux    *mux
@@ -29,35 +29,36 @@ type conn struct {
 	since  time.Time     // when it was accepted
 	gone   chan struct{} // closed by mux.forget
 	secure atomic.Pointer[tls.Conn]
-	// isInside says that the connection counts as one that has logged in; guarded by mux.mu.
+	// isInside is set while the connection counts among those that have logged in; guarded by
+	// mux.mu.
 	isInside bool
 
 	// Used by the goroutine that serves the connection.
 	opened bool        // the client has answered the greeting
-	ahead  []byte      // read, and not yet handed on
+	ahead  []byte      // bytes read from the client and not yet returned by Read
 	meter  packetMeter // of what is read
-	sent   framing     // of what is written while sequence numbers are shifted
+	sent   framing     // what has been written while sequence numbers are shifted
 	isIn   bool        // authenticated, and admitted
 	counts counts
-	// sendsFile says that the client sends the contents of a file, which are no requests.
+	// sendsFile is set while the client sends the contents of a file: they are no requests.
 	sendsFile bool
-	// preparing is the statement that the client prepares, until the library passes on the
-	// stand-in that it got in its place.
+	// preparing is the statement that the client prepares; nil once the handler has taken it.
+	// The library has a stand-in in its place.
 	preparing *string
-	// command answers the request of one byte that the library cannot, or not
-	// always; nil leaves it to the library. It is set once the client is in.
+	// command answers a request of one byte in place of the library; nil leaves the request
+	// to the library. It is set once the client has logged in.
 	command func(request byte) *reply
 	// began is the mux's tick at which the running statement began; 0 if none runs.
 	began atomic.Uint32
 
 	deadline struct {
 		lockrank.Mutex[lockrank.Leaf]
-		stopped bool // no later deadline may undo stopReading
+		stopped bool // set by stopReading, whose deadline must stay
 	}
 }
 
-// handshakeBytesMax bounds a packet of a client that has not logged in: the longest have a
-// name, a database, a scrambled password and 64 KB of attributes. MySQL allows no more.
+// handshakeBytesMax bounds a packet of a client that has not logged in, as in MySQL: the
+// longest has a name, a database, a scrambled password and 64 KB of attributes.
 const handshakeBytesMax = 1<<16 + 1<<12
 
 func newConn(c net.Conn, m *mux, source net.Listener) *conn {
@@ -102,13 +103,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("wire: a packet, or long data, over %d bytes (max_allowed_packet)", c.meter.limit)
 	}
 	if err == nil && !c.isIn && c.source != nil && c.mux.refresh != nil && c.meter.ended > before {
-		err = c.refresh() // before anybody looks whether what was read is a password
+		err = c.refresh() // before the library reads the accounts to check a password
 	}
 	return n, err
 }
 
-// read reads the next bytes: at least the first byte of a request, and nothing of the one
-// after it.
+// read reads the next bytes: at least the first byte of a request, and nothing of the
+// following request.
 func (c *conn) read(p []byte) (n int, err error) {
 	isRequest := c.isIn && c.meter.isBetween()
 	n = copy(p, c.ahead)
@@ -160,7 +161,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // refresh reads the accounts again if they have changed, so that the client is authenticated
 // by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
-	said := c.mux.cfg.available() // which waits no longer than statements do
+	said := c.mux.cfg.available() // it waits no longer than statements do
 	if said == nil {
 		said = myerr.Of(c.mux.refresh(context.Background()))
 	}
@@ -171,7 +172,7 @@ func (c *conn) refresh() error {
 	return said
 }
 
-// tell answers the packet that came last with an error.
+// tell answers the latest packet with an error.
 func (c *conn) tell(e *mysql.SQLError) {
 	c.answer(c.meter.header[:], e)
 }
@@ -181,15 +182,14 @@ func (c *conn) answer(header []byte, e *mysql.SQLError) {
 	c.send(errorPacket(header[3]+1, uint16(e.Num), e.State, e.Message))
 }
 
-// send writes a packet that is not the protocol library's. That it fails shows when the
-// connection is next read.
+// send writes a packet of this package's. The next read shows if it fails.
 func (c *conn) send(packet []byte) {
 	_ = c.Conn.SetWriteDeadline(c.mux.cfg.Clock.Now().Add(time.Second))
 	_, _ = c.stream().Write(packet)
 	_ = c.Conn.SetWriteDeadline(time.Time{})
 }
 
-// lingerTime bounds for how long a client may go on sending what nobody wants to read.
+// lingerTime bounds how long the server reads and drops the rest of a refused request.
 const lingerTime = 10 * time.Second
 
 // refuseLong tells a client that its request is too long. If the connection were closed with
@@ -209,7 +209,7 @@ func (c *conn) refuseLong() {
 		_ = secure.CloseWrite()
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.isIn && half.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, onlyReader{c.stream()}) // until the client has heard it
+		_, _ = io.Copy(io.Discard, onlyReader{c.stream()}) // until the client has read the error
 	}
 }
 
@@ -225,7 +225,7 @@ func (c *conn) skipRequest() {
 	}
 }
 
-// onlyReader keeps io.Copy from anything but reading.
+// onlyReader hides all methods but Read from io.Copy.
 type onlyReader struct{ io.Reader }
 
 // connOf returns the connection that the server has accepted.
@@ -239,7 +239,7 @@ func (c *conn) Close() error {
 	err := c.stream().Close()
 	c.mux.forget(c)
 	if errors.Is(err, net.ErrClosed) {
-		return nil // the client was thrown out
+		return nil // register has closed the connection
 	}
 	return err
 }
@@ -254,8 +254,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// stopReading makes the connection end once it waits for its next request. A
-// statement that runs still gets its answer out.
+// stopReading makes the connection end when it waits for its next request. A running
+// statement still sends its answer.
 func (c *conn) stopReading() {
 	c.deadline.Lock()
 	defer c.deadline.Unlock()

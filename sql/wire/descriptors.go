@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// A spare is a descriptor that is kept for the moment when there are none left: with
-// it a client can be accepted and told so. Without, it would wait for an answer that
-// does not come. It belongs to the goroutine that accepts.
+// A spare is a descriptor kept for the time when there are no others: with it, the server
+// can accept a client to refuse it; the client would otherwise wait for an answer that
+// never comes. It is used by the goroutine that accepts.
 type spare struct{ f *os.File }
 
-// keep opens the descriptor, if it is not open and there is one.
+// keep opens the descriptor if it is closed, and if the system has one left.
 func (s *spare) keep() {
 	if s.f == nil {
 		s.f, _ = os.Open(os.DevNull) // or at the next attempt
@@ -27,13 +27,13 @@ func (s *spare) release() {
 	}
 }
 
-// isExhausted says whether err is that the process, or the system, has no descriptor left.
+// isExhausted reports whether err means that the process, or the system, has no descriptor
+// left.
 func isExhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// turnAway accepts a client with the spare descriptor, and refuses it. It reports
-// whether there was one.
+// turnAway accepts and refuses a client with the spare descriptor; false if there is none.
 func (m *mux) turnAway(l net.Listener, s *spare) bool {
 	if s.f == nil {
 		return false

@@ -1,6 +1,7 @@
-// Package wire is the MySQL listener: it speaks the client/server protocol
-// through go-mysql-server's server and stands between that server and its
-// clients to give them what optimistic transactions would otherwise take away.
+// Package wire is the MySQL listener: it speaks the client/server protocol through
+// go-mysql-server's server, and runs between that server and its clients. It retries
+// conflicts and holds results back, so that clients see neither conflicts that a retry
+// resolves nor results of transactions that abort.
 //
 //	client ── net.Listener ──┐                                  ┌─ BeginStatement
 //	client ── net.Listener ──┼─ mux ─ vitess ─ handler ─ gms ───┤  run, buffer rows

@@ -11,12 +11,12 @@ import (
 // ErrClosed is returned once a server is closed.
 var ErrClosed = net.ErrClosed
 
-// clientErrorOf returns what a client is told of a statement that failed; current is the
-// database it is in.
+// clientErrorOf returns the error for the client of a failed statement; current is the
+// session's current database.
 func clientErrorOf(st statement, current string, err error) error {
 	ast := st.ast
-	if ast == nil { // it has been prepared or compiled
-		ast, _ = sqlparser.Parse(st.text) // what cannot be parsed says so itself
+	if ast == nil { // the statement was prepared or compiled
+		ast, _ = sqlparser.Parse(st.text) // for a text that does not parse, err says so
 	}
 	return myerr.In(ast, current, err)
 }

@@ -41,9 +41,9 @@ func fieldOf(ctx *gms.Context, c *gms.Column, results gms.CharacterSetID) *query
 	return f
 }
 
-// describe fills in metadata of columns that the engine's handler leaves out and clients need.
-// columns, if not nil, returns those of the statement, which fields may not be of: a procedure
-// answers with what a statement of its body has found.
+// describe completes the metadata of columns with what clients need and the engine's handler
+// leaves out. columns, if not nil, returns the columns of the result: for a procedure, those
+// of a statement in its body, which fields may not describe.
 func describe(fields []*querypb.Field, columns func() gms.Schema) {
 	var of gms.Schema
 	if columns != nil {
@@ -57,19 +57,19 @@ func describe(fields []*querypb.Field, columns func() gms.Schema) {
 	}
 }
 
-// describeField says what follows from the kind of a column.
+// describeField sets the metadata that follow from the protocol type of a column.
 func describeField(f *querypb.Field) {
-	// The protocol library leaves its own out where there are others.
+	// The protocol library sets flags only where there are none.
 	_, flags := sqltypes.TypeToMySQL(f.Type)
 	f.Flags |= uint32(flags)
 	switch t := f.Type; {
-	case t == sqltypes.Float32 || t == sqltypes.Float64: // C's client rounds to so many digits
+	case t == sqltypes.Float32 || t == sqltypes.Float64: // the C client rounds to this many digits
 		f.Decimals = decimalsOfDouble
 		isNoText(f)
 	case t == sqltypes.Year:
 		f.Flags |= uint32(querypb.MySqlFlag_ZEROFILL_FLAG)
 		isNoText(f)
-	case t == sqltypes.Bit: // bytes, and no text, to mariadb-dump --hex-blob
+	case t == sqltypes.Bit: // mariadb-dump --hex-blob expects bytes, not text
 		f.Charset = uint32(gms.Collation_binary)
 	case t == sqltypes.Geometry || t == sqltypes.TypeJSON:
 		f.Flags |= uint32(querypb.MySqlFlag_BLOB_FLAG)
@@ -81,13 +81,13 @@ func describeField(f *querypb.Field) {
 	}
 }
 
-// isNoText says that a column has no character set.
+// isNoText marks a column as having no character set.
 func isNoText(f *querypb.Field) {
 	f.Charset = uint32(gms.Collation_binary)
 	f.Flags |= uint32(querypb.MySqlFlag_BINARY_FLAG)
 }
 
-// describeType says what only the type of a column tells.
+// describeType sets the metadata that follow from the SQL type of a column.
 func describeType(f *querypb.Field, t gms.Type) {
 	switch t := t.(type) {
 	case gms.DatetimeType:
@@ -99,5 +99,5 @@ func describeType(f *querypb.Field, t gms.Type) {
 	}
 }
 
-// decimalsOfDouble says that a column has as many digits behind its point as there are.
+// decimalsOfDouble means that a column's values have any number of digits after the point.
 const decimalsOfDouble = 31

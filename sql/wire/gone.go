@@ -12,9 +12,9 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// While a statement runs nobody reads from its connection, so that nobody sees that the
-// client has closed it. A watch looks at the connections of statements that take long, and
-// kills those that nobody waits for.
+// While a statement runs, nothing reads from its connection, so that nothing notices when
+// the client closes it. A watch checks the connections of long statements, and kills the
+// statements whose clients are gone.
 type watch struct {
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -23,10 +23,10 @@ type watch struct {
 	}
 }
 
-// watchInterval is the time between two looks. A statement is looked at from the second on.
+// watchInterval is the time between two checks. A statement is checked from the second on.
 const watchInterval = 250 * time.Millisecond
 
-// start has s looked at until stop is called.
+// start checks the connections of s until stop is called.
 func (w *watch) start(s *Server) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *Server) killGone() {
 	}
 }
 
-// isGone reports whether the other side has closed the connection, as far as that shows
-// without reading bytes that it has sent.
+// isGone reports whether the client has closed the connection, as far as the system shows
+// that without reading the bytes that the client has sent.
 func isGone(c net.Conn) bool {
 	if p, ok := c.(*pipe); ok {
 		return p.left.Load()
@@ -81,7 +81,8 @@ func isGone(c net.Conn) bool {
 	}
 	gone := false
 	err = raw.Control(func(fd uintptr) {
-		// Whatever has come before: a client that leaves says so first, and so does TLS.
+		// Unread bytes do not matter: a client that leaves sends COM_QUIT first, and TLS an
+		// alert.
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(fds, 0)
 		gone = err == nil && n > 0 // closed, reset, or timed out

@@ -51,16 +51,16 @@ type handler struct {
 
 var _ mysql.Handler = (*handler)(nil)
 
-// connState is what a connection remembers between requests.
+// connState is a connection's state between requests.
 type connState struct {
 	session Session
-	engine  gms.Session  // the same session as the engine sees it
-	farm    *sql.Session // and as the storage does; nil if it is another's
-	// prepared holds the statements prepared by their protocol id.
+	engine  gms.Session  // the same session for the engine
+	farm    *sql.Session // and for the storage; nil if it is not one of ours
+	// prepared has the prepared statements by their protocol id.
 	prepared map[uint32]statement
 }
 
-// settle gives back what the statement has held, once its answer has been sent.
+// settle frees the statement's memory once its answer has been sent.
 func (s *connState) settle() {
 	if s.farm != nil {
 		s.farm.Settle()
@@ -74,16 +74,16 @@ func stateOf(c *mysql.Conn) *connState {
 
 // NewConnection gives the client a limited time for the handshake.
 func (h *handler) NewConnection(c *mysql.Conn) {
-	// Each protocol server counts from 1; the engines share a process list.
+	// Each protocol server counts from 1, but the engines share a process list, so use our id.
 	c.ConnectionID = connOf(c).id
 	_ = c.Conn.SetDeadline(h.clock.Now().Add(h.cfg.ConnectTimeout)) // fails only on a closed connection, which the next read reports
 	h.engineHandler.NewConnection(c)
 	announce(c)
 }
 
-// announce tells the client, in the handshake and in answers until the first statement,
-// whether autocommit is on in its session, which is new. Drivers compare that with what they
-// want and send SET autocommit only if it differs.
+// announce sets the status flags for the handshake, and for answers up to the first statement:
+// whether autocommit is on in the new session. Drivers compare the flag with what they want,
+// and send SET autocommit only if it differs.
 func announce(c *mysql.Conn) {
 	c.StatusFlags &^= uint16(mysql.ServerStatusAutocommit | mysql.ServerInTransaction)
 	_, value, _ := gms.SystemVariables.GetGlobal("autocommit")
@@ -98,8 +98,8 @@ func (h *handler) ConnectionAborted(c *mysql.Conn, reason string) error {
 	return h.engineHandler.ConnectionAborted(c, reason)
 }
 
-// ConnectionAuthenticated creates the connection's session, unless nobody can be served, or
-// too many are.
+// ConnectionAuthenticated creates the connection's session, unless clients cannot be served,
+// or too many are connected.
 func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	_ = c.Conn.SetDeadline(time.Time{})
 	accepted := connOf(c)
@@ -150,13 +150,13 @@ func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi 
 	}
 	res, err := h.run(ctx, c, st, exec)
 	if err != nil {
-		return "", err // with a remainder the protocol library would go on to the next statement
+		return "", err // given a remainder, the protocol library would run the next statement
 	}
 	return remainder, callback(res, remainder != "")
 }
 
-// queryCompiled runs the only statement of a request, compiled if that is
-// possible this time, too.
+// queryCompiled runs the only statement of a request in its compiled form or, if that fails
+// with ErrPlan, in the engine.
 func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string, stmt compiled, callback mysql.ResultSpoolFn) error {
 	res, err := h.run(ctx, c, stmt.statement(text), func(ctx context.Context, buf *resultBuffer) error {
 		err := h.runCompiled(ctx, c, text, stmt, buf)
@@ -175,8 +175,7 @@ func (h *handler) queryCompiled(ctx context.Context, c *mysql.Conn, text string,
 	return callback(res, false)
 }
 
-// ComPrepare prepares a statement and remembers what its text says about
-// locking and repetition.
+// ComPrepare prepares a statement, and stores what its text says about locking and retries.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, prepare *mysql.PrepareData) ([]*querypb.Field, error) {
 	defer stateOf(c).settle()
 	query = gms.RemoveSpaceAndDelimiter(connOf(c).takeText(query), ';')
@@ -197,7 +196,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		return err
 	})
 	if err != nil {
-		delete(c.PrepareData, prepare.StatementID) // the protocol library keeps what failed
+		delete(c.PrepareData, prepare.StatementID) // the protocol library keeps failed ones, too
 		stateOf(c).forgetPrepared(prepare.StatementID)
 		return nil, err
 	}
@@ -210,7 +209,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	return fields, nil
 }
 
-// preparable returns why a text cannot be prepared that is not one statement, or is LOAD DATA.
+// preparable returns an error for a text that is not a single statement, or is LOAD DATA.
 func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) error {
 	if query == "" {
 		return myerr.EmptyQuery.New()
@@ -227,7 +226,7 @@ func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) e
 		return myerr.NotPreparable.New()
 	}
 	if err != nil || rest == "" {
-		return nil // whoever parses it again says what is wrong
+		return nil // parsing it again reports the error
 	}
 	if _, _, _, err := h.gms.Parser.ParseWithOptions(ctx, rest, ';', true, opts); errors.Is(err, sqlparser.ErrEmpty) {
 		return nil // a comment
@@ -235,14 +234,14 @@ func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) e
 	return myerr.SeveralPrepared.New(len(query) - len(rest) + 1)
 }
 
-// parametersMax is how many parameters a prepared statement may have. MySQL's limit, of what
-// the protocol counts, is 65,535: the protocol library adds seven to their number, which
-// must have room in as many bits.
+// parametersMax is the greatest number of a prepared statement's parameters. MySQL's limit,
+// from the protocol, is 65,535. The protocol library adds seven to the number, and the sum
+// must fit the same 16 bits.
 const parametersMax = math.MaxUint16 - 7
 
-// remember notes a prepared statement, and returns how many parameters it has. The protocol
-// library does not say when a client closes one, so the notes of closed statements are swept
-// out once they outnumber the open ones.
+// remember stores a prepared statement, and returns the number of its parameters. The protocol
+// library does not report when a client closes a statement, so remember removes closed ones
+// once they outnumber the open ones.
 func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 	if len(s.prepared) > 2*len(c.PrepareData)+16 {
 		for old := range s.prepared {
@@ -256,14 +255,14 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 	return countParameters(c.PrepareData[id], ast)
 }
 
-// countParameters tells the protocol library how many there are, which has seen a stand-in
-// at best.
+// countParameters sets the number of parameters in the protocol library's description: the
+// library has parsed a stand-in at best.
 func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 	if p == nil || ast == nil {
 		return 0
 	}
 	nodes := []sqlparser.SQLNode{ast}
-	if own, ok := ast.(sqlparser.InjectedStatement); ok { // one that only our parser knows
+	if own, ok := ast.(sqlparser.InjectedStatement); ok { // a statement that only our parser knows
 		nodes = nodes[:0]
 		for _, e := range own.Children {
 			nodes = append(nodes, e)
@@ -283,7 +282,7 @@ func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 	return count
 }
 
-// forgetPrepared forgets a prepared statement that is closed, or has come to nothing.
+// forgetPrepared removes a prepared statement that is closed, or could not be prepared.
 func (s *connState) forgetPrepared(id uint32) {
 	delete(s.prepared, id)
 	if s.farm != nil {
@@ -329,7 +328,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	return callback(res)
 }
 
-// bindBytes is what bound values take: as they have come, and as literals of a plan.
+// bindBytes returns the memory of bound values: as received, and as literals of a plan.
 func bindBytes(vars map[string]*querypb.BindVariable) int64 {
 	const times = 2
 	n := int64(0)
@@ -358,8 +357,8 @@ func (h *handler) ComResetConnection(c *mysql.Conn) error {
 	return nil
 }
 
-// parse splits the first statement off a request. A statement that does not
-// parse comes back without a syntax tree: the engine then reports it.
+// parse splits the first statement off a request. A statement that does not parse has no
+// syntax tree; the engine then reports the error.
 func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi bool) (statement, string, error) {
 	opts, err := h.ParserOptionsForConnection(c)
 	if err != nil {
@@ -376,7 +375,7 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 		return statement{}, "", refused
 	}
 	if err != nil {
-		return statement{text: query}, "", nil // whoever parses it again says what is wrong
+		return statement{text: query}, "", nil // parsing it again reports the error
 	}
 	if strings.TrimLeft(remainder, "; \t\r\n") == "" {
 		remainder = ""
@@ -391,15 +390,15 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	return st, remainder, nil
 }
 
-// killing executes a statement, and if it is KILL what the engine leaves out of that.
+// killing executes a statement and, for KILL, does what the engine leaves out.
 func (h *handler) killing(st statement, exec func() error) error {
 	kill, ok := st.ast.(*sqlparser.Kill)
 	if !ok {
 		return exec()
 	}
-	end := h.killThread(kill) // what the engine kills may be gone by the time it returns
+	end := h.killThread(kill) // get it first: exec may remove the connection that is killed
 	if err := exec(); err != nil {
-		return err // the user may have no right to it
+		return err // perhaps the user lacks the privilege
 	}
 	return end()
 }
@@ -411,7 +410,7 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 	done := func() error { return nil }
 	id, err := strconv.ParseUint(sqlparser.String(k.ConnID), 10, 64)
 	if err != nil {
-		return done // not a plain number: the engine's business
+		return done // not a plain number: the engine reports it
 	}
 	for _, p := range h.gms.ProcessList.Processes() {
 		if uint64(p.Connection) != id {
@@ -430,7 +429,7 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 	}
 }
 
-// run counts a statement, executes it and notes whether it was slow.
+// run counts a statement, executes it, and logs it if it was slow.
 func (h *handler) run(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	begun := h.clock.Now()
 	h.count(c, st)
@@ -462,8 +461,8 @@ func (h *handler) count(c *mysql.Conn, st statement) {
 	}
 }
 
-// settle executes a statement until it has ended well, or cannot, and returns its
-// whole result. Errors are as the client shall see them.
+// settle executes a statement, with retries, until it succeeds or fails for good, and returns
+// its whole result. Its errors are those for the client.
 func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
 	if accepted := connOf(c); accepted != nil {
@@ -532,8 +531,8 @@ func (h *handler) guard(st statement, exec func() error) (err error) {
 	return h.withoutStack(st, exec())
 }
 
-// withoutStack logs the stack of a panic in a goroutine of the engine, which makes an
-// error with that of it, and leaves the panic.
+// withoutStack logs the stack of an engine goroutine's panic, and returns an error with the
+// panic alone: the engine's error contains both.
 func (h *handler) withoutStack(st statement, err error) error {
 	if err == nil {
 		return nil
@@ -544,20 +543,20 @@ func (h *handler) withoutStack(st statement, err error) error {
 	}
 	_, panicked, found := strings.Cut(text, enginePanic)
 	if !found {
-		return err // of a value with such a text
+		return err // no panic: a value that contains this text
 	}
 	h.log.Error("statement panicked", "panic", panicked, "statement", st.text, "stack", "goroutine "+stack)
 	return internalError(panicked)
 }
 
-// enginePanic is before the text of a panic in an error of the engine.
+// enginePanic precedes the text of a panic in an error of the engine.
 const enginePanic = "panic recovered: "
 
 func internalError(panicked string) error {
 	return myerr.Internal.New(panicked)
 }
 
-// backoff sleeps for a random time that doubles its bound with every attempt.
+// backoff sleeps for a random time whose bound doubles with every attempt.
 func (h *handler) backoff(attempt int) {
 	const first, last = 50 * time.Microsecond, 10 * time.Millisecond
 	bound := min(first<<min(attempt, 16), last)

@@ -12,10 +12,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// go-mysql-server logs through logrus and its protocol library through package
-// variables. Both log every statement that fails, which is the client's
-// business and not the operator's, so all of it becomes debug messages of our
-// own logger; only a panic is an error.
+// go-mysql-server logs through logrus, and its protocol library through package
+// variables. Both log every failed statement, which concerns the client and not the
+// operator. So all of their messages become debug messages of our logger; only a
+// panic is an error.
 
 // engineLogger returns a logger for all sessions of an engine.
 func engineLogger(to *slog.Logger) *logrus.Logger {

@@ -11,18 +11,18 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A mux makes one net.Listener out of many, and of the in-process connections.
-// The protocol servers of all engines accept from it; they wait in line, so
-// clients are dealt out to them in turn.
+// A mux merges many net.Listeners, and the in-process connections, into one. The
+// protocol servers of all engines accept from it in turn, so that clients are
+// spread over them.
 type mux struct {
 	cfg Config
 	// refresh is Engine.Refresh.
 	refresh func(context.Context) error
 	ready   chan *conn // accepted, waiting for a protocol server
 	done    chan struct{}
-	room    chan struct{} // a client fewer may be waiting to log in
+	room    chan struct{} // signals that fewer clients wait to log in
 	lastID  atomic.Uint32
-	// tick counts the looks for clients that are gone, from 1.
+	// tick counts the checks for clients that are gone, from 1.
 	tick atomic.Uint32
 
 	mu struct {
@@ -30,10 +30,10 @@ type mux struct {
 		closed    bool
 		listeners map[net.Listener]struct{}
 		open      map[*conn]struct{}
-		most      int                  // how many were open at most
-		ended     [countedKinds]uint64 // what those that are not open any more have counted
-		// Of those that came through a listener, entering have not logged in, and
-		// inside is how many have.
+		most      int                  // the greatest number open at a time
+		ended     [countedKinds]uint64 // sums of closed connections
+		// Of the connections from a listener, entering have not logged in; inside
+		// is the number of those that have.
 		entering map[*conn]struct{}
 		inside   int
 	}
@@ -60,10 +60,10 @@ func (m *mux) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr has no answer that holds for all listeners.
+// Addr implements net.Listener; it stands for all listeners.
 func (m *mux) Addr() net.Addr { return localAddr{} }
 
-// Close is the protocol server's way to stop.
+// Close implements net.Listener: a protocol server calls it to stop.
 func (m *mux) Close() error {
 	m.close()
 	return nil
@@ -136,8 +136,8 @@ func isTemporary(err error) bool {
 	return errors.As(err, &ne) && ne.Temporary()
 }
 
-// push registers a connection and waits until the protocol server takes it. A
-// nil source marks an in-process connection.
+// push registers a connection, and waits until a protocol server takes it. source
+// is nil for an in-process connection.
 func (m *mux) push(ctx context.Context, raw net.Conn, source net.Listener) error {
 	c := newConn(raw, m, source)
 	if err := m.register(ctx, c); err != nil {
@@ -167,8 +167,8 @@ func (m *mux) connections(which func(*conn) bool) []*conn {
 	return cs
 }
 
-// stop ends the connection with this id: at once if it is idle, after its
-// statement, which the engine has been told to cancel, if it is not.
+// stop ends the connection with this id: at once if it is idle, otherwise after its
+// statement, which the engine has already cancelled.
 func (m *mux) stop(id uint32) {
 	for _, c := range m.connections(func(c *conn) bool { return c.id == id }) {
 		c.stopReading()
@@ -190,7 +190,7 @@ func waitClosed(cfg Config, conns []*conn) bool {
 	return true
 }
 
-// refuse answers a client with error 1040 in place of the greeting.
+// refuse sends error 1040 in place of the greeting.
 func refuse(c net.Conn, cfg Config) {
 	_ = c.SetWriteDeadline(cfg.Clock.Now().Add(time.Second))
 	e := myerr.TooManyConnections.New()

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// OverSQL makes a machine's SQL engine one that a Server can run.
+// OverSQL returns a machine's SQL engine in the form that a Server runs.
 func OverSQL(e *sql.Engine) Engine {
 	return Engine{
 		GMS:          e.GMS(),
@@ -41,18 +41,18 @@ func (f farmSession) BeginStatement(st Statement) {
 
 func (f farmSession) InTransaction() bool { return f.s.Explicit() }
 
-// EndStatement settles the statement's transaction, or what an explicit one has
-// read so far, before its outcome is shown.
+// EndStatement ends the statement's transaction, or validates what an explicit one has
+// read so far, before the client sees the outcome.
 func (f farmSession) EndStatement(ctx context.Context, err error) error {
 	f.s.SetForUpdate(false)
-	// After a statement that fails the engine still commits, with a context
-	// that is cancelled: that this fails too is no news, but a conflict is.
+	// After a failed statement the engine still commits, with a cancelled context. That
+	// commit fails, which is expected; but a conflict has to be reported.
 	if commitErr := f.s.TakeCommitError(); commitErr != nil && (err == nil || myerr.IsConflict(commitErr)) {
 		return commitErr
 	}
 	f.s.Within(ctx)
 	if lost := f.s.Validate(); lost != nil {
-		return lost // whatever the statement found, it may never have been true
+		return lost // the statement's error may come from reads that do not hold
 	}
 	switch {
 	case myerr.IsConflict(err):
@@ -61,7 +61,8 @@ func (f farmSession) EndStatement(ctx context.Context, err error) error {
 	case err != nil:
 		f.s.Abort()
 	case f.s.GetTransaction() != nil:
-		// The engine ends no transaction after SHOW WARNINGS, for one.
+		// The engine leaves transactions open after some statements, such as SHOW
+		// WARNINGS.
 		return f.s.CommitTransaction(gms.NewContext(ctx, gms.WithSession(f.s)), f.s.GetTransaction())
 	}
 	return err

@@ -11,7 +11,7 @@ const (
 	packetBytesMax    = 1<<24 - 1
 )
 
-// packetLength is the length of the payload that a header announces.
+// packetLength returns the length of the payload according to a header.
 func packetLength(header []byte) int {
 	return int(header[0]) | int(header[1])<<8 | int(header[2])<<16
 }
@@ -19,12 +19,12 @@ func packetLength(header []byte) int {
 // A framing follows the packets in a stream of bytes.
 type framing struct {
 	header [packetHeaderBytes]byte
-	have   int // bytes of the header that have come
-	left   int // bytes of the payload that have not
+	have   int // bytes of the header seen so far
+	left   int // bytes of the payload still to come
 }
 
-// next takes bytes off p that belong together: n of them, part of a header or of a payload.
-// endsHeader says that the last of them completes the header: it is the sequence number.
+// next returns how many bytes at the start of p belong together, as a part of a header or of a
+// payload. endsHeader: the last of them completes a header, and so is the sequence number.
 func (f *framing) next(p []byte) (n int, endsHeader bool) {
 	if f.left > 0 {
 		n = min(f.left, len(p))
@@ -41,7 +41,7 @@ func (f *framing) next(p []byte) (n int, endsHeader bool) {
 	return n, true
 }
 
-// isBetween says whether the next byte is the first of a packet.
+// isBetween reports whether the next byte begins a packet.
 func (f *framing) isBetween() bool { return f.left == 0 && f.have == 0 }
 
 // renumber adds to the sequence numbers in p.
@@ -55,28 +55,28 @@ func (f *framing) renumber(p []byte, by byte) {
 	}
 }
 
-// A packetMeter measures a client's packets, so that no memory is allocated for more than is
-// allowed. The packets of a request of 2^24-1 bytes or more count together, and so do those of
+// A packetMeter measures a client's packets, so that no more memory is allocated than allowed.
+// The packets of a request of 2^24-1 bytes or more count together, and so do those of
 // COM_STMT_SEND_LONG_DATA until the statement is executed.
 type packetMeter struct {
 	framing
 	limit   int64
 	request int64 // payload bytes of the request so far
-	ended   int   // packets that have come whole
+	ended   int   // packets that are complete
 	tooLong bool  // the limit is passed
-	// shift is how much lower the sequence numbers are for the protocol library, which
-	// has not seen the packet that asked for TLS. They begin anew with the first command.
+	// shift is subtracted from the client's sequence numbers for the protocol library, which
+	// has not seen the packet that asked for TLS. Numbers start again with the first command.
 	shift byte
-	// command holds the first bytes of a request, as many as have been read: the command, and
-	// a statement's number.
+	// command holds the first bytes of a request, as far as read: the command, and a
+	// statement's id.
 	command [5]byte
 	seen    int
 	long    map[uint32]int64 // bytes of long data, by statement
 	longAll int64
 }
 
-// add follows the bytes of p, renumbers their packets and reports whether everything so far
-// is within limits.
+// add measures the bytes of p, renumbers their packets, and reports whether all sizes are
+// within limits.
 func (m *packetMeter) add(p []byte) bool {
 	for len(p) > 0 {
 		n, endsHeader := m.next(p)
@@ -119,7 +119,7 @@ func (m *packetMeter) end() {
 	m.request = 0
 }
 
-// look inspects the payload of a request, and keeps account of long data.
+// look reads the start of a request's payload, and sums up long data.
 func (m *packetMeter) look(p []byte) {
 	if m.seen == len(m.command) {
 		return

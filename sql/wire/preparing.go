@@ -6,13 +6,12 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// standIn is what the protocol library is given to prepare, which knows less SQL than the
-// engine does.
+// standIn is the statement that the protocol library prepares in place of the client's: it
+// knows less SQL than the engine.
 const standIn = "SELECT 1"
 
-// keepText keeps the statement that p prepares, for the engine (handler.ComPrepare), and
-// replaces it in p by the stand-in. Statements that are too long, or longer than a packet, are
-// left to the library.
+// keepText keeps the statement that p prepares for handler.ComPrepare, and replaces it in p by
+// standIn. Statements above the limit, or longer than a packet, are left to the library.
 func (c *conn) keepText(p []byte) (bool, error) {
 	length := packetLength(p)
 	if c.preparing != nil || length == packetBytesMax || int64(length) > c.meter.limit {
@@ -32,7 +31,7 @@ func (c *conn) keepText(p []byte) (bool, error) {
 	return true, nil
 }
 
-// takeText returns the statement that was kept.
+// takeText returns the statement that keepText has kept; query if there is none.
 func (c *conn) takeText(query string) string {
 	if c == nil || c.preparing == nil {
 		return query

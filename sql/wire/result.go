@@ -17,12 +17,13 @@ import (
 // statement returns, so the buffer copies every value into chunks of its own.
 type resultBuffer struct {
 	limit int64
-	used  int64 // bytes held, with what the slices around the values cost
+	used  int64 // bytes held, with the overhead of slices
 	chunk []byte
 	res   *sqltypes.Result
-	// columns are those of the statement as the engine knows them; nil: they are not known.
+	// columns returns the result's columns as the engine knows them; nil: they are not
+	// known.
 	columns func() gms.Schema
-	// charge counts more bytes for the statement; nil: nobody does.
+	// charge counts more bytes for the statement; nil: none are counted.
 	charge  func(int64) error
 	counted int64
 }
@@ -36,8 +37,8 @@ const (
 	rowOverheadBytes   = 24
 )
 
-// add takes over the next batch of the statement's result. It is the callback
-// given to the engine, which calls it from one goroutine at a time.
+// add takes over the next batch of the statement's result. The engine calls it, from one
+// goroutine at a time.
 func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	if err := b.hold(r.Rows); err != nil {
 		return err
@@ -52,8 +53,8 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	return nil
 }
 
-// take is add for all of a result whose values, of so many bytes, are its own, and as
-// MySQL writes them.
+// take takes over a whole result that owns its values, of this many bytes, in MySQL's text
+// form.
 func (b *resultBuffer) take(r *sqltypes.Result, bytes int) error {
 	b.used = int64(bytes) + int64(len(r.Rows))*(rowOverheadBytes+int64(len(r.Fields))*valueOverheadBytes)
 	if b.used > b.limit {
@@ -63,7 +64,7 @@ func (b *resultBuffer) take(r *sqltypes.Result, bytes int) error {
 	return b.count()
 }
 
-// count counts the bytes that are new in the buffer.
+// count charges the bytes that the buffer has gained.
 func (b *resultBuffer) count() error {
 	if b.charge == nil {
 		return nil
@@ -73,7 +74,7 @@ func (b *resultBuffer) count() error {
 	return b.charge(more)
 }
 
-// hold makes the values of rows independent of the engine's memory.
+// hold copies the values of rows out of the engine's memory.
 func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 	for _, row := range rows {
 		b.used += rowOverheadBytes
@@ -90,10 +91,10 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 	return b.count()
 }
 
-// text is a value as MySQL writes it, where the engine differs.
+// text returns a value in MySQL's text form, where the engine's differs.
 func text(v sqltypes.Value) []byte {
 	switch v.Type() {
-	case sqltypes.Time: // the engine knows no TIME but TIME(6)
+	case sqltypes.Time: // the engine has no TIME but TIME(6)
 		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
 	case sqltypes.Float64, sqltypes.Float32:
 		return floatText(v.Raw())
@@ -103,7 +104,7 @@ func text(v sqltypes.Value) []byte {
 	return compat.EscapeJSON(v)
 }
 
-// yearText gives the year of a date its four digits.
+// yearText pads the year of a date to four digits.
 func yearText(date []byte) []byte {
 	const zeros = "0000"
 	if digits := bytes.IndexByte(date, '-'); digits > 0 && digits < len(zeros) {
@@ -112,8 +113,8 @@ func yearText(date []byte) []byte {
 	return date
 }
 
-// floatText rewrites exponents: MySQL has none where the number is 15 digits
-// long or shorter, and no sign or leading zeros in a positive one.
+// floatText rewrites exponents. MySQL prints none for numbers of at most 15 digits, and no
+// sign or leading zeros for a positive one.
 func floatText(number []byte) []byte {
 	e := bytes.IndexByte(number, 'e')
 	if e < 0 {
@@ -147,9 +148,8 @@ func (b *resultBuffer) tooLarge() error {
 	return myerr.ResultMemory.New(b.limit)
 }
 
-// result returns everything collected, or nil if the engine sent nothing. The
-// text beside an OK is dropped: the protocol library gets its length wrong, and
-// clients take the packet for malformed.
+// result returns the collected result, or nil if the engine sent nothing. It drops the text
+// beside an OK: the protocol library gets its length wrong, and clients reject the packet.
 func (b *resultBuffer) result() *sqltypes.Result {
 	if b.res != nil {
 		b.res.Info = ""

@@ -24,13 +24,15 @@ import (
 //	client  handshake response           2    for the protocol library: 1
 //	server  its answer                   3    for the protocol library: 2
 //
-// The protocol library could do so itself, and what is sent through TLS would then not be
-// seen here. So the request is kept from it, and so is, in the response, that TLS is in use.
+// The protocol library could do the same itself, but then this package would not see what is
+// sent through TLS. So the library does not see the request, nor, in the response, that TLS is
+// in use.
 
-// tlsRequestBytes is the length of the request, which no response has.
+// tlsRequestBytes is the length of the request; no handshake response is that short.
 const tlsRequestBytes = 32
 
-// open reads the client's answer to the greeting as far as it says whether TLS is wanted.
+// open reads the client's answer to the greeting up to the flag that asks for TLS, and does
+// the TLS handshake.
 func (c *conn) open() error {
 	header, flags, err := c.readOpening()
 	if err != nil {
@@ -41,7 +43,7 @@ func (c *conn) open() error {
 			return err
 		}
 		secure := tls.Server(c.Conn, c.mux.cfg.TLS)
-		if err := secure.Handshake(); err != nil { // within the deadline of the whole
+		if err := secure.Handshake(); err != nil { // the deadline of the whole handshake applies
 			return fmt.Errorf("wire: TLS: %w", err)
 		}
 		c.secure.Store(secure)
@@ -64,12 +66,12 @@ func (c *conn) open() error {
 	return nil
 }
 
-// capabilityCompress says that a client compresses all packets from now on. It is not offered;
-// PHP's library does so nevertheless if it is told to.
+// capabilityCompress means that a client compresses all further packets. The server does not
+// offer it, but PHP's library uses it all the same if told to.
 const capabilityCompress = 0x20
 
-// readOpening reads the header of a packet and the client's capabilities, with which the
-// packet begins.
+// readOpening reads the header of a packet, and the client's capabilities at the start of its
+// payload.
 func (c *conn) readOpening() (header, flags []byte, err error) {
 	header = make([]byte, packetHeaderBytes, packetHeaderBytes+4)
 	if _, err := io.ReadFull(c.stream(), header); err != nil {
@@ -84,19 +86,20 @@ func wantsTLS(flags []byte) bool {
 	return binary.LittleEndian.Uint32(flags)&mysql.CapabilityClientSSL != 0
 }
 
-// readBufferBytes is what the protocol library keeps for reading from a connection, which
-// most requests fit in; longer ones it reads past its buffer. Its default is 16 KiB.
+// readBufferBytes is the protocol library's read buffer for a connection; most requests fit
+// it, and it reads longer ones past the buffer. The library's default is 16 KiB.
 const readBufferBytes = 1 << 10
 
-// newListener returns the protocol library's listener, which authenticates a client by the way
-// in which our connection says that it is connected (with TLS or without).
+// newListener returns the protocol library's listener. It authenticates a client according to
+// whether our connection uses TLS.
 func newListener(cfg server.Config, l mysql.ListenerConfig, events server.ServerEventListener) (server.ProtocolListener, error) {
 	l.AuthServer = authServer{l.AuthServer}
 	l.ConnReadBufferSize = readBufferBytes
 	return server.MySQLProtocolListenerFactory(cfg, l, events)
 }
 
-// An authServer tells the protocol library of TLS before it authenticates a client.
+// An authServer tells the protocol library that TLS is in use before it authenticates a
+// client.
 type authServer struct{ mysql.AuthServer }
 
 // AuthMethods implements mysql.AuthServer.
@@ -111,7 +114,7 @@ func (a authServer) AuthMethods() []mysql.AuthMethod {
 
 type authMethod struct{ mysql.AuthMethod }
 
-// HandleUser implements mysql.AuthMethod. It is the first that is asked.
+// HandleUser implements mysql.AuthMethod. The library calls it before the other methods.
 func (a authMethod) HandleUser(c *mysql.Conn, user string) bool {
 	if connOf(c).secure.Load() != nil {
 		c.Capabilities |= mysql.CapabilityClientSSL
@@ -119,7 +122,7 @@ func (a authMethod) HandleUser(c *mysql.Conn, user string) bool {
 	return a.AuthMethod.HandleUser(c, user)
 }
 
-// tellTLS sets the status variables that say how a session's connection is secured.
+// tellTLS sets the status variables that describe a session's TLS.
 func (c *conn) tellTLS(session gms.Session) error {
 	secure := c.secure.Load()
 	if secure == nil {

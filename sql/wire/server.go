@@ -24,20 +24,20 @@ import (
 // VersionComment is what @@version_comment says.
 const VersionComment = "farmsql"
 
-// A SessionBuilder makes the session of a connection that has authenticated: as
-// the engine sees it and as this package does.
+// A SessionBuilder creates the session of an authenticated connection, in the forms for
+// the engine and for this package.
 type SessionBuilder func(ctx context.Context, c *mysql.Conn, addr string) (gms.Session, Session, error)
 
-// Engine is what a server runs statements on: one machine's SQL. All fields
-// but ShowStatusOf and Refresh must be set.
+// Engine is the SQL of one machine, on which a server runs statements. All fields but
+// ShowStatusOf and Refresh must be set.
 type Engine struct {
 	GMS        *sqle.Engine
 	NewContext gms.ContextFactory
 	NewSession SessionBuilder
-	// ShowStatusOf, if not nil, is told what SHOW STATUS is to show.
+	// ShowStatusOf, if not nil, receives the source for SHOW STATUS.
 	ShowStatusOf func(sql.StatusSource)
-	// Refresh is called before a client is authenticated, of the first engine: clients are
-	// authenticated by the accounts that it finds. A client is refused with its error.
+	// Refresh is called on the first engine before a client is authenticated, and brings
+	// the accounts up to date. If it fails, the client is refused with its error.
 	Refresh func(context.Context) error
 }
 
@@ -45,7 +45,7 @@ type Engine struct {
 // the process. It is safe for concurrent use.
 type Server struct {
 	cfg    Config
-	gms    *sqle.Engine // the first; all share its users, locks and process list
+	gms    *sqle.Engine // the first engine; all share its users, locks and process list
 	mux    *mux
 	inner  []*server.Server
 	stats  counters
@@ -58,19 +58,19 @@ type Server struct {
 	lastPid atomic.Uint64
 }
 
-// account is the superuser of in-process connections. It exists only in this
-// process, and only this process knows its password, so whoever holds the
-// database open can always get in, whatever becomes of root.
+// account is the superuser of in-process connections. It exists only in this process, and
+// only this process knows its password: whoever has the database open can always log in,
+// even if root was dropped.
 type account struct{ user, password string }
 
-// localUser is the name that in-process connections go by. Like MySQL's own
-// mysql.sys it has a dot, which keeps it apart from users' names.
+// localUser is the name of in-process connections. It has a dot, as MySQL's own mysql.sys
+// has, which distinguishes it from users' names.
 const localUser = "farmsql.local"
 
-// New returns a server over the engines of a database, at least one; it has no
-// listener yet. Clients are dealt out to the engines in turn. If the first
-// engine has no users of its own, there is root@localhost without a password, as
-// a MySQL initialised for development has it.
+// New returns a server without listeners over the engines of a database, at least one.
+// Clients are spread over the engines in turn. If the first engine has no users, New
+// creates root@localhost without a password, as a MySQL initialised for development has
+// it.
 func New(cfg Config, engines ...Engine) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (s *Server) addEngine(e Engine) error {
 	e.GMS.ProcessList = s.gms.ProcessList
 	e.GMS.LS = s.gms.LS
 	e.GMS.Analyzer.Catalog.MySQLDb = s.gms.Analyzer.Catalog.MySQLDb
-	// Each session manager numbers its statements from 1, but the process list
-	// that the engines share wants them unique.
+	// Each session manager numbers its statements from 1, but in the shared process list
+	// the numbers have to be unique.
 	newContext := func(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 		return e.NewContext(ctx, append(opts, gms.WithPid(s.lastPid.Add(1)))...)
 	}
@@ -138,8 +138,8 @@ func (s *Server) innerConfig() server.Config {
 	}
 }
 
-// handshakeVersion is what clients are told on connecting. Clients choose
-// their SQL by it, so it is the MySQL version the engine implements.
+// handshakeVersion is the version in the greeting. Clients choose their SQL by it, so it
+// is the MySQL version that the engine implements.
 func handshakeVersion() string {
 	version := "8.0.31"
 	if _, v, ok := gms.SystemVariables.GetGlobal("version"); ok {
@@ -148,8 +148,8 @@ func handshakeVersion() string {
 	return version + "-farmsql"
 }
 
-// setVariables makes the settings visible to SHOW VARIABLES. The variables are
-// the process's: with several servers the last one's are shown.
+// setVariables shows the settings in SHOW VARIABLES. The variables belong to the process:
+// of several servers, the last one's are shown.
 func setVariables(cfg Config) error {
 	err := gms.SystemVariables.AssignValues(map[string]any{
 		"max_connections":          int64(cfg.MaxConnections),
@@ -164,7 +164,7 @@ func setVariables(cfg Config) error {
 	return nil
 }
 
-// tlsVersions are those that clients may use, as tls_version has them.
+// tlsVersions returns the versions that clients may use, in the form of tls_version.
 func tlsVersions(c *tls.Config) string {
 	switch {
 	case c == nil:
@@ -178,14 +178,14 @@ func tlsVersions(c *tls.Config) string {
 func (s *Server) createAccounts() {
 	s.local = account{user: localUser, password: rand.Text()}
 	db := s.gms.Analyzer.Catalog.MySQLDb
-	hasUsers := db.Enabled() // those whose root was dropped get none
+	hasUsers := db.Enabled() // a database whose root was dropped gets no new one
 	db.SetEnabled(true)
 	ed := db.Editor()
 	defer ed.Close()
 	if !hasUsers && len(ed.GetUsersByUsername("root")) == 0 {
 		db.AddSuperUser(ed, "root", "localhost", "")
 	}
-	ed.RemoveUser(mysql_db.UserPrimaryKey{User: s.local.user, Host: "localhost"}) // of an earlier server on this engine
+	ed.RemoveUser(mysql_db.UserPrimaryKey{User: s.local.user, Host: "localhost"}) // left by an earlier server on this engine
 	db.AddEphemeralSuperUser(ed, s.local.user, "localhost", s.local.password)
 }
 
@@ -220,7 +220,7 @@ func goroutines() string {
 
 func setPort(a net.Addr) {
 	if tcp, ok := a.(*net.TCPAddr); ok {
-		// Only fails for a variable that does not exist; this one does.
+		// AssignValues fails only for a variable that does not exist.
 		_ = gms.SystemVariables.AssignValues(map[string]any{"port": int64(tcp.Port)})
 	}
 }
@@ -258,8 +258,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// drain ends the chosen connections and reports whether all of them are gone:
-// idle ones at once, running ones after their statement or DrainTimeout.
+// drain ends the chosen connections, idle ones at once, others after their statement. It
+// reports whether all are gone after DrainTimeout.
 func (s *Server) drain(which func(*conn) bool) bool {
 	conns := s.mux.connections(which)
 	for _, c := range conns {

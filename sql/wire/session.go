@@ -2,17 +2,15 @@ package wire
 
 import "context"
 
-// Session is what this package asks of a session beyond go-mysql-server's
-// interface. A session belongs to one connection and is used by one goroutine
-// at a time.
+// Session is what this package needs of a session beyond go-mysql-server's interface. A
+// session belongs to one connection, and is used by one goroutine at a time.
 type Session interface {
 	// BeginStatement is called before every attempt to run a statement, and
 	// before a statement is prepared or the current database changes.
 	BeginStatement(s Statement)
 
-	// EndStatement is called once after each attempt, when the engine is done with it and
-	// before the client sees anything, with the error the engine reported. The client sees the
-	// error that it returns.
+	// EndStatement is called once after each attempt, with the engine's error, before anything
+	// is sent to the client. The client receives the error that EndStatement returns.
 	//
 	// Outside an explicit transaction it returns nil only if the statement's
 	// transaction has committed. Inside one it returns nil only if everything
@@ -25,7 +23,7 @@ type Session interface {
 	InTransaction() bool
 }
 
-// Statement tells a session what the engine never tells storage.
+// Statement tells a session what the engine does not tell the storage.
 type Statement struct {
 	Locking Locking
 }

@@ -37,8 +37,8 @@ func (h *handler) noteSlow(c *mysql.Conn, st statement, took time.Duration, res 
 		"database", state.engine.GetCurrentDatabase(), "rows_sent", sent, "rows_affected", affected, "failed", err != nil, "statement", slowText(st))
 }
 
-// slowText returns the text to log for a statement, which does not show a statement that may
-// contain a password.
+// slowText returns the text to log for a statement; it hides statements that may contain a
+// password.
 func slowText(st statement) string {
 	switch n := st.ast.(type) {
 	case *sqlparser.DDL:

@@ -10,7 +10,7 @@ import (
 // A statement is one parsed statement of a request.
 type statement struct {
 	text    string
-	ast     sqlparser.Statement // nil if the parser refused it; the engine then says why
+	ast     sqlparser.Statement // nil if the parser refused it; the engine then reports why
 	locking Locking
 	// retry: running the statement again after a conflict repeats no effect
 	// outside its transaction.
@@ -20,7 +20,8 @@ type statement struct {
 	writes bool
 	// replaces: it is a REPLACE; upserts: it has ON DUPLICATE KEY UPDATE; updates: it is an UPDATE.
 	replaces, upserts, updates bool
-	// command counts the command of the protocol, besides the statement; 0 for a query.
+	// command is the counter of the protocol command, which is counted besides the statement; 0 for
+	// a query.
 	command counted
 }
 
@@ -30,7 +31,7 @@ func newStatement(text string, ast sqlparser.Statement) statement {
 	return st
 }
 
-// note notes what kind of change the statement is, or the one that it executes.
+// note records which kind of change the statement, or the one that it EXECUTEs, is.
 func (st *statement) note(ast sqlparser.Statement) {
 	switch n := ast.(type) {
 	case *sqlparser.Insert:
@@ -48,7 +49,7 @@ func changesRows(ast sqlparser.Statement) bool {
 	return false
 }
 
-// insertID is what the session's last insert id is now.
+// insertID returns the session's last insert id.
 func (s *connState) insertID() int64 {
 	if s.farm == nil {
 		return 0
@@ -56,11 +57,10 @@ func (s *connState) insertID() int64 {
 	return s.farm.GetLastQueryInfo().LastInsertId.Load()
 }
 
-// tellInserted adds to the result of a statement what the engine leaves out: the number of
-// rows that a REPLACE has deleted, and the id that was generated, or set by LAST_INSERT_ID(n).
-// For REPLACE and ON DUPLICATE KEY UPDATE the engine returns the session's last id, which may
-// be of another table; before is that id before the statement. res is nil if the statement has
-// failed.
+// tellInserted completes the result of a statement with what the engine leaves out: the rows that a
+// REPLACE has deleted, and the id that was generated, or set by LAST_INSERT_ID(n). For REPLACE and
+// ON DUPLICATE KEY UPDATE the engine returns the session's last id, which may come from an earlier
+// statement; before is the last id before this statement. res is nil if the statement has failed.
 func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Result) {
 	if s.farm == nil {
 		return
@@ -86,9 +86,8 @@ func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Resul
 	}
 }
 
-// lockingOf finds the strongest locking clause in the statement. Walking the
-// tree costs more than the whole rest of this package, so it is done only where
-// the words are there at all.
+// lockingOf returns the strongest locking clause in the statement. Walking the tree costs more than
+// all else in this package, so lockingOf first looks for the words in the text.
 func lockingOf(text string, ast sqlparser.Statement) Locking {
 	if ast == nil || (!containsFold(text, "update") && !containsFold(text, "share")) {
 		return LockNone
@@ -96,8 +95,8 @@ func lockingOf(text string, ast sqlparser.Statement) Locking {
 	return strongestLocking(ast)
 }
 
-// strongestLocking looks at every SELECT in the tree: the clause may stand at
-// the end of a union or inside a derived table.
+// strongestLocking visits every SELECT in the tree: the clause may be at the end of a union or
+// inside a derived table.
 func strongestLocking(ast sqlparser.Statement) Locking {
 	strongest := LockNone
 	note := func(l *sqlparser.Lock) {

@@ -8,9 +8,9 @@ import (
 // Stats counts what a server did since it was created.
 type Stats struct {
 	Statements uint64 // attempts to run a statement, retries included
-	Compiled   uint64 // of these, the ones that ran compiled
+	Compiled   uint64 // attempts that ran compiled
 	Conflicts  uint64 // attempts that ended in a conflict
-	Retries    uint64 // conflicts that were tried again unseen by the client
+	Retries    uint64 // attempts repeated after a conflict, unseen by the client
 	Failed     uint64 // statements that ended in another error
 }
 

@@ -50,7 +50,7 @@ type counts [countedKinds]atomic.Uint64
 
 func (c *counts) add(what counted, n uint64) { c[what].Add(n) }
 
-// comOf returns what counts statements of this kind; false if nothing does.
+// comOf returns the counter for this kind of statement; false if there is none.
 func comOf(ast sqlparser.Statement) (counted, bool) {
 	switch n := ast.(type) {
 	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect:
@@ -125,8 +125,8 @@ func (s *Server) status(id uint32, isGlobal bool) map[string]uint64 {
 	return shown
 }
 
-// counts adds up what the chosen connections have counted, and, if asked for, those that
-// have ended.
+// counts adds up the counters of the chosen connections and, with withEnded, of those
+// that have ended.
 func (m *mux) counts(which func(*conn) bool, withEnded bool) (sums [countedKinds]uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

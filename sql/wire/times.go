@@ -8,10 +8,9 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 )
 
-// mendTimes writes parameters that clients send as points in time, and not as text,
-// as MySQL does. The protocol library leaves out the zeros that numbers begin with:
-// 5 ms are .5000 then, and a day in a column of characters is 2024-1-2. Nothing
-// but them comes as VARCHAR.
+// mendTimes pads the numbers in parameters that clients send as binary dates and times with
+// zeros. The protocol library converts these to text without leading zeros: 5 ms become
+// .5000, and a day in a text column 2024-1-2. They alone have the type VARCHAR.
 func mendTimes(vars map[string]*querypb.BindVariable) {
 	for _, v := range vars {
 		if v.Type == sqltypes.VarChar {
@@ -45,10 +44,10 @@ func timeText(s []byte) []byte {
 	return out
 }
 
-// binaryTimes writes a result's points in time for the binary protocol: a date of zeros has
-// no bytes at all, and not the zeros that the protocol library sends, which clients take for
-// a day before the year 1; and a column of times with fractions of a second says so, for
-// clients go by that.
+// binaryTimes changes dates and times of a result to the form of the binary protocol. A date
+// of zeros has no bytes; the protocol library would send zeros, which clients read as a day
+// before the year 1. And it sets the digits of a TIME column with fractions, which clients
+// rely on.
 func binaryTimes(r *sqltypes.Result) {
 	isShared := true
 	for at, f := range r.Fields {
@@ -59,7 +58,7 @@ func binaryTimes(r *sqltypes.Result) {
 			if !hasFraction(r.Rows, at) {
 				continue
 			}
-			if isShared { // with other results of the statement
+			if isShared { // other results of the statement share the fields
 				r.Fields, isShared = slices.Clone(r.Fields), false
 			}
 			r.Fields[at] = &querypb.Field{

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// TurnAway answers clients that connect to l while it is not served yet: after patience, with
-// error 1047 and text, in place of the greeting. Until then they wait, and are served if stop
-// is called in time. stop returns when no client is answered any more, and l can be served.
-// TurnAway does not close l.
+// TurnAway handles clients that connect to l before it is served: it lets each wait for at
+// most patience, and then sends error 1047 with text in place of the greeting. Clients that
+// still wait when stop is called are served later. stop returns once no client is being
+// answered, so that l can be served. TurnAway does not close l.
 func TurnAway(l *net.TCPListener, patience time.Duration, text string) (stop func()) {
 	over := make(chan struct{})
 	wait := func(d time.Duration) (isOver bool) {
@@ -27,7 +27,7 @@ func TurnAway(l *net.TCPListener, patience time.Duration, text string) (stop fun
 	all.Go(func() {
 		for isOver := wait(patience); !isOver; {
 			c, err := l.Accept()
-			if err != nil { // stop has ended it, or there is no descriptor
+			if err != nil { // stop has ended it, or there is no descriptor left
 				isOver = wait(acceptRetry)
 				continue
 			}
