@@ -17,9 +17,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A change is an UPDATE or DELETE of the one row that a key leads to. Whatever
-// can make more of it than a change of that row leaves it to go-mysql-server:
-// triggers, CHECKs, columns that are computed, and foreign keys that it concerns.
+// A change is an UPDATE or DELETE of the single row of a key. It leaves statements with
+// further effects to go-mysql-server: triggers, CHECKs, computed columns, and foreign
+// keys that concern it.
 type change struct {
 	// set is nil for a DELETE.
 	set []setter
@@ -27,16 +27,16 @@ type change struct {
 	rest []residual
 }
 
-// A setter gives a column its new value: that of a literal, or of another column
-// and a literal.
+// A setter assigns a column's new value: a literal, or the sum or difference of another
+// column and a literal.
 type setter struct {
 	assignment
-	to, from int // columns; from is -1 for none
+	to, from int // columns; from is -1 for a literal alone
 	codec    *row.KeyCodec
 }
 
-// newChange returns the change that a shape asks for, and false if it is none of
-// those.
+// newChange returns the change for a shape; false if the shape is not that of a change
+// of one row.
 func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
 	if !l.unique || len(l.parts) != len(l.index.Codecs) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
 		return nil, false
@@ -62,9 +62,9 @@ func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*ch
 	return ch, ch.set != nil || len(info.ReferencedBy) == 0
 }
 
-// inReference reports whether a foreign key may have to be asked when a column
-// changes: one of the table's own that has it, or one of another table's, which can
-// refer to columns of an index only.
+// inReference reports whether a foreign key may have to be checked when a column
+// changes: a key of this table with the column, or a key of another table, which can
+// refer only to indexed columns.
 func inReference(info *store.TableInfo, column int) bool {
 	for i := range info.ForeignKeys {
 		if hasName(info.ForeignKeys[i].Columns, info.Columns[column].Name) {
@@ -81,7 +81,7 @@ func hasName(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return store.SameName(n, name) })
 }
 
-// codec returns what makes keys of a column, were it part of one.
+// codec returns the codec for keys of a column, as if it were part of one.
 func codec(info *store.TableInfo, column int) *row.KeyCodec {
 	k := row.MakeKeyCodec(info.Rows.Columns[column].ValueCodec, info.Columns[column].Type)
 	k.Nullable = info.Columns[column].Nullable
@@ -97,8 +97,7 @@ func (ch *change) sets(column int) bool {
 	return false
 }
 
-// plainTable reports whether a change of a row is nothing but that, foreign keys
-// apart.
+// plainTable reports whether changing a row has no further effects, foreign keys aside.
 func plainTable(info *store.TableInfo) bool {
 	for _, c := range info.Columns {
 		if c.OnUpdate != "" || c.Generated != "" || c.Virtual || c.Hidden || c.HiddenSystem {
@@ -108,7 +107,7 @@ func plainTable(info *store.TableInfo) bool {
 	return len(info.Table.Checks) == 0
 }
 
-// runChange changes the row that the literals give.
+// runChange changes the row whose key the literals give.
 func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	r, _, ok := f.lookup.keys(values)
 	bounds, can := boundsOf(f.change.rest, values)
@@ -135,7 +134,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	return &Result{OK: done}, nil
 }
 
-// writable returns ErrPlan if a change would be more than that, or none.
+// writable returns ErrPlan if a change is not allowed, or runs triggers.
 func (f *form) writable(c *Compiled, tr *store.Transaction) error {
 	triggers, err := c.st.Catalog.Definitions(tr.Tx, catalog.Trigger, f.info.DB)
 	if err != nil {
@@ -147,7 +146,7 @@ func (f *form) writable(c *Compiled, tr *store.Transaction) error {
 	return nil
 }
 
-// ok is what the client is told.
+// ok returns the result for the client.
 func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 	if ch.set == nil {
 		return types.NewOkResult(changed)
@@ -159,8 +158,8 @@ func (ch *change) ok(ctx *gms.Context, matched, changed int) types.OkResult {
 	return types.OkResult{RowsAffected: uint64(affected), Info: plan.UpdateInfo{Matched: matched, Updated: changed}}
 }
 
-// changeRow changes one row as go-mysql-server has an editor do it. What that
-// refuses go-mysql-server shall try again, to say why.
+// changeRow changes one row as go-mysql-server does through an editor. If the editor
+// refuses, go-mysql-server runs the statement again to report why.
 func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, p region.Ptr, values []Value, bounds [][]byte) (types.OkResult, error) {
 	old, err := row.Load(tr.Tx, f.info.Rows, p, nil)
 	if err != nil {
@@ -201,8 +200,8 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	return f.change.ok(ctx, 1, 1), ed.Close(ctx)
 }
 
-// fits reports whether the literals are of the columns' types, so that nothing
-// has to be read to find that they are not.
+// fits reports whether the literals have their columns' types; if not, nothing needs to
+// be read.
 func (ch *change) fits(values []Value) bool {
 	for i := range ch.set {
 		s := &ch.set[i]
@@ -214,8 +213,8 @@ func (ch *change) fits(values []Value) bool {
 	return true
 }
 
-// apply returns the row after an UPDATE, nil after a DELETE, and false if a value
-// cannot be had, or be kept, without more ado.
+// apply returns the row after an UPDATE, nil after a DELETE; false if a value cannot be
+// computed, or stored unchanged, here.
 func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row, bool) {
 	if ch.set == nil {
 		return nil, true
@@ -251,8 +250,8 @@ func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 	return kept(ctx, s.codec, v)
 }
 
-// decimal returns a decimal column's value and a text added up by go-mysql-server's own
-// expression: to MySQL both are doubles, and so is their sum.
+// decimal adds a text to a decimal column's value with go-mysql-server's own
+// expression: in MySQL both are doubles, and so is their sum.
 func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 	if base == nil || !row.IsDecimalText(text) {
 		return nil, false

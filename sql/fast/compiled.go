@@ -19,16 +19,15 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// ErrPlan says that go-mysql-server has to plan and run a statement: nothing
-// has been done of it. It is not for clients.
+// ErrPlan says that go-mysql-server has to plan and run a statement, of which nothing
+// has been done yet. Clients do not see it.
 var ErrPlan = errors.New("sql: the statement has to be planned")
 
-// A Compiled is what is known about all statements that differ in their
-// literals only: of one database, under the same settings. What can be
-// compiled runs straight on the indexes; go-mysql-server has planned it once,
-// and that plan says which index it takes and which columns it returns. Whatever
-// is not plainly covered is left to go-mysql-server every time. Both ways give
-// the same rows, types, warnings and errors.
+// A Compiled is the compiled form of all statements that differ only in their literals,
+// in one database and under the same settings. It runs directly on the indexes.
+// go-mysql-server has planned it once; that plan says which index it uses and which
+// columns it returns. Whatever the compiled form does not clearly cover, go-mysql-server
+// runs every time. Both ways return the same rows, types, warnings and errors.
 //
 // A Compiled is safe for concurrent use.
 type Compiled struct {
@@ -38,7 +37,7 @@ type Compiled struct {
 	seen  atomic.Bool
 	once  sync.Once
 	ast   sqlparser.Statement
-	// shape is nil if the statement is of none that can be compiled.
+	// shape is nil if statements of this form cannot be compiled.
 	shape *shape
 	// form is the statement compiled for the present descriptor of its table.
 	form atomic.Pointer[form]
@@ -47,33 +46,32 @@ type Compiled struct {
 // A form is a statement compiled for one version of its table.
 type form struct {
 	info *store.TableInfo
-	// infos are those of all tables of a join.
+	// infos are the tables of a join.
 	infos []*store.TableInfo
 	join  *join
-	// refused says that the statement cannot be compiled for this version.
+	// refused is set if the statement cannot be compiled for this version.
 	refused bool
 	// schema is that of the rows.
 	schema *Header
 	lookup lookup
-	// columns are the positions of the columns that are returned, if the
-	// statement does nothing with the rows but return them. plans are idle
-	// plans for what else is to be done with them.
+	// columns are the positions of the returned columns, if the statement returns rows
+	// unchanged. Otherwise plans has idle plans, which process the rows.
 	columns []int
 	plans   *planPool
-	// direct does what the plan does without making values, nil if it cannot.
+	// direct does the plan's work without making values; nil if it cannot.
 	direct *direct
-	// first says that only the first rows are returned.
+	// first is set if only the first rows are returned.
 	first *firstRows
-	// change and insert are what a statement does that is no SELECT.
+	// change and insert are set for INSERT, UPDATE and DELETE.
 	change *change
 	insert *insertion
 }
 
-// A Header describes the columns of a result. The listener keeps with it what it
-// has made of it.
+// A Header describes the columns of a result. The listener caches its own form of it
+// there.
 type Header struct {
 	Schema gms.Schema
-	// Fields is the listener's: what it has made of Schema.
+	// Fields is the listener's form of Schema.
 	Fields atomic.Value
 }
 
@@ -82,15 +80,14 @@ type Result struct {
 	Header *Header // nil for OK
 	// Rows are the rows as values, unless there are Values.
 	Rows []gms.Row
-	// Values are the rows as the protocol has them, if there are no Rows, with Bytes
-	// bytes. They are the result's own.
+	// Values are the rows in the protocol's form, if there are no Rows; Bytes is their
+	// size. The result owns them.
 	Values [][]sqltypes.Value
 	Bytes  int
 	OK     types.OkResult
 }
 
-// A Cache holds what is known about statements, by database, settings
-// and text.
+// A Cache holds the Compiled statements, by database, settings and text.
 type Cache struct {
 	st       *store.Store
 	gms      *sqle.Engine
@@ -99,12 +96,12 @@ type Cache struct {
 	statements map[string]*Compiled
 }
 
-// statementsMax bounds the cache: a client that makes up names or lengths of
-// lists fills it with what never comes again.
+// statementsMax bounds the cache: a client that generates names, or lists of any length,
+// would fill it with statements that never come again.
 const statementsMax = 4096
 
-// NewCache returns an empty cache for statements over a store, which gms plans; with
-// readOnly none that changes anything is compiled.
+// NewCache returns an empty cache for statements over a store, planned by gms. With
+// readOnly, it compiles no changes.
 func NewCache(st *store.Store, gms *sqle.Engine, readOnly bool) *Cache {
 	return &Cache{st: st, gms: gms, readOnly: readOnly}
 }
@@ -129,9 +126,9 @@ func (c *Cache) get(key []byte, text int) *Compiled {
 	return s
 }
 
-// Compiled returns what is known about a statement that may be compiled, and its
-// literals, which are valid until the session's next statement; nil for any
-// other statement. bound are the values of a prepared statement's parameters.
+// Compiled returns the compiled form of a statement and its literals, which are valid
+// until the session's next statement; nil for statements that cannot be compiled. bound
+// are the values of a prepared statement's parameters.
 func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	settings := s.Settings()
 	if s.PlanOnly || !settings.Compile || s.Body != nil {
@@ -147,12 +144,12 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 	}
 	if !prepared {
 		if _, named := s.GetPreparedQuery(query); named {
-			return nil, nil // go-mysql-server takes the prepared one
+			return nil, nil // go-mysql-server runs prepared statements itself
 		}
 	}
 	c := s.cache.get(n.key, text)
 	if !c.seen.Swap(true) {
-		return nil, nil // most of what comes once never comes again
+		return nil, nil // most statements seen once are never seen again
 	}
 	c.once.Do(func() { c.parse(s) })
 	if c.shape == nil {
@@ -177,10 +174,10 @@ func (c *Compiled) parse(s *Session) {
 // AST returns the statement with parameters for its literals.
 func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 
-// Run runs a statement with these literals in the session's transaction, which
-// it begins if there is none, and commits it as go-mysql-server would. The context is of
-// the session that embeds s. ErrPlan says that the statement has to be planned, and that
-// nothing has been done.
+// Run runs a statement with these literals in the session's transaction, which it begins
+// if there is none, and commits as go-mysql-server would. The context is that of the
+// session that embeds s. After ErrPlan nothing has been done, and go-mysql-server has to
+// run the statement.
 func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
 	if c.shape.kind.controls() {
 		return c.control(ctx, s)
@@ -218,7 +215,7 @@ func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transact
 	return f.runSelect(ctx, c, s, tr, values)
 }
 
-// note sets what FOUND_ROWS() and ROW_COUNT() return.
+// note sets the values of FOUND_ROWS() and ROW_COUNT().
 func (s *Session) note(res *Result) {
 	last := s.GetLastQueryInfo()
 	if res.Header != nil {
@@ -232,7 +229,7 @@ func (s *Session) note(res *Result) {
 	last.RowCount.Store(int64(res.OK.RowsAffected))
 }
 
-// autocommitted commits the statement's transaction if it ends with it.
+// autocommitted commits the statement's transaction if autocommit is on.
 func (s *Session) autocommitted(ctx *gms.Context, tr *store.Transaction) error {
 	if s.GetIgnoreAutoCommit() || !s.Settings().Autocommit {
 		return nil
@@ -274,7 +271,7 @@ func (c *Compiled) formOf(ctx *gms.Context, tr *store.Transaction, values []Valu
 	return c.compile(ctx, info, values)
 }
 
-// formOfJoin returns the form for the tables of a join, which is f if none has changed.
+// formOfJoin returns the form for a join's tables; f if none has changed.
 func (c *Compiled) formOfJoin(ctx *gms.Context, tr *store.Transaction, f *form, values []Value) (*form, error) {
 	var room [4]*store.TableInfo
 	infos := room[:0]
@@ -305,7 +302,7 @@ func (c *Compiled) table(ctx *gms.Context, tr *store.Transaction, db, table stri
 		if myerr.IsConflict(myerr.Storage(err)) {
 			return nil, myerr.Storage(err)
 		}
-		return nil, ErrPlan // to be said by go-mysql-server
+		return nil, ErrPlan // go-mysql-server reports the error
 	}
 	info, err := c.st.Info(tr, tbl)
 	if err != nil {
@@ -314,16 +311,15 @@ func (c *Compiled) table(ctx *gms.Context, tr *store.Transaction, db, table stri
 	return info, nil
 }
 
-// allowed reports whether the session's user may run the statement. Who may not
-// is told so by go-mysql-server. An answer holds until somebody's grants
-// change.
+// allowed reports whether the session's user may run the statement; go-mysql-server
+// reports the error if not. The answer is cached until any grants change.
 func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	catalog := c.cache.gms.Analyzer.Catalog
 	if !catalog.MySQLDb.Enabled() {
 		return true
 	}
 	if !catalog.MySQLDb.UserActivePrivilegeSet(ctx).HasPrivileges() {
-		return false // or there is no such user any more
+		return false // or the user has been dropped
 	}
 	_, grants := s.GetPrivilegeSet()
 	if s.grants != grants {
@@ -349,5 +345,5 @@ func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	return true
 }
 
-// allowedMax is how many statements a session remembers that it may run.
+// allowedMax bounds the statements for which a session caches that it may run them.
 const allowedMax = 32

@@ -16,22 +16,22 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A direct is a SELECT whose rows go from where they are stored to the client with no
-// values made of them on the way: integers and characters, which are returned as they
-// are, sorted, made distinct, or summed up. It does what the statement's plan does, step
-// by step. A hundred rows of a plan cost more to make, sort and encode than to read.
+// A direct is a SELECT that copies integers and characters from the stored rows to the
+// client without making Go values of them. It returns, sorts, makes distinct, or sums them,
+// as the statement's plan does, step by step. A plan spends more time on making, sorting
+// and encoding a hundred rows than on reading them.
 type direct struct {
-	// Part is what is read of each row.
+	// Part is the part of each row that is read.
 	row.Part
-	// returned are the columns of the result, as places among those that are read.
+	// returned are the columns of the result, as positions among the columns read.
 	returned []int
 	types    []querypb.Type
 	steps    []rowStep
-	// sums says that what is returned is the sums of the columns, in one row.
+	// sums is set if the result is one row of the columns' sums.
 	sums bool
 }
 
-// newDirect returns how a plan is done directly, nil if it is not.
+// newDirect returns the direct form of a plan, nil if there is none.
 func newDirect(ctx *gms.Context, p *selectPlan, info *store.TableInfo) *direct {
 	d := &direct{Part: row.Part{Rows: info.Rows}}
 	returned, ok := d.follow(ctx, p.root, p.leaf, info)
@@ -49,7 +49,7 @@ func newDirect(ctx *gms.Context, p *selectPlan, info *store.TableInfo) *direct {
 	return d
 }
 
-// place returns where a column is among those that are read, which it is from now on.
+// place returns the position of a column among the columns read, and adds it if needed.
 func (d *direct) place(column int) int {
 	for i, c := range d.Columns {
 		if c == column {
@@ -60,11 +60,11 @@ func (d *direct) place(column int) int {
 	return len(d.Columns) - 1
 }
 
-// column is the codec of a column that is read.
+// column returns the codec of a column that is read.
 func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Columns[place]] }
 
-// goes reports whether a session's rows can go directly now: in the character set that
-// they are stored in, and without locking them.
+// goes reports whether a session's rows may be returned directly: the session's character
+// set is that of the stored text, and the rows are not locked.
 func (d *direct) goes(ctx *gms.Context, s *Session, tr *store.Transaction) bool {
 	if d == nil || s.ForUpdate || tr.Editing > 0 {
 		return false
@@ -76,17 +76,17 @@ func (d *direct) goes(ctx *gms.Context, s *Session, tr *store.Transaction) bool 
 	return false
 }
 
-// A directRoom is memory for the rows of a direct SELECT, used again by the session's next.
+// A directRoom is the memory of a direct SELECT, which the session's next one reuses.
 type directRoom struct {
 	// cells are the values that were read, row by row, in the transaction's memory; nil
 	// for NULL.
 	cells [][]byte
-	// order are the rows in their order, and places is memory for the next.
+	// order is the order of the rows, and places the buffer for the next order.
 	order, places []int32
 	text          int // bytes of characters
 }
 
-// clear forgets the rows, so that nothing keeps the transaction's memory.
+// clear drops the rows, so that nothing refers to the transaction's memory.
 func (r *directRoom) clear() {
 	clear(r.cells)
 	r.cells, r.order, r.text = r.cells[:0], r.order[:0], 0
@@ -97,7 +97,7 @@ type directRun struct {
 	*direct
 	tx   *txn.Tx
 	room *directRoom
-	// part says that others may change the rest of the rows.
+	// part is set if other transactions may change the columns that are not read.
 	part   bool
 	totals []compat.Total
 }
@@ -124,13 +124,13 @@ func (f *form) runDirect(ctx *gms.Context, s *Session, tr *store.Transaction, r 
 		run.room.order = append(run.room.order, int32(i))
 	}
 	if !run.arrange() {
-		return nil, ErrPlan // which says what is wrong with a text
+		return nil, ErrPlan // the plan reports the error in a text
 	}
 	res.Values, res.Bytes = run.values()
 	return res, nil
 }
 
-// read takes in the rows of a range.
+// read reads the rows of a range.
 func (d *directRun) read(ctx *gms.Context, from store.Access, r store.KeyRange) error {
 	if r.High == nil && r.Point {
 		p, ok, err := from.Get(d.tx, r.Low)
@@ -215,11 +215,11 @@ func (d *directRun) sumRow() (rows [][]sqltypes.Value, bytes int) {
 	return [][]sqltypes.Value{row}, bytes
 }
 
-// numberBytes is how long the text of an integer may be.
+// numberBytes is the greatest length of an integer's text.
 const numberBytes = len("-9223372036854775808")
 
-// values returns the rows as the protocol has them, and how many bytes their values have.
-// They are in memory of their own.
+// values returns the rows in the protocol's form, and the size of their values. They have
+// their own memory.
 func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
 	n, width := len(d.room.order), len(d.returned)
 	rows, all := make([][]sqltypes.Value, n), make([]sqltypes.Value, n*width)
@@ -244,7 +244,7 @@ func (d *directRun) cells(row int32) [][]byte {
 	return d.room.cells[int(row)*len(d.Columns):][:len(d.Columns)]
 }
 
-// textBytes is how much room the result's text takes, at most.
+// textBytes bounds the size of the result's text.
 func (d *directRun) textBytes() (n int) {
 	for _, place := range d.returned {
 		if c := d.column(place); c.IsSigned() || c.IsUnsigned() {

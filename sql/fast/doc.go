@@ -1,10 +1,9 @@
-// Package fast runs the statements that OLTP is made of without go-mysql-server: lookups,
-// ranges, joins by keys, and changes of single rows.
+// Package fast runs the statements that dominate OLTP without go-mysql-server: lookups, ranges,
+// joins by keys, and changes of single rows.
 //
-// All statements that differ in their literals only share a Compiled, which go-mysql-server
-// has planned once and which then runs straight on the index that the plan has taken. It
-// falls back on go-mysql-server (ErrPlan), before it has done anything, whenever a statement
-// is not plainly what was compiled:
+// All statements that differ only in their literals share a Compiled. go-mysql-server has planned
+// it once; it then runs directly on the index of that plan. If a statement is not clearly covered
+// by what was compiled, fast falls back on go-mysql-server (ErrPlan) before it has done anything:
 //
 //	text ── literals out ──► Cache ──► shape, by the text alone ──► form, for one version of the table ──► keys from the literals ──► rows
 //	              │             │               │                       │                                       │

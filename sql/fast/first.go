@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A firstRows is ORDER BY column LIMIT rows: the first rows of an index below the key
-// that the conditions give. go-mysql-server reads, and with FOR UPDATE writes, all that
-// are below it, and sorts them.
+// A firstRows is ORDER BY column LIMIT n: it reads the first n index entries below the
+// key that the conditions give. go-mysql-server reads, and with FOR UPDATE writes, all
+// of those entries, and sorts them.
 type firstRows struct {
 	column     string
 	descending bool
@@ -39,9 +39,9 @@ func (s *shape) ordered(n *sqlparser.Select) bool {
 	return !slices.ContainsFunc(s.where, func(c condition) bool { return c.isRange })
 }
 
-// fits reports whether the column follows in an index on those that the conditions are
-// on, and no two rows below their key are equal in it: which of those is first would be
-// anybody's guess.
+// fits reports whether the column is the index's next one after the columns of the
+// conditions, and no two rows below their key are equal in it: their order would not be
+// defined.
 func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	k, at := l.index, len(l.parts)
 	if k.Access == catalog.AccessHash || at >= len(k.Codecs) || !k.Codecs[at].TakesLiterals() || !store.SameName(info.Columns[k.Columns[at]].Name, r.column) {
@@ -51,11 +51,11 @@ func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	return !slices.ContainsFunc(info.PrimaryKey.Columns, func(c int) bool { return !slices.Contains(given, c) })
 }
 
-// inspectFirst finds the leaf of a plan, and the node in it that returns the columns. It
-// reports whether the plan does nothing else but to sort by the column, and to limit.
+// inspectFirst finds the leaf of a plan, and the node that returns the columns. It
+// reports whether the plan does nothing but sort by the column and limit.
 func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
 	n := p.root
-	if limit, ok := n.(*plan.Limit); ok { // once more, which changes nothing
+	if limit, ok := n.(*plan.Limit); ok { // a second limit, which changes nothing
 		n = limit.Child
 	}
 	project, isProject := n.(*plan.Project)
@@ -77,7 +77,7 @@ func (r *firstRows) isOrder(f gms.SortField) bool {
 	return ok && store.SameName(column.Name(), r.column) && (f.Order == gms.Descending) == r.descending
 }
 
-// rows returns how many rows are asked for, and false if that is not plain.
+// rows returns the number of rows asked for; false if it is not a plain number.
 func (r *firstRows) rows(values []Value) (int, bool) {
 	v, ok := r.limit.in(values)
 	if !ok || !v.IsNumber || v.Number < 0 || v.Number > compiledRowsMax {
@@ -97,8 +97,8 @@ func (f *form) runFirst(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tra
 	return f.all(ctx, &firstIter{iter, n})
 }
 
-// A firstIter returns the first rows of another, and does not ask for more: what comes
-// after them does not concern the transaction.
+// A firstIter returns the first rows of another iterator, and reads no further: changes
+// to later rows then do not conflict with the transaction.
 type firstIter struct {
 	gms.RowIter
 	left int

@@ -13,15 +13,15 @@ import (
 )
 
 // An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
-// what a change of a row does, and tables in which a column that the statement
-// does not name has a default.
+// what a change leaves, and tables with a default for a column that the statement
+// does not name.
 type insertion struct {
-	// columns are where the values go, and codecs how they are kept there.
+	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
 	codecs  []*row.KeyCodec
-	// generated says that the AUTO_INCREMENT column is not named, and unique
-	// that there are other unique keys: a number must not be drawn twice
-	// because one of these is taken.
+	// generated is set if the AUTO_INCREMENT column is not named, and unique if
+	// there are other unique keys: if one of these is taken, the statement must not
+	// draw a second number.
 	generated, unique bool
 }
 
@@ -60,8 +60,8 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 	return in, in.refers(info)
 }
 
-// refers reports whether the rows that the new one refers to can be looked up before
-// it is there: they are in other tables, and their keys are its literals.
+// refers reports whether the rows that the new row refers to can be looked up before
+// it is inserted: they are in other tables, and literals give their keys.
 func (in *insertion) refers(info *store.TableInfo) bool {
 	for i := range info.ForeignKeys {
 		f := &info.ForeignKeys[i]
@@ -129,8 +129,8 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	return &Result{OK: res}, ed.Close(ctx)
 }
 
-// row returns the row that the literals make, NULL where there is none, and
-// false if a column would not keep one as it is.
+// row returns the row of the literals, with NULL in the other columns; false if a
+// column would not store a literal unchanged.
 func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
@@ -149,8 +149,8 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 	return row, true
 }
 
-// parents returns nil if the rows are there that a new one refers to. If one is not,
-// go-mysql-server says so.
+// parents returns nil if the rows exist that a new row refers to. If one does not,
+// go-mysql-server reports the error.
 func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction, row gms.Row) error {
 	for i := range f.info.ForeignKeys {
 		fk := &f.info.ForeignKeys[i]
@@ -183,8 +183,8 @@ func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction,
 	return nil
 }
 
-// parentKey returns the unique index and the key under which the row is that a new
-// one refers to, no index if it refers to none, and false if that cannot be told.
+// parentKey returns the unique index and the key of the row that a new row refers
+// to; no index if it refers to none; false if the key cannot be computed.
 func parentKey(info *store.TableInfo, fk *catalog.ForeignKey, parent *store.TableInfo, row gms.Row) (*store.KeyInfo, []byte, bool) {
 	for _, name := range fk.Columns {
 		if at := info.Column(name); at < 0 || row[at] == nil {
@@ -201,8 +201,8 @@ func parentKey(info *store.TableInfo, fk *catalog.ForeignKey, parent *store.Tabl
 	return nil, nil, false
 }
 
-// keyIn makes the key of a parent's index from a row that refers to it, and returns
-// false if the index is of other columns than the foreign key, or of other types.
+// keyIn returns the key in a parent's index from the referring row; false if the
+// index has other columns than the foreign key, or other types.
 func keyIn(info *store.TableInfo, k *store.KeyInfo, fk *catalog.ForeignKey, parent *store.TableInfo, r gms.Row) ([]byte, bool) {
 	key := make([]byte, 0, 32)
 	for i, at := range k.Columns {

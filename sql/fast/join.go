@@ -14,19 +14,19 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A join is a SELECT from tables each of which is read by a key that the literals
-// give, directly or because a column is equal to another table's. Of all tables but
-// the last one row is read at most, so that there is only one order that the rows can
-// have.
+// A join is a SELECT from tables that are each read by a key, given by literals
+// directly or through a column that is equal to another table's. All tables but the
+// last return at most one row, so that the order of the result does not depend on the
+// order of the tables.
 type join struct {
 	tables []*joinedTable
-	// out are the columns of the rows that are returned, or of those that a
-	// plan goes on with, and names how that calls them.
+	// out are the columns of the rows that are returned, or that a plan processes
+	// further; names are their names in that plan.
 	out   []columnAt
 	names []columnRef
 }
 
-// A joinedTable is read as the table of a form of its own.
+// A joinedTable has its own form, by which it is read.
 type joinedTable struct {
 	form
 	joinTable
@@ -37,8 +37,8 @@ type joinedTable struct {
 // A columnAt is a column of one of a join's tables, by their positions.
 type columnAt struct{ table, column int }
 
-// A binding is what is known about the columns of a join while it is compiled:
-// the literals that they are equal to, and what else they are compared with.
+// A binding collects, while a join is compiled, the literals that columns are equal
+// to, and other comparisons of columns.
 type binding struct {
 	tables []*joinedTable
 	equal  map[columnAt]operand
@@ -81,8 +81,8 @@ func (c *Compiled) compileJoin(ctx *gms.Context, infos []*store.TableInfo, value
 	return f, nil
 }
 
-// lookup returns the whole unique key that conditions give of their only table, and
-// what else they say of its row.
+// lookup returns the whole unique key that the conditions give for their only table,
+// and the other conditions on its row.
 func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
 	b, ok := s.bind([]*store.TableInfo{info})
 	if !ok || !b.lookups() || !b.tables[0].lookup.isPoint() {
@@ -90,13 +90,13 @@ func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
 	}
 	t := b.tables[0]
 	for i := range t.rest {
-		t.rest[i].at = t.columns[t.rest[i].at] // the row is read as a whole
+		t.rest[i].at = t.columns[t.rest[i].at] // as a position in the whole row, which is read here
 	}
 	return t.lookup, t.rest, true
 }
 
-// bind finds the columns of the conditions, and which literals the columns of each
-// table are equal to.
+// bind resolves the columns of the conditions, and finds the literals that they are
+// equal to.
 func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 	b := &binding{equal: make(map[columnAt]operand), rest: make(map[columnAt][]comparison)}
 	for i, t := range s.tables {
@@ -122,7 +122,7 @@ func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 	return b, b.equate(pairs)
 }
 
-// column finds the column that is meant, if there is only one.
+// column resolves a column's name; false if it is ambiguous or unknown.
 func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 	for i, t := range b.tables {
 		column := t.info.Column(r.column)
@@ -139,7 +139,7 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 
 func (b *binding) codec(at columnAt) *row.KeyCodec { return codec(b.tables[at.table].info, at.column) }
 
-// takes notes a condition with a literal, if keys can decide it.
+// takes notes a comparison with a literal; false if keys cannot decide it.
 func (b *binding) takes(at columnAt, c comparison) bool {
 	k := b.codec(at)
 	if c.op != sqlparser.EqualStr {
@@ -152,8 +152,7 @@ func (b *binding) takes(at columnAt, c comparison) bool {
 }
 
 // comparable reports whether two columns that are equal are equal to the same
-// literals: whole numbers are, whatever their width, and characters under one
-// collation.
+// literals. Integers of any width are, and characters of one collation.
 func (b *binding) comparable(left, right columnAt) bool {
 	l, r := b.codec(left), b.codec(right)
 	if l.IsInteger() || r.IsInteger() {
@@ -162,8 +161,8 @@ func (b *binding) comparable(left, right columnAt) bool {
 	return row.IsCharacter(l.Kind) && l.TakesLiterals() && l.Kind == r.Kind && l.Collation == r.Collation
 }
 
-// equate carries literals from column to column, and reports whether then the columns
-// of each pair are equal to the same one.
+// equate propagates literals between equal columns, and reports whether both columns
+// of each pair then have the same literal.
 func (b *binding) equate(pairs [][2]columnAt) bool {
 	for again := true; again; {
 		again = false
@@ -180,8 +179,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 	})
 }
 
-// lookups finds how each table is read, and sorts them: last comes the one of which
-// many rows may be. It returns false if there are two of these.
+// lookups finds the lookup of each table, and puts the one that may return many rows
+// last. It returns false if there are two of these.
 func (b *binding) lookups() bool {
 	many := 0
 	for i, t := range b.tables {
@@ -205,8 +204,8 @@ func (b *binding) lookups() bool {
 	return many <= 1
 }
 
-// lookup has a table be read by a whole unique key, or by the beginning of the only
-// index that its conditions are about.
+// lookup chooses a whole unique key for a table, or the first parts of the only index
+// that its conditions concern.
 func (b *binding) lookup(table int) bool {
 	t := b.tables[table]
 	found := 0
@@ -221,10 +220,11 @@ func (b *binding) lookup(table int) bool {
 			found++
 		}
 	}
-	return found == 1 && len(t.lookup.parts) > 0 // of several go-mysql-server decides by its statistics
+	return found == 1 && len(t.lookup.parts) > 0 // among several, go-mysql-server chooses by its statistics
 }
 
-// addRest has what the key leaves out of a table's conditions be asked of each row.
+// addRest adds the conditions that the key does not cover, to be checked for each
+// row.
 func (b *binding) addRest(table int) {
 	t := b.tables[table]
 	for column := range t.info.Columns {
@@ -239,8 +239,8 @@ func (b *binding) addRest(table int) {
 	}
 }
 
-// lookupIn returns the lookup in an index, and whether the conditions are about its
-// first column at all.
+// lookupIn returns the lookup in an index, and whether any condition concerns its
+// first column.
 func (b *binding) lookupIn(table int, k *store.KeyInfo) (lookup, bool) {
 	t := b.tables[table]
 	l := lookup{index: k, unique: k == t.info.PrimaryKey || k.Unique}
@@ -259,13 +259,13 @@ func (b *binding) lookupIn(table int, k *store.KeyInfo) (lookup, bool) {
 	return l, equal || len(b.rest[first]) > 0
 }
 
-// isPoint reports whether there is one row at most.
+// isPoint reports whether the lookup returns at most one row.
 func (l *lookup) isPoint() bool { return l.unique && len(l.parts) == len(l.index.Codecs) }
 
-// columns are those that the key is made of.
+// columns returns the columns of the key.
 func (l *lookup) columns() []int { return l.index.Columns[:len(l.parts)] }
 
-// read returns where a column is among those that are read of a row.
+// read returns the position of a column among those read, and adds it if needed.
 func (t *joinedTable) read(column int) int {
 	if at := slices.Index(t.columns, column); at >= 0 {
 		return at
@@ -274,8 +274,8 @@ func (t *joinedTable) read(column int) int {
 	return len(t.columns) - 1
 }
 
-// plannedAs reports whether a plan reads the same tables by the same indexes, and in
-// their order.
+// plannedAs reports whether a plan reads the same tables by the same indexes, in
+// index order.
 func (j *join) plannedAs(ctx *gms.Context, p *selectPlan) bool {
 	for _, t := range j.tables {
 		n := p.accesses[strings.ToLower(t.name)]
@@ -291,8 +291,8 @@ func (j *join) plannedAs(ctx *gms.Context, p *selectPlan) bool {
 	return len(p.accesses) == len(j.tables)
 }
 
-// isReverse reports whether a table is read backwards, as one whose key another
-// table's rows give never is.
+// isReverse reports whether a table is read backwards. A table that is looked up for
+// each row of another never is.
 func isReverse(ctx *gms.Context, n *plan.IndexedTableAccess) bool {
 	if !n.IsStatic() {
 		return false
@@ -301,14 +301,14 @@ func isReverse(ctx *gms.Context, n *plan.IndexedTableAccess) bool {
 	return err != nil || g.IsReverse
 }
 
-// replannedAs reports whether a plan goes on with the rows of this join, too.
+// replannedAs reports whether a plan can process this join's rows, too.
 func (j *join) replannedAs(ctx *gms.Context, p *selectPlan) bool {
 	names, _ := p.outputs(ctx)
 	return slices.Equal(names, j.names) && j.plannedAs(ctx, p)
 }
 
-// outputs are the columns that a plan returns of its tables, if it does nothing else,
-// and otherwise those that its leaf has.
+// outputs returns the table columns that a plan returns, if it does nothing else, and
+// otherwise those of its leaf.
 func (p *selectPlan) outputs(ctx *gms.Context) (out []columnRef, direct bool) {
 	if project, ok := p.root.(*plan.Project); ok && project.Child == p.leaf {
 		for _, e := range project.Projections {
@@ -350,7 +350,7 @@ func (j *join) run(ctx *gms.Context, st *store.Store, s *Session, tr *store.Tran
 	return j.product(found), nil
 }
 
-// product makes rows of those of each table, of which all but the last have one.
+// product combines the rows of the tables, all but the last of which have one.
 func (j *join) product(found [][]gms.Row) []gms.Row {
 	last := len(found) - 1
 	rows := make([]gms.Row, len(found[last]))

@@ -6,13 +6,12 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A joinShape is what a SELECT says that a shape has no place for: several tables,
-// or one by another name, joined by columns that are equal, and conditions beyond a
-// key.
+// A joinShape is the part of a SELECT that a shape cannot express: several tables,
+// or an aliased one, joined by equal columns, and conditions beyond a key.
 type joinShape struct {
 	tables []joinTable
-	// where are the conditions with a literal, and pairs those that make two
-	// columns equal.
+	// where are the comparisons with a literal, and pairs the columns that are set
+	// equal.
 	where []comparison
 	pairs [][2]columnRef
 }
@@ -22,7 +21,7 @@ type joinTable struct {
 	auth            sqlparser.AuthInformation
 }
 
-// auths are the rights that a statement needs.
+// auths returns the privileges that a statement needs.
 func (s *shape) auths() []sqlparser.AuthInformation {
 	if s.simple {
 		return []sqlparser.AuthInformation{s.auth}
@@ -44,13 +43,13 @@ type comparison struct {
 	value  operand
 }
 
-// flipped are the comparisons whose sides are the other way round.
+// flipped maps a comparison to the one with its sides exchanged.
 var flipped = map[string]string{
 	sqlparser.EqualStr: sqlparser.EqualStr, sqlparser.LessThanStr: sqlparser.GreaterThanStr, sqlparser.GreaterThanStr: sqlparser.LessThanStr,
 	sqlparser.LessEqualStr: sqlparser.GreaterEqualStr, sqlparser.GreaterEqualStr: sqlparser.LessEqualStr,
 }
 
-// joined takes tables and conditions whatever their number.
+// joined takes over any number of tables and conditions.
 func (s *shape) joined(from sqlparser.TableExprs, where *sqlparser.Where) bool {
 	s.join = &joinShape{}
 	for _, t := range from {

@@ -14,8 +14,8 @@ func takes(k *row.KeyCodec, v Value) bool {
 	return v.IsNumber == k.IsInteger()
 }
 
-// kept returns a literal as the column keeps it, and false if it would not be
-// the same.
+// kept returns a literal in the column's stored form; false if the column would
+// change it.
 func kept(ctx *gms.Context, k *row.KeyCodec, v Value) (any, bool) {
 	if v.IsNumber {
 		return k.Whole(v.Number)

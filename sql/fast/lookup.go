@@ -12,18 +12,18 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A lookup makes the keys that a statement's conditions give from its literals.
+// A lookup computes keys of an index from a statement's literals.
 type lookup struct {
 	index *store.KeyInfo
-	// unique says that there is one row at most under a whole key.
+	// unique is set if a whole key has at most one row.
 	unique bool
 	// parts are the conditions on the first parts of the index; only the last of
 	// them may be a range.
 	parts []condition
 }
 
-// newLookup finds conditions that give a key of an index or a range of its keys,
-// and nothing besides.
+// newLookup returns the lookup for conditions that give a key of an index, or a
+// range of keys, and nothing else.
 func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (lookup, bool) {
 	if len(where) > len(index.Codecs) {
 		return lookup{}, false
@@ -43,7 +43,7 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 	return l, len(l.parts) > 0 && !hashed
 }
 
-// key appends the encoding of a literal that the column can hold as it is.
+// key appends the encoding of a literal that the column can store unchanged.
 func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool) {
 	v, ok := l.in(values)
 	if !ok || v.IsNull || v.IsNumber != k.IsInteger() {
@@ -63,11 +63,11 @@ func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool)
 	return k.AppendNative(dst, n)
 }
 
-// keys returns the range of keys that the literals give, and false if they are
-// not plain values of their columns. A range may be empty.
+// keys returns the range of keys for the literals; false if they are not plain
+// values of their columns. A range may be empty.
 func (l *lookup) keys(values []Value) (r store.KeyRange, empty, ok bool) {
 	if l.index == nil {
-		return r, false, true // there is nothing to look up
+		return r, false, true // an INSERT looks nothing up
 	}
 	key := make([]byte, 0, 32)
 	for i := range l.parts {
@@ -100,8 +100,8 @@ func (l *lookup) keys(values []Value) (r store.KeyRange, empty, ok bool) {
 	return store.KeyRange{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: point}, false, true
 }
 
-// matches reports whether go-mysql-server's plan looks for the same keys in the
-// same index.
+// matches reports whether go-mysql-server's plan reads the same keys of the same
+// index.
 func (l *lookup) matches(ctx context.Context, x *store.Index, ranges gms.MySQLRangeCollection, values []Value) bool {
 	want, empty, ok := l.keys(values)
 	if !ok || empty || x.Key.Name != l.index.Name {

@@ -14,24 +14,24 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A rowStep puts rows in order, or leaves out those that are equal to an earlier one.
+// A rowStep sorts rows, or removes those that are equal to an earlier one.
 type rowStep struct {
 	by       []rowOrder
 	distinct bool
 }
 
-// A rowOrder is the order of rows by one of their columns. NULL is below every value.
+// A rowOrder orders rows by one of their columns. NULL is below every value.
 type rowOrder struct {
-	place      int // among the columns that are read
+	place      int // among the columns read
 	descending bool
-	// weights are those of characters, nil if the column holds integers.
+	// weights are those of the column's characters, nil for integers.
 	weights *row.Weights
 	signed  bool
 }
 
-// follow takes what a plan does with the rows of its leaf, from the bottom up, and
-// returns the columns of the table that come out of it. It returns false if there is
-// anything that cannot be done directly.
+// follow translates, from the bottom up, what a plan does with the rows of its leaf, and
+// returns the table's columns in the result. It returns false if a node cannot be done
+// directly.
 func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *store.TableInfo) ([]int, bool) {
 	if n == leaf {
 		return d.leafColumns(ctx, n, info)
@@ -64,8 +64,7 @@ func (d *direct) leafColumns(ctx *gms.Context, n gms.Node, info *store.TableInfo
 	return columns, !slices.Contains(columns, -1)
 }
 
-// projected returns the columns that expressions stand for, over rows of the columns
-// below.
+// projected returns the columns that expressions name, given the columns below.
 func projected(list []gms.Expression, below []int) (columns []int, ok bool) {
 	for _, e := range list {
 		if a, ok := e.(*expression.Alias); ok {
@@ -88,7 +87,7 @@ func fieldOf(e gms.Expression, below []int) (int, bool) {
 	return below[f.Index()], true
 }
 
-// sum makes the sums of columns of what a GROUP BY without columns does.
+// sum translates a GROUP BY without columns that sums up columns.
 func (d *direct) sum(n *plan.GroupBy, below []int) (columns []int, ok bool) {
 	if d.sums || len(d.steps) > 0 || len(n.GroupByExprs) > 0 {
 		return nil, false
@@ -144,7 +143,7 @@ func (d *direct) sort(fields []gms.SortField, below []int) bool {
 	return !d.sums
 }
 
-// order returns the order of a column, and false if it has none that is known here.
+// order returns the order of a column; false if this package cannot compare its values.
 func (d *direct) order(column int) (rowOrder, bool) {
 	c := &d.Rows.Columns[column]
 	if c.Virtual || !c.IsDirect() {
@@ -154,7 +153,7 @@ func (d *direct) order(column int) (rowOrder, bool) {
 	return o, o.weights != nil || o.signed || c.IsUnsigned()
 }
 
-// arrange does the steps. It returns false if a text holds what is no character.
+// arrange does the steps. It returns false if a text has an invalid character.
 func (d *directRun) arrange() bool {
 	for i := range d.steps {
 		s := &d.steps[i]
@@ -166,8 +165,8 @@ func (d *directRun) arrange() bool {
 	return true
 }
 
-// step does one of the steps. Rows that are equal stay in the order that they are in;
-// the order that a DISTINCT leaves does not matter if the next step orders all its rows.
+// step does one step. Equal rows keep their order. A DISTINCT may leave any order if the
+// next step orders all its rows (ordered).
 func (d *directRun) step(s *rowStep, ordered bool) bool {
 	c := rowComparison{directRun: d, by: s.by, valid: true}
 	places := d.room.places[:0]
@@ -188,16 +187,15 @@ func (d *directRun) step(s *rowStep, ordered bool) bool {
 	return c.valid
 }
 
-// covers reports whether a step orders rows by all columns of another: where no two rows
-// are equal in these, it does not matter which order the rows were in.
+// covers reports whether a step orders rows by all columns of another step: if no two
+// rows are equal in these, their earlier order does not matter.
 func (s *rowStep) covers(other *rowStep) bool {
 	return !slices.ContainsFunc(other.by, func(o rowOrder) bool {
 		return !slices.ContainsFunc(s.by, func(own rowOrder) bool { return own.place == o.place })
 	})
 }
 
-// areTexts reports whether the characters in some columns are characters: DISTINCT takes
-// no others.
+// areTexts reports whether the texts in some columns are valid: DISTINCT requires that.
 func (d *directRun) areTexts(by []rowOrder) bool {
 	for i := range by {
 		if by[i].weights == nil {
@@ -216,10 +214,10 @@ func (d *directRun) areTexts(by []rowOrder) bool {
 type rowComparison struct {
 	*directRun
 	by    []rowOrder
-	valid bool // no text has shown what is no character
+	valid bool // no text has had an invalid character
 }
 
-// compareInTurn leaves rows that are equal in their order.
+// compareInTurn compares rows, and keeps equal ones in their order.
 func (c *rowComparison) compareInTurn(a, b int32) int {
 	if n := c.compare(a, b); n != 0 {
 		return n
@@ -244,8 +242,7 @@ func (c *rowComparison) compare(a, b int32) int {
 	return 0
 }
 
-// compare compares two stored values, and returns false for texts that hold what is no
-// character.
+// compare compares two stored values; false if a text has an invalid character.
 func (o *rowOrder) compare(a, b []byte) (int, bool) {
 	switch {
 	case a == nil && b == nil:

@@ -9,15 +9,16 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A residual is a condition that a row has to meet. It is decided by keys, whose
-// order is the order of values.
+// A residual is a condition on a row besides its key. Values are compared by their
+// key encodings, which have the same order.
 type residual struct {
 	comparison
 	codec *row.KeyCodec
-	at    int // in the columns that are read
+	at    int // position among the columns read
 }
 
-// boundsOf is what rows are compared with, and false if a column could not hold it.
+// boundsOf returns the encodings that rows are compared with; false if a column
+// cannot hold one.
 func boundsOf(rest []residual, values []Value) (bounds [][]byte, ok bool) {
 	for i := range rest {
 		b, ok := rest[i].value.key(nil, rest[i].codec, values)
@@ -39,7 +40,7 @@ func meets(rest []residual, row gms.Row, bounds [][]byte) bool {
 	return true
 }
 
-// holds reports whether a row meets a condition. NULL meets none.
+// holds reports whether a row meets a condition. A NULL meets none.
 func (r *residual) holds(values gms.Row, bound []byte) bool {
 	if values[r.at] == nil {
 		return false

@@ -18,14 +18,14 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A leaf stands for the node of a plan that reads the table: its rows are those
-// of a statement's own literals, and not of those that were planned with.
+// A leaf replaces the plan's node that reads the table: its rows are those for the
+// statement's own literals, not for the ones that were planned.
 type leaf struct {
 	node gms.Node
 	rows gms.RowIter
 }
 
-// TakeLeaf returns the rows that stand for a node, nil if none do.
+// TakeLeaf returns the rows that replace a node, nil if there are none.
 func (s *Session) TakeLeaf(n gms.Node) gms.RowIter {
 	if s.leaf == nil || s.leaf.node != n {
 		return nil
@@ -35,14 +35,14 @@ func (s *Session) TakeLeaf(n gms.Node) gms.RowIter {
 	return rows
 }
 
-// A selectPlan is go-mysql-server's plan of a statement: root, and the node in
-// it below which only the conditions and the table are. It is used by one
-// statement at a time.
+// A selectPlan is go-mysql-server's plan of a statement: its root, and the leaf,
+// which contains only the conditions and the table. One statement at a time uses
+// it.
 type selectPlan struct {
 	root, leaf gms.Node
 	access     *plan.IndexedTableAccess
 	table      *store.Table
-	// accesses are those of a join, by the names of its tables.
+	// accesses are the lookups of a join, by the names of its tables.
 	accesses map[string]*plan.IndexedTableAccess
 }
 
@@ -52,7 +52,7 @@ type planPool struct {
 	idle []*selectPlan
 }
 
-// plansMax is how many idle plans of a statement are kept.
+// plansMax bounds the idle plans of a statement.
 const plansMax = 16
 
 func (p *planPool) take() *selectPlan {
@@ -74,8 +74,8 @@ func (p *planPool) give(s *selectPlan) {
 	}
 }
 
-// compile makes the statement's form for a version of its table. ErrPlan says
-// that these literals do not allow to tell.
+// compile makes the statement's form for a version of its table. It returns ErrPlan
+// if these literals do not show whether there is one.
 func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Value) (*form, error) {
 	refused := &form{info: info, refused: true}
 	l, ok := c.lookup(info)
@@ -114,7 +114,7 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 	return f, nil
 }
 
-// compileChange makes the form of a statement that is no SELECT.
+// compileChange makes the form of an INSERT, UPDATE or DELETE.
 func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residual) *form {
 	f := &form{info: info, lookup: l}
 	var ok bool
@@ -127,8 +127,8 @@ func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residua
 	return f
 }
 
-// lookup finds the index that the conditions are about: a whole unique key if
-// there is one. An INSERT has none.
+// lookup finds the index for the conditions, preferring a whole unique key. An
+// INSERT has none.
 func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 	if c.shape.kind == shapeInsert {
 		return lookup{}, true
@@ -142,15 +142,15 @@ func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 			return l, true
 		}
 		if ok {
-			return found, false // go-mysql-server decides by its statistics
+			return found, false // go-mysql-server chooses by its statistics
 		}
 		found, ok = l, true
 	}
 	return found, ok
 }
 
-// plan has go-mysql-server plan the statement. It returns nil if the plan is of
-// more than is known to be usable again.
+// plan lets go-mysql-server plan the statement. It returns nil if the plan has
+// nodes or expressions that may not be reusable.
 func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPlan, error) {
 	ast, _, _, err := c.cache.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
 	root, err := c.cache.gms.BoundQueryPlan(ctx, c.text, ast, bound)
 	if ctx.GetTransaction() == nil {
-		ctx.SetTransaction(tx) // what was wrong shows when it is planned again
+		ctx.SetTransaction(tx) // planning it again reports the error
 	}
 	if err != nil {
 		return nil, ErrPlan
@@ -186,8 +186,8 @@ func (p *selectPlan) inspectRoot(first *firstRows) (ok bool) {
 	return ok
 }
 
-// inspect finds the leaf of a plan, and reports whether all of the plan is
-// known.
+// inspect finds the leaf of a plan, and reports whether it knows all nodes of the
+// plan.
 func (p *selectPlan) inspect(n gms.Node) bool {
 	switch n := n.(type) {
 	case *plan.Project, *plan.GroupBy, *plan.Sort, *plan.Distinct:
@@ -203,7 +203,7 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 	switch n := n.(type) {
 	case *plan.Update, *plan.UpdateSource, *plan.DeleteFrom:
 		return p.inspect(n.Children()[0])
-	case *plan.ForeignKeyHandler: // what it would ask, newChange and newInsertion decide
+	case *plan.ForeignKeyHandler: // newChange and newInsertion check its foreign keys
 		return p.inspect(n.OriginalNode)
 	case *plan.InsertInto:
 		return p.writes(n.Destination)
@@ -218,8 +218,7 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 	return false
 }
 
-// inspectJoin finds the tables that a join reads, which goes by name if that is not
-// empty.
+// inspectJoin finds the tables of a join; name, if not empty, is the table's alias.
 func (p *selectPlan) inspectJoin(n gms.Node, name string) bool {
 	switch n := n.(type) {
 	case *plan.JoinNode:
@@ -238,7 +237,7 @@ func (p *selectPlan) inspectJoin(n gms.Node, name string) bool {
 	return false
 }
 
-// writes takes the table that an INSERT is into.
+// writes takes over the table that an INSERT writes to.
 func (p *selectPlan) writes(n gms.Node) bool {
 	if h, ok := n.(*plan.ForeignKeyHandler); ok {
 		n = h.OriginalNode
@@ -255,7 +254,7 @@ func (p *selectPlan) writes(n gms.Node) bool {
 	return ok
 }
 
-// unwrapped is the table that go-mysql-server has put something around.
+// unwrapped returns the table inside go-mysql-server's wrappers.
 func unwrapped(t gms.Table) gms.Table {
 	for {
 		w, ok := t.(gms.TableWrapper)
@@ -278,8 +277,8 @@ func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
 	return ok
 }
 
-// knownExpressions reports whether expressions compute nothing but what keeps no
-// state between executions: columns, sums and averages.
+// knownExpressions reports whether expressions keep no state between executions:
+// only columns, sums and averages are known not to.
 func knownExpressions(list []gms.Expression) bool {
 	for _, e := range list {
 		switch e.(type) {
@@ -294,7 +293,7 @@ func knownExpressions(list []gms.Expression) bool {
 	return true
 }
 
-// plannedAs reports whether the plan takes the same keys as the lookup.
+// plannedAs reports whether the plan reads the lookup's keys.
 func (c *Compiled) plannedAs(ctx *gms.Context, l *lookup, p *selectPlan, values []Value) bool {
 	g, _, err := p.access.GetLookup(ctx, nil)
 	if err != nil || g.IsReverse {
@@ -308,8 +307,8 @@ func (c *Compiled) plannedAs(ctx *gms.Context, l *lookup, p *selectPlan, values 
 	return ok && l.matches(ctx, x, ranges, values)
 }
 
-// columns returns the positions of the columns that a plan returns, and false if
-// it does anything else.
+// columns returns the positions of the columns that a plan returns; false if it
+// does anything else.
 func (p *selectPlan) columns(ctx *gms.Context, info *store.TableInfo) ([]int, bool) {
 	var names []string
 	project, ok := p.root.(*plan.Project)
@@ -410,7 +409,7 @@ func (f *form) scan(ctx *gms.Context, st *store.Store, s *Session, tr *store.Tra
 	return t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}})
 }
 
-// runPlan runs a plan over the rows that the literals give.
+// runPlan runs a plan over the rows for the statement's literals.
 func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value, source func(*selectPlan) gms.RowIter) ([]gms.Row, error) {
 	p := f.plans.take()
 	if p == nil {
@@ -433,7 +432,7 @@ func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value
 	return rows, err
 }
 
-// goesOn reports whether a plan goes on with rows of the form's tables.
+// goesOn reports whether a plan can process the rows of the form's tables.
 func (f *form) goesOn(ctx *gms.Context, p *selectPlan) bool {
 	if f.join != nil {
 		return f.join.replannedAs(ctx, p)
@@ -441,14 +440,15 @@ func (f *form) goesOn(ctx *gms.Context, p *selectPlan) bool {
 	return p.table.Info == f.info
 }
 
-// What a compiled statement returns at most: its rows are collected before the
-// listener counts them against its limit. A longer result is go-mysql-server's.
+// The largest result of a compiled statement. Its rows are collected before the
+// listener counts them against its limit, so go-mysql-server runs statements with
+// larger results.
 const (
 	compiledRowsMax  = 1000
 	compiledBytesMax = 1 << 20
 )
 
-// all reads rows to their end, and gives up with ErrPlan where that is far.
+// all reads rows to their end; ErrPlan if there are too many.
 func (f *form) all(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
 	var rows []gms.Row
 	for bytes := 0; ; {
@@ -463,14 +463,14 @@ func (f *form) all(ctx *gms.Context, iter gms.RowIter) ([]gms.Row, error) {
 			err = ErrPlan
 		}
 		if err != nil {
-			_ = iter.Close(ctx) // what went wrong first counts
+			_ = iter.Close(ctx) // the first error is the one to return
 			return nil, err
 		}
 		rows = append(rows, row)
 	}
 }
 
-// valueBytes is how long the values of a row are that may be long.
+// valueBytes returns the size of a row's variable-length values.
 func valueBytes(r gms.Row) int {
 	n := 0
 	for _, v := range r {

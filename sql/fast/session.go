@@ -6,28 +6,30 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A Session is what compiled statements need of a client's session. The sessions that
-// go-mysql-server knows embed one. It belongs to one goroutine at a time.
+// A Session is the part of a client's session that compiled statements need.
+// go-mysql-server's sessions embed one. It is used by one goroutine at a time.
 type Session struct {
 	store.Session
-	// self is the session that contexts have, which embeds this one.
+	// self is the session in contexts; it embeds this one.
 	self  gms.Session
 	cache *Cache
-	// key and values are memory for the key and the literals of the statement at work.
+	// key and values are buffers for the key and the literals of the running
+	// statement.
 	key    []byte
 	values []Value
-	// allowed are statements that the user may run, and grants under which grants.
+	// allowed are statements that the user may run, under the version grants of the
+	// grants.
 	allowed []*Compiled
 	grants  uint64
-	// leaf are the rows that stand for a node of the plan at work.
+	// leaf holds the rows that replace a node of the running plan.
 	leaf *leaf
-	// room is memory for rows that need no values.
+	// room is the buffer of direct SELECTs.
 	room directRoom
-	// PlanOnly has go-mysql-server run everything.
+	// PlanOnly makes go-mysql-server run everything.
 	PlanOnly bool
 }
 
-// Init makes s what compiled statements need of self, the session of a new client.
+// Init initializes s for self, the session of a new client.
 func (s *Session) Init(cache *Cache, self gms.Session, server string, c gms.Client, id uint32) {
 	s.Session.Init(cache.st, server, c, id)
 	s.self, s.cache = self, cache

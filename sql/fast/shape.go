@@ -6,24 +6,22 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// A shape is what a statement that may be compiled says: one table, and
-// conditions that give a key or a range of keys. It is known from the text
-// alone.
+// A shape is what the text of a compilable statement says: one table, and conditions
+// that give a key or a range of keys.
 type shape struct {
 	db, table string
 	auth      sqlparser.AuthInformation
 	where     []condition
 	set       []assignment // of an UPDATE
-	// into are the columns that an INSERT names, nil for all, and row what it
-	// puts there.
+	// into are the columns that an INSERT names, nil for all; row are their values.
 	into []string
 	row  []operand
 	kind shapeKind
-	// join is a SELECT as one from any number of tables, if it is one of those;
-	// it is nothing else if it is not simple.
+	// join is a SELECT in the form of a join of any number of tables, if it has that
+	// form. If simple is not set, the statement has only that form.
 	join   *joinShape
 	simple bool
-	// first is the order and the limit of a SELECT that has both, and no other.
+	// first is the order and the limit of a SELECT; set only if it has both.
 	first *firstRows
 	// values counts the literals.
 	values int
@@ -55,7 +53,7 @@ type operand struct {
 	negative bool
 }
 
-// in returns the value, and false if it cannot be negated.
+// in returns the value; false if it cannot be negated.
 func (l operand) in(values []Value) (Value, bool) {
 	v := values[l.at]
 	if l.negative {
@@ -81,8 +79,8 @@ func (k shapeKind) changes() bool {
 func (k shapeKind) controls() bool { return k >= shapeBegin }
 
 // shapeOf returns the shape of a statement, whose literals have been replaced by
-// parameters, or nil if it has none that can be compiled. Each literal must
-// have been understood: a statement's plan stands for all its literals.
+// parameters; nil if it cannot be compiled. The shape must account for every literal,
+// because one plan serves all literals.
 func shapeOf(stmt sqlparser.Statement) *shape {
 	if kind, ok := controlOf(stmt); ok {
 		return &shape{kind: kind}
@@ -148,8 +146,8 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 	return shapeOfChange(shapeDelete, n.TableExprs, n.Where)
 }
 
-// shapeOfChange takes the table of a change and its conditions, which may say more of
-// the row than its key.
+// shapeOfChange takes over the table and the conditions of a change, which may
+// include conditions beyond the row's key.
 func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.Where) *shape {
 	s, wide := &shape{kind: kind, simple: true}, &shape{kind: kind, simple: true}
 	joined := wide.from(from) && wide.joined(from, where)
@@ -179,7 +177,7 @@ func shapeOfInsert(n *sqlparser.Insert) *shape {
 	return s
 }
 
-// tuple takes the one row of literals that is inserted.
+// tuple takes over the single row of literals of an INSERT.
 func (s *shape) tuple(rows sqlparser.InsertRows) bool {
 	if a, ok := rows.(*sqlparser.AliasedValues); ok {
 		if !a.As.IsEmpty() || len(a.Columns) > 0 {
@@ -201,7 +199,7 @@ func (s *shape) tuple(rows sqlparser.InsertRows) bool {
 	return len(s.row) > 0
 }
 
-// from takes the table, which must be the only one and go by its own name.
+// from takes over the table, which must be the only one and have no alias.
 func (s *shape) from(tables sqlparser.TableExprs) bool {
 	if len(tables) != 1 {
 		return false
@@ -284,7 +282,7 @@ func (s *shape) literal(e sqlparser.Expr) (operand, bool) {
 	return operand{at: at}, ok
 }
 
-// parameterNumber returns which parameter a value is, from 0.
+// parameterNumber returns the number of a parameter, from 0.
 func parameterNumber(v *sqlparser.SQLVal) (int, bool) {
 	if v.Type != sqlparser.ValArg || len(v.Val) < 3 || string(v.Val[:2]) != ":v" {
 		return 0, false
@@ -336,7 +334,7 @@ func (s *shape) assignment(a *sqlparser.AssignmentExpr) bool {
 	return true
 }
 
-// understands reports whether the shape has all the literals of a statement.
+// understands reports whether the shape accounts for all literals of a statement.
 func (s *shape) understands(stmt sqlparser.Statement) bool {
 	n := 0
 	// The visitor never fails, so neither does Walk.

@@ -8,8 +8,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// A Value is a literal of a statement, or what a client has bound to one of
-// its parameters: a whole number, a string or NULL.
+// A Value is a literal of a statement, or the value bound to a parameter: a whole
+// number, a string or NULL.
 type Value struct {
 	Text     string // of a string
 	Number   int64  // of a number
@@ -28,23 +28,22 @@ func (v Value) Expr() sqlparser.Expr {
 	return sqlparser.NewStrVal([]byte(v.Text))
 }
 
-// A normaliser makes one text of all statements that differ in their literals
-// only: a question mark stands for each of them.
+// A normaliser computes one text for all statements that differ only in their
+// literals: it replaces each literal by a question mark.
 type normaliser struct {
 	key    []byte
 	values []Value
-	// bound are what the question marks of a prepared statement stand for.
+	// bound are the values of a prepared statement's parameters.
 	bound    []Value
 	prepared bool
 }
 
-// textMax is the longest statement that is looked at: what is longer takes its
-// time elsewhere.
+// textMax is the longest statement that is considered: longer ones spend their time
+// elsewhere.
 const textMax = 4 << 10
 
-// add appends the text of a statement, and reports whether it could be
-// understood. What has comments, variables, escapes in strings, or any number
-// but a whole one, is not.
+// add appends the text of a statement, and reports whether it understands it. It
+// refuses comments, variables, escapes in strings, and numbers that are not whole.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
@@ -88,7 +87,7 @@ func nameEnd(s string, i int) int {
 	return i
 }
 
-// isPlain reports whether a character stands for itself, and neither begins a
+// isPlain reports whether a character has no special meaning: it neither begins a
 // comment nor belongs to a number.
 func isPlain(s string, i int) bool {
 	after := byte(0)
