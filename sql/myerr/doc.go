@@ -7,17 +7,17 @@
 //	go-mysql-server      engine.go    MySQL's number and text, by its kind
 //	any of them          states.go    the SQLSTATE of its number
 //
-// Code that refuses something for a client makes its error of a Kind: nothing else in
-// sql and sql/wire names a number. Of is what everything goes through at the end, in
-// the listener, in the handlers of a stored procedure and wherever a number is asked
-// for, so that all of them see the same; In is Of for a client that waits for the end
-// of a statement, on which some numbers depend.
+// Code that refuses a client's statement makes its error from a Kind: nothing else in sql
+// and sql/wire names a number. Every error finally passes through Of, in the listener, in
+// the handlers of a stored procedure and wherever a number is needed, so that all of them
+// see the same error. In is Of for the end of a client's statement, on which some numbers
+// depend.
 //
-// go-mysql-server often keeps no more than the text of an error. So Of recognises errors
-// by their text, too, as long as they have no number of MySQL's: storage's by what the text
-// ends with, go-mysql-server's by the constant parts of their messages. Errors that must
-// not lose their number on their way through it are made go-mysql-server's or MySQL's
-// beforehand (Storage).
+// go-mysql-server often keeps only the text of an error. So Of also recognises errors by
+// their text, as long as they have no MySQL number: storage's by the end of the text,
+// go-mysql-server's by the constant parts of their messages. Errors that must keep their
+// number on the way through go-mysql-server are converted to its own or MySQL's beforehand
+// (Storage).
 //
 // Everything here may be called by several goroutines.
 package myerr

@@ -14,23 +14,22 @@ import (
 	goerrors "gopkg.in/src-d/go-errors.v1"
 )
 
-// go-mysql-server sends most errors as 1105, and most of the others without
-// their SQLSTATE. Programs decide by both, so the tables below put back
-// what MySQL 8 says. Of most errors no more than the text is left when they
-// arrive here; kinds are recognised by the constant parts of their messages.
+// go-mysql-server sends most errors as 1105, and most others without their SQLSTATE. Programs
+// decide by both, so the tables below restore MySQL 8's. Of most errors only the text arrives
+// here; their kinds are recognised by the constant parts of their messages.
 
-// An engineKind says which MySQL error a kind of go-mysql-server's is.
+// An engineKind maps a kind of go-mysql-server's to a MySQL error.
 type engineKind struct {
 	kind   *goerrors.Kind
 	number int
-	text   string // MySQL's, with $1 for what stands in the place of the first verb; empty: the error's own
+	text   string // MySQL's, with $1 for the first verb's value; empty: the error's own
 }
 
 var engineKinds = []engineKind{
 	{gms.ErrTableAlreadyExists, 1050, "Table '$1' already exists"},
 	{gms.ErrExistingView, 1050, "Table '$2' already exists"},
 	{gms.ErrUnknownTable, 1051, ""},
-	{gms.ErrViewDoesNotExist, 1051, "Unknown table '$1.$2'"}, // of DROP VIEW; whoever reads one gets ErrTableNotFound
+	{gms.ErrViewDoesNotExist, 1051, "Unknown table '$1.$2'"}, // DROP VIEW's error; reading a missing view is ErrTableNotFound
 	{gms.ErrTableNotFound, 1146, ""},
 	{gms.ErrInvalidRefInView, 1356, ""},
 	{gms.ErrDatabaseNotFound, 1049, "Unknown database '$1'"},
@@ -129,10 +128,10 @@ var engineKinds = []engineKind{
 	{gms.ErrInvalidIndexPrefix, 1089, "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys"},
 }
 
-// duplicates is a text of go-mysql-server's for a key that is there already, with MySQL's inside.
+// duplicates matches go-mysql-server's text for a duplicate key, which contains MySQL's.
 var duplicates = regexp.MustCompile(`(?s)^duplicate (?:primary|unique) key given: (Duplicate entry .*)$`)
 
-// Numbers of errors that are not kinds of the engine, by how their text begins.
+// Numbers of errors without a kind, by the beginning of their text.
 var numberedTexts = []struct {
 	prefix string
 	number int
@@ -148,11 +147,11 @@ var numberedTexts = []struct {
 	{"duplicate unique key given: ", 1062},
 }
 
-// errNotInGroupBy is the number of an error that the middle of its text tells.
+// errNotInGroupBy is the number of an error recognised by the middle of its text.
 const errNotInGroupBy = 1055
 
-// matchers recognise the kinds above by text, in the order of the table. One whose message is
-// a verb and nothing else is in every text: its matcher is nil.
+// matchers recognise the kinds above by text, in the order of the table. A kind whose message is
+// only a verb would match every text: its matcher is nil.
 var matchers = func() []*regexp.Regexp {
 	ms := make([]*regexp.Regexp, len(engineKinds))
 	for i, k := range engineKinds {
@@ -163,13 +162,13 @@ var matchers = func() []*regexp.Regexp {
 	return ms
 }()
 
-// badTime matches the engine's complaint about a date or time. MySQL has a
-// number for these that is not the one for other bad values.
+// badTime matches the engine's error for a date or time, for which MySQL has another number than
+// for other bad values.
 var badTime = regexp.MustCompile(`is not a valid value for '(date|time|year)`)
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 
-// messagePattern matches a kind's texts, and captures what stands in the places of the verbs.
+// messagePattern returns a pattern for a kind's texts, which captures the values of the verbs.
 func messagePattern(k *goerrors.Kind) *regexp.Regexp {
 	var b strings.Builder
 	at := 0
@@ -185,7 +184,7 @@ func messagePattern(k *goerrors.Kind) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + b.String() + regexp.QuoteMeta(k.Message[at:]) + `$`)
 }
 
-// ofEngine returns an error of go-mysql-server, which has not become text yet, with a number.
+// ofEngine converts an error of go-mysql-server that is still an error value.
 func ofEngine(err error) *mysql.SQLError {
 	if e := restored(err.Error()); e != nil {
 		return e
@@ -210,7 +209,7 @@ func ofEngine(err error) *mysql.SQLError {
 	return e
 }
 
-// numberOf returns the number of an error of which the text is left.
+// numberOf returns the number of an error of which only the text is left.
 func numberOf(message string) int {
 	if strings.Contains(message, "sql_mode=only_full_group_by") {
 		return errNotInGroupBy
@@ -228,7 +227,7 @@ func numberOf(message string) int {
 	return mysql.ERUnknownError
 }
 
-// textOf returns MySQL's text for an engine's of that number.
+// textOf returns MySQL's text for an engine's error with that number.
 func textOf(number int, message string) string {
 	if number == mysql.ERDupEntry {
 		return duplicates.ReplaceAllString(message, "$1")

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/index/btree"
 )
 
-// A Kind is an error that this project makes, or the end of one that it passes on.
+// A Kind is a kind of error that this project makes, or that it converts an error to.
 type Kind struct {
 	Number int    // MySQL's
 	State  string // its SQLSTATE
@@ -18,21 +18,21 @@ type Kind struct {
 	format string // MySQL's text
 }
 
-// ownText is the format of kinds whose text is that of the error which is passed on.
+// ownText is the format of kinds that keep the text of the converted error.
 const ownText = "%s"
 
 func kind(number int, format string) Kind { return Kind{number, stateOf(number), format} }
 
-// New returns an error of the kind. The arguments belong to the verbs of its text, which
-// stands beside its name.
+// New returns an error of the kind. The arguments are for the verbs of the text in the kind's
+// declaration.
 func (k Kind) New(args ...any) *mysql.SQLError {
 	return &mysql.SQLError{Num: k.Number, State: k.State, Message: fmt.Sprintf(k.format, args...)}
 }
 
-// Warn has the session warn of the kind; the arguments are those of New.
+// Warn adds a warning of the kind to the session; the arguments are those of New.
 func (k Kind) Warn(ctx *gms.Context, args ...any) { ctx.Warn(k.Number, k.format, args...) }
 
-// of returns an error of the kind for one of storage.
+// of converts a storage error to the kind.
 func (k Kind) of(err error) *mysql.SQLError {
 	if k.format == ownText {
 		return k.New(PlainText(err.Error()))
@@ -49,7 +49,7 @@ func (k Kind) Is(err error) bool {
 
 // Transactions, storage and the end of a statement.
 var (
-	// Deadlock is told of a conflict: what the conflict was about has an address, and no name.
+	// Deadlock is the kind of conflicts. It names no object: a conflict is about addresses.
 	Deadlock         = kind(1213, "Deadlock found when trying to get lock; try restarting transaction")
 	LockWaitTimeout  = kind(1205, "Lock wait timeout exceeded; try restarting transaction")
 	ReadOnly         = kind(1792, "Cannot execute statement in a READ ONLY transaction.")
@@ -65,9 +65,9 @@ var (
 	LogFull    = kind(1205, ownText)
 	RowTooBig  = kind(1105, ownText)
 	Corrupt    = kind(1815, ownText)
-	// Unavailable is ER_UNKNOWN_COM_ERROR, which Galera's servers answer to everything
-	// while they are in a minority: proxies and drivers know it, and take 08S01 for a
-	// reason to try another server. The connection stays as it is.
+	// Unavailable is ER_UNKNOWN_COM_ERROR, which Galera's servers answer to all statements
+	// while they are in a minority: proxies and drivers know it, and treat 08S01 as a reason
+	// to try another server. The connection stays open.
 	Unavailable = kind(1047, ownText)
 	Shutdown    = kind(1053, "Server shutdown in progress")
 	Evicted     = kind(1053, "Server shutdown in progress: this machine has no part in the cluster any more, connect to another one")
@@ -176,8 +176,8 @@ var (
 // Unsupported is the kind of NotSupported, whose text says what to do instead.
 var Unsupported = kind(1235, "This version of farmsql doesn't yet support %s")
 
-// NotSupported returns the error for a feature of MySQL that is missing here. The text names
-// it in quotes, and then says what to do instead.
+// NotSupported returns the error for a MySQL feature that is missing here. The text names the
+// feature in quotes, and then says what to do instead.
 func NotSupported(format string, args ...any) *mysql.SQLError {
 	return Unsupported.New(fmt.Sprintf(format, args...))
 }

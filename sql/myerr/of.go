@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Of returns what a client is told of an error: MySQL's number, state and text. The
-// result may be err itself, which is never changed; it is nil if err is.
+// Of returns the error that a client receives for err: MySQL's number, SQLSTATE and text.
+// The result may be err itself, which is never changed; it is nil if err is.
 func Of(err error) *mysql.SQLError {
 	if err == nil {
 		return nil
@@ -51,14 +51,14 @@ func refined(e *mysql.SQLError) *mysql.SQLError {
 		number = mysql.ERTruncatedWrongValue
 	}
 	text := textOf(number, e.Message)
-	if e.Num == mysql.ERUnknownError { // one with a number may be a client's, of SIGNAL
+	if e.Num == mysql.ERUnknownError { // an error with a number may be a client's, of SIGNAL
 		text = WithoutPackage(text)
 	}
 	if number == Deadlock.Number {
-		text = Deadlock.format // the engine adds what it was about: objects, by their addresses
+		text = Deadlock.format // the engine's text adds addresses of objects
 	}
 	state := e.State
-	if state == "" || state == stateGeneral { // any other is what SIGNAL or the engine said
+	if state == "" || state == stateGeneral { // another state comes from SIGNAL or the engine
 		state = stateOf(number)
 	}
 	if number == e.Num && state == e.State && text == e.Message {
@@ -67,11 +67,11 @@ func refined(e *mysql.SQLError) *mysql.SQLError {
 	return &mysql.SQLError{Num: number, State: state, Message: text, Query: e.Query}
 }
 
-// withNumber is the text of an error of MySQL's within another's.
+// withNumber matches the text of a MySQL error inside another error's text.
 var withNumber = regexp.MustCompile(`^(?s:(.*)) \(errno (\d+)\) \(sqlstate (\w{5})\)$`)
 
-// restored returns the error of MySQL's that go-mysql-server has kept the text of only, as
-// it does with those of the parser, or nil.
+// restored returns the MySQL error whose text go-mysql-server has put into another error,
+// as it does with the parser's errors; nil if there is none.
 func restored(text string) *mysql.SQLError {
 	parts := withNumber.FindStringSubmatch(text)
 	if parts == nil {
@@ -84,8 +84,8 @@ func restored(text string) *mysql.SQLError {
 	return Remade(number, parts[3], parts[1])
 }
 
-// unwrapInsert returns what go-mysql-server has wrapped together with the row
-// or the value that met it, nil if it has not.
+// unwrapInsert returns the error that go-mysql-server has wrapped together with its row or
+// value; nil if err is not wrapped.
 func unwrapInsert(err error) (cause error) {
 	var row gms.WrappedInsertError
 	if errors.As(err, &row) {

@@ -48,11 +48,11 @@ func In(stmt sqlparser.Statement, database string, err error) *mysql.SQLError {
 	return refined(&mysql.SQLError{Num: number, Message: text})
 }
 
-// unknownColumn is the engine's text for a name that it knows nothing of.
+// unknownColumn matches the engine's error for an unknown name.
 var unknownColumn = regexp.MustCompile(`^column "(.*)" could not be found in any table in scope$`)
 
-// unknownSet is what a SET sets that there is not, for the engine a column; nothing if it says
-// something else.
+// unknownSet returns the unknown variable of a SET, which the engine calls a column; empty if the
+// message is another one.
 func unknownSet(n *sqlparser.Set, message string) string {
 	parts := unknownColumn.FindStringSubmatch(message)
 	if parts == nil {
@@ -66,10 +66,10 @@ func unknownSet(n *sqlparser.Set, message string) string {
 	return ""
 }
 
-// refusedValue is the engine's text for a value that a variable cannot have.
+// refusedValue matches the engine's error for a value that a variable cannot have.
 var refusedValue = regexp.MustCompile(`(?s)^Variable '(\w+)' can't be set to the value of '(.*)'$`)
 
-// errTruncated is the number of the engine's error for a value of a variable that is a set of words.
+// errTruncated is the engine's error number for a bad value of a variable that is a set of words.
 const errTruncated = 1265
 
 // ofOtherType reports whether a variable is a number and the refused value is not.
@@ -88,7 +88,7 @@ func ofOtherType(name, value string) bool {
 
 func told(e *mysql.SQLError) (number int, text string) { return e.Num, e.Message }
 
-// setError is the number and text of a SET's error.
+// setError returns the number and text of a SET's error.
 func setError(n *sqlparser.Set, number int, text string) (int, string) {
 	switch number {
 	case mysql.ERBadFieldError:
@@ -108,7 +108,8 @@ func setError(n *sqlparser.Set, number int, text string) (int, string) {
 	return number, text
 }
 
-// missingTable is the engine's text, with names that are like it where it knows some.
+// missingTable matches the engine's error for a missing table, with its suggestion of similar
+// names.
 var missingTable = regexp.MustCompile(`(?s)^table not found: (.*?)(, maybe you mean .*)?$`)
 
 // missingTableText returns MySQL's text for a missing table, with the engine's suggestion of
@@ -136,7 +137,7 @@ func databaseOf(ast sqlparser.Statement, table, current string) (db string) {
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) { // the function returns no error
 		switch n := n.(type) {
 		case *sqlparser.ColName, *sqlparser.StarExpr, sqlparser.TableNames:
-			return false, nil // of what a table is called, which is said elsewhere
+			return false, nil // here a table's name only qualifies a column, or is repeated
 		case sqlparser.TableName:
 			if !strings.EqualFold(n.Name.String(), table) {
 				break

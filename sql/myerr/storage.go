@@ -18,8 +18,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// stored is where each error that storage can meet becomes one of MySQL's. The
-// first match counts.
+// stored maps the errors of storage to kinds. The first match counts.
 var stored = []struct {
 	err  error
 	told Kind
@@ -46,8 +45,8 @@ var stored = []struct {
 	{context.Canceled, QueryInterrupted},
 }
 
-// ofStorage returns the error that one of storage becomes, or nil. Of some no more than
-// the text is left.
+// ofStorage converts an error of storage; nil if err is none. Of some errors only the
+// text is left.
 func ofStorage(err error) *mysql.SQLError {
 	for _, s := range stored {
 		if errors.Is(err, s.err) || strings.HasSuffix(err.Error(), s.err.Error()) {
@@ -57,14 +56,14 @@ func ofStorage(err error) *mysql.SQLError {
 	return nil
 }
 
-// numbered are errors of storage whose numbers clients go by: they connect again, or
-// say that there is no room.
+// numbered are storage errors whose numbers clients act on: they reconnect, or report
+// that there is no room.
 var numbered = []error{
 	txn.ErrInDoubt, txn.ErrUnavailable, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
 }
 
-// Storage is an error of storage as it passes go-mysql-server, which keeps of others than
-// its own and MySQL's the text only.
+// Storage converts a storage error for its way through go-mysql-server, which keeps only
+// the text of errors that are neither its own nor MySQL's.
 func Storage(err error) error {
 	if errors.Is(err, txn.ErrConflict) {
 		return gms.ErrLockDeadlock.New(err.Error())

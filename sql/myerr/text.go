@@ -11,8 +11,8 @@ var (
 	insidePackages  = regexp.MustCompile(`(: |\n)(?:(?:` + packages + `): )+`)
 )
 
-// PlainText is the text of an error of this program without the names of packages, with
-// which each package that wraps an error begins.
+// PlainText returns the text of an error of this program without package names, which each
+// package that wraps an error puts in front.
 func PlainText(text string) string {
 	return insidePackages.ReplaceAllString(leadingPackages.ReplaceAllString(text, ""), "$1")
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file translates bounds of a column, as go-mysql-server has them, into bounds of its keys.
+// This file translates go-mysql-server's bounds of a column into bounds of its keys.
 
-// Bounds are those of the encoding of one part of a key.
+// Bounds bound the encoding of one part of a key.
 type Bounds struct {
 	Lo, Hi  []byte // [Lo, Hi), nil being open
-	Inexact bool   // they hold more than was asked for
+	Inexact bool   // they admit more than the original bounds
 }
 
 // Hold reports whether the encoding of a part is within the bounds.
@@ -25,8 +25,8 @@ func (r Bounds) Hold(part []byte) bool {
 	return bytes.Compare(part, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(part, r.Hi) < 0)
 }
 
-// Bounds translates the bounds of one column. equal says that they admit one
-// encoding only, which is Lo; none, that they admit nothing.
+// Bounds translates the bounds of one column. equal: they admit a single encoding, Lo; none:
+// they admit nothing.
 func (k *KeyCodec) Bounds(ctx context.Context, c gms.MySQLRangeColumnExpr) (r Bounds, equal, none bool) {
 	lo, loKey, ok := k.lowerBound(ctx, c.LowerBound, &r.Inexact)
 	if !ok {
@@ -43,7 +43,7 @@ func (k *KeyCodec) Bounds(ctx context.Context, c gms.MySQLRangeColumnExpr) (r Bo
 	return r, loKey && hiKey && bytes.Equal(PrefixEnd(bytes.Clone(lo)), hi), false
 }
 
-// IsSingle reports whether a range holds one value only.
+// IsSingle reports whether a range admits a single value.
 func (k *KeyCodec) IsSingle(ctx context.Context, c gms.MySQLRangeColumnExpr) bool {
 	if _, null := c.LowerBound.(gms.BelowNull); null {
 		_, null = c.UpperBound.(gms.AboveNull)
@@ -58,9 +58,9 @@ func (k *KeyCodec) IsSingle(ctx context.Context, c gms.MySQLRangeColumnExpr) boo
 	return err == nil && n == 0
 }
 
-// lowerBound returns the least encoding above a cut, whether it is that of a
-// whole value, and false if there is none: nothing compares with NULL, which is
-// what a lookup for a row that has no value asks for.
+// lowerBound returns the least encoding above a cut, and whether it is the encoding of a whole
+// value (key); false if there is none, because nothing compares with a NULL that a lookup asks
+// for.
 func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -91,8 +91,7 @@ func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 	return []byte{KeyNull}, false, true
 }
 
-// upperBound returns the least encoding that is not below a cut, nil if all
-// are.
+// upperBound returns the least encoding that is above the range's values, nil if none is.
 func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -120,10 +119,9 @@ func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 	return nil, false, true
 }
 
-// bound encodes the value of a bound. exact says that the encoding stands for
-// just that value; if not, it is the nearest that the column can hold, and the
-// bound has to be taken inclusively. ok is false if the value cannot be
-// compared in the column's order at all.
+// bound encodes the value of a bound. If exact, the encoding is that of the value; if not, it is
+// the nearest value that the column can hold, and the bound must be inclusive. ok is false if
+// the value cannot be compared in the column's order.
 func (k *KeyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) {
 	v, err := gms.UnwrapAny(ctx, v)
 	if err != nil || v == nil {
@@ -147,7 +145,7 @@ func (k *KeyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) 
 	return b, inRange == gms.InRange && k.Prefix == 0 && k.same(ctx, v, c), true
 }
 
-// Text returns a value that is a string, as text or bytes, and false for any other.
+// Text returns the text of a value that is a string or bytes; false for others.
 func Text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -158,8 +156,7 @@ func Text(v any) (string, bool) {
 	return "", false
 }
 
-// same reports whether a value came through the conversion to the column's type
-// unchanged.
+// same reports whether the conversion to the column's type has left a value unchanged.
 func (k *KeyCodec) same(ctx context.Context, v, c any) bool {
 	switch k.Kind {
 	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
@@ -180,8 +177,8 @@ func (k *KeyCodec) same(ctx context.Context, v, c any) bool {
 	return err == nil && b.Valid && a.Decimal.Equal(b.Decimal)
 }
 
-// Holds reports whether a value of the column is in a range. unknown is the
-// answer if it cannot be compared with a bound.
+// Holds reports whether a value of the column is in a range; it returns unknown if the value
+// cannot be compared with a bound.
 func (k *KeyCodec) Holds(ctx context.Context, c gms.MySQLRangeColumnExpr, v any, unknown bool) bool {
 	switch cut := c.LowerBound.(type) {
 	case gms.AboveNull:
@@ -210,8 +207,8 @@ func (k *KeyCodec) Holds(ctx context.Context, c gms.MySQLRangeColumnExpr, v any,
 	return true
 }
 
-// compare compares a value of the column with any other, as neither of the two
-// is before a conversion that might round it. NULL is less than everything.
+// compare compares a value of the column with any other value, before a conversion could round
+// either. NULL is less than everything.
 func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
 	if v == nil {
 		return -1, true
@@ -240,8 +237,8 @@ func (k *KeyCodec) isNumber() bool {
 	return number || k.Kind == catalog.KindDecimal
 }
 
-// Unequal reports whether no value of the column is equal to one of another
-// type, for types whose conversion may round or fail.
+// Unequal reports whether no value of the column can equal v, for types whose conversion to the
+// column's may round or fail.
 func (k *KeyCodec) Unequal(ctx *gms.Context, v any) bool {
 	switch s := v.(type) {
 	case decimal.Decimal, float32, float64, time.Time:
@@ -249,7 +246,7 @@ func (k *KeyCodec) Unequal(ctx *gms.Context, v any) bool {
 		if !k.isNumber() {
 			return false
 		}
-		// As MySQL compares a string with a number, by what it begins with.
+		// MySQL compares a string with a number by the number that the string begins with.
 		f, _, err := types.Float64.Convert(ctx, s)
 		if err != nil && !gms.ErrTruncatedIncorrect.Is(err) {
 			return false

@@ -31,25 +31,25 @@ const (
 
 // A Codec turns rows of one table into bytes and back. It is immutable.
 type Codec struct {
-	Columns []Column // in the order of the table's
+	Columns []Column // in the table's order
 	slots   int
 	chars   []int // the columns of type CHAR
 }
 
-// NumberSlot is where a row of a table without a primary key keeps its hidden
-// row number. Such a table's columns begin at the slot after it.
+// NumberSlot is the slot of the hidden row number, in a table without a primary key. The slots of
+// such a table's columns begin after it.
 const NumberSlot = 0
 
 // A Column is a column of a table, and the codec of its values.
 type Column struct {
 	ValueCodec
 	Name    string
-	Slot    int  // where its values stand in a stored row
+	Slot    int  // of its values in a stored row
 	Virtual bool // it is computed and not stored
 	NotNull bool // it is stored and never NULL
 }
 
-// NewCodec returns the codec of a table's rows. It fails for a type that is unknown.
+// NewCodec returns the codec of a table's rows. It fails for an unknown type.
 func NewCodec(t *catalog.Table) (*Codec, error) {
 	c := &Codec{Columns: make([]Column, len(t.Columns)), slots: int(t.NextSlot)}
 	for i, col := range t.Columns {
@@ -65,7 +65,7 @@ func NewCodec(t *catalog.Table) (*Codec, error) {
 	return c, nil
 }
 
-// Stored returns a row as it is kept: without the spaces at the end of a CHAR.
+// Stored returns a row in its stored form: without the spaces at the end of a CHAR.
 func (c *Codec) Stored(row gms.Row) gms.Row {
 	kept := row
 	for _, at := range c.chars {
@@ -84,16 +84,16 @@ func (c *Codec) Stored(row gms.Row) gms.Row {
 	return kept
 }
 
-// An Image is a row on its way to memory: its values by slot, nil for NULL.
+// An Image is a row in encoded form: its values by slot, nil for NULL.
 type Image struct {
 	values [][]byte
-	// spilled marks the values that are stored outside; their bytes here are a reference.
+	// spilled marks values that are stored outside of the row; values then has their references.
 	spilled []bool
 	any     bool
 }
 
-// HasAll refuses a row with NULL where there may be none: not every plan of go-mysql-server
-// looks.
+// HasAll refuses a row with NULL in a NOT NULL column: some of go-mysql-server's plans do not
+// check.
 func (c *Codec) HasAll(row gms.Row) error {
 	for i := range c.Columns {
 		if col := &c.Columns[i]; col.NotNull && i < len(row) && row[i] == nil {
@@ -123,7 +123,7 @@ func (c *Codec) Image(ctx context.Context, row gms.Row) (*Image, error) {
 	return img, nil
 }
 
-// bodyBytes is how many bytes the values take.
+// bodyBytes returns the size of the values.
 func (img *Image) bodyBytes() int {
 	n := 0
 	for _, v := range img.values {
@@ -132,7 +132,7 @@ func (img *Image) bodyBytes() int {
 	return n
 }
 
-// bytes is how long the stored row is.
+// bytes returns the length of the stored row.
 func (img *Image) bytes() int {
 	body, slots := img.bodyBytes(), len(img.values)
 	n := HeaderBytes + (slots+7)/8 + slots*int(offsetWidth[widthFor(body)]) + body
@@ -152,7 +152,7 @@ func widthFor(body int) int {
 	return 2
 }
 
-// Append writes the stored row.
+// Append appends the stored row to dst.
 func (img *Image) Append(dst []byte) []byte {
 	slots, width := len(img.values), widthFor(img.bodyBytes())
 	first := byte(format) | byte(width)<<widthShift
@@ -195,14 +195,13 @@ func appendBits(dst []byte, n int, bit func(int) bool) []byte {
 	return dst
 }
 
-// A View is a view of a stored row. Its bytes may be followed by others.
+// A View gives access to a stored row. Its bytes may be followed by others.
 type View struct {
 	nulls, spills, ends, body []byte
 	slots, width              int
 }
 
-// Parse checks a row's outline: whatever slot reads afterwards stays inside
-// the bytes.
+// Parse checks a row's structure, so that Slot cannot read outside of the bytes.
 func Parse(b []byte) (View, error) {
 	var r View
 	if len(b) < HeaderBytes || b[0]&0x0f != format || b[0]&0x80 != 0 || b[0]>>widthShift&widthMask > 2 {
@@ -236,8 +235,8 @@ func (r *View) end(slot int) int {
 	return int(binary.LittleEndian.Uint32(r.ends[4*slot:]))
 }
 
-// Slot returns the bytes of a value, nil for NULL, and whether they are the
-// reference to a value outside the row.
+// Slot returns the bytes of a value, nil for NULL; spilled: they are the reference to a value
+// outside the row.
 func (r *View) Slot(i int) (b []byte, spilled bool, err error) {
 	if i >= r.slots || r.nulls[i/8]&(1<<(i%8)) != 0 {
 		return nil, false, nil
@@ -252,7 +251,7 @@ func (r *View) Slot(i int) (b []byte, spilled bool, err error) {
 	return r.body[start:end:end], r.spills != nil && r.spills[i/8]&(1<<(i%8)) != 0, nil
 }
 
-// A spillReader fetches a value that stands outside its row.
+// A spillReader reads a value that is stored outside its row.
 type spillReader func(ref []byte) ([]byte, error)
 
 // decode returns the columns at the given positions, or all of them if columns

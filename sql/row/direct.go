@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file sends values as they are stored: whole numbers and texts.
+// This file sends stored integers and texts to clients without making values of them.
 
 // IsDirect reports whether a column's values are integers, or characters that are stored
 // as they are sent.
@@ -40,12 +40,12 @@ func (c *ValueCodec) IsUnsigned() bool {
 	return false
 }
 
-// IsSound reports whether stored bytes are a value: integers have no more than eight.
+// IsSound reports whether stored bytes can be a value: an integer has at most eight.
 func (c *ValueCodec) IsSound(b []byte) bool {
 	return len(b) <= 8 || !c.IsSigned() && !c.IsUnsigned()
 }
 
-// AppendText appends what the client gets of a stored value.
+// AppendText appends a stored value in the form sent to the client.
 func (c *ValueCodec) AppendText(dst, b []byte) []byte {
 	switch {
 	case c.IsSigned():

@@ -16,10 +16,9 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// Keys are bytes whose order is the order of the values that they encode, as
-// go-mysql-server compares them. Each part begins with a marker, so that NULL
-// comes first; what follows is of fixed length, or ends where no longer value
-// can go on.
+// The order of keys as bytes is the order of the encoded values in go-mysql-server. Each part
+// begins with a marker, which puts NULL first. The rest of the part has a fixed length, or ends
+// with a terminator below every continuation.
 const (
 	KeyNull  = 0x00 // the marker of NULL
 	KeyValue = 0x01 // the marker before any other value
@@ -31,17 +30,17 @@ const (
 type KeyCodec struct {
 	ValueCodec
 	Collation gms.CollationID
-	Weights   *Weights // those of the collation, nil if there are none
-	Prefix    int      // how many characters or bytes count, 0 for all
-	Precision uint8    // how many digits a decimal has
-	// Length is that of the type: in bytes for BINARY and VARBINARY.
+	Weights   *Weights // the collation's, nil if it has none
+	Prefix    int      // number of indexed characters or bytes, 0 for all
+	Precision uint8    // number of a decimal's digits
+	// Length is the type's, in bytes for BINARY and VARBINARY.
 	Length int
 	// Nullable says that the column may hold NULL.
 	Nullable bool
 }
 
-// NewKeyCodec returns the codec of a part of an index over a column of type d, of which no more than
-// prefix characters or bytes count, if it is not 0. It fails for a type that cannot be in a key.
+// NewKeyCodec returns the codec of a part of an index over a column of type d. If prefix is not 0,
+// only that many characters or bytes count. It fails for a type that cannot be in a key.
 func NewKeyCodec(d catalog.Type, prefix uint32) (KeyCodec, error) {
 	v, err := newValueCodec(d)
 	if err != nil {
@@ -58,8 +57,8 @@ func NewKeyCodec(d catalog.Type, prefix uint32) (KeyCodec, error) {
 	return k, nil
 }
 
-// MakeKeyCodec returns the codec of a part that need not be one of an index: it encodes what a
-// column of any type is compared by, texts only if their collation has weights.
+// MakeKeyCodec returns the codec of a part that need not be in an index: it encodes values of any
+// type in their order, texts only if their collation has weights.
 func MakeKeyCodec(v ValueCodec, d catalog.Type) KeyCodec {
 	k := KeyCodec{ValueCodec: v, Precision: d.Precision, Length: int(d.Length), Collation: gms.CollationID(d.Collation)}
 	if IsCharacter(d.Kind) {
@@ -73,7 +72,7 @@ func IsCharacter(k catalog.Kind) bool {
 	return k == catalog.KindChar || k == catalog.KindVarchar || k == catalog.KindText
 }
 
-// Append encodes one value, converting it to the column's type if need be.
+// Append encodes one value, after converting it to the column's type if necessary.
 func (k *KeyCodec) Append(ctx context.Context, dst []byte, v any) ([]byte, error) {
 	if v == nil {
 		return append(dst, KeyNull), nil
@@ -97,8 +96,7 @@ func (k *KeyCodec) Append(ctx context.Context, dst []byte, v any) ([]byte, error
 	return out, nil
 }
 
-// AppendNative encodes a value that has the Go type of the column's values, without the marker
-// before it, and returns false for any other.
+// AppendNative encodes a value of the column's Go type, without the marker; false for other types.
 func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 	switch k.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
@@ -134,7 +132,7 @@ func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 	return appendEscaped(dst, b), ok
 }
 
-// micros is a point in time as go-mysql-server compares it: dates by the day.
+// micros returns a time in the precision by which go-mysql-server compares it: dates by the day.
 func (k *KeyCodec) micros(t time.Time) int64 {
 	if k.Kind == catalog.KindDate {
 		t = t.Truncate(24 * time.Hour)
@@ -142,7 +140,7 @@ func (k *KeyCodec) micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// intBytes is how many bytes hold a signed integer of a kind.
+// intBytes returns the number of bytes of a signed integer of a kind.
 func intBytes(k catalog.Kind) int {
 	switch k {
 	case catalog.KindInt8:
@@ -155,8 +153,8 @@ func intBytes(k catalog.Kind) int {
 	return 8
 }
 
-// appendOrdered appends the low bytes of a number whose sign bit was flipped
-// at 64 bits, as if it had been flipped at their width.
+// appendOrdered appends the low width bytes of a number. The caller has flipped its sign bit at 64
+// bits; appendOrdered flips it at width instead.
 func appendOrdered(dst []byte, n uint64, width int) []byte {
 	if width < 8 {
 		n = (n ^ 1<<63) ^ 1<<(8*width-1)
@@ -179,8 +177,8 @@ func orderedFloat(f float64) uint64 {
 	return bits | 1<<63
 }
 
-// appendOrderedDecimal appends the number of units in as many bytes as the
-// precision can need, offset so that it is positive.
+// appendOrderedDecimal appends a decimal as its number of units, in as many bytes as the precision
+// may need, with an offset that makes it positive.
 func appendOrderedDecimal(dst []byte, d decimal.Decimal, scale int32, precision uint8) []byte {
 	width := (int(precision)*4+7)/8 + 1
 	units := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
@@ -254,8 +252,8 @@ func appendEscaped(dst, b []byte) []byte {
 	return append(dst, 0, 1)
 }
 
-// PrefixEnd turns a key into the least one above every key that begins with
-// it, in place; nil if there is none.
+// PrefixEnd turns a key, in place, into the least key above all keys that begin with it; nil if
+// there is none.
 func PrefixEnd(key []byte) []byte {
 	for i := len(key) - 1; i >= 0; i-- {
 		if key[i] != 0xff {

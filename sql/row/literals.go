@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file knows which literals a column holds just as they are written.
+// This file tells which literals a column stores unchanged.
 
-// TakesLiterals reports whether keys of this part can be made of literals without any
+// TakesLiterals reports whether keys of this part can be made from literals without a
 // conversion that rounds or fails.
 func (k *KeyCodec) TakesLiterals() bool {
 	if k.Prefix > 0 {
@@ -27,8 +27,8 @@ func (k *KeyCodec) TakesLiterals() bool {
 	return k.IsInteger()
 }
 
-// AsItIs reports whether a string is a value of the column as it stands: text is
-// characters, and BINARY is neither padded nor cut.
+// AsItIs reports whether a string is a value of the column unchanged: text has valid
+// characters, and a BINARY is neither padded nor cut.
 func (k *KeyCodec) AsItIs(text string) bool {
 	switch k.Kind {
 	case catalog.KindChar, catalog.KindVarchar:
@@ -51,8 +51,7 @@ func (k *KeyCodec) IsInteger() bool {
 	return false
 }
 
-// Whole returns a number as the column's values are, and false if the column
-// cannot hold it.
+// Whole returns a number in the column's Go type; false if it is out of range.
 func (c *ValueCodec) Whole(n int64) (any, bool) {
 	bits := IntBits[c.Kind]
 	switch c.Kind {
@@ -86,7 +85,7 @@ func (c *ValueCodec) Whole(n int64) (any, bool) {
 	return nil, false
 }
 
-// IntBits are the widths of the integers.
+// IntBits are the widths of the integer kinds.
 var IntBits = map[catalog.Kind]uint{
 	catalog.KindInt8: 8, catalog.KindInt16: 16, catalog.KindInt24: 24, catalog.KindInt32: 32, catalog.KindInt64: 64,
 	catalog.KindUint8: 8, catalog.KindUint16: 16, catalog.KindUint24: 24, catalog.KindUint32: 32,
@@ -120,7 +119,7 @@ func isDigits(s string) bool {
 	return s != "" && len(s) <= 65
 }
 
-// Kept returns a string as the column keeps it.
+// Kept returns a string in the column's stored form; false if the column would change it.
 func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 	switch k.Kind {
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
@@ -146,8 +145,8 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 	return v, err == nil && in == gms.InRange
 }
 
-// Sums reports whether the column can be given the sum of another and a literal: of
-// whole numbers, or of decimals and a text, as clients send decimals.
+// Sums reports whether the column can be assigned the sum of column from and a literal:
+// both integers, or a decimal and a text, which is how clients send decimals.
 func (k *KeyCodec) Sums(from *KeyCodec) bool {
 	if k.Kind == catalog.KindDecimal {
 		return from.Kind == catalog.KindDecimal

@@ -12,19 +12,19 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A row larger than InlineBytesMax moves its largest values out, into chains of
-// overflow objects, until it is not. Reading a row by its key copies the whole
-// row, so one that is mostly read for its small columns should stay small.
+// A row larger than InlineBytesMax moves its largest values into chains of overflow
+// objects until it fits. Reading a row by its key copies the whole row, so rows that
+// are mostly read for their small columns should stay small.
 const (
 	InlineBytesMax = 8 << 10
-	// SpillBytesMin is the smallest value for which it pays to stand outside.
+	// SpillBytesMin is the size from which on moving a value out of a row pays.
 	SpillBytesMin = 128
 )
 
 // NumberBytes is the length of a hidden primary key.
 const NumberBytes = 8
 
-// Store writes a row into a new object, with its number if it has one.
+// Store writes a row into a new object, with its hidden number if it has one.
 func Store(ctx context.Context, t *txn.Tx, c *Codec, row gms.Row, number []byte, hint region.Addr) (region.Ptr, error) {
 	img, err := c.Image(ctx, row)
 	if err != nil {
@@ -48,7 +48,7 @@ func (img *Image) store(t *txn.Tx, hint region.Addr) (region.Ptr, error) {
 	return p, nil
 }
 
-// spill moves values out of a row that is too large.
+// spill moves values out of a row that is too large, the largest first.
 func (img *Image) spill(t *txn.Tx, hint region.Addr) error {
 	if img.bytes() <= InlineBytesMax {
 		return nil
@@ -71,8 +71,8 @@ func (img *Image) spill(t *txn.Tx, hint region.Addr) error {
 	return nil
 }
 
-// Replace writes a row over an old one: in place if it fits the object,
-// otherwise into a new one. It returns where the row is now.
+// Replace writes a row over an old one: in place if it fits the object, otherwise into
+// a new object. It returns the row's address.
 func Replace(ctx context.Context, t *txn.Tx, c *Codec, old region.Ptr, row gms.Row, number []byte) (region.Ptr, error) {
 	img, err := c.Image(ctx, row)
 	if err != nil {
@@ -88,7 +88,7 @@ func Replace(ctx context.Context, t *txn.Tx, c *Codec, old region.Ptr, row gms.R
 		return region.Ptr{}, err
 	}
 	class, ok := region.ClassFor(img.bytes())
-	// A row that has shrunk a lot moves too: memory would never come back.
+	// A row that has shrunk a lot moves, too, to free the larger object.
 	if ok && class <= old.Class() && class.Size()*4 >= old.Class().Size() {
 		payload, err := t.Write(old)
 		if err != nil {
@@ -150,9 +150,9 @@ func Load(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
 
-// LoadPart is Load for a statement that depends on nothing of the row but these
-// columns: that others change the rest is no conflict. Of a column that stands outside
-// of the row another place is another value.
+// LoadPart is Load for a statement that depends only on these columns: changes to the
+// rest of the row are no conflict. For a value outside of the row, the reference is
+// compared, so that a move counts as a change.
 func LoadPart(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	if columns == nil {
 		return Load(t, c, p, nil)
@@ -164,10 +164,10 @@ func LoadPart(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error)
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
 
-// A Part is some columns of the rows of a table, as a statement depends on them.
+// A Part names the columns of a table's rows that a statement depends on.
 type Part struct {
 	Rows    *Codec
-	Columns []int // by their positions in the table
+	Columns []int // their positions in the table
 }
 
 // Same implements txn.Part.
@@ -182,7 +182,7 @@ func (c *Codec) sameColumns(a, b []byte, columns []int) bool {
 	}
 	for _, at := range columns {
 		if c.Columns[at].Virtual {
-			continue // it follows from others, which are among those that are read
+			continue // computed from other columns, which are among those read
 		}
 		v, isOut, errX := x.Slot(c.Columns[at].Slot)
 		w, isOutNow, errY := y.Slot(c.Columns[at].Slot)

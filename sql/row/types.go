@@ -11,11 +11,11 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file translates column types between go-mysql-server's and the
-// catalog's, which is what is stored.
+// This file translates column types between go-mysql-server's and the catalog's,
+// which are the stored ones.
 
-// baseKinds are the types that a query.Type names without parameters that
-// change the kind.
+// baseKinds are the types whose query.Type determines the kind, whatever their
+// parameters.
 var baseKinds = map[query.Type]catalog.Kind{
 	sqltypes.Int8: catalog.KindInt8, sqltypes.Int16: catalog.KindInt16, sqltypes.Int24: catalog.KindInt24,
 	sqltypes.Int32: catalog.KindInt32, sqltypes.Int64: catalog.KindInt64,
@@ -27,7 +27,7 @@ var baseKinds = map[query.Type]catalog.Kind{
 	sqltypes.Binary: catalog.KindBinary, sqltypes.VarBinary: catalog.KindVarbinary, sqltypes.Blob: catalog.KindBlob,
 }
 
-// queryTypes is baseKinds the other way round.
+// queryTypes is the inverse of baseKinds.
 var queryTypes = func() map[catalog.Kind]query.Type {
 	m := make(map[catalog.Kind]query.Type, len(baseKinds))
 	for q, k := range baseKinds { // any order
@@ -104,7 +104,7 @@ func describeSpatial(t gms.Type) (catalog.Type, bool) {
 	return catalog.Type{Kind: kind, SRID: srid, HasSRID: defined}, true
 }
 
-// columnType returns the type that a stored form stands for.
+// columnType returns the go-mysql-server type for a stored form.
 func columnType(d catalog.Type) (gms.Type, error) {
 	collation := gms.CollationID(d.Collation)
 	switch d.Kind {

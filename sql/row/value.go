@@ -21,9 +21,9 @@ import (
 // column's type.
 var ErrCorrupt = errors.New("row: corrupt row")
 
-// A ValueCodec turns the values of one column into bytes and back. Integers of
-// every kind take as few bytes as they need, none for zero; a value's length is
-// known from outside, so it needs no terminator.
+// A ValueCodec encodes and decodes the values of one column. Integers of every kind
+// take as few bytes as they need, none for zero. A value's length is stored
+// elsewhere, so it needs no terminator.
 type ValueCodec struct {
 	Kind  catalog.Kind
 	Scale int32
@@ -35,8 +35,8 @@ func newValueCodec(d catalog.Type) (ValueCodec, error) {
 	return ValueCodec{Kind: d.Kind, Scale: int32(d.Scale), Type: t}, err
 }
 
-// append encodes a value that is not NULL. A value of another Go type than the
-// column's own is converted first.
+// append encodes a value that is not NULL, after converting it to the column's Go
+// type if necessary.
 func (c *ValueCodec) append(ctx context.Context, dst []byte, v any) ([]byte, error) {
 	v, err := gms.UnwrapAny(ctx, v)
 	if err != nil {
@@ -58,8 +58,7 @@ func (c *ValueCodec) append(ctx context.Context, dst []byte, v any) ([]byte, err
 	return out, err
 }
 
-// AppendNative encodes v if it has the Go type that go-mysql-server uses for
-// values of this column.
+// appendNative encodes v if it has go-mysql-server's Go type for this column.
 func (c *ValueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byte, bool, error) {
 	switch c.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
@@ -89,7 +88,7 @@ func (c *ValueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 		if !ok {
 			return dst, false, nil
 		}
-		// As MySQL writes it, so that reading needs no formatting.
+		// In MySQL's text form, so that reading does not have to format it.
 		b, err := types.JsonToMySqlBytes(ctx, j)
 		return append(dst, EscapeControls(b)...), true, err
 	}
@@ -109,8 +108,8 @@ func appendBytes(dst []byte, v any) ([]byte, bool, error) {
 	return dst, false, nil
 }
 
-// fits reports whether an integer has exactly the column's Go type; another
-// one may be out of the column's range.
+// fits reports whether an integer has exactly the column's Go type; one of another
+// type may be out of the column's range.
 func (c *ValueCodec) fits(v any) bool {
 	switch v.(type) {
 	case int8:
@@ -133,7 +132,7 @@ func (c *ValueCodec) fits(v any) bool {
 	return false
 }
 
-// Signed returns an integer with a sign, of any of Go's types for columns.
+// Signed returns the value of any signed integer type of columns.
 func Signed(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int8:
@@ -148,7 +147,7 @@ func Signed(v any) (int64, bool) {
 	return 0, false
 }
 
-// Unsigned returns an integer without a sign, of any of Go's types for columns.
+// Unsigned returns the value of any unsigned integer type of columns.
 func Unsigned(v any) (uint64, bool) {
 	switch v := v.(type) {
 	case uint8:
@@ -237,8 +236,8 @@ func (c *ValueCodec) decodeUint(b []byte) (any, error) {
 	return n, nil
 }
 
-// decodeGeometry parses EWKB. go-mysql-server's parser indexes out of range on
-// some inputs that it did not write; that is garbage like any other.
+// decodeGeometry parses EWKB. go-mysql-server's parser panics on some corrupt
+// inputs; decodeGeometry returns ErrCorrupt for them.
 func (c *ValueCodec) decodeGeometry(b []byte) (v any, err error) {
 	defer func() {
 		if recover() != nil {
@@ -305,9 +304,9 @@ func ReadUint(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// appendDecimal appends d as an integer count of units of its column's last
-// digit. Up to eight bytes are a plain integer; longer ones are a sign byte and
-// a magnitude, big-endian, of at least eight bytes.
+// appendDecimal appends d as an integer, in units of the last digit of its column.
+// If it fits eight bytes, it is a plain integer; otherwise a sign byte and a
+// big-endian magnitude of at least eight bytes.
 func appendDecimal(dst []byte, d decimal.Decimal, scale int32) []byte {
 	coefficient := decimalUnits(d, scale)
 	if coefficient.IsInt64() {

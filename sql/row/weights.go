@@ -9,15 +9,15 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// Weights are those that a collation has for characters.
-// go-mysql-server looks each of them up in a map of all characters, which is most of
-// what comparing strings costs; most of them are ASCII.
+// Weights are a collation's weights of characters. go-mysql-server looks each up in a map of
+// all characters, which takes most of the time of comparing strings; an array of the ASCII
+// weights saves most look-ups.
 type Weights struct {
 	ascii [utf8.RuneSelf]int32
 	other gms.CollationSorter
 }
 
-// weightTables are those that have been asked for, by collation.
+// weightTables caches Weights by collation.
 var weightTables sync.Map
 
 // WeightsOf returns the weights of a collation, nil if it has none.
