@@ -1,5 +1,6 @@
-// Package cli is what the module's programs have in common: they parse flags, print an error
-// as one line on stderr, and exit with 0 for success, 1 for a failure and 2 for wrong flags.
+// Package cli holds the common parts of the module's programs: they parse flags, print an
+// error as one line on stderr, and exit with 0 for success, 1 for a failure and 2 for wrong
+// flags.
 package cli
 
 import (
@@ -23,22 +24,22 @@ const (
 	ExitUsage   = 2
 )
 
-// ErrReported has been shown to the user already.
+// ErrReported marks a failure whose error the user has already seen.
 var ErrReported = errors.New("reported")
 
-// A Program is what a command line is run by.
+// A Program parses and runs command lines.
 type Program struct {
 	Name, Description string
-	// Commands points to a struct whose fields are the commands, as kong has them. Each
-	// has a method Run(Streams) error, which may take a *kong.Context as well.
+	// Commands points to a struct whose fields are the commands, in kong's form. Each has a
+	// method Run(Streams) error, which may take a *kong.Context as well.
 	Commands any
-	// Vars are what help texts and defaults name as ${...}.
+	// Vars are the values of ${...} in help texts and defaults.
 	Vars map[string]string
 }
 
 // Run runs a command line and returns the exit status. Without arguments it prints the help.
 func (p Program) Run(args []string, std Streams) (status int) {
-	exited := false // by --help, which has printed what was asked for
+	exited := false // by --help, after it has printed
 	parser := kong.Must(p.Commands,
 		kong.Name(p.Name),
 		kong.Description(p.Description),
@@ -71,12 +72,12 @@ func (p Program) Run(args []string, std Streams) (status int) {
 	return 0
 }
 
-// OneLine keeps an error on one line whatever it wraps, without the module's name in front.
+// OneLine returns an error's text on one line, without the module's name in front.
 func OneLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "farmsql: ")), " ")
 }
 
-// command is the command among args, with a space, or nothing.
+// command returns the command among args, with a space, or an empty text.
 func command(parser *kong.Kong, args []string) string {
 	for _, a := range args {
 		for _, child := range parser.Model.Children {
@@ -91,7 +92,7 @@ func command(parser *kong.Kong, args []string) string {
 // errUsage marks a combination of flags that cannot work.
 var errUsage = errors.New("wrong flags")
 
-// UsageError makes an error that ends the process with ExitUsage.
+// UsageError returns an error that ends the process with ExitUsage.
 func UsageError(text string) error {
 	return wrongFlags(strings.TrimPrefix(text, "farmsql: "))
 }

@@ -1,9 +1,8 @@
-// Package clock is the one door to what a simulator must control: time,
-// randomness, goroutines and their waiting. Nothing below the root package asks
-// the operating system for time or randomness by itself, and nothing below sql/wire
-// starts a goroutine or waits in another way than through a [Clock];
-// internal/lint holds them to that. So the same straight-line code runs on real
-// machines and in internal/sim.
+// Package clock is the only way to what a simulator must control: time, randomness,
+// goroutines and their waiting. No package below the root asks the operating system for
+// time or randomness, and none below sql/wire starts a goroutine or waits, except through
+// a [Clock]; internal/lint checks that. So the same code runs on real machines and in
+// internal/sim.
 package clock
 
 import (
@@ -13,14 +12,13 @@ import (
 	"time"
 )
 
-// A Clock tells time, and starts what runs and waits by it. It is safe for
-// concurrent use.
+// A Clock tells the time, and starts and suspends goroutines. It is safe for concurrent
+// use.
 type Clock interface {
 	// Now is monotonic: differences of two of its values are durations.
 	Now() time.Time
-	// AfterFunc runs f once, on a goroutine of its own, no earlier than d from
-	// now. Stop on the result keeps a run that has not begun from beginning,
-	// and reports whether it did.
+	// AfterFunc runs f once, on its own goroutine, no earlier than d from now. Stop on
+	// the result prevents a run that has not begun, and reports whether it did.
 	AfterFunc(d time.Duration, f func()) Timer
 	// Sleep pauses the calling goroutine for at least d.
 	Sleep(d time.Duration)
@@ -50,20 +48,19 @@ type Mutex interface {
 // A Timer is one pending AfterFunc.
 type Timer interface{ Stop() bool }
 
-// An Event is set by some and waited for by one: a binary semaphore. It is safe
-// for concurrent use.
+// An Event is set by several goroutines and waited for by one: a binary semaphore. It is
+// safe for concurrent use.
 type Event interface {
-	// Set lets the present Wait return, or if there is none, the next. Setting
-	// what is set changes nothing.
+	// Set makes the present Wait return or, if there is none, the next. Setting an event
+	// that is set changes nothing.
 	Set()
 	// Wait returns once the event is set, and unsets it.
 	Wait()
-	// WaitFor is Wait for no longer than about d. It reports whether the event
-	// was set.
+	// WaitFor is Wait with a bound of about d. It reports whether the event was set.
 	WaitFor(d time.Duration) bool
 }
 
-// A Pool keeps values to be used again. It is safe for concurrent use. *sync.Pool is one.
+// A Pool keeps values for reuse. It is safe for concurrent use. *sync.Pool is one.
 type Pool interface {
 	Get() any
 	Put(any)

@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// A read of absence found no object where one may be. It is not known which deletion it saw,
-// so it has no place in the graph: it is right if any state of the object without a value may
-// have been there at some moment of the read. The graph of the other transactions bounds when
-// each state was there.
+// A read of absence found no object where one may be. It does not show which deletion it saw,
+// so it has no place in the graph: it is correct if some state of the object without a value
+// may have existed at some moment of the read. The graph of the other transactions bounds the
+// time of each state.
 //
-// Two reads of absence are compared only if they are of one object: the later one must not
-// need an earlier state. So the check may miss anomalies that show only in reads of absence of
-// several objects, and never reports a correct history.
+// Two reads of absence are compared only if they are of the same object: the later one must
+// not need an earlier state. So the check may miss anomalies that show only in reads of
+// absence of several objects, but it reports no correct history.
 
-// A stay is a state of an object without a value, and when it was there at most.
+// A stay is a state of an object without a value, with bounds on its time.
 type stay struct {
 	value       Value // by which it was deleted
-	after, till int64 // a read that saw it ended not before the one, and did not begin after the other
+	after, till int64 // a read that saw it ended no earlier than after, and began no later than till
 }
 
 // An absence is a read of absence.
@@ -28,7 +28,7 @@ type absence struct {
 	start, end int64
 }
 
-// checkAbsences checks the reads of absence, where nothing else is wrong.
+// checkAbsences checks the reads of absence, if the rest of the history is correct.
 func (c *checker) checkAbsences() {
 	reads := c.absences()
 	if len(reads) == 0 || len(c.report.Violations) > 0 {
@@ -73,9 +73,8 @@ func sortedObjects(reads map[Object][]absence) []Object {
 	return objects
 }
 
-// bounds returns, by node of the graph, the latest begin among those that come before
-// it and the earliest end among those that come after it, its own included. The graph
-// has no cycle.
+// bounds returns, for each node of the graph, the latest begin among its predecessors and
+// itself, and the earliest end among its successors and itself. The graph has no cycle.
 func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 	order := c.graph.topological()
 	latestStart, earliestEnd = make([]int64, len(c.graph.edges)), make([]int64, len(c.graph.edges))
@@ -101,8 +100,8 @@ func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 	return latestStart, earliestEnd
 }
 
-// stays returns an object's states without a value, the first one first. Unseen writes of
-// transactions of unknown outcome may or may not have been there.
+// stays returns an object's states without a value, in order. Unseen writes of transactions
+// with unknown outcome may or may not be among them.
 func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	stays := []stay{{after: math.MinInt64, till: math.MaxInt64}}
 	at, gone := &stays[0], true
@@ -134,7 +133,7 @@ func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	return stays
 }
 
-// checkAbsencesOf gives each read of absence the first state that it may have seen.
+// checkAbsencesOf assigns to each read of absence the first state that it may have seen.
 func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
 	slices.SortFunc(reads, func(a, b absence) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.tx, b.tx)) })
 	saw := make([]int, 0, len(reads)) // indexes of stays

@@ -2,7 +2,7 @@ package history
 
 import "fmt"
 
-// Check checks a history. The order of the slice means nothing.
+// Check checks a history. The order of the slice does not matter.
 func Check(txs []Transaction, o Options) Report {
 	c := &checker{options: o, txs: txs, writers: make(map[place]writer), readers: make(map[place][]int), next: make(map[place]install)}
 	c.indexWrites()
@@ -31,7 +31,7 @@ type place struct {
 // A writer is the transaction that wrote a value.
 type writer struct {
 	tx    int
-	final bool // nothing later in the transaction overwrote it
+	final bool // the transaction's last value for the object
 }
 
 type checker struct {
@@ -41,7 +41,7 @@ type checker struct {
 	report  Report
 
 	writers map[place]writer
-	readers map[place][]int   // that count; reads of own writes left out
+	readers map[place][]int   // counting transactions that read the value from others
 	next    map[place]install // what replaced a value
 	graph   *graph
 }
@@ -95,8 +95,8 @@ func (c *checker) malformed(i int, what string) {
 	c.report.add(Violation{Kind: Malformed, Transactions: []int{i}, Text: c.name(i) + " " + what})
 }
 
-// choose decides which transactions count: the committed, the aborted that are
-// held to their reads, and those of unknown outcome that any of these saw.
+// choose decides which transactions count: committed ones, aborted ones whose reads
+// are checked, and those of unknown outcome whose writes any of these saw.
 func (c *checker) choose() {
 	c.counts = make([]bool, len(c.txs))
 	var todo []int
@@ -131,7 +131,8 @@ func (c *checker) choose() {
 // installs reports whether others may see what transaction i wrote.
 func (c *checker) installs(i int) bool { return c.counts[i] && c.txs[i].Outcome != Aborted }
 
-// checkReads checks each read by itself, and records the readers of each value.
+// checkReads checks each read of transaction i, and records the readers of each
+// value.
 func (c *checker) checkReads(i int) {
 	sees := make(map[Object]Op) // last read or written
 	for _, op := range c.txs[i].Ops {
@@ -159,7 +160,7 @@ func (c *checker) checkReads(i int) {
 	}
 }
 
-// checkRead checks a read of somebody else's write.
+// checkRead checks a read of another transaction's write.
 func (c *checker) checkRead(i int, op Op) {
 	p := place{op.Object, op.Value}
 	w, ok := c.writers[p]
@@ -179,7 +180,7 @@ func (c *checker) checkRead(i int, op Op) {
 	}
 }
 
-// violation reports with a line for each transaction involved.
+// violation reports a violation, with a line for each transaction involved.
 func (c *checker) violation(k Kind, txs []int, text string) {
 	for _, i := range txs {
 		text += "\n\t" + c.describe(i)

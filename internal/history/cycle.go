@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// startsMax bounds from how many transactions of a group a cycle is sought.
+// startsMax bounds the number of transactions of a group from which a cycle is
+// searched.
 const startsMax = 64
 
 // A link is a relation between two transactions of a cycle.
@@ -46,7 +47,7 @@ func (c *checker) cycleIn(group []int, inGroup []bool) []link {
 	return shortest
 }
 
-// links turns a cycle of edges, last one first, into one of transactions.
+// links turns a cycle of edges, last edge first, into a cycle of transactions.
 func (c *checker) links(backwards []edge) []link {
 	from := backwards[0].to
 	var links []link

@@ -5,8 +5,8 @@ import (
 	"hash/fnv"
 )
 
-// Digest is a hash of a history, in the order in which its transactions ended: of
-// who ran them, what they read and wrote, when they began and ended, and how.
+// Digest hashes a history, in the order in which its transactions ended: their
+// labels, reads and writes, begins and ends, and outcomes.
 func Digest(txs []Transaction) uint64 {
 	h := fnv.New64a()
 	var b []byte

@@ -23,8 +23,8 @@
 //
 // # What is checked
 //
-// From the reads and writes follows who must come before whom in any serial
-// execution (Adya's direct serialization graph), and from the clock, too:
+// The reads and writes, and the clock, determine which transactions must come before which in any
+// serial execution (Adya's direct serialization graph):
 //
 //	wr   T1 wrote what T2 read
 //	ww   T1 wrote what T2 replaced
@@ -40,8 +40,8 @@
 // object twice and saw two values; and if two transactions replaced the same
 // value (a lost update).
 //
-// A read of absence, of which nobody can say which deletion it saw, must have been
-// possible at some moment while it went on: absence.go says how exact that is.
+// A read of absence does not show which deletion it saw. It must have been possible at some
+// moment of the read: absence.go says how exact that check is.
 //
 // The check is exact otherwise given the order of each object's writes, which is known in
 // one of two ways. Either a write carries the object's Version, as the engine
@@ -50,10 +50,10 @@
 // the test and is reported as one.
 //
 // Transactions whose outcome is Unknown count as committed if anybody who counts
-// saw what they wrote, else not at all. Aborted ones do not count, unless what
-// they read was shown to somebody (Transaction.Shown, or Options.Opacity for all
-// of them): then they are held to the same rules as a committed transaction
-// without writes.
+// Transactions whose outcome is Unknown count as committed if a counting transaction saw their
+// writes, otherwise not at all. Aborted ones do not count, unless their reads were shown to
+// somebody (Transaction.Shown, or Options.Opacity for all of them): then they must obey the same
+// rules as a committed transaction without writes.
 //
 // # Cost
 //

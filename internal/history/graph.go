@@ -1,6 +1,6 @@
 package history
 
-// A relation is why one transaction comes before another.
+// A relation is the reason why one transaction comes before another.
 type relation uint8
 
 const (
@@ -36,9 +36,9 @@ func (g *graph) addNodes(n int) int {
 
 func (g *graph) add(from int, e edge) { g.edges[from] = append(g.edges[from], e) }
 
-// components returns the groups of more than one node in which each can be
-// reached from each (Tarjan's algorithm with a stack of its own, because a
-// history is deeper than a goroutine's should be).
+// components returns the groups of more than one node whose nodes are all reachable
+// from each other (Tarjan's algorithm, with its own stack, because a history can be
+// deeper than a goroutine's stack should be).
 func (g *graph) components() [][]int {
 	s := &search{g: g, order: make([]int, len(g.edges)), low: make([]int, len(g.edges)), on: make([]bool, len(g.edges))}
 	for node := range g.edges {
@@ -110,9 +110,9 @@ func (s *search) leave(node int) {
 	}
 }
 
-// shortestCycle returns the shortest way from node back to itself within the
-// group, counted in transactions; nil if there is none shorter than limit.
-// Points in time cost nothing, so they are visited first.
+// shortestCycle returns the shortest cycle through node within the group, counted
+// in transactions; nil if none is shorter than limit. Points in time have length 0,
+// so they are visited first.
 func (g *graph) shortestCycle(node int, inGroup []bool, limit int) []edge {
 	type arrival struct {
 		from int

@@ -17,7 +17,7 @@ type install struct {
 	absent   bool // a deletion
 }
 
-// addDependencies orders the writes of each object and adds what follows.
+// addDependencies orders the writes of each object, and adds the edges that follow.
 func (c *checker) addDependencies() {
 	installs := c.installsByObject()
 	for _, o := range slices.Sorted(maps.Keys(installs)) {
@@ -74,7 +74,7 @@ func (c *checker) addReads(o Object, installs []install) {
 	}
 }
 
-// orderByVersion trusts the engine's numbers.
+// orderByVersion orders the writes by the engine's version numbers.
 func (c *checker) orderByVersion(o Object, installs []install) {
 	slices.SortFunc(installs, func(a, b install) int {
 		return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.tx, b.tx))
@@ -89,7 +89,7 @@ func (c *checker) orderByVersion(o Object, installs []install) {
 	}
 }
 
-// orderByReads puts each write after the one that its transaction read.
+// orderByReads puts each write after the one that its transaction had read.
 func (c *checker) orderByReads(o Object, installs []install) {
 	next := make(map[Value]int)
 	for _, w := range installs {
@@ -110,7 +110,8 @@ func (c *checker) orderByReads(o Object, installs []install) {
 	}
 }
 
-// replaces adds edges to w from the write that it replaced and from all readers of that.
+// replaces adds edges to w from the write that it replaced, and from all readers of that
+// write.
 func (c *checker) replaces(o Object, before int, value Value, w install) {
 	c.next[place{o, value}] = w
 	if before >= 0 {
@@ -129,7 +130,7 @@ func (c *checker) depend(from, to int, e edge) {
 	}
 }
 
-// addTime adds edges from transactions that had ended to those that began later. Points in
+// addTime adds edges from transactions to those that began after they had ended. Points in
 // time are nodes, one for each end, in a chain:
 //
 //	T1 ends -> point 1 -> point 2 -> T3 begins

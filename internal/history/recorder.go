@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A Recorder collects a history from many goroutines. Its clock is a counter:
-// what ends before something else begins gets the smaller stamp, and that is
-// all that the check needs.
+// A Recorder collects a history from many goroutines. Its clock is a counter: an event that
+// ends before another begins gets the smaller stamp, which is all that the check needs.
 type Recorder struct {
 	stamp atomic.Int64
 	value atomic.Uint64
@@ -52,19 +51,18 @@ func (t *Recording) WriteVersion(o Object, v Value, version uint64) {
 	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Version: version})
 }
 
-// Delete records that the transaction wrote v to o, which it has read before, and that
-// what o stands for is not there as long as that is its value.
+// Delete records that the transaction wrote v to o, which it has read before, and that o is
+// absent while v is its value.
 func (t *Recording) Delete(o Object, v Value) {
 	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Absent: true})
 }
 
-// Absent records that the transaction, which does nothing else, found nothing where o
-// may be.
+// Absent records that the transaction found o absent, and that it does nothing else.
 func (t *Recording) Absent(o Object) { t.tx.Ops = append(t.tx.Ops, Op{Object: o, Absent: true}) }
 
-// Undo forgets the writes among the operations from mark on, for a transaction that was rolled
-// back to a savepoint: from then on nobody may see them. Its reads since the savepoint stay,
-// except those of these writes.
+// Undo removes the writes among the operations since mark, for a transaction that was rolled
+// back to a savepoint: nobody may see them. The reads since mark stay, except reads of the
+// removed writes.
 func (t *Recording) Undo(mark int) {
 	undone := make(map[place]bool)
 	for _, op := range t.tx.Ops[mark:] {
@@ -79,12 +77,12 @@ func (t *Recording) Undo(mark int) {
 // Mark returns how many operations were recorded, for Undo.
 func (t *Recording) Mark() int { return len(t.tx.Ops) }
 
-// Shown records that somebody was shown what the transaction read, whether or
-// not it commits.
+// Shown records that the transaction's reads were shown to somebody, whether or not it
+// commits.
 func (t *Recording) Shown() { t.tx.Shown = true }
 
-// End records how the transaction ended. Call it after the outcome is known.
-// Only the first call counts, so Unknown can be deferred; it returns whether this was it.
+// End records how the transaction ended. Call it once the outcome is known. Only the first
+// call counts, so that End(Unknown) can be deferred; it returns whether this was the first.
 func (t *Recording) End(o Outcome) bool {
 	if t.ended {
 		return false

@@ -10,22 +10,23 @@ import (
 type Kind string
 
 const (
-	// Malformed: the test recorded something impossible; nothing is said about
+	// Malformed: the test recorded something impossible. It is no statement about
 	// the database.
 	Malformed Kind = "malformed history"
-	// GarbageRead: a value was read that nobody wrote.
+	// GarbageRead: a transaction read a value that no transaction wrote.
 	GarbageRead Kind = "garbage read"
-	// DirtyRead: a value was read that only an aborted transaction wrote.
+	// DirtyRead: a transaction read a value that only an aborted transaction wrote.
 	DirtyRead Kind = "dirty read"
-	// IntermediateRead: a value was read that its writer has overwritten itself.
+	// IntermediateRead: a transaction read a value that its writer had overwritten
+	// itself.
 	IntermediateRead Kind = "intermediate read"
 	// UnstableRead: a transaction read an object twice and saw different values,
 	// or did not see its own write.
 	UnstableRead Kind = "unstable read"
 	// LostUpdate: two transactions replaced the same version of an object.
 	LostUpdate Kind = "lost update"
-	// StaleRead: a transaction read what another had replaced, and that other
-	// had ended before it began.
+	// StaleRead: a transaction read a value that another transaction had replaced,
+	// and that one had ended before it began.
 	StaleRead Kind = "stale read"
 	// FracturedRead: a transaction saw some of another's effects and not others.
 	FracturedRead Kind = "fractured read"
@@ -35,7 +36,7 @@ const (
 	LongFork Kind = "long fork"
 	// CircularFlow: transactions depend on each other's writes.
 	CircularFlow Kind = "circular information flow"
-	// FalseAbsence: nothing was found where there was something all the time.
+	// FalseAbsence: a lookup found no object where there was one all the time.
 	FalseAbsence Kind = "false absence"
 	// TimeTravel: any other contradiction to real time.
 	TimeTravel Kind = "contradiction to real time"

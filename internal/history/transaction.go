@@ -8,7 +8,7 @@ import (
 // An Object names what transactions read and write.
 type Object uint64
 
-// A Value tells the writes to one object apart.
+// A Value distinguishes the writes to one object.
 type Value uint64
 
 // Initial is the value of an object that no transaction of the history wrote.
@@ -39,22 +39,22 @@ type Op struct {
 	Write  bool
 	Object Object
 	Value  Value // seen or written
-	// Version of a write orders the writes to the object, the larger the later;
-	// 0 if it is to be derived from what the transaction has read.
+	// Version of a write orders the writes to the object by their versions; 0: the order
+	// follows from what the transaction has read.
 	Version uint64
-	// Absent of a write says that it deletes the object; of a read, that the object was not
-	// there, whichever transaction deleted it. Such a read has no value, and is the only
-	// operation of its transaction. An object that was never written is absent.
+	// Absent of a write means that it deletes the object; of a read, that the object was
+	// absent, whichever transaction deleted it. Such a read has no value, and is its
+	// transaction's only operation. An object that was never written is absent.
 	Absent bool
 }
 
 // A Transaction is one attempt, as its client saw it.
 type Transaction struct {
 	Label   string // for reports; may be empty
-	Start   int64  // before its first operation, on any clock that all share
+	Start   int64  // before its first operation, on a clock that all transactions share
 	End     int64  // after its outcome was known; ignored if Unknown
 	Outcome Outcome
-	Shown   bool // aborted, but what it had read was shown to somebody
+	Shown   bool // aborted, but its reads were shown to somebody
 	Ops     []Op
 }
 
@@ -97,7 +97,7 @@ func (c *checker) describe(i int) string {
 	return b.String()
 }
 
-// name is how reports call a transaction.
+// name returns the name of a transaction for reports.
 func (c *checker) name(i int) string {
 	if l := c.txs[i].Label; l != "" {
 		return fmt.Sprintf("T%d(%s)", i, l)

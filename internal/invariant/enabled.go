@@ -2,5 +2,5 @@
 
 package invariant
 
-// Enabled says that expensive checks run.
+// Enabled reports whether expensive checks run.
 const Enabled = true

@@ -1,4 +1,4 @@
-// Package invariant states what must hold, always.
+// Package invariant checks conditions that must always hold.
 //
 // Cheap checks run in every build, written as an if around Violated so that a
 // check that passes costs one comparison. Walks and other expensive checks are
@@ -9,8 +9,8 @@ package invariant
 import "fmt"
 
 // Violated reports a broken invariant by panicking: the program's own state is
-// wrong, and going on could spread it. what names the invariant, got and want
-// the two sides of it.
+// wrong, and continuing could spread the error. what names the invariant; got and
+// want are its two sides.
 func Violated(what string, got, want any) {
 	panic(fmt.Sprintf("invariant violated: %s: got %v, want %v", what, got, want))
 }

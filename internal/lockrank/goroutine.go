@@ -2,6 +2,6 @@
 
 package lockrank
 
-// goroutine returns the address of the calling goroutine's state, which no other one has
-// as long as this one runs.
+// goroutine returns the address of the calling goroutine's state, which is unique while
+// the goroutine runs.
 func goroutine() uintptr

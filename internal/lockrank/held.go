@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// shards is in how many shards the goroutines are that hold mutexes.
+// shards is the number of shards of held, over which goroutines are spread.
 const shards = 64
 
 // held are the mutexes that each goroutine holds.
@@ -19,7 +19,7 @@ var held [shards]struct {
 	free []*holdings
 }
 
-// holdings are the mutexes that one goroutine holds, in the order in which it locked them.
+// holdings are the mutexes that one goroutine holds, in locking order.
 type holdings []holding
 
 type holding struct {
@@ -27,7 +27,7 @@ type holding struct {
 	rank  Rank
 }
 
-// places are the ranks' places in order.
+// places maps each rank to its place in the order.
 var places = func() map[Rank]int {
 	all := make(map[Rank]int, len(order))
 	for i, r := range order {
@@ -36,13 +36,14 @@ var places = func() map[Rank]int {
 	return all
 }()
 
-// before says whether a mutex of rank a may be held while one of rank b is locked.
+// before reports whether a goroutine that holds a mutex of rank a may lock one of rank b.
 func before(a, b Rank) bool {
 	_, several := b.(Giving) // in the order of machines
 	return places[a] < places[b] || several && a == b
 }
 
-// check panics if a goroutine holds a mutex that is not to be locked before one of a rank.
+// check panics if the order forbids a goroutine to lock a mutex of this rank while it holds
+// its mutexes.
 func check(g uintptr, rank Rank) {
 	s := &held[g>>8%shards]
 	s.Lock()
@@ -76,7 +77,7 @@ func hold(g uintptr, mutex any, rank Rank) {
 	*h = append(*h, holding{mutex, rank})
 }
 
-// release notes that a mutex which a goroutine has locked is unlocked.
+// release notes that a goroutine has unlocked a mutex.
 func release(g uintptr, mutex any) {
 	s := &held[g>>8%shards]
 	s.Lock()
@@ -98,8 +99,9 @@ func release(g uintptr, mutex any) {
 	}
 }
 
-// Forget says that the calling goroutine ends, or goes on to other work, and that the mutexes
-// that it holds stay locked: a simulated process has been killed.
+// Forget drops the record of the mutexes that the calling goroutine holds. Call it when a
+// simulated process has been killed: the goroutine ends, or does other work, and the mutexes
+// stay locked.
 func Forget() {
 	s := &held[goroutine()>>8%shards]
 	s.Lock()

@@ -20,8 +20,8 @@ func (m *Mutex[R]) Lock() {
 	hold(g, m, rank)
 }
 
-// TryLock locks m if it is unlocked, and says whether it did. It does not wait, so that any
-// order will do.
+// TryLock locks m if it is unlocked, and reports whether it did. It does not wait, so it
+// may be called in any order.
 func (m *Mutex[R]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false

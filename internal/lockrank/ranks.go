@@ -4,12 +4,12 @@
 // invariants check each Lock against what the goroutine holds; in others a Mutex is a
 // sync.Mutex, and costs nothing more.
 //
-// A TryLock need not keep the order, since it does not wait. A mutex that is held during a
-// wait, also one for other machines, is locked with clock.Clock.Lock.
+// A TryLock need not keep the order, because it does not wait. A mutex that is held during a wait,
+// such as one for other machines, is locked with clock.Clock.Lock.
 package lockrank
 
-// A Rank is one of the types of the table: the place of a mutex in the order. It is a type so
-// that a mutex has its rank without being told.
+// A Rank is one of the types of the table: the place of a mutex in the order. It is a type
+// parameter, so that a mutex's zero value has its rank.
 type Rank interface{ ranked() }
 
 type rank struct{}
@@ -51,7 +51,8 @@ type (
 	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
 )
 
-// order is the order in which mutexes are locked: what is held while another machine is asked comes
+// order is the order in which mutexes are locked: first those that are held while another machine
+// is asked, then those that its answer locks here, then those held for a few instructions.
 // before what its answer needs here, and both before what is held for a few instructions.
 var order = []Rank{
 	Connector{},

@@ -1,5 +1,5 @@
-// Package prefetch asks for memory before it is needed: who knows several places to
-// look at next waits for all of them as long as for one.
+// Package prefetch fetches memory before it is needed: a caller that knows several
+// addresses to read next waits for all of them as long as for one.
 package prefetch
 
 import "unsafe"
@@ -7,33 +7,32 @@ import "unsafe"
 // LineBytes is the length of a cache line.
 const LineBytes = 64
 
-// A Batch is lines that are fetched at once. A prefetch of a page whose translation
-// the processor does not have stays in the reorder buffer until that is found. One
-// after the other they find theirs at the same time; what computes an address between
-// two of them fills the buffer, so that each keeps the next waiting. The zero Batch is
-// empty. It is used by one goroutine.
+// A Batch is a set of cache lines to fetch together. A prefetch whose page is not in the
+// TLB stays in the reorder buffer until the page walk ends. Consecutive prefetches walk at
+// the same time; but if the code between two of them computes an address, it fills the
+// buffer, and each walk delays the next prefetch. So the addresses are collected first.
+// The zero Batch is empty. It is used by one goroutine.
 type Batch struct {
 	n uint
-	// at are addresses and not pointers: no matter where they lead, to fetch from there
-	// does no harm, and nothing is kept alive by being fetched.
+	// at are addresses and not pointers: fetching from any address does no harm, and must
+	// not keep objects alive.
 	at [batchLines]uintptr
 }
 
-// batchLines is about the number of misses that a processor can have under way: more would
-// only delay other prefetches.
+// batchLines is about the number of misses that a processor can have outstanding: more
+// would only delay other prefetches.
 const batchLines = 32
 
-// Add adds the line in which p is. Of more than 32 lines the last are fetched.
+// Add adds the cache line of p. Of more than 32 lines, the last 32 are fetched.
 func (b *Batch) Add(p unsafe.Pointer) {
 	b.at[b.n%batchLines] = uintptr(p)
 	b.n++
 }
 
-// Of adds the line in which *p begins to b.
+// Of adds the first cache line of *p to b.
 func Of[T any](b *Batch, p *T) { b.Add(unsafe.Pointer(p)) }
 
-// Fetch has the processor fetch the lines, and does not wait for them. The batch is
-// empty then.
+// Fetch prefetches the lines without waiting for them, and empties the batch.
 func (b *Batch) Fetch() {
 	each(&b.at[0], int(min(b.n, batchLines)))
 	b.n = 0

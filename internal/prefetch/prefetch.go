@@ -4,10 +4,10 @@ package prefetch
 
 import "unsafe"
 
-// Lines has the processor fetch n lines from p on, at least one, and does not wait
-// for them. Unlike a load whose result nobody uses, a prefetch leaves the reorder
-// buffer at once: of loads only as many are under way as the instructions between
-// them leave room for.
+// Lines prefetches n lines from p on, at least one, without waiting for them. A
+// prefetch leaves the reorder buffer at once. A load stays in it, even if its
+// result is not used, so that only few loads can be outstanding, depending on the
+// instructions between them.
 //
 //go:noescape
 func Lines(p unsafe.Pointer, n int)

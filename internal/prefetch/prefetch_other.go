@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Lines loads a word of each of n lines from p on, for want of an instruction that does
-// not wait.
+// Lines loads a word of each of n lines from p on, because this processor's prefetch
+// instruction is not available here.
 func Lines(p unsafe.Pointer, n int) {
 	for i := range n {
 		atomic.LoadUint64((*uint64)(unsafe.Add(p, i*LineBytes)))
@@ -16,5 +16,5 @@ func Lines(p unsafe.Pointer, n int) {
 }
 
 // each does nothing: there is no prefetch here, and a load could fault, because the memory may
-// be unmapped by now.
+// have been unmapped.
 func each(*uintptr, int) {}

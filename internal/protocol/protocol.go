@@ -1,14 +1,15 @@
-// Package protocol numbers the versions of all that machines of an instance say to each
-// other, and of what they leave for each other in memory: calls, greetings, messages, records,
-// leases, stored configurations. A program speaks a range of versions, and says so wherever
-// machines meet (package rdma/call in every datagram, package cluster in every configuration).
+// Package protocol numbers the versions of everything that machines of an instance send to each
+// other, or leave for each other in memory: calls, greetings, messages, records, leases, stored
+// configurations. A program speaks a range of versions, and states it wherever machines meet
+// (package rdma/call in every datagram, package cluster in every configuration).
 //
 //	version 1   programs that do not say what they speak
 //	version 2   ranges; configurations of format 4; greetings that say their version
 //
-// Two machines speak the highest version that both know. What a third machine may have to read,
-// records and the configuration, is in the version of the instance, the highest that all its
-// members know (cluster.Configuration.Speaks). That one never falls: what has been written stays.
+// Two machines speak the highest version that both know. Data that a third machine may have to
+// read, records and the configuration, have the version of the instance: the highest that all its
+// members know (cluster.Configuration.Speaks). That version never falls, because what has been
+// written stays.
 package protocol
 
 import (
@@ -25,17 +26,17 @@ const (
 	Ranges Version = 2
 )
 
-// A Range is which versions a program speaks. The zero Range is what programs say that do
-// not know ranges: see Stated.
+// A Range is the versions that a program speaks. Programs that do not know ranges state the zero
+// Range: see Stated.
 type Range struct{ Min, Max Version }
 
-// Own is what this program speaks.
+// Own is the range of this program.
 var Own = Range{First, Ranges}
 
 // ErrRange means that machines have no version of the protocol in common.
 var ErrRange = errors.New("protocol: no version of the protocol that both speak")
 
-// Stated returns the range that r stands for: the zero Range for version 1 alone.
+// Stated returns the range that r means: version 1 alone for the zero Range.
 func (r Range) Stated() Range {
 	if r == (Range{}) {
 		return Range{First, First}
@@ -43,13 +44,13 @@ func (r Range) Stated() Range {
 	return r
 }
 
-// IsValid says whether r is a range.
+// IsValid reports whether r is a range.
 func (r Range) IsValid() bool { return r.Min >= First && r.Min <= r.Max }
 
-// Has says whether a program that speaks r speaks v.
+// Has reports whether a program that speaks r speaks v.
 func (r Range) Has(v Version) bool { return r.Min <= v && v <= r.Max }
 
-// Overlaps says whether r and s have a version in common.
+// Overlaps reports whether r and s have a version in common.
 func (r Range) Overlaps(s Range) bool { return r.Min <= s.Max && s.Min <= r.Max }
 
 func (r Range) String() string {
@@ -59,13 +60,13 @@ func (r Range) String() string {
 	return fmt.Sprintf("versions %d to %d", r.Min, r.Max)
 }
 
-// A Speaker is who speaks a range, as an error says it.
+// A Speaker is a program with its range, described for errors.
 type Speaker struct {
 	Name string
 	Range
 }
 
-// Check fails with ErrRange if what s speaks is no range.
+// Check returns ErrRange if the speaker's range is not valid.
 func (s Speaker) Check() error {
 	if s.IsValid() {
 		return nil
@@ -73,8 +74,8 @@ func (s Speaker) Check() error {
 	return fmt.Errorf("%w: %s says that it speaks versions %d to %d, which is no range: start %s with another farmsql", ErrRange, s.Name, s.Min, s.Max, s.Name)
 }
 
-// Common returns the version that two speak with each other, the highest that both know. It fails with
-// ErrRange, which says what both speak and what is to be done.
+// Common returns the highest version that both speakers know. If there is none, it fails with
+// ErrRange, and says what both speak and what to do.
 func Common(a, b Speaker) (Version, error) {
 	if a.Overlaps(b.Range) {
 		return min(a.Max, b.Max), nil

@@ -2,5 +2,5 @@
 
 package sabotage
 
-// Skipped says whether the step is to be left out. It is not in this build.
+// Skipped reports whether the step is left out. In this build no step is.
 func (Step) Skipped() bool { return false }

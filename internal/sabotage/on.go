@@ -24,11 +24,10 @@ func init() {
 	skipped[s] = true
 }
 
-// Skipped says whether the step is to be left out.
+// Skipped reports whether the step is left out.
 func (s Step) Skipped() bool { return skipped[s] }
 
-// Skip leaves the step out until undo is called. Nothing may run meanwhile that does
-// not belong to the caller.
+// Skip leaves the step out until undo is called. Nothing else may run meanwhile.
 func Skip(s Step) (undo func()) {
 	skipped[s] = true
 	return func() { skipped[s] = false }

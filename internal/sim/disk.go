@@ -9,16 +9,15 @@ import (
 // pageBytes is the unit of storage.
 const pageBytes = 4096
 
-// A disk is the storage of a machine's memory. It has room for everything, unless it is
-// full.
+// A disk is the storage for a machine's memory. It is unlimited, unless Fill has made it full.
 type disk struct {
 	full bool
-	free int // pages, if it is full: what was left, and what has been given back since
-	// refused is told of each reservation for which there is no room; nil: nobody.
+	free int // free pages of a full disk: those that Fill left, and those given back since
+	// refused is called for each reservation that finds no room; may be nil.
 	refused func()
 }
 
-// pages are which pages of one memory have storage. They are an nvram.Storage.
+// pages tracks which pages of one memory have storage. It is an nvram.Storage.
 type pages struct {
 	disk *disk
 	has  []bool
@@ -30,7 +29,7 @@ func newPages(d *disk, size int64) *pages {
 	return &pages{d, make([]bool, (size+pageBytes-1)/pageBytes)}
 }
 
-// Reserve implements nvram.Storage. Where there is no room for all it takes nothing.
+// Reserve implements nvram.Storage. If there is not enough room, it reserves nothing.
 func (p *pages) Reserve(off, n uint64) error {
 	part := p.has[off/pageBytes : (off+n+pageBytes-1)/pageBytes]
 	missing := 0

@@ -1,18 +1,18 @@
-// Package sim simulates what a cluster runs on: time, randomness, goroutines,
-// network cards and memory that outlives a process. The code above is the code
-// of production, unchanged; what it asks of a clock.Clock and an rdma.NIC it is
-// given here.
+// Package sim simulates the environment of a cluster: time, randomness, goroutines,
+// network cards, and memory that outlives a process. The code above it is the
+// production code, unchanged, which reaches its environment through a clock.Clock
+// and an rdma.NIC.
 //
 //	World             virtual time, one queue of events, one seed
 //	  Machine         NVRAM, a clock that drifts, a failure domain
 //	    Process       one life of it: a clock.Clock, routines, an rdma.NIC
 //	      routine     a goroutine, as a coroutine: one runs at a time
 //
-// A World's run is a function of its seed and of what is run in it. Each event
-// is a wake-up of a routine, a step of an RDMA operation, a datagram that
-// arrives. Their delays are drawn, so that the seed picks the interleaving, and
-// time jumps from one event to the next. Everything that happens is mixed into a
-// hash: two runs with one seed have the same.
+// A World's run is a function of its seed and of the code that runs in it. Each
+// event is a wake-up of a routine, a step of an RDMA operation, or a datagram that
+// arrives. Their delays are drawn, so that the seed determines the interleaving,
+// and time jumps from one event to the next. Every event is mixed into a hash: two
+// runs with one seed have the same hash.
 //
 // # Faults
 //
@@ -34,11 +34,11 @@
 //
 // # Processors
 //
-// As a rule code takes no time, only waits do, and a machine is never too busy.
-// With Options.Processors machines have so many, and what a routine does from one
-// wait to the next occupies one of them for as long as it costs: Options.Costs, and
-// what the code's hooks add with Process.Work. See turn. Aside is for what has a
-// processor of its own. Options.Bandwidth bounds what a card sends.
+// Normally code takes no time, only waits do, and a machine is never too busy. With
+// Options.Processors, a machine has that many processors, and the code that a
+// routine runs between two waits occupies one of them for its cost: Options.Costs,
+// and the costs that hooks add with Process.Work. See turn. Aside runs on its own
+// processor. Options.Bandwidth bounds what a card sends.
 //
 // # The network card
 //

@@ -15,12 +15,12 @@ type Machine struct {
 	id      rdma.MachineID
 	domain  int
 	offset  time.Duration // of its clock
-	drift   float64       // and how much faster it runs
+	drift   float64       // by how much the clock runs fast
 	shelf   *Shelf
 	process *Process // nil while there is none
 	lives   int
 	past    []*Process // dead, with routines that may have to be unwound
-	// onDeath is called when the process has died and its routines are unwound.
+	// onDeath are called when the process has died and its routines are unwound.
 	onDeath []func()
 }
 
@@ -30,8 +30,8 @@ func (m *Machine) ID() rdma.MachineID { return m.id }
 // Process returns the process that runs, or nil.
 func (m *Machine) Process() *Process { return m.process }
 
-// Memory returns the machine's non-volatile memory, for the process that runs
-// now: the next one's is another.
+// Memory returns the machine's non-volatile memory for the present process. The next process
+// has another Shelf.
 func (m *Machine) Memory() *Shelf { return m.shelf }
 
 // SetDomain puts the machine into a failure domain; at first each has its own.
@@ -47,7 +47,7 @@ func (m *Machine) Boot() *Process {
 	}
 	m.lives++
 	m.process = &Process{world: m.world, machine: m, life: m.lives}
-	clear(m.shelf.mapped) // what tests have looked at meanwhile
+	clear(m.shelf.mapped) // tests may have mapped memory while the machine was down
 	m.note("boot")
 	return m.process
 }
@@ -58,8 +58,8 @@ func (m *Machine) note(what string) { m.world.Note(fmt.Sprintf("machine %d: %s",
 // by the process's own code, which then runs to its next wait.
 func (m *Machine) Kill() { m.end(m.shelf.clone) }
 
-// end ends the process, if there is one; shelf returns the machine's memory from
-// then on.
+// end ends the process, if there is one; shelf returns the machine's memory for the next
+// process.
 func (m *Machine) end(shelf func() *Shelf) {
 	p := m.process
 	if p == nil {
@@ -76,8 +76,8 @@ func (m *Machine) end(shelf func() *Shelf) {
 	m.world.after(0, func() { m.unwindDead(p) })
 }
 
-// unwindDead unwinds the routines of a dead process, once none of them runs, and calls what
-// was registered by OnDeath.
+// unwindDead unwinds the routines of a dead process, once none of them runs, and calls the
+// functions registered by OnDeath.
 func (m *Machine) unwindDead(p *Process) {
 	m.world.unwind(p)
 	m.past = slices.DeleteFunc(m.past, func(other *Process) bool { return other == p })
@@ -98,8 +98,8 @@ func (m *Machine) Destroy() {
 // Copy returns a copy of the memory of a machine that is down.
 func (m *Machine) Copy() *Shelf { return m.shelf.clone() }
 
-// Restore puts a copy of a shelf, such as an older one of the memory, in the place of the
-// memory of a machine that is down. The disk is as full as it is.
+// Restore replaces the memory of a machine that is down by a copy, such as an older one. The
+// disk stays as full as it is.
 func (m *Machine) Restore(s *Shelf) {
 	m.note("another memory")
 	now := *m.shelf.disk
@@ -119,7 +119,7 @@ func (m *Machine) Pause(d time.Duration) {
 	m.stop(d)
 }
 
-// stop makes a process that is paused or hangs go on after d.
+// stop stops a process, paused or hung, and makes it continue after d.
 func (m *Machine) stop(d time.Duration) {
 	p := m.process
 	for _, f := range p.queued {
@@ -135,7 +135,7 @@ func (m *Machine) stop(d time.Duration) {
 	})
 }
 
-// Resume ends a pause before its time.
+// Resume ends a pause early.
 func (m *Machine) Resume() {
 	if m.process != nil {
 		m.process.resume()
@@ -155,12 +155,12 @@ func (p *Process) resume() {
 	}
 }
 
-// Paused says whether the process stands still.
+// Paused reports whether the process is paused or hung.
 func (p *Process) Paused() bool { return p.paused || p.hung }
 
 // Hang stops the process's routines as Pause does, except those that run aside: a machine that
-// hangs keeps its leases and does nothing else, as long as the lease keeper does not check
-// whether workers work.
+// hangs keeps its leases and does nothing else, unless the lease keeper checks that its
+// workers work.
 func (m *Machine) Hang(d time.Duration) {
 	if m.process != nil && !m.process.paused && !m.process.hung {
 		m.note("hang")
@@ -169,8 +169,8 @@ func (m *Machine) Hang(d time.Duration) {
 	}
 }
 
-// PowerCut ends all processes at one moment. Machines that do not complete their
-// save lose their memory; saved may be nil, then all complete it.
+// PowerCut ends all processes at one moment. Machines for which saved returns false do not
+// complete their save, and lose their memory; if saved is nil, all complete it.
 func (w *World) PowerCut(saved func(*Machine) bool) {
 	for _, m := range w.machines {
 		m.Kill()

@@ -8,15 +8,15 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// network is what lies between the machines.
+// network is the state of the links between machines.
 type network struct {
 	nics   map[rdma.MachineID]*nic
-	cut    map[link]int // how often, and not mended
+	cut    map[link]int // number of Cuts that have not been mended
 	spikes map[link]spike
 	storm  Storm
 }
 
-// A link leads from one machine to another; the way back is another.
+// A link is one direction between two machines.
 type link struct{ from, to rdma.MachineID }
 
 // A spike delays everything sent on a link by up to extra.
@@ -28,24 +28,24 @@ func (n *network) init() {
 	n.spikes = make(map[link]spike)
 }
 
-// Cut loses everything sent from one machine to the other from now on. A link that is cut
-// twice, by faults that overlap, has to be mended twice.
+// Cut loses everything sent from one machine to another from now on. A link that is cut
+// twice, by overlapping faults, has to be mended twice.
 func (w *World) Cut(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("cut %d to %d", from, to))
 	w.network.cut[link{from, to}]++
 }
 
-// Mend takes one Cut back, if there is one.
+// Mend undoes one Cut, if there is one.
 func (w *World) Mend(from, to rdma.MachineID) {
 	w.Note(fmt.Sprintf("mend %d to %d", from, to))
 	w.network.cut[link{from, to}] = max(0, w.network.cut[link{from, to}]-1)
 }
 
-// Up says whether what one machine sends now reaches the other.
+// Up reports whether a message sent now from one machine reaches the other.
 func (w *World) Up(from, to rdma.MachineID) bool { return w.up(from, to) }
 
-// Breaking reports whether operations have failed with their connection and a living machine
-// has not been told yet.
+// Breaking reports whether a connection has failed of which a living machine has not been
+// told yet.
 func (w *World) Breaking() bool {
 	for _, n := range w.network.nics { // order does not show
 		for _, q := range n.queues {
@@ -61,7 +61,7 @@ func (c *conn) isBreaking() bool {
 	return c != nil && c.broken && (len(c.flying) > 0 || c.pending > 0 && c.from.belled)
 }
 
-// Lose has so many of a thousand datagrams be lost from now on.
+// Lose sets how many of a thousand datagrams are lost from now on.
 func (w *World) Lose(loss int) { w.options.Loss = loss }
 
 // Spike delays everything sent from one machine to the other within d by up to extra.
@@ -70,7 +70,7 @@ func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {
 	w.network.spikes[link{from, to}] = spike{w.now + d, extra}
 }
 
-// up reports whether something sent on the link now arrives.
+// up reports whether a message sent on the link now arrives.
 func (w *World) up(from, to rdma.MachineID) bool { return w.network.cut[link{from, to}] <= 0 }
 
 // delay draws how long a message takes.
@@ -88,7 +88,7 @@ func (w *World) delay(from, to rdma.MachineID) time.Duration {
 	return d
 }
 
-// datagramsMax is how many datagrams may be on their way to one machine.
+// datagramsMax bounds the datagrams on their way to one machine.
 const datagramsMax = 1024
 
 // Datagram implements rdma.NIC.

@@ -15,10 +15,10 @@ type nic struct {
 	memory  map[rdma.Key]*nvram.Memory
 	queues  []*queue // by worker; nil where there is none
 	closed  bool
-	// until is the time until which operations posted before the process's death can still be
-	// sent.
+	// until is the time up to which the card sends operations that the process has posted
+	// before its death.
 	until   time.Duration
-	ports   [2]port // of the process, and of what is aside
+	ports   [2]port // of the process, and of its Aside
 	deaths  func(rdma.MachineID)
 	sending time.Duration // until when it sends
 }
@@ -31,10 +31,10 @@ type port struct {
 
 var _ rdma.NIC = (*nic)(nil)
 
-// A death is reported within deathSpan, except one in 16, which takes up to 16 times as long.
+// A death is usually reported within deathSpan; one in 16 takes up to 16 times as long.
 const deathSpan = time.Millisecond
 
-// deadNICSpan is how much longer than its process a card may send, at most.
+// deadNICSpan bounds how long a card sends after its process's death.
 const deadNICSpan = 5 * time.Microsecond
 
 // Join puts the process's machine on the network. The NIC of a dead process is not reachable.
@@ -89,8 +89,8 @@ func (n *nic) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
-// Gone implements rdma.NIC. In every other world machines know of deaths, as those
-// of one host do; in the rest they do not, as between hosts.
+// Gone implements rdma.NIC. In half of all worlds machines learn of deaths, as on one host;
+// in the others they do not, as between hosts.
 func (n *nic) Gone(m rdma.MachineID) bool {
 	w := n.process.world
 	return w.knowsDeaths() && int(m) < len(w.machines) && w.machines[m].lives > 0 && w.network.nics[m] == nil
@@ -101,7 +101,7 @@ func (w *World) knowsDeaths() bool { return w.options.Seed%2 == 1 }
 // Deaths implements rdma.NIC.
 func (n *nic) Deaths(f func(rdma.MachineID)) { n.deaths = f }
 
-// tellDeath tells all others that the card's process has died.
+// tellDeath tells all other cards that this card's process has died.
 func (n *nic) tellDeath() {
 	w := n.process.world
 	if !w.knowsDeaths() {
@@ -150,7 +150,7 @@ func (n *nic) leave() {
 	}
 }
 
-// die ends the card with its process. Operations that are on their way may still arrive.
+// die ends the card with its process. Operations on their way may still arrive.
 func (n *nic) die() {
 	if n.closed {
 		return
@@ -161,10 +161,10 @@ func (n *nic) die() {
 	n.tellDeath()
 }
 
-// silent says that nothing more comes from the card.
+// silent reports whether the card sends nothing more.
 func (n *nic) silent() bool { return n.process.dead && n.process.world.now > n.until }
 
-// target finds the memory that an operation is about.
+// target returns the memory that an operation accesses.
 func (n *nic) target(k rdma.Key, off uint64, bytes int) (*nvram.Memory, error) {
 	m := n.memory[k]
 	if m == nil {

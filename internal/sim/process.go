@@ -17,21 +17,21 @@ type Process struct {
 	dead     bool
 	paused   bool
 	pauses   int    // counts them
-	hung     bool   // all but what is aside is paused
-	held     []turn // those that wait until the pause is over
+	hung     bool   // all routines but those aside are paused
+	held     []turn // turns that wait for the end of the pause
 	slow     slowness
 	nic      *nic
 	busy     int      // processors
-	queued   []func() // turns for which none is free
+	queued   []func() // turns that wait for a processor
 }
 
 var _ clock.Clock = (*Process)(nil)
 
 const (
-	// yieldMin and yieldSpan are how long a routine that yields stays away.
+	// yieldMin and yieldSpan bound the time after which a yielding routine continues.
 	yieldMin  = 100 * time.Nanosecond
 	yieldSpan = 900 * time.Nanosecond
-	// wakeSpan is how long it takes to wake one, at most.
+	// wakeSpan bounds the time that waking a routine takes.
 	wakeSpan = 2 * time.Microsecond
 	// lockWaitMax bounds the time between two attempts to get a lock.
 	lockWaitMax = 20 * time.Microsecond
@@ -44,10 +44,10 @@ func (p *Process) String() string {
 	return fmt.Sprintf("machine %d, life %d", p.machine.id, p.life)
 }
 
-// Machine returns the machine whose process it is.
+// Machine returns the process's machine.
 func (p *Process) Machine() *Machine { return p.machine }
 
-// Dead says whether the process has ended. Code of a dead process may still run to its next
+// Dead reports whether the process has ended. Code of a dead process may run to its next
 // wait; its results do not count.
 func (p *Process) Dead() bool { return p.dead }
 
@@ -76,7 +76,7 @@ func (p *Process) OnDeath(f func()) {
 	}
 }
 
-// epoch is when the worlds begin.
+// epoch is the time at which worlds begin.
 var epoch = time.Date(2015, 10, 4, 0, 0, 0, 0, time.UTC)
 
 // Now implements clock.Clock. The machine's clock drifts.
@@ -88,7 +88,7 @@ func (p *Process) Now() time.Time {
 	return epoch.Add(t)
 }
 
-// real is how long d on the machine's clock is.
+// real converts a duration on the machine's clock to the world's time.
 func (p *Process) real(d time.Duration) time.Duration {
 	if p.machine == nil {
 		return d
@@ -145,8 +145,8 @@ func (t *timer) Stop() bool {
 	return was
 }
 
-// unlessPaused takes a turn as soon as possible: after the pause if the process is paused,
-// and never if it is dead.
+// unlessPaused runs a turn as soon as possible: after the pause if the process is paused,
+// never if it is dead.
 func (p *Process) unlessPaused(t turn) {
 	switch {
 	case p.dead:
@@ -159,7 +159,7 @@ func (p *Process) unlessPaused(t turn) {
 	}
 }
 
-// forget takes a routine that has ended out of the list.
+// forget removes a routine that has ended from the list.
 func (p *Process) forget(r *routine) {
 	last := p.routines[len(p.routines)-1]
 	p.routines[r.place], last.place = last, r.place

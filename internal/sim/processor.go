@@ -7,40 +7,38 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Costs say how long one processor is busy with something. The zero value costs
-// nothing.
+// Costs are the times for which operations occupy a processor. The zero value costs nothing.
 type Costs struct {
 	Operation time.Duration // to post a READ or a WRITE and to take its completion
 	Datagram  time.Duration // to send one, and to receive one
 	// Kilobyte is the cost, at the receiver, of each 1024 bytes of a datagram.
 	Kilobyte time.Duration
-	// Yield is for how long a routine that yields stays away besides: a thread with
-	// other things to do does not look all the time whether one of them goes on.
+	// Yield is the additional time after which a yielding routine continues: a thread that has
+	// other work does not check all the time.
 	Yield time.Duration
 }
 
-// A turn is what a routine does from one wait to the next. It takes no virtual time itself. On
-// a machine whose processors are limited it occupies one of them, and its costs add up: those
-// of Process.Work and those of its network card. The effects of the turn happen later by that
-// sum, and its processor is busy until then. Turns that find no processor free queue up.
+// A turn is the code that a routine runs between two waits. It takes no virtual time itself.
+// On a machine with limited processors it occupies one of them, for the sum of its costs:
+// those of Process.Work and of its network card. Its effects happen that much later, and its
+// processor is busy until then. Turns that find no processor free wait in a queue.
 //
-// So a turn reads and changes memory at the moment at which it begins, and others see its
-// effects after its costs, which is a possible order of events.
+// So a turn reads and changes memory at the moment of its begin, and others see its effects
+// after its costs, which is a possible order of events.
 type turn struct {
 	f func()
-	// aside is on a processor of its own.
+	// aside turns have their own processor.
 	aside bool
 }
 
-// Work has a processor be busy for d more with the turn that is running, which
-// is one of the process's.
+// Work keeps the processor of the running turn, which must be the process's, busy for d more.
 func (p *Process) Work(d time.Duration) {
 	if p.isLimited() && !p.dead {
 		p.world.worked += d
 	}
 }
 
-// isLimited says whether processor time counts. That of the outside does not.
+// isLimited reports whether the process's processors are limited. The outside's are not.
 func (p *Process) isLimited() bool { return p.machine != nil && p.world.options.Processors > 0 }
 
 // take runs a turn as soon as a processor is free.
@@ -70,8 +68,8 @@ func (p *Process) occupy(f func()) {
 	w.after(d, p.release)
 }
 
-// release gives a processor to the next waiting turn. A turn that costs nothing leaves it to
-// the turn after it.
+// release gives a processor to the next waiting turn. If that turn costs nothing, the one
+// after it follows at once.
 func (p *Process) release() {
 	p.busy--
 	for len(p.queued) > 0 && p.busy < p.world.options.Processors {
@@ -81,10 +79,10 @@ func (p *Process) release() {
 	}
 }
 
-// time is when the running turn has come to where it is.
+// time returns the virtual time that the running turn has reached.
 func (w *World) time() time.Duration { return w.now + w.worked }
 
-// sent returns when the card has sent so many bytes, one thing after the other.
+// sent returns the time at which the card has sent this many bytes, after those before.
 func (n *nic) sent(bytes int) time.Duration {
 	w := n.process.world
 	if w.options.Bandwidth == 0 {
@@ -94,9 +92,9 @@ func (n *nic) sent(bytes int) time.Duration {
 	return n.sending
 }
 
-// An Aside is what runs beside a process's other routines, on a processor of its
-// own, with datagrams of its own, as FaRM's lease manager does (SOSP'15 section
-// 5.1). It is a clock.Clock whose routines do not wait for processors.
+// An Aside runs routines beside the process's others, on its own processor and with its own
+// datagrams, as FaRM's lease manager does (SOSP'15 section 5.1). It is a clock.Clock whose
+// routines do not wait for processors.
 type Aside struct{ *Process }
 
 // Go implements clock.Clock.
@@ -105,8 +103,7 @@ func (a Aside) Go(f func()) { a.world.start(a.Process, yieldMin+a.world.upTo(yie
 // AfterFunc implements clock.Clock.
 func (a Aside) AfterFunc(d time.Duration, f func()) clock.Timer { return a.afterFunc(d, f, true) }
 
-// NIC returns the process's card, which must have joined, for datagrams to and from
-// what is aside at other machines.
+// NIC returns the process's card, which must have joined, for datagrams between Asides.
 func (a Aside) NIC() rdma.NIC { return asideNIC{a.nic} }
 
 type asideNIC struct{ *nic }

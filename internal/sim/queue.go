@@ -14,20 +14,20 @@ type queue struct {
 	bell    func()
 	conns   []*conn // by machine; nil where never connected
 	reports []report
-	belled  bool // a bell that tells of reports is on its way
+	belled  bool // a call of the bell is pending
 	closed  bool
 	// incoming are the connections of peers that end here.
 	incoming []*conn
 }
 
-// A conn joins two sibling workers, in the direction of from's operations.
+// A conn connects two sibling workers, for the operations of from.
 type conn struct {
 	from, to *queue
 	broken   bool
 	pending  int          // operations posted and not polled
 	flying   []*operation // operations posted and not reported, in order
-	// appliedAt and answeredAt are when the latest operation takes effect, and when its
-	// completion comes.
+	// appliedAt and answeredAt are the times at which the latest operation takes
+	// effect, and at which its completion arrives.
 	appliedAt, answeredAt time.Duration
 }
 
@@ -49,9 +49,10 @@ type report struct {
 }
 
 const (
-	// breakSpan is how long a card tries before it gives a connection up.
+	// breakSpan is the time after which a card gives up a connection.
 	breakSpan = time.Millisecond
-	// torn is how long the lines of one operation may be apart, rarely tornFar.
+	// torn bounds the time between the lines of one operation; in rare cases tornFar
+	// does.
 	torn    = time.Microsecond
 	tornFar = 50 * time.Microsecond
 )
@@ -99,8 +100,8 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 	return nil
 }
 
-// connTo returns the connection to a machine, or makes one, though not in place
-// of a broken one whose failures have not been polled.
+// connTo returns the connection to a machine, and creates it if necessary; but it does
+// not replace a broken connection whose failures have not been polled.
 func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
 	if int(to) < len(q.conns) {
 		if c := q.conns[to]; c != nil && (!c.broken || c.pending > 0) {
@@ -124,8 +125,8 @@ func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
 	return c, nil
 }
 
-// schedule draws when the operation takes effect, maybe not all of it at once,
-// and when its completion comes.
+// schedule draws when the operation takes effect, perhaps in several parts, and when
+// its completion arrives.
 func (c *conn) schedule(o *operation) {
 	w := c.from.nic.process.world
 	from, to := c.from.nic.id, c.to.nic.id
@@ -170,7 +171,7 @@ func (w *World) cutUp(o *operation) []int {
 	return slices.Compact(append(ends, n))
 }
 
-// apply makes the bytes from begin to end of the operation take effect.
+// apply executes the bytes from begin to end of the operation.
 func (c *conn) apply(o *operation, begin, end int) {
 	w := c.from.nic.process.world
 	from, to := c.from.nic, c.to.nic
@@ -233,8 +234,8 @@ func (c *conn) report(o *operation, err error) {
 	}
 }
 
-// giveUp breaks the connection: after a while, everything under way is reported
-// to have failed.
+// giveUp breaks the connection: after a while, all pending operations are reported as
+// failed.
 func (c *conn) giveUp() {
 	if c.broken {
 		return
@@ -281,7 +282,7 @@ func (q *queue) Close() error {
 	return nil
 }
 
-// close drops what the queue has under way.
+// close drops the queue's pending operations.
 func (q *queue) close() {
 	q.closed, q.reports = true, nil
 	for _, c := range q.conns {

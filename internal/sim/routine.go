@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A routine is a goroutine of the simulated code, as a coroutine: it runs until
-// it waits, and is resumed by an event. One that has ended is used again.
+// A routine is a goroutine of the simulated code, run as a coroutine: it runs until it
+// waits, and an event resumes it. Routines are reused.
 type routine struct {
 	world *World
 	id    uint64
@@ -24,17 +24,17 @@ type routine struct {
 	resume func() (struct{}, bool)
 	stop   func()
 	yield  func(struct{}) bool
-	// waits counts the waits that have begun, so that a wake-up finds the one it
-	// is meant for.
+	// waits counts the waits that have begun, so that a wake-up applies only to the wait
+	// that it is meant for.
 	waits   uint64
 	waiting bool
 	dying   bool
 }
 
-// errUnwound is what routines of a dead process panic with.
+// errUnwound is the panic value that unwinds routines of a dead process.
 var errUnwound = errors.New("sim: process is dead")
 
-// start has f run on a routine of process p in d.
+// start runs f on a routine of process p after d.
 func (w *World) start(p *Process, d time.Duration, f func(), aside bool) {
 	w.after(d, func() { p.unlessPaused(turn{aside: aside, f: func() { w.begin(p, f, aside) }}) })
 }
@@ -61,7 +61,7 @@ func (w *World) newRoutine() *routine {
 	r := &routine{world: w, id: w.routines}
 	r.resume, r.stop = iter.Pull(func(yield func(struct{}) bool) {
 		r.yield = yield
-		// Whoever reads memory that has been given back has failed the run, not the program.
+		// Make reading unmapped memory a panic, which fails the run and not the program.
 		debug.SetPanicOnFault(true)
 		for r.work() {
 			w.idle = append(w.idle, r)
@@ -97,7 +97,7 @@ func (w *World) run(r *routine) {
 	w.current = before
 }
 
-// arm begins a wait of the running routine, which wait will end.
+// arm prepares a wait of the running routine, and returns its number for wake.
 func (w *World) arm() (r *routine, wait uint64) {
 	if r = w.current; r == nil {
 		panic("sim: only a routine can wait")
@@ -151,7 +151,7 @@ func (w *World) unwind(p *Process) {
 	w.current = before
 }
 
-// unwindAll leaves no routine behind.
+// unwindAll unwinds all routines.
 func (w *World) unwindAll() {
 	for _, m := range w.machines {
 		m.end(newShelf) // nobody needs what it had

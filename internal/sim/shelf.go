@@ -10,8 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// A Shelf is a machine's non-volatile memory: ranges by name, as nvram.Folder
-// has.
+// A Shelf is a machine's non-volatile memory: ranges by name, as in an nvram.Folder.
 type Shelf struct {
 	memory map[string]stored
 	mapped map[string]bool // by the process
@@ -29,7 +28,7 @@ func newShelf() *Shelf {
 }
 
 // Map returns the memory of that name, and creates it, without storage (see
-// nvram.Memory.Reserve), if there is none. Like a folder it maps a name once.
+// nvram.Memory.Reserve), if there is none. Like a folder, it maps a name only once.
 func (s *Shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if err := nvram.CheckName(name); err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func (s *Shelf) MemorySize(name string) (int64, error) {
 	return int64(m.Size()), nil
 }
 
-// Remove forgets a name: nobody may use the memory any more.
+// Remove removes a name, whose memory must not be used any more.
 func (s *Shelf) Remove(name string) error {
 	release, _ := s.Detach(name) // never fails
 	return release()
@@ -93,7 +92,7 @@ func (s *Shelf) Close() error {
 	return nil
 }
 
-// clone returns a copy of everything as it is now, with nothing mapped.
+// clone returns a copy of all memory in its present state, with nothing mapped.
 func (s *Shelf) clone() *Shelf {
 	c := newShelf()
 	*c.disk = *s.disk
@@ -103,9 +102,9 @@ func (s *Shelf) clone() *Shelf {
 	return c
 }
 
-// copyFrom copies a range into one that is new, and touches no page whose bytes are zero.
-// A page that something was stored to without storage would have killed the process
-// where there is none: it is a violation.
+// copyFrom copies a range into a new one, without touching pages of zeros. A page that was
+// written without having storage is a violation: on a real machine without room, the write
+// would have killed the process.
 func (c stored) copyFrom(name string, m stored) {
 	copy(c.pages.has, m.pages.has)
 	var zero, b [pageBytes]byte

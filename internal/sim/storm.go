@@ -2,18 +2,18 @@ package sim
 
 import "time"
 
-// A Storm has the faults of datagrams besides loss, small delays and overtaking.
+// A Storm has faults of datagrams beyond loss, small delays and overtaking.
 type Storm struct {
-	// Doubled is how many of a thousand arrive twice, Late how many are delayed by
-	// up to LateMax, which may be longer than any lease.
+	// Doubled and Late are how many of a thousand datagrams arrive twice, and how
+	// many are delayed by up to LateMax, which may be longer than any lease.
 	Doubled, Late int
 	LateMax       time.Duration
 }
 
-// Storm has datagrams be treated so from now on.
+// Storm sets the faults of datagrams from now on.
 func (w *World) Storm(s Storm) { w.network.storm = s }
 
-// late draws how much later than usual a datagram arrives.
+// late draws the extra delay of a datagram.
 func (w *World) late() time.Duration {
 	if s := w.network.storm; s.Late > 0 && w.rng.IntN(1000) < s.Late {
 		return w.upTo(s.LateMax)

@@ -8,15 +8,15 @@ import (
 
 var _ clock.Troubled = (*Process)(nil)
 
-// Trouble has so many of a thousand chances for each trouble be taken from now on, and
-// of a thousand waits with a bound be ended before their time. Stale caches and small logs
-// have a chance of their own.
+// Trouble sets how many of a thousand chances for each trouble are taken from now on, and
+// how many of a thousand bounded waits end early. Stale caches and small logs have their
+// own chances.
 func (w *World) Trouble(chance int) { w.options.Trouble = chance }
 
-// Stale has so many of a thousand refreshes of a cache be lost from now on.
+// Stale sets how many of a thousand cache updates are lost from now on.
 func (w *World) Stale(chance int) { w.options.Stale = chance }
 
-// Small has so many of a thousand transactions that may be large be so from now on.
+// Small sets how many of a thousand transactions that may be large are, from now on.
 func (w *World) Small(chance int) { w.options.Small = chance }
 
 // Meets implements clock.Troubled.
@@ -35,13 +35,13 @@ func (p *Process) Meets(t clock.Trouble) bool {
 	return true
 }
 
-// Troubles returns how often each trouble has come.
+// Troubles returns how often each trouble has happened.
 func (w *World) Troubles() [clock.Troubles]int { return w.troubles }
 
-// comes draws whether something comes that does so in chance of a thousand cases.
+// comes draws true in chance of a thousand cases.
 func (w *World) comes(chance int) bool { return chance > 0 && w.rng.IntN(1000) < chance }
 
-// early draws for how long a wait of at most d goes on.
+// early draws the length of a wait of at most d.
 func (w *World) early(d time.Duration) time.Duration {
 	if w.comes(w.options.Trouble) {
 		return w.upTo(d)

@@ -12,17 +12,15 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Options say how a world is. The zero value of each field stands for its
-// default.
+// Options describe a world. The zero value of each field means its default.
 type Options struct {
 	Seed uint64
-	// Latency is how long a message takes from one machine to another at least,
-	// 2 us by default; it takes up to twice as long as a rule, and now and then
-	// much longer.
+	// Latency is the least time that a message takes between machines, 2 us by default;
+	// normally a message takes up to twice as long, and now and then much longer.
 	Latency time.Duration
 	// Loss is how many of a thousand datagrams are lost, until World.Lose.
 	Loss int
-	// Drift is by how much a machine's clock may run fast or slow, in millionths.
+	// Drift bounds by how many millionths a machine's clock runs fast or slow.
 	Drift int
 	// Processors is the number of each machine's processors, Costs the time that operations
 	// take on them, and Bandwidth the bytes that its card sends a second. Without them nothing
@@ -43,12 +41,11 @@ type Options struct {
 	// billion.
 	TimeMax   time.Duration
 	EventsMax uint64
-	// Trace, if not nil, is told of every event.
+	// Trace, if not nil, is called for every event.
 	Trace func(at time.Duration, what string)
 }
 
-// ErrStuck means that a run did not come to its end: nothing is left that could
-// happen, or too much has.
+// ErrStuck means that a run has not ended: no event is left, or too many have happened.
 var ErrStuck = errors.New("sim: stuck")
 
 // A World is one simulated cluster. It belongs to the goroutine that calls Run.
@@ -62,7 +59,7 @@ type World struct {
 	outside  *Process
 	machines []*Machine // by id
 	current  *routine
-	worked   time.Duration // by the turn that is running
+	worked   time.Duration // cost of the running turn so far
 	routines uint64        // made so far
 	idle     []*routine
 	failure  error
@@ -81,7 +78,7 @@ func New(o Options) *World {
 	return w
 }
 
-// Machine returns a machine, which is made when it is first asked for.
+// Machine returns a machine, and creates it on the first call.
 func (w *World) Machine(id rdma.MachineID) *Machine {
 	i, found := slices.BinarySearchFunc(w.machines, id, func(m *Machine, id rdma.MachineID) int { return int(m.id) - int(id) })
 	if !found {
@@ -95,7 +92,7 @@ func (w *World) Machine(id rdma.MachineID) *Machine {
 	return w.machines[i]
 }
 
-// Outside is a clock for what belongs to no machine, and never dies.
+// Outside returns a clock that belongs to no machine and never dies.
 func (w *World) Outside() *Process { return w.outside }
 
 // Now returns the virtual time since the world began.
@@ -104,15 +101,15 @@ func (w *World) Now() time.Duration { return w.now }
 // Rand draws from the world's seed. Use it within Run only, or before.
 func (w *World) Rand() *rand.Rand { return w.rng }
 
-// Hash is a hash of everything that has happened.
+// Hash returns a hash of all events.
 func (w *World) Hash() uint64 { return w.hash }
 
-// Events returns how much has happened.
+// Events returns the number of events so far.
 func (w *World) Events() uint64 { return w.count }
 
-// Run runs f on a routine that belongs to no machine, and everything that it
-// sets going, until f returns. It returns an error if a routine panics, or if
-// the run is stuck. Afterwards, all that was left is unwound.
+// Run runs f on a routine that belongs to no machine, and everything that f starts, until f
+// returns. It returns an error if a routine panics, or if the run is stuck. In the end it
+// unwinds all routines that are left.
 func (w *World) Run(f func()) error {
 	ended := false
 	w.outside.Go(func() {
@@ -128,10 +125,10 @@ func (w *World) Run(f func()) error {
 	return w.failure
 }
 
-// HasProcessors says whether processor time counts.
+// HasProcessors reports whether processors are limited.
 func (w *World) HasProcessors() bool { return w.options.Processors > 0 }
 
-// step lets the next thing happen and reports whether there was one.
+// step runs the next event, and reports whether there was one.
 func (w *World) step() bool {
 	if w.events.len() == 0 {
 		return false
@@ -153,9 +150,8 @@ func (w *World) after(d time.Duration, f func()) { w.at(w.time()+max(d, 0), f) }
 
 func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }
 
-// Every has f look at the world every d, beside everything that happens, until it
-// returns false. It draws nothing, so what happens is the same without it; f must
-// not wait.
+// Every calls f every d, beside all events, until it returns false. It draws nothing, so that
+// the run is the same without it; f must not wait.
 func (w *World) Every(d time.Duration, f func() bool) {
 	w.at(w.now+d, func() {
 		if f() {
@@ -172,7 +168,7 @@ func (w *World) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(d)))
 }
 
-// mix takes numbers into the hash.
+// mix mixes numbers into the hash.
 func (w *World) mix(xs ...uint64) {
 	for _, x := range xs {
 		w.hash = (w.hash ^ x) * 0x9e3779b97f4a7c15
@@ -187,7 +183,7 @@ func (w *World) tell(format string, args ...any) {
 	}
 }
 
-// Note puts something that the user of the world did into its trace and hash.
+// Note adds an action of the world's user to its trace and hash.
 func (w *World) Note(what string) {
 	for _, c := range []byte(what) {
 		w.mix(uint64(c))
@@ -195,7 +191,7 @@ func (w *World) Note(what string) {
 	w.tell("%s", what)
 }
 
-// An event is something that will happen.
+// An event is something that will happen at a time.
 type event struct {
 	at  time.Duration
 	seq uint64
@@ -204,7 +200,8 @@ type event struct {
 
 func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// events is a heap, first at the top; of those at one time, the first pushed.
+// events is a heap with the first event at the top; of events at one time, the one pushed
+// first.
 type events struct {
 	heap []event
 	seq  uint64

@@ -8,28 +8,28 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Bounds on the time that machines without a fault may take, counted from the last fault's
-// begin or end, while they are a majority and have all regions.
+// Bounds on the time that machines without a fault may take, counted from the last begin
+// or end of a fault, while they are a majority and have all regions.
 const (
-	// suspectMax bounds the time until a machine that is dead, or stands still, be its
-	// leases kept aside or not, is suspected or left out.
+	// suspectMax bounds the time until a machine that is dead, or does nothing (even if
+	// its leases are kept aside), is suspected or left out.
 	suspectMax = 2*leaseTime + 2*time.Millisecond
 	// activeMax bounds the time until a configuration has all of its regions active
 	// and every machine commits again, and how long a transaction takes.
 	activeMax = 10 * leaseTime
-	// unknownMax is how many transactions may end without their client being told,
-	// of a hundred, where there are enough to tell. Clients that died do not count.
+	// unknownMax bounds how many of a hundred transactions may end without their client
+	// being told, once there are enough to judge. Clients that died do not count.
 	unknownMax    = 5
 	unknownEnough = 1000
 	boundsEvery   = 500 * time.Microsecond
 )
 
-// bounds watches that machines that are well go on.
+// bounds checks that healthy machines make progress.
 type bounds struct {
 	*run
 	*health
-	// since is since when those that are well suffice, and by machine since when it is
-	// one of them; committed when it has committed last, as it was counted.
+	// since is the time since which the healthy machines suffice; by machine, well is the
+	// time since which it has been healthy, and committed the time of its latest commit.
 	since     time.Duration
 	well      []time.Duration
 	committed []time.Duration
@@ -41,7 +41,7 @@ func newBounds(r *run, h *health) *bounds {
 	return &bounds{run: r, health: h, well: make([]time.Duration, n), committed: make([]time.Duration, n), counted: make([]int, n)}
 }
 
-// watch looks at everything, and returns true until the workload ends.
+// watch checks all bounds, and returns true until the workload ends.
 func (b *bounds) watch() bool {
 	b.observe()
 	if b.suffices() {
@@ -52,7 +52,7 @@ func (b *bounds) watch() bool {
 	return !b.stopping
 }
 
-// observe records which machines are well and which have committed.
+// observe records which machines are healthy, and which have committed.
 func (b *bounds) observe() {
 	now := b.run.world.Now()
 	for i := range b.hinders {
@@ -65,7 +65,8 @@ func (b *bounds) observe() {
 	}
 }
 
-// check looks for what takes too long; nothing has come or gone for so long.
+// check looks for bounds that are exceeded; quiet is the time since the last change of
+// faults.
 func (b *bounds) check(quiet time.Duration) error {
 	if quiet > suspectMax {
 		if err := b.checkSuspicions(quiet); err != nil {
@@ -78,7 +79,7 @@ func (b *bounds) check(quiet time.Duration) error {
 	return nil
 }
 
-// checkSuspicions looks for members that cannot answer anybody.
+// checkSuspicions looks for members that cannot answer, and are not suspected in time.
 func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	c := b.copies.now
 	for k, m := range c.Machines {
@@ -97,8 +98,8 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	return nil
 }
 
-// isSuspected says whether a machine that is well, or the CM, which may not reach the
-// store or serve yet, suspects another one, or is changing the configuration.
+// isSuspected reports whether a healthy machine, or the CM (which may not reach the store,
+// or serve yet), suspects a machine, or is changing the configuration.
 func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
 		p := b.machine(int(x)).Process()
@@ -114,7 +115,7 @@ func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	})
 }
 
-// checkProgress looks for machines that are well and do not go on.
+// checkProgress looks for healthy machines without progress.
 func (b *bounds) checkProgress() error {
 	now := b.run.world.Now()
 	for i, m := range b.members.up {
@@ -138,8 +139,8 @@ func (b *bounds) checkProgress() error {
 	return nil
 }
 
-// checkUnknown looks whether too many clients were not told how their transactions
-// ended.
+// checkUnknown checks that not too many clients were left without their transaction's
+// outcome.
 func (r *run) checkUnknown() error {
 	of := r.result.Commits + r.result.Aborts + r.result.Unknown
 	if untold := r.result.Unknown - r.orphans; of > unknownEnough && 100*untold > unknownMax*of {
@@ -148,13 +149,13 @@ func (r *run) checkUnknown() error {
 	return nil
 }
 
-// A timing says since when a client runs a transaction; 0: it runs none.
+// A timing is the time since which a client runs a transaction; 0: it runs none.
 type timing struct {
 	node  *node
 	since time.Duration
 }
 
-// timed returns work that records when it began.
+// timed wraps work to record when it began.
 func (r *run) timed(n *node, work func(*client) error) func(*client) error {
 	t := &timing{node: n}
 	r.timings = append(r.timings, t)

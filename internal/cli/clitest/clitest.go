@@ -1,5 +1,5 @@
-// Package clitest helps to test a program that is made with internal/cli: in the test's own
-// process, and as processes, for which the test's binary is the program.
+// Package clitest tests a program that uses internal/cli, either in the test's own process,
+// or as processes in which the test binary runs as the program.
 package clitest
 
 import (
@@ -15,15 +15,16 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// AsProgram has the test binary be the program: processes that start themselves again need
-// one.
+// AsProgram makes the test binary run as the program. It is an environment variable, so
+// that a process which starts itself again passes it on.
 const AsProgram = "FARMSQL_TEST_AS_PROGRAM"
 
 // A Program runs a command line and returns the exit status.
 type Program func(args []string, std cli.Streams) int
 
-// Main is TestMain of the program's tests. Flags of tests begin with a hyphen. A command is
-// never for the tests: they would start processes that run them all, and so on.
+// Main is TestMain of the program's tests. Arguments that begin with a hyphen are the
+// tests'. It never runs tests for a command: they would start processes that run all tests
+// again, and so on.
 func Main(m *testing.M, run Program) {
 	if os.Getenv(AsProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
@@ -38,7 +39,7 @@ func (run Program) Execute(in string, args ...string) (status int, stdout, stder
 	return status, out.String(), err.String()
 }
 
-// A Screen is what a process prints, line by line.
+// A Screen reads a process's output line by line.
 type Screen struct {
 	*testing.T
 	Process *exec.Cmd
@@ -91,7 +92,7 @@ func (s *Screen) Until(pattern string) []string {
 	}
 }
 
-// Rest waits until the process has printed its last line, and returns all.
+// Rest waits until the process closes its output, and returns what is left of it.
 func (s *Screen) Rest() string {
 	for line := range s.lines {
 		s.seen = append(s.seen, line)
