@@ -20,7 +20,7 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// commonFlags are those of all benchmarks.
+// commonFlags are the flags of all benchmarks.
 type commonFlags struct {
 	API       string        `default:"native" enum:"native,sql" help:"native: transactions on objects and indexes, in the machines' processes. sql: prepared statements (${default})."`
 	DSN       string        `name:"dsn" placeholder:"DSN" help:"With --api sql: measure the server there, in place of farmsql in this process: a MySQL server, user:password@tcp(host:port)/, or PostgreSQL, postgres://user:password@host:port/database"`
@@ -80,7 +80,8 @@ func (f *commonFlags) validate() error {
 type system interface {
 	Load(ctx context.Context, p *bench.Progress) error
 	Run(ctx context.Context, o bench.Options) (*bench.Result, error)
-	// Compare compares replicas after all runs, unless Run has, and says so in the results.
+	// Compare compares the replicas after all runs, unless Run has, and records that in the
+	// results.
 	Compare(ctx context.Context, results ...*bench.Result) error
 	Close() error
 }
@@ -159,8 +160,8 @@ func (s *oneProcess) Compare(context.Context, ...*bench.Result) error { return n
 
 func (s *oneProcess) Close() error { return s.target.Close() }
 
-// cluster returns a configuration in which each machine is this command again, with flags that
-// say which machine it is.
+// cluster returns a configuration whose machines run this command again, with a flag for the
+// machine's number.
 func (f *commonFlags) cluster(args []string) bench.ClusterConfig {
 	return bench.ClusterConfig{
 		Target: f.config(),
@@ -180,12 +181,12 @@ func executable() string {
 	return file
 }
 
-// serve is the whole life of a machine.
+// serve runs a machine of a cluster, from its start to its end.
 func (f *commonFlags) serve(std cli.Streams, workload newWorkload) error {
 	return f.serveAs(std, f.config(), workload)
 }
 
-// serveAs is serve with a target that has more than flags say.
+// serveAs is serve for a target that the flags do not describe fully.
 func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, workload newWorkload) error {
 	cfg := bench.MachineConfig{
 		Target: target, Folder: f.Folder, Machine: f.Machine, Log: slog.New(slog.NewJSONHandler(std.Err, nil)),
@@ -196,8 +197,8 @@ func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, worklo
 	return bench.ServeMachine(context.Background(), cfg, workload, std.In, std.Out)
 }
 
-// runs runs the workload as often as it is to be run, or so often for each rate, and returns
-// what came out until an error. Of several runs the results have the median one.
+// runs executes the configured number of runs, for each rate if there are several, and returns
+// the results so far when an error ends it. Of several runs it returns the median one.
 func (f *commonFlags) runs(ctx context.Context, s system, progress *bench.Progress) (results []*bench.Result, err error) {
 	rates := f.Rate
 	if len(rates) == 0 {
@@ -247,13 +248,13 @@ func (f *commonFlags) write(results []*bench.Result) error {
 	return results[0].PlotTime(bench.PlotBase(f.Plot))
 }
 
-// A plotted result is that of a benchmark that has no bench.Result.
+// plotted is a result of a benchmark without a bench.Result.
 type plotted interface {
 	WriteJSON(w io.Writer) error
 	Plot(base string) error
 }
 
-// writeTo writes the result to the files that were asked for.
+// writeTo writes the result to the requested files.
 func writeTo(jsonFile, plot string, res plotted) error {
 	if jsonFile != "" {
 		var b bytes.Buffer

@@ -11,15 +11,15 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// benchProgram is the program that measures. It is not in this one, for what draws plots and
-// reads profiles is as large as the database.
+// benchProgram is the program that runs the benchmarks. It is separate from farmsql because
+// the libraries that draw plots and read profiles are as large as the database.
 const benchProgram = "farmsql-bench"
 
 type benchCommand struct {
 	Args []string `arg:"" optional:"" help:"What farmsql-bench is given."`
 }
 
-// Run becomes the program that measures, which has to be in this one's folder.
+// Run replaces this process by the benchmark program, which has to be in farmsql's folder.
 func (c *benchCommand) Run(cli.Streams) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -22,25 +22,26 @@ import (
 	"time"
 )
 
-// A server without a certificate of an authority makes one of its own, which it signs by
-// itself, in its data folder. Clients that do not verify certificates then use TLS without
-// further ado, and others with --tls-ca of the certificate itself.
+// A server without a certificate from an authority creates a self-signed one in its data
+// folder. Clients that do not verify certificates then use TLS without further steps, and
+// others with --tls-ca naming that certificate.
 const (
 	certificateFile = "server-cert.pem"
 	keyFile         = "server-key.pem"
 
 	certificateLife = 10 * 365 * 24 * time.Hour
-	// certificateRenewal is how long before its end a start makes another: a server may run
-	// for as long.
+	// certificateRenewal is how long before its expiry a start replaces the certificate: a
+	// server may run that long.
 	certificateRenewal = 365 * 24 * time.Hour
 )
 
-// An ownCertificate is one of a data folder, once that is this process's own.
+// An ownCertificate is the certificate of a data folder, loaded once this process has locked
+// the folder.
 type ownCertificate struct {
 	now atomic.Pointer[tls.Certificate]
 }
 
-// config is the configuration of a server that shows the certificate.
+// config returns the TLS configuration of a server that shows the certificate.
 func (o *ownCertificate) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if c := o.now.Load(); c != nil {
@@ -50,8 +51,8 @@ func (o *ownCertificate) config() *tls.Config {
 	}}
 }
 
-// load reads the certificate of a folder, or makes one if there is no usable one; listen is an
-// address that it must be valid for.
+// load reads the certificate of a folder, or creates one if there is no usable one; it must be
+// valid for the address listen.
 func (o *ownCertificate) load(folder, listen string, log *slog.Logger) error {
 	pair, err := readCertificate(folder, time.Now())
 	if err == nil {
@@ -87,8 +88,8 @@ func readCertificate(folder string, now time.Time) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// makeCertificate writes a new certificate and its key. The certificate comes last: without
-// it there is none.
+// makeCertificate writes a new certificate and its key. It writes the certificate last: a key
+// without a certificate does not count.
 func makeCertificate(folder, listen string, now time.Time) error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,14 +120,14 @@ func makeCertificate(folder, listen string, now time.Time) error {
 	)
 }
 
-// nameServer says which names and addresses a certificate is for: this computer's.
+// nameServer adds this computer's names and addresses to a certificate.
 func nameServer(c *x509.Certificate, listen string) {
 	c.DNSNames = []string{"localhost"}
 	c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	if name, err := os.Hostname(); err == nil {
 		c.DNSNames = append(c.DNSNames, name)
 	}
-	host, _, _ := net.SplitHostPort(listen) // it is one: the server listens there
+	host, _, _ := net.SplitHostPort(listen) // cannot fail: the server listens at this address
 	if ip := net.ParseIP(host); ip == nil && host != "" {
 		c.DNSNames = append(c.DNSNames, host)
 	} else if ip != nil && !ip.IsUnspecified() && !ip.IsLoopback() {
@@ -150,7 +151,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.Rename(next, path)
 }
 
-// logCertificate says how a client can know the server.
+// logCertificate logs how clients can verify the server.
 func logCertificate(log *slog.Logger, file string, c tls.Certificate) {
 	sum := sha256.Sum256(c.Certificate[0])
 	log.Info("TLS certificate", "file", file, "sha256", hex.EncodeToString(sum[:]), "until", c.Leaf.NotAfter.Format(time.RFC3339))

@@ -52,7 +52,7 @@ func (c *checkCommand) Run(std cli.Streams) error {
 	return nil
 }
 
-// open opens what is to be checked.
+// open opens the data folder, or the saved copy, that is to be checked.
 func (c *checkCommand) open(ctx context.Context, std cli.Streams) (*farmsql.DB, error) {
 	cfg := farmsql.Config{Saves: c.Saves, Trust: c.Trust}
 	cfg.Logger = slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))

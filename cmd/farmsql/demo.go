@@ -34,11 +34,12 @@ type demoCommand struct {
 
 const (
 	demoMachinesMax = 7
-	// demoReplicas is how many replicas a region has, if there are as many machines.
+	// demoReplicas is the number of replicas of a region, if there are as many
+	// machines.
 	demoReplicas = 3
 	// sharedParent is the parent of the folder that the machines share.
 	sharedParent = "/dev/shm"
-	// demoPatience is how long a machine may take to stop when it is asked to.
+	// demoPatience is how long a machine may take to stop after a request.
 	demoPatience = 15 * time.Second
 )
 
@@ -68,7 +69,8 @@ func (c *demoCommand) Run(std cli.Streams) error {
 	if err := c.validate(); err != nil {
 		return cli.UsageError(err.Error())
 	}
-	// Pdeathsig is sent when the thread ends that has started the process.
+	// Pdeathsig is sent when the thread that started the process ends, so keep this
+	// thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d := &demo{command: c, std: std, events: make(chan demoEvent), over: make(chan struct{}), data: c.Data}
@@ -80,11 +82,11 @@ func (c *demoCommand) Run(std cli.Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	err := d.run(ctx)
-	stop() // a second signal kills, and with this process all others
+	stop() // a second signal kills this process, and all machines with it
 	return errors.Join(err, d.stop())
 }
 
-// A demo is machines that run, and what is known of them.
+// A demo is a set of running machines and their state.
 type demo struct {
 	command *demoCommand
 	std     cli.Streams
@@ -92,7 +94,7 @@ type demo struct {
 	flags   []string // of all machines
 	remove  []string // folders
 	events  chan demoEvent
-	over    chan struct{} // closed when nobody takes events any more
+	over    chan struct{} // closed when events are no longer handled
 	m       []demoMachine
 	running int
 	printed bool
@@ -106,12 +108,13 @@ type demoMachine struct {
 	starts  int // lives
 }
 
-// A demoEvent is something that a machine's process says or does.
+// A demoEvent is a log line of a machine's process, or the process's end.
 type demoEvent struct {
 	machine int
-	// line is one of its log. An end of the process has none.
+	// line is the log line; empty for the end of the process.
 	line string
-	// ready says that it serves clients; restart that it is time to start it again.
+	// ready is set if the machine serves clients; restart if it is time to start it
+	// again.
 	ready, restart bool
 	err            error // of its end
 }
@@ -120,7 +123,7 @@ type demoEvent struct {
 func (d *demo) prepare() (err error) {
 	shared := ""
 	if d.data == "" {
-		if err := shm.Sweep(filepath.Join(sharedParent, "farmsql-demo-*")); err != nil { // of demos that were killed
+		if err := shm.Sweep(filepath.Join(sharedParent, "farmsql-demo-*")); err != nil { // folders of demos that were killed
 			fmt.Fprintf(d.std.Err, "folders that nobody uses are left: %v\n", err)
 		}
 		if d.data, err = os.MkdirTemp("", "farmsql-demo-"); err != nil {
@@ -159,7 +162,7 @@ func (d *demo) prepare() (err error) {
 
 func (d *demo) url() string { return "file://" + filepath.Join(d.data, "configuration") }
 
-// freePort returns a port of the loopback interface that nobody has now.
+// freePort returns an unused port of the loopback interface.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -177,8 +180,8 @@ func (d *demo) removeFolders() {
 	}
 }
 
-// run starts all machines and looks after them until ctx ends, or one fails by
-// itself.
+// run starts all machines and handles their events until ctx ends, or a machine
+// fails by itself.
 func (d *demo) run(ctx context.Context) error {
 	d.say("starting %d machines in %s", len(d.m), d.data)
 	for i := range d.m {
@@ -198,7 +201,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 }
 
-// start begins a life of a machine.
+// start starts a process for a machine.
 func (d *demo) start(i int) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -206,7 +209,7 @@ func (d *demo) start(i int) error {
 	}
 	m := &d.m[i]
 	p := exec.Command(program, append(d.flags, "--machine-id", strconv.Itoa(i), "--listen", fmt.Sprintf("127.0.0.1:%d", m.port))...)
-	// It goes with this process, but Ctrl-C is for this one alone.
+	// The machine dies with this process, but Ctrl-C must reach only this process.
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	out, err := p.StdoutPipe()
 	if err != nil {
@@ -226,7 +229,7 @@ func (d *demo) start(i int) error {
 	return nil
 }
 
-// follow passes on what a process says, and its end.
+// follow passes on a process's log lines, and its end.
 func (d *demo) follow(i int, p *exec.Cmd, out, log io.Reader) {
 	printed := make(chan struct{})
 	go func() {
@@ -249,7 +252,7 @@ func (d *demo) tell(e demoEvent) {
 	}
 }
 
-// ended is how a process has ended; nil inside is exit status 0.
+// ended is the result of a process; a nil error is exit status 0.
 type ended struct{ error }
 
 func (e ended) isKilled() bool {
@@ -331,7 +334,7 @@ func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.std.Out, "%s  %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// stop ends all machines, at once so that none is missed by the others, and waits
+// stop ends all machines at the same time, so that none suspects another, and waits
 // for them.
 func (d *demo) stop() error {
 	d.say("stopping")
@@ -353,7 +356,7 @@ func (d *demo) stop() error {
 	return nil
 }
 
-// signal sends a signal to all machines, those that are stopped included.
+// signal sends a signal to all machines, also to those stopped by SIGSTOP.
 func (d *demo) signal(s syscall.Signal) {
 	for _, m := range d.m {
 		if m.process != nil {
@@ -363,7 +366,7 @@ func (d *demo) signal(s syscall.Signal) {
 	}
 }
 
-// A logLine is what is of interest of a line in the log of a machine.
+// A logLine has the interesting fields of a line in a machine's log.
 type logLine struct {
 	Level, Msg    string
 	Suspect       int
@@ -378,8 +381,8 @@ type logLine struct {
 	Reason, Error string
 }
 
-// readable says in words what a line of a machine's log says; nothing if it is
-// not of interest.
+// readable returns a line of a machine's log in words; empty if it is not
+// interesting.
 func readable(line string) string {
 	var l logLine
 	if err := json.Unmarshal([]byte(line), &l); err != nil {

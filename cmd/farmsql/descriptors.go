@@ -9,17 +9,17 @@ import (
 	"github.com/farmsql/farmsql/sql/wire"
 )
 
-// ownDescriptors is how many files a process of farmsql needs for itself: its folder,
-// its listeners, the runtime, and what is open for a moment.
+// ownDescriptors is the number of files that a farmsql process needs for itself: its folder,
+// its listeners, the runtime, and files that are open briefly.
 const ownDescriptors = 32
 
-// peerDescriptors is how many a machine of a cluster needs for the others: a socket each way
-// and a file that is being mapped, of as many machines as a cluster has as a rule.
+// peerDescriptors is the number of files that a machine of a cluster needs for the others:
+// two sockets, and a file being mapped, for each machine of a cluster of usual size.
 const peerDescriptors = 3 * 16
 
-// connectionsFor returns how many clients may be connected, of those that are wanted,
-// under the process's limit of open files; Go has raised it as far as it may be. It
-// fails if there is not even room for one.
+// connectionsFor returns how many of the wanted clients can be connected under the process's
+// limit of open files, which Go has raised as far as allowed. It fails if there is no room
+// for even one.
 func connectionsFor(wanted int, isCluster bool, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -47,8 +47,8 @@ func connectionsUnder(limit uint64, wanted int, isCluster bool, log *slog.Logger
 	return connections, nil
 }
 
-// clientDescriptors is how many files the clients need: one each, one for an administrator
-// beyond their limit, and one for each that has not logged in.
+// clientDescriptors returns the number of files for clients: one each, one for an
+// administrator beyond their limit, and one for each client that has not logged in.
 func clientDescriptors(connections int) uint64 {
 	return uint64(connections) + 1 + uint64(wire.UnauthenticatedMax(connections))
 }

@@ -32,7 +32,8 @@ Exits 1 if nothing was done: the answer was another one, nobody waits for the ma
 answers.`
 }
 
-// Run shows what would be lost, asks, and has it done.
+// Run shows what would be lost, asks for confirmation, and has the machine
+// forgotten.
 func (c *forgetCommand) Run(std cli.Streams) error {
 	best, err := c.ask()
 	if err != nil {
@@ -57,7 +58,7 @@ func (c *forgetCommand) Run(std cli.Streams) error {
 	return nil
 }
 
-// ask returns what the machine says that knows most.
+// ask returns the answer of the machine with the newest view.
 func (c *forgetCommand) ask() (statusAnswer, error) {
 	s := statusCommand{Data: c.Data}
 	answers := s.ask()
@@ -68,7 +69,8 @@ func (c *forgetCommand) ask() (statusAnswer, error) {
 	return slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() }), nil
 }
 
-// possible says why the machine cannot be forgotten, for which all are waiting.
+// possible returns an error if the machine cannot be forgotten; all are the
+// machines that are waited for.
 func (c *forgetCommand) possible(a statusAnswer, all []int) error {
 	isMember := slices.ContainsFunc(a.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
 	switch {
@@ -114,7 +116,7 @@ func (c *forgetCommand) confirmed(std cli.Streams) bool {
 	fmt.Fprintf(std.Out, "If its memory is gone for ever, type %q; anything else changes nothing: ", want)
 	line, err := bufio.NewReader(std.In).ReadString('\n')
 	if err != nil {
-		fmt.Fprintln(std.Out) // nobody has ended the line
+		fmt.Fprintln(std.Out) // end the line of the question
 	}
 	return strings.TrimSpace(line) == want
 }

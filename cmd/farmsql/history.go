@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// history is the shell's memory of lines, newest first, kept in a file between
-// sessions. That it cannot be read or written is not worth a word to the user.
+// history is the shell's list of past lines, newest first, kept in a file between
+// sessions. Errors of reading and writing the file are ignored.
 type history struct {
 	lines []string // oldest first
 	path  string   // "" if it is not kept

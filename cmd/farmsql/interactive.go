@@ -23,12 +23,12 @@ const (
 	shellHelp = `Statements end with ; or \G (one column per line).
 exit, \q, Ctrl-D  leave          \c, Ctrl-C     forget the statement begun
 \h                this help      Ctrl-C         stop the statement running
-delimiter //      change what ends a statement
+delimiter // change what ends a statement
 `
 )
 
 // interactive reads statements from a terminal until exit or Ctrl-D. A running
-// statement is stopped through another connection of db.
+// statement is cancelled over another connection of db.
 func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std cli.Streams) error {
 	sh.talk = true
 	var id uint64
@@ -75,8 +75,8 @@ func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std cli.Streams
 }
 
 // one runs a command with the terminal in its usual mode, in which Ctrl-C is a
-// signal: it has the statement stopped. The signal is caught for longer than it
-// can come, because uncaught it would end the process.
+// signal that cancels the statement. The signal is caught for longer than it can
+// arrive, because an uncaught one would end the process.
 func (sh *shell) one(ctx context.Context, c command, fd int, cooked *term.State, stop func() error) {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -128,7 +128,7 @@ func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
 	return false, false
 }
 
-// errInterrupted is Ctrl-C where a line was expected.
+// errInterrupted means that Ctrl-C was typed in place of a line.
 var errInterrupted = errors.New("interrupted")
 
 // An editor reads lines from a terminal in raw mode.
@@ -146,7 +146,7 @@ func newEditor(std cli.Streams, fd int) *editor {
 	return e
 }
 
-// reset forgets what has been typed of the present line.
+// reset drops what has been typed of the present line.
 func (e *editor) reset() {
 	e.terminal = term.NewTerminal(struct {
 		io.Reader
@@ -155,7 +155,7 @@ func (e *editor) reset() {
 	e.terminal.History = e.history
 }
 
-// read returns the next line; io.EOF after Ctrl-D; or errInterrupted.
+// read returns the next line; io.EOF after Ctrl-D; errInterrupted after Ctrl-C.
 func (e *editor) read(more bool) (string, error) {
 	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 && h > 0 { // 0 is unknown
 		_ = e.terminal.SetSize(w, h) // only fails for sizes below zero
@@ -166,7 +166,7 @@ func (e *editor) read(more bool) (string, error) {
 	}
 	line, err := e.terminal.ReadLine()
 	switch {
-	case err == io.EOF && e.keys.interrupted: // x/term ends the input at Ctrl-C, too
+	case err == io.EOF && e.keys.interrupted: // x/term also ends the input at Ctrl-C
 		fmt.Fprint(e.out, "^C\r\n")
 		e.reset()
 		return "", errInterrupted
@@ -176,13 +176,13 @@ func (e *editor) read(more bool) (string, error) {
 	return line, err
 }
 
-// A keyboard is a terminal's input that knows whether what it gave last ended
-// with Ctrl-C. It gives nothing of what was typed after that along with it,
-// because resetting the editor would lose it.
+// A keyboard is a terminal's input that records whether the last Read ended with
+// Ctrl-C. Read returns nothing beyond a Ctrl-C, because resetting the editor would
+// lose it.
 type keyboard struct {
 	in          io.Reader
 	buffer      [256]byte
-	typed       []byte // part of buffer that has not been given
+	typed       []byte // part of buffer that Read has not returned
 	interrupted bool
 }
 

@@ -1,8 +1,8 @@
-// Command farmsql runs the database: serve answers MySQL clients, demo runs
-// three machines as processes to be killed, status says how machines are, forget
-// gives up what waits for a machine that is gone, sql is a small client for those
-// who have none, check examines a stopped database, save and restore carry one to a
-// folder and back.
+// Command farmsql runs the database: serve answers MySQL clients; demo runs three
+// machines as processes, to be killed; status shows the state of machines; forget
+// gives up data that waits for a machine which is gone; sql is a small client;
+// check examines a stopped database; save and restore copy one to a folder and
+// back.
 //
 // It parses flags, wires the packages together and waits; everything else is in
 // package farmsql. Errors are one line on stderr. Exit status: 0 success, 1
@@ -19,8 +19,8 @@ const description = `An embedded and networked main-memory database that speaks 
 
 ` + durability
 
-// durability is the contract of the data folder. It stands in every help text
-// that has a --data flag, because it is the one thing nobody may miss.
+// durability states the guarantees of the data folder. Every help text with a
+// --data flag shows it, because nobody may miss it.
 const durability = `WHAT SURVIVES: committed transactions live in the memory of the data folder. On tmpfs,
 hugetlbfs or DAX backed by a battery they survive whatever the folder survives. On an
 ordinary disk they survive a killed process (kill -9, crash of farmsql), but NOT A POWER

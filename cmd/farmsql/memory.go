@@ -48,10 +48,10 @@ func limitMemory(log *slog.Logger) (stop func()) {
 
 const memoryInterval = 10 * time.Second
 
-// memoryLimit is what the process may take besides what it has mapped. The rest of the
-// computer's memory is for others, and for what the limit does not count: it is no hard one.
-// Where regions leave hardly anything it is an eighth, so that the server is not busy
-// collecting garbage only.
+// memoryLimit returns the limit for memory beyond what the process has mapped. It leaves a
+// fifth of the computer's memory for other processes, and for memory that the limit, a soft
+// one, does not count. If regions leave hardly any memory, the limit is an eighth of the
+// computer's, so that the server does not spend its time on garbage collection.
 func memoryLimit(computer, mapped farmsql.Size) farmsql.Size {
 	return max(computer/5*4-mapped, computer/8)
 }

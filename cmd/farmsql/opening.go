@@ -10,16 +10,16 @@ import (
 	"github.com/farmsql/farmsql/sql/wire"
 )
 
-// openPatience is how long clients that connect while a database is being opened wait to
-// be served, if --unavailable-after does not say.
+// openPatience is how long clients wait that connect while a database is being opened;
+// --unavailable-after overrides it.
 const openPatience = 3 * time.Second
 
-// An opening says what a database waits for that is being opened.
+// An opening records what a database that is being opened waits for.
 type opening struct {
 	operator atomic.Pointer[farmsql.Operator]
 }
 
-// forClients is what those are told who have not logged in.
+// forClients is the text for clients that have not logged in.
 const forClients = "this machine is starting, and serves nobody yet: its log and farmsql status say what it waits for"
 
 // text is for the log.
@@ -33,7 +33,8 @@ func (o *opening) text() string {
 	return "it " + what
 }
 
-// turnAway tells those who connect to l so, and the log, once it takes longer than patience.
+// turnAway refuses clients of l with that text, and logs the reason, once opening takes
+// longer than patience.
 func (o *opening) turnAway(l net.Listener, patience time.Duration, log *slog.Logger) (stop func()) {
 	late := time.AfterFunc(patience, func() {
 		log.Warn("not open yet: clients are refused", "address", l.Addr().String(), "reason", o.text())

@@ -13,16 +13,16 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// operatorSocket is the name of the socket, beside that of the status, at which a
-// process does what its operator asks for: one JSON request, one JSON reply. Only who
-// runs the process may use it.
+// operatorSocket is the name of the socket, beside the status socket, at which a process
+// takes its operator's requests: one JSON request, one JSON reply. Only the user who
+// runs the process may connect.
 const operatorSocket = "operator.sock"
 
 const (
-	// operatorPatience is for how long a request is tried while the configuration is
+	// operatorPatience is how long a request is retried while the configuration is
 	// changing.
 	operatorPatience = 15 * time.Second
-	// requestPatience is how long whoever connects may take to say what it wants.
+	// requestPatience is how long a client of the socket may take to send its request.
 	requestPatience = 2 * time.Second
 	// requestBytesMax bounds a request.
 	requestBytesMax = 1 << 20
@@ -39,19 +39,19 @@ type forgetRequest struct {
 	Lost    []int `json:"lost"`
 }
 
-// An operatorReply says whether it was done.
+// An operatorReply reports whether the request succeeded.
 type operatorReply struct {
 	Done  bool   `json:"done"`
 	Error string `json:"error,omitempty"` // why it was not
 }
 
-// An operator is what farmsql.Operator is.
+// An operator is the interface of farmsql.Operator.
 type operator interface {
 	Status() farmsql.Status
 	Forget(ctx context.Context, machine int, lost []int) error
 }
 
-// serveOperator has the sockets in a folder answer, which this process has locked, until
+// serveOperator answers at the sockets in a folder, which this process has locked, until
 // end is called.
 func serveOperator(folder string, o operator) (end func() error, err error) {
 	status, err := serveStatus(folder, o.Status)
@@ -65,7 +65,7 @@ func serveOperator(folder string, o operator) (end func() error, err error) {
 	return func() error { return errors.Join(requests.Close(), status.Close()) }, nil
 }
 
-// answerOperator does what c asks for.
+// answerOperator executes the request of c.
 func answerOperator(c net.Conn, o operator) {
 	_ = c.SetReadDeadline(time.Now().Add(requestPatience))
 	reply := operatorReply{Done: true}
@@ -89,7 +89,7 @@ func obey(c net.Conn, o operator) error {
 	return o.Forget(ctx, r.Forget.Machine, r.Forget.Lost)
 }
 
-// askOperator has the process that has a folder do something.
+// askOperator sends a request to the process that has locked a folder.
 func askOperator(folder string, r operatorRequest) error {
 	var reply operatorReply
 	if err := askSocket(folder, operatorSocket, operatorPatience+2*statusPatience, r, &reply); err != nil {

@@ -43,8 +43,8 @@ func (f dataFlags) config() (farmsql.Config, error) {
 	)
 }
 
-// given takes over a flag's value, if there is one. In Config 0 means the
-// default; said aloud it is a mistake.
+// given takes over a flag's value, if it was given. In Config 0 means the default; given
+// as a flag it is a mistake.
 func given[T int | farmsql.Size](flag string, value, to *T) error {
 	if value == nil {
 		return nil
@@ -107,7 +107,7 @@ type serveCommand struct {
 	RequireTLS      bool          `help:"Refuse clients that do not use TLS."`
 	NoTLS           bool          `name:"no-tls" help:"Do not offer TLS: passwords are scrambled, everything else can be read on its way."`
 
-	certificate *ownCertificate // nil: another is given, or there is no TLS
+	certificate *ownCertificate // nil if a certificate was given, or without TLS
 }
 
 // Help is shown by serve --help.
@@ -129,7 +129,7 @@ func (s *serveCommand) Run(std cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	// The port comes first: an address in use must not touch the folder.
+	// Listen first: if the address is in use, the folder must not be touched.
 	l, err := net.Listen("tcp", s.Listen)
 	if err != nil {
 		return listenError(s.Listen, err)
@@ -160,18 +160,18 @@ func (s *serveCommand) Run(std cli.Streams) error {
 	}
 }
 
-// comingBackPause is the time between two attempts to come back while something is in
-// the way that may pass.
+// comingBackPause is the time between two attempts to open the machine again while a
+// passing error prevents it.
 const comingBackPause = time.Second
 
-// isPassing says whether a machine that cannot open for this reason may be able to later:
-// the store of the configuration does not answer, or the file system is full.
+// isPassing reports whether a machine that cannot open for this reason may be able to
+// later: the store of the configuration does not answer, or the file system is full.
 func isPassing(err error) bool {
 	return errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, nvram.ErrNoSpace)
 }
 
-// logComingBack says why the machine comes back, after it came back for another reason;
-// of a file system that stays full only once.
+// logComingBack logs why the machine opens again, if the reason differs from the last
+// one; a full file system is logged only once.
 func (s *serveCommand) logComingBack(log *slog.Logger, reason, last error) {
 	switch {
 	case !awaitsRoom(reason):
@@ -182,8 +182,8 @@ func (s *serveCommand) logComingBack(log *slog.Logger, reason, last error) {
 	}
 }
 
-// awaitsRoom says whether a machine could not open for want of room. One that has ended
-// its life for that begins another one first, which may need less.
+// awaitsRoom reports whether a machine could not open for lack of space. A machine that
+// has ended its life for that reason first begins another one, which may need less.
 func awaitsRoom(reason error) bool {
 	return errors.Is(reason, nvram.ErrNoSpace) && !errors.Is(reason, membership.ErrRestart)
 }
@@ -196,9 +196,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// live serves until ctx is done or, as one machine of a cluster, until it has no
-// part in it any more, which is the reason that it returns: another life may
-// follow. It closes l.
+// live serves until ctx is done or, in a cluster, until the machine is evicted; it then
+// returns the reason, and another life may follow. It closes l.
 func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Listener, out io.Writer) (ended, err error) {
 	log := cfg.Logger
 	var now opening
@@ -216,7 +215,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	opened()
 	if err != nil {
 		err = errors.Join(err, l.Close())
-		if ctx.Err() != nil { // asked to stop before it could serve
+		if ctx.Err() != nil { // asked to stop while it was starting
 			log.Info("stopped", "opening", err)
 			return nil, nil
 		}
@@ -254,7 +253,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	return nil, nil
 }
 
-// statusFolder is where status finds the socket of this process.
+// statusFolder returns the folder in which status finds the socket of this process.
 func (s *serveCommand) statusFolder() string {
 	if s.Cluster != "" {
 		return machineFolder(s.Data, s.MachineID)
@@ -297,7 +296,7 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 	return cfg, nil
 }
 
-// tls is the server's side of TLS; nil without it.
+// tls returns the server's TLS configuration; nil without TLS.
 func (s *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
 	switch {
 	case (s.TLSCert == "") != (s.TLSKey == ""):
@@ -313,7 +312,7 @@ func (s *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
 	return s.certificate.config(), nil
 }
 
-// readyLine tells how to connect to a.
+// readyLine returns the line that tells how to connect to a.
 func readyLine(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {

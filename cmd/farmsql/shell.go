@@ -41,7 +41,7 @@ leaves, \h helps, Ctrl-C stops the statement, the arrow keys recall earlier line
 statements are read from standard input until it ends.`
 }
 
-// Run connects and executes what it is given.
+// Run connects, and executes the statements of its arguments or input.
 func (s *sqlCommand) Run(std cli.Streams) error {
 	db, closeDB, err := s.open()
 	if err != nil {
@@ -121,12 +121,12 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// A shell runs statements on one connection and prints what comes back.
+// A shell runs statements on one connection and prints their results.
 type shell struct {
 	conn     *stdsql.Conn
 	out, err io.Writer
 	table    bool // print tables, not tab separated values
-	talk     bool // say how each statement went, as for a person
+	talk     bool // report each statement's outcome, for a person
 	force    bool // go on after an error
 }
 
@@ -166,7 +166,8 @@ func (sh *shell) script(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// errorCode is " 1064 (42000)" for an error that the server sent.
+// errorCode returns " 1064 (42000)", for example, for an error that the server
+// sent.
 func errorCode(err error) string {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {

@@ -20,12 +20,12 @@ import (
 //	SIGHUP           the terminal has gone; without one, it is somebody who wants log
 //	                 files opened anew, of which there are none: that is logged
 //
-// After it a second SIGTERM, SIGINT or SIGQUIT kills. SIGHUP and SIGPWR do not: a
-// terminal that goes says so more than once, and what is being saved then must not
-// be torn. A signal that whoever started the process has it ignore, as nohup does with
-// SIGHUP, stays ignored. stop ends all that.
+// After it, a second SIGTERM, SIGINT or SIGQUIT kills. SIGHUP and SIGPWR do not: a closing
+// terminal sends SIGHUP several times, and a save in progress must not be torn. Signals that
+// the process was started with as ignored, as by nohup, stay ignored. stop ends the handling
+// of signals.
 func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop func()) {
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more ends nothing
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more must not end the process
 	var first, second []os.Signal
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
@@ -50,7 +50,7 @@ func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop 
 					cancel()
 				}
 			case <-ctx.Done():
-				return // SIGHUP and SIGPWR still go to the channel, where nobody is
+				return // SIGHUP and SIGPWR still go to the channel, which nobody reads
 			}
 		}
 	}()
@@ -60,7 +60,7 @@ func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop 
 	}
 }
 
-// asksToStop says whether a signal asks the server to close.
+// asksToStop reports whether a signal asks the server to close.
 func asksToStop(s os.Signal, hasTerminal bool, log *slog.Logger, stderr io.Writer) bool {
 	switch s {
 	case syscall.SIGHUP:
@@ -76,7 +76,7 @@ func asksToStop(s os.Signal, hasTerminal bool, log *slog.Logger, stderr io.Write
 	return true
 }
 
-// hasTerminal says whether the process has a controlling terminal.
+// hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {

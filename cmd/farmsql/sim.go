@@ -46,8 +46,8 @@ were, what they did and which faults were injected. Exits 1 at the first run tha
 anything.`
 }
 
-// simGCPercent has the garbage of a run collected less often than usual: what it
-// leaves is collected when it ends. Runs take a fifth less time.
+// simGCPercent makes garbage collection rarer than usual: a run's garbage is
+// collected when it ends. Runs take a fifth less time.
 const simGCPercent = 400
 
 // Run runs seeds until one fails or the time is up.
@@ -94,7 +94,7 @@ func (c *simCommand) validate() error {
 	return nil
 }
 
-// simRuns are the runs of one command.
+// simRuns is the state of one command's runs.
 type simRuns struct {
 	command *simCommand
 	std     cli.Streams
@@ -105,13 +105,13 @@ type simRuns struct {
 	runs    uint64
 	total   simtest.Result
 	failure error
-	// ended has the lines of runs that have ended before others with lower seeds, of
-	// which printed is the first.
+	// ended has the lines of runs that have ended before runs with lower seeds;
+	// printed is the next seed to print.
 	ended   map[uint64]string
 	printed uint64
 }
 
-// work does one run after the other.
+// work executes runs, one after the other.
 func (s *simRuns) work() {
 	for {
 		seed, ok := s.begin()
@@ -128,7 +128,7 @@ func (s *simRuns) begin() (seed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.command
-	begun := s.next - c.Seed // one is, however short the time
+	begun := s.next - c.Seed // at least one run begins, however short the time
 	if s.failure != nil || c.Runs > 0 && begun >= c.Runs || begun > 0 && !s.until.IsZero() && time.Now().After(s.until) {
 		return 0, false
 	}
@@ -148,8 +148,8 @@ func (s *simRuns) end(o simtest.Options, r simtest.Result) {
 	}
 }
 
-// print prints a line for each seed, in their order, so that the runs of two commands
-// can be compared line by line.
+// print prints one line per seed, in order of seeds, so that the output of two
+// commands can be compared line by line.
 func (s *simRuns) print(r simtest.Result) {
 	s.ended[r.Seed] = r.Line()
 	for {
@@ -180,7 +180,7 @@ func (c *simCommand) options(seed uint64, std cli.Streams) simtest.Options {
 	return o
 }
 
-// overlap returns the options with what the command asks for beside the seed.
+// overlap returns the options with the faults that the command's flags ask for.
 func (c *simCommand) overlap(o simtest.Options) simtest.Options {
 	o.Overlap.Spare = o.Overlap.Spare || c.Spare
 	o.Overlap.Core = o.Overlap.Core || c.Liveness

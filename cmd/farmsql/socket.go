@@ -17,19 +17,19 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// A socketServer answers at a socket in a folder: whoever connects, and has said what it
-// wants if anything, gets one JSON document.
+// A socketServer answers at a socket in a folder: a client that connects, and sends its
+// request if one is expected, receives one JSON document.
 type socketServer struct {
 	listener net.Listener
 	path     string
 	running  sync.WaitGroup
 }
 
-// serveSocket has a socket in a folder answer, which this process has locked. Only its
-// own user can connect.
+// serveSocket answers at a socket in a folder, which this process has locked. Only the
+// process's user can connect.
 func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, error) {
 	s := &socketServer{path: filepath.Join(folder, name)}
-	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // a killed process has left it
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
 		return nil, err
 	}
 	config := nvram.ListenPrivately()
@@ -40,7 +40,7 @@ func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen at %s: %w", s.path, err)
 	}
-	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // by another name; Close removes it
+	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // the listener knows it by a short name; Close removes it
 	s.running.Go(func() {
 		for {
 			c, err := s.listener.Accept()
@@ -56,15 +56,15 @@ func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, err
 	return s, nil
 }
 
-// Close ends the answers, and waits for those that are being given.
+// Close stops the server, and waits for running answers.
 func (s *socketServer) Close() error {
 	err := s.listener.Close()
 	s.running.Wait()
 	return errors.Join(err, os.Remove(s.path))
 }
 
-// within calls f with a short name for a socket of a folder: the path of a socket has
-// 107 bytes at most.
+// within calls f with a short name for a socket in a folder: a socket's path may have at
+// most 107 bytes.
 func within(folder, name string, f func(short string) error) error {
 	d, err := os.Open(folder)
 	if err != nil {
@@ -74,12 +74,12 @@ func within(folder, name string, f func(short string) error) error {
 	return f(fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name))
 }
 
-// errNoServer means that the process that had the socket is gone.
+// errNoServer means that the process that created the socket is gone.
 var errNoServer = errors.New("not running")
 
-// askSocket asks the process that has a folder at one of its sockets: it says request,
-// if there is one, and takes the answer. It fails with fs.ErrNotExist if there is no
-// such socket, and with errors of json if what it gets is no such answer.
+// askSocket sends request, unless it is nil, to a socket of the process that has a
+// folder, and decodes the reply into answer. It fails with fs.ErrNotExist if there is no
+// such socket, and with a json error if the reply does not fit answer.
 func askSocket(folder, name string, patience time.Duration, request, answer any) error {
 	var c net.Conn
 	err := within(folder, name, func(short string) (err error) {

@@ -6,25 +6,25 @@ import (
 	"runtime/metrics"
 )
 
-// A spareMemory is what the heap holds besides the objects in use: garbage that has not been
-// collected yet, and room for objects to come. Go lets it become as large as what is in use
-// and keeps it, however idle the process is. To collect costs some milliseconds and makes the
-// next statements allocate from the operating system again, so it is done once when the
-// process has become idle, and not again before much has been allocated.
+// A spareMemory tracks the heap's spare memory: garbage that has not been collected yet, and
+// room for new objects. Go lets it grow to the size of the memory in use, and keeps it even
+// if the process is idle. Collecting it takes some milliseconds, and the next statements then
+// have to allocate from the operating system again. So it is collected once when the process
+// has become idle, and not again before much has been allocated.
 type spareMemory struct {
-	allocated uint64 // bytes since the process started, at the last look
-	collected uint64 // the same, when it was last given back
+	allocated uint64 // bytes since the process started, at the last check
+	collected uint64 // the same, at the last collection
 }
 
 const (
-	// idleBytes is what an idle process allocates at most between two looks.
+	// idleBytes is the most that an idle process allocates between two checks.
 	idleBytes = 4 << 20
-	// spareBytes is how much is worth a collection.
+	// spareBytes is the least spare memory that is worth a collection.
 	spareBytes = 32 << 20
 )
 
-// giveBack looks how much has been allocated since the last look, and gives back what is
-// spare if the process is idle.
+// giveBack checks how much has been allocated since the last check, and gives spare memory
+// back if the process is idle.
 func (s *spareMemory) giveBack(log *slog.Logger) {
 	allocated, spare := heapNow()
 	if !s.isDue(allocated, spare) {
@@ -35,8 +35,8 @@ func (s *spareMemory) giveBack(log *slog.Logger) {
 	log.Debug("idle: spare memory is given back", "bytes", spare-min(left, spare))
 }
 
-// isDue reports whether spare bytes are to be given back by a process that has allocated so
-// many since it started.
+// isDue reports whether the process, which has allocated this many bytes since it started,
+// should give spare bytes back.
 func (s *spareMemory) isDue(allocated, spare uint64) bool {
 	idle := allocated-s.allocated < idleBytes
 	s.allocated = allocated
@@ -47,8 +47,8 @@ func (s *spareMemory) isDue(allocated, spare uint64) bool {
 	return true
 }
 
-// heapNow returns how many bytes have been allocated since the process started, and how many
-// the heap holds besides those that were in use when they were last collected.
+// heapNow returns the bytes allocated since the process started, and the bytes of the heap
+// beyond those in use at the last collection.
 func heapNow() (allocated, spare uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},

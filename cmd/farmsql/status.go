@@ -19,12 +19,12 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// statusSocket is the name of the socket, in the folder of a machine that is a
-// process, or else in the data folder, at which a process says how it is: one
-// JSON document to whoever connects.
+// statusSocket is the name of the socket at which a process reports its state, as one
+// JSON document for each connection. It is in the folder of a machine that is a
+// process, otherwise in the data folder.
 const statusSocket = "status.sock"
 
-// statusPatience is how long a process may take to say how it is.
+// statusPatience is how long a process may take to answer.
 const statusPatience = 2 * time.Second
 
 type statusCommand struct {
@@ -67,10 +67,11 @@ func (c *statusCommand) Run(std cli.Streams) error {
 	return c.nobody(answers)
 }
 
-// errNotServing ends status with 1: what is to be said has been printed.
+// errNotServing ends status with 1, after it has printed the state.
 var errNotServing = errors.New("nobody serves clients")
 
-// serving fails if none of those who answer serves clients.
+// serving returns errNotServing if none of the answers is from a machine that serves
+// clients.
 func serving(answers []statusAnswer) error {
 	if slices.ContainsFunc(answers, func(a statusAnswer) bool { return a.Unavailable == "" && a.Ended == "" && a.Starting == "" }) {
 		return nil
@@ -78,7 +79,7 @@ func serving(answers []statusAnswer) error {
 	return errNotServing
 }
 
-// ask asks every process that has the folder, or a part of it.
+// ask asks every process that has locked the folder, or a part of it.
 func (c *statusCommand) ask() []statusAnswer {
 	folders := []string{c.Data}
 	if c.MachineID != nil {
@@ -93,14 +94,14 @@ func (c *statusCommand) ask() []statusAnswer {
 	for _, folder := range folders {
 		s, err := askStatus(folder)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // nobody ever served from here
+			continue // no process has served from this folder
 		}
 		answers = append(answers, statusAnswer{s, folder, err})
 	}
 	return answers
 }
 
-// stored shows what is stored.
+// stored prints the state that is stored.
 func (c *statusCommand) stored(std cli.Streams) error {
 	s, err := farmsql.StoredStatus(c.Cluster)
 	if err != nil {
@@ -113,7 +114,7 @@ func (c *statusCommand) stored(std cli.Streams) error {
 	return nil
 }
 
-// nobody is the error if there is nothing to show.
+// nobody returns the error for the case that there is nothing to print.
 func (c *statusCommand) nobody(answers []statusAnswer) error {
 	var said []string
 	for _, a := range answers {
@@ -126,15 +127,15 @@ func (c *statusCommand) nobody(answers []statusAnswer) error {
 	return fmt.Errorf("%s answers in %s (farmsql serve starts one, and with --cluster what is stored is shown)%s", who, c.Data, strings.Join(said, ""))
 }
 
-// A statusAnswer is what the process that has a folder says, or why it does not.
+// A statusAnswer is the answer of the process that has locked a folder, or its error.
 type statusAnswer struct {
 	farmsql.Status
 	folder string
 	err    error
 }
 
-// weight is more for who knows more: the machine with the newest configuration,
-// and of these the CM.
+// weight orders answers by how much they know: the newest configuration counts most, and in
+// it the CM.
 func (a statusAnswer) weight() int {
 	w := 2 * a.Configuration
 	for _, m := range a.Machines {
@@ -145,7 +146,7 @@ func (a statusAnswer) weight() int {
 	return w
 }
 
-// machineFolder is where a machine that is a process has its memory.
+// machineFolder returns the folder of a machine that is a process.
 func machineFolder(data string, machine int) string {
 	return filepath.Join(data, machinePrefix+strconv.Itoa(machine))
 }
@@ -165,7 +166,7 @@ func machineFolders(data string) []int {
 	return machines
 }
 
-// serveStatus has the status socket in a folder answer, which this process has locked.
+// serveStatus answers at the status socket in a folder, which this process has locked.
 func serveStatus(folder string, status func() farmsql.Status) (*socketServer, error) {
 	return serveSocket(folder, statusSocket, func(c net.Conn) {
 		_ = c.SetDeadline(time.Now().Add(statusPatience))
@@ -173,7 +174,7 @@ func serveStatus(folder string, status func() farmsql.Status) (*socketServer, er
 	})
 }
 
-// askStatus asks the process that has a folder. It fails with fs.ErrNotExist if
+// askStatus asks the process that has locked a folder. It fails with fs.ErrNotExist if
 // there is no socket.
 func askStatus(folder string) (s farmsql.Status, err error) {
 	err = askSocket(folder, statusSocket, statusPatience, nil, &s)
@@ -197,7 +198,7 @@ func printStatusJSON(w io.Writer, answers []statusAnswer) error {
 
 // printStatus prints s for people.
 func printStatus(w io.Writer, s farmsql.Status) {
-	if s.Configuration == 0 { // a machine that is starting
+	if s.Configuration == 0 { // a starting machine
 		fmt.Fprintf(w, "no configuration yet, %s\n", sourceText(s))
 	} else {
 		fmt.Fprintf(w, "configuration %d (revision %d) of cluster %s, %s\n", s.Configuration, s.Revision, s.Cluster, sourceText(s))
@@ -253,7 +254,7 @@ func printMachines(w io.Writer, s farmsql.Status) {
 	t.Flush()
 }
 
-// leaseText says how the leases between a machine and the one that was asked are.
+// leaseText describes the leases between a machine and the one that answered.
 func leaseText(m farmsql.MachineStatus) string {
 	switch {
 	case m.IsSuspected:
@@ -319,7 +320,7 @@ func recoveryText(r farmsql.RecoveryStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// printOthers says a word about the processes whose view is not shown.
+// printOthers describes in a line each the processes whose view is not shown.
 func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -337,7 +338,7 @@ func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
 		default:
 			r := a.Recovery
-			if a.Revision < shown.Revision { // which replicas have been filled since it does not know
+			if a.Revision < shown.Revision { // it does not know which replicas have been filled since
 				r.FillingReplicas = shown.Recovery.FillingReplicas
 			}
 			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\trecovery: %s\n", name, a.Process, a.Configuration, recoveryText(r))

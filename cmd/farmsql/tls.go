@@ -17,8 +17,8 @@ func loadTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// authorities returns a client's configuration that trusts nobody but the
-// certificates in the file. Whom it connects to fills in the name.
+// authorities returns a client's TLS configuration that trusts only the
+// certificates in the file. The caller sets the server's name.
 func authorities(file string) (*tls.Config, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
