@@ -18,22 +18,22 @@ type client struct {
 	*run
 	*node
 	label string
-	// work runs one transaction, once.
+	// work runs one transaction.
 	work func(*client) error
 	t    *txn.Tx
 	h    *history.Recording
-	// session is that of a client of the workload.
+	// session is the session of a workload's client.
 	session Session
-	// alone says that nobody else is there, so that lock-free reads must be answered.
+	// alone is set if no other client runs, so that lock-free reads must be answered.
 	alone bool
 	// done counts the transactions that have committed.
 	done int
 }
 
-// thinkMax is how long a client waits between two transactions, at most.
+// thinkMax bounds a client's pause between two transactions.
 const thinkMax = 100 * time.Microsecond
 
-// errUser is what transactions fail with that their user gives up.
+// errUser is the error of transactions that their user gives up.
 var errUser = errors.New("simtest: given up")
 
 func (c *client) loop() {
@@ -50,12 +50,12 @@ func (c *client) loop() {
 	}
 }
 
-// pause is what most clients think.
+// pause is the pause of most clients.
 func (c *client) pause() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax)))) }
 
-// readOwn reads an object that this machine has made, and so is primary of as a
-// rule. It needs nobody else for that: a machine that others have given up would
-// go on.
+// readOwn reads an object that this machine has created, and of which it is normally the
+// primary. The read involves no other machine, so that it would show a machine that continues
+// after the others have evicted it.
 func (c *client) readOwn() error {
 	all, n := len(c.store.objects), len(c.nodes)
 	own := (all - c.id%all + n - 1) / n
@@ -89,20 +89,20 @@ func (c *client) transact(fn func() error) error {
 	} else if errors.Is(err, errUser) {
 		c.h.Shown() // what led to it was true
 	}
-	// Not deferred: where a routine has panicked with a worker locked, those that end
-	// with it must not wait for the lock.
+	// Not deferred: if a routine has panicked with a worker locked, the routines that end
+	// with it must not wait for that lock.
 	c.t.Abort()
 	return c.end(err)
 }
 
-// untold records that nobody was told how a transaction ended, if that is so.
+// untold records an unknown outcome if no client was told how a transaction ended.
 func (c *client) untold(h *history.Recording) {
 	if h.End(history.Unknown) && c.process.Dead() {
 		c.orphans++
 	}
 }
 
-// end records how a transaction ended; err is why it did not commit.
+// end records how a transaction ended; err is the reason why it did not commit.
 func (c *client) end(err error) error {
 	switch {
 	case c.process.Dead():
@@ -121,15 +121,15 @@ func (c *client) end(err error) error {
 	return nil
 }
 
-// hasNoEffect says whether a transaction that was not in doubt failed with an error that
-// it may fail with.
+// hasNoEffect reports whether err is an expected error of a transaction that has failed
+// without being in doubt.
 func hasNoEffect(err error) bool {
 	return slices.ContainsFunc([]error{
 		txn.ErrConflict, errUser, region.ErrFull, txn.ErrTooLarge, nvram.ErrNoSpace, txn.ErrUnavailable,
 	}, func(may error) bool { return errors.Is(err, may) })
 }
 
-// saw records the value of o, which b was read for.
+// saw records that b was read as the value of o.
 func (c *client) saw(o history.Object, b []byte) error {
 	v, err := valueOf(b)
 	if err == nil {
@@ -138,7 +138,7 @@ func (c *client) saw(o history.Object, b []byte) error {
 	return err
 }
 
-// sawHalves does that of some of object i's halves.
+// sawHalves records that halves of object i were read, from b.
 func (c *client) sawHalves(i int, which []int, b []byte) error {
 	for _, half := range which {
 		if err := c.saw(halfOf(i, half), halves(b)[half]); err != nil {
@@ -165,10 +165,10 @@ func (c *client) read(p region.Ptr) ([]byte, error) {
 	return b, err
 }
 
-// pick prefers the first of n.
+// pick draws a number below n; low numbers are more likely.
 func (c *client) pick(n int) int { return c.rng.IntN(1 + c.rng.IntN(n)) }
 
-// body is a random transaction.
+// body runs a random transaction.
 func (c *client) body() error {
 	readOnly := c.rng.IntN(4) == 0
 	for range 1 + c.rng.IntN(6) {
@@ -209,7 +209,7 @@ func (c *client) operation(write bool) error {
 	return c.onTree(c.pick(c.options.Keys), write)
 }
 
-// parts are the halves of an object that an operation may be about.
+// parts are the sets of halves that an operation may access.
 var parts = [...][]int{{0}, {1}, {0, 1}}
 
 var both = parts[2]
@@ -252,8 +252,8 @@ type halfPart int
 // Same implements txn.Part.
 func (h halfPart) Same(was, now []byte) bool { return bytes.Equal(halves(was)[h], halves(now)[h]) }
 
-// onPayload reads, or reads and writes, the object of the history o, which is in
-// the object at p. Its value is in either half.
+// onPayload reads, or reads and writes, the history's object o, which is in the object at p.
+// Its value is in both halves.
 func (c *client) onPayload(o history.Object, p region.Ptr, write bool) error {
 	var b []byte
 	var err error
@@ -284,7 +284,7 @@ func (c *client) rewrite(o history.Object, b []byte) {
 	c.h.Write(o, v)
 }
 
-// remove is rewrite of a tombstone: the key is absent from now on.
+// remove writes a tombstone: the key is absent from now on.
 func (c *client) remove(o history.Object, b []byte) {
 	v := c.rec.Value()
 	fill(b, v)
@@ -396,8 +396,8 @@ func (c *client) newRow(o history.Object) (region.Ptr, error) {
 	return p, nil
 }
 
-// scan reads the keys from one to below another; those that the scan does not
-// show are absent, and their tombstones agree.
+// scan reads the keys in [from, to). Keys that the scan does not return are absent, and their
+// tombstones agree.
 func (c *client) scan(from, to int, reverse bool) error {
 	present := make(map[string]region.Ptr)
 	cursor := c.tree.Scan(c.t, keyOf(from), keyOf(to), reverse)

@@ -16,46 +16,43 @@ import (
 // A Cluster is the instance under test: its machine i runs on machine i of a world, in its
 // failure domain.
 type Cluster interface {
-	// Takes says whether the cluster is meant to live through a fault. Others
-	// are not injected. With a single replica of each region there is not much
-	// that it can take.
+	// Takes reports whether the cluster is meant to survive a fault. Others are not
+	// injected. With a single replica of each region there are few that it can survive.
 	Takes(Fault) bool
-	// RecoverySteps are the steps of recovery that Hooks are told of.
+	// RecoverySteps are the steps of recovery that Hooks receive.
 	RecoverySteps() []recovery.Step
-	// Start boots machines that are down and returns when they serve; errDied
-	// says that one died meanwhile. It is called on a routine that belongs to no
-	// machine.
+	// Start boots machines that are down, and returns when they serve, or errDied if one
+	// died meanwhile. It is called on a routine that belongs to no machine.
 	Start(machines []int) error
-	// Died is called at the moment in which processes have died; their machines' memory is
-	// what the world has kept of it. Died must not wait.
+	// Died is called at the moment at which processes have died; the world has decided what
+	// is left of their machines' memory. Died must not wait.
 	Died(machines []int)
 	// Machine returns the transactions of a machine, nil while it does not serve.
 	Machine(i int) *txn.Machine
-	// Whole says that every region has all of its replicas, so that another
-	// machine may fail.
+	// Whole reports whether every region has all of its replicas, so that another machine
+	// may fail.
 	Whole() bool
 	// Primaries returns the configuration in which machine i is, and the regions
 	// of which it believes to be the primary.
 	Primaries(i int) (cluster.ID, []region.ID)
-	// Lives returns the lives that a machine which serves knows of.
+	// Lives returns the lives that a serving machine knows of.
 	Lives(i int) catalog.Lives
 	// Check checks every store, once nothing runs, and returns the faults. reachable yields
 	// all pointers in use except the root. It is called on a routine of machine 0.
 	Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error)
 }
 
-// Hooks are what a Cluster calls.
+// Hooks are the functions that a Cluster calls.
 type Hooks struct {
-	// Prepare is called with the transactions of a machine that begins a life,
-	// before anything can be shipped to it; Serving when it serves.
+	// Prepare is called with the transactions of a machine at the start of a life, before
+	// functions can be shipped to it; Serving is called when it serves.
 	Prepare func(machine int, m *txn.Machine)
 	Serving func(machine int, m *txn.Machine)
-	// Step is told of every step of a transaction, Recovering of every step of
-	// recovery, at the machine where it happens, while that lives. Processes may
-	// be killed in them.
+	// Step is called for every step of a transaction, Recovering for every step of
+	// recovery, at the machine of the step, while that lives. They may kill processes.
 	Step       func(machine int, s step.Step)
 	Recovering func(machine int, s recovery.Step)
-	// Reconfigured, if not nil, is told by the CM of members that all regions of a
+	// Reconfigured, if not nil, is called by the CM of members when all regions of a
 	// configuration are active.
 	Reconfigured func(machine int, t membership.Timeline)
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 )
 
-// storeDelay is how long the store of configurations takes to answer; storePatience
-// how long a machine that cannot reach it waits before it learns so, at most.
+// storeDelay is the time that the store of configurations takes to answer; storePatience
+// bounds the time after which a machine that cannot reach it gets an error.
 const (
 	storeDelay    = 300 * time.Microsecond
 	storePatience = 5 * time.Millisecond
 )
 
-// errStore means that the store of configurations has not answered. It may have carried out
-// the request all the same.
+// errStore means that the store of configurations has not answered. It may still have
+// carried out the request.
 var errStore = fmt.Errorf("simtest: %w", cluster.ErrUnreachable)
 
-// configurations is the store of configurations, which outlives all machines, and
-// what fails in it.
+// configurations is the store of configurations, which outlives all machines, with its
+// faults.
 type configurations struct {
 	cluster.MemoryStore
 	rng *rand.Rand
-	// stored, if not nil, is told of each configuration in the moment in which it
+	// stored, if not nil, is called for each configuration at the moment at which it
 	// becomes the current one.
 	stored func(now *cluster.Configuration)
-	// away counts the faults that keep a machine from the store, by machine; failing
-	// is how many of a thousand operations fail, of any machine.
+	// away counts, by machine, the faults that keep it from the store; failing is how many
+	// of a thousand operations of any machine fail.
 	away    map[int]int
 	failing int
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// copies says which machines' memory has which regions in full, as far as that is certain: a
-// machine has what the current configuration gives to it and does not call filling, until its
-// memory is destroyed. With it the tests check that no region is lost while a machine's memory
-// has it.
+// copies tracks which machines' memory is certain to have which regions in full: those that
+// the current configuration gives to the machine and does not call filling, until its memory
+// is destroyed. With it, the tests check that no region is lost while a machine's memory has
+// it.
 type copies struct {
 	now *cluster.Configuration // the current one; nil before the first
-	// void are replicas that the configuration takes for full whose memory was
-	// destroyed; lives those of machines that were members; ended those of them whose
-	// memory was destroyed, then or later.
+	// void are replicas that the configuration takes for full although their memory was
+	// destroyed; lives are the lives of members; ended are those of them whose memory has been
+	// destroyed.
 	void  map[replica]bool
 	lives map[rdma.MachineID][]uint64
 	ended map[uint64]bool
@@ -32,8 +32,8 @@ func newCopies() *copies {
 	return &copies{void: make(map[replica]bool), lives: make(map[rdma.MachineID][]uint64), ended: make(map[uint64]bool)}
 }
 
-// stored takes note of a configuration, and returns an error if it loses a region
-// that somebody has.
+// stored records a configuration, and returns an error if it loses a region that some memory
+// has in full.
 func (k *copies) stored(now *cluster.Configuration) error {
 	var err error
 	if k.now != nil {
@@ -59,8 +59,8 @@ func (k *copies) stored(now *cluster.Configuration) error {
 	return err
 }
 
-// voidAway records memories for which a region waits in vain. The region may wait again for a
-// memory that it had given up: see cluster.Configuration.Follow.
+// voidAway records memories for which a region waits although they have been destroyed. The
+// region may wait again for a memory that it had given up: see cluster.Configuration.Follow.
 func (k *copies) voidAway(p cluster.Placement) {
 	for _, a := range p.Away {
 		if !slices.ContainsFunc(p.Away, func(b cluster.Memory) bool { return b.Machine == a.Machine && !k.ended[b.Life] }) {
@@ -69,8 +69,8 @@ func (k *copies) voidAway(p cluster.Placement) {
 	}
 }
 
-// loses returns an error if the configuration after the current one has lost a region
-// that some memory has in full.
+// loses returns an error if the configuration now has lost a region that some memory has in
+// full.
 func (k *copies) loses(now *cluster.Configuration) error {
 	for _, p := range k.now.Regions {
 		if have := k.of(p); len(have) > 0 && slices.Contains(now.Lost, p.Region) {
@@ -101,7 +101,7 @@ func full(p cluster.Placement) (machines []rdma.MachineID) {
 
 func isFull(p cluster.Placement, m rdma.MachineID) bool { return slices.Contains(full(p), m) }
 
-// destroyed takes note that a machine's memory is gone.
+// destroyed records that a machine's memory is gone.
 func (k *copies) destroyed(m rdma.MachineID) {
 	if k.now == nil {
 		return
@@ -120,8 +120,8 @@ func (k *copies) voidAll(m rdma.MachineID) {
 	}
 }
 
-// isOnly says whether there is a region that only machine m has in full, among
-// machines that may be counted on.
+// isOnly reports whether machine m is the only one, among machines that count, with a full
+// replica of some region.
 func (k *copies) isOnly(m rdma.MachineID, counts func(rdma.MachineID) bool) bool {
 	return k.now != nil && slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
 		have := slices.DeleteFunc(k.of(p), func(x rdma.MachineID) bool { return x != m && !counts(x) })
@@ -129,9 +129,9 @@ func (k *copies) isOnly(m rdma.MachineID, counts func(rdma.MachineID) bool) bool
 	})
 }
 
-// suffice says whether some of the machines can go on alone: they are a majority of
-// the configuration, and have all regions. A member whose memory was destroyed has no
-// say until the others have let it in again.
+// suffice reports whether the machines that count can continue without the others: they are a
+// majority of the configuration, and have all regions. A member whose memory was destroyed
+// does not count until the others have let it join again.
 func (k *copies) suffice(counts func(rdma.MachineID) bool) bool {
 	return k.isMajority(counts) && !slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
 		return !slices.ContainsFunc(k.of(p), counts)
@@ -151,9 +151,9 @@ func (k *copies) isMajority(counts func(rdma.MachineID) bool) bool {
 	return 2*n > len(k.now.Machines)
 }
 
-// canLose says whether the memory of machine m may be destroyed, if nobody is about to
-// be given up: all that it has others have in full, and those that keep their memory
-// are still a majority.
+// canLose reports whether the memory of machine m may be destroyed, provided that no machine
+// is about to be evicted: others have all of its regions in full, and the machines that keep
+// their memory are still a majority.
 func (k *copies) canLose(m rdma.MachineID) bool {
 	return !k.isOnly(m, anybody) && k.isMajority(func(x rdma.MachineID) bool { return x != m })
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Core, in the end of an Overlap, is machines that can go on alone: a majority of
-// the configuration with a full replica of every region and all links among them.
-// They stay healthy, and every other machine has a fault that stays for good, unless
-// it has none. Everybody who reaches the core has to make progress.
+// A Core, at the end of an Overlap, is a set of machines that can continue without the others:
+// a majority of the configuration with a full replica of every region and all links among
+// them. They stay healthy, and every other machine has a fault that lasts for good, or none.
+// Every machine that reaches the core has to make progress.
 
-// coreMax bounds the time until then, counted from when the faults come. If no
-// majority of the configuration is left that has not been restarted, machines have
-// to meet first, and may wait for those that do not come back.
+// coreMax bounds the time until that progress, counted from the beginning of the faults. If
+// fewer than a majority of the configuration have not been restarted, machines first have to
+// restart together (meetingMax), and may wait for those that do not come back.
 const (
 	coreMax    = 10 * leaseTime
 	meetingMax = 10 * time.Second * 65 / 64 // as long on the slowest clock
@@ -24,8 +24,8 @@ const (
 // lasting are the faults that can stay for good at a machine outside of the core.
 var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge, FullMemory}
 
-// awaitCore has faults come that last, waits for the progress of the core, more than once,
-// and mends everything.
+// awaitCore injects faults that last, waits, more than once, for the progress of the core, and
+// mends everything.
 func (t *overlapInjector) awaitCore() error {
 	away, bound := t.pickAway()
 	t.world.Note(fmt.Sprintf("core without %v", away))
@@ -39,8 +39,8 @@ func (t *overlapInjector) awaitCore() error {
 	if err := t.awaitProgress(away, faults, bound); err != nil {
 		return err
 	}
-	// Transactions that were under way when the faults came may be the only ones that
-	// committed. So the faults stay until the machines have noticed them and go on.
+	// Transactions that were running when the faults began may be the only ones that
+	// committed. So the faults stay until the machines have noticed them and commit again.
 	for range coreRounds {
 		t.think = (*client).ponder
 		t.outside.Sleep(coreMax)
@@ -52,14 +52,14 @@ func (t *overlapInjector) awaitCore() error {
 	return nil
 }
 
-// ponder is what clients think while it is only waited for that time passes: they do something
-// now and then, so that whoever is to notice anything can.
+// ponder is the clients' pause while the test only lets time pass: they run a transaction now
+// and then, so that machines can notice faults.
 func (c *client) ponder() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(leaseTime)))) }
 
-// coreRounds is how often progress is waited for while the faults stay.
+// coreRounds is how often progress is awaited while the faults last.
 const coreRounds = 2
 
-// awaitProgress waits until everybody who reaches the core has committed once more.
+// awaitProgress waits until every machine that reaches the core has committed once more.
 func (t *overlapInjector) awaitProgress(away []int, faults []lastingFault, bound time.Duration) error {
 	before := slices.Clone(t.commits)
 	for end := t.world.Now() + bound; t.failure == nil; t.outside.Sleep(100 * time.Microsecond) {
@@ -76,11 +76,11 @@ func (t *overlapInjector) awaitProgress(away []int, faults []lastingFault, bound
 	return nil
 }
 
-// keptOutMax bounds for how long a machine that is told so is not let in because its links
-// have broken before, the time of a reconfiguration included.
+// keptOutMax bounds for how long a machine is excluded because its links have broken before,
+// including the time of a reconfiguration.
 const keptOutMax = 640*leaseTime + coreMax
 
-// areKeptOut says whether all of these machines are not let in because of links that have
+// areKeptOut reports whether all of these machines are excluded because their links have
 // broken before, and so are not late.
 func (t *overlapInjector) areKeptOut(machines []int) bool {
 	return !slices.ContainsFunc(machines, func(i int) bool {
@@ -89,8 +89,8 @@ func (t *overlapInjector) areKeptOut(machines []int) bool {
 	})
 }
 
-// late returns who reaches the core and has committed nothing more. Of two machines
-// that do not reach each other one may be left out, and none else.
+// late returns the machines that reach the core and have committed nothing more. Of two
+// machines that do not reach each other, one may be evicted, but no further machine.
 func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int) {
 	for _, i := range t.all() {
 		if t.hinders[i] == 0 && t.commits[i] == before[i] {
@@ -105,15 +105,15 @@ func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int)
 	return late
 }
 
-// A lastingFault is at a machine, or at the link between it and another one.
+// A lastingFault is a fault of a machine, or of the link between it and another one.
 type lastingFault struct {
 	kind      Fault
 	at, other int
 	undo      func()
 }
 
-// pickAway draws machines that are not needed, and returns in how much time the
-// others have to go on.
+// pickAway draws machines that the core does not need, and returns the time within which the
+// others have to make progress.
 func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 	bound = coreMax
 	counts := t.isWell
@@ -133,8 +133,8 @@ func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 	return away, bound
 }
 
-// isMajorityWithout says whether the members that count, without some machines, are a
-// majority also of a configuration that the others of these are joining.
+// isMajorityWithout reports whether the machines that count are a majority without those away,
+// also in a configuration that the others of away are joining.
 func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
 	now := t.copies.now
 	if now == nil {
@@ -154,7 +154,7 @@ func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.Machine
 	return 2*left > all
 }
 
-// hinderForGood has a fault come to each of some machines.
+// hinderForGood gives each of some machines a fault that lasts.
 func (t *overlapInjector) hinderForGood(away []int) (faults []lastingFault) {
 	kinds := slices.DeleteFunc(slices.Clone(lasting), func(f Fault) bool { return !slices.Contains(t.plan.Kinds, f) })
 	for _, i := range away {
@@ -175,7 +175,7 @@ func (t *overlapInjector) hinderForGood(away []int) (faults []lastingFault) {
 	return faults
 }
 
-// pickOther draws a machine of the core without which the rest of it suffices, or -1.
+// pickOther draws a machine of the core that the rest of the core can do without, or -1.
 func (t *overlapInjector) pickOther(away []int) int {
 	for _, i := range t.rng.Perm(t.options.Farm.Machines) {
 		if t.hinders[i] == 0 && !slices.Contains(away, i) && t.copies.suffice(func(m rdma.MachineID) bool {
@@ -232,7 +232,7 @@ func (t *overlapInjector) forGood(f lastingFault) (undo func()) {
 	}
 }
 
-// cut cuts links, and returns what mends them.
+// cut cuts links, and returns a function that mends them.
 func (t *overlapInjector) cut(links [][2]rdma.MachineID) (mend func()) {
 	t.each(links, t.world.Cut)
 	return func() { t.each(links, t.world.Mend) }

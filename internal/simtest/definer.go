@@ -12,8 +12,8 @@ import (
 )
 
 // Definers are clients that create, change, rename and drop tables, and build indexes in
-// several transactions, with the table's mark standing meanwhile. Each machine has one;
-// they work on the same few names.
+// several transactions while the table is marked. Each machine has one; all work on the same
+// few names.
 
 // define runs one statement.
 func (c *client) define() error {
@@ -33,7 +33,7 @@ func (c *client) define() error {
 	return err
 }
 
-// redefine creates the table of a name if there is none, and otherwise drops, renames or
+// redefine creates the table of a name if it does not exist, and otherwise drops, renames or
 // changes it.
 func (c *client) redefine(i int) error {
 	tbl, err := c.definition(i)
@@ -154,7 +154,8 @@ func (b *building) altered(t *txn.Tx) (*catalog.Table, error) {
 	return tbl, unlessGone(err)
 }
 
-// unlessGone returns errUser for a table that does not exist or is being altered.
+// unlessGone replaces the error for a table that does not exist, or is being altered, by
+// errUser.
 func unlessGone(err error) error {
 	if errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrAltering) {
 		return errUser
@@ -198,7 +199,7 @@ func (b *building) copySome(t *txn.Tx, from []byte) (next []byte, err error) {
 	return next, nil
 }
 
-// finish takes the index into use, and the mark off.
+// finish puts the index to use, and removes the mark.
 func (b *building) finish() error {
 	tbl, err := b.altered(b.t)
 	if err != nil {
@@ -219,8 +220,8 @@ func (b *building) finish() error {
 	return b.catalog.Drop(b.t, old)
 }
 
-// passes returns nil for an error that a client may get, which says that nothing was done or
-// that the outcome is in doubt; otherwise it returns an error.
+// passes returns nil for an error that a client may get because of faults: nothing was done,
+// or the outcome is in doubt. It returns other errors.
 func passes(err error) error {
 	if errors.Is(err, errUser) || errors.Is(err, errUnknown) {
 		return nil

@@ -11,22 +11,20 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Errands are what some clients do besides, on a hash table that grows: blind puts,
-// inserts and deletions, operations in transactions of their own (hash.PutNow), and
-// rows whose sizes change from one time to the next, so that blocks change their
-// class. The one client that each machine has for them has keys of its own, and so knows
-// what they may be: the value that was written last, and those of transactions whose
-// end it was not told.
+// Errands are additional work of some clients, on a hash table that grows: blind puts,
+// inserts and deletions, operations in transactions of their own (hash.PutNow), and rows
+// whose sizes change over time, so that blocks change their class. Each machine has one
+// client for them, with its own keys. So the client knows the possible values of each key:
+// the last one written, and those of transactions whose outcome it was not told.
 
-// errandKeys is how many keys a client gets to, one by one; with an odd number they
-// lead to rows.
+// errandKeys is the number of keys that a client uses over time; odd ones lead to rows.
 const errandKeys = 200
 
 // A register is what a key may hold; 0: the key is absent.
 type register struct {
 	owner *client
 	is    []uint64
-	// pending are of transactions that may still end, or have.
+	// pending are the values of transactions that may still commit, or have committed.
 	pending []uint64
 }
 
@@ -50,7 +48,7 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 	switch {
 	case g.owner != c || c.process.Dead() || errors.Is(err, errUnknown):
 		return nil // it stays pending
-	case isOver(err): // so does it, and the client ends
+	case isOver(err): // the life ends, and the client with it
 		return err
 	case err == nil:
 		g.is = []uint64{v}
@@ -63,11 +61,11 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 	return err
 }
 
-// errUnknown is how a transaction ends of which nobody is told.
+// errUnknown is the error of a transaction whose outcome is not known.
 var errUnknown = errors.New("simtest: in doubt")
 
-// saw records the value that was read of a key, and returns an error if the key cannot have
-// it.
+// saw records the value that was read for a key, and returns an error if the key cannot
+// have it.
 func (g *register) saw(key []byte, v uint64) error {
 	if !g.may(v) {
 		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.is, g.pending)
@@ -102,8 +100,8 @@ func (c *client) errand() error {
 	return c.blind(g, key, was)
 }
 
-// try runs fn in a transaction and returns nil if it committed, errUser if it did not,
-// errUnknown, or another error, which is a failure of the test.
+// try runs fn in a transaction. It returns nil if the transaction committed, errUser if it
+// did not, errUnknown, or another error, which fails the test.
 func (c *client) try(fn func(t *txn.Tx) error) error {
 	t := c.m.Begin()
 	defer t.Abort()
@@ -147,7 +145,7 @@ func (c *client) look(g *register, key []byte) error {
 	return g.saw(key, v)
 }
 
-// blind changes a key without having read it, in one way or another.
+// blind changes a key without reading it first.
 func (c *client) blind(g *register, key []byte, was uint64) error {
 	v := uint64(c.rec.Value())
 	value := binary.LittleEndian.AppendUint64(nil, v)
@@ -155,7 +153,7 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 	now := func(do func() error) func() error {
 		return func() error {
 			if err := do(); c.process.Dead() || err != nil && !errors.Is(err, hash.ErrExists) && !isOver(err) {
-				return errUnknown // it may have been shipped, and done
+				return errUnknown // it may have been shipped, and executed
 			} else {
 				return err
 			}
@@ -179,10 +177,10 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 	}))
 }
 
-// isOver says whether an error ends a machine's life.
+// isOver reports whether an error ends a machine's life.
 func isOver(err error) bool { return errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) }
 
-// insert is a write that must fail if the key is there, and only then.
+// insert writes a key that must not exist: it must fail if, and only if, the key exists.
 func (c *client) insert(g *register, key []byte, was, v uint64, do func() error) error {
 	return c.write(g, v, func() error {
 		err := do()
@@ -198,7 +196,7 @@ func (c *client) insert(g *register, key []byte, was, v uint64, do func() error)
 	})
 }
 
-// removed deletes a key in a transaction, which must have been there if it was.
+// removed deletes a key in a transaction, and checks that it existed if was says so.
 func (c *client) removed(t *txn.Tx, key []byte, was uint64) error {
 	deleted, err := c.annex.Delete(t, key)
 	if err == nil && deleted != (was != 0) {
@@ -209,8 +207,7 @@ func (c *client) removed(t *txn.Tx, key []byte, was uint64) error {
 	return err
 }
 
-// insertRow makes a row, of a size that all prefer for a while, and an entry that leads
-// to it.
+// insertRow creates a row, of the size that all clients prefer at the time, and its entry.
 func (c *client) insertRow(g *register, key []byte) error {
 	v := uint64(c.rec.Value())
 	size := 16 << (c.world.Now() / rowsChange % 6)
@@ -226,7 +223,7 @@ func (c *client) insertRow(g *register, key []byte) error {
 	})
 }
 
-// rowsChange is for how long rows are of one size.
+// rowsChange is the time after which clients prefer another size.
 const rowsChange = 2 * leaseTime / 10
 
 // deleteRow frees a row and deletes its entry.
@@ -258,7 +255,7 @@ func (c *client) deleteRow(g *register, key []byte, was uint64) error {
 	})
 }
 
-// unless returns wrong, unless what the transaction has read has changed.
+// unless returns wrong if the transaction's reads still hold; otherwise they explain it.
 func (c *client) unless(t *txn.Tx, wrong error) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -266,7 +263,7 @@ func (c *client) unless(t *txn.Tx, wrong error) error {
 	return wrong
 }
 
-// makeAnnex makes the table of the errands.
+// makeAnnex creates the table of the errands.
 func (s *store) makeAnnex(n *node, places []region.Addr) (err error) {
 	s.registers = make(map[string]*register)
 	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
@@ -294,7 +291,7 @@ func (s *store) reachableAnnex(n *node) (ptrs []region.Ptr, err error) {
 	return ptrs, err
 }
 
-// lookAtRegisters reads every key of the errands, when nobody else is there.
+// lookAtRegisters reads every key of the errands, while no other client runs.
 func (c *client) lookAtRegisters() error {
 	names := make([]string, 0, len(c.store.registers))
 	for name := range c.store.registers { // any order: sorted next

@@ -13,12 +13,12 @@ type health struct {
 	world   *sim.World
 	members *members
 	copies  *copies
-	// hinders counts, by machine, the faults that last; disturbs those that concern
-	// all machines.
+	// hinders counts, by machine, its present faults; disturbs counts the faults
+	// that affect all machines.
 	hinders  []int
 	disturbs int
-	// last is when a fault came or went, last; stored when a configuration became
-	// the current one.
+	// last is the time at which a fault last began or ended; stored the time at
+	// which a configuration last became the current one.
 	last   time.Duration
 	stored map[cluster.ID]time.Duration
 }
@@ -36,10 +36,10 @@ func newHealth(r *run, m *members) *health {
 	return h
 }
 
-// changed notes that a fault has come or gone.
+// changed notes that a fault has begun or ended.
 func (h *health) changed() { h.last = h.world.Now() }
 
-// isWell says whether nothing hinders a machine, and it is a member.
+// isWell reports whether a machine is a member without faults.
 func (h *health) isWell(m rdma.MachineID) bool {
 	if h.hinders[m] > 0 || h.members.up[m] == nil || h.copies.now == nil {
 		return false
@@ -53,6 +53,6 @@ func (h *health) isWell(m rdma.MachineID) bool {
 	return in && still && own.Incarnation == member.Incarnation
 }
 
-// suffices says whether the machines that are well can go on without the others, and
-// nothing disturbs all of them.
+// suffices reports whether the healthy machines can continue without the others, and
+// no fault affects all machines.
 func (h *health) suffices() bool { return h.disturbs == 0 && h.copies.suffice(h.isWell) }

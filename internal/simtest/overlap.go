@@ -11,26 +11,25 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// An Overlap says which faults come at any time: while replicas are filled, at any
-// step of the recovery from others, to the machine that has the last full replica.
-// Memory is lost only where another machine's has the same, so in the end every
-// region has to be there.
+// An Overlap describes faults that come at any time: while replicas are filled, at any step
+// of the recovery from others, to the machine that has the last full replica. Memory is lost
+// only if another machine's has the same data, so in the end every region must be there.
 type Overlap struct {
 	Kinds []Fault
-	// Open is how many faults last at once, at most, and Max how many there are; 0: as
-	// many as come in the run's Duration, Calm apart.
+	// Open bounds the faults at one time, and Max is their number; 0: as many as come in the
+	// run's Duration, Calm apart.
 	Open, Max int
-	// Hold is how long one lasts, at most.
+	// Hold bounds the duration of a fault.
 	Hold time.Duration
 	// Lost is how many of a hundred machines that die lose their memory.
 	Lost int
-	// Spare has faults leave a majority of the machines alone, and with it a full
-	// replica of every region.
+	// Spare keeps a majority of the machines, with a full replica of every region, free of
+	// faults.
 	Spare bool
-	// Core has faults stay for good in the end, and a core of machines go on without
-	// those that have them: see awaitCore.
+	// Core makes faults last for good in the end, while a core of machines continues without
+	// the machines that have them: see awaitCore.
 	Core bool
-	// Early has faults come while the machines start for the first time, too.
+	// Early lets faults come while the machines start for the first time, too.
 	Early bool
 }
 
@@ -67,7 +66,7 @@ func newOverlapInjector(j *injector) *overlapInjector {
 	return &overlapInjector{injector: j, health: j.health, plan: j.options.Overlap, older: make([]*sim.Shelf, j.options.Farm.Machines)}
 }
 
-// earlyMax is how long after its start a machine may be hit by an early fault.
+// earlyMax bounds the time after its start at which an early fault hits a machine.
 const earlyMax = 30 * time.Millisecond
 
 // startAll starts all machines, with faults or without.
@@ -86,8 +85,8 @@ func (t *overlapInjector) startAll() error {
 	return t.heal()
 }
 
-// injectAll goes on until the time is up or there were enough, and returns when none
-// is open any more.
+// injectAll injects faults until the time is up or there were enough, and returns when all
+// have ended.
 func (t *overlapInjector) injectAll() error {
 	t.end, t.count = t.until, 0
 	if err := t.injectUntilEnd(); err != nil || t.failure != nil || !t.plan.Core {
@@ -121,7 +120,7 @@ func (t *overlapInjector) goesOn() bool {
 	return t.world.Now() < t.end && t.failure == nil && t.members.err == nil
 }
 
-// heal waits until everything is as it was before the first fault.
+// heal waits until the state is as before the first fault.
 func (t *overlapInjector) heal() error {
 	for end := t.world.Now() + wholeMax; !t.members.Whole(); t.outside.Sleep(time.Millisecond) {
 		switch {
@@ -152,7 +151,7 @@ func (t *overlapInjector) inject(f Fault) {
 		if t.rng.IntN(2) == 0 {
 			machines = t.rng.Perm(t.options.Farm.Machines)
 		}
-		t.die(f, machines) // the first comes back with something older
+		t.die(f, machines) // the first one gets an older copy of its memory
 	case FailDomain:
 		d := t.machine(t.any()).Domain()
 		t.die(f, slices.DeleteFunc(t.all(), func(i int) bool { return t.machine(i).Domain() != d }))
@@ -178,10 +177,10 @@ func (t *overlapInjector) came(f Fault) {
 	t.changed()
 }
 
-// hold is for how long a fault lasts.
+// hold draws the duration of a fault.
 func (t *overlapInjector) hold() time.Duration { return t.upTo(t.plan.Hold) }
 
-// target draws a machine, and prefers those that the others depend on.
+// target draws a machine; those that the others depend on are more likely.
 func (t *overlapInjector) target() int {
 	now := t.copies.now
 	switch t.rng.IntN(4) {
@@ -200,7 +199,7 @@ func (t *overlapInjector) target() int {
 
 func anybody(rdma.MachineID) bool { return true }
 
-// may says whether a fault may come to these machines.
+// may reports whether these machines may have a fault.
 func (t *overlapInjector) may(machines ...int) bool {
 	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // with nothing to spare
 	return !t.plan.Spare || isNew || t.copies.suffice(func(m rdma.MachineID) bool {
@@ -208,8 +207,8 @@ func (t *overlapInjector) may(machines ...int) bool {
 	})
 }
 
-// mayLose says whether the memory of a machine may be lost: the others can do without
-// it, and if it is a member none of them is about to be given up.
+// mayLose reports whether the memory of a machine may be lost: the others can do without it
+// and, if it is a member, none of them is about to be evicted.
 func (t *overlapInjector) mayLose(i int) bool {
 	m := rdma.MachineID(i)
 	if !t.copies.isMember(m) {
@@ -221,8 +220,8 @@ func (t *overlapInjector) mayLose(i int) bool {
 // loses draws whether a machine that dies loses its memory.
 func (t *overlapInjector) loses() bool { return t.rng.IntN(100) < t.plan.Lost }
 
-// kill ends the process of a machine, if it has one. If it is to lose its memory, and that
-// may not be yet, it returns true: then it may be before the machine begins another life.
+// kill ends the process of a machine, if it has one. If the memory is to be lost, and may not
+// be yet, kill returns true: it may be lost before the machine's next life.
 func (t *overlapInjector) kill(i int, lose bool) (later bool) {
 	t.hinders[i]++
 	t.nodes[i] = nil
@@ -237,7 +236,7 @@ func (t *overlapInjector) kill(i int, lose bool) (later bool) {
 	return lose
 }
 
-// copyMemory keeps a copy of the memory of a machine that is down, until it is used.
+// copyMemory keeps a copy of the memory of a machine that is down, for use as an older copy.
 func (t *overlapInjector) copyMemory(i int) {
 	if t.older[i] == nil && slices.Contains(t.plan.Kinds, OldCopy) {
 		t.older[i] = t.machine(i).Copy()
@@ -257,7 +256,7 @@ func (t *overlapInjector) destroy(i int) {
 	t.machine(i).Destroy()
 }
 
-// revive starts a machine again, which was killed.
+// revive starts a killed machine again.
 func (t *overlapInjector) revive(i int, lose bool) {
 	if lose && t.mayLose(i) {
 		t.destroy(i)
@@ -267,7 +266,7 @@ func (t *overlapInjector) revive(i int, lose bool) {
 	t.changed()
 }
 
-// die kills machines in one moment, and starts each again when it is time.
+// die kills machines at one moment, and starts each again after a while.
 func (t *overlapInjector) die(f Fault, machines []int) {
 	machines = slices.DeleteFunc(slices.Clone(machines), func(i int) bool { return t.machine(i).Process() == nil })
 	if len(machines) == 0 || !t.may(machines...) {
@@ -288,8 +287,8 @@ func (t *overlapInjector) die(f Fault, machines []int) {
 	over.Wait()
 }
 
-// await kills a machine at a step, if that comes in time: the machine where the step happens,
-// or one on which the others depend.
+// await kills a machine at a step, if the step comes in time: the machine of the step, or one
+// on which the others depend.
 func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 	struck, own := t.outside.NewEvent(), t.rng.IntN(2) == 0
 	victim, lose := -1, false
@@ -341,8 +340,8 @@ func (t *overlapInjector) onWatched(machine int, is func(*watch) bool) {
 // servesMax is how long a rolling kill waits for a machine.
 const servesMax = 500 * time.Millisecond
 
-// roll kills machines, in order from one that is drawn: each as soon as the one
-// before serves again, filled or not.
+// roll kills machines in order, beginning with a drawn one: each as soon as the one before
+// serves again, filled or not.
 func (t *overlapInjector) roll(f Fault, times int) {
 	for i := t.any(); times > 0 && t.failure == nil && t.members.err == nil; i = (i + 1) % t.options.Farm.Machines {
 		times--
@@ -359,7 +358,7 @@ func (t *overlapInjector) roll(f Fault, times int) {
 	}
 }
 
-// hinder hampers a machine for a while.
+// hinder gives a machine a fault for a while.
 func (t *overlapInjector) hinder(f Fault, i int) {
 	if t.machine(i).Process() == nil || !t.may(i) {
 		return
@@ -392,9 +391,9 @@ func (t *overlapInjector) hinder(f Fault, i int) {
 	t.changed()
 }
 
-// maybeLong returns for how long a wedge or full memory lasts: one of longFaults for
-// longFault times as long as other faults, long enough for all that has to happen to a
-// machine that does nothing, and for machines that die to come back meanwhile.
+// maybeLong draws the duration of a wedge or full memory: one of longFaults lasts longFault
+// times as long as other faults, long enough for all reactions to a machine that does
+// nothing, and for machines that die to come back meanwhile.
 func (t *overlapInjector) maybeLong(d time.Duration) time.Duration {
 	if t.rng.IntN(longFaults) == 0 {
 		d *= longFault
@@ -407,14 +406,14 @@ const (
 	longFault  = 5
 )
 
-// left draws how many pages are free in full memory: none in half of all cases, and at
-// most a few logs'.
+// left draws the free pages of full memory: none in half of all cases, otherwise at most the
+// pages of a few logs.
 func (t *overlapInjector) left() int { return t.rng.IntN(1 + t.rng.IntN(2)*leftMax) }
 
 const leftMax = 200
 
-// slowMax is how long a turn may wait for a slow machine's processor: a lease lasts
-// for a few of them.
+// slowMax bounds how long a turn waits for a slow machine's processor: a lease lasts for a
+// few of these waits.
 const slowMax = 2 * time.Millisecond
 
 // cutLinks cuts links for a while, once or again and again.
@@ -462,7 +461,7 @@ func (t *overlapInjector) each(links [][2]rdma.MachineID, do func(from, to rdma.
 	}
 }
 
-// storm has datagrams arrive twice and very late, for a while.
+// storm makes datagrams arrive twice and very late, for a while.
 func (t *overlapInjector) storm(f Fault) {
 	t.came(f)
 	t.disturbs++
@@ -473,7 +472,7 @@ func (t *overlapInjector) storm(f Fault) {
 	t.changed()
 }
 
-// failStore has operations of the store fail, for a while.
+// failStore makes operations of the store fail, for a while.
 func (t *overlapInjector) failStore(f Fault) {
 	if t.plan.Spare {
 		return // nobody can be spared

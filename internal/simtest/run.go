@@ -23,28 +23,28 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A Result is what one run did.
+// A Result describes one run.
 type Result struct {
 	Seed    uint64
-	Hash    uint64 // of everything that happened, and of what clients saw of it
+	Hash    uint64 // of all events, and of what clients read
 	Events  uint64
 	Time    time.Duration // virtual
 	Commits int
 	Aborts  int
-	Unknown int // transactions whose client was not told how they ended
+	Unknown int // transactions whose client was not told the outcome
 	Errands int // writes of errands that have succeeded
-	// Tables are statements that have created, changed, renamed or dropped a table, Indexes
-	// such that have built an index.
+	// Tables counts statements that have created, changed, renamed or dropped a table,
+	// Indexes those that have built an index.
 	Tables, Indexes int
-	// Faults counts what has happened, by kind: of a second fault that came each
-	// of the two, of one at a step that did not come only the first or the plain one.
+	// Faults counts faults by kind. A second fault that came counts for both of its kinds;
+	// one at a step that did not come counts only as the first, or the plain, kind.
 	Faults [Faults]int
 	// Steps and Recovery count faults at the steps of transactions and of recovery.
 	Steps    [step.Count]int
 	Recovery [recovery.Steps]int
-	// Troubles counts those that have come.
+	// Troubles counts the troubles that have happened.
 	Troubles [clock.Troubles]int
-	// Err says what does not hold.
+	// Err is the first condition that does not hold.
 	Err error
 }
 
@@ -72,7 +72,7 @@ func (r *Result) Add(other Result) {
 	}
 }
 
-// Line describes the run of one seed: whoever gets the same line had the same run.
+// Line describes the run of one seed: runs with the same line were the same.
 func (r Result) Line() string {
 	happened := 0
 	for _, n := range r.Faults {
@@ -123,15 +123,15 @@ type run struct {
 	orphans  int // transactions of unknown outcome whose clients died
 	timings  []*timing
 	failure  error
-	// work is what most clients do, one transaction at a time.
+	// work is the work of most clients, one transaction per call.
 	work func(*client) error
-	// think goes between two transactions.
+	// think is a client's pause between two transactions.
 	think func(*client)
-	// primaries has the claims to be the primary of a region that watch has seen.
+	// primaries maps each claim to its machine, as watch has seen it.
 	primaries map[claim]int
 }
 
-// A node is what the workload keeps about one machine that serves.
+// A node is the workload's state of one serving machine.
 type node struct {
 	id      int
 	process *sim.Process
@@ -139,7 +139,7 @@ type node struct {
 	server  *hash.Server
 	tree    *btree.Tree
 	table   *hash.Table
-	// twoSided sends lookups to a shard's primary when one READ does not do.
+	// twoSided sends lookups to a shard's primary when one READ is not enough.
 	twoSided *hash.Table
 	// annex is the table of the errands, errands how many of its keys are in use.
 	annex   *hash.Table
@@ -151,7 +151,7 @@ type node struct {
 	opening bool
 }
 
-// A claim is that a machine is primary.
+// A claim is a region in a configuration, of which a machine claims to be the primary.
 type claim struct {
 	configuration cluster.ID
 	region        region.ID
@@ -163,7 +163,7 @@ const (
 	progressMax = 5 * time.Second
 	// stopMax bounds the time that clients may take to end.
 	stopMax = time.Minute
-	// watchEvery is how often claims are looked at.
+	// watchEvery is the interval between checks of claims.
 	watchEvery = 100 * time.Microsecond
 )
 
@@ -196,7 +196,7 @@ type injection interface {
 	onRecovering(machine int, s recovery.Step)
 	// startAll starts all machines and returns when they serve.
 	startAll() error
-	// injectAll injects faults until it is time; heal waits until what they did is
+	// injectAll injects faults until the time is up; heal waits until their effects are
 	// over.
 	injectAll() error
 	heal() error
@@ -204,7 +204,7 @@ type injection interface {
 	healthOf() *health
 }
 
-// injectionOf makes the cluster of a run, and what injects its faults.
+// injectionOf makes the cluster of a run, and the injection of its faults.
 func injectionOf(j *injector) (f injection) {
 	o := &j.options
 	j.cluster = o.New(j.world, o.Farm, Hooks{
@@ -223,8 +223,7 @@ func injectionOf(j *injector) (f injection) {
 	return j
 }
 
-// newRun returns a run whose machines are down, and for which there is no cluster
-// yet.
+// newRun returns a run whose machines are down, and which has no cluster yet.
 func newRun(o Options) *run {
 	calm := o.World
 	calm.Loss = 0
@@ -240,7 +239,7 @@ func newRun(o Options) *run {
 	return r
 }
 
-// fail remembers the first thing that went wrong, and ends the clients.
+// fail keeps the first error, and ends the clients.
 func (r *run) fail(err error) {
 	if err != nil && r.failure == nil {
 		r.failure = err
@@ -309,8 +308,7 @@ func (r *run) prepare(i int, m *txn.Machine) {
 	r.prepared[i] = &node{id: i, process: r.world.Machine(rdma.MachineID(i)).Process(), m: m, server: hash.Serve(m)}
 }
 
-// serving takes note of a machine that serves, and starts its clients if the
-// workload has begun.
+// serving records that a machine serves, and starts its clients if the workload has begun.
 func (r *run) serving(i int, m *txn.Machine) {
 	n := r.prepared[i]
 	r.nodes[i] = n
@@ -409,7 +407,7 @@ func (r *run) watch() {
 	}
 }
 
-// finalCheck looks at everything, once nothing runs.
+// finalCheck checks everything, once nothing runs.
 func (r *run) finalCheck() (err error) {
 	if r.failure != nil {
 		return r.failure
@@ -468,7 +466,7 @@ func (r *run) checkStores(n *node) error {
 	return errors.Join(errs...)
 }
 
-// nameOf is what reports call an object of the history.
+// nameOf returns the name of an object of the history for reports.
 func (r *run) nameOf(o history.Object) string {
 	if kind, i := o>>16, int(o&0xffff); kind == inWorkload {
 		return r.options.Workload.Name(i)

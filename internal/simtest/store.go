@@ -12,11 +12,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// store is what the workload works on: objects, a hash table, and a B-tree whose
-// entries lead to rows. For the history each half of an object and each key is one
-// object, whose value is written all over its bytes. The value of a key that is
-// absent is that of its tombstone, an object that is there always: it is written
-// when the key is deleted.
+// store is the data of the workload: objects, a hash table, and a B-tree whose
+// entries lead to rows. In the history, each half of an object and each key is one
+// object, whose value fills all of its bytes. The value of an absent key is that of
+// its tombstone, an object that always exists: deleting the key writes it.
 type store struct {
 	objects    []region.Ptr
 	hashTombs  []region.Ptr
@@ -25,10 +24,10 @@ type store struct {
 	// annex is the anchor of the errands' table, registers its content.
 	annex     region.Ptr
 	registers map[string]*register
-	// catalog is what leads to the catalog.
+	// catalog leads to the catalog.
 	catalog    region.Ptr
 	tableTombs []region.Ptr
-	// workload is what leads to the catalog of the workload.
+	// workload leads to the catalog of the workload.
 	workload region.Ptr
 }
 
@@ -45,7 +44,7 @@ func objectOf(kind, i int) history.Object { return history.Object(kind<<16 | i) 
 
 func halfOf(i, half int) history.Object { return objectOf(plain, 2*i+half) }
 
-// name is what reports call an object.
+// name returns the name of an object for reports.
 func (s *store) name(o history.Object) string {
 	kind, i := o>>16, o&0xffff
 	if kind == plain {
@@ -62,7 +61,7 @@ func halves(b []byte) [2][]byte {
 
 func keyOf(i int) []byte { return fmt.Appendf(nil, "key %03d", i) }
 
-// open makes a machine's handles, once there is a store.
+// open creates a machine's handles, once there is a store.
 func (s *store) open(n *node) {
 	if !s.tree.IsNil() {
 		n.tree, n.table = btree.Open(n.m, s.tree), n.server.Open(s.hash)
@@ -73,7 +72,7 @@ func (s *store) open(n *node) {
 	}
 }
 
-// fill writes a value all over a payload.
+// fill fills a payload with a value.
 func fill(b []byte, v history.Value) {
 	for ; len(b) >= 8; b = b[8:] {
 		binary.LittleEndian.PutUint64(b, uint64(v))
@@ -94,7 +93,7 @@ func valueOf(b []byte) (history.Value, error) {
 	return history.Value(v), nil
 }
 
-// setUp makes the store, its objects spread over all machines.
+// setUp creates the store, and spreads its objects over all machines.
 func (r *run) setUp() (err error) {
 	s := &r.store
 	var places []region.Addr
@@ -129,7 +128,7 @@ func (r *run) setUp() (err error) {
 // placesMax is over how many machines a hash table can be spread.
 const placesMax = 32
 
-// makeAt makes the objects whose number modulo that of the machines is i.
+// makeAt creates the objects whose number modulo the number of machines is i.
 func (s *store) makeAt(r *run, n *node, i int, places *[]region.Addr) error {
 	for _, of := range []struct {
 		list  *[]region.Ptr

@@ -13,17 +13,16 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Tables are of the catalog. For the history a name is one object: its value is in the
-// comment of the table of that name, or, while there is none, in its tombstone. So a
-// descriptor that a machine has cached, and uses when it should not, is a stale read.
-// Rows get their keys from the table's sequence, say whose they are, and are in all of
-// the table's indexes.
+// Tables are those of the catalog. In the history a name is one object: its value is in the
+// comment of the table of that name or, while there is none, in the name's tombstone. So
+// using a cached descriptor that is outdated is a stale read. Rows get their keys from the
+// table's sequence, contain the table's id, and are in all of its indexes.
 
 const tableDB = "d"
 
 func tableName(i int) string { return "t" + strconv.Itoa(i) }
 
-// makeTables makes what leads to the catalog, and the tombstones.
+// makeTables creates the object that leads to the catalog, and the tombstones.
 func (s *store) makeTables(n *node, tables int) error {
 	s.tableTombs = make([]region.Ptr, tables)
 	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
@@ -50,7 +49,7 @@ func (r *run) openCatalog(n *node) error {
 	return nil
 }
 
-// reconfigured is told that a machine has led a reconfiguration.
+// reconfigured is called when a machine has led a reconfiguration.
 func (r *run) reconfigured(machine int) {
 	n := r.nodes[machine]
 	if n != nil && n.catalog != nil {
@@ -93,7 +92,7 @@ func (c *client) comment(i int) string {
 	return strconv.FormatUint(uint64(v), 10)
 }
 
-// onTable looks at a table and, if there is one, at some of its rows, or changes one.
+// onTable reads a table and, if it exists, some of its rows, or changes one.
 func (c *client) onTable(i int, write bool) error {
 	tbl, err := c.definition(i)
 	switch {
@@ -111,8 +110,7 @@ const rowBytes = 16 // a table's id and the number
 
 func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
-// addRow adds a row with the next number of the table's sequence, which nobody else has
-// been given.
+// addRow adds a row with the next number of the table's sequence, which must be unused.
 func (c *client) addRow(tbl *catalog.Table) error {
 	number, err := c.catalog.Sequences().Next(ctx, tbl.Sequence)
 	if err != nil {
@@ -132,7 +130,7 @@ func (c *client) addRow(tbl *catalog.Table) error {
 	return nil
 }
 
-// dropRow deletes the first row from a number on that is drawn.
+// dropRow deletes the first row whose number is at least a drawn one.
 func (c *client) dropRow(tbl *catalog.Table) error {
 	from := numberKey(uint64(c.rng.IntN(2 * rowsLookedAt)))
 	key, row, found, err := c.catalog.Tree(tbl.Primary.Anchor).Scan(c.t, from, nil, false).Next()
@@ -181,7 +179,7 @@ func (c *client) entry(x catalog.Index, key []byte) (row region.Ptr, found bool,
 // rowsLookedAt is how many rows of a table a transaction looks at, at most.
 const rowsLookedAt = 10
 
-// lookAtRows looks at the table's first rows, which all of its indexes have.
+// lookAtRows reads the table's first rows, and checks that all of its indexes have them.
 func (c *client) lookAtRows(tbl *catalog.Table) error {
 	cursor := c.catalog.Tree(tbl.Primary.Anchor).Scan(c.t, nil, nil, false)
 	for range rowsLookedAt {
@@ -217,8 +215,8 @@ func (c *client) lookAtRow(tbl *catalog.Table, key []byte, row region.Ptr) error
 	return nil
 }
 
-// settleMax bounds the time until all that was dropped has been freed and no table is
-// being altered any more, when nobody works.
+// settleMax bounds the time, without clients, until all dropped objects have been freed and
+// no table is being altered.
 const settleMax = 5 * time.Second
 
 // catalogAt returns a machine's catalog, which it opens if that has none yet.
@@ -231,7 +229,7 @@ func (r *run) catalogAt(n *node) (*catalog.Catalog, error) {
 	return n.catalog, nil
 }
 
-// workloadAt is that of the workload.
+// workloadAt returns a machine's catalog of the workload.
 func (r *run) workloadAt(n *node) (*catalog.Catalog, error) {
 	e, err := r.engineAt(n)
 	if err != nil {
@@ -240,8 +238,8 @@ func (r *run) workloadAt(n *node) (*catalog.Catalog, error) {
 	return e.Catalog(), nil
 }
 
-// settle waits for that. The sweepers rest afterwards. A machine may be given up meanwhile
-// for a link that was broken before: then for its next life, too. catalogAt returns a
+// settle waits for that, and stops the sweepers. A machine may be evicted meanwhile for a
+// link that was broken before; settle then waits for its next life. catalogAt returns a
 // machine's catalog.
 func (r *run) settle(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) error {
 	left := "not whole"

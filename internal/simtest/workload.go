@@ -12,58 +12,58 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Workload brings clients of a layer above this package, which may not import it. It
-// has an engine at each machine, over the machine's transactions and a catalog of its own.
+// A Workload adds clients of a layer above this package, which this package may not
+// import. It has an engine at each machine, over the machine's transactions and its own
+// catalog.
 type Workload interface {
 	// Open opens the engine of a machine, on a routine of it. The catalog's anchor is
 	// in the object root.
 	Open(m *txn.Machine, root region.Ptr, cfg catalog.Config) (Engine, error)
-	// Name is what reports call the object of the history that Row returns for i.
+	// Name returns the name, for reports, of the history's object that Row returns for i.
 	Name(i int) string
 }
 
-// An Engine is that of one machine, in one of its lives. All of it runs on routines of
-// the machine.
+// An Engine belongs to one life of a machine. It runs on routines of the machine.
 type Engine interface {
 	Catalog() *catalog.Catalog
-	// SetUp makes what sessions work on: once, before there are faults.
+	// SetUp creates the sessions' data: once, before there are faults.
 	SetUp() error
 	// Session returns that of a new client.
 	Session() Session
-	// Check walks everything, while nobody works, and passes each object in use to
-	// object, but for the root.
+	// Check walks all data, while no session runs, and passes each object in use, except
+	// the root, to object.
 	Check(root region.Ptr, object func(region.Ptr) error) error
 }
 
-// A Session runs transactions. They fail with what client.end knows, or ErrGivenUp.
+// A Session runs transactions. They fail with errors that client.end knows, or ErrGivenUp.
 type Session interface {
 	// Transact runs a random transaction, which is recorded.
 	Transact(Work) error
 	// ReadAll reads everything in one transaction.
 	ReadAll(Work) error
-	// Define changes what there is to work on, in as many transactions as it takes.
+	// Define changes the definitions of the data, in as many transactions as it takes.
 	// They are not recorded.
 	Define(Work) error
 }
 
-// Work is one transaction of a Session: where it is recorded, and how it draws.
+// Work is one transaction of a Session: its recording, and its random numbers.
 type Work struct {
 	Record *history.Recording
 	// Value returns a value that nobody has written yet.
 	Value func() history.Value
 	Rand  *rand.Rand
-	// Think has the client do nothing for a while.
+	// Think pauses the client.
 	Think func()
 }
 
-// ErrGivenUp is what transactions fail with that their user gives up.
+// ErrGivenUp is the error of transactions that their user gives up.
 var ErrGivenUp = errUser
 
 // Row returns an object of the history for a Workload; i is from 0 to 65535.
 func Row(i int) history.Object { return objectOf(inWorkload, i) }
 
-// engineAt returns the engine of a machine, which it opens if that has none yet; nil while
-// somebody else opens it.
+// engineAt returns the engine of a machine, and opens it if necessary; nil while another
+// client opens it.
 func (r *run) engineAt(n *node) (Engine, error) {
 	if n.engine != nil || n.opening {
 		return n.engine, nil
@@ -79,7 +79,7 @@ func (r *run) engineAt(n *node) (Engine, error) {
 	return e, nil
 }
 
-// makeWorkload makes what leads to the catalog, and what sessions work on.
+// makeWorkload creates the object that leads to the catalog, and the sessions' data.
 func (r *run) makeWorkload(n *node) error {
 	err := n.m.Run(ctx, func(t *txn.Tx) (err error) {
 		r.store.workload, _, err = t.Alloc(region.PtrBytes, 0)
@@ -127,8 +127,8 @@ func (c *client) recorded(transact func(Work) error) error {
 	return c.end(transact(c.newWork(c.h)))
 }
 
-// readWorkload reads everything of the workload in one transaction, when nobody else is
-// there.
+// readWorkload reads all data of the workload in one transaction, while no other client
+// runs.
 func (c *client) readWorkload() error {
 	e, err := c.engineAt(c.node)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// definitions are the statements that Define runs: indexes and columns of table t, among
-// those who change it, and tables that come and go.
+// definitions are the statements that Define runs: they change indexes and columns of
+// table t, which other sessions change, and create and drop other tables.
 var definitions = []string{
 	"CREATE INDEX x ON t (v, k)",
 	"DROP INDEX x ON t",
@@ -25,8 +25,8 @@ var definitions = []string{
 	"DROP TABLE IF EXISTS s1",
 }
 
-// definedOtherwise are the MySQL errors of statements for which others were sooner: what
-// they define is there, or not there.
+// definedOtherwise are the MySQL errors of statements that another session's definition
+// has preceded: the object exists already, or no longer.
 var definedOtherwise = []int{1050, 1051, 1054, 1060, 1061, 1091, 1146}
 
 // Define implements simtest.Session.

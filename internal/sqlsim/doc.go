@@ -14,7 +14,7 @@
 //	tables t_gone, n_gone   the value that says so, of rows that were deleted
 //	table s0, s1            what comes and goes, by DDL
 //
-// For the history a row is an object, whose value is in its column v. A row that is absent
-// has the value that its deletion has written beside, in the same transaction; the
-// initial one if it never was there.
+// In the history a row is an object, whose value is in its column v. An absent row has the
+// value that its deletion has written to the _gone table in the same transaction, or the
+// initial value if it never existed.
 package sqlsim

@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/internal/history"
 )
 
-// groupRows is how many rows of t have the same k. It follows from the key, so that it is
-// known which rows a scan could have found.
+// groupRows is the number of rows of t with the same k. A row's k follows from its key,
+// so that the rows which a scan could have found are known.
 const groupRows = 4
 
 func group(id uint64) uint64 { return id / groupRows }
@@ -30,8 +30,8 @@ func (t *transaction) scanByKey() error {
 	return t.scan(fmt.Sprintf("id >= %d AND id < %d", from, to), from, to)
 }
 
-// scan reads the rows for which a condition holds: those with keys from one to below
-// another. Those that it does not find are gone.
+// scan reads the rows that meet a condition: those with keys in [from, to). Rows that it
+// does not find are absent.
 func (t *transaction) scan(where string, from, to uint64) error {
 	res, err := t.run("SELECT id, v FROM t WHERE " + where)
 	if err != nil {

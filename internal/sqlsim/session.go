@@ -24,13 +24,13 @@ import (
 type session struct {
 	*engine
 	sql *sql.Session
-	// end is the listener's view of it.
+	// end ends statements by the listener's rules.
 	end wire.Session
-	// seen is what the session has last seen of rows of table t.
+	// seen are the values that the session has last seen of rows of table t.
 	seen map[uint64]uint64
 }
 
-// A result is what a statement returns: rows of numbers, or how many rows it has changed.
+// A result is the result of a statement: rows of numbers, or the number of changed rows.
 type result struct {
 	rows [][]uint64
 	ok   types.OkResult
@@ -56,9 +56,9 @@ func (s *session) runWith(st wire.Statement, query string) (result, error) {
 	return res, nil
 }
 
-// guarded makes an error of a statement's panic. go-mysql-server may panic where what a
-// statement reads is of different moments; whether it was is found out when the statement
-// ends. Other panics are the simulator's, of processes that have died.
+// guarded turns a panic of a statement into an error. go-mysql-server may panic if a
+// statement's reads are of different moments, which is found out when the statement ends.
+// Panics of the simulator, of processes that have died, pass through.
 func (s *session) guarded(query string) (res result, err error) {
 	defer func() {
 		p := recover()
@@ -75,7 +75,7 @@ func (s *session) guarded(query string) (res result, err error) {
 	return res, err
 }
 
-// compiled runs a statement compiled, unless it has to be planned.
+// compiled runs a statement in its compiled form, unless it has to be planned.
 func (s *session) compiled(query string) (r result, err error) {
 	stmt, values := s.sql.Compiled(query, false, nil)
 	if stmt == nil {
@@ -103,8 +103,8 @@ func (s *session) compiled(query string) (r result, err error) {
 	return r, nil
 }
 
-// planned has go-mysql-server run a statement, as its listener does. One with rows that
-// has failed it closes all the same, within a context that has ended.
+// planned runs a statement through go-mysql-server, as its listener does. It also closes
+// the rows of a failed statement, in a context that has ended.
 func (s *session) planned(query string) (r result, err error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -124,14 +124,14 @@ func (s *session) planned(query string) (r result, err error) {
 		if err != nil {
 			if !types.IsOkResultSchema(schema) {
 				cancel(err)
-				_ = iter.Close(c) // what it reports is no news
+				_ = iter.Close(c) // the first error is the one that counts
 			}
 			return r, err
 		}
 	}
 }
 
-// add adds a row as go-mysql-server has it.
+// add adds a row of go-mysql-server's.
 func (r *result) add(row gms.Row) error {
 	if len(row) == 1 {
 		if ok, is := row[0].(types.OkResult); is {
@@ -151,11 +151,11 @@ func (r *result) add(row gms.Row) error {
 	return nil
 }
 
-// outcomes are the errors that statements may end with among faults and conflicts, by
-// MySQL's number, as the simulator knows them.
+// outcomes maps the MySQL errors with which statements may end because of faults and
+// conflicts to the simulator's errors.
 var outcomes = map[int]error{
 	1213: txn.ErrConflict,
-	1205: txn.ErrConflict, // waits for a table that is altered, or for room in a log
+	1205: txn.ErrConflict, // a table is being altered, or a log has no room
 	1412: txn.ErrConflict, // the table has changed
 	1180: txn.ErrInDoubt,
 	1047: txn.ErrUnavailable,
@@ -164,7 +164,7 @@ var outcomes = map[int]error{
 	1053: txn.ErrEvicted,
 }
 
-// outcome is err as the simulator knows it.
+// outcome converts err to the simulator's error.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, simtest.ErrGivenUp) {
 		return err

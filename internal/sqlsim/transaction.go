@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A transaction is one that the client begins and ends.
+// A transaction is one that the client begins and ends explicitly.
 type transaction struct {
 	*session
 	simtest.Work
@@ -27,7 +27,7 @@ func (s *session) Transact(w simtest.Work) error {
 // ReadAll implements simtest.Session.
 func (s *session) ReadAll(w simtest.Work) error { return s.within(w, (*transaction).readAll) }
 
-// single is a statement that is a transaction by itself.
+// single runs a statement that is a transaction by itself.
 func (s *session) single(w simtest.Work) error {
 	id := uint64(w.Rand.IntN(s.rows))
 	o, err := s.object("t", id)
@@ -68,8 +68,8 @@ func (s *session) lookUp(w simtest.Work, id uint64, o history.Object) error {
 	return nil
 }
 
-// within runs do between BEGIN and COMMIT. Every result was true when it was shown, as the
-// listener promises, whether or not the transaction commits.
+// within runs do between BEGIN and COMMIT. As the listener promises, every result was true
+// when it was shown, whether or not the transaction commits.
 func (s *session) within(w simtest.Work, do func(*transaction) error) error {
 	t := &transaction{s, w}
 	w.Record.Shown()
@@ -87,7 +87,7 @@ func (s *session) within(w simtest.Work, do func(*transaction) error) error {
 			return outcome(err)
 		}
 	}
-	if errors.Is(err, txn.ErrInDoubt) { // what numbers rows, say: the transaction itself is not
+	if errors.Is(err, txn.ErrInDoubt) { // of a nested transaction, such as a sequence's: the outer one is not in doubt
 		return simtest.ErrGivenUp
 	}
 	return err
@@ -150,7 +150,7 @@ func (t *transaction) operation() error {
 	return t.change("n", number)
 }
 
-// read reads a row, or what says that it is gone.
+// read reads a row or, if it is absent, its _gone table.
 func (t *transaction) read(table string, id uint64) (v uint64, found bool, err error) {
 	o, err := t.object(table, id)
 	if err != nil {
@@ -177,7 +177,7 @@ func (t *transaction) read(table string, id uint64) (v uint64, found bool, err e
 	return v, found, nil
 }
 
-// change changes or deletes a row, or inserts it if there is none. Rows of n are not
+// change changes or deletes a row, or inserts it if it is absent. Rows of n are not
 // inserted again.
 func (t *transaction) change(table string, id uint64) error {
 	_, found, err := t.read(table, id)
@@ -228,7 +228,7 @@ func (t *transaction) pad() string {
 	return text[:t.Rand.IntN(len(text))]
 }
 
-// number inserts a row that is given a number.
+// number inserts a row whose key AUTO_INCREMENT generates.
 func (t *transaction) number() error {
 	v := t.Value()
 	res, err := t.run(fmt.Sprintf("INSERT INTO n (v, pad) VALUES (%d, '%s')", v, t.pad()))

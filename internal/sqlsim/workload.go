@@ -17,11 +17,11 @@ import (
 
 // A workload is that of one run, at all of its machines.
 type workload struct {
-	// rows is how many keys of table t are in use.
+	// rows is the number of keys of table t in use.
 	rows int
-	// numbers are the keys that rows of table n have been given, and places is the index of
-	// each. A key that no client was told cannot be seen by anybody, because its transaction
-	// has not committed.
+	// numbers are the keys that AUTO_INCREMENT has generated for rows of table n, and places
+	// is the index of each. A key that no client was told has not committed, so nobody can
+	// see it.
 	numbers []uint64
 	places  map[uint64]int
 }
@@ -31,7 +31,7 @@ func New(rows int) simtest.Workload {
 	return &workload{rows: rows, places: make(map[uint64]int)}
 }
 
-// firstNumber is the history's place of the first row of table n.
+// firstNumber is the history's index of the first row of table n.
 const firstNumber = 1 << 12
 
 // Name implements simtest.Workload.
@@ -73,7 +73,7 @@ type engine struct {
 	clients uint32
 }
 
-// processors is how many a machine has. The seed decides, not the computer.
+// processors is the number of a machine's processors: it must not depend on the computer.
 const processors = 2
 
 // Open implements simtest.Workload.
@@ -117,7 +117,7 @@ func (e *engine) SetUp() error {
 	return nil
 }
 
-// attemptsMax bounds how often a statement is run that nobody is in the way of.
+// attemptsMax bounds the attempts at a statement with which nothing should conflict.
 const attemptsMax = 100
 
 // insist runs a statement until it has no conflict.

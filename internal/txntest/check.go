@@ -11,10 +11,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Check waits until everything is truncated and returns what is wrong then: leaks, orphans
-// and overlaps, given every pointer in use, what the allocators believe and the headers do
-// not show, backups that are not like their primaries, and annexes that nobody has given
-// back. No transaction may run.
+// Check waits until everything is truncated, and returns the faults then: leaks, orphans
+// and overlaps, given every pointer in use; differences between the allocators and the
+// object headers; backups that differ from their primaries; and annexes that have not been
+// freed. No transaction may run.
 func (x *Instance) Check(reachable iter.Seq[region.Ptr]) error {
 	if err := x.quiesce(); err != nil {
 		return err
@@ -46,7 +46,8 @@ func faulty(id rdma.MachineID, faults []region.Fault) error {
 	return errors.Join(errs...)
 }
 
-// withoutAnnexes returns an error if a machine keeps annexes. They go in the background.
+// withoutAnnexes waits for the background to free annexes, and returns an error if a
+// machine keeps some.
 func (x *Instance) withoutAnnexes(m *machine) error {
 	for end := x.cfg.Clock.Now().Add(patience); ; x.cfg.Clock.Sleep(time.Millisecond) {
 		if m.annexes.Load() == 0 && m.txn.Annexes() == 0 {

@@ -1,11 +1,11 @@
-// Package txntest puts machines together for tests of transactions, and of what stands on
-// them: in this process, over rdma/local, and without membership.
+// Package txntest runs several machines in one process, over rdma/local and without
+// membership, for tests of transactions and of the layers above them.
 //
-// There is one configuration, whose regions grow in number and nothing else: no leases, no
-// configuration manager, no recovery. So a machine that is lost stays lost, with what is
-// under way at it. Nothing waits or sleeps by itself, so that the clock of a test moves only
-// as the transactions have it. Memory that was freed keeps its size class, for no epoch is
-// ended; it is all gone with the instance.
+// There is one configuration, which changes only by new regions: no leases, no configuration
+// manager, no recovery. So a machine that is lost stays lost, with its running transactions.
+// Nothing waits or sleeps by itself, so that a test's clock moves only with the
+// transactions. Freed memory keeps its size class, because no epoch ends; closing the
+// instance frees it.
 //
 //	x, err := txntest.Open(txntest.Config{Machines: 3, Replicas: 2})
 //	err = x.Machine(0).Run(ctx, func(t *txn.Tx) error { ... })
@@ -45,7 +45,7 @@ type Config struct {
 	Clock clock.Clock
 	// Network says how the machines' NICs behave.
 	Network local.Options
-	// Wrap, if not nil, stands between each machine and its NIC.
+	// Wrap, if not nil, wraps each machine's NIC.
 	Wrap func(rdma.NIC) rdma.NIC
 }
 
@@ -139,9 +139,9 @@ func (x *Instance) Configuration() *cluster.Configuration {
 	return x.mu.configuration.Clone()
 }
 
-// Close ends the instance: what has been committed is applied at all replicas. No
-// transaction may be running. If a machine is lost that fails, and the instance has ended
-// all the same.
+// Close ends the instance, after all commits have been applied at all replicas. No
+// transaction may be running. If a machine is lost, Close returns an error, but ends the
+// instance all the same.
 func (x *Instance) Close() error { return errors.Join(x.quiesce(), x.stop(patience)) }
 
 // quiesce waits until everything is truncated.
@@ -153,7 +153,7 @@ func (x *Instance) quiesce() error {
 	return errors.Join(errs...)
 }
 
-// stop ends what has been started, in reverse: first who uses NICs, then these.
+// stop ends what has been started, in reverse order: users of NICs before the NICs.
 func (x *Instance) stop(patience time.Duration) error {
 	var errs []error
 	for _, m := range x.machines {

@@ -21,7 +21,7 @@ type machine struct {
 	logs [][]*nvram.Memory
 	// greetings are to the machines in their order.
 	greetings []txn.Greeting
-	// annexes is how many there are here.
+	// annexes is the number of annexes at this machine.
 	annexes atomic.Int64
 }
 
@@ -75,7 +75,8 @@ func (m *machine) makeAnnex(_ uint64, bytes int64) (*nvram.Memory, error) {
 	return nvram.NewMemory(bytes), nil
 }
 
-// dropAnnex gives the storage of an annex back. Peers may know the memory for longer.
+// dropAnnex frees the storage of an annex. Peers may keep the memory's key for
+// longer.
 func (m *machine) dropAnnex(_ uint64, memory *nvram.Memory) error {
 	memory.Discard(0, memory.Size())
 	m.annexes.Add(-1)
