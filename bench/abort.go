@@ -12,10 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Attempts at one transaction: after so many something is wrong.
+// attemptsMax bounds the attempts at one transaction: more mean that something is
+// wrong.
 const attemptsMax = 1000
 
-// MySQL's numbers and PostgreSQL's codes for a transaction that is to be run again.
+// MySQL's numbers and PostgreSQL's codes for a transaction that should be retried.
 const (
 	mysqlLockTimeout  = 1205
 	mysqlDeadlock     = 1213
@@ -24,7 +25,8 @@ const (
 	postgresNoLockYet = "55P03"
 )
 
-// And those for a row that must not be: its key is there, or its parent is not.
+// Those for a row that must not be inserted: its key exists, or its parent does
+// not.
 const (
 	mysqlDuplicate    = 1062
 	mysqlNoParent     = 1452
@@ -32,11 +34,11 @@ const (
 	postgresNoParent  = "23503"
 )
 
-// Conflict says why err asks for the transaction to be run again, or that it does
-// not.
+// Conflict reports whether err means that the transaction should be retried, and
+// the reason.
 func Conflict(err error) (reason string, again bool) {
 	if err == nil {
-		return "", false // before errors.As, for which variables are allocated
+		return "", false // before errors.As, which allocates
 	}
 	var a *txn.AbortError
 	switch code := serverCode(err); {
@@ -50,7 +52,7 @@ func Conflict(err error) (reason string, again bool) {
 	return reason, reason != ""
 }
 
-// conflictCodes has the reasons of servers' codes.
+// conflictCodes maps servers' codes to reasons.
 var conflictCodes = map[any]string{
 	uint16(mysqlDeadlock):    "deadlock (1213)",
 	uint16(mysqlLockTimeout): "lock wait (1205)",
@@ -59,8 +61,8 @@ var conflictCodes = map[any]string{
 	postgresNoLockYet:        "lock wait (55P03)",
 }
 
-// ViolatesKey says whether err is a server's refusal of a row whose key is there
-// already, or whose foreign key is that of no row.
+// ViolatesKey reports whether err is a server's refusal of a row whose key exists,
+// or whose foreign key has no parent.
 func ViolatesKey(err error) bool {
 	switch serverCode(err) {
 	case uint16(mysqlDuplicate), uint16(mysqlNoParent), postgresDuplicate, postgresNoParent:
@@ -69,8 +71,8 @@ func ViolatesKey(err error) bool {
 	return false
 }
 
-// serverCode returns the number or the code of a server's error: of MySQL's a
-// uint16, of PostgreSQL's a string, and nil if it is something else.
+// serverCode returns the number of a MySQL server's error, a uint16, or the code of
+// PostgreSQL's, a string; nil for other errors.
 func serverCode(err error) any {
 	var m *mysql.MySQLError
 	var p *pgconn.PgError
@@ -83,9 +85,9 @@ func serverCode(err error) any {
 	return nil
 }
 
-// Retry runs attempt, which is a whole transaction, until it does not meet a
-// conflict, and counts those that it met. Clients of SQL use it; native ones have
-// txn.Machine.Run, whose aborts the machines count.
+// Retry runs attempt, a whole transaction, until it meets no conflict, and counts
+// the conflicts. Clients of SQL use it; native clients use txn.Machine.Run, and the
+// machines count its aborts.
 func (th *Thread) Retry(ctx context.Context, attempt func() error) error {
 	for n := range attemptsMax {
 		err := attempt()

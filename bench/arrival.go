@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals are the times at which transactions come to one thread in the open loop: a Poisson
-// process, as of many independent users.
+// arrivals are the arrival times of one thread's transactions in the open loop: a Poisson
+// process, as from many independent users.
 type arrivals struct {
 	rnd  *rand.Rand
 	mean float64 // ns between two
@@ -28,23 +28,22 @@ func (a *arrivals) next() time.Duration {
 
 // Bounds of waiting for an arrival.
 const (
-	// spinMax is how long a thread looks at the clock at most, one arrival at a time.
+	// spinMax bounds how long a thread spins on the clock for one arrival.
 	spinMax = 200 * time.Microsecond
-	// sleepFloor is how much earlier than wanted a sleep is ended, because it may take
-	// longer.
+	// sleepFloor is how much earlier than needed a sleep ends, because it may take longer.
 	sleepFloor = 100 * time.Microsecond
-	// sleepMax is how long the end of the run may go unnoticed.
+	// sleepMax bounds the time until a sleeping thread notices the end of the run.
 	sleepMax = 100 * time.Millisecond
 )
 
 // awaitArrival waits until the given time since the start, and returns false if the run
 // ends before.
 //
-// It sleeps in the kernel until shortly before, and spins on the clock for the rest. While
-// it spins it gives way to what else the process has to do, as machines whose clients wait
-// in the closed loop: they would not run beside threads that spin without. The goroutine is not
-// locked to its thread then, because each time it gave way two threads would change places, and
-// that takes longer than what is to be exact.
+// It sleeps in the kernel until shortly before, and spins on the clock for the rest. While it
+// spins, it yields to the process's other goroutines, such as the machines, which could
+// otherwise not run beside spinning threads. The goroutine is then not locked to its thread: if
+// it were, each yield would switch threads, which takes longer than the precision that is
+// needed.
 func (r *run) awaitArrival(at time.Duration) bool {
 	for !r.stop.Load() {
 		left := at - r.now()
@@ -60,27 +59,25 @@ func (r *run) awaitArrival(at time.Duration) bool {
 	return false
 }
 
-// sleepInKernel sleeps on a thread of its own whose timer has no slack. Go's timers are a
-// millisecond coarse in a process that is idle otherwise: it waits for them where it
-// waits for the network, in milliseconds.
+// sleepInKernel sleeps on a thread of its own, whose timer has no slack. In an otherwise idle
+// process, Go's timers have a resolution of a millisecond, because the runtime waits for them
+// together with the network, in milliseconds.
 func sleepInKernel(d time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// Neither can do more harm than a sleep that ends at another time, and the clock is looked
-	// at again in any case.
+	// The worst effect of an error is a wrong duration, and the caller reads the clock again.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	t := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&t, nil)
 }
 
-// An arrivalRecord is what one thread of the open loop has measured of arrivals, or several
-// together.
+// An arrivalRecord is the measurement of arrivals, of one or several threads of the open loop.
 type arrivalRecord struct {
-	// Late is how late the measured transactions began for which a thread was waiting: that is
-	// the generator's doing, and part of their latency.
+	// Late is how late transactions began although a thread was waiting for them. That is the
+	// generator's fault, and part of their latency.
 	Late histogram
-	// Waiting is how many transactions had arrived and not ended when the run did, Oldest
-	// how long the first of them had been there.
+	// Waiting is the number of transactions that had arrived but not ended at the end of the
+	// run; Oldest is how long before the first of them had arrived.
 	Waiting uint64
 	Oldest  time.Duration
 }
@@ -93,20 +90,20 @@ func (r *arrivalRecord) late(by time.Duration) {
 	_ = r.Late.RecordValue(int64(min(max(by, 0), latencyMax)))
 }
 
-// wait notes a transaction that arrived at the given time and had not ended at end.
+// wait records a transaction that arrived at the given time and had not ended at end.
 func (r *arrivalRecord) wait(arrived, end time.Duration) {
 	r.Waiting++
 	r.Oldest = max(r.Oldest, end-arrived)
 }
 
-// merge adds what another thread has measured.
+// merge adds another thread's measurements.
 func (r *arrivalRecord) merge(other *arrivalRecord) {
 	r.Late.Merge(other.Late.Histogram)
 	r.Waiting += other.Waiting
 	r.Oldest = max(r.Oldest, other.Oldest)
 }
 
-// waitingFrom notes all transactions that arrive from at until the end of the run.
+// waitingFrom records all transactions that arrive between at and the end of the run.
 func (l *loop) waitingFrom(at, end time.Duration) {
 	for ; at < end; at = l.arrivals.next() {
 		l.record.Arrivals.wait(at, end)

@@ -14,11 +14,11 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// A ClusterConfig says what a Cluster is made of.
+// A ClusterConfig describes a Cluster.
 type ClusterConfig struct {
-	// Target says which machines there are. Its Transport is TransportSHM.
+	// Target describes the machines. Its Transport is TransportSHM.
 	Target TargetConfig
-	// Command returns what starts the process of a machine, which calls
+	// Command returns the command that starts the process of a machine, which calls
 	// ServeMachine with the same Target and folder.
 	Command func(machine int, folder string) *exec.Cmd
 	// Log, if not nil, is called with each line that a machine writes to its standard error,
@@ -27,11 +27,10 @@ type ClusterConfig struct {
 	Log func(machine int, line string)
 }
 
-// A Cluster is a target each of whose machines is a process of its own, with the
-// clients that run at it, as load in SOSP'15 section 6 comes from the machines
-// themselves. Machines may be killed and restarted. A Cluster is used by one
-// goroutine; only Suspend, Kill and Running.Stop may be called beside others. After an error
-// it can only be closed.
+// A Cluster is a target whose machines are processes, each with its own clients, because in
+// SOSP'15 section 6 the load comes from the machines themselves. Machines may be killed and
+// restarted. A Cluster is used by one goroutine; only Suspend, Kill and Running.Stop may be
+// called concurrently. After an error it can only be closed.
 type Cluster struct {
 	cfg      ClusterConfig
 	folder   string
@@ -39,37 +38,36 @@ type Cluster struct {
 
 	mu struct {
 		sync.Mutex
-		machines []*process // by machine: the last life
+		machines []*process // the latest process of each machine
 		waiting  int        // at a barrier
 		stages   map[string]*Stage
 		threads  int // of each machine in the run under way
-		// uncertain is how many transactions of killed machines nobody knows of.
+		// uncertain is the number of killed machines' transactions whose outcome is not known.
 		uncertain int64
 	}
-	opened  opened // by all machines alike, but for the place
+	opened  opened // the same for all machines, except the place
 	clients int    // of all runs so far
 }
 
-// machineEnv is in the environment of machines. A process that should have been one
-// and starts machines itself, which do the same, would soon fill the computer.
+// machineEnv is set in the environment of machines. Without it, a process that was meant to be
+// a machine could start machines itself, which would do the same, without end.
 const machineEnv = "FARMSQL_BENCH_MACHINE"
 
 // memoryFolder is the parent of the folders through which machines share memory.
 const memoryFolder = "/dev/shm"
 
-// In the folder of a Cluster there are its configuration, and what its machines share.
+// The folder of a Cluster has its configuration, and the memory that its machines share.
 const (
 	configurationFile = "configuration"
 	sharedFolder      = "shared"
 )
 
-// configurationURL is where the machines of a Cluster have their configuration.
+// configurationURL returns the place of a Cluster's configuration.
 func configurationURL(folder string) string {
 	return "file://" + filepath.Join(folder, configurationFile)
 }
 
-// OpenCluster starts the processes of all machines and waits until they are one
-// cluster.
+// OpenCluster starts the processes of all machines, and waits until they form one cluster.
 func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if err := cfg.Target.validate(); err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func (c *Cluster) awaitOpened(ctx context.Context, machines []*process) error {
 	return nil
 }
 
-// alive returns the machines that run.
+// alive returns the processes of the running machines.
 func (c *Cluster) alive() []*process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +131,7 @@ func (c *Cluster) aliveLocked() []*process {
 	return alive
 }
 
-// command is one that goes to all machines.
+// command returns a command for all machines.
 func (c *Cluster) command(do string) command {
 	m := command{Do: do}
 	c.mu.Lock()
@@ -144,7 +142,7 @@ func (c *Cluster) command(do string) command {
 	return m
 }
 
-// Load has all machines load their parts of the workload's data.
+// Load loads the workload's data; each machine loads its part.
 func (c *Cluster) Load(ctx context.Context, p *Progress) error {
 	c.progress = p
 	_, err := c.ask(ctx, c.alive(), c.command(doLoad))
@@ -175,9 +173,9 @@ func (c *Cluster) Configuration() (*cluster.Configuration, error) {
 	return cluster.NewFileStore(filepath.Join(c.folder, configurationFile)).Load()
 }
 
-// Suspend stops a machine with SIGSTOP and returns when that was: it does nothing from then
-// on, as a host that is gone, and the others find out by its lease. A run under way waits for
-// it until it is killed, which it is to be.
+// Suspend stops a machine with SIGSTOP, and returns the time of that. The machine does nothing
+// from then on, as if its host were gone, and the others find out when its lease expires. A
+// present run waits for the machine, so that it must be killed before the run can end.
 func (c *Cluster) Suspend(machine int) (at time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,8 +187,8 @@ func (c *Cluster) Suspend(machine int) (at time.Time, err error) {
 	return at, nil
 }
 
-// Kill kills a machine with SIGKILL and returns the time of it. A run under way goes on
-// without it, and loses what it has measured.
+// Kill kills a machine with SIGKILL, and returns the time of that. A present run continues
+// without the machine, and loses its measurements.
 func (c *Cluster) Kill(machine int) (at time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,8 +205,8 @@ func (c *Cluster) Kill(machine int) (at time.Time, err error) {
 	return at, nil
 }
 
-// Restart starts a machine that has been killed, and returns when it is a machine of
-// the cluster again and ready for the next run. Its replicas may not be filled yet.
+// Restart starts a killed machine, and returns when it has joined the cluster and is ready for
+// the next run. Its replicas may not be filled yet.
 func (c *Cluster) Restart(ctx context.Context, machine int) error {
 	c.mu.Lock()
 	old := c.mu.machines[machine]
@@ -234,13 +232,13 @@ func (c *Cluster) Restart(ctx context.Context, machine int) error {
 	return err
 }
 
-// Check checks the data, at one of the machines that run, while no client does.
+// Check checks the data, at one of the running machines, while no client runs.
 func (c *Cluster) Check(ctx context.Context) error {
 	_, err := c.check(ctx)
 	return err
 }
 
-// check is Check; of a Spacious workload it also returns the space.
+// check is Check, and returns the space of a Spacious workload.
 func (c *Cluster) check(ctx context.Context) (*Space, error) {
 	alive := c.alive()
 	if len(alive) == 0 {
@@ -284,7 +282,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.folder))...)
 }
 
-// arrived counts a machine at a barrier, and lets all pass when they are there.
+// arrived counts a machine that has reached a barrier, and lets all pass when all have.
 func (c *Cluster) arrived() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,7 +296,7 @@ func (c *Cluster) arrived() {
 	}
 }
 
-// show shows how far one machine is with loading, for all.
+// show shows one machine's progress with loading, which stands for all.
 func (c *Cluster) show(r *stageReport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -314,7 +312,7 @@ func (c *Cluster) show(r *stageReport) {
 	}
 }
 
-// A Running is a run of a Cluster under way.
+// A Running is a run in progress.
 type Running struct {
 	c        *Cluster
 	options  Options
@@ -323,12 +321,12 @@ type Running struct {
 	before   sample
 }
 
-// startDelay is how long after the last machine is ready a run begins: the command
-// has come to all of them by then.
+// startDelay is the time between the readiness of the last machine and the start of a run: by
+// then all machines have received the command.
 const startDelay = 20 * time.Millisecond
 
-// Start begins a run on all machines that have not been killed. Options.Rate is for
-// all of them together, Options.Threads for each.
+// Start begins a run on all machines that have not been killed. Options.Rate is for all
+// machines together, Options.Threads for each.
 func (c *Cluster) Start(ctx context.Context, o Options) (*Running, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -349,8 +347,7 @@ func (c *Cluster) Start(ctx context.Context, o Options) (*Running, error) {
 	return r, nil
 }
 
-// Measured returns when the measured time begins: what Result has by time counts
-// from there.
+// Measured returns the beginning of the measured time, from which Result counts times.
 func (r *Running) Measured() time.Time { return r.start.Add(r.options.WarmUp) }
 
 // Stop ends the run before its time is over.
@@ -360,7 +357,7 @@ func (r *Running) Stop() {
 	}
 }
 
-// Wait waits for the end of the run and returns the result of the machines that have not been
+// Wait waits for the end of the run, and returns the result of the machines that have not been
 // killed. It does not check the data.
 func (r *Running) Wait(ctx context.Context) (*Result, error) {
 	watching, stopWatching := context.WithCancel(ctx)
@@ -392,7 +389,7 @@ func (r *Running) Wait(ctx context.Context) (*Result, error) {
 	return all.result(c, r.c.opened.Kinds)
 }
 
-// watch shows how far the run is.
+// watch shows the progress of the run.
 func (r *Running) watch(ctx context.Context) {
 	o := &r.options
 	if o.Transactions > 0 {

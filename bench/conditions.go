@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conditions are what a figure means nothing without.
+// Conditions describe the circumstances of a measurement, without which a figure
+// means nothing.
 type Conditions struct {
 	// The computer.
 	CPU         string `json:"cpu"`
@@ -22,7 +23,8 @@ type Conditions struct {
 	MemoryBytes uint64 `json:"memoryBytes"`
 	Kernel      string `json:"kernel"`
 	Go          string `json:"go"`
-	// Others is how many processors other processes kept busy meanwhile, or -1.
+	// Others is how many processors other processes kept busy meanwhile; -1 if
+	// unknown.
 	Others float64 `json:"others"`
 
 	// The database.
@@ -35,7 +37,7 @@ type Conditions struct {
 	Replicas  int    `json:"replicas,omitempty"`
 	Workers   int    `json:"workers,omitempty"` // of a machine; 0 is the default
 	Memory    string `json:"memory,omitempty"`  // where regions are
-	// Durability is what that memory outlives.
+	// Durability says what the data survive.
 	Durability Durability `json:"durability,omitempty"`
 
 	// The workload.
@@ -81,7 +83,7 @@ func Computer() Conditions {
 	}
 }
 
-// conditions returns the conditions of a run, except Others.
+// conditions returns the conditions of a run, without Others.
 func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, began time.Time) Conditions {
 	c := Computer()
 	c.API, c.Workload, c.Scale, c.Began = cfg.API, workload, scale, began
@@ -150,7 +152,7 @@ func (c *Conditions) title() string {
 	return s
 }
 
-// SetUp says in a few words what machines and clients there were.
+// SetUp describes the machines and clients in a few words.
 func (c *Conditions) SetUp() string {
 	each := ""
 	if c.Machines > 1 {
@@ -164,7 +166,7 @@ func (c *Conditions) SetUp() string {
 		workers, plural(c.Threads, "thread"), each)
 }
 
-// loop says how transactions came.
+// loop describes the arrival of transactions.
 func (c *Conditions) loop() string {
 	s := "closed loop"
 	if c.Rate > 0 {

@@ -2,27 +2,27 @@ package bench
 
 import "golang.org/x/sys/unix"
 
-// A Durability says what the memory that regions are in outlives.
+// A Durability says what the memory of regions survives.
 type Durability string
 
 const (
 	// Volatile memory ends with the process.
 	Volatile Durability = "volatile anonymous memory"
-	// Tmpfs outlives the process, not the computer.
+	// Tmpfs survives the process, not the computer.
 	Tmpfs Durability = "tmpfs"
-	// DiskFile is a mapped file on a disk: it outlives the process, and the computer if
-	// that is shut down in good order.
+	// DiskFile is a mapped file on a disk: it survives the process, and an orderly
+	// shutdown of the computer.
 	DiskFile Durability = "disk file"
-	// Saved is a tmpfs whose contents are saved on a disk when the database closes in
+	// Saved is a tmpfs whose contents are saved to a disk when the database closes in
 	// good order.
 	Saved Durability = "tmpfs, saved at the end"
-	// OfServer is whatever the server at a DSN is set up for.
+	// OfServer is the durability that the server at a DSN is configured for.
 	OfServer Durability = "as the server is set up"
 	// Unknown is the durability of files on a file system of unknown kind.
 	Unknown Durability = "unknown"
 )
 
-// durability returns that of the target's memory.
+// durability returns the durability of the target's memory.
 func (c *TargetConfig) durability() Durability {
 	switch {
 	case c.DSN != "":
@@ -39,7 +39,7 @@ func (c *TargetConfig) durability() Durability {
 	return data
 }
 
-// durabilityOf returns that of files in a folder.
+// durabilityOf returns the durability of files in a folder.
 func durabilityOf(folder string) Durability {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/farmsql/farmsql"
 )
 
-// A MachineConfig says which machine of a cluster a process is.
+// A MachineConfig describes the process of one machine of a cluster.
 type MachineConfig struct {
 	// Target is the cluster's.
 	Target TargetConfig
-	// Folder is what all machines have in common, Machine is which one this is.
+	// Folder is the folder that all machines share, Machine is this one's number.
 	Folder  string
 	Machine int
-	// Profile, if not empty, is Options.Profile of the runs that have one.
+	// Profile, if not empty, is Options.Profile for this process, in runs with a profile.
 	Profile string
 	// Log receives what happens to the machine.
 	Log *slog.Logger
@@ -33,17 +33,17 @@ type MachineConfig struct {
 // errParentGone ends a machine's process.
 var errParentGone = errors.New("bench: the process that has started this machine is gone")
 
-// ServeMachine makes this process a machine of a Cluster: it opens the machine,
-// makes the workload for it, and does what the Cluster says on in, until that is to
-// close it. If the Cluster's process ends before, it removes the cluster's folder and
-// returns; the process is to end then, whatever still runs in it.
+// ServeMachine makes this process a machine of a Cluster: it opens the machine, makes its
+// workload, and executes the Cluster's commands from in until the one to close. If the
+// Cluster's process ends first, ServeMachine removes the cluster's folder and returns; the
+// process should then exit, whatever still runs in it.
 func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Target) (Workload, error), in io.Reader, out io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE) // which would end it without cleaning up
+	signal.Ignore(syscall.SIGPIPE) // the signal would end the process before it cleans up
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := &servedMachine{
 		cfg: cfg, newWorkload: newWorkload, speaker: newSpeaker(out),
-		// One command is under way at a time, and one barrier waited for.
+		// At most one command, and one barrier, is outstanding.
 		commands: make(chan command, 1), pass: make(chan struct{}, 1),
 	}
 	closed, served := make(chan bool, 1), make(chan error, 1)
@@ -57,18 +57,18 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 	}
 	select {
 	case <-served:
-	case <-time.After(parentGonePatience): // what hangs ends with the process
+	case <-time.After(parentGonePatience): // a close that hangs ends with the process
 	}
-	// A process that is killed when its parent ends could not do this.
+	// Clean up here: a process that is killed when its parent ends could not.
 	return errors.Join(errParentGone, os.RemoveAll(cfg.Folder))
 }
 
 // parentGonePatience is how long a machine without a parent tries to close.
 const parentGonePatience = time.Second
 
-// end waits until the machine is closed, as it has been told to, and its context has ended.
-// Operations that go on after that, such as a commit whose outcome depends on a majority that
-// is gone, end when the database is closed.
+// end waits until the machine is closed, as commanded, and its context has ended. Operations
+// that continue after that, such as a commit whose outcome depends on a majority that is
+// gone, end when the database is closed.
 func (m *servedMachine) end(served <-chan error) error {
 	select {
 	case err := <-served:
@@ -81,7 +81,7 @@ func (m *servedMachine) end(served <-chan error) error {
 	return <-served
 }
 
-// endPatience is how long operations under way may take to end.
+// endPatience bounds the time for running operations to end.
 const endPatience = time.Second
 
 // A servedMachine is a machine in its process.
@@ -89,7 +89,7 @@ type servedMachine struct {
 	cfg         MachineConfig
 	newWorkload func(*Target) (Workload, error)
 	speaker     *speaker
-	// Filled by listen: commands to be done one after the other, and leave to pass
+	// listen sends to these: commands, to be executed one after the other, and pass, to leave
 	// a barrier.
 	commands chan command
 	pass     chan struct{}
@@ -100,8 +100,8 @@ type servedMachine struct {
 	run      atomic.Pointer[run] // under way
 }
 
-// listen takes what the Cluster says, until that is to close, which makes it true,
-// or nothing more comes.
+// listen reads the Cluster's commands, until the one to close (then it returns true) or the
+// end of the input.
 func (m *servedMachine) listen(in io.Reader) (isClosed bool) {
 	defer close(m.commands)
 	for d := json.NewDecoder(in); ; {
@@ -124,13 +124,13 @@ func (m *servedMachine) listen(in io.Reader) (isClosed bool) {
 	}
 }
 
-// serve opens the machine, does the commands, and closes it.
+// serve opens the machine, executes the commands, and closes it.
 func (m *servedMachine) serve(ctx context.Context) error {
 	first, err := m.open(ctx)
 	if err != nil {
 		first = failed(err)
 	}
-	// If it cannot be sent, listen notices the broken pipe.
+	// If this fails, listen notices the broken pipe.
 	_ = m.speaker.say(first)
 	for c := range m.commands {
 		answer, err := m.do(ctx, &c)
@@ -187,7 +187,7 @@ func (m *servedMachine) do(ctx context.Context, c *command) (report, error) {
 	return report{}, fmt.Errorf("bench: a machine was told to %q", c.Do)
 }
 
-// progress tells the Cluster how far loading is: one machine's stands for all.
+// progress reports this machine's progress with loading to the Cluster.
 func (m *servedMachine) progress() *Progress {
 	if m.cfg.Machine != 0 {
 		return nil
@@ -219,7 +219,7 @@ func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, er
 		return nil, errors.New("bench: a machine was told to start, and nothing is prepared")
 	}
 	defer m.run.Store(nil)
-	// The same moment on the clock that is not set meanwhile.
+	// The same moment on the monotonic clock.
 	now := time.Now()
 	r.start = now.Add(start.Sub(now))
 	if err := errors.Join(r.measure(ctx), r.closeClients()); err != nil {
@@ -228,10 +228,10 @@ func (m *servedMachine) measure(ctx context.Context, start time.Time) (*part, er
 	return r.part(), nil
 }
 
-// freePort is one that only this host reaches.
+// freePort listens on any free port, reachable only from this host.
 const freePort = "127.0.0.1:0"
 
-// openMember opens a machine that is a process, for a target.
+// openMember opens a target's machine that is this process.
 func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	if err := cfg.Target.validate(); err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A cluster's process and those of its machines exchange JSON over the machines' standard
-// streams, one object a line. Each command except those marked is answered once, when it is
-// done; the start is reported without a command.
+// A cluster's process and its machines exchange JSON over the machines' standard streams, one
+// object per line. Each command, except those marked, is answered once, when it is done; the
+// start is reported without a command.
 //
 //	          places          runOrder              (all are ready)
 //	load      ------>    run ----------->   start!  ---------------->
@@ -20,38 +20,38 @@ import (
 //	                           ready                    part
 type command struct {
 	Do string `json:"do"`
-	// Places are those of all machines; of load and join.
+	// Places are those of all machines; for load and join.
 	Places []region.Addr `json:"places,omitempty"`
 	Run    *runOrder     `json:"run,omitempty"`
 	Start  time.Time     `json:"start,omitzero"`
-	// Uncertain is peers.uncertain; of check.
+	// Uncertain is peers.uncertain; for check.
 	Uncertain int64 `json:"uncertain,omitempty"`
 }
 
 // Commands.
 const (
 	doLoad  = "load"
-	doJoin  = "join"  // find what the others have loaded
+	doJoin  = "join"  // find the data that the others have loaded
 	doRun   = "run"   // open clients
 	doStart = "start" // run them
 	doCheck = "check"
-	doStop  = "stop"  // end the run, which answers doStart; not answered itself
+	doStop  = "stop"  // end the run, which answers doStart; has no answer of its own
 	doPass  = "pass"  // all are at the barrier; not answered
 	doClose = "close" // answered by the end of the process
 )
 
-// A runOrder is what threads are to run, counted from First among those of all runs.
+// A runOrder describes a run; its threads are numbered from First, over all runs.
 type runOrder struct {
 	Options
 	First int
-	// IsProfiled says that Options.Profile, which is each machine's own, is to be set.
+	// IsProfiled is set if the machines shall take profiles, each to its own Options.Profile.
 	IsProfiled bool
 }
 
-// A report is a message of a machine's process: one of the fields is set, Space in addition to
-// another.
+// A report is a message from a machine's process. One of the fields is set; Space may be set
+// in addition.
 type report struct {
-	// Barrier and Progress come in the middle of a command, the others answer one.
+	// Barrier and Progress are sent during a command; the others answer one.
 	Barrier  bool          `json:"barrier,omitempty"`
 	Progress *stageReport  `json:"progress,omitempty"`
 	Opened   *opened       `json:"opened,omitempty"`
@@ -67,7 +67,7 @@ type stageReport struct {
 	IsOver      bool
 }
 
-// opened is said by a machine that has become one of the cluster.
+// opened is sent by a machine that has joined the cluster.
 type opened struct {
 	Place region.Addr `json:"place"`
 	Name  string      `json:"name"`
@@ -75,7 +75,7 @@ type opened struct {
 	Kinds []string    `json:"kinds"`
 }
 
-// A failedReport is an error of another process.
+// A failedReport is an error from another process.
 type failedReport struct {
 	Text           string
 	IsInconsistent bool // ErrInconsistent
@@ -89,7 +89,7 @@ func failed(err error) report {
 // Error implements error.
 func (f *failedReport) Error() string { return f.Text }
 
-// Is makes errors.Is see through the process boundary.
+// Is lets errors.Is match errors of other processes.
 func (f *failedReport) Is(target error) bool {
 	return f.IsInconsistent && target == ErrInconsistent || f.IsRefused && target == ErrTarget
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Hash creates a hash table, its shards dealt out to all machines, or finds the
+// Hash creates a hash table whose shards are spread over all machines, or finds the
 // one of that name, and returns the handles of the machines in this process, by
-// machine. All processes call it, and in the same order, as HashAt and TreeAt.
+// machine. All processes call Hash, HashAt and TreeAt in the same order.
 func (t *Target) Hash(ctx context.Context, name string, cfg hash.Config, places []region.Addr) ([]*hash.Table, error) {
 	cfg.Places = places
 	return handles(ctx, t, 0, name, func(m machine) (*hash.Table, error) { return m.db.HashAt(ctx, m.i, name, cfg) })
 }
 
-// HashAt creates a hash table all of which lives at one machine, or finds the one
-// of that name, and returns handles as Hash does: it is for data that are
-// partitioned by hand.
+// HashAt creates a hash table on a single machine, or finds the one of that name,
+// and returns handles as Hash does. It is for data that are partitioned by hand.
 func (t *Target) HashAt(ctx context.Context, at int, name string, cfg hash.Config) ([]*hash.Table, error) {
 	places, err := t.Places(ctx)
 	if err != nil {
@@ -34,8 +33,8 @@ func (t *Target) TreeAt(ctx context.Context, at int, name string, cfg btree.Conf
 	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.TreeAt(ctx, m.i, name, cfg) })
 }
 
-// handles opens an index at the machines in this process, once the machine that is
-// to make it has done so.
+// handles opens an index at the machines of this process, once the machine that
+// creates it has done so.
 func handles[H any](ctx context.Context, t *Target, at int, name string, open func(machine) (H, error)) ([]H, error) {
 	all := make([]H, t.Machines())
 	var err error

@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// peers are the other processes of a cluster, as one machine's process sees them.
+// peers are the other processes of a cluster, from the view of one machine's process.
 type peers struct {
 	machine int
 	folder  string
-	// say tells the process that has started the machine; pass yields whenever all
-	// have come to a barrier.
+	// say sends a report to the process that has started the machine; pass receives a value
+	// whenever all have reached a barrier.
 	say  func(report) error
 	pass <-chan struct{}
-	// isLate says that the others have loaded the data already.
+	// isLate is set if the others have loaded the data before.
 	isLate bool
-	// uncertain is how many transactions of killed machines nobody knows of.
+	// uncertain is the number of killed machines' transactions whose outcome is not known.
 	uncertain int64
 }
 
@@ -29,14 +29,13 @@ type peers struct {
 // A machine that joins later (Workload.Attach) does not lead.
 func (t *Target) Leads() bool { return t.peers == nil || t.peers.machine == 0 && !t.peers.isLate }
 
-// IsMine deals out work that is in pieces, numbered from 0, to the processes: to
-// those of the machines in turn.
+// IsMine divides pieces of work, numbered from 0, among the processes in turn.
 func (t *Target) IsMine(piece int) bool {
 	return t.peers == nil || piece%t.Machines() == t.peers.machine
 }
 
-// Barrier waits until all processes have called it as often. For a machine that
-// joins they all have.
+// Barrier waits until all processes have called it equally often. A machine that joins later
+// does not wait.
 func (t *Target) Barrier(ctx context.Context) error {
 	if t.peers == nil || t.peers.isLate {
 		return nil
@@ -52,7 +51,7 @@ func (t *Target) Barrier(ctx context.Context) error {
 	}
 }
 
-// A counter is a number that outlives the process, if it has a file.
+// A counter is a number that survives the process if it has a file.
 type counter struct {
 	mu   sync.Mutex
 	n    int64
@@ -64,7 +63,7 @@ const (
 	counterBytes = 8
 )
 
-// openCounter goes on with what an earlier life of the machine has counted.
+// openCounter continues the counter of an earlier process of the machine.
 func (t *Target) openCounter() (err error) {
 	t.count.file, err = os.OpenFile(filepath.Join(t.peers.folder, fmt.Sprint(counterFiles, t.peers.machine)), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *counter) close() error {
 	return c.file.Close()
 }
 
-// Count adds to a counter of the clients' work, with which the workload's check compares the
+// Count adds to a counter of the clients' work. The workload's check compares it with the
 // data.
 func (t *Target) Count(delta int64) error {
 	c := &t.count
@@ -95,7 +94,7 @@ func (t *Target) Count(delta int64) error {
 	if c.file == nil {
 		return nil
 	}
-	// A store to a file in memory is there when the process is killed.
+	// A store to a file in memory survives the process's being killed.
 	var b [counterBytes]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(c.n))
 	if _, err := c.file.WriteAt(b[:], 0); err != nil {

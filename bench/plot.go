@@ -49,7 +49,7 @@ func SavePlots(base string, plots ...*plot.Plot) error {
 	return nil
 }
 
-// NewPlot returns a plot that looks like all of the benchmarks.
+// NewPlot returns a plot in the style of all benchmarks.
 func NewPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title
@@ -66,10 +66,10 @@ func NewPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-// ticksWanted is about how many numbers an axis has.
+// ticksWanted is the approximate number of labels of an axis.
 const ticksWanted = 8
 
-// round are ticks at round numbers, whose thousands are apart.
+// round places ticks at round numbers, printed with thousands separated.
 type round struct{}
 
 // Ticks implements plot.Ticker.
@@ -86,8 +86,8 @@ func (round) Ticks(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// roundStep is the smallest of 1, 2 and 5 times a power of ten that is not below
-// step.
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is at
+// least step.
 func roundStep(step float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(step)))
 	for _, n := range []float64{1, 2, 5} {
@@ -98,7 +98,7 @@ func roundStep(step float64) float64 {
 	return 10 * power
 }
 
-// powers are ticks of a logarithmic axis of latencies, in microseconds.
+// powers places ticks on a logarithmic axis of latencies, in microseconds.
 type powers struct{}
 
 // Ticks implements plot.Ticker.
@@ -130,11 +130,11 @@ func shortLatency(us float64) string {
 	return count(us/1e6) + " s"
 }
 
-// intervalsMax is how many intervals a plot over time has at most.
+// intervalsMax bounds the intervals of a plot over time.
 const intervalsMax = 500
 
-// intervalOf returns how many milliseconds an interval has, if there are so many in
-// all: a round number.
+// intervalOf returns the length of a plot's intervals in milliseconds, a round
+// number, for a time of ms.
 func intervalOf(ms int) int {
 	for _, n := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500} {
 		if ms <= n*intervalsMax {
@@ -172,7 +172,7 @@ func (res *Result) PlotTime(base string) error {
 	return SavePlots(base, p)
 }
 
-// PlotCurve plots latency over throughput of runs at several rates, or numbers of
+// PlotCurve plots latency over throughput, for runs at several rates or numbers of
 // threads, to base.svg and base.png.
 func PlotCurve(results []*Result, base string) error {
 	if len(results) < 2 {

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A process is one life of a machine of a Cluster.
+// A process is one process of a machine of a Cluster.
 type process struct {
 	machine int
 	command *exec.Cmd
 	place   region.Addr
-	// isKilled says that its end is meant. Guarded by Cluster.mu.
+	// isKilled is set if the process is meant to end. Guarded by Cluster.mu.
 	isKilled bool
 
 	speaker *speaker
 	answers chan report
-	// ended is closed when the process has ended. Before that, err is set to the result of its
-	// end, and lastLine to the last line of its standard error.
+	// ended is closed when the process has ended. By then err is its result, and lastLine the
+	// last line of its standard error.
 	ended    chan struct{}
 	err      error
 	lastLine string
@@ -36,7 +36,7 @@ type process struct {
 func (c *Cluster) start(machine int) (*process, error) {
 	p := &process{machine: machine, command: c.cfg.Command(machine, c.folder), answers: make(chan report, 1), ended: make(chan struct{})}
 	p.command.Env = append(p.command.Environ(), machineEnv+"="+strconv.Itoa(machine))
-	// Ctrl-C is for this process alone, which closes the machines.
+	// Ctrl-C must reach only this process, which then closes the machines.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := p.command.StdinPipe()
 	if err != nil {
@@ -65,10 +65,10 @@ func (c *Cluster) start(machine int) (*process, error) {
 	return p, nil
 }
 
-// tell tells the process something. If it has ended, that is found out elsewhere.
+// tell sends the process a command. Other code notices if the process has ended.
 func (p *process) tell(c command) { _ = p.speaker.say(c) }
 
-// listen takes what the process says.
+// listen reads the process's reports.
 func (c *Cluster) listen(p *process, out io.Reader) {
 	for d := json.NewDecoder(out); ; {
 		var r report
@@ -99,7 +99,7 @@ func (c *Cluster) follow(p *process, log io.Reader) {
 	}
 }
 
-// answer waits for the answer to a command: none if the machine is killed.
+// answer waits for the answer to a command; a killed machine gives none.
 func (c *Cluster) answer(ctx context.Context, p *process) (r report, err error) {
 	select {
 	case r = <-p.answers:
@@ -132,7 +132,7 @@ func (c *Cluster) endOf(p *process) error {
 	return fmt.Errorf("bench: machine %d, process %d, has ended (%s); the last it said: %q", p.machine, p.command.Process.Pid, how, p.lastLine)
 }
 
-// ask has machines do a command, all at a time, and returns their answers.
+// ask sends a command to machines, all at once, and returns their answers.
 func (c *Cluster) ask(ctx context.Context, machines []*process, m command) ([]report, error) {
 	for _, p := range machines {
 		p.tell(m)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Suffixes of the profiles besides processor time, which is in the file Options.Profile
+// Suffixes of further profiles. The profile of processor time is in the file Options.Profile
 // itself.
 const (
 	ProfileAllocs     = ".allocs"      // since the process began
@@ -41,7 +41,7 @@ type profiler struct {
 	// taken has the profiles by the suffix of their files. They are written at the end,
 	// because runtime/pprof hides errors of files.
 	taken map[string]*bytes.Buffer
-	// mutexFraction is the setting from before.
+	// mutexFraction is the former setting.
 	mutexFraction int
 }
 
@@ -54,7 +54,7 @@ func beginProfile(file string) (end func() error, err error) {
 	for _, suffix := range []string{"", ProfileAllocs, ProfileAllocsBase, ProfileMutex, ProfileBlock} {
 		p.taken[suffix] = new(bytes.Buffer)
 	}
-	// A file that cannot be written is to be known now, not after all has been measured.
+	// Find out now, not after the measurement, whether the file can be written.
 	if err := p.write(); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (p *profiler) end() error {
 	pprof.StopCPUProfile()
 	runtime.SetBlockProfileRate(0)
 	runtime.SetMutexProfileFraction(p.mutexFraction)
-	p.takeAllocs(ProfileAllocs) // before the others, which allocate
+	p.takeAllocs(ProfileAllocs) // before the others, which allocate themselves
 	p.take("mutex", ProfileMutex)
 	p.take("block", ProfileBlock)
 	return p.write()

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/term"
 )
 
-// A Progress shows how far loading and running are: with bars on a terminal, with a
-// line for each stage that has ended elsewhere. nil shows nothing.
+// A Progress shows the progress of loading and running: as bars on a terminal,
+// otherwise as a line for each stage that has ended. nil shows nothing.
 type Progress struct {
 	w      io.Writer
 	isTerm bool
-	// tell, if not nil, is called in place of showing anything.
+	// tell, if not nil, receives the progress in place of the display.
 	tell func(stageReport)
 }
 
@@ -65,13 +65,13 @@ func (p *Progress) stage(what string, total int, u unit) *Stage {
 	w.SetTrackerLength(40)
 	w.SetStyle(progress.StyleBlocks)
 	w.Style().Visibility.ETA = true
-	w.SetAutoStop(true) // Stop has no effect if drawing has not begun
+	w.SetAutoStop(true) // needed because Stop has no effect before the first drawing
 	w.AppendTracker(s.bar)
 	s.drawing.Go(w.Render)
 	return s
 }
 
-// Add says that n more steps are done.
+// Add adds n finished steps.
 func (s *Stage) Add(n int) { s.set(int(s.done.Add(int64(n)))) }
 
 func (s *Stage) set(n int) {
@@ -87,7 +87,7 @@ func (s *Stage) set(n int) {
 	}
 }
 
-// stageInterval is how often is shown how far a stage is.
+// stageInterval is the interval between two displays of a stage's progress.
 const stageInterval = 100 * time.Millisecond
 
 // Done ends the stage, whether or not all of it was done.
@@ -100,7 +100,7 @@ func (s *Stage) Done() {
 		return
 	}
 	if s.bar == nil {
-		// Nobody may be there to read it.
+		// Errors are ignored: perhaps nobody reads the output.
 		_, _ = fmt.Fprintf(s.p.w, "%s: %.1f s\n", s.what, time.Since(s.begin).Seconds())
 		return
 	}

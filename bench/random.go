@@ -5,18 +5,18 @@ import (
 	"math/rand/v2"
 )
 
-// A Zipf draws numbers from 0 to n-1, of which k comes in proportion to
+// A Zipf draws numbers from 0 to n-1, k with a probability proportional to
 // 1/(k+1)^theta, theta below 1, as in the Zipf distribution of YCSB (Gray et al.,
 // "Quickly Generating Billion-Record Synthetic Databases", SIGMOD'94). rand.Zipf
-// has only exponents above 1.
+// supports only exponents above 1.
 type Zipf struct {
 	rnd                      *rand.Rand
 	n                        float64
 	theta, alpha, zetan, eta float64
 }
 
-// NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time in
-// proportion to n; For makes more of it.
+// NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time
+// proportional to n; For copies the result cheaply.
 func NewZipf(n int, theta float64) *Zipf {
 	z := &Zipf{n: float64(n), theta: theta, alpha: 1 / (1 - theta)}
 	for i := 1; i <= n; i++ {
@@ -27,7 +27,7 @@ func NewZipf(n int, theta float64) *Zipf {
 	return z
 }
 
-// For returns one that draws with rnd.
+// For returns a copy that draws with rnd.
 func (z *Zipf) For(rnd *rand.Rand) *Zipf {
 	for1 := *z
 	for1.rnd = rnd

@@ -6,8 +6,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Bounds of the histograms. Three digits hold from 100 ns on only if what the
-// library calls the lowest discernible value is finer than that.
+// Bounds of the histograms. Three digits are kept from 100 ns on only if the
+// library's lowest discernible value is smaller than that.
 const (
 	latencyUnit   = 1 // ns
 	latencyMax    = 100 * time.Second
@@ -18,12 +18,12 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(latencyUnit, int64(latencyMax), latencyDigits)
 }
 
-// A record is what one thread has measured, or several together.
+// A record is the measurement of one or several threads.
 type record struct {
 	Kinds []kindRecord
 	// Series counts the transactions that ended in each millisecond.
 	Series []uint32
-	// Arrivals is of the open loop.
+	// Arrivals is set in the open loop.
 	Arrivals *arrivalRecord `json:",omitempty"`
 }
 
@@ -32,7 +32,7 @@ type kindRecord struct {
 	Misses  uint64
 }
 
-// A histogram is one of latencies, and can be text.
+// A histogram is a histogram of latencies with a text form.
 type histogram struct{ *hdrhistogram.Histogram }
 
 // MarshalText implements encoding.TextMarshaler: it is base 64.
@@ -54,7 +54,7 @@ func newRecord(kinds int) *record {
 	return r
 }
 
-// add counts n transactions that ended at the given time of the measured ones.
+// add counts n transactions that ended at the given point of the measured time.
 func (r *record) add(kind int, latency, at time.Duration, missed bool, n int) {
 	k := &r.Kinds[kind]
 	// Cannot fail: the value is within the bounds.
@@ -69,7 +69,7 @@ func (r *record) add(kind int, latency, at time.Duration, missed bool, n int) {
 	r.Series[ms] += uint32(n)
 }
 
-// merge adds what another thread has measured.
+// merge adds another thread's measurements.
 func (r *record) merge(other *record) {
 	for i := range r.Kinds {
 		r.Kinds[i].Latency.Merge(other.Kinds[i].Latency.Histogram)

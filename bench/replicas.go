@@ -13,16 +13,16 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ErrReplicasDiffer means that a replica is not like its primary, or that objects are torn,
+// ErrReplicasDiffer means that a replica differs from its primary, or that objects are torn,
 // locked or damaged: the run has no result.
 var ErrReplicasDiffer = errors.New("bench: no result, for replicas differ after the run")
 
-// comparePatience is how long machines may take to become one instance again, and their
-// replicas to be compared.
+// comparePatience bounds the time until machines have restarted together, and their replicas
+// have been compared.
 const comparePatience = 10 * time.Minute
 
-// compareReplicas compares the replicas of several machines in this process, while no
-// client is at work, and reports whether there was anything to compare.
+// compareReplicas compares the replicas of several machines in this process, while no client
+// runs, and reports whether there were any to compare.
 func (t *Target) compareReplicas(ctx context.Context) (bool, error) {
 	if t.peers != nil || t.Machines() < 2 {
 		return false, nil
@@ -30,9 +30,9 @@ func (t *Target) compareReplicas(ctx context.Context) (bool, error) {
 	return true, differences(t.dbs[0].Check(ctx))
 }
 
-// Compare ends the machines and compares all their replicas, for which their memory is
-// opened in this process, as after a power cut. It says so in the results, which were measured
-// before. A Cluster can only be closed then.
+// Compare ends the machines and compares all their replicas: it opens their memory in this
+// process, as after a power cut. It marks the results, which were measured before, as
+// compared. Afterwards a Cluster can only be closed.
 func (c *Cluster) Compare(ctx context.Context, results ...*Result) error {
 	if c.Machines() < 2 {
 		return nil
@@ -57,7 +57,7 @@ func (c *Cluster) Compare(ctx context.Context, results ...*Result) error {
 	return nil
 }
 
-// halt ends all machines at one moment: nobody goes on without another.
+// halt ends all machines at one moment, so that none continues without another.
 func (c *Cluster) halt() error {
 	alive := c.alive()
 	var errs []error
@@ -78,8 +78,9 @@ func (c *Cluster) halt() error {
 	return nil
 }
 
-// differences makes an error of the problems that a check of all machines has found, except
-// leaks: the check does not know the objects to which values of native hash tables lead.
+// differences turns the problems that a check of all machines has found into an error, except
+// leaks: the check does not know the objects that are referred to by values of native hash
+// tables.
 func differences(r farmsql.Report, err error) error {
 	if err != nil {
 		return fmt.Errorf("bench: comparing replicas: %w", err)

@@ -21,56 +21,58 @@ import (
 // A Result is the result of a run. --json writes it as JSON.
 type Result struct {
 	Conditions Conditions `json:"conditions"`
-	// Seconds is how long was measured, Total all kinds of transactions together.
+	// Seconds is the measured time, Total has all kinds of transactions together.
 	Seconds float64      `json:"seconds"`
 	Total   KindResult   `json:"total"`
 	Kinds   []KindResult `json:"kinds"`
-	// Aborts counts by reason the attempts that met a conflict and were repeated.
+	// Aborts counts, by reason, the attempts that met a conflict and were retried.
 	Aborts map[string]uint64 `json:"aborts"`
-	// Processor is how many microseconds of processor time a transaction took in the
-	// processes of clients and machines, which are the same ones. It counts only while
-	// they run, so that other processes disturb it least.
+	// Processor is the processor time of a transaction, in microseconds, in the processes of
+	// clients and machines, which are the same. It includes only the time in which they ran,
+	// so that other processes disturb it least.
 	Processor float64 `json:"processorMicroseconds"`
-	// ServerProcessor is the same of the server at a DSN, if its processes are known
+	// ServerProcessor is the same for the server at a DSN, if its processes are known
 	// (TargetConfig.ServerProcesses).
 	ServerProcessor float64 `json:"serverProcessorMicroseconds,omitempty"`
-	// Allocations is how often these processes allocated on the Go heap for a
-	// transaction, AllocatedBytes how much, the harness included.
+	// Allocations is how often these processes allocated on the Go heap per transaction, and
+	// AllocatedBytes how many bytes, including the harness.
 	Allocations    float64 `json:"allocations"`
 	AllocatedBytes float64 `json:"allocatedBytes"`
-	// Of the machines, for each transaction.
+	// Reads are the machines' averages per transaction.
 	Reads *Reads `json:"reads,omitempty"`
-	// ResidentBytes is the memory that the processes of clients and machines had at the end of
-	// the run, what they share counted once: the data in all replicas, with indexes, logs
-	// and the Go heap. 0 of a server at a DSN.
+	// ResidentBytes is the memory of the processes of clients and machines at the end of the
+	// run, with shared memory counted once: the data in all replicas, with indexes, logs and
+	// the Go heap. It is 0 for a server at a DSN.
 	ResidentBytes int64 `json:"residentBytes,omitempty"`
-	// Arrivals is how exactly transactions came, and how many were left, in the open loop.
+	// Arrivals says how exactly transactions arrived, and how many were left, in the open
+	// loop.
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
-	// Spread is that of the runs of which this is the median one.
+	// Spread is the spread of the runs of which this is the median one.
 	Spread Spread `json:"spread"`
-	// ReplicasCompared says that after the run all replicas were compared, and were alike.
+	// ReplicasCompared is set if all replicas were compared after the run, and were alike.
 	ReplicasCompared bool `json:"replicasCompared,omitempty"`
-	// Space is what the check after the run has found, of a Spacious workload.
+	// Space is the space that the check after the run has found, for a Spacious workload.
 	Space *Space `json:"space,omitempty"`
-	// PerSecond and PerMillisecond are how many transactions ended in each.
+	// PerSecond and PerMillisecond count the transactions that ended in each.
 	PerSecond      []uint32 `json:"perSecond"`
 	PerMillisecond []uint32 `json:"perMillisecond"`
 }
 
 // Arrivals are those of the open loop. Times are in microseconds.
 type Arrivals struct {
-	// LateP50, LateP99 and LateMax are how late transactions began for which a thread was
-	// waiting; that is the generator's doing, and part of their latency.
+	// LateP50, LateP99 and LateMax are how late transactions began although a thread was
+	// waiting for them. That is the generator's fault, and part of their latency.
 	LateP50 float64 `json:"lateP50Microseconds"`
 	LateP99 float64 `json:"lateP99Microseconds"`
 	LateMax float64 `json:"lateMaxMicroseconds"`
-	// Waiting is how many transactions had arrived and not ended when the run did; they are in
-	// no other figure. Oldest is how long the first of them had been there.
+	// Waiting is the number of transactions that had arrived but not ended at the end of the
+	// run; no other figure includes them. Oldest is how long before the first of them had
+	// arrived.
 	Waiting uint64  `json:"waiting"`
 	Oldest  float64 `json:"oldestMicroseconds"`
 }
 
-// arrivals makes those of a result, if the loop was open.
+// arrivals returns the result's Arrivals; nil in the closed loop.
 func (r *record) arrivals() *Arrivals {
 	a := r.Arrivals
 	if a == nil {
@@ -80,7 +82,7 @@ func (r *record) arrivals() *Arrivals {
 	return &Arrivals{at(50), at(99), microseconds(a.Late.Max()), a.Waiting, microseconds(int64(a.Oldest))}
 }
 
-// Reads are what the machines have read and sent for a transaction, on average.
+// Reads are the machines' reads and messages per transaction, on average.
 type Reads struct {
 	Local    float64 `json:"local"`
 	Remote   float64 `json:"remote"`
@@ -93,7 +95,7 @@ type KindResult struct {
 	Name       string  `json:"name"`
 	Count      uint64  `json:"count"`
 	PerSecond  float64 `json:"perSecond"`
-	MissedPart float64 `json:"missedPart"` // of those counted, how many had nothing to do
+	MissedPart float64 `json:"missedPart"` // the part of the transactions that had nothing to do
 	Mean       float64 `json:"meanMicroseconds"`
 	P50        float64 `json:"p50Microseconds"`
 	P99        float64 `json:"p99Microseconds"`
@@ -103,14 +105,14 @@ type KindResult struct {
 	Percentiles [][2]float64 `json:"percentiles,omitempty"`
 }
 
-// A part is what one process has measured of a run.
+// A part is one process's measurements of a run.
 type part struct {
 	Record *record
-	// Measured is how long, Own the processor time that it took.
+	// Measured is the measured time, Own the processor time that it took.
 	Measured, Own time.Duration
 	// Allocations on the Go heap meanwhile.
 	Allocations, AllocatedBytes uint64
-	// ResidentBytes is the process's memory at the end, its share of what is shared.
+	// ResidentBytes is the process's memory at the end, with its share of shared memory.
 	ResidentBytes int64
 	// Aborts are those of clients and of machines.
 	Aborts map[string]uint64
@@ -120,7 +122,7 @@ type part struct {
 // machineCounters are those of txn.Stats that a result has.
 type machineCounters struct{ Local, Remote, Messages, Records uint64 }
 
-// part puts together what the threads have measured.
+// part combines the threads' measurements.
 func (r *run) part() *part {
 	p := &part{
 		Record: newRecord(len(r.workload.Kinds())), Measured: r.measured(), Own: r.after.own - r.before.own,
@@ -135,7 +137,7 @@ func (r *run) part() *part {
 	}
 	counted := r.after.txn.Sub(r.before.txn)
 	for reason, n := range counted.Aborts {
-		// A rollback by the caller is not a conflict.
+		// A rollback that the caller asks for is not a conflict.
 		if n > 0 && txn.Reason(reason) != txn.ReasonUser {
 			p.Aborts[txn.Reason(reason).String()] += n
 		}
@@ -147,7 +149,7 @@ func (r *run) part() *part {
 	return p
 }
 
-// measured is how long the run was after its warm-up.
+// measured returns the length of the run after its warm-up.
 func (r *run) measured() time.Duration {
 	measured := r.options.Duration
 	if r.options.Transactions > 0 {
@@ -161,7 +163,7 @@ func (r *run) measured() time.Duration {
 	return measured
 }
 
-// merge puts together what processes have measured of one run, at least one.
+// merge combines the measurements of one run from one or more processes.
 func merge(parts []*part) *part {
 	all := parts[0]
 	for _, p := range parts[1:] {
@@ -314,7 +316,7 @@ func (c *Conditions) Describe() string {
 	return strings.Join(lines, "\n")
 }
 
-// remarks is what does not fit into the table.
+// remarks returns what does not fit into the table.
 func (res *Result) remarks() string {
 	s := "data: " + res.size() + "; " + res.Spread.String() + "\n"
 	aborted := "none"
@@ -355,7 +357,7 @@ func (res *Result) remarks() string {
 	return s
 }
 
-// size says how much data there are.
+// size describes the size of the data.
 func (res *Result) size() string {
 	s := count(float64(res.Conditions.Scale.N)) + " " + res.Conditions.Scale.Unit
 	if res.ResidentBytes > 0 {
@@ -364,7 +366,7 @@ func (res *Result) size() string {
 	return s
 }
 
-// count prints a number with its thousands apart.
+// count prints a number with its thousands separated.
 func count(n float64) string {
 	if n < 0 {
 		return "-" + count(-n)

@@ -15,30 +15,29 @@ import (
 
 // Options say how a workload is run.
 type Options struct {
-	// Threads is how many clients run transactions at a time at each machine, or at
-	// the server of a DSN; 1 by default.
+	// Threads is the number of clients that run transactions at each machine, or at the server
+	// of a DSN; 1 by default.
 	Threads int
 	// WarmUp is not measured, Duration is.
 	WarmUp, Duration time.Duration
 	// Transactions, if not 0, is how often each thread calls Client.Do, all of it
 	// measured, in place of WarmUp and Duration.
 	Transactions int
-	// Rate, if not 0, is how many transactions arrive in a second, at all threads of
+	// Rate, if not 0, is the number of transactions that arrive per second, at all threads of
 	// all machines together: the open loop.
 	Rate float64
-	// Seed decides what transactions the clients draw.
+	// Seed determines which transactions the clients draw.
 	Seed uint64
 	// Progress shows how far the run is; nil shows nothing.
 	Progress *Progress `json:"-"`
-	// Profile, if not empty, is the file that a profile of the processor time of the
-	// measured time is written to. Beside it are those of the allocations, Profile +
-	// ".allocs", which count from the start of the process, and ".allocs.base", what
-	// there was when the measured time began (go tool pprof -base); of contended locks,
-	// ".mutex", and of blocking, ".block", both of all runs of the process with a profile
-	// together. Machines that are processes have their own (MachineConfig), if this
-	// is not empty.
+	// Profile, if not empty, is the file for a profile of the measured time's processor time.
+	// Further profiles have its name and a suffix: ".allocs", allocations since the start of
+	// the process, and ".allocs.base", those before the measured time (go tool pprof -base);
+	// ".mutex", contended locks, and ".block", blocking, both of all runs of the process with
+	// a profile. If Profile is not empty, machines that are processes take their own profiles
+	// (MachineConfig).
 	Profile string `json:"-"`
-	// AnyBuild runs in builds whose figures mean nothing, too. Tests do.
+	// AnyBuild allows builds whose figures mean nothing. Tests set it.
 	AnyBuild bool
 }
 
@@ -75,7 +74,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Run runs a loaded workload once and checks the data. If that is inconsistent, or a client
+// Run runs a loaded workload once, and checks the data. If they are inconsistent, or a client
 // failed, there is no result.
 func Run(ctx context.Context, t *Target, w Workload, o Options) (*Result, error) {
 	if err := o.validate(); err != nil {
@@ -122,27 +121,28 @@ type run struct {
 	options  Options
 	loops    []*loop
 
-	// start is when the threads begin; now returns the time since then, and sleep sleeps about
+	// start is when the threads begin; now returns the time since then; sleep sleeps for about
+	// a duration.
 	// so long.
 	start time.Time
 	now   func() time.Duration
 	sleep func(time.Duration)
 	stop  atomic.Bool
-	// finished is when finish was called, or 0.
+	// finished is the time at which finish was called, or 0.
 	finished atomic.Int64
 	// before and after are the counters around the measured time.
 	before, after sample
-	// resident is the memory that there was after it.
+	// resident is the memory at the end of the measured time.
 	resident int64
 }
 
-// A loop is one thread at work.
+// A loop is one running thread.
 type loop struct {
 	run    *run
 	thread Thread
 	client Client
 	record *record
-	// measuring says that the warm-up is over, ended when the last transaction was.
+	// measuring is set once the warm-up is over; ended is when the last transaction ended.
 	measuring bool
 	ended     time.Duration
 	err       error
@@ -224,8 +224,8 @@ func (r *run) measure(ctx context.Context) error {
 	return errors.Join(r.failure(ctx), watchErr)
 }
 
-// failure is the first client's that failed by itself, and not for the others were
-// stopped.
+// failure returns the error of the first client that failed by itself, and not because the
+// others were stopped.
 func (r *run) failure(ctx context.Context) error {
 	for _, l := range r.loops {
 		if l.err != nil && !errors.Is(l.err, context.Canceled) {
@@ -235,7 +235,7 @@ func (r *run) failure(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// watch takes the counters when the warm-up ends, and shows how far the run is.
+// watch takes the counters when the warm-up ends, and shows the progress of the run.
 func (r *run) watch(ctx context.Context) error {
 	o := &r.options
 	total, unit := int(o.WarmUp+o.Duration), unitTime
@@ -326,11 +326,11 @@ func (l *loop) work(ctx context.Context) error {
 	}
 }
 
-// arrive waits for the next transaction of the open loop, which arrives at the given time,
-// at now. It returns false if the run ends before.
+// arrive waits, from now on, for the next transaction of the open loop, which arrives at the
+// given time. It returns false if the run ends before.
 func (l *loop) arrive(at, now time.Duration) bool {
 	if now >= at {
-		return true // it has waited for the thread
+		return true // the transaction has waited for the thread
 	}
 	if !l.run.awaitArrival(at) {
 		return false
@@ -341,7 +341,7 @@ func (l *loop) arrive(at, now time.Duration) bool {
 	return true
 }
 
-// leave counts the transactions that have arrived and were not begun, the first of them at the
+// leave counts the transactions that have arrived and were not begun; the first arrived at the
 // given time.
 func (l *loop) leave(next time.Duration) {
 	o := &l.run.options

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sample is what counters say at one moment.
+// A sample has the values of counters at one moment.
 type sample struct {
 	at  time.Time
 	txn txn.Stats // of all machines
-	// own is the processor time of this process, all that of the whole computer.
+	// own is the processor time of this process, all that of all processes of the computer.
 	own, all time.Duration
-	// allocations is how often this process has allocated on the Go heap,
-	// allocatedBytes how much.
+	// allocations is how often this process has allocated on the Go heap, and allocatedBytes
+	// how many bytes.
 	allocations, allocatedBytes uint64
 	// server is the processor time of TargetConfig.ServerProcesses, unless one of them
 	// has ended.
@@ -26,10 +26,10 @@ type sample struct {
 	serverErr error
 }
 
-// takeSample looks at the clock and at what processors have done.
+// takeSample reads the clock and the processor times.
 func takeSample() sample { return sample{at: time.Now(), own: ownTime(), all: computerTime()} }
 
-// sample takes one of this process and its machines.
+// sample takes a sample of this process and its machines.
 func (t *Target) sample() sample {
 	s := takeSample()
 	var m runtime.MemStats
@@ -52,7 +52,7 @@ func (t *Target) sample() sample {
 }
 
 // residentBytes returns the memory of this process, with its share of shared memory; 0 if the
-// system does not say.
+// system does not tell it.
 func residentBytes() int64 {
 	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {
@@ -76,11 +76,11 @@ func ownTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tick is the unit of /proc/stat on all platforms of Linux that Go has.
+// tick is the unit of /proc/stat on all Linux platforms that Go supports.
 const tick = 10 * time.Millisecond
 
-// computerTime is how long the processors have worked for all processes, or 0 if
-// the system does not say.
+// computerTime returns how long the processors have worked for all processes; 0 if the system
+// does not tell it.
 func computerTime() time.Duration {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -112,8 +112,8 @@ func busyTime(stat []byte) (busy time.Duration) {
 	return busy
 }
 
-// others is how many processors were kept busy between two samples by what did not
-// take the processor time own, or -1 if that is not known.
+// others returns how many processors other processes, that is, all but those whose time is
+// own, kept busy between two samples; -1 if unknown.
 func others(before, after sample, own time.Duration) float64 {
 	took := after.at.Sub(before.at)
 	if after.all == 0 || before.all == 0 || took <= 0 {

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// A Spread is how far runs of the same are apart, by all transactions a second.
+// A Spread is the spread of repeated runs, in transactions per second.
 type Spread struct {
 	Runs   int     `json:"runs"`
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// Each is every run's, in their order.
+	// Each has every run's throughput, in order.
 	Each []float64 `json:"each"`
 }
 
-// Median returns the median run of some on the same data, one at least, with the spread of
-// all of them. Of an even number it is the slower one of the two in the middle.
+// Median returns the median of one or more runs on the same data, with the spread of all
+// of them. Of an even number, it is the slower of the middle two.
 func Median(runs []*Result) *Result {
 	s := Spread{Runs: len(runs)}
 	for _, r := range runs {
@@ -30,7 +30,7 @@ func Median(runs []*Result) *Result {
 	return &median
 }
 
-// String says how many runs there were, and how far they were apart.
+// String describes the number of runs and their spread.
 func (s *Spread) String() string {
 	if s.Runs == 1 {
 		return "1 run, so that nothing is known of the spread"

@@ -15,15 +15,15 @@ import (
 	_ "github.com/go-sql-driver/mysql" // for TargetConfig.DSN
 )
 
-// An API is how clients reach the database.
+// An API is the way in which clients reach the database.
 type API string
 
 const (
-	// Native is transactions on objects and indexes, in this process.
+	// Native clients run transactions on objects and indexes, in this process.
 	Native API = "native"
-	// SQL is database/sql: with a DSN any MySQL server or PostgreSQL, without one
-	// farmsql in the process of the clients. There they have a pipe; at the machines of a
-	// Cluster, each of which serves MySQL, a port of this host.
+	// SQL clients use database/sql: with a DSN on any MySQL server or PostgreSQL, without one
+	// on farmsql in the process of the clients. There they use an in-process pipe; at the
+	// machines of a Cluster, each of which serves MySQL, a port of this host.
 	SQL API = "sql"
 )
 
@@ -33,15 +33,16 @@ const (
 	TransportSHM   = "shm"   // rdma/shm, between processes of one host: a Cluster's
 )
 
-// A TargetConfig says on what a workload runs. The zero value of a field is its default.
+// A TargetConfig describes the database that a workload runs on. The zero value of a field
+// means its default.
 type TargetConfig struct {
 	// API is Native by default.
 	API API
 	// DSN is the data source name of a MySQL server, in the form of
 	// github.com/go-sql-driver/mysql, or of PostgreSQL, postgres://user@host:port/database.
 	DSN string
-	// ServerProcesses are those of the server at the DSN, if they are on this computer:
-	// the processor time that they and their descendants take is measured.
+	// ServerProcesses are the processes of the server at the DSN, if they are on this
+	// computer: their processor time, and that of their descendants, is measured.
 	ServerProcesses []int
 	// The fields below are for farmsql without a DSN.
 
@@ -49,35 +50,34 @@ type TargetConfig struct {
 	// Workers of each machine; by default farmsql's.
 	Workers   int
 	Transport string // TransportLocal
-	// DataFolder, if not empty, is where the machines of this process have their memory, in
-	// files of a new folder that Close removes, in place of ordinary memory. Saves, if not
-	// empty, is where Close saves it, to a new folder that it removes, too.
+	// DataFolder, if not empty, is where the machines of this process keep their memory, in
+	// files of a new folder that Close removes; otherwise they use ordinary memory. Saves, if
+	// not empty, is where Close saves that memory, in a new folder that it also removes.
 	DataFolder, Saves string
 	// RegionSize and LogSize are farmsql.Config's.
 	RegionSize, LogSize farmsql.Size
-	// Domains is how many failure domains the machines of a Cluster are dealt out to;
-	// by default each is one.
+	// Domains is the number of failure domains over which the machines of a Cluster are
+	// spread; by default each machine is one.
 	Domains int
 	// LeaseTime and RecoveryPace are farmsql.Config's, of the machines of a Cluster.
 	LeaseTime    time.Duration
 	RecoveryPace farmsql.Pace
 }
 
-// A Target is an open database that a workload runs on, empty at first unless it
-// is behind a DSN. Its machines are all in this process, or one of them is and the
-// others are processes like this one (Cluster), which do the same: what is shared
-// out among them is in peers.go.
+// A Target is an open database that a workload runs on; it is empty at first unless it is
+// behind a DSN. All its machines are in this process, or one of them is, and the others are
+// processes that do the same (Cluster); peers.go divides the work among them.
 type Target struct {
 	cfg TargetConfig
 	dbs []*farmsql.DB
-	// machines are all there are; those of other processes have no db.
+	// machines are all machines; those in other processes have no db.
 	machines []machine
 	sql      *sql.DB
 	dialect  *dialect   // of a DSN
 	server   string     // of a DSN
-	served   chan error // yields how serving MySQL has ended; nil if nobody does
+	served   chan error // receives the result of serving MySQL; nil if nothing is served
 	places   []region.Addr
-	peers    *peers   // nil if all is in this process
+	peers    *peers   // nil if all machines are in this process
 	clients  int      // of all runs so far
 	folders  []string // to be removed
 	count    counter
@@ -89,7 +89,7 @@ type machine struct {
 	i  int // in db
 }
 
-// ErrTarget is what every complaint about a TargetConfig is.
+// ErrTarget is wrapped by all errors about a TargetConfig.
 var ErrTarget = errors.New("bench: no such target")
 
 func (c *TargetConfig) validate() error {
@@ -148,7 +148,7 @@ func Open(ctx context.Context, cfg TargetConfig) (*Target, error) {
 	return t, nil
 }
 
-// connect has clients of SQL come to the server of a DSN.
+// connect connects clients of SQL to the server of a DSN.
 func (t *Target) connect(ctx context.Context, dsn string) (err error) {
 	if t.dialect, err = dialectOf(dsn); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (t *Target) serve(ctx context.Context, db *farmsql.DB, address string) erro
 	return t.connect(ctx, fmt.Sprintf("root@tcp(%s)/", l.Addr()))
 }
 
-// config is what all databases of the target have in common.
+// config returns the configuration that all databases of the target share.
 func (t *Target) config() farmsql.Config {
 	return farmsql.Config{
 		Machines: t.cfg.Machines, Replicas: t.cfg.Replicas, Workers: t.cfg.Workers,
@@ -214,7 +214,8 @@ func (t *Target) openLocal(ctx context.Context) error {
 	return nil
 }
 
-// folderIn makes a folder in parent that Close removes; none if there is no parent.
+// folderIn creates a folder in parent, which Close removes; it does nothing if parent is
+// empty.
 func (t *Target) folderIn(parent string) (string, error) {
 	if parent == "" {
 		return "", nil
@@ -227,10 +228,10 @@ func (t *Target) folderIn(parent string) (string, error) {
 	return folder, nil
 }
 
-// folderPattern is how folders of benchmarks are called.
+// folderPattern begins the names of benchmarks' folders.
 const folderPattern = "farmsql-bench-"
 
-// take takes an open database and its machines.
+// take takes over an open database and its machines.
 func (t *Target) take(db *farmsql.DB) {
 	t.dbs = append(t.dbs, db)
 	for i := range db.Machines() {
@@ -259,7 +260,7 @@ func (t *Target) Close() error {
 	return errors.Join(append(errs, t.count.close())...)
 }
 
-// API says how clients are to reach the database.
+// API returns the way in which clients reach the database.
 func (t *Target) API() API { return t.cfg.API }
 
 // SQL returns the database for clients of SQL, or nil for native ones. Machines in
@@ -269,7 +270,7 @@ func (t *Target) SQL() *sql.DB { return t.sql }
 // Machines returns how many machines there are, in all processes; 0 behind a DSN.
 func (t *Target) Machines() int { return len(t.machines) }
 
-// Has says whether machine i, from 0, is in this process.
+// Has reports whether machine i, from 0, is in this process.
 func (t *Target) Has(i int) bool { return t.machines[i].db != nil }
 
 // Here returns the machines that are in this process.
@@ -286,8 +287,8 @@ func (t *Target) Here() []int {
 // Machine returns the transactions of machine i, which is in this process.
 func (t *Target) Machine(i int) *txn.Machine { return t.machines[i].db.Machine(t.machines[i].i) }
 
-// Places returns the address of an object on each machine: hints by which data are
-// spread over all machines.
+// Places returns the address of an object on each machine: hints for spreading data over all
+// machines.
 func (t *Target) Places(ctx context.Context) ([]region.Addr, error) {
 	if t.places != nil {
 		return t.places, nil

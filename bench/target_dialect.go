@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A dialect is a kind of server that a DSN leads to. Workloads are written in the SQL
-// of MySQL; where a server has other words, its dialect finds them.
+// A dialect is a kind of server behind a DSN. Workloads are written in MySQL's SQL; a
+// dialect translates it if its server needs other words.
 type dialect struct {
-	// open opens the database at a DSN, to which nobody has to listen.
+	// open opens the database at a DSN, even if no server listens there.
 	open func(dsn string) (*sql.DB, error)
-	// version is a query for what the server is.
+	// version is a query for the server's version.
 	version string
-	// settle, if not empty, is what a server is told between loading and measuring.
+	// settle, if not empty, is a statement to run between loading and measuring.
 	settle string
 }
 
@@ -23,7 +23,7 @@ var mySQL = &dialect{
 	version: "SELECT VERSION()",
 }
 
-// schemeOf finds the scheme of a DSN that is a URL, which MySQL's are not.
+// schemeOf matches the scheme of a DSN that is a URL; MySQL's are not URLs.
 var schemeOf = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*)://`)
 
 // dialectOf returns the SQL dialect of a DSN's server.

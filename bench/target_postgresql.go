@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgreSQL is reached with pgx. A database of a workload is a schema there. Without
-// VACUUM ANALYZE it would plan by guesses about tables that were filled just now, and
+// postgreSQL is PostgreSQL through pgx. A workload's database is a schema there.
+// Without VACUUM ANALYZE it would plan without statistics of the loaded tables, and
 // clean up after the load while it is measured.
 var postgreSQL = &dialect{
 	open:    openPostgreSQL,
@@ -29,7 +29,7 @@ func openPostgreSQL(dsn string) (*sql.DB, error) {
 	return sql.OpenDB(translator{stdlib.GetConnector(*cfg)}), nil
 }
 
-// A translator connects to a server that is spoken to in the SQL of MySQL.
+// A translator connects to a server, and translates statements from MySQL's SQL.
 type translator struct{ driver.Connector }
 
 // Connect implements driver.Connector.
@@ -41,8 +41,7 @@ func (t translator) Connect(ctx context.Context) (driver.Conn, error) {
 	return translated{conn.(*stdlib.Conn)}, nil
 }
 
-// translated is a connection on which statements are put in other words; those that
-// are prepared, once.
+// translated is a connection that translates statements; prepared ones once.
 type translated struct{ *stdlib.Conn }
 
 var (
@@ -67,14 +66,13 @@ func (c translated) QueryContext(ctx context.Context, text string, args []driver
 	return c.Conn.QueryContext(ctx, inPostgreSQL(text), args)
 }
 
-// A wording is what MySQL says, and PostgreSQL for it.
+// A wording is a pattern of MySQL's SQL, and PostgreSQL's replacement.
 type wording struct {
 	mySQL      *regexp.Regexp
 	postgreSQL string
 }
 
-// Of statements, and of what is in CREATE TABLE. All that workloads say is there, and
-// not more.
+// Wordings for statements, and for CREATE TABLE. They cover exactly what workloads use.
 var (
 	statementWordings = []wording{
 		{regexp.MustCompile(`^CREATE DATABASE (\w+)$`), "CREATE SCHEMA $1"},
@@ -90,11 +88,12 @@ var (
 		{regexp.MustCompile(`\bCOLLATE utf8mb4_bin\b`), `COLLATE "C"`},
 	}
 	createTable = regexp.MustCompile(`^CREATE TABLE (\S+) `)
-	// secondaryKey is an index in CREATE TABLE, which has a statement of its own there.
+	// secondaryKey matches an index in CREATE TABLE: PostgreSQL needs a separate
+	// statement for it.
 	secondaryKey = regexp.MustCompile(`,\s*KEY (\w+) (\([^)]*\))`)
 )
 
-// inPostgreSQL puts a statement of a workload in the words of PostgreSQL.
+// inPostgreSQL translates a workload's statement to PostgreSQL's SQL.
 func inPostgreSQL(text string) string {
 	if table := createTable.FindStringSubmatch(text); table != nil {
 		return tableInPostgreSQL(table[1], text)
@@ -117,7 +116,7 @@ func reword(wordings []wording, text string) string {
 	return text
 }
 
-// numberPlaceholders makes $1, $2 of question marks that are not in strings.
+// numberPlaceholders replaces question marks outside of strings by $1, $2 and so on.
 func numberPlaceholders(text string) string {
 	var b strings.Builder
 	n, isString := 0, false

@@ -17,14 +17,14 @@ const (
 	statTimes      = 4
 )
 
-// A processStat is what the system says of a process.
+// A processStat is a process's entry in /proc.
 type processStat struct {
 	parent int
 	taken  time.Duration
 }
 
-// processorTime is what processes and all their descendants have taken, those included
-// that have ended: their time is with the parent that has waited for them.
+// processorTime returns the processor time of processes and all their descendants,
+// including ended ones, whose time counts for the parent that has waited for them.
 func processorTime(pids []int) (taken time.Duration, err error) {
 	if len(pids) == 0 {
 		return 0, nil
@@ -48,9 +48,9 @@ func processorTime(pids []int) (taken time.Duration, err error) {
 	return taken, nil
 }
 
-// descends says whether a process is one of others, or a descendant of one.
+// descends reports whether a process is one of others, or a descendant of one.
 func descends(all map[int]processStat, pid int, of map[int]bool) bool {
-	for range len(all) { // parents that were read at other times could be a circle
+	for range len(all) { // parents read at different times could form a cycle
 		if of[pid] {
 			return true
 		}
@@ -85,7 +85,7 @@ func processStats() (map[int]processStat, error) {
 }
 
 func parseStat(stat []byte) (pid int, p processStat, err error) {
-	begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')') // names can have both in them
+	begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')') // a name can contain both
 	if begin < 0 || end < begin {
 		return 0, p, fmt.Errorf("no name in %q", stat)
 	}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watch sees how busy other processes keep the computer.
+// A Watch measures how busy other processes keep the computer.
 type Watch struct{ begin sample }
 
 // StartWatch returns a Watch that begins now.
