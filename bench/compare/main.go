@@ -1,5 +1,5 @@
-// Command compare makes one table of what bench/compare/run, a script, has measured
-// of farmsql and of other systems at the same work.
+// Command compare makes one table of the measurements that bench/compare/run, a script, has made of
+// farmsql and of other systems at the same work.
 //
 // The script says on standard input, a line for each, fields between tabs:
 //
@@ -75,7 +75,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	return c.print(out)
 }
 
-// printResult turns a result into notes.
+// printResult converts a result into lines of notes.
 func printResult(out io.Writer, file, work, name string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func printResult(out io.Writer, file, work, name string) error {
 		fmt.Fprintf(out, "system\t%s\t%s\t%s\n", name, r.Conditions.Server, r.Conditions.Settings)
 	}
 	taken, processor := r.Processor, ""
-	if r.Conditions.API == bench.SQL { // there Processor is the client's
+	if r.Conditions.API == bench.SQL { // for SQL, Processor is the client's
 		taken = r.Server
 	}
 	if taken > 0 {
@@ -111,7 +111,7 @@ func printResult(out io.Writer, file, work, name string) error {
 	return err
 }
 
-// A comparison is all that was measured.
+// A comparison has all measurements.
 type comparison struct {
 	Conditions bench.Conditions `json:"conditions"`
 	Systems    []system         `json:"systems"`
@@ -131,8 +131,8 @@ type remark struct {
 	Text string `json:"text"`
 }
 
-// A row is one system at one work. Processor is how many microseconds of processor
-// time an operation took in the median run, or 0 if that is not known.
+// A row is one system at one work. Processor is the processor time of an operation in the median
+// run, in microseconds; 0 if unknown.
 type row struct {
 	Work      string    `json:"work"`
 	System    string    `json:"system"`
@@ -195,7 +195,7 @@ func (c *comparison) note(f []string) error {
 	return nil
 }
 
-// numbers parses what cannot be negative.
+// numbers parses numbers that must not be negative.
 func numbers(fields []string) (v []float64, err error) {
 	for _, f := range fields {
 		n, err := strconv.ParseFloat(f, 64)
@@ -207,7 +207,7 @@ func numbers(fields []string) (v []float64, err error) {
 	return v, nil
 }
 
-// row returns the row of a system at a work, which is next to the others of that work.
+// row returns the row of a system at a work, beside the other rows of that work.
 func (c *comparison) row(work, system string) *row {
 	last := -1
 	for i, r := range c.Rows {
@@ -239,7 +239,7 @@ func (c *comparison) compute() {
 	}
 }
 
-// median is of an even number the mean of the middle two, and 0 of none.
+// median returns the median; the mean of the middle two for an even number of values, 0 for none.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {

@@ -5,25 +5,24 @@ import (
 	"strings"
 )
 
-// A Cost is what some functions are for.
+// A Cost is a purpose for which a group of functions runs.
 type Cost struct {
 	Name string
-	// Why says what it is, and why there is such a cost.
+	// Why says what the cost is, and why it exists.
 	Why string
-	// own are functions whose own time belongs to the cost, and that of their callees unless
-	// these belong to another cost; all are functions that belong to it with everything that
-	// they call. Each is a function's name, or the beginning of several ones', if it ends with
-	// a dot.
+	// own are functions whose own time belongs to the cost, and the time of their callees that
+	// belong to no other cost; all are functions that belong to it with all callees. Each is a
+	// function's name or, if it ends with a dot, the beginning of several names.
 	own, all []string
 }
 
 // All returns all costs except Rest.
 func All() []Cost { return slices.Clone(table) }
 
-// Rest is the name for samples that belong to no cost.
+// Rest is the name of the samples that belong to no cost.
 const Rest = "the rest"
 
-// Costs are the samples by what they are for, the largest first.
+// Costs returns the samples by cost, the largest first.
 func (p *Profile) Costs() []Part { return p.parts(costOf) }
 
 func costOf(stack []string) string {
@@ -40,7 +39,7 @@ func costOf(stack []string) string {
 	return Rest
 }
 
-// By name, what costs have as their own, and what they have with all that it calls.
+// By function's name: the costs that have it in own, and those that have it in all.
 var owns, wholes = index(func(c *Cost) []string { return c.own }), index(func(c *Cost) []string { return c.all })
 
 func index(names func(*Cost) []string) map[string]*Cost {
@@ -53,7 +52,7 @@ func index(names func(*Cost) []string) map[string]*Cost {
 	return m
 }
 
-// inStack is a name in the table as stacks have it.
+// inStack returns a name of the table in the form that it has in stacks.
 func inStack(name string) string {
 	if isForeign(name) {
 		return name
@@ -61,14 +60,14 @@ func inStack(name string) string {
 	return inModule + name
 }
 
-// isForeign reports whether a name in the table is not of this module: it has a host,
-// or is of the runtime.
+// isForeign reports whether a name of the table is outside of this module: its path has a
+// host, or it is the runtime's.
 func isForeign(name string) bool {
 	return strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "runtime.")
 }
 
-// lookUp finds the cost of a function by the longest name: its own, that of a function
-// that it stands in, as func1 does, or one that is the beginning of several.
+// lookUp returns the cost of a function by the longest matching name: the function's, that of
+// a function around it (as for func1), or a beginning of several names.
 func lookUp(function string, names map[string]*Cost) *Cost {
 	for name := function; name != ""; {
 		if c, ok := names[name]; ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// ErrProfile is what every complaint about a profile is.
+// ErrProfile is wrapped by all errors about a profile.
 var ErrProfile = errors.New("costs: a profile cannot be used")
 
 // Weights of samples, as the profiles of Go's runtime name them.
@@ -21,7 +21,7 @@ const (
 	Waited        = "delay"         // nanoseconds, for locks
 )
 
-// A Profile is the samples of one or more processes that do the same.
+// A Profile has the samples of one or more processes that do the same work.
 type Profile struct {
 	samples []sample
 	// Total is the weight of all samples.
@@ -33,13 +33,13 @@ type sample struct {
 	weight int64
 }
 
-// A Part is what some of the samples have in common.
+// A Part is a group of samples.
 type Part struct {
 	Name   string
 	Weight int64
 }
 
-// Read reads profiles, one file of each process, and weighs their samples.
+// Read reads profiles, one file per process, and weighs their samples.
 func Read(weight string, files ...string) (*Profile, error) {
 	p := &Profile{}
 	for _, file := range files {
@@ -50,8 +50,7 @@ func Read(weight string, files ...string) (*Profile, error) {
 	return p, nil
 }
 
-// Subtract subtracts other profiles, which were taken of the same processes at an earlier
-// time.
+// Subtract subtracts profiles that were taken of the same processes earlier.
 func (p *Profile) Subtract(weight string, files ...string) error {
 	for _, file := range files {
 		if err := p.add(weight, file, -1); err != nil {
@@ -82,10 +81,10 @@ func (p *Profile) add(weight, file string, sign int64) error {
 	return nil
 }
 
-// Module is what the names of this module's functions begin with in profiles.
+// Module is the beginning of the names of this module's functions in profiles.
 const Module = "github.com/farmsql/farmsql/"
 
-// inModule begins the names of its functions in a stack, and nobody else's.
+// inModule replaces Module in stacks; no other names begin with it.
 const inModule = "/"
 
 func stackOf(s *profile.Sample) (stack []string) {
@@ -101,8 +100,8 @@ func stackOf(s *profile.Sample) (stack []string) {
 	return stack
 }
 
-// Places are the samples by the innermost function of this module, the largest first:
-// where it asks for memory, or waits.
+// Places returns the samples by the innermost function of this module, the largest first:
+// the function that allocates, or waits.
 func (p *Profile) Places() []Part {
 	return p.parts(func(stack []string) string {
 		for _, f := range stack {
@@ -114,7 +113,7 @@ func (p *Profile) Places() []Part {
 	})
 }
 
-// withoutTypes leaves out the type arguments of a function's name.
+// withoutTypes removes the type arguments of a function's name.
 func withoutTypes(name string) string {
 	begin, end := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']')
 	if begin < 0 || end < begin {
@@ -123,7 +122,7 @@ func withoutTypes(name string) string {
 	return name[:begin] + name[end+1:]
 }
 
-// parts adds up the weights of samples by what of says of them.
+// parts sums the weights of samples by the name that of returns for them.
 func (p *Profile) parts(of func(stack []string) string) (parts []Part) {
 	index := make(map[string]int)
 	for _, s := range p.samples {

@@ -28,9 +28,9 @@ type Way string
 
 // The ways.
 const (
-	// Kill is by SIGKILL: connections that break tell the others at once.
+	// Kill is by SIGKILL: the others learn of it at once, from broken connections.
 	Kill Way = "kill"
-	// Stop stops machines with SIGSTOP: only their leases show it, as when a host is gone.
+	// Stop stops machines with SIGSTOP: only their leases show it, as if the host were gone.
 	// They are killed at the end of the run.
 	Stop Way = "stop"
 )
@@ -43,7 +43,7 @@ func (w Way) past() string {
 	return stepKilled
 }
 
-// A Config says how failures are measured. The zero value of a field is its default.
+// A Config describes a measurement of failures. The zero value of a field means its default.
 type Config struct {
 	Kill Kind // Machine
 	Way  Way  // Kill
@@ -52,22 +52,22 @@ type Config struct {
 	Target bench.TargetConfig
 	// Threads at each machine; 1.
 	Threads int
-	// WarmUp and Before are how long a run is undisturbed: the throughput before is
-	// taken from Before, 1 s by default. It goes on for After, 500 ms by default, when
-	// all regions are active, or until all replicas are filled.
+	// WarmUp and Before are the undisturbed time of a run: Before, 1 s by default, is the time
+	// of the throughput before the failure. The run continues for After, 500 ms by default,
+	// once all regions are active, and until all replicas are filled.
 	WarmUp, Before, After time.Duration
 	Seed                  uint64
-	// Patience is how long to wait for a step; five minutes by default.
+	// Patience bounds the wait for a step; five minutes by default.
 	Patience time.Duration
 	Progress *bench.Progress
 	// AnyBuild is bench.Options.AnyBuild.
 	AnyBuild bool
 }
 
-// ErrConfig is what every complaint of Validate is.
+// ErrConfig is wrapped by all errors of Validate.
 var ErrConfig = errors.New("failure: cannot be measured")
 
-// Validate says why failures cannot be measured with c.
+// Validate returns an error if failures cannot be measured with c.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	t := &c.Target
@@ -115,7 +115,7 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// ErrPatience means that a step did not come.
+// ErrPatience means that a step did not happen in time.
 var ErrPatience = errors.New("failure: waited too long")
 
 // Measure kills machines of a cluster, whose workload is loaded, as often as c says. log must
@@ -172,14 +172,14 @@ func measure(ctx context.Context, cl machines, log *Log, c Config) (*Result, err
 	return res, nil
 }
 
-// A measurement is one Measure.
+// A measurement is the state of one Measure.
 type measurement struct {
 	cfg     Config
 	cluster machines
 	log     *Log
 }
 
-// run is one failure, from a whole cluster to a whole cluster.
+// run measures one failure; before and after it the cluster is whole.
 func (m *measurement) run(ctx context.Context) (*Run, error) {
 	if err := m.await(ctx, "all regions to have all replicas", m.isWhole); err != nil {
 		return nil, err
@@ -216,14 +216,14 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	return f.result(measured, time.Now()), nil
 }
 
-// endless is longer than any run: they are stopped.
+// endless is the duration of runs, which are stopped before.
 const endless = 24 * time.Hour
 
-// A failure is one run under way, or over.
+// A failure is one run, in progress or ended.
 type failure struct {
 	*measurement
 	victims          []int
-	failed           int       // so many of them, the first ones, have
+	failed           int       // the number of them that have failed, in order
 	measured, killed time.Time // killed is when the first failed
 	steps            reconfiguration
 	suspected        time.Time
@@ -276,7 +276,7 @@ func (f *failure) killStopped() error {
 	return errors.Join(errs...)
 }
 
-// result puts together what the survivors have measured and logged.
+// result combines the survivors' measurements and logs.
 func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	since := func(t time.Time) float64 { return inMilliseconds(t.Sub(f.killed)) }
 	series := measured.PerMillisecond
@@ -291,11 +291,11 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 		r.Throughput = &ms
 	}
 	r.timeline.PerMillisecond = series
-	r.conditions.Duration = r.timeline.seconds() // not what it might have taken
+	r.conditions.Duration = r.timeline.seconds() // not the longest possible duration
 	stopped := f.measured.Add(time.Duration(len(series)) * time.Millisecond)
 	for _, e := range f.log.since(f.killed, filled) {
 		if e.Time.After(stopped) || !e.Time.Before(f.returned) {
-			break // of replicas of machines that are back
+			break // later ones are replicas of machines that are back
 		}
 		r.fill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
 		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
@@ -307,7 +307,8 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	return r
 }
 
-// comeBack returns how long the victims took to have everything again, and how much they read.
+// comeBack returns the time until the victims had all replicas again, and the bytes that they
+// read.
 func (f *failure) comeBack(whole time.Time) Return {
 	b := Return{Whole: inMilliseconds(whole.Sub(f.returned))}
 	for _, e := range f.log.since(f.returned, filled) {
@@ -354,8 +355,7 @@ func (m *measurement) victims() ([]int, error) {
 	return pick(c, groups), nil
 }
 
-// pick returns the group that is primary of the most regions, if possible one without
-// the CM.
+// pick returns the group that is primary of the most regions, without the CM if possible.
 func pick(c *cluster.Configuration, groups map[int][]int) []int {
 	var best []int
 	rank := func(group []int) (n int) {
@@ -375,13 +375,13 @@ func pick(c *cluster.Configuration, groups map[int][]int) []int {
 	return best
 }
 
-// isWhole says whether all machines are members and all replicas there and filled.
+// isWhole reports whether all machines are members, and all replicas exist and are filled.
 func (m *measurement) isWhole() (bool, error) {
 	c, err := m.configuration()
 	return err == nil && len(c.Machines) == m.cfg.Target.Machines && hasReplicas(c, m.cfg.Target.Replicas), err
 }
 
-// isFilled says whether all replicas are filled that there are machines for.
+// isFilled reports whether all replicas for which there are machines are filled.
 func (m *measurement) isFilled() (bool, error) {
 	c, err := m.configuration()
 	if err != nil {
@@ -395,7 +395,7 @@ func (m *measurement) isFilled() (bool, error) {
 // ErrLost means that a failure has cost data.
 var ErrLost = errors.New("failure: regions have lost all their replicas")
 
-// configuration is the current one, in which nothing is lost.
+// configuration returns the current configuration, or ErrLost if it has lost a region.
 func (m *measurement) configuration() (*cluster.Configuration, error) {
 	c, err := m.cluster.Configuration()
 	if err == nil && len(c.Lost) > 0 {
@@ -413,7 +413,7 @@ func hasReplicas(c *cluster.Configuration, replicas int) bool {
 // poll is the interval of checks while waiting.
 const poll = 2 * time.Millisecond
 
-// await waits until something holds.
+// await waits until holds returns true.
 func (m *measurement) await(ctx context.Context, what string, holds func() (bool, error)) error {
 	for deadline := time.Now().Add(m.cfg.Patience); ; {
 		ok, err := holds()

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// A Log takes what machines log, as JSON. Add is for bench.ClusterConfig.Log.
+// A Log parses the machines' log lines, which are JSON. Add is for
+// bench.ClusterConfig.Log.
 type Log struct {
 	mu     sync.Mutex
 	events []event
 }
 
-// An event is a line of a machine's log. Of the fields after Message those are set
-// that its kind has.
+// An event is a line of a machine's log. Its kind determines which fields after
+// Message are set.
 type event struct {
 	Time    time.Time     `json:"time"`
 	Message string        `json:"msg"`
@@ -66,14 +67,14 @@ func (l *Log) since(moment time.Time, message string) []event {
 	return found
 }
 
-// forget drops events before a moment, except how leases are kept.
+// forget drops events before a moment, except those that say how leases are kept.
 func (l *Log) forget(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = slices.DeleteFunc(l.events, func(e event) bool { return e.Time.Before(moment) && e.Message != leasesKept })
 }
 
-// A reconfiguration is when its steps were done, at the machine that led it.
+// A reconfiguration has the times of its steps, at the machine that led it.
 type reconfiguration struct {
 	suspected, probed, stored, committed, allActive time.Time
 }
@@ -99,8 +100,8 @@ func timesOf(e *event) (reconfiguration, error) {
 }
 
 // withoutAll returns the reconfiguration after which none of the victims is a member,
-// and whether there has been one. A configuration in which some of them still are may
-// be replaced before its regions are active; then nobody says of it that they are.
+// if there has been one. A configuration in which some of them are members may be
+// replaced before its regions are active; then no event is logged for it.
 func (l *Log) withoutAll(victims []int, since time.Time) (r reconfiguration, ok bool, err error) {
 	isVictim := func(m int) bool { return slices.Contains(victims, m) }
 	var first uint64
@@ -121,8 +122,8 @@ func (l *Log) withoutAll(victims []int, since time.Time) (r reconfiguration, ok 
 	return r, false, nil
 }
 
-// firstSuspicion returns when the first machine suspected one of the victims, or else
-// began to lead.
+// firstSuspicion returns when the first machine suspected one of the victims, or
+// otherwise when the leader began the reconfiguration.
 func (l *Log) firstSuspicion(victims []int, since time.Time, r *reconfiguration) time.Time {
 	first := r.suspected
 	for _, e := range l.since(since, suspected) {

@@ -79,11 +79,11 @@ func throughput(title string, series []uint32, killed float64, n int) (*plot.Plo
 	return p, nil
 }
 
-// marksFar are the steps that the zoomed-out view has: the others would be one line.
+// marksFar are the steps that the zoomed-out view marks: the others would coincide.
 var marksFar = []string{stepKilled, stepStopped, stepActive, stepStarted, stepRecovered}
 
-// mark marks the steps within the plot, each with a line of its own colour, and tells
-// in the legend which is which.
+// mark marks the steps within the plot with lines of different colours, and explains
+// them in the legend.
 func mark(p *plot.Plot, steps []step) error {
 	top := p.Y.Max
 	for i, s := range steps {
@@ -102,8 +102,7 @@ func mark(p *plot.Plot, steps []step) error {
 	return nil
 }
 
-// plotFilled plots how many replicas have been filled, the last of which is at the
-// top.
+// plotFilled plots how many replicas have been filled; the last one is at the top.
 func (res *Result) plotFilled(p *plot.Plot, killed float64) error {
 	n := len(res.Timeline.Filled)
 	if n == 0 {

@@ -14,8 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Result is what all runs have measured. Its JSON is in the package's
-// documentation.
+// A Result has the measurements of all runs. The package's documentation describes its JSON.
 type Result struct {
 	Conditions        bench.Conditions `json:"conditions"`
 	Kind              Kind             `json:"kind"`
@@ -27,11 +26,11 @@ type Result struct {
 	Runs              []Run            `json:"runs"`
 	Distribution      []Distribution   `json:"distribution"`
 	Timeline          Timeline         `json:"timeline"`
-	// ReplicasCompared says that after the last run all replicas were compared, and were alike.
+	// ReplicasCompared is set if all replicas were compared after the last run, and were alike.
 	ReplicasCompared bool `json:"replicasCompared,omitempty"`
 }
 
-// A Run is one failure. Times are in milliseconds since the kill, or the stop; those that are nil
+// A Run is one failure. Times are in milliseconds since the kill, or the stop; nil if the step
 // did not happen.
 type Run struct {
 	Killed []int `json:"killed"`
@@ -64,7 +63,7 @@ type Run struct {
 type Return struct {
 	Whole    float64 `json:"whole"` // milliseconds
 	Replicas int     `json:"filledReplicas"`
-	Read     int64   `json:"readBytes"` // by all of them, because it may have changed
+	Read     int64   `json:"readBytes"` // by all machines: they read what may have changed
 	Held     int64   `json:"heldBytes"` // of all that the replicas hold
 }
 
@@ -76,7 +75,7 @@ type Timeline struct {
 	Filled         []float64 `json:"filled"`
 }
 
-// seconds is how long the run was measured until it was stopped.
+// seconds returns the length of the measured run.
 func (t *Timeline) seconds() float64 { return float64(len(t.PerMillisecond)) / 1000 }
 
 // An Event is a step of a run.
@@ -85,7 +84,7 @@ type Event struct {
 	Text    string  `json:"text"`
 }
 
-// A Distribution is how long something took in the runs in which it happened, in
+// A Distribution describes how long a step took, in the runs in which it happened, in
 // milliseconds.
 type Distribution struct {
 	Name    string  `json:"name"`
@@ -115,7 +114,7 @@ func (r *Run) sinceSuspicion(ms *float64) (float64, bool) {
 	return *ms - r.Suspected, true
 }
 
-// distributionOf sorts values; without any it is zero.
+// distributionOf returns the distribution of values; zero if there are none.
 func distributionOf(name string, values []float64) Distribution {
 	d := Distribution{Name: name, Runs: len(values)}
 	if len(values) == 0 {
@@ -127,7 +126,7 @@ func distributionOf(name string, values []float64) Distribution {
 	return d
 }
 
-// summarize fills in what follows from the runs.
+// summarize fills in the fields that follow from the runs.
 func (res *Result) summarize() {
 	for _, d := range distributions {
 		var values []float64
@@ -147,8 +146,8 @@ func (res *Result) summarize() {
 	res.Timeline.Run = median
 }
 
-// median returns the run in which the throughput took the median of the time to come
-// back; where it did not it has taken the longest.
+// median returns the run with the median time until the throughput was back; a run in which it
+// did not come back counts as the longest.
 func (res *Result) median() int {
 	order := make([]int, len(res.Runs))
 	for i := range order {
@@ -212,7 +211,7 @@ func (res *Result) Print(w io.Writer) error {
 	return err
 }
 
-// medianRun tells the steps of the median run.
+// medianRun describes the steps of the median run.
 func (res *Result) medianRun() string {
 	r := &res.Runs[res.Timeline.Run]
 	s := fmt.Sprintf("the median run, %d of %d: %v %s; before, the others did %.0f transactions a second", res.Timeline.Run+1, len(res.Runs), r.Killed, res.Way.past(), r.Before)
@@ -246,7 +245,7 @@ type step struct {
 	ms   float64
 }
 
-// steps returns those that happened, in order.
+// steps returns the steps that happened, in order.
 func (r *Run) steps() []step {
 	steps := []step{
 		{r.way.past(), 0}, {"suspected", r.Suspected}, {"probed", r.Probed}, {"configuration stored", r.Stored},

@@ -2,7 +2,7 @@ package failure
 
 import "math"
 
-// Throughput is back when clients get so large a part of it in a window.
+// The throughput is back when a window has this part of the former throughput.
 const (
 	throughputBack = 0.8
 	windowMS       = 20

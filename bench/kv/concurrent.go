@@ -7,19 +7,19 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 )
 
-// concurrent are lookups under way, of which a client begins one after the other.
+// concurrent is a set of pending lookups, which a client begins one after the other.
 type concurrent struct {
 	th      *bench.Thread
 	w       *Workload
 	lookups *hash.Lookups
-	// asked has the lookups under way: the i-th of all is at i modulo its length.
+	// asked are the pending lookups: lookup i is at i modulo its length.
 	asked [hash.ConcurrentMax]asked
 	begun uint
-	// ended counts those that have in this call of do, and first is when the first of
-	// them began.
+	// ended counts the lookups that have ended in this call of do; first is when the
+	// first of them began.
 	ended int
 	first time.Duration
-	err   error // of the first that is wrong
+	err   error // of the first wrong answer
 }
 
 // asked is one lookup.
@@ -35,7 +35,7 @@ func newConcurrent(w *Workload, th *bench.Thread, e executor) *concurrent {
 	return c
 }
 
-// do begins lookups of keys that from draws until some have ended.
+// do begins lookups of keys drawn by from, until some lookups have ended.
 func (c *concurrent) do(from *client) error {
 	for c.ended = 0; c.ended == 0; {
 		a := &c.asked[c.begun%hash.ConcurrentMax]
@@ -49,7 +49,7 @@ func (c *concurrent) do(from *client) error {
 	return c.err
 }
 
-// see looks at the value of the i-th key.
+// see checks the value of key i.
 func (c *concurrent) see(i int, value []byte, ok bool) {
 	a := &c.asked[uint(i)%hash.ConcurrentMax]
 	if c.ended == 0 || a.began < c.first {

@@ -12,17 +12,18 @@
 // under way. Through SQL the same is a table with a primary key in a database named kv,
 // without occupancy.
 //
-// Storm's cells of 128 bytes are slots: 4 bytes that say what is in it, the key, and a
-// value of 108. Its buckets of one cell are those of H = 2, although a READ is always of two
-// buckets here. Its oversubscribed table is one of low occupancy, below 60 to 70 %.
+// Storm's cells of 128 bytes are slots: 4 bytes that describe the slot's content, the key,
+// and a value of 108 bytes. Its buckets of one cell correspond to H = 2, although here a READ
+// is always of two buckets. Its oversubscribed table is one of low occupancy, below 60 to 70
+// %.
 //
-// How much of the memory keys and values are is what the check after a run finds (figure 11):
-// the bytes of all keys and values, over those of all objects that the table consists of.
-// These are its buckets, the blocks of chains, the pairs that are objects of their own, the
-// headers of shards and the anchor, each as large as its size class, so that object headers,
-// line versions, control words, pointers and what is empty count as memory. Memory that the
+// The check after a run computes which part of the memory keys and values are (figure 11):
+// the bytes of all keys and values, divided by those of all objects of the table. These are
+// its buckets, the blocks of chains, the pairs in objects of their own, the headers of shards
+// and the anchor, each with the size of its size class, so that object headers, line
+// versions, control words, pointers and unused bytes count as memory. Memory that the
 // allocator has not handed out, other replicas and the machines' directories do not count.
 //
-// A value says which key it is of and contains a checksum, which every lookup looks
-// at; the check after a run looks at all, and that no key is missing.
+// A value contains its key's number and a checksum, which every lookup verifies; the check
+// after a run verifies all values, and that no key is missing.
 package kv

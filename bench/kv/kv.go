@@ -19,35 +19,33 @@ import (
 // A Config has the sizes of the table and the mix of operations. The zero value of a field is
 // its default.
 type Config struct {
-	// Keys is about how many there are, 1,000,000. Natively it becomes the nearest
-	// number with which the table, whose size is a power of two, is as full as
-	// Occupancy says.
+	// Keys is the approximate number of keys; 1,000,000. For native clients it becomes the
+	// nearest number that fills the table, whose size is a power of two, to Occupancy.
 	Keys int
-	// ValueBytes is how long values are, 32 and at least that.
+	// ValueBytes is the length of values; 32, which is also the least.
 	ValueBytes int
-	// InlineBytes is how long a value may be to be in the table's slots; longer ones
-	// are in objects of their own. By default all are in slots.
+	// InlineBytes is the length up to which values are in the table's slots; longer ones are
+	// in objects of their own. By default all are in slots.
 	InlineBytes int
-	// Updates is how many of a hundred operations are updates; 0.
+	// Updates is the percentage of operations that are updates; 0.
 	Updates int
-	// Zipf is the exponent with which keys are drawn, between 0 and 1; 0 is
-	// uniformly.
+	// Zipf is the exponent of the distribution of keys, between 0 and 1; 0 means uniform.
 	Zipf float64
-	// Occupancy is how many of a hundred slots of the table are taken, 90.
+	// Occupancy is the percentage of the table's slots that are taken; 90.
 	Occupancy int
 	// Neighbourhood is the hash table's H, 8. It is even.
 	Neighbourhood int
-	// OneTwoSided is that of hash.Options.
+	// OneTwoSided is hash.Options.OneTwoSided.
 	OneTwoSided bool
-	// Batch is how many keys are looked up together, natively; 1. There are no updates
-	// then. The latency of each is that of all.
+	// Batch is the number of keys that native clients look up together; 1. Then there are no
+	// updates. The latency of each lookup is that of the batch.
 	Batch int
-	// Concurrent is how many lookups each client has under way, natively; 1. Each is
-	// begun by itself, and ends while others are begun. There are no updates then.
+	// Concurrent is the number of pending lookups of each native client; 1. Each lookup begins
+	// and ends by itself. Then there are no updates.
 	Concurrent int
-	// Seed decides where in the table a key is.
+	// Seed determines the place of a key in the table.
 	Seed uint64
-	// Drop has Load remove a database named kv that is there already, over SQL.
+	// Drop makes Load drop an existing database named kv, over SQL.
 	Drop bool
 }
 
@@ -123,17 +121,17 @@ type Workload struct {
 	cfg    Config
 	zipf   *bench.Zipf // nil draws uniformly
 	store  store
-	// space is what Check has found; nil before, and if the store cannot tell.
+	// space is the result of Check; nil before it, and if the store cannot tell.
 	space *bench.Space
 }
 
 var _ bench.Spacious = (*Workload)(nil)
 
-// A store is where the pairs are: behind one of the APIs.
+// A store holds the pairs, behind one of the APIs.
 type store interface {
-	// create makes the store, in all processes at a time, or finds it.
+	// create creates the store or finds it; all processes call it at the same time.
 	create(ctx context.Context) error
-	// full is called once all is loaded.
+	// full is called once all pairs are loaded.
 	full() error
 	// newPutter returns a loader of pairs, newExecutor an executor of operations; each is used
 	// by one goroutine.
@@ -238,7 +236,7 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 // Attach implements bench.Workload.
 func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
 
-// loadKeys loads those batches that are this process's.
+// loadKeys loads this process's share of the batches.
 func (w *Workload) loadKeys(ctx context.Context, p *bench.Progress) error {
 	stage := p.Stage("loading keys", w.cfg.Keys)
 	defer stage.Done()
@@ -268,21 +266,21 @@ func (w *Workload) loadKeys(ctx context.Context, p *bench.Progress) error {
 	return loaders.Wait()
 }
 
-// client draws keys and looks them up or gives them other values.
+// client draws keys, and looks them up or updates them.
 type client struct {
 	w     *Workload
 	rnd   *rand.Rand
 	zipf  *bench.Zipf
 	key   [keyBytes]byte
 	value []byte
-	many  *many // nil if not looked up together
+	many  *many // nil if keys are looked up one by one
 	// concurrent is nil if there is one lookup at a time.
 	concurrent *concurrent
 	executor
 }
 
 // checkAnswer returns an error if a lookup of the key with this number has not found it, or
-// another value than it can have.
+// has found a value that it cannot have.
 func (w *Workload) checkAnswer(key []byte, number int, value []byte, ok bool) error {
 	if !ok {
 		return goneError(key)
@@ -290,7 +288,7 @@ func (w *Workload) checkAnswer(key []byte, number int, value []byte, ok bool) er
 	return checkValue(value, number, w.cfg.ValueBytes)
 }
 
-// goneError says that a key is not there.
+// goneError returns the error for a missing key.
 func goneError(key []byte) error {
 	return fmt.Errorf("kv: %w: key %x is gone", bench.ErrInconsistent, key)
 }
@@ -391,8 +389,8 @@ func checkValue(b []byte, i, bytes int) error {
 	return fmt.Errorf("kv: %w: key %d has the value %x", bench.ErrInconsistent, i, b)
 }
 
-// Check implements bench.Workload: each pair is one that can be there, and they are
-// as many as were loaded. A key is there only once.
+// Check implements bench.Workload: each pair must be a valid one, and their number must be the
+// number loaded. No key occurs twice.
 func (w *Workload) Check(ctx context.Context) error {
 	n, bytes := 0, 0
 	err := w.store.each(ctx, func(key, value []byte) error {

@@ -2,13 +2,13 @@ package kv
 
 import "github.com/farmsql/farmsql/bench"
 
-// many are keys that are looked up together.
+// many is a set of keys that are looked up together.
 type many struct {
 	th      *bench.Thread
 	w       *Workload
 	numbers []int
 	keys    [][]byte
-	err     error // of the first that is wrong
+	err     error // of the first wrong answer
 	visit   func(i int, value []byte, ok bool)
 }
 
@@ -22,14 +22,14 @@ func newMany(w *Workload, th *bench.Thread) *many {
 	return m
 }
 
-// see looks at the value of the i-th key.
+// see checks the value of key i.
 func (m *many) see(i int, value []byte, ok bool) {
 	if m.err == nil {
 		m.err = m.w.checkAnswer(m.keys[i], m.numbers[i], value, ok)
 	}
 }
 
-// do looks up keys that c draws.
+// do looks up keys drawn by c.
 func (m *many) do(c *client) error {
 	for i := range m.keys {
 		m.numbers[i] = c.draw()

@@ -11,13 +11,13 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// slotsOfShard is about how many slots a shard has, unless the table has fewer. It
-// decides how far the shards of a table are from being equally full, so that it does
+// slotsOfShard is the approximate number of slots of a shard, unless the table has
+// fewer. It determines how much the occupancy of a table's shards varies, so it does
 // not depend on the neighbourhood.
 const slotsOfShard = 512
 
-// nativeStore keeps the pairs in a hash table. It does not grow after it has been
-// made as large as Config.Occupancy asks for: each shard may be full.
+// nativeStore keeps the pairs in a hash table. The table is created at the size for
+// Config.Occupancy and does not grow: each shard may be full.
 type nativeStore struct {
 	w       *Workload
 	buckets int           // in all, a power of two
@@ -26,7 +26,7 @@ type nativeStore struct {
 	readers []*hash.Table // by machine, for lookups
 	// memory is how large all objects of the table are, as each has last found.
 	memory int64
-	// nextMachine shares loaders out.
+	// nextMachine spreads loaders over the machines.
 	nextMachine atomic.Uint32
 }
 
