@@ -46,7 +46,7 @@ func (res *Result) Print(w io.Writer) error {
 	return err
 }
 
-// describe says under which conditions the figures came about.
+// describe returns the conditions of the figures.
 func (res *Result) describe() string {
 	c := &res.Conditions
 	others := "how busy the computer was with other things is not known"
@@ -59,8 +59,8 @@ func (res *Result) describe() string {
 }
 
 // Plot plots false positives in ten minutes over the lease time, as Figure 16 does,
-// to base.svg and base.png. A logarithm has no zero: where nothing ran out a line
-// ends.
+// to base.svg and base.png. A logarithmic axis has no zero: a curve ends where no
+// lease ran out.
 func (res *Result) Plot(base string) error {
 	title := fmt.Sprintf("leases that run out although nobody has failed, %d machines", res.Conditions.Machines)
 	p := bench.NewPlot(title, "lease time, ms", "false positives in 10 minutes")
@@ -93,7 +93,8 @@ func (res *Result) Plot(base string) error {
 	return bench.SavePlots(base, p)
 }
 
-// axes makes them whole powers of ten long, so that each has two numbers at least.
+// axes extends the axes to whole powers of ten, so that each has at least two
+// labels.
 func (res *Result) axes(p *plot.Plot, counts []float64) error {
 	var ms []float64
 	for _, l := range res.Leases {

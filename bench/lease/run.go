@@ -19,7 +19,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// machines is how many exchange leases; machine 0 is the CM.
+// machines is the number of machines that exchange leases; machine 0 is the CM.
 const machines = 3
 
 // tick is how often the progress is shown.
@@ -36,7 +36,7 @@ type Config struct {
 	Progress *bench.Progress // may be nil
 }
 
-// A Result is what Run measured.
+// A Result has the measurements of Run.
 type Result struct {
 	Conditions bench.Conditions `json:"conditions"`
 	Seconds    float64          `json:"seconds"` // of each variant
@@ -44,7 +44,7 @@ type Result struct {
 	Rows       []Row            `json:"rows"`
 }
 
-// A Row says for one variant how many leases have run out, for each lease time.
+// A Row has, for one variant, the number of expired leases for each lease time.
 type Row struct {
 	Variant string  `json:"variant"`
 	Counts  []int64 `json:"counts"`
@@ -120,7 +120,7 @@ func measure(ctx context.Context, v variant, cfg Config) (result []int64, err er
 			return nil, fmt.Errorf("bench/lease: %s: %w", v.name, err)
 		}
 	}
-	for _, k := range keepers { // the exchange works before it is measured
+	for _, k := range keepers { // measure only once leases are exchanged
 		for !k.Valid() {
 			if err := sleep(ctx, time.Millisecond); err != nil {
 				return nil, err
@@ -179,7 +179,7 @@ func (v variant) startAll(cfg lease.Config) (keepers []lease.Keeper, err error) 
 	return keepers, nil
 }
 
-// load keeps n processors busy, and the garbage collector.
+// load keeps n processors and the garbage collector busy.
 func load(n int) (stop func()) {
 	var done atomic.Bool
 	var group sync.WaitGroup

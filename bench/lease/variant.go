@@ -13,7 +13,7 @@ import (
 type variant struct {
 	name   string
 	isHere func() bool // in this build, for this user
-	// cluster returns what starts the machines of a new cluster.
+	// cluster returns a function that starts the machines of a new cluster.
 	cluster func(id uint64) func(self call.Peer, cfg lease.Config) (lease.Keeper, error)
 }
 
@@ -35,7 +35,7 @@ var variants = []variant{
 
 func always() bool { return true }
 
-// Variants returns the names of the ways to keep leases that there are here:
+// Variants returns the names of the available ways to keep leases:
 //
 //	calls     goroutines and timers, over package rdma/call
 //	locked    a goroutine locked to its thread
@@ -69,7 +69,7 @@ func callCluster(uint64) func(call.Peer, lease.Config) (lease.Keeper, error) {
 	}
 }
 
-// An owner closes what its keeper works with, too.
+// An owner is a keeper that also closes what it uses.
 type owner struct {
 	lease.Keeper
 	close func() error

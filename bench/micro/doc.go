@@ -1,15 +1,14 @@
-// Package micro measures the engine's single operations against the one cost
-// that none of them can go below: a load that misses the cache and depends on
-// the one before it.
-//
-// Each benchmark reports, besides nanoseconds, how many such misses it took
-// ("misses"), counted with the latency that is measured in the same run, so that
-// numbers from different machines, and from different days of a shared one, can
-// be compared. Working sets are one that stays in the cache and one far beyond
-// it; FARMSQL_BENCH_KEYS sets the size of the large indexes (1,000,000 if not
-// set, and few with -short, which is only to see that everything runs).
+// Package micro measures the engine's single operations in units of a cost that
+// none of them avoids: a load that misses the cache and depends on the one before
+// it.
+// Besides nanoseconds, each benchmark reports how many such misses its time is
+// worth ("misses"), by the latency that is measured in the same run, so that
+// numbers from different machines, and from different days of a shared one, can be
+// compared. One working set fits the cache, the other is far larger;
+// FARMSQL_BENCH_KEYS sets the size of the large indexes (1,000,000 by default; few
+// with -short, which only checks that everything runs).
 //
 //	go test -tags gms_pure_go -run '^$' -bench . -count 5 ./bench/micro
 //
-// Package report makes the table of docs/benchmarks.md of it.
+// Package report turns the output into a table of docs/benchmarks.md.
 package micro

@@ -2,7 +2,7 @@ package report
 
 import "fmt"
 
-// A comparison is what bench/compare/run writes.
+// A comparison is the output of bench/compare/run.
 type comparison struct {
 	Systems []struct {
 		Name, Version, Settings string
@@ -18,7 +18,7 @@ type comparison struct {
 	}
 }
 
-// compare is the table of ratios to other systems.
+// compare writes the table of ratios to other systems.
 func (p *page) compare() error {
 	found, err := objectsOf[comparison](p.results, compare)
 	if err != nil || len(found) == 0 {
@@ -55,7 +55,7 @@ func (p *page) compare() error {
 	return nil
 }
 
-// timesSQLite is the ratio of farmsql to SQLite at the work that both do.
+// timesSQLite returns the ratio of farmsql to SQLite at the work that both do.
 func (c *comparison) timesSQLite() string {
 	work := ""
 	for _, r := range c.Rows {

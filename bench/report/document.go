@@ -21,11 +21,11 @@ var (
 	begun     = regexp.MustCompile(`(?m)^` + markerBegin)
 )
 
-// ErrDocument means that a document has not the markers that it must have.
+// ErrDocument means that a document's markers are missing or wrong.
 var ErrDocument = errors.New("report: the markers of the document are wrong")
 
-// Write writes the results of the folder into the document, and plots into the folder beside
-// the document that has its name without the extension.
+// Write writes the results of the folder into the document, and plots into a folder beside
+// the document with the document's name without its extension.
 func Write(o Options, document string) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *results) fill(text, plots string) (string, error) {
 	return text, errors.Join(errs...)
 }
 
-// checkMarkers demands each section once, and no half of one.
+// checkMarkers requires each section once, with both of its markers.
 func checkMarkers(text string) error {
 	var found []string
 	for _, m := range generated.FindAllStringSubmatch(text, -1) {
@@ -103,7 +103,7 @@ func (r *results) any(es []experiment) bool {
 	return slices.ContainsFunc(es, func(e experiment) bool { return len(r.runs[e.name]) > 0 })
 }
 
-// A page is a section as it is written.
+// A page is a section that is being written.
 type page struct {
 	*results
 	text strings.Builder
@@ -111,7 +111,7 @@ type page struct {
 	plots string
 }
 
-// begin says where what follows comes from.
+// begin writes where the section's figures come from.
 func (p *page) begin(s section) {
 	p.line("")
 	if p.o.Quick {
@@ -134,7 +134,7 @@ func (p *page) table(header []string, rows [][]string) {
 	p.line("")
 }
 
-// plot has draw write a plot's SVG and PNG to a base name, and shows the SVG.
+// plot calls draw to write a plot's SVG and PNG to a base name, and shows the SVG.
 func (p *page) plot(name, text string, draw func(base string) error) error {
 	if err := draw(filepath.Join(p.plots, name)); err != nil {
 		return err

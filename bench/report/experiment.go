@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// An experiment is a program that measures, and writes what came out to a file.
+// An experiment is a program that measures, and writes its results to a file.
 type experiment struct {
 	// name is the name of its files. The part before the first "-" is its group.
 	name string
-	// args are those of the tool: farmsql bench, without --json and --seed, if it is
-	// not said.
+	// args are the arguments of the tool, which is farmsql bench by default; then
+	// without --json and --seed.
 	args string
 	tool tool
-	// isForeign says that what farmsql bench writes is no bench.Result.
+	// isForeign is set if farmsql bench writes no bench.Result for it.
 	isForeign bool
-	// once says that one run is enough: it is a curve, or a distribution of many by
-	// itself.
+	// once is set if one run is enough: the result is a curve, or a distribution of
+	// many failures.
 	once bool
-	// isLarge says that it takes many minutes, or most of the memory: it is left out
-	// unless all that is large, or it, or its group, is asked for.
+	// isLarge is set if it takes many minutes, or most of the memory: it runs only
+	// if it, its group or all large experiments are asked for.
 	isLarge bool
-	// isProfiled says that profiles are taken, into files beside the result.
+	// isProfiled is set if profiles are taken, into files beside the result.
 	isProfiled bool
 }
 
-// resultsFolder stands in args for the folder of the results.
+// resultsFolder in args stands for the folder of the results.
 const resultsFolder = "RESULTS"
 
-// quickValues are of flags in a run that is only to see that it works: the program
-// has little to do, and its figures mean nothing.
+// quickValues replace values of flags in a quick run, which only checks that
+// everything works: the program has little to do, and its figures mean nothing.
 var quickValues = map[string]string{
 	"--warm-up":     "0s",
 	"--duration":    "100ms",
@@ -43,7 +43,7 @@ var quickValues = map[string]string{
 	"--runs":        "1",
 }
 
-// quickMore are flags that a benchmark is given besides then.
+// quickMore are further flags in a quick run, by benchmark.
 var quickMore = map[string][]string{
 	"tpcc":    {"--customers", "20", "--items", "50"},
 	"micro":   {"-short"},
@@ -52,7 +52,7 @@ var quickMore = map[string][]string{
 	"failure": {"--region-size", "4MiB", "--pace", "aggressive", "--subscribers", "200", "--warm-up", "100ms", "--before", "200ms", "--after", "200ms"},
 }
 
-// A tool is what runs an experiment.
+// A tool runs an experiment.
 type tool int
 
 const (
@@ -102,7 +102,7 @@ func (e experiment) group() string {
 	return group
 }
 
-// replicas is how many of each region there are.
+// replicas returns the number of replicas of each region.
 func (e experiment) replicas() int {
 	args := strings.Fields(e.args)
 	if i := slices.Index(args, "--replicas"); i >= 0 {
@@ -112,7 +112,8 @@ func (e experiment) replicas() int {
 	return 1
 }
 
-// benchmark is what farmsql bench runs, or the group where another tool does.
+// benchmark returns the benchmark that farmsql bench runs, or the group for other
+// tools.
 func (e experiment) benchmark() string {
 	if e.tool != farmsqlBench {
 		return e.group()

@@ -23,22 +23,22 @@ import (
 type Options struct {
 	// Program is the command line of farmsql-bench, before its arguments.
 	Program []string
-	// Folder is where results are. It is made if it is not there.
+	// Folder is the folder of the results. It is created if necessary.
 	Folder string
-	// Runs is how often each experiment is run, one after the other in turns.
+	// Runs is the number of runs of each experiment; the experiments take turns.
 	Runs int
-	// Only are names or groups of experiments; none means all but those that take many
-	// minutes each, or most of the memory. Large adds those.
+	// Only are names or groups of experiments; empty: all but the large ones, which take
+	// many minutes each, or most of the memory. Large adds those.
 	Only  []string
 	Large bool
-	// Quick has each take a moment. Its results mean nothing, and have files of
-	// their own.
+	// Quick makes each experiment take a moment. Its results mean nothing, and have their
+	// own files.
 	Quick bool
-	// Progress is where it is said how far the runs are.
+	// Progress receives messages about the progress of the runs.
 	Progress io.Writer
 }
 
-// ErrOptions is what every complaint about Options is.
+// ErrOptions is wrapped by all errors about Options.
 var ErrOptions = errors.New("report: no such report")
 
 func (o *Options) validate() error {
@@ -80,10 +80,10 @@ func (o *Options) turns() (ts []turn) {
 	return ts
 }
 
-// ErrFailed is what Measure returns, with which, if experiments failed.
+// ErrFailed is the error of Measure if experiments failed; the error names them.
 var ErrFailed = errors.New("report: experiments failed")
 
-// Measure runs the experiments without a result.
+// Measure runs the experiments that have no result.
 func Measure(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -118,10 +118,10 @@ func Measure(ctx context.Context, o Options) error {
 	return nil
 }
 
-// profileEnding is what the name of a run's profiles has after the run's.
+// profileEnding is appended to the name of a run for its profiles.
 const profileEnding = ".profile"
 
-// file is the name of a run's file.
+// file returns the name of a run's file.
 func (o *Options) file(t turn, ending string) string {
 	name := t.name + "." + strconv.Itoa(t.n)
 	if o.Quick {
@@ -130,8 +130,8 @@ func (o *Options) file(t turn, ending string) string {
 	return filepath.Join(o.Folder, name+ending)
 }
 
-// has reports whether the result of a run is there, of the command line that it has
-// today: the log begins with it.
+// has reports whether a run has a result for its present command line, with which the log
+// begins.
 func (o *Options) has(t turn) bool {
 	if _, err := os.Stat(o.file(t, ".json")); err != nil {
 		return false
@@ -141,8 +141,8 @@ func (o *Options) has(t turn) bool {
 	return err == nil && line == o.heading(t)
 }
 
-// heading is the command line of a run, in which farmsql and the folder of the results are
-// called that wherever they are.
+// heading returns the command line of a run, with fixed names for farmsql and for the
+// folder of the results, wherever they are.
 func (o *Options) heading(t turn) string {
 	named := *o
 	named.Program, named.Folder = []string{"farmsql", "bench"}, resultsFolder
@@ -150,9 +150,9 @@ func (o *Options) heading(t turn) string {
 }
 
 const (
-	// limit is how long an experiment may take, before it is believed to hang.
+	// limit is the time after which an experiment counts as hanging.
 	limit = 30 * time.Minute
-	// stopping is how long a program may take to clean up after it was told to end.
+	// stopping is the time that a program may take to clean up after it was told to end.
 	stopping = 20 * time.Second
 )
 
@@ -193,7 +193,7 @@ func (o *Options) run(ctx context.Context, t turn) error {
 	return os.Rename(part, result)
 }
 
-// An output is what a program has printed that writes no result by itself.
+// An output is the printed text of a program that writes no result itself.
 type output struct {
 	Conditions bench.Conditions `json:"conditions"`
 	Text       string           `json:"text"`
@@ -214,7 +214,7 @@ func removeIfThere(file string) error {
 	return nil
 }
 
-// lastLine is where a program says why it has failed.
+// lastLine returns the last line of a text: programs print the reason of a failure there.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

@@ -8,7 +8,8 @@ import (
 	"github.com/farmsql/farmsql/bench/micro/table"
 )
 
-// microGoals are how many dependent misses an operation is to take at most.
+// microGoals are the greatest numbers of dependent misses that operations should
+// take.
 var microGoals = map[string]string{
 	"ObjectRead/64/far":  "1",
 	"Commit/1/f=0/far":   "6",
@@ -19,7 +20,7 @@ var microGoals = map[string]string{
 	"ObjectRead/256/far": "1",
 }
 
-// microRows are what the benchmarks of single operations have measured, if they have.
+// microRows returns the measurements of single operations, if there are any.
 func (p *page) microRows() ([]*table.Row, error) {
 	found, err := objectsOf[output](p.results, micro)
 	if err != nil || len(found) == 0 {

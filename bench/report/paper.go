@@ -7,8 +7,8 @@ const (
 	sospThreads = 90 * 30
 	nsdiThreads = 20 * 32
 
-	// paperReplicas are those of each figure of SOSP'15: what has fewer does less work, and is
-	// not compared.
+	// paperReplicas is the number of replicas for each figure of SOSP'15: runs with fewer
+	// replicas do less work, and are not compared.
 	paperReplicas  = 3
 	paperTATP      = 140e6 / sospThreads // transactions a second, section 6.3
 	paperNewOrders = 4.5e6 / sospThreads

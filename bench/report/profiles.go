@@ -25,17 +25,18 @@ func profiled(name, args string) experiment {
 }
 
 const (
-	// costMin is what part of the processor time a cost must have, in one of the
-	// set-ups, for a row of its own.
+	// costMin is the least part of the processor time, in one of the set-ups, for which a
+	// cost gets its own row.
 	costMin = 0.02
-	// lockMin is how many microseconds a transaction must wait for locks to be spoken of.
+	// lockMin is the least time in microseconds that a transaction waits for locks for which
+	// the text mentions them.
 	lockMin = 0.005
-	// largest is how many costs of a set-up stand out, and how many places are named
-	// where memory is allocated or a lock is waited for.
+	// largest is the number of a set-up's costs that are highlighted, and of places that are
+	// named where memory is allocated or a lock is waited for.
 	largest = 3
 )
 
-// A profiledRun is what one of the profiles has measured.
+// A profiledRun is the measurement of one of the profiles.
 type profiledRun struct {
 	variant
 	result *bench.Result
@@ -44,7 +45,7 @@ type profiledRun struct {
 	total  int64        // the weight of all that was profiled
 }
 
-// profiles says what transactions cost.
+// profiles writes what the costs of transactions are.
 func (p *page) profiles() error {
 	var runs []*profiledRun
 	for _, v := range profiles {
@@ -90,7 +91,7 @@ func (o *Options) profileFiles(t turn) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Those of other things are named like them, with an ending of their own.
+	// Profiles of other kinds have the same name with a further ending.
 	file := o.file(t, profileEnding)
 	all = slices.DeleteFunc(all, func(name string) bool { return strings.Trim(strings.TrimPrefix(name, file), ".0123456789") != "" })
 	if len(all) == 0 {
@@ -111,7 +112,7 @@ func (o *Options) allProfiles(t turn) (all []string, err error) {
 	return all, err
 }
 
-// removeProfiles removes those of a run before: there may have been more processes.
+// removeProfiles removes the files of an earlier run, which may have had more processes.
 func (o *Options) removeProfiles(t turn) error {
 	all, err := o.allProfiles(t)
 	for _, file := range all {
@@ -154,7 +155,7 @@ func costRow(name string, runs []*profiledRun, parts []float64) []string {
 	return row
 }
 
-// cell is what a part of the processor time is, if it is anything to speak of.
+// cell returns a part of the processor time for the table; empty if it is negligible.
 func (r *profiledRun) cell(name string, part float64) string {
 	text := fmt.Sprintf("%s (%.1f)", number(part*r.result.Processor), 100*part)
 	switch {
@@ -166,7 +167,7 @@ func (r *profiledRun) cell(name string, part float64) string {
 	return text
 }
 
-// part is what part of the processor time a cost has.
+// part returns a cost's part of the processor time.
 func (r *profiledRun) part(c costs.Cost) float64 {
 	for _, part := range r.costs {
 		if part.Name == c.Name {
@@ -180,7 +181,7 @@ func (r *profiledRun) isLargest(name string) bool {
 	return slices.ContainsFunc(r.costs[:min(largest, len(r.costs))], func(p costs.Part) bool { return p.Name == name })
 }
 
-// allocationsAndLocks says where a run allocated memory and waited for locks.
+// allocationsAndLocks writes where a run allocated memory and waited for locks.
 func (p *page) allocationsAndLocks(run *profiledRun) error {
 	allocated, err := costs.Read(costs.Objects, bench.ProfilesOf(run.files, bench.ProfileAllocs)...)
 	if err == nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// results are the results, by experiment.
+// results are all results, by experiment.
 type results struct {
 	o    *Options
 	runs map[string][]run
 }
 
-// A run is what one process has written: one object for each rate, mostly one.
+// A run is the output of one process: one object for each rate, mostly one.
 type run struct {
 	objects    []json.RawMessage
 	conditions []bench.Conditions
-	// results are the objects, if they are such.
+	// results are the objects, if they are bench.Results.
 	results []*bench.Result
 }
 
@@ -73,7 +73,8 @@ func readRun(file string, areResults bool) (r run, err error) {
 	}
 }
 
-// add adds an object. written is when, for those that do not say when they began.
+// add adds an object. written is the time for objects that do not have the time of
+// their begin.
 func (r *run) add(object json.RawMessage, written time.Time, areResults bool) error {
 	var any struct {
 		Conditions bench.Conditions `json:"conditions"`
@@ -88,7 +89,8 @@ func (r *run) add(object json.RawMessage, written time.Time, areResults bool) er
 		any.Conditions.Began = written
 	}
 	if ms := len(any.Timeline.PerMillisecond); ms > 0 {
-		// Earlier results of failures have how long the run might have taken.
+		// Earlier results of failures have the longest possible duration; replace
+		// it.
 		any.Conditions.Duration = float64(ms) / 1000
 	}
 	r.objects, r.conditions = append(r.objects, object), append(r.conditions, any.Conditions)
@@ -104,7 +106,7 @@ func (r *run) add(object json.RawMessage, written time.Time, areResults bool) er
 }
 
 // objectsOf returns the first object of each run of an experiment whose results are
-// no bench.Result.
+// not bench.Results.
 func objectsOf[T any](r *results, e experiment) (all []*T, err error) {
 	for _, run := range r.runs[e.name] {
 		v := new(T)
@@ -116,7 +118,7 @@ func objectsOf[T any](r *results, e experiment) (all []*T, err error) {
 	return all, nil
 }
 
-// A metric is a figure of a result, or not: then it returns NaN.
+// A metric returns a figure of a result, or NaN if the result does not have it.
 type metric func(*bench.Result) float64
 
 func throughput(res *bench.Result) float64 { return res.Total.PerSecond }
@@ -124,8 +126,8 @@ func throughput(res *bench.Result) float64 { return res.Total.PerSecond }
 // processorTime is that of a transaction, in microseconds.
 func processorTime(res *bench.Result) float64 { return res.Processor }
 
-// perProcessor is what a metric, so many a second, is for each processor that was
-// kept busy.
+// perProcessor divides a metric, a rate, by the number of processors that were kept
+// busy.
 func perProcessor(m metric) metric {
 	return func(res *bench.Result) float64 {
 		return m(res) / (res.Processor / 1e6 * res.Total.PerSecond)
@@ -159,7 +161,7 @@ func messages(res *bench.Result) float64 {
 	return res.Reads.Messages
 }
 
-// usedSpace is how much of a hundred parts of the memory are keys and values.
+// usedSpace returns the percentage of the memory that keys and values are.
 func usedSpace(res *bench.Result) float64 {
 	if res.Space == nil {
 		return math.NaN()
@@ -167,15 +169,15 @@ func usedSpace(res *bench.Result) float64 {
 	return 100 * res.Space.UsedPart
 }
 
-// A figure is what runs have measured: the median, the lowest and the highest.
+// A figure summarizes runs: the median, the lowest and the highest value.
 type figure struct {
 	median, low, high float64
 	n                 int // runs that have it
-	// isForeign says that there are runs, in which the figure has no meaning.
+	// isForeign is set if there are runs, but they do not have the figure.
 	isForeign bool
 }
 
-// of returns a metric of an experiment's runs.
+// of returns the figure of a metric over an experiment's runs.
 func (r *results) of(e experiment, m metric) figure {
 	var v []float64
 	for _, run := range r.runs[e.name] {
@@ -212,7 +214,7 @@ func (f figure) short() string {
 	return number(f.median)
 }
 
-// spread is how far the runs are apart, of several.
+// spread returns the lowest and the highest value of several runs.
 func (f figure) spread() string {
 	if f.n < 2 {
 		return ""
@@ -220,7 +222,7 @@ func (f figure) spread() string {
 	return number(f.low) + " to " + number(f.high)
 }
 
-// over is how many times x the median is.
+// over returns the median divided by x.
 func (f figure) over(x float64) string {
 	if f.n == 0 || x == 0 {
 		return ""
@@ -228,7 +230,8 @@ func (f figure) over(x float64) string {
 	return number(f.median / x)
 }
 
-// number prints three digits or whole numbers, with their thousands apart.
+// number prints a number with three digits, or as a whole number with thousands
+// separated.
 func number(x float64) string {
 	switch {
 	case x < 9.995:
@@ -247,11 +250,11 @@ func number(x float64) string {
 	return s
 }
 
-// othersMax is how busy a computer may be with other things for figures to mean
-// something.
+// othersMax is the most that other processes may keep the computer busy for figures
+// to be valid.
 const othersMax = 0.2
 
-// conditions says under which conditions the results of experiments came about.
+// conditions describes the conditions of the experiments' results.
 func (r *results) conditions(es []experiment) string {
 	var all []bench.Conditions
 	fewest, most := 0, 0
@@ -287,8 +290,8 @@ func describe(all []bench.Conditions, fewest, most int) string {
 	return s + ".\n" + busyness(all) + setUps(all)
 }
 
-// setUps says what machines and clients there were, and for how long and with which
-// seeds they ran, if they ran transactions.
+// setUps describes machines and clients and, if they ran transactions, durations
+// and seeds.
 func setUps(all []bench.Conditions) string {
 	ran := slices.DeleteFunc(slices.Clone(all), func(c bench.Conditions) bool { return c.Transport == "" || c.Workload == "" })
 	if len(ran) == 0 {
@@ -310,7 +313,7 @@ func distinct(all []bench.Conditions, of func(bench.Conditions) string) (values 
 	return values
 }
 
-// period is from the first run's beginning to the last's.
+// period describes the time from the first run's beginning to the last's.
 func period(all []bench.Conditions) string {
 	compare := func(a, b bench.Conditions) int { return a.Began.Compare(b.Began) }
 	first, last := slices.MinFunc(all, compare).Began.UTC(), slices.MaxFunc(all, compare).Began.UTC()
@@ -321,7 +324,7 @@ func period(all []bench.Conditions) string {
 	return first.Format("2006-01-02 15:04") + " to " + last.Format("15:04") + " UTC"
 }
 
-// busyness says what other processes did.
+// busyness describes what other processes did.
 func busyness(all []bench.Conditions) string {
 	var others []float64
 	for _, c := range all {

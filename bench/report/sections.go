@@ -96,7 +96,7 @@ func (p *page) throughput() error {
 	return p.misses()
 }
 
-// misses says how many misses a transaction of TATP is worth.
+// misses writes how many misses a transaction of TATP is worth.
 func (p *page) misses() error {
 	loads, err := p.microRows()
 	if err != nil {
@@ -208,7 +208,8 @@ func (p *page) latency() error {
 	return nil
 }
 
-// arrivalCells are how exactly transactions came, which earlier results do not have.
+// arrivalCells describe how exactly transactions arrived; earlier results do not
+// have that.
 func arrivalCells(a *bench.Arrivals) []string {
 	if a == nil {
 		return []string{notMeasured, notMeasured}

@@ -182,8 +182,9 @@ var (
 	leases  = experiment{name: "lease", args: "lease --duration 20s", isForeign: true, once: true}
 )
 
-// failures are what is killed, with SIGKILL if it is not said. Ten machines take nine seconds a run and more, so that
-// there are ten of those; with clients over MySQL there are twenty, of the others forty.
+// failures are the kinds of failures, by SIGKILL unless a row says otherwise. With ten machines a
+// run takes nine seconds or more, so there are ten of those runs; twenty with clients over MySQL,
+// and forty of the others.
 var failures = []variant{
 	{"a machine that is not the CM", experiment{name: "failure-machine", args: "failure --runs 40", isForeign: true, once: true, isLarge: true}},
 	{"the CM", experiment{name: "failure-cm", args: "failure --runs 40 --kill cm", isForeign: true, once: true, isLarge: true}},

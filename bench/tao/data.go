@@ -16,8 +16,8 @@ const (
 	dataMedian = 128
 	dataMax    = 8192
 
-	// stride takes an edge's target to the next edge's: a prime larger than any
-	// number of nodes, so that no target comes twice.
+	// stride is the distance from an edge's target to the next one's: a prime larger than
+	// any number of nodes, so that no target occurs twice.
 	stride = 1<<31 - 1
 
 	// newest is the time of the newest edge loaded, in microseconds: in 2001.
@@ -36,24 +36,24 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draw returns the which-th number of a node.
+// draw returns a random number of a node; which selects one of several.
 func (g generator) draw(id, which uint64) uint64 { return mixed(mixed(g.seed^id) + which) }
 
-// unit makes a number of (0, 1] of one of 64 bits.
+// unit converts 64 random bits to a number in (0, 1].
 func unit(x uint64) float64 { return (float64(x>>11) + 1) / (1 << 53) }
 
-// degree is how many edges a node has, of all types.
+// degree returns the number of a node's edges, of all types.
 func (g generator) degree(id uint64) int {
 	d := degreeScale * (math.Pow(unit(g.draw(id, 0)), -1/degreeShape) - 1)
 	return int(min(d, degreeMax, float64(g.nodes)))
 }
 
-// count is how many of them are of a type.
+// count returns the number of a node's edges of one type.
 func (g generator) count(id uint64, kind uint8) int {
 	return (g.degree(id) + types - 1 - int(kind)) / types
 }
 
-// target is where the k-th edge of a type leads, the first being the newest.
+// target returns the target of the k-th edge of a type; the first is the newest.
 func (g generator) target(id uint64, kind uint8, k int) uint64 {
 	return 1 + (g.draw(id, 1)%g.nodes+uint64(k*types+int(kind))*stride)%g.nodes
 }
@@ -63,7 +63,7 @@ func (g generator) time(k int) uint64 { return newest - uint64(k) }
 // length is that of a node's data.
 func (g generator) length(id uint64) int { return dataLength(g.draw(id, 2), g.draw(id, 3)) }
 
-// dataLength is lognormal with sigma 1, by Box and Muller.
+// dataLength draws from a lognormal distribution with sigma 1, by Box and Muller.
 func dataLength(a, b uint64) int {
 	normal := math.Sqrt(-2*math.Log(unit(a))) * math.Cos(2*math.Pi*unit(b))
 	return int(min(dataMedian*math.Exp(normal), dataMax))

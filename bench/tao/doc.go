@@ -23,15 +23,15 @@
 //	assoc_add            0.11 %  the same; if there is such an edge it is replaced
 //	assoc_delete         0.02 %  the same
 //
-// The paper increments the incarnation of a head that is not the head any more, so
-// that clients notice. Here only freeing an object does, so a block says whether it
-// is the head. A range of more edges than the head has is a transaction.
+// The paper increments a block's incarnation when the block is no longer the head, so that
+// clients notice. Here only freeing an object changes its incarnation, so a block says whether
+// it is the head. A range of more edges than the head has is read in a transaction.
 //
-// Pointers are kept for long. The memory behind one may have been freed and be part
-// of an object of another size by now, so what is read must also say whose it is.
+// Clients keep pointers for a long time. The memory behind one may have been freed, and may now
+// be part of an object of another size, so the bytes that are read must also say whose they are.
 //
-// Loaded nodes are numbered, and a hash table keeps the numbers, to make out the
-// names by: each process reads it once, after loading. It is no part of reads.
+// Loaded nodes are numbered, and a hash table maps the numbers to names: each process reads it
+// once, after loading. Reads do not use it.
 //
 // # The load
 //

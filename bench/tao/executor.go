@@ -27,16 +27,16 @@ type executor struct {
 	r    *request
 	ctx  context.Context // of the operation
 	list list
-	// found is what the last read returned; a client would use it.
+	// found is the result of the last read; a client would use it.
 	found []byte
 	count int
-	// Of the last update: how the numbers of nodes and edges have changed, and the
-	// name of a new node.
+	// Results of the last update: how it has changed the numbers of nodes and
+	// edges, and the name of a new node.
 	delta int64
 	added region.Ptr
 	arg   []byte
 	edge  [edgeBytes]byte
-	// Methods as functions, made once.
+	// Method values, created once to avoid allocations.
 	transactions [kinds]func(*txn.Tx) error
 	assocGet     func() error
 }
@@ -89,7 +89,8 @@ func (e *executor) assocRange(ctx context.Context) error {
 	return nil
 }
 
-// doRange is assocRange of more than the head, which must all be of one moment.
+// doRange is assocRange for more edges than the head has: all blocks must be of one
+// moment.
 func (e *executor) doRange(t *txn.Tx) error {
 	e.found = nil
 	if err := e.open(t, rangeEdges); err != nil {
@@ -218,7 +219,7 @@ func newScan(m *txn.Machine) *scan {
 
 const scanBytes = keyBytes + region.PtrBytes + 1 // before the names
 
-// serve is run for another machine.
+// serve runs the scan for another machine.
 func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
 	if len(arg) < scanBytes || (len(arg)-scanBytes)%region.PtrBytes != 0 {
 		return nil, fmt.Errorf("tao: an assoc_get has %d bytes", len(arg))
@@ -233,7 +234,7 @@ func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
 	}
 	found, err := s.run(ctx, &ref{id: binary.LittleEndian.Uint64(arg), ptr: p}, kind, arg[scanBytes:])
 	if errors.Is(err, bench.ErrMiss) {
-		err = region.ErrFreed // which the other machine can tell apart
+		err = region.ErrFreed // an error that the other machine recognizes
 	}
 	return found, err
 }
@@ -253,7 +254,7 @@ func (s *scan) run(ctx context.Context, n *ref, kind uint8, to []byte) ([]byte, 
 	return s.found, err
 }
 
-// doLong looks through a list of several blocks, which must all be of one moment.
+// doLong scans a list of several blocks, which must all be of one moment.
 func (s *scan) doLong(t *txn.Tx) error {
 	s.found = s.found[:0]
 	if err := s.list.open(t, s.ref.ptr, s.ref.id, s.kind, edgesAll); err != nil {

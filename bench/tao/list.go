@@ -34,7 +34,7 @@ func getNode(t *txn.Tx, at region.Ptr, id uint64) (node, error) {
 	}
 	n, err := t.Read(at)
 	if err == nil && !isNode(n, id) {
-		err = bench.ErrMiss // its memory has become another object's
+		err = bench.ErrMiss // the memory now belongs to another object
 	}
 	return n, err
 }
@@ -66,7 +66,8 @@ func (l *list) open(t *txn.Tx, at region.Ptr, id uint64, kind uint8, edges int) 
 	return err
 }
 
-// find returns where the edge to a node is, or -1s.
+// find returns the block and the position of the edge to a node; -1 if there is
+// none.
 func (l *list) find(to []byte) (in, i int) {
 	for in := range l.blocks {
 		if i := l.blocks[in].find(to); i >= 0 {
@@ -192,7 +193,7 @@ func (l *list) grow(n node, in int) error {
 	return l.link(n, in, b.ptr)
 }
 
-// link makes p what leads to the list from block in on.
+// link makes the pointer to block in lead to p.
 func (l *list) link(n node, in int, p region.Ptr) error {
 	if in == 0 {
 		n.setHead(l.kind, p)

@@ -52,7 +52,7 @@ const (
 	thetaEdgeWrite = 0.741
 )
 
-// chooser says how often nodes are chosen, by kind.
+// chooser draws nodes for each kind of operation.
 type chooser [kinds]*bench.Zipf
 
 func newChooser(nodes int) (c chooser) {
@@ -63,13 +63,13 @@ func newChooser(nodes int) (c chooser) {
 }
 
 const (
-	// rangeEdges is how many edges an assoc_range asks for at most.
+	// rangeEdges bounds the edges that an assoc_range asks for.
 	rangeEdges = 10
 	// multiGet and multiGetMax are LinkBench's of assoc_get: after each node there is
 	// another one with the probability 1 - multiGet.
 	multiGet    = 0.382
 	multiGetMax = 128
-	// existing is which part of the edges asked for is there.
+	// existing is the part of the requested edges that exist.
 	existing = 0.5
 )
 
@@ -93,7 +93,7 @@ type mix struct {
 	choose chooser
 	thread uint32
 	added  uint32
-	// own are the nodes that the client has added; others do not know them.
+	// own are the nodes that the client has added; other clients do not know them.
 	own  []*ref
 	upTo [kinds]float64 // sums of shares
 }
@@ -146,7 +146,7 @@ func (m *mix) next(r *request) {
 	}
 }
 
-// node draws one: of those that the client has added each as often as on average.
+// node draws a node; nodes that the client has added are as likely as the average.
 func (m *mix) node(k kind) *ref {
 	if n := m.rnd.IntN(len(m.w.refs) + len(m.own)); n < len(m.own) {
 		return m.own[n]
@@ -154,7 +154,7 @@ func (m *mix) node(k kind) *ref {
 	if m.choose[k] == nil {
 		return m.uniform()
 	}
-	// Those that come often are not loaded side by side.
+	// Popular nodes are spread: they were not loaded side by side.
 	return &m.w.refs[uint64(m.choose[k].Next())*stride%uint64(len(m.w.refs))]
 }
 

@@ -12,16 +12,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A ref is what clients know of a node: its name and, once they have read them, the
-// heads of its lists.
+// A ref is a client's knowledge of a node: its name and, once read, the heads of its
+// lists.
 type ref struct {
 	id    uint64
 	ptr   region.Ptr
 	heads [types]cachedHead
 }
 
-// A cachedHead is a pointer shared by the clients of a process. A pointer whose halves
-// are of two heads leads to what is not the list's head, as an old one does.
+// A cachedHead is a pointer that the clients of a process share. Its halves may come
+// from two different heads; the pointer then leads to something else than the list's
+// head, as an outdated one does, which readers check.
 type cachedHead struct{ addr, rest atomic.Uint64 }
 
 func (h *cachedHead) load() region.Ptr {
@@ -91,7 +92,7 @@ func (s *store) loadNodes(ctx context.Context, m int, from, to uint64) error {
 	})
 }
 
-// readNames finds out the names of nodes from..to-1.
+// readNames reads the names of nodes from..to-1.
 func (s *store) readNames(_ context.Context, m int, from, to uint64) error {
 	var key [keyBytes]byte
 	var name [nameBytes]byte
@@ -145,7 +146,7 @@ func (s *store) edges(id uint64, kind uint8) [][edgeBytes]byte {
 	return edges
 }
 
-// readHeads has this process know the heads of lists as after a long time.
+// readHeads caches the heads of lists, as after a long time of reading.
 func (s *store) readHeads(_ context.Context, m int, from, to uint64) error {
 	r := reader{m: s.w.target.Machine(m)}
 	for id := from; id < to; id++ {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Config says how large the graph is.
+// A Config describes the graph.
 type Config struct {
-	// Nodes is how many there are at first; 100,000 by default.
+	// Nodes is the initial number of nodes; 100,000 by default.
 	Nodes int
-	// LockFree leaves out all operations but those that are lock-free reads: then the
-	// reads that a result tells are of those.
+	// LockFree leaves out all operations that are not lock-free reads: then a
+	// result's reads are only those.
 	LockFree bool
-	// Seed decides what the graph is.
+	// Seed determines the graph.
 	Seed uint64
 }
 
@@ -182,7 +182,7 @@ func (w *Workload) Check(ctx context.Context) error {
 	return nil
 }
 
-// broken is a complaint of a check.
+// broken returns an error of a check.
 func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrInconsistent, fmt.Sprintf(format, args...))
 }

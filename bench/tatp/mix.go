@@ -24,7 +24,7 @@ var kindNames = [kinds]string{
 	"update subscriber data", "update location", "insert call forwarding", "delete call forwarding",
 }
 
-// share is how many of a hundred transactions are of a kind.
+// share is the percentage of transactions of each kind.
 var share = [kinds]int{35, 10, 35, 2, 14, 2, 2}
 
 // byPercent is the kind for each of a hundred numbers.
@@ -71,8 +71,8 @@ func newMix(seed uint64, subscribers int) *mix {
 	return m
 }
 
-// subscriber draws one, not uniformly: a number that has more bits set comes more
-// often.
+// subscriber draws a subscriber, not uniformly: numbers with more bits set are more
+// likely.
 func (m *mix) subscriber() uint32 {
 	return uint32((m.rnd.Uint64N(m.a+1)|(1+m.rnd.Uint64N(m.subscribers)))%m.subscribers) + 1
 }
@@ -100,7 +100,7 @@ func (m *mix) next(r *request) {
 func (m *mix) which() uint8 { return 1 + uint8(m.rnd.UintN(4)) }
 func (m *mix) start() uint8 { return startStep * uint8(m.rnd.UintN(forwardMax)) }
 
-// An executor runs requests by one API.
+// An executor executes requests through one API.
 type executor interface {
 	// execute runs a request once, or until it does not meet a conflict.
 	execute(ctx context.Context, r *request) error

@@ -24,7 +24,7 @@ type nativeStore struct {
 	w      *Workload
 	here   []int    // machines of this process
 	tables []tables // by machine
-	// nextMachine shares loaders out.
+	// nextMachine spreads loaders over the machines.
 	nextMachine atomic.Uint32
 }
 
@@ -152,12 +152,12 @@ type nativeClient struct {
 	ship    [8]byte
 	key     key
 	buf     [64]byte
-	// Methods as functions, made once.
+	// Method values, created once to avoid allocations.
 	getNewDestination, updateSubscriberData, insertForward, deleteForward func(*txn.Tx) error
 
 	updateLocation func() error
 	ctx            context.Context // of updateLocation
-	// found is what the last query returned; a client would use it.
+	// found is the result of the last query; a client would use it.
 	found []byte
 }
 
@@ -242,7 +242,7 @@ func (c *nativeClient) doUpdateSubscriberData(t *txn.Tx) error {
 		return err
 	}
 	if !ok {
-		return bench.ErrMiss // and the subscriber stays as it is
+		return bench.ErrMiss // the transaction commits nothing: the subscriber keeps its bit
 	}
 	next := append(c.buf[:0], f...)
 	next[facilityDataA] = r.data
@@ -291,7 +291,7 @@ func (c *nativeClient) doUpdateLocation() error {
 	binary.LittleEndian.PutUint32(c.ship[4:], c.r.vlr)
 	_, err = c.m.Ship(c.ctx, home, handlerUpdateLocation, c.ship[:])
 	if errors.Is(err, txn.ErrInDoubt) {
-		// The primary was lost. To do it twice is as good as once.
+		// The primary was lost. The update is idempotent, so retry it.
 		err = fmt.Errorf("%w: %w", txn.ErrConflict, err)
 	}
 	return err
@@ -329,7 +329,7 @@ func (u *updater) doUpdate(t *txn.Tx) error {
 	return u.tb.Put(t, key, u.buf[:])
 }
 
-// byNumber is the identifier of the subscriber that the request gives the number of.
+// byNumber returns the identifier of the subscriber with the request's number.
 func (c *nativeClient) byNumber(t *txn.Tx) (uint32, error) {
 	number := numberOf(c.r.id)
 	v, err := mustGet(t, c.tb.numbers, number[:])
@@ -384,7 +384,7 @@ func (c *nativeClient) doDeleteForward(t *txn.Tx) error {
 	return err
 }
 
-// sameBut says whether two rows differ at most in the bytes from and to.
+// sameBut reports whether two rows differ at most in the bytes [from, to).
 func sameBut(a, b []byte, from, to int) bool {
 	return len(a) == len(b) && bytes.Equal(a[:from], b[:from]) && bytes.Equal(a[to:], b[to:])
 }

@@ -208,7 +208,7 @@ func (c *sqlClient) attempt(ctx context.Context, r *request) error {
 	case updateSubscriberData:
 		return c.transaction(ctx, func() error {
 			if err := c.exec(ctx, updateBit, r.bit, r.id); err != nil && !errors.Is(err, bench.ErrMiss) {
-				return err // a row that has the value already is no row changed
+				return err // a row that already has the value does not count as changed
 			}
 			return c.updateFacility(ctx, r)
 		})
@@ -231,8 +231,8 @@ func (c *sqlClient) attempt(ctx context.Context, r *request) error {
 	}
 }
 
-// updateFacility changes data_a. No row changed can mean that there is none, or that
-// it has the value already.
+// updateFacility changes data_a. If no row is changed, the row may not exist, or may
+// already have the value.
 func (c *sqlClient) updateFacility(ctx context.Context, r *request) error {
 	err := c.exec(ctx, updateDataA, r.data, r.id, r.which)
 	if !errors.Is(err, bench.ErrMiss) {
@@ -266,14 +266,14 @@ func (c *sqlClient) insertForward(ctx context.Context, r *request, number []byte
 		return err
 	}
 	err := c.exec(ctx, insertForward, id, r.which, r.start, r.end, r.number[:])
-	if bench.ViolatesKey(err) { // as the description foresees
+	if bench.ViolatesKey(err) { // expected by the description
 		return bench.ErrMiss
 	}
 	return err
 }
 
-// query reads all rows; a single column of the first goes to first, if that is not
-// nil. No row is a miss.
+// query reads all rows, and scans the single column of the first into first, if that
+// is not nil. No row is a miss.
 func (c *sqlClient) query(ctx context.Context, s statement, first *uint32, args ...any) error {
 	rows, err := c.statements[s].QueryContext(ctx, args...)
 	if err != nil {
@@ -297,7 +297,7 @@ func (c *sqlClient) query(ctx context.Context, s statement, first *uint32, args 
 	return nil
 }
 
-// exec changes rows. None changed is a miss.
+// exec changes rows. If none is changed, that is a miss.
 func (c *sqlClient) exec(ctx context.Context, s statement, args ...any) error {
 	result, err := c.statements[s].ExecContext(ctx, args...)
 	if err != nil {

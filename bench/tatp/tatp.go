@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Config says how large the data are.
+// A Config describes the data.
 type Config struct {
-	// Subscribers is how many there are; 100,000 by default, the description's
-	// smallest.
+	// Subscribers is the number of subscribers; 100,000 by default, the
+	// description's smallest.
 	Subscribers int
-	// Seed decides what the data are.
+	// Seed determines the data.
 	Seed uint64
-	// Drop has Load remove a database named tatp that is there already, over SQL.
+	// Drop makes Load drop an existing database named tatp, over SQL.
 	Drop bool
 }
 
@@ -36,16 +36,17 @@ type Workload struct {
 
 var _ bench.Workload = (*Workload)(nil)
 
-// A store is where the tables are: behind one of the APIs.
+// A store holds the tables, behind one of the APIs.
 type store interface {
-	// create makes the tables, in all processes at a time, or finds them.
+	// create creates the tables or finds them; all processes call it at the same
+	// time.
 	create(ctx context.Context) error
 	// newLoader returns what puts subscribers into the tables; it is used by one
 	// goroutine.
 	newLoader(ctx context.Context) (loader, error)
 	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
-	// check compares the tables with what was loaded, and that there are as many
-	// call forwardings as there can be.
+	// check compares the tables with the loaded data, and checks that the number of
+	// call forwardings is possible.
 	check(ctx context.Context, loaded *totals, forwards span) error
 }
 
@@ -81,8 +82,8 @@ func (w *Workload) Scale() bench.Scale { return bench.Scale{N: w.cfg.Subscribers
 // Kinds implements bench.Workload.
 func (w *Workload) Kinds() []string { return kindNames[:] }
 
-// How many subscribers are loaded in one transaction. Native ones that put many rows
-// into few buckets get into each other's way; statements are better long.
+// The number of subscribers loaded in one transaction. Native transactions that put
+// many rows into few buckets conflict; SQL statements are faster if they are long.
 const (
 	loadBatchNative = 4
 	loadBatchSQL    = 20
@@ -105,7 +106,7 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 // Attach implements bench.Workload.
 func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
 
-// loadSubscribers loads those batches that are this process's.
+// loadSubscribers loads this process's share of the batches.
 func (w *Workload) loadSubscribers(ctx context.Context, p *bench.Progress) error {
 	stage := p.Stage("loading subscribers", w.cfg.Subscribers)
 	defer stage.Done()
@@ -182,7 +183,7 @@ func (w *Workload) Check(ctx context.Context) error {
 	return nil
 }
 
-// broken is a complaint of a check.
+// broken returns an error of a check.
 func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrInconsistent, fmt.Sprintf(format, args...))
 }

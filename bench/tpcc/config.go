@@ -21,13 +21,13 @@ const (
 	itemsMin      = 20 // more than an order has lines
 )
 
-// A Config says how large the database is.
+// A Config describes the database.
 type Config struct {
 	// Warehouses is the scale. 1 by default.
 	Warehouses int
-	// Customers is how many a district has, Items how many there are. The default
-	// is the specification's, 3000 and 100,000; less is for tests, and what is not
-	// the specification's is part of the scale that is printed.
+	// Customers is the number of a district's customers, Items the number of items.
+	// The defaults are the specification's, 3000 and 100,000; fewer are for tests,
+	// and then the printed scale says so.
 	Customers, Items int
 	// Seed decides the contents.
 	Seed uint64
@@ -63,9 +63,9 @@ func (c *Config) scale() bench.Scale {
 	return s
 }
 
-// delivered is how many of a district's orders have been delivered at first: 2100
+// delivered returns how many of a district's orders are delivered initially: 2100
 // of 3000. There is an order for each customer.
 func (c *Config) delivered() int { return c.Customers * 7 / 10 }
 
-// names is how many last names occur.
+// names returns the number of different last names.
 func (c *Config) names() int { return min(lastNames, c.Customers) }

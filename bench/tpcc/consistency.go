@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// An Inconsistency is a condition that does not hold, with where it was first
-// seen not to, and in how many other places.
+// An Inconsistency is a condition that does not hold, with the first place at which
+// it fails, and the number of further places.
 type Inconsistency struct {
 	Condition int // 1 to 12 of clause 3.3.2; 0 if rows are missing
 	Text      string
@@ -40,7 +40,7 @@ type auditor struct {
 	found ConsistencyError
 }
 
-// check returns a ConsistencyError if the ledger does not keep the conditions.
+// check returns a ConsistencyError if the ledger violates conditions.
 func (l *ledger) check() error {
 	a := auditor{ledger: l}
 	a.warehousesAndDistricts()
@@ -69,8 +69,8 @@ func (a *auditor) require(condition int, ok bool, format string, args ...any) {
 	a.found = append(a.found, Inconsistency{Condition: condition, Text: fmt.Sprintf(format, args...)})
 }
 
-// warehousesAndDistricts checks that all rows are there that are never removed or
-// added, and conditions 1 and 8.
+// warehousesAndDistricts checks that all rows of tables with a fixed content exist,
+// and conditions 1 and 8.
 func (a *auditor) warehousesAndDistricts() {
 	a.require(0, a.items == a.cfg.Items, "%d items of %d", a.items, a.cfg.Items)
 	for _, c := range a.counts {

@@ -2,13 +2,13 @@ package tpcc
 
 import "fmt"
 
-// A ledger is what the consistency conditions are about, read from the tables
-// through either API.
+// A ledger has the data of the consistency conditions, read from the tables through
+// either API.
 type ledger struct {
 	cfg        *Config
 	warehouses []warehouseBook // by number - 1
 	counts     []rowCount
-	// items is how many rows there are; natively, in one of the copies, if not in all.
+	// items is the number of items; natively, of a copy that lacks some, if one does.
 	items int
 }
 
@@ -109,7 +109,7 @@ func (l *ledger) customer(warehouse, district, n int) (*customerBook, error) {
 	return &d.customers[n-1], nil
 }
 
-// ordersMax is beyond what memory holds.
+// ordersMax is more orders than fit into memory.
 const ordersMax = 1 << 28
 
 func (l *ledger) order(warehouse, district, n int) (*orderBook, error) {
@@ -137,7 +137,7 @@ func (l *ledger) count(t table, name string, n int) {
 	l.counts = append(l.counts, rowCount{t, name, n})
 }
 
-// refuse returns an error if there cannot be such a row of a table.
+// refuse returns an error if a row of a table cannot exist.
 func (l *ledger) refuse(t table, warehouse, district, n int) (err error) {
 	switch t {
 	case warehouseTable:
@@ -152,7 +152,7 @@ func (l *ledger) refuse(t table, warehouse, district, n int) (err error) {
 	return err
 }
 
-// stock returns where it is noted that there is a stock.
+// stock returns the place in which the existence of a stock is noted.
 func (l *ledger) stock(warehouse, item int) (*bool, error) {
 	w, err := l.warehouse(warehouse)
 	if err == nil && (item < 1 || item > len(w.stocks)) {
@@ -196,7 +196,7 @@ func (l *ledger) enterCustomer(warehouse, district, n int, balance, yearToDate m
 	return err
 }
 
-// enterPayment takes what the history says: whose payment it was, and where.
+// enterPayment enters a payment from the history: its customer, and its place.
 func (l *ledger) enterPayment(h *historyRow) error {
 	c, err := l.customer(h.warehouse, h.district, h.customer)
 	if err != nil {

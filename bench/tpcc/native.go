@@ -18,8 +18,8 @@ type native struct {
 	m          *txn.Machine
 	at         int // the machine's index
 	partitions []partition
-	// client is the number by which keys in the history are the client's own,
-	// payments how many there are.
+	// client is the number that makes the client's keys in the history unique;
+	// payments counts its payments.
 	client   uint32
 	payments uint32
 
@@ -31,7 +31,7 @@ type native struct {
 	keys  [][]byte
 	row   []byte
 	rows  []lineRows
-	// delivered are those of a Delivery.
+	// delivered are the orders of a Delivery.
 	delivered []deliveredOrder
 }
 
@@ -46,7 +46,7 @@ func (x *native) number(warehouse, district, number int) []byte {
 	return x.key
 }
 
-// find returns where a row is.
+// find returns the address of a row.
 func find(t *txn.Tx, tb *hash.Table, key []byte) (region.Ptr, error) {
 	p, ok, err := tb.GetPtr(t, key)
 	if err == nil && !ok {
@@ -74,7 +74,7 @@ func write(t *txn.Tx, tb *hash.Table, key []byte) ([]byte, error) {
 	return t.Write(p)
 }
 
-// insert makes a row, near hint, that key leads to.
+// insert creates a row, near hint, under a key.
 func insert(t *txn.Tx, tb *hash.Table, key []byte, bytes int, hint region.Addr) (region.Ptr, []byte, error) {
 	p, row, err := t.Alloc(bytes, hint)
 	if err != nil {
@@ -84,7 +84,7 @@ func insert(t *txn.Tx, tb *hash.Table, key []byte, bytes int, hint region.Addr) 
 	return p, row, tb.Insert(t, key, p.Append(value[:0]))
 }
 
-// whom returns the customer who is meant.
+// whom returns the customer that w describes.
 func (x *native) whom(t *txn.Tx, w *whom) (region.Ptr, error) {
 	part := x.part(w.warehouse)
 	if w.number != 0 {

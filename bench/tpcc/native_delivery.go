@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A deliveredOrder is one that a Delivery delivers.
+// A deliveredOrder is an order that a Delivery delivers.
 type deliveredOrder struct {
 	district, number int
 	at, lines        region.Ptr
@@ -16,8 +16,9 @@ type deliveredOrder struct {
 	sum              money
 }
 
-// deliver is Delivery (clause 2.7.4.2), of all districts in one transaction. Each
-// step is done for all of them before the next, and asks for what that will read.
+// deliver is Delivery (clause 2.7.4.2), for all districts in one transaction. It
+// does each step for all districts before the next step, and fetches what the next
+// step will read.
 func (x *native) deliver(t *txn.Tx, in *delivery) error {
 	if err := x.takeOldest(t, in); err != nil {
 		return err
@@ -115,7 +116,7 @@ func (x *native) bill(t *txn.Tx, _ *delivery, o *deliveredOrder) error {
 	return nil
 }
 
-// linesOf returns where the lines of an order are.
+// linesOf returns the address of an order's lines.
 func (x *native) linesOf(t *txn.Tx, warehouse, district, order int) (region.Ptr, error) {
 	p, ok, err := x.part(warehouse).lines.Get(t, x.number(warehouse, district, order))
 	if err == nil && !ok {

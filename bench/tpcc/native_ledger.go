@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A reader fills a ledger from one partition, while nobody changes it. The walks
-// check the indexes, too.
+// A reader fills a ledger from one partition, while no transaction changes it. Its
+// walks also check the indexes.
 type reader struct {
 	*partition
 	ctx    context.Context
@@ -193,7 +193,7 @@ func (r *reader) readLines() error {
 	})
 }
 
-// readStock also counts the partition's items, which all have to have all of.
+// readStock also counts the partition's items, which every partition has all of.
 func (r *reader) readStock() error {
 	if err := r.countParts(fixedIndex{stockTable, "stock (S_DIST, S_DATA)", r.stockData}); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (r *reader) readStock() error {
 	return err
 }
 
-// sameCount says whether an index has as many entries as the table has rows.
+// sameCount checks that an index has as many entries as the table has rows.
 func (r *reader) sameCount(tr *btree.Tree, rows int) error {
 	shape, err := tr.Inspect(r.ctx, btree.Visitor{})
 	if err == nil && shape.Entries != rows {

@@ -43,8 +43,8 @@ func (x *native) enter(t *txn.Tx, in *newOrder) error {
 	return nil
 }
 
-// enterOrder adds the order to ORDER and NEW-ORDER. Its number is new because it
-// comes from the district, so that only one index is asked whether it is.
+// enterOrder adds the order to ORDER and NEW-ORDER. Its number comes from the
+// district, and so is new; only one index is checked for that.
 func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	home := x.part(in.warehouse)
 	p, order, err := insert(t, home.orders, x.number(in.warehouse, in.district, in.number), orderBytes, home.hint)
@@ -64,8 +64,8 @@ func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	return home.customerOrders.Put(t, x.key, p)
 }
 
-// enterLines adds the order's lines and takes what they need from stock, of all items
-// but an unused one.
+// enterLines adds the order's lines, and takes their items from stock, except an
+// unused item.
 func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	if err := x.findLines(t, in); err != nil {
 		return 0, err
@@ -86,9 +86,9 @@ func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	return sum, home.lines.Put(t, x.number(in.warehouse, in.district, in.number), p)
 }
 
-// fetchLines asks for what the indexes say about the lines' rows. Like findLines it
-// goes through all of them before the first is needed, for a processor waits for
-// many misses in about the time of one.
+// fetchLines fetches the index entries of the lines' rows. Like findLines, it visits
+// all lines before the first is needed, because a processor waits for many misses in
+// about the time of one.
 func (x *native) fetchLines(t *txn.Tx, in *newOrder) {
 	for i := range in.lines {
 		line := &in.lines[i]
@@ -99,10 +99,10 @@ func (x *native) fetchLines(t *txn.Tx, in *newOrder) {
 	}
 }
 
-// A lineRows is where the rows of a line are.
+// A lineRows has the addresses of the rows of a line.
 type lineRows struct{ item, stock, data region.Ptr }
 
-// findLines finds the lines' rows, and asks for them. It ends at an unused item.
+// findLines finds the lines' rows, and fetches them. It stops at an unused item.
 func (x *native) findLines(t *txn.Tx, in *newOrder) error {
 	x.rows = x.rows[:0]
 	for i := range in.lines {

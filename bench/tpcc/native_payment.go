@@ -67,7 +67,7 @@ func (in *payment) note(data string) string {
 
 // remember adds the payment to the history, at the warehouse that was paid.
 func (x *native) remember(t *txn.Tx, in *payment, warehouse, district []byte) error {
-	x.payments++ // a number that an attempt has used is not used again
+	x.payments++ // a retried attempt uses a new number
 	x.key = appendKey(x.key[:0], in.warehouse, in.district, in.number)
 	x.key = binary.BigEndian.AppendUint32(x.key, x.client)
 	x.key = binary.BigEndian.AppendUint32(x.key, x.payments)

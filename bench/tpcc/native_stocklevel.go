@@ -38,7 +38,7 @@ func (x *native) recentItems(t *txn.Tx, in *stockLevel) error {
 	return nil
 }
 
-// recentLines finds the lines of the latest orders, and asks for them.
+// recentLines finds the lines of the latest orders, and fetches them.
 func (x *native) recentLines(t *txn.Tx, in *stockLevel) error {
 	home := x.part(in.warehouse)
 	district, err := read(t, home.districtOrders, x.number(in.warehouse, in.district, 0))
@@ -59,8 +59,8 @@ func (x *native) recentLines(t *txn.Tx, in *stockLevel) error {
 	}
 }
 
-// countLow counts the items that the warehouse has few of. All lookups, and then
-// all rows, are waited for together.
+// countLow counts the items of which the warehouse has few. It waits for all lookups
+// together, and then for all rows together.
 func (x *native) countLow(in *stockLevel, items []int) error {
 	x.keys, x.found, x.low = x.keys[:0], x.found[:0], slices.Grow(x.low[:0], len(items)*keyBytes)
 	for i, item := range items {
@@ -94,7 +94,7 @@ func (x *native) countLow(in *stockLevel, items []int) error {
 	return x.m.Confirm()
 }
 
-// quantity reads how much there is of a stock, in place if nobody is changing it.
+// quantity reads the quantity of a stock, in place if no transaction is changing it.
 func (x *native) quantity(op txn.Operation, p region.Ptr) (int, error) {
 	x.row = slices.Grow(x.row[:0], p.Capacity())[:p.Capacity()]
 	if v, ok := op.Look(p); ok {

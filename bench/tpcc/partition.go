@@ -10,11 +10,11 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A partition is the indexes of the warehouses that live at one machine, and of
-// that machine's copy of the items, as one machine uses them. Their values are
-// pointers to rows, but a payment's row is the value itself.
+// A partition has one machine's handles of the indexes of the warehouses that live
+// at one machine, and of that machine's copy of the items. The indexes map to
+// pointers to rows, except that of payments, which contains the rows.
 type partition struct {
-	// hint is where the partition's rows are to be.
+	// hint is an address near which the partition's rows are allocated.
 	hint region.Addr
 
 	warehouses, warehouseYears                  *hash.Table
@@ -61,11 +61,11 @@ var treeIndexes = []treeIndex{
 	{"customer_last", func(p *partition) **btree.Tree { return &p.lastNames }},
 }
 
-// A partitioning is all partitions, by the machine that uses them and by that at
-// which they are. Machines of other processes have none.
+// A partitioning has all partitions, by the machine that uses them and by the
+// machine at which they are. Machines of other processes have none.
 type partitioning [][]partition
 
-// partitionOf is at which of so many machines a warehouse is.
+// partitionOf returns the machine of a warehouse.
 func partitionOf(warehouse, machines int) int { return (warehouse - 1) % machines }
 
 // openPartitions creates the indexes, or finds them.

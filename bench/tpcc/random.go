@@ -53,11 +53,11 @@ func apart(a, b int) bool {
 // between draws from low to high, both included.
 func (r *random) between(low, high int) int { return low + r.IntN(high-low+1) }
 
-// percent is true in so many of 100 cases.
+// percent returns true in n of 100 cases.
 func (r *random) percent(n int) bool { return r.IntN(100) < n }
 
-// nurand is NURand(A, low, high). Where the range is smaller than that of the
-// specification, so is A.
+// nurand is NURand(A, low, high). If the range is smaller than the specification's, so
+// is A.
 func (r *random) nurand(a, c, low, high int) int {
 	n := high - low + 1
 	for a >= n && a > 1 {
@@ -104,7 +104,7 @@ func (r *random) of(alphabet string, n int) string {
 
 func (r *random) zip() string { return r.number(4) + "11111" }
 
-// original is what a tenth of items and stocks have somewhere in their data.
+// original occurs somewhere in the data of a tenth of items and stocks.
 const original = "ORIGINAL"
 
 // data draws I_DATA or S_DATA (clause 4.3.3.1).

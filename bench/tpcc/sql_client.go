@@ -45,8 +45,8 @@ func (x *sqlClient) close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// do runs statements in a transaction, again after each conflict. database/sql's
-// own transactions would prepare the statements anew.
+// do runs statements in a transaction, and retries after each conflict.
+// database/sql's own transactions would prepare the statements again.
 func (x *sqlClient) do(ctx context.Context, statements func() error) error {
 	x.ctx = ctx
 	return x.thread.Retry(ctx, func() error {
@@ -108,7 +108,7 @@ func eachRow(rows *sql.Rows, row func(*sql.Rows) error) error {
 	return rows.Err()
 }
 
-// find returns the number of the customer who is meant.
+// find returns the number of the customer that w describes.
 func (x *sqlClient) find(w *whom) (int, error) {
 	if w.number != 0 {
 		return w.number, nil

@@ -32,9 +32,9 @@ func (r *random) kind() int {
 	return kindStockLevel
 }
 
-// errUnusedItem rolls a New-Order back, as a hundredth of them must be. The item is the
-// last of its order (clause 2.4.1.5), and what comes before it has been done by then
-// (clause 2.4.2.3).
+// errUnusedItem rolls a New-Order back, as it must happen in one of a hundred. The
+// unused item is the order's last (clause 2.4.1.5), and the work for the other lines
+// has been done by then (clause 2.4.2.3).
 var errUnusedItem = errors.New("tpcc: item number is not valid")
 
 const (
@@ -45,12 +45,11 @@ const (
 	carriers           = 10
 	thresholdMin       = 10
 	thresholdMax       = 20
-	// recentOrders are those that Stock-Level looks at.
+	// recentOrders is the number of orders that Stock-Level reads.
 	recentOrders = 20
 )
 
-// A newOrder is a New-Order (clause 2.4): what the terminal enters, and after it
-// what it shows.
+// A newOrder is a New-Order (clause 2.4): the terminal's input, and then its output.
 type newOrder struct {
 	warehouse, district, customer int
 	entered                       time.Time
@@ -120,8 +119,8 @@ func (r *random) elsewhere(warehouse int) int {
 	return w
 }
 
-// A whom says which customer is meant: by number, or, if that is 0, the middle one
-// of those with the last name.
+// A whom describes a customer: by number or, if that is 0, as the middle one of those
+// with the last name.
 type whom struct {
 	warehouse, district, number int
 	last                        string
@@ -177,8 +176,8 @@ type delivery struct {
 	warehouse, carrier int
 	at                 time.Time
 
-	// orders are the numbers of those that were delivered, by district - 1; 0
-	// where there was none.
+	// orders are the numbers of the delivered orders, by district - 1; 0 if there was
+	// none.
 	orders [districts]int
 }
 
@@ -201,7 +200,7 @@ func (in *stockLevel) draw(r *random, warehouse int) {
 // order of their first names: n/2 rounded up, counted from 1.
 func middle(n int) int { return (n+1)/2 - 1 }
 
-// restocked returns a stock's quantity after so many have been taken.
+// restocked returns a stock's quantity after an order has taken quantity from it.
 func restocked(stock, quantity int) int {
 	if stock >= quantity+10 {
 		return stock - quantity

@@ -21,16 +21,17 @@ type Workload struct {
 
 var _ bench.Workload = (*Workload)(nil)
 
-// A store is the database as one API reaches it.
+// A store gives access to the database through one API.
 type store interface {
-	// create makes the empty tables, in all processes at a time, or finds them.
+	// create creates the empty tables or finds them; all processes call it at the
+	// same time.
 	create(ctx context.Context) error
-	// itemLoaders returns a loader for each copy of the items that this process is
+	// itemLoaders returns a loader for each copy of the items that this process has
 	// to load.
 	itemLoaders(ctx context.Context) ([]loader, error)
 	warehouseLoader(ctx context.Context, warehouse int) (loader, error)
-	// client returns what runs the transactions of a client, and the warehouses
-	// that they are to be entered at.
+	// client returns the database for a client's transactions, and the client's
+	// warehouses.
 	client(ctx context.Context, th *bench.Thread, warehouses int) (database, []int, error)
 	// read enters all there is.
 	read(ctx context.Context, l *ledger) error

@@ -1,4 +1,4 @@
-// Package table reads what the benchmarks of package micro print.
+// Package table parses the output of package micro's benchmarks.
 package table
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A Row is one benchmark, with what each of its runs has measured by unit, as
+// A Row is one benchmark, with the measurements of its runs by unit, such as
 // "ns/op" and "misses".
 type Row struct {
 	Name  string
