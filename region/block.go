@@ -15,7 +15,7 @@ import "fmt"
 // The generation counts the slabs that a block has belonged to: two tables with the
 // same word for a block mean the same slab, and not another of the same class (see
 // Compare). Regions of format 1 have zero there. A word of the region's header
-// counts how often a generation has begun anew.
+// counts how often a generation has wrapped around.
 type block uint64
 
 const (

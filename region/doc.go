@@ -7,60 +7,64 @@
 //
 // # Objects
 //
-// An object begins at a 64-byte line and has whole lines. Readers copy it without
-// any lock: the header says whether somebody writes, and what it was before and
-// after the copy whether somebody has written. Where a NIC did the copying, which
-// is atomic per line only, each line's version must be the header's. A writer
-// owns the lock bit; it spoils the line versions, writes the payload, sets the line
-// versions, and sets the header last (NSDI'14 section 3.5).
+// An object begins at a 64-byte line and consists of whole lines. Readers copy it
+// without taking a lock: they load its header before and after the copy, and use
+// the copy only if the header was unlocked and did not change. A NIC copies
+// atomically only line by line, so after a READ the version of each line must also
+// be the header's. A writer takes the lock bit; then it makes the line versions
+// invalid, writes the payload, sets the new line versions, and sets the header last
+// (NSDI'14 section 3.5).
 //
-// A View reads parts of an object in place, by the same rule: nothing of what it
-// saw counts unless the header is still the same at the end.
+// A View reads parts of an object in place, by the same rule: what it has read
+// counts only if the header is still the same at the end.
 //
-// A version counts the changes of a slot, also across the objects that live there
-// one after the other; the incarnation counts those objects, and a fat pointer
-// (Ptr) names one of them. Both begin anew only when the block gets another class.
+// A version counts the changes of a slot, across all objects that use the slot one
+// after the other; the incarnation counts these objects, and a fat pointer (Ptr)
+// names one of them. Both restart only when the block is given to a new slab.
 //
 // # Blocks and slabs
 //
-// A region is divided into blocks: of 1 MB from 128 MB on, of a 128th of the region
-// below. A run of blocks is a slab of objects of one class; most classes take one
-// block, large ones as many as waste little behind the last object. The block
-// table says what every block is, on all replicas, before an object lives there, and in
-// which generation: how many slabs the block has belonged to.
+// A region is divided into blocks: of 1 MB in regions of 128 MB and more, of 1/128
+// of the region in smaller ones. A slab is a run of adjacent blocks with objects of
+// one class: one block for most classes, more for large classes, so that little is
+// wasted behind the last object. The block table gives the state of each block, and
+// its generation: the number of slabs that the block has belonged to. A slab's blocks
+// are entered in the tables of all replicas before the first object is written there.
 //
 // There are 256 classes from 64 B to 1 MB. Counted in lines, the unit of allocation,
 // a request wastes 1.3 % on average and at most 2.9 % (NSDI'14 section 3.3 has 1.8
-// and 3.6 in bytes); the price of whole lines is paid by small objects, whose
-// payload is rounded to 48, 110, 172 B ... Objects that share no line are worth it:
-// 64 B cost one miss, and a NIC reads what lies between two line versions at once.
+// and 3.6 in bytes). Small objects pay for whole lines, because their payload is
+// rounded up to 48, 110, 172 B ... In return no two objects share a line: an object
+// of 64 B costs one cache miss, and a NIC reads all between two line versions
+// atomically.
 //
 // # Allocator
 //
-// The Allocator of a region's primary keeps one bit a slot, in memory that does not
-// outlive it: after a restart the headers tell which slots are free. A worker
-// allocates from slabs of its own; Alloc takes a bit, Release gives it back, both
-// by an atomic operation, so that hints may lead any worker to any slab. 10 million
-// objects take 2 MB of Go heap.
+// The Allocator of a region's primary keeps one bit per slot, in volatile memory:
+// after a restart it finds the free slots by their headers. A worker allocates from
+// slabs of its own. Alloc takes a bit and Release gives it back, both by an atomic
+// operation, because a hint may lead any worker to any slab. 10 million objects take
+// 2 MB of Go heap.
 //
-// Freed memory serves its own class at once. For another class its block has to
-// be empty, and every operation that might know a pointer into it has to end:
-// see Advance. Then the block is cleared on every replica first.
+// A freed slot can be reused for its own class at once. For another class, the whole
+// block must be empty, and all operations that may hold a pointer into it must have
+// ended: see Advance. Before such a reuse the block is cleared on every replica.
 //
 // # Replicas that were away
 //
-// While a region has not all its replicas, the others mark what changes (Region.Mark),
-// so that a machine that comes back with its replica need not read all of it. A
-// Stale says what it needs, and why the rest is right.
+// While a replica of a region is away, the others mark the chunks that change
+// (Region.Mark), so that a machine that comes back with its replica need not read all
+// of it. A Stale says which chunks the machine must read, and why the others are up
+// to date.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Objects are written by who holds their
-// lock bit; at backups ApplyBackup orders the writers of an object itself.
+// All methods are safe for concurrent use. Only the holder of an object's lock bit
+// writes the object; at backups ApplyBackup serializes the writers of an object.
 //
 // # Limits
 //
-// Line versions have 16 bits: a NIC's read must not take as long as 65,536 writes of
-// the object it reads. A region has at most 4 GB. A damaged block table is found by
-// Check, and its blocks are left alone; headers are believed.
+// Line versions have 16 bits: while a NIC reads an object, the object must not be
+// written 65,536 times. A region has at most 4 GB. Check reports damage of the block
+// table, and the allocator never uses the damaged blocks; it trusts the headers.
 package region

@@ -10,37 +10,37 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// An empty slab's blocks may serve another class, but not at once: a reader may hold a pointer
-// to an object freed there, and would take the bytes there for a header. NSDI'14 section 3.5
-// waits for an epoch to end on every machine.
+// The blocks of an empty slab may be used for another class, but not at once: a reader may still
+// hold a pointer to an object freed there, and would take bytes of a new object for a header.
+// NSDI'14 section 3.5 waits for an epoch to end on every machine.
 //
 //	in use --> retired: no slot can be taken --> two epochs --> free, dirty
 //	   ^----------- revived for its own class ---'
 
-// epochsToWait is how far the epoch must advance. One machine may already be in
-// the epoch after the one this machine was last told of, so that pointers read
-// now may belong to that next one.
+// epochsToWait is the number of epochs that a retired slab waits. One is not enough: another
+// machine may already be one epoch ahead of the epoch that this machine was last told of, so
+// that pointers read now may belong to the next epoch.
 const epochsToWait = 2
 
-// retiree is a slab all of whose slots are taken, so that nobody else gets one.
+// A retiree is a retired slab: all its slots are taken, so that no worker can allocate there.
 type retiree struct {
 	slab  *slab
 	epoch uint64 // when it retired
 	since time.Time
 }
 
-// Advance is called when every operation that began in an epoch before the given one has ended
-// on every machine, that no machine has a pointer from such an epoch in a cache, and that
-// every backup has applied the log records of such operations. Blocks that have been empty for
-// long enough become available for any class; where free blocks are few, or much is empty,
-// empty slabs begin to wait.
+// Advance tells the allocator that all operations of epochs before the given one have ended on
+// every machine, that no machine has a pointer from such an epoch in a cache, and that every
+// backup has applied the log records of these operations. Retired slabs that have waited for
+// epochsToWait epochs become free blocks, available for any class. In regions with few free
+// blocks, or with many bytes in empty slabs, Advance retires empty slabs.
 func (a *Allocator) Advance(epoch uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if epoch <= a.mu.epoch {
 		return
 	}
-	if a.mu.epoch == 0 { // what has retired before did so in an epoch that is not known
+	if a.mu.epoch == 0 { // it is not known in which epoch the present retirees were retired
 		for _, sp := range a.dir.Load().list {
 			for i := range sp.retired {
 				sp.retired[i].epoch = epoch
@@ -63,8 +63,8 @@ func (a *Allocator) Advance(epoch uint64) {
 	}
 }
 
-// Waiting returns the number of blocks that epochs to come will make available
-// for any class. An end of epoch is worth its price if there are some.
+// Waiting returns the number of blocks that will become available for any class after further
+// epochs. If there are any, ending the epoch is worth its cost.
 func (a *Allocator) Waiting() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,9 +77,9 @@ func (a *Allocator) Waiting() int {
 	return n
 }
 
-// retireLocked retires every empty slab of sp, those that are somebody's current one only
-// if all is said. Not one that Scan has not looked at: it would find slots of a block that
-// is another slab's by then.
+// retireLocked retires the empty slabs of sp. Unless all is set, it skips slabs from which a
+// worker currently allocates. It always skips slabs whose scan has not finished: otherwise the
+// scan would go on in blocks that belong to another slab by then.
 func (a *Allocator) retireLocked(sp *space, all bool) {
 	for i := 0; i < len(sp.slabs); i++ {
 		s := sp.slabs[i].Load()
@@ -91,7 +91,7 @@ func (a *Allocator) retireLocked(sp *space, all bool) {
 	}
 }
 
-// isCurrent says whether somebody allocates from s.
+// isCurrent reports whether s is the current slab of a worker or of its space.
 func (a *Allocator) isCurrent(s *slab) bool {
 	for w := range a.workers {
 		if a.workers[w].current[s.class].Load() == s {
@@ -101,19 +101,19 @@ func (a *Allocator) isCurrent(s *slab) bool {
 	return s.space.current[s.class].Load() == s
 }
 
-// reclaimPatience is the time for which allocations fail with ErrReclaiming after memory was
-// retired: epochs end in milliseconds, unless a transaction stays open.
+// reclaimPatience is the time after a slab was retired during which allocations without room
+// fail with ErrReclaiming: epochs end in milliseconds, unless a transaction stays open.
 const reclaimPatience = time.Second
 
-// orReclaiming returns err, the reason for which there is no room, or ErrReclaiming if
-// reclaiming will make room soon.
+// orReclaiming returns err, which says why there is no room, or ErrReclaiming if retired slabs
+// will make room soon.
 func (a *Allocator) orReclaiming(err error) error {
 	if !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return err
 	}
 	waiting, soon := a.retirees()
 	if waiting && a.cfg.Emptied != nil {
-		a.cfg.Emptied() // nobody has been told yet that slabs were retired for want of room
+		a.cfg.Emptied() // slabs that were retired for lack of room have not been announced yet
 	}
 	if soon {
 		return fmt.Errorf("%w: %w", ErrReclaiming, err)
@@ -121,7 +121,8 @@ func (a *Allocator) orReclaiming(err error) error {
 	return err
 }
 
-// retirees says whether there are any, and one among them that has retired lately.
+// retirees reports whether any slab is retired, and whether one was retired less than
+// reclaimPatience ago.
 func (a *Allocator) retirees() (any, late bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,8 +135,8 @@ func (a *Allocator) retirees() (any, late bool) {
 	return any, late
 }
 
-// evictLocked takes a retired slab out of whatever its home is. A goroutine that
-// is just about to provide a home finds no free slot in it.
+// evictLocked removes a retired slab from its home. A goroutine that is just giving it a home
+// does no harm, because it finds no free slot in the slab.
 func (a *Allocator) evictLocked(s *slab) {
 	for w := range a.workers {
 		a.workers[w].current[s.class].CompareAndSwap(s, nil)

@@ -8,7 +8,7 @@ var (
 	ErrLocked = errors.New("region: object is locked")
 	// ErrTorn says that a NIC read the object while it was written: read again.
 	ErrTorn = errors.New("region: object was written while it was read")
-	// ErrFreed says that the object the pointer meant has been freed.
+	// ErrFreed says that the object that the pointer named has been freed.
 	ErrFreed = errors.New("region: object has been freed")
 	// ErrBadPtr says that no object can be where the pointer points.
 	ErrBadPtr = errors.New("region: pointer to no object")
@@ -21,8 +21,8 @@ var (
 	ErrDoubt = errors.New("region: a replica may still do it")
 	// ErrFull says that no region has room for the object.
 	ErrFull = errors.New("region: no room left")
-	// ErrReclaiming says that none has yet: memory that was freed a moment ago is about to
-	// be available.
+	// ErrReclaiming says that no region has room yet: memory that was freed a moment ago will
+	// soon be available.
 	ErrReclaiming = errors.New("region: freed memory is not available yet")
 	// ErrTooLarge says that an object cannot have that size.
 	ErrTooLarge = errors.New("region: object too large")

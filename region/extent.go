@@ -2,7 +2,8 @@ package region
 
 import "iter"
 
-// extent is where a slab's slots lie: n of them, one class, side by side.
+// An extent describes a run of blocks and the slots of the slab there: adjacent slots of one
+// class.
 type extent struct {
 	base   uint64 // offset of slot 0
 	class  Class
@@ -23,8 +24,8 @@ func (r *Region) extentOf(head, n int, c Class) extent {
 	return extent{base, c, slots, head, n}
 }
 
-// slabOf returns the slab that block i belongs to, or false if it is free or its
-// state makes no sense.
+// slabOf returns the slab that block i belongs to, or false if the block is free or
+// dirty, or its state is invalid.
 func (r *Region) slabOf(i int) (extent, bool) {
 	b := r.block(i)
 	head := i
@@ -56,13 +57,13 @@ func (r *Region) slabs(yield func(extent) bool) {
 	}
 }
 
-// A slotRange is the slots of a slab from first up to last, which is not among them.
+// A slotRange is the slots [first, last) of a slab.
 type slotRange struct {
 	extent
 	first, last int
 }
 
-// slots yields the slots that begin from offset begin to end, slab by slab.
+// slots yields, slab by slab, the slots that begin at offsets [begin, end).
 func (r *Region) slots(begin, end uint64) iter.Seq[slotRange] {
 	return func(yield func(slotRange) bool) {
 		for i := int(begin >> r.shift); i < r.Blocks() && uint64(i)<<r.shift < end; {
@@ -88,8 +89,8 @@ func (s extent) from(off uint64) int {
 // slot returns the offset of slot i.
 func (s extent) slot(i int) uint64 { return s.base + uint64(i)*uint64(s.class.Size()) }
 
-// index returns the number of the slot at off, which is base or more. Dividing
-// 32 bits is half the price of 64.
+// index returns the number of the slot at off, which is base or more. A 32-bit
+// division costs half as much as a 64-bit one.
 func (s extent) index(off uint64) int { return int(uint32(off-s.base) / uint32(s.class.Size())) }
 
 // holds reports whether a slot begins at off.
@@ -112,7 +113,7 @@ func runWords(n int, c Class) []uint64 {
 	return words
 }
 
-// setBlocks sets the table's words from block i on, the first one last.
+// setBlocks sets the table's words from block i on, the first one last: see Repair.
 func (r *Region) setBlocks(i int, words []uint64) {
 	for k := len(words) - 1; k >= 0; k-- {
 		r.m.Store(tableOffset+uint64(i+k)*8, words[k])

@@ -9,22 +9,22 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// find returns a slab of class c with room, for the caller to be its home: as
-// near to hint as can be, in a new region if need be. It returns nil if a region
-// has been added: look again.
+// find returns a slab of class c with room, as near to hint as possible; the caller
+// becomes its home. If no region has room it adds one and returns nil: the caller
+// then searches again.
 func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	dir := a.dir.Load()
 	s, err := a.findNear(dir, c, hint)
 	if s != nil || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
 		return s, err
 	}
-	if err == nil { // another region has no more storage than these
+	if err == nil { // after ErrNoSpace, a new region would have no storage either
 		err = a.addRegion(dir, c, hint.Region())
 	}
 	if err == nil {
 		return nil, nil
 	}
-	// A hint is a wish; and while a region was asked for, room may have come.
+	// Search all regions: the hint is not binding, and there may be room by now.
 	s, errElsewhere := a.findIn(dir.list, c)
 	if s == nil {
 		return nil, a.orReclaiming(cmp.Or(errElsewhere, err))
@@ -86,8 +86,8 @@ func (a *Allocator) addRegion(dir *directory, c Class, near ID) error {
 	return nil
 }
 
-// findIn returns a slab of class c with room in one of spaces: one that is
-// listed or retired, then one on free blocks, then whatever is left.
+// findIn returns a slab of class c with room in one of spaces. It tries listed and
+// retired slabs first, then free blocks, then the last free slots (scrape).
 func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 	a.mu.Lock()
 	for _, sp := range spaces {
@@ -118,8 +118,8 @@ func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 	return nil, full
 }
 
-// scrape searches a space without free blocks for the last room for class c, and retires empty
-// slabs of other classes so that there will be free blocks.
+// scrape searches a space without free blocks for any free slot of class c. If it finds none it
+// retires empty slabs of other classes, so that there will be free blocks.
 func (a *Allocator) scrape(sp *space, c Class) *slab {
 	if s := sp.sweep(c); s != nil {
 		return s
@@ -141,9 +141,9 @@ func (a *Allocator) scrape(sp *space, c Class) *slab {
 	return nil
 }
 
-// takeBlocks makes free blocks of sp a slab of class c, on every replica: clean ones, then
-// any, then, where there is no storage for more, some that have it. It returns nil if there
-// are none. It first makes sure that the held-back blocks are there.
+// takeBlocks makes a slab of class c from free blocks of sp, on every replica. It prefers clean
+// blocks to others. If a replica has no storage left, it takes dirty blocks, which have storage.
+// It returns nil if no blocks are free. First it replenishes the held-back blocks.
 func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
 	if err := a.holdBack(sp); err != nil {
 		return nil, err
@@ -167,11 +167,11 @@ func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, err
 	return a.slabOn(sp, e, was)
 }
 
-// slabOn makes the blocks of e, which are taken and were free, a slab, or free again if it
-// fails.
+// slabOn makes a slab from the taken blocks of e. was has the states of the blocks before they
+// were taken. If slabOn fails, it frees the blocks again.
 func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 	if err := a.prepare(sp.region, e, slices.Max(was) != spaceClean); err != nil {
-		if !errors.Is(err, nvram.ErrNoSpace) { // which comes before anything is done
+		if !errors.Is(err, nvram.ErrNoSpace) { // after ErrNoSpace nothing has been done
 			was = []uint8{spaceDirty}
 		}
 		a.mu.Lock()
@@ -186,11 +186,15 @@ func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 	return s, nil
 }
 
-// prepare reserves storage for a new slab at e, and writes its block table, backups first.
-// Before that it clears blocks of former slabs, so that none of their headers is taken for one
-// of the new class; and before that it marks them dirty, so that no replica takes them for the
-// former slab while another has cleared them. If the backups change meanwhile, the new ones
-// may have no storage there, so it begins again.
+// prepare makes the blocks of e ready for a new slab, on every replica, in this order:
+//
+//  1. It reserves storage for them.
+//  2. It marks the blocks of former slabs dirty, so that no replica takes them for the former
+//     slab while another has cleared them.
+//  3. It clears these blocks, so that no header there is taken for one of the new class.
+//  4. It writes the new slab's words of the block table, at the backups first.
+//
+// If the backups change meanwhile, the new ones may have no storage there, so it begins again.
 func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 	for {
 		err := a.tryPrepare(r, e, dirty)
@@ -223,8 +227,8 @@ func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 	return a.setRun(r, e.head, words, in)
 }
 
-// countAnew counts, on every replica, that the generation of a block begins anew, before
-// it does.
+// countAnew counts on every replica that the generation of a block wraps around to zero. It is
+// called before the block gets that generation.
 func (a *Allocator) countAnew(r *Region) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
@@ -236,8 +240,8 @@ func (a *Allocator) countAnew(r *Region) error {
 	return nil
 }
 
-// markDirty marks every former slab that overlaps e, to its whole length. Its
-// other blocks may be on their way into another slab, which has to wait.
+// markDirty marks all blocks of every former slab that overlaps e dirty, also blocks outside e.
+// These may be taken for another new slab at the same time, so both calls hold a.dirty.
 func (a *Allocator) markDirty(r *Region, e extent) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
@@ -264,9 +268,9 @@ func (a *Allocator) clear(r *Region, begin, end uint64, in uint32) error {
 	return nil
 }
 
-// setRun sets the table's words from block i on, on every replica, the first
-// one last: see Repair. If that fails in between, no replica has a whole run there, and
-// here the blocks become dirty, as Repair makes them elsewhere.
+// setRun sets the block table's words from block i on, on every replica. It writes the first
+// word last, because Repair takes only a complete run for a slab. If a write fails, it makes the
+// blocks dirty here, as Repair makes an incomplete run elsewhere.
 func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {
@@ -284,8 +288,8 @@ func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
 	return err
 }
 
-// reviveLocked takes back a retired slab of class c: the pointers readers may
-// hold are no danger to objects of the same size.
+// reviveLocked takes a retired slab of class c back into use. It need not wait for epochs:
+// pointers that readers may hold are no danger to objects of the same class.
 func (sp *space) reviveLocked(c Class) *slab {
 	for i, x := range sp.retired {
 		if x.slab.class == c {

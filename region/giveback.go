@@ -11,20 +11,20 @@ import (
 //
 //	free, dirty --> taken, dirty in every replica's table --> storage given back --> free, bare
 //
-// Nobody reads or writes there meanwhile: epochs have ended since the block was a slab's last,
-// and dirty blocks have no slots that a replica would copy, sum or forget. A replica that is
-// being filled gives nothing back: there the block is cleared when it is taken, as any dirty
-// block is.
+// Meanwhile no one reads or writes the block: epochs have ended since it last belonged to a
+// slab, and a dirty block has no slots that a replica would copy, sum or forget. A replica that
+// is being filled gives nothing back: there the block is cleared when it is taken, like any
+// dirty block.
 
-// giveBackMax bounds the blocks that nobody can take because their storage is being given
-// back.
+// giveBackMax bounds the number of blocks whose storage is given back at once: nobody can take
+// them meanwhile.
 const giveBackMax = 16
 
-// A doubt is a run of blocks whose storage a replica may still give back, for it was asked
-// to and has not answered. They stay taken until it would not do so any more.
+// A doubt is a run of blocks whose storage a replica may still give back, because it was asked
+// to and has not answered. The blocks stay taken until the replica can no longer do so.
 type doubt struct {
 	extent
-	in uint32 // by which configuration it was asked
+	in uint32 // the configuration in which the replica was asked
 }
 
 // GiveBack gives the storage of all dirty blocks back, until ctx is done. The caller of
@@ -40,13 +40,13 @@ func (a *Allocator) GiveBack(ctx context.Context) {
 			if !ok {
 				break
 			}
-			isSure = a.giveBack(sp, doubt{extent: e}) // a replica that does not answer has one run of blocks
-			from = e.head + e.blocks                  // once: what failed waits for the next GiveBack
+			isSure = a.giveBack(sp, doubt{extent: e}) // stop at a doubt: at most one run waits for a replica
+			from = e.head + e.blocks                  // the next GiveBack retries blocks that failed
 		}
 	}
 }
 
-// takeDoubts returns the doubts of sp, which has none then.
+// takeDoubts removes the doubts of sp and returns them.
 func (a *Allocator) takeDoubts(sp *space) []doubt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +55,7 @@ func (a *Allocator) takeDoubts(sp *space) []doubt {
 	return ds
 }
 
-// takeDirty takes the first run of dirty blocks of sp from block from on.
+// takeDirty takes the first run of dirty blocks of sp at or after block from, up to giveBackMax.
 func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,8 +71,9 @@ func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 	return e, e.blocks > 0
 }
 
-// giveBack gives the storage of taken blocks back, and makes them free, unless there is
-// doubt whether all replicas have done it.
+// giveBack gives the storage of d's taken blocks back and frees the blocks. As long as a replica
+// may still carry out a request, they stay taken, as a doubt. isSure is false if a replica has
+// not answered this request.
 func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 	in, err := a.discard(sp.region, d.extent)
 	a.mu.Lock()
@@ -83,7 +84,7 @@ func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 		sp.doubts = append(sp.doubts, d)
 		return false
 	case err == nil && in > d.in, err == nil && d.in == 0:
-		sp.returnLocked(d.extent, spaceBare) // and no replica knows an earlier configuration
+		sp.returnLocked(d.extent, spaceBare) // no replica is in the doubt's configuration any more
 	case d.in != 0:
 		sp.doubts = append(sp.doubts, d)
 	default:
@@ -105,9 +106,9 @@ func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
 	return a.cfg.Discard(r.id, begin, end-begin)
 }
 
-// Discard gives back the storage of n bytes at off of this replica, unless it is being
-// filled: then storage that there is for a block stays (see room). It fails unless all
-// blocks there are free.
+// Discard gives the storage of n bytes at off of this replica back. While the replica is being
+// filled it keeps the storage, because a room records the blocks that have some. It fails unless
+// all blocks there are free.
 func (r *Region) Discard(off, n uint64) error {
 	if off < r.first || off+n > r.size || off+n < off {
 		return fmt.Errorf("%w: %d bytes at %#x of region %d", ErrBadPtr, n, off, r.id)

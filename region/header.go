@@ -26,7 +26,7 @@ const (
 
 	incarnationOffset = 8
 	versionBytes      = 2 // of a line version
-	// writing, added to a version, is the line version while a line is written.
+	// writing, XORed with a line version, marks a line that is being written.
 	writing = 0x8000
 )
 
@@ -53,7 +53,7 @@ func (h Header) Locked() bool { return h&lockBit != 0 }
 // Allocated reports whether the slot holds an object.
 func (h Header) Allocated() bool { return h&allocatedBit != 0 }
 
-// readable reports whether the slot holds an object and no transaction holds that.
+// readable reports whether the slot holds an object that is not locked.
 func (h Header) readable() bool { return h&(lockBit|allocatedBit) == allocatedBit }
 
 // Version returns the object's version.

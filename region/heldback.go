@@ -9,8 +9,8 @@ import (
 // Freeing memory may need some memory first: a table gets new structures before the old ones
 // are dropped, a B-tree merges nodes into a new one. So that this does not fail when memory is
 // full, a few blocks are held back, with storage at every replica; other allocations fail
-// before they use these. A backup that came later may have no storage for them, and reserves
-// it when they are taken.
+// rather than use them. A backup that was added later may have no storage for these blocks; it
+// is reserved when they are taken.
 
 // A Need says which kind of transaction allocates.
 type Need uint8
@@ -22,18 +22,18 @@ const (
 	ToFree
 )
 
-// heldBackShare is how many blocks of a region there are for one that is held back.
+// heldBackShare bounds the held-back blocks: at most one in heldBackShare blocks of a region.
 const heldBackShare = 32
 
-// heldBlock is a block that is taken, and no slab's.
+// A heldBlock is a taken block that belongs to no slab.
 type heldBlock struct {
 	space *space
 	block int
 	was   uint8
 }
 
-// holdBack takes free blocks of sp until enough are held back. An error, or no free block left
-// after that, means that other allocations have no room in sp.
+// holdBack takes free blocks of sp until enough are held back. If it fails, or leaves no free
+// block, ordinary allocations have no room in sp.
 func (a *Allocator) holdBack(sp *space) error {
 	if !a.missesHeld(sp) {
 		return nil
@@ -82,8 +82,9 @@ func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
 	return h, false
 }
 
-// orHeld returns a slab with room for n objects of class c on a block that is held back, if
-// the need is one for which it is; otherwise err, why there is no other room.
+// orHeld returns a slab with room for n objects of class c on a held-back block, if need is
+// ToFree and such a block is left. Otherwise it returns err, which says why there is no other
+// room.
 func (a *Allocator) orHeld(need Need, c Class, n int, err error) (*slab, error) {
 	if need != ToFree || !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return nil, err

@@ -18,17 +18,16 @@ const (
 // Chunks returns how many chunks the region has.
 func (r *Region) Chunks() int { return int(r.size >> chunkShift) }
 
-// marks has, for each chunk, the last configuration in which an object in it was changed. It
-// ends with the process: a replica that was away when marks were lost compares checksums
-// instead.
+// marks has, for each chunk, the last configuration in which an object in it was changed. Marks
+// are lost when the process ends: a replica that was away then compares checksums instead.
 type marks struct {
 	since uint32 // all changes from this configuration on are marked
 	now   atomic.Uint32
 	last  []atomic.Uint32
 }
 
-// Mark has changes of objects marked, from configuration c on unless they are already. It
-// comes before the first change in c.
+// Mark makes the region mark the chunks of objects that change, with configuration c from now on.
+// Earlier marks stay. Call it before the first change in c.
 func (r *Region) Mark(c uint32) {
 	m := r.marks.Load()
 	if m == nil {
@@ -38,11 +37,11 @@ func (r *Region) Mark(c uint32) {
 	r.marks.Store(m)
 }
 
-// Unmark forgets the marks: every replica has everything.
+// Unmark drops the marks. Call it when every replica has all objects.
 func (r *Region) Unmark() { r.marks.Store(nil) }
 
-// mark marks the chunk of the slot at off. It comes before the change, so that a chunk without
-// a mark is certainly unchanged.
+// mark marks the chunk of the slot at off. It is called before the slot changes, so that a chunk
+// without a mark is certainly unchanged.
 func (r *Region) mark(off uint64) {
 	m := r.marks.Load()
 	if m == nil {
@@ -69,12 +68,12 @@ func (r *Region) Marked(since uint32) (ChunkSet, bool) {
 	return set, true
 }
 
-// chunkSetBytes is how long a set of the chunks of a region is: whole words.
+// chunkSetBytes returns the length in bytes of a ChunkSet of a region of this size: whole words.
 func chunkSetBytes(size uint64) uint64 { return (size>>chunkShift + 63) / 64 * 8 }
 
 // A ChunkSet is a set of chunks, as machines send it to each other: one bit for each
-// chunk of a region, in words of 64 in little-endian order. One of another length is
-// of no region.
+// chunk of a region, in words of 64 bits in little-endian order. Its length must be
+// chunkSetBytes of the region's size.
 type ChunkSet []byte
 
 // all yields the chunks.
@@ -90,10 +89,10 @@ func (s ChunkSet) all() iter.Seq[int] {
 	}
 }
 
-// Sums returns a checksum of each of n chunks from the given one on: of the versions of the
-// objects that begin there, of whether they are allocated, and of their incarnations. Two
-// replicas with the same block table and the same sum hold the same objects there, because a
-// version identifies the bytes written with it. Whether an object is locked does not count.
+// Sums returns the checksums of n chunks from the given one on. The sum of a chunk covers the
+// version, the allocated bit and the incarnation of each slot that begins there, but not the
+// lock bit. Two replicas with the same block table and the same sum hold the same objects there,
+// because a version identifies the bytes written with it.
 func (r *Region) Sums(chunk, n int) []uint64 {
 	sums := make([]uint64, 0, max(n, 0))
 	for ; n > 0 && chunk >= 0 && chunk < r.Chunks(); chunk, n = chunk+1, n-1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
-// readSpins bounds how long ReadObject waits for a writer, about a microsecond.
-// A lock is held for a whole commit, which the caller waits for in its own way.
+// readSpins bounds how long ReadObject waits for a writer, about a microsecond. A
+// lock is held for a whole commit: how to wait for that is left to the caller.
 const readSpins = 128
 
 // Header returns the header at off, an object's offset.
@@ -23,9 +23,10 @@ func (r *Region) Incarnation(off uint32) uint64 {
 
 // ReadObject copies the payload of p's object into dst[:p.Capacity()], as one writer left it,
 // and returns the header it had. It does not allocate. dst must be long enough; after an error
-// its content is undefined. Any p is safe. ErrLocked: a transaction held the object during all
-// attempts. ErrFreed: the object is freed, or its whole block, which may have another class by
-// now. ErrBadPtr: p cannot point to an object of this region.
+// its content is undefined. It may be called with any p, however stale or wrong. ErrLocked: a
+// transaction held the object during all attempts. ErrFreed: the object has been freed, or its
+// whole block has, which may have another class by now. ErrBadPtr: p cannot point to an object
+// of this region.
 func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 	off, ok := r.at(p)
 	if !ok {
@@ -53,9 +54,9 @@ func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 	return 0, ErrLocked
 }
 
-// loadPayload copies the payload of an object of the class whose capacity dst
-// has, without regard for writers: the caller compares headers. No pointer is
-// ever one past the end of object or dst, where the next allocation begins.
+// loadPayload copies the payload of an object whose class has the capacity len(dst). It
+// ignores writers: the caller compares headers. It never forms a pointer to the end of object
+// or dst, because another allocation may begin there.
 func loadPayload(dst []byte, object unsafe.Pointer) {
 	copyFirst(unsafe.Pointer(unsafe.SliceData(dst)), object)
 	for i := firstPayload; i < len(dst); i += linePayload {
@@ -65,9 +66,9 @@ func loadPayload(dst []byte, object unsafe.Pointer) {
 }
 
 // Unpack copies the payload of p's object from raw, the p.Class().Size() bytes
-// that a NIC read at its address, into dst[:p.Capacity()]. ErrLocked and ErrTorn
-// ask for another read, ErrFreed says that the object is gone, and ErrBadPtr
-// that raw has another length. dst and raw must not overlap.
+// that a NIC read at its address, into dst[:p.Capacity()]. After ErrLocked or ErrTorn
+// the caller should read again. ErrFreed says that the object is gone, ErrBadPtr that
+// raw has another length. dst and raw must not overlap.
 func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 	if len(raw) != p.Class().Size() {
 		return 0, ErrBadPtr
@@ -76,8 +77,8 @@ func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 	if h.Locked() && !sabotage.LockedReads.Skipped() {
 		return h, ErrLocked
 	}
-	// The first line was read at one moment: it can say alone that the object is
-	// gone. The other lines of a free slot may be of any age.
+	// The NIC read the first line atomically: that line alone shows whether the object
+	// is gone. The other lines of a free slot may be of any version.
 	if !h.Allocated() || binary.LittleEndian.Uint64(raw[incarnationOffset:]) != p.Incarnation() && !sabotage.Incarnation.Skipped() {
 		return h, ErrFreed
 	}
@@ -95,11 +96,11 @@ func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 	return h, nil
 }
 
-// lineVersion returns what the lines of an object at version v begin with.
+// lineVersion returns the line version of an object at version v: its low bits.
 func lineVersion(v Version) uint16 { return uint16(v) }
 
-// Lock takes the lock of the slot at p if it is unlocked at version v, allocated
-// or not, and reports whether it did. A p that points to no slot is refused.
+// Lock sets the lock bit of the slot at p if the slot, allocated or not, is unlocked and at
+// version v, and reports whether it did. It returns false if p points to no slot.
 func (r *Region) Lock(p Ptr, v Version) bool {
 	off, ok := r.slotAt(p)
 	if !ok {
@@ -109,8 +110,8 @@ func (r *Region) Lock(p Ptr, v Version) bool {
 	return !h.Locked() && h.Version() == v && r.m.CompareAndSwap(off, uint64(h), uint64(h|lockBit))
 }
 
-// Unlock gives the lock back and leaves the object as it was. It reports false,
-// and does nothing, if the object is not locked at version v.
+// Unlock clears the lock bit and leaves the object as it was. If the object is not locked, or
+// not at version v, it does nothing and returns false.
 func (r *Region) Unlock(p Ptr, v Version) bool {
 	off, ok := r.at(p)
 	if !ok {
@@ -120,10 +121,10 @@ func (r *Region) Unlock(p Ptr, v Version) bool {
 	return h.Locked() && h.Version() == v && r.m.CompareAndSwap(off, uint64(h), uint64(h&^lockBit))
 }
 
-// Write changes the object at p, which the caller has locked, and unlocks it at
-// version v, newer than the one it had. An allocated object gets payload, zero
-// beyond its length; a free one (allocated false) keeps its bytes. The order is
-// that of NSDI'14 section 3.5: a read that overlaps the write is never accepted.
+// Write changes the object at p, which the caller has locked, and unlocks it at version v,
+// which must be newer than its present version. If allocated is set, the object gets payload,
+// followed by zeros; otherwise the slot becomes free and keeps its bytes. Write stores in the
+// order of NSDI'14 section 3.5: a reader never accepts a read that overlaps it.
 func (r *Region) Write(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) {
 	off, ok := r.at(p)
 	if !ok {
@@ -135,7 +136,7 @@ func (r *Region) Write(p Ptr, payload []byte, v Version, allocated bool, incarna
 	r.write(off, p.Class(), payload, v, allocated, incarnation, 0)
 }
 
-// write is Write without its checks. The lock bit in lock stays.
+// write is Write without its checks. It leaves the object locked if lock is lockBit.
 func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated bool, incarnation uint64, lock Header) {
 	if len(payload) > c.Capacity() {
 		invariant.Violated("payload within the object's capacity", len(payload), c.Capacity())
@@ -144,24 +145,24 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 	if allocated {
 		r.storePayload(off, c, payload, v)
 	}
-	if r.m.Load(off+incarnationOffset) != incarnation { // an atomic store costs more than the look
+	if r.m.Load(off+incarnationOffset) != incarnation { // an atomic store costs more than a load
 		r.m.Store(off+incarnationOffset, incarnation)
 	}
 	r.m.Store(off, uint64(MakeHeader(v, allocated)|lock))
 }
 
-// ApplyBackup does at a backup what Write did at the primary, if v is newer than the version
-// that is there, and reports whether it was. It may be called again for the same record, in
-// any order of versions and by several goroutines at once. A lock bit that a crash left behind
-// does not stop it. A p that points to no slot is refused. Never call it at a primary, whose
-// lock bits have owners. While the replica is being filled, an object for which there is no
-// room is skipped.
+// ApplyBackup makes at a backup the change that Write made at the primary, if v is newer than
+// the version of the object there, and reports whether it was. It may be called again for the
+// same record, in any order of versions, and by several goroutines at once. It ignores a lock
+// bit that a crash left behind. It returns false if p points to no slot. Never call it at a
+// primary, whose lock bits have owners. While the replica is being filled, it skips an object
+// for which there is no room, and returns true.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, 0)
 }
 
-// ApplyLocked does the same at a primary where recovery has locked the object
-// (SetLock), and leaves it locked.
+// ApplyLocked is ApplyBackup at a primary where recovery has locked the object
+// (SetLock); it leaves the object locked.
 func (r *Region) ApplyLocked(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, lockBit)
 }
@@ -172,7 +173,7 @@ func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarna
 		return false
 	}
 	if !r.hasRoom(off, uint64(p.Class().Size())) {
-		return true // as good as overtaken: the filling brings it
+		return true // skipped: filling the replica brings the object later
 	}
 	mu := &r.applying[off/lineBytes%uint64(len(r.applying))]
 	mu.Lock()
@@ -181,14 +182,14 @@ func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarna
 	if v <= h.Version() && !sabotage.NewerVersion.Skipped() {
 		return false
 	}
-	r.m.Store(off, uint64(h|lockBit)) // readers at a backup, too, see a writer
+	r.m.Store(off, uint64(h|lockBit)) // so that readers at a backup do not accept a partial write
 	r.write(off, p.Class(), payload, v, allocated, incarnation, lock)
 	return true
 }
 
-// SetLock sets the lock bit of the slot at p, whatever its version and whether or
-// not it is set, and reports false if p points to no slot. Recovery locks what
-// its transactions write, before anybody else can (SOSP'15 section 5.3 step 4).
+// SetLock sets the lock bit of the slot at p, at any version and even if it is set already. It
+// returns false if p points to no slot. Recovery locks the objects that recovering transactions
+// write, before anyone else can access them (SOSP'15 section 5.3 step 4).
 func (r *Region) SetLock(p Ptr) bool {
 	off, ok := r.slotAt(p)
 	for ok {
@@ -218,7 +219,7 @@ func (r *Region) ClearLock(p Ptr) bool {
 
 // Objects yields every slot of every slab in address order, free and locked ones
 // included, with the pointer to its present incarnation. Slots that change
-// meanwhile are yielded as they were or as they are.
+// meanwhile are yielded in their old or in their new state.
 func (r *Region) Objects(yield func(Ptr, Header) bool) {
 	for s := range r.slabs {
 		for i := range s.slots {

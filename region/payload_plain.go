@@ -8,13 +8,14 @@ import (
 	"unsafe"
 )
 
-// On amd64 loads keep their order among loads and stores among stores, so only
-// the compiler must be held back. It keeps plain accesses on their side of an
-// atomic one and of a call; but it drops the first of two plain stores to one
-// place within a block. Hence one function per step of a write, never inlined.
+// amd64 reorders neither loads with loads nor stores with stores, so only the
+// compiler's reordering matters. The compiler does not move plain accesses across
+// atomic ones or calls, but within a basic block it drops the first of two plain
+// stores to the same place. So each step of a write is a function that is never
+// inlined.
 
-// loadLines copies n lines, at least one, without their versions. n cannot be predicted, so it
-// copies one line twice in place of a branch, which would cost more.
+// loadLines copies n lines, at least one, without their versions. The processor cannot predict
+// n, so for one line loadLines copies it twice: a mispredicted branch would cost more.
 func loadLines(to, line unsafe.Pointer, n int) {
 	from := unsafe.Add(line, versionBytes)
 	for ; n > 2; n-- {
@@ -25,7 +26,7 @@ func loadLines(to, line unsafe.Pointer, n int) {
 	loadLine(unsafe.Add(to, (n-1)*linePayload), unsafe.Add(from, (n-1)*lineBytes))
 }
 
-// loadLine is copyLine, and not inlined: it would compute the address of each part anew.
+// loadLine is copyLine, not inlined: inlined, it would compute the address of each part again.
 //
 //go:noinline
 func loadLine(to, from unsafe.Pointer) { copyLine(to, from) }
@@ -33,8 +34,8 @@ func loadLine(to, from unsafe.Pointer) { copyLine(to, from) }
 // loadBytes copies bytes of one line to dst.
 func loadBytes(dst []byte, from unsafe.Pointer) { copy(dst, unsafe.Slice((*byte)(from), len(dst))) }
 
-// equalBytes compares b with bytes of one line. Of those that are as long as most keys are,
-// it takes no call.
+// equalBytes compares b with bytes of one line. For lengths that most keys have, it makes no
+// call.
 func equalBytes(b []byte, with unsafe.Pointer) bool {
 	if n := len(b); n >= 8 && n <= 16 {
 		return binary.NativeEndian.Uint64(b) == *(*uint64)(with) &&
@@ -43,7 +44,7 @@ func equalBytes(b []byte, with unsafe.Pointer) bool {
 	return bytes.Equal(b, unsafe.Slice((*byte)(with), len(b)))
 }
 
-// A part is what one move copies. Longer ones the compiler makes calls.
+// A part is copied by one move instruction. For longer copies the compiler emits calls.
 type part = [16]byte
 
 // copyFirst copies the payload of an object's first line.

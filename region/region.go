@@ -14,8 +14,8 @@ const (
 	MinSize = 1 << 20
 	MaxSize = 1 << 32
 
-	// FormatVersion is the layout this program writes. It opens the one before, which
-	// had no generations, and makes it this one.
+	// FormatVersion is the layout that this program writes. Open upgrades regions of the
+	// format before, which had no generations.
 	FormatVersion = 2
 
 	formatBefore = 1
@@ -29,7 +29,7 @@ const (
 	sizeOffset   = 16
 	headerSumOff = 24
 	sinceOffset  = 32 // of this replica alone: see Since
-	anewOffset   = 56 // how often a block's generation has begun anew; the table follows
+	anewOffset   = 56 // how often a block's generation has wrapped around; the table follows
 
 	blockShiftMax = 20 // 1 MB
 	blocksWanted  = 128
@@ -44,11 +44,11 @@ type Region struct {
 	first uint64 // offset of the first object: after header and block table
 	shift uint8  // log2 of the block size
 
-	filling atomic.Pointer[room]  // nil but while the replica is being filled
-	marks   atomic.Pointer[marks] // nil but while changes are marked
+	filling atomic.Pointer[room]  // nil unless the replica is being filled
+	marks   atomic.Pointer[marks] // nil unless changes are marked
 
-	// applying serializes backups' writers of one object, by address. It is
-	// volatile, so that a crash leaves no lock that would keep a log from being
+	// applying serializes the writers of an object at a backup, by address. These
+	// locks are volatile: one that survived a crash would keep a log from being
 	// applied again.
 	applying [64]struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -56,8 +56,8 @@ type Region struct {
 	}
 }
 
-// blockShiftFor returns the block size of a region: 1 MB from 128 MB on, less
-// in smaller regions, so that they too have blocks for many classes.
+// blockShiftFor returns log2 of the block size of a region: 1 MB in regions of 128 MB
+// and more, less in smaller ones, so that these too have blocks for many classes.
 func blockShiftFor(size uint64) uint8 {
 	return uint8(min(bits.Len64(size/blocksWanted)-1, blockShiftMax))
 }
@@ -87,9 +87,9 @@ func Format(id ID, m *nvram.Memory) (*Region, error) {
 // Formatted reports whether m begins like a region; Open tells whether it is one.
 func Formatted(m *nvram.Memory) bool { return m.Load(magicOffset) != 0 }
 
-// Open returns region id, which m holds. ErrFormat says that it does not: other
-// bytes, another region, a size that is not the memory's, or a newer format. A region of the
-// format before becomes one of this.
+// Open returns region id, which m must hold. It returns ErrFormat if m holds other bytes, another
+// region, a region whose size is not m's, or a newer format. It upgrades a region of the format
+// before.
 func Open(id ID, m *nvram.Memory) (*Region, error) {
 	if m.Size() < MinSize || m.Load(magicOffset) != magic {
 		return nil, fmt.Errorf("%w: no region header", ErrFormat)
@@ -115,16 +115,16 @@ func Open(id ID, m *nvram.Memory) (*Region, error) {
 	return &Region{id: id, m: m, size: size, shift: blockShiftFor(size), first: tableEnd(size)}, nil
 }
 
-// upgrade makes the region this program's format. The format before has zero where this
-// one has generations, so that its header is all there is to change: the shape first, then
-// its sum. A crash in between leaves what Open takes for halfway, and programs of
-// the format before for damage.
+// upgrade changes a region to this program's format. The format before has zeros in place of
+// generations, so that only the header changes: the shape first, then its checksum. After a crash
+// in between, Open finds the upgrade halfway done and completes it, while programs of the format
+// before report damage.
 func upgrade(m *nvram.Memory, shape, size uint64) {
 	m.Store(shapeOffset, shape)
 	m.Store(headerSumOff, headerSum(shape, size))
 }
 
-// formatted returns a shape with another format.
+// formatted returns a shape with its format replaced.
 func formatted(shape, format uint64) uint64 { return shape&^0xffff | format }
 
 // tableEnd is where the block table of a region ends, and objects may begin.
@@ -133,7 +133,7 @@ func tableEnd(size uint64) uint64 {
 	return tableOffset + (blocks*8+lineBytes-1)&^(lineBytes-1)
 }
 
-// headerSum mixes a header's words so that no single flipped bit goes unseen.
+// headerSum mixes a header's words so that every single flipped bit changes the sum.
 func headerSum(shape, size uint64) uint64 {
 	return bits.RotateLeft64(shape*0x9e3779b97f4a7c15, 32) ^ size*0xff51afd7ed558ccd ^ magic
 }
@@ -141,12 +141,12 @@ func headerSum(shape, size uint64) uint64 {
 // ID returns the region's name.
 func (r *Region) ID() ID { return r.id }
 
-// Since returns the configuration in which this replica was begun, and SetSince sets
-// it: 0 if it has been there since the region was made. It outlives the process.
+// Since returns the configuration in which this replica was created, or 0 if it has existed
+// since the region was created. SetSince sets it. Both use non-volatile memory.
 func (r *Region) Since() uint32     { return uint32(r.m.Load(sinceOffset)) }
 func (r *Region) SetSince(c uint32) { r.m.Store(sinceOffset, uint64(c)) }
 
-// Memory returns what the region lives in.
+// Memory returns the memory that holds the region.
 func (r *Region) Memory() *nvram.Memory { return r.m }
 
 // Size returns the region's bytes, header and block table included.
@@ -158,7 +158,7 @@ func (r *Region) Blocks() int { return int(r.size >> r.shift) }
 // BlockSize returns the bytes of a block.
 func (r *Region) BlockSize() int { return 1 << r.shift }
 
-// Used returns how many bytes slabs have.
+// Used returns the bytes of all slots of all slabs.
 func (r *Region) Used() (n uint64) {
 	for s := range r.slabs {
 		n += uint64(s.slots) * uint64(s.class.Size())
@@ -170,7 +170,7 @@ func (r *Region) Used() (n uint64) {
 func (r *Region) block(i int) block { return block(r.m.Load(tableOffset + uint64(i)*8)) }
 
 // blockAt returns the state of the block that off lies in.
-func (r *Region) blockAt(off uint64) block { return r.block(int(off >> (r.shift & 63))) } // masked, a shift needs no comparison
+func (r *Region) blockAt(off uint64) block { return r.block(int(off >> (r.shift & 63))) } // the mask saves a comparison
 
 // inOneBlock reports whether two offsets lie in one block.
 func (r *Region) inOneBlock(a, b uint64) bool { return (a^b)>>(r.shift&63) == 0 }
@@ -197,8 +197,8 @@ func (r *Region) absent(p Ptr) error {
 	return ErrBadPtr
 }
 
-// within reports whether n bytes at a, where a line begins, are of the region and behind
-// its header.
+// within reports whether a is the beginning of a line, and n bytes from there are in the region,
+// behind its header and block table.
 func (r *Region) within(a Addr, n uint64) bool {
 	off := uint64(a.Offset())
 	return a.Region() == r.id && off%lineBytes == 0 && off >= r.first && off+n <= r.size

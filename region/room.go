@@ -8,28 +8,28 @@ import (
 
 // A primary reserves storage at every replica before it takes a block. A replica that is added
 // later has no storage for blocks that were taken before: while it is being filled, a room
-// says which blocks have some. Storage is reserved at the first write to a block. If the file
-// system is full the write is skipped; filling brings the object later, once there is room.
+// records which blocks have storage. Storage is reserved at the first write to a block. If the
+// file system is full the write is skipped; filling brings the object later, once there is room.
 type room struct {
 	blocks []atomic.Bool
-	missed []atomic.Bool // by block: a write has been left out
+	missed []atomic.Bool // by block: a write has been skipped
 
-	// making is held while storage is being reserved, so that a block whose storage is there
-	// is not found without it by a call that began earlier.
+	// making serializes reservations: once one has succeeded for a block, an earlier one that
+	// failed can no longer mark the block as missed.
 	making lockrank.Mutex[lockrank.Leaf]
 }
 
-// BeginFill says that r is to be filled: until EndFill it need not have storage for all
-// blocks that are taken. Those for which it has none are new here, and all of them is stale.
+// BeginFill begins the filling of r: until EndFill, r need not have storage for all blocks that
+// are taken. Blocks without storage are new at this replica, and all their chunks are stale.
 func (r *Region) BeginFill() {
 	r.filling.Store(&room{blocks: make([]atomic.Bool, r.Blocks()), missed: make([]atomic.Bool, r.Blocks())})
 }
 
-// EndFill says that all is there.
+// EndFill ends the filling of r, which now has all objects.
 func (r *Region) EndFill() { r.filling.Store(nil) }
 
-// Missed says whether a write to the blocks of p has been left out since BeginFill. After
-// MakeRoom none will be any more.
+// Missed reports whether a write to the blocks of p has been skipped since BeginFill. After
+// MakeRoom no more are skipped.
 func (r *Region) Missed(p Piece) bool {
 	f := r.filling.Load()
 	if f == nil {
@@ -47,7 +47,7 @@ func (r *Region) Missed(p Piece) bool {
 // write to it is skipped. The error is nvram.ErrNoSpace.
 func (r *Region) MakeRoom(p Piece) error { return r.makeRoom(p.Offset, uint64(p.Bytes), false) }
 
-// hasRoom says whether n bytes at off, which somebody writes, have storage.
+// hasRoom reports whether n bytes at off have storage for a write, which it reserves if needed.
 func (r *Region) hasRoom(off, n uint64) bool {
 	return r.filling.Load() == nil || r.makeRoom(off, n, true) == nil
 }

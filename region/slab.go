@@ -12,17 +12,17 @@ import (
 // can be rebuilt from the objects' headers.
 //
 // Any goroutine may take and give back slots, by atomic operations on the bits; a slab belongs
-// to one worker for speed only. A slab has one home: the current slab of a worker, that of a
-// region, or a list of slabs with room. A full slab has no home; it is listed once enough of
-// it is free.
+// to one worker for speed only. A slab has at most one home: it is the current slab of a worker
+// or of a region, or on a list of slabs with room. A full slab has no home; it is listed once
+// enough of its slots are free.
 type slab struct {
 	extent
 	space *space
 
-	// free has a bit per slot, set while the slot can be taken. A slab whose
-	// block may be about to change class has none set.
+	// free has a bit per slot, set while the slot can be taken. A retired slab,
+	// whose blocks may get another class, has none set.
 	free []uint64
-	// count is the number of bits set; it follows them a moment later.
+	// count is the number of bits set. It is updated a moment after them.
 	count atomic.Int32
 	// cursor is the word where the next search begins.
 	cursor atomic.Uint32
@@ -38,7 +38,7 @@ func newSlab(sp *space, e extent) *slab {
 	return &slab{extent: e, space: sp, free: make([]uint64, (e.slots+63)/64)}
 }
 
-// full returns word i of free when every slot is.
+// full returns the value that word i of free has if every slot is free.
 func (s *slab) full(i int) uint64 {
 	if rest := s.slots - i*64; rest < 64 {
 		return 1<<rest - 1
@@ -46,7 +46,7 @@ func (s *slab) full(i int) uint64 {
 	return ^uint64(0)
 }
 
-// freeAll makes every slot free. Nobody else may hold one.
+// freeAll makes every slot free. No one else may be using the slab.
 func (s *slab) freeAll() {
 	for i := range s.free {
 		atomic.StoreUint64(&s.free[i], s.full(i))
@@ -55,8 +55,8 @@ func (s *slab) freeAll() {
 	s.counted(s.slots)
 }
 
-// counted adds n to count, which it says has become that of an empty slab or not, and
-// keeps the account of idle blocks.
+// counted adds n to count, keeps the space's count of idle blocks up to date, and reports
+// whether every slot is free now.
 func (s *slab) counted(n int) (emptied bool) {
 	switch after := int(s.count.Add(int32(n))); s.slots {
 	case after:
@@ -95,8 +95,8 @@ func (s *slab) take() (int, bool) {
 	return 0, false
 }
 
-// give makes slot i free, and reports whether it was not, and whether it was the last one
-// in use.
+// give makes slot i free. given is false if it was free already, emptied true if it was the last
+// slot in use.
 func (s *slab) give(i int) (given, emptied bool) {
 	bit := uint64(1) << (i % 64)
 	if atomic.OrUint64(&s.free[i/64], bit)&bit != 0 {
@@ -105,7 +105,7 @@ func (s *slab) give(i int) (given, emptied bool) {
 	return true, s.counted(1)
 }
 
-// hold makes slot i one in use again, if it was released before the scan came to it.
+// hold takes slot i again, if it was released before the scan reached it.
 func (s *slab) hold(i int) {
 	bit := uint64(1) << (i % 64)
 	if atomic.AndUint64(&s.free[i/64], ^bit)&bit != 0 {
@@ -124,13 +124,13 @@ func (s *slab) empty() bool { return int(s.count.Load()) == s.slots }
 // roomy reports whether enough slots are free for the slab to be listed.
 func (s *slab) roomy() bool { return int(s.count.Load()) > s.slots/64 }
 
-// rehouse marks a slab as having a home if it has none and enough is free. After true the
-// caller must put it there.
+// rehouse marks a slab as having a home if it has none and enough slots are free. If rehouse
+// returns true, the caller must give the slab a home.
 func (s *slab) rehouse() bool { return s.roomy() && s.housed.CompareAndSwap(false, true) }
 
-// unhouse marks the slab as having no home. After true the caller must give it another one,
-// because slots were released before; a later release sees that it has no home, and lists it
-// itself.
+// unhouse marks the slab as having no home. It returns true if enough slots have been released
+// meanwhile: then the caller must give the slab another home. A later release sees that the slab
+// has no home, and lists it.
 func (s *slab) unhouse() bool {
 	s.housed.Store(false)
 	return s.rehouse()
@@ -184,7 +184,7 @@ func (s *slab) alloc() (Ptr, Version, bool) {
 	return p, h.Version(), true
 }
 
-// release gives the slot at p back, and says whether it was the slab's last in use.
+// release frees the slot at p, and reports whether it was the slab's last slot in use.
 func (s *slab) release(p Ptr) (emptied bool) {
 	off := uint64(p.Addr.Offset())
 	if s.class != p.Class() || !s.holds(off) {
@@ -194,7 +194,7 @@ func (s *slab) release(p Ptr) (emptied bool) {
 	if _, h := s.space.region.slot(s.extent, i); h.Allocated() {
 		invariant.Violated("a released slot holds no object", p, h)
 	}
-	ready := s.ready() // before that, the scan may have found the slot free already
+	ready := s.ready() // if not, the scan may have found the slot free already
 	given, emptied := s.give(i)
 	if !given && ready {
 		invariant.Violated("a slot is released once", p, "free already")

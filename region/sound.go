@@ -2,12 +2,12 @@ package region
 
 import "context"
 
-// Sound checks the bytes of the region alone, for damage that no process leaves behind however
-// it ends: invalid words of the block table, headers with bits that are never set, and objects
-// that are not locked and whose lines have different versions. These are marks of memory that
-// was copied while it was in use, or of which a power cut has lost pages. Locks are not
-// damage: transactions cut short by a crash hold some, which recovery releases; nor is a run
-// of blocks that was being taken. The report ends after 1000 faults, and when ctx does.
+// Sound searches the bytes of the region for damage that no process leaves behind, however it
+// ends: invalid words of the block table, headers with bits that are never set, and unlocked
+// objects whose lines have different versions. Memory has such damage if it was copied while in
+// use, or if a power cut has lost pages of it. Locks are not damage: transactions cut short by a
+// crash hold some, which recovery releases. Neither is a run of blocks that was being taken. The
+// report ends after 1000 faults. If ctx is cancelled, Sound returns its error.
 func (r *Region) Sound(ctx context.Context) ([]Fault, error) {
 	var fs faults
 	for i := range r.Blocks() {

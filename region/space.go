@@ -8,7 +8,7 @@ import (
 // States of a block in the block allocator.
 const (
 	spaceClean = 1 << iota // free and zero on every replica
-	spaceDirty             // free, holds what its former slab left
+	spaceDirty             // free, still holds the bytes of its former slab
 	spaceBare              // free, was dirty, and its storage has been given back
 	spaceTaken
 )
@@ -16,24 +16,24 @@ const (
 // idleMax bounds the bytes of empty slabs that a region keeps for their own classes.
 const idleMax = 8 << 20
 
-// spanMax bounds how many times the least number of blocks a slab may take to
-// waste less at its end.
+// spanMax bounds the blocks of a slab, as a multiple of the least number for its class: with
+// more blocks, a slab wastes less at its end.
 const spanMax = 8
 
 // space is one region, as the block allocator sees it.
 type space struct {
 	region *Region
-	// slabs has the slab that each block belongs to, nil if it is free.
+	// slabs has, for each block, the slab that it belongs to, nil if the block is free.
 	slabs []atomic.Pointer[slab]
-	// current is, by class, the slab for allocations with a hint into this
-	// region by workers whose own slab lies in another.
+	// current has, by class, the slab for allocations with a hint into this region
+	// by workers whose own slab lies in another region.
 	current [Classes]atomic.Pointer[slab]
-	// closed says, by class, that a search for room found none.
+	// closed says, by class, that a search found no room here.
 	closed [Classes]atomic.Bool
-	// idle is the number of blocks of slabs of which every slot is free.
+	// idle is the number of blocks of empty slabs.
 	idle atomic.Int32
-	// kept is how much of that was left when slabs retired last, or less: slabs that
-	// workers are about to fill again.
+	// kept is the number of idle blocks that were left when slabs were last retired, or less if
+	// there were fewer since: workers are about to fill these slabs again.
 	kept atomic.Int32
 
 	// The rest is guarded by Allocator.mu.
@@ -46,8 +46,8 @@ type space struct {
 	doubts  []doubt
 }
 
-// newSpace reads r's block table, which repair has seen. Slabs are unready until
-// scanned.
+// newSpace makes a space from r's block table, which Repair has repaired. Slabs are unready
+// until scanned.
 func newSpace(r *Region) *space {
 	sp := &space{
 		region: r,
@@ -68,7 +68,7 @@ func newSpace(r *Region) *space {
 	for i := range sp.blocks {
 		switch {
 		case sp.slabs[i].Load() != nil, !r.block(i).valid(i, r.Blocks()):
-			sp.blocks[i] = spaceTaken // what makes no sense is for Check to report
+			sp.blocks[i] = spaceTaken // in a slab, or invalid, which Check reports
 		default:
 			sp.unused++
 		}
@@ -76,10 +76,11 @@ func newSpace(r *Region) *space {
 	return sp
 }
 
-// isIdle says whether so much is empty, more than has been kept, that it is to serve other
-// classes, or other programs: bytes, or an eighth of a small region.
+// isIdle reports whether the empty slabs, without the kept blocks, have more than idleMax bytes,
+// or more than an eighth of a small region. Then they should be available to other classes, and
+// their storage to other programs.
 func (sp *space) isIdle() bool {
-	idle := max(sp.idle.Load(), 0) // it follows the slabs' counts a moment later
+	idle := max(sp.idle.Load(), 0) // negative for a moment if updates arrive out of order
 	kept := min(sp.kept.Load(), idle)
 	sp.kept.Store(kept)
 	return uint64(idle-kept)<<sp.region.shift > min(idleMax, sp.region.size/8)
@@ -101,7 +102,7 @@ func (sp *space) slabAt(off uint32) *slab {
 }
 
 // spanFor returns the least number of blocks that holds an object of class c,
-// and the number to take if they are there: the least that wastes at most an
+// and the number to take if so many are free: the least that wastes at most an
 // eighth behind the last object.
 func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
@@ -114,8 +115,8 @@ func (r *Region) spanFor(c Class) (least, best int) {
 	return least, least
 }
 
-// reserveLocked finds blocks for a slab of class c and takes them: as many as are best,
-// then as few as will do; of the first kinds that have such a run.
+// reserveLocked takes free blocks for a slab of class c. It tries the best number of blocks
+// before the least number (see spanFor), and for each number the kinds in the given order.
 func (sp *space) reserveLocked(c Class, kinds ...uint8) (e extent, was []uint8, ok bool) {
 	least, best := sp.region.spanFor(c)
 	if sp.unused < least {
@@ -131,7 +132,7 @@ func (sp *space) reserveLocked(c Class, kinds ...uint8) (e extent, was []uint8, 
 	return extent{}, nil, false
 }
 
-// takeLocked takes the free blocks of e and returns what they were.
+// takeLocked takes the free blocks of e and returns their former states.
 func (sp *space) takeLocked(e extent) (was []uint8) {
 	was = slices.Clone(sp.blocks[e.head : e.head+e.blocks])
 	for i := e.head; i < e.head+e.blocks; i++ {
@@ -159,8 +160,8 @@ func (sp *space) findLocked(c Class, n int, kinds uint8) (extent, bool) {
 	return extent{}, false
 }
 
-// returnLocked makes the blocks of e free again, as what they are now: all of one kind or
-// each of its own.
+// returnLocked frees the blocks of e. kinds are their new states: one for all of them, or one
+// for each.
 func (sp *space) returnLocked(e extent, kinds ...uint8) {
 	for k := range e.blocks {
 		sp.blocks[e.head+k] = kinds[min(k, len(kinds)-1)]
@@ -172,14 +173,14 @@ func (sp *space) returnLocked(e extent, kinds ...uint8) {
 	}
 }
 
-// listLocked puts s, whose home this becomes, onto its list.
+// listLocked puts s onto the list of its class, which becomes its home.
 func (sp *space) listLocked(s *slab) {
 	sp.listed[s.class] = append(sp.listed[s.class], s)
 	sp.closed[s.class].Store(false)
 }
 
-// popLocked takes a slab with room from the list of class c, or returns nil.
-// Slabs that are full by now, because of hints, lose their home.
+// popLocked takes a slab with room from the list of class c, or returns nil. Slabs that
+// allocations with hints have filled meanwhile lose their home.
 func (sp *space) popLocked(c Class) *slab {
 	for n := len(sp.listed[c]); n > 0; n-- {
 		s := sp.listed[c][n-1]
@@ -192,8 +193,8 @@ func (sp *space) popLocked(c Class) *slab {
 	return nil
 }
 
-// sweep finds a slab of class c that has any room and no home, and gives it to
-// the caller.
+// sweep returns a slab of class c that has a free slot and no home, or nil. The caller becomes
+// its home.
 func (sp *space) sweep(c Class) *slab {
 	for i := range sp.slabs {
 		s := sp.slabs[i].Load()

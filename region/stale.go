@@ -9,33 +9,34 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// A Stale says what of a replica may be out of date, in non-volatile memory beside
-// it: a machine that comes back keeps the replicas that it had, and fetches what
-// has changed. If it fails before it has everything, it goes on where it was.
+// A Stale records which chunks of a replica may be out of date, in non-volatile memory
+// beside the replica: a machine that comes back keeps its replicas, and fetches only
+// what has changed. If the machine fails before it has everything, it continues where
+// it stopped.
 //
 // # Why it is right
 //
-// A replica has applied what was committed, and nothing else; so one that was left
-// behind is a committed state, only old. Versions of a slot rise, so that the newer
-// of two states is the one with the higher version (see Region.Take), provided that
-// two things are forgotten:
+// A replica has applied only committed changes; so a replica that was left behind has a
+// committed state, only an old one. The versions of a slot only grow, so that of two
+// states the one with the higher version is newer (see Region.Take), provided that the
+// replica first forgets two things:
 //
-//   - What transactions wrote that were not truncated when the machine failed: a
-//     coordinator applies to its own backup early, objects may be locked or
-//     half-written, writes may not have been applied. The machine's own logs name all
-//     of them. Forget sets version and incarnation of a slot to zero, which is older
-//     than anything.
-//   - What lies in blocks that have changed hands. Versions begin anew with a
-//     block's next slab, so those of two slabs do not compare. The machine's own
-//     block table says which slabs it knew, with generations; Compare forgets the blocks
-//     of others. The primary writes its table over the machine's by one-sided WRITE, so
-//     a copy is kept from before.
+//   - Objects that were written by transactions that were not truncated when the machine
+//     failed: a coordinator applies changes to its own backup early, objects may be locked
+//     or half-written, writes may not have been applied. The machine's own logs name all
+//     these objects. Forget sets version and incarnation of a slot to zero, which is
+//     older than any other state.
+//   - Objects in blocks that belong to another slab now. Versions restart with a block's
+//     next slab, so versions from two slabs cannot be compared. The machine's own block
+//     table says which slabs the replica had, by their generations; Compare forgets the
+//     blocks of other slabs. The primary overwrites the machine's table by one-sided
+//     WRITEs, so a Stale keeps a copy of the old table.
 //
 // From then on the newer version wins, also while commits are applied.
 //
-// A chunk is stale if a slot that begins there may be older than at the primary. The
-// stale ones are those that have been forgotten, those that the primary has marked
-// since the configuration Since, and those of an earlier, unfinished attempt.
+// A chunk is stale if a slot that begins there may be older than at the primary. Stale
+// are chunks with forgotten slots, chunks that the primary has marked since the
+// configuration Since, and chunks left over from an earlier, unfinished attempt.
 type Stale struct {
 	r *Region
 	m *nvram.Memory
@@ -60,14 +61,14 @@ const (
 
 func staleTableOffset(size uint64) uint64 { return staleHeader + chunkSetBytes(size) }
 
-// StaleBytes returns how much memory the Stale of a region of so many bytes takes.
+// StaleBytes returns the bytes of memory that the Stale of a region of this size takes.
 func StaleBytes(size int64) int64 {
 	end := staleTableOffset(uint64(size)) + tableEnd(uint64(size)) - anewOffset
 	return int64(end+stalePage-1) &^ (stalePage - 1)
 }
 
-// FormatStale makes m, of StaleBytes, the Stale of an empty replica of region id,
-// which is made next: it needs everything.
+// FormatStale makes m, which has StaleBytes, the Stale of an empty replica of region id,
+// which the caller creates next. All chunks are stale.
 func FormatStale(id ID, size int64, m *nvram.Memory) error {
 	return formatStale(id, uint64(size), m, func() {
 		for i := uint64(staleHeader); i < staleTableOffset(uint64(size)); i += 8 {
@@ -78,8 +79,8 @@ func FormatStale(id ID, size int64, m *nvram.Memory) error {
 	})
 }
 
-// FormatStale makes m the Stale of r, which was up to date before configuration since.
-// Nobody may write to r meanwhile.
+// FormatStale makes m the Stale of r, which has all changes from before configuration since.
+// No one may write to r meanwhile.
 func (r *Region) FormatStale(since uint32, m *nvram.Memory) error {
 	return formatStale(r.id, r.size, m, func() {
 		s := Stale{r: r, m: m}
@@ -103,8 +104,8 @@ func formatStale(id ID, size uint64, m *nvram.Memory, f func()) error {
 	return nil
 }
 
-// OpenStale returns what m says about r. ErrFormat means that it says nothing: it is not
-// a Stale, or not all of one, or of another region.
+// OpenStale returns the Stale of r that m holds. It returns ErrFormat if m holds no complete
+// Stale, or the Stale of another region.
 func (r *Region) OpenStale(m *nvram.Memory) (*Stale, error) {
 	switch {
 	case m.Size() < uint64(StaleBytes(int64(r.size))) || m.Load(staleMagicOffset) != staleMagic:
@@ -116,9 +117,9 @@ func (r *Region) OpenStale(m *nvram.Memory) (*Stale, error) {
 }
 
 // Rejoin begins another life of the machine, which was a member up to the
-// configuration before since. Nobody may write to the region meanwhile.
+// configuration before since. No one may write to the region meanwhile.
 func (s *Stale) Rejoin(since uint32) {
-	if s.Since() == 0 { // all that was stale then is known; changes since then are not
+	if s.Since() == 0 { // the chunks that were stale before since are known; later changes are not
 		s.m.Store(staleSinceOffset, uint64(since))
 	}
 	if !s.Pending() {
@@ -126,8 +127,8 @@ func (s *Stale) Rejoin(since uint32) {
 	}
 }
 
-// saveTable copies the block table, to be compared with the one that the primary sends.
-// A copy that has not been compared stays: the table may be the primary's already.
+// saveTable copies the block table, for Compare to compare it with the primary's. It must not
+// replace a copy that is still pending: the primary may have overwritten the table already.
 func (s *Stale) saveTable() {
 	off, n := s.r.Table()
 	table := make([]byte, n)
@@ -139,17 +140,18 @@ func (s *Stale) saveTable() {
 // Region returns the replica.
 func (s *Stale) Region() *Region { return s.r }
 
-// Pending says that the block table has not been compared yet.
+// Pending reports whether the block table is still to be compared.
 func (s *Stale) Pending() bool { return s.m.Load(stalePendingOffset) != 0 }
 
-// Since returns the first configuration whose changes the stale chunks do not have;
-// 0 if they have all.
+// Since returns the first configuration whose changes are not among the stale chunks yet;
+// 0 if all changes are.
 func (s *Stale) Since() uint32 { return uint32(s.m.Load(staleSinceOffset)) }
 
-// Learned says that the stale chunks are all that may be out of date.
+// Learned records that all chunks that may be out of date are marked stale.
 func (s *Stale) Learned() { s.m.Store(staleSinceOffset, 0) }
 
-// Add makes the chunks of a set stale, unless it is not one of the region's.
+// Add makes the chunks of a set stale. It returns ErrFormat if the set's length is not that of
+// the region's sets.
 func (s *Stale) Add(set ChunkSet) error {
 	if uint64(len(set)) != chunkSetBytes(s.r.size) {
 		return fmt.Errorf("%w: %d bytes of chunks of region %d", ErrFormat, len(set), s.r.id)
@@ -173,14 +175,14 @@ func (s *Stale) set(chunk int) {
 	}
 }
 
-// Clear says that a chunk is up to date.
+// Clear records that a chunk is up to date.
 func (s *Stale) Clear(chunk int) {
 	off, bit := s.word(chunk)
 	for w := s.m.Load(off); w&bit != 0 && !s.m.CompareAndSwap(off, w, w&^bit); w = s.m.Load(off) {
 	}
 }
 
-// Has says whether a chunk is stale.
+// Has reports whether a chunk is stale.
 func (s *Stale) Has(chunk int) bool {
 	off, bit := s.word(chunk)
 	return s.m.Load(off)&bit != 0
@@ -201,7 +203,7 @@ func (s *Stale) Chunks() iter.Seq[int] {
 	}
 }
 
-// InUse says whether any slot begins in n chunks from the given one on.
+// InUse reports whether any slot begins in n chunks from the given one on.
 func (s *Stale) InUse(chunk, n int) bool {
 	begin := uint64(chunk) << chunkShift
 	for range s.r.slots(begin, begin+uint64(n)<<chunkShift) {
@@ -216,8 +218,8 @@ func (s *Stale) Pieces(chunk, n int) iter.Seq[Piece] {
 	return s.r.pieces(begin, begin+ChunkBytes, n)
 }
 
-// Differ makes the chunks stale, from the given one on, of which the primary has other
-// sums than this replica.
+// Differ compares the primary's sums of chunks, from the given chunk on, with this replica's,
+// and makes the chunks stale whose sums differ.
 func (s *Stale) Differ(chunk int, sums []uint64) {
 	for i, own := range s.r.Sums(chunk, len(sums)) {
 		if own != sums[i] {
@@ -227,18 +229,18 @@ func (s *Stale) Differ(chunk int, sums []uint64) {
 }
 
 // Forget forgets the state of the slot that p points to, which an undecided transaction
-// writes. It may be called again. It comes before the block table is compared, and before
-// anybody else writes to the region.
+// writes. It may be called again for the same slot. Call it before Compare, and before anyone
+// else writes to the region.
 func (s *Stale) Forget(p Ptr) {
 	r := s.r
 	if !r.within(p.Addr, uint64(p.Class().Size())) {
-		return // of no region that there has been here
+		return // p points outside of this region
 	}
 	off := uint64(p.Addr.Offset())
 	s.set(int(off >> chunkShift))
 	if _, ok := r.slotAt(p); !ok {
-		// The table is another already than when the record was written, or was another
-		// then. The block is forgotten as a whole.
+		// The block table has changed since the record was written. Changing the copy makes
+		// Compare forget the whole block.
 		s.m.Store(s.saved(int(off>>r.shift)), ^uint64(0))
 		return
 	}
@@ -251,8 +253,8 @@ func (s *Stale) saved(i int) uint64 {
 	return staleTableOffset(s.r.size) + tableOffset - anewOffset + uint64(i)*8
 }
 
-// Compare compares the block table, which is the primary's by now, with the one that the
-// replica had, and forgets the content of blocks that now belong to another slab. It is called
+// Compare compares the block table, which the primary has overwritten by now, with the copy of
+// the old one, and forgets the content of blocks that now belong to another slab. It is called
 // before the region is active, so that no commit has written to the region yet. A second call
 // does nothing.
 func (s *Stale) Compare() {
@@ -270,8 +272,9 @@ func (s *Stale) Compare() {
 	s.m.Store(stalePendingOffset, 0)
 }
 
-// differing returns which blocks have changed hands. A slab has if one of its blocks has:
-// its objects may begin in one and end in another.
+// differing reports for each block whether it belonged to another slab before. If it reports so
+// for one block of a slab it does for all, because an object may begin in one block and end in
+// the next.
 func (s *Stale) differing() []bool {
 	r := s.r
 	all := s.m.Load(staleTableOffset(r.size)) != r.m.Load(anewOffset)
@@ -291,8 +294,8 @@ func (s *Stale) differing() []bool {
 	return differs
 }
 
-// forgetBlock makes all of a block stale, and zero if it has held anything. A block without
-// storage has held nothing, because a primary reserves storage for whole blocks.
+// forgetBlock makes all chunks of a block stale, and clears the block if it has held anything. A
+// block without storage has held nothing, because a primary reserves storage for whole blocks.
 func (s *Stale) forgetBlock(i int) {
 	r := s.r
 	begin, end := uint64(i)<<r.shift, uint64(i+1)<<r.shift
@@ -302,7 +305,7 @@ func (s *Stale) forgetBlock(i int) {
 	begin = max(begin, r.first)
 	switch {
 	case s.m.Load(s.saved(i)) == 0, begin >= end:
-	case r.block(i).kind() == blockDirt: // cleared by who takes it; the primary may have given its storage back
+	case r.block(i).kind() == blockDirt: // cleared when it is taken; the primary may have given its storage back
 		r.m.Discard(begin, end-begin)
 	case r.m.Reserve(begin, end-begin) == nil:
 		r.m.Zero(begin, end-begin)

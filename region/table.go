@@ -24,8 +24,8 @@ func (r *Region) Repair() {
 	}
 }
 
-// matches reports whether the table's words from block i on are words, of whatever
-// generation.
+// matches reports whether the table's words from block i on equal words, whatever their
+// generations.
 func (r *Region) matches(i int, words []uint64) bool {
 	for k, w := range words {
 		if r.block(i+k).of(0) != block(w).of(0) {
@@ -44,8 +44,8 @@ func dirtyWords(n int) []uint64 {
 	return words
 }
 
-// sameGeneration returns words, for the table from block i on, each in the generation
-// that its block is in.
+// sameGeneration sets the generations in words, for the table from block i on, to the present
+// generations of these blocks. It returns words.
 func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
 	for k := range words {
 		words[k] = uint64(block(words[k]).of(r.block(i + k).generation()))
@@ -53,7 +53,8 @@ func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
 	return words
 }
 
-// nextGeneration does so for the next generation. isAnew says that one has begun anew.
+// nextGeneration sets them to the generations that come next. isAnew says that one of these has
+// wrapped around to zero.
 func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, isAnew bool) {
 	for k := range words {
 		g := r.block(i+k).generation() + 1
@@ -63,8 +64,8 @@ func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, isAnew bo
 	return words, isAnew
 }
 
-// Table returns where the block table lies, and before it the word that counts the
-// generations begun anew: recovery copies them to new backups.
+// Table returns the offset and length of the block table and the word before it, which counts
+// how often a generation has wrapped around. Recovery copies both to new backups.
 func (r *Region) Table() (off, n uint64) { return anewOffset, r.first - anewOffset }
 
 // encodeWords returns words as the bytes they are in memory.

@@ -13,9 +13,9 @@ import (
 // before the first of them has arrived.
 //
 // Bytes that Load has copied may be a mix of several writers' until Valid returns true: before
-// that, use them only in ways that are safe with any bytes. The zero View is of an object that
-// has been copied as a whole: Load and Touch do nothing, and it is valid. A View must not be
-// used once its region's memory is closed.
+// that, use them only in ways that are safe with any bytes. The zero View stands for an object
+// that has been copied as a whole: Load and Touch do nothing, and Valid returns true. A View must
+// not be used once its region's memory is closed.
 type View struct {
 	object unsafe.Pointer
 	header Header
@@ -33,14 +33,14 @@ func (r *Region) Look(p Ptr) (View, error) {
 	switch {
 	case v.look(p.Incarnation()):
 		return v, nil
-	case v.header.Locked() || !v.Valid(): // or the slot is changing hands
+	case v.header.Locked() || !v.Valid(): // not valid: the slot is being freed or reused
 		return View{}, ErrLocked
 	}
 	return View{}, ErrFreed
 }
 
-// look begins the view of the object, and reports whether pointers with this incarnation
-// may look at it.
+// look loads the object's header, and reports whether the object is unlocked and has this
+// incarnation.
 func (v *View) look(incarnation uint64) bool {
 	v.header = Header(atomic.LoadUint64((*uint64)(v.object)))
 	return v.header.readable() && atomic.LoadUint64((*uint64)(unsafe.Add(v.object, incarnationOffset))) == incarnation
@@ -49,18 +49,19 @@ func (v *View) look(incarnation uint64) bool {
 // A Pair is two adjacent objects to be read, at pointers p and p.Element(1). It is empty, as
 // the zero Pair is, if its first view has no object.
 type Pair struct {
-	// Views are of the two once Look has been true.
+	// Views are the views of the two objects. Use them only once Look has returned true.
 	Views       [2]View
 	incarnation uint64
 }
 
-// Aim makes a the pair whose first object is p's, or none if p cannot point to one.
+// Aim makes a the pair of the objects at p and p.Element(1), or an empty pair if no such
+// objects can be there.
 func (r *Region) Aim(a *Pair, p Ptr) {
 	a.Views[0].object = nil // none
 	off, class := uint64(p.Addr.Offset()), p.Class()
 	size := uint64(class.Size())
 	next := off + size
-	// One condition at a time: of several the compiler makes a value, and then jumps.
+	// One condition at a time: the compiler would compute several as a value before it jumps.
 	if !r.within(p.Addr, 2*size) {
 		return
 	}
@@ -94,15 +95,15 @@ func (a *Pair) Look() bool {
 	return a.Views[1].look(a.incarnation)
 }
 
-// Valid reports whether both objects are as Look, which has been true, has found them.
+// Valid reports whether both objects are still as Look found them. Look must have returned true.
 func (a *Pair) Valid() bool {
 	first, second := &a.Views[0], &a.Views[1]
 	return atomic.LoadUint64((*uint64)(first.object)) == uint64(first.header) &&
 		atomic.LoadUint64((*uint64)(second.object)) == uint64(second.header)
 }
 
-// Fetch has the processor fetch the first line of p's object, which Look needs,
-// and does not wait for it.
+// Fetch prefetches the first line of p's object, which Look needs, and does not wait
+// for it.
 func (r *Region) Fetch(p Ptr) {
 	if off, ok := r.at(p); ok {
 		prefetch.Lines(r.m.Pointer(off, uint64(p.Class().Size())), 1)
@@ -113,8 +114,8 @@ func (r *Region) Fetch(p Ptr) {
 // processor can have under way would only delay other prefetches.
 const fetchMax = 32
 
-// FetchAll has the processor fetch p's object, or as much of a large one as makes
-// sense, and does not wait for it.
+// FetchAll prefetches the lines of p's object, at most the first fetchMax, and does not
+// wait for them.
 func (r *Region) FetchAll(p Ptr) {
 	off, ok := r.at(p)
 	if !ok {
@@ -124,8 +125,7 @@ func (r *Region) FetchAll(p Ptr) {
 	prefetch.Lines(r.m.Pointer(off, uint64(c.Size())), min(c.lines(), fetchMax))
 }
 
-// Gather adds the lines of p's object to a batch, of a large one as many as FetchAll
-// fetches.
+// Gather adds the lines of p's object to a batch, at most the first fetchMax.
 func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
 	off, ok := r.at(p)
 	if !ok {
@@ -138,11 +138,11 @@ func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
 	}
 }
 
-// Touch prefetches the lines that hold bytes from to to of the payload, and does not wait for
+// Touch prefetches the lines that hold bytes [from, to) of the payload, and does not wait for
 // them. It ignores bytes beyond the payload.
 func (v View) Touch(from, to int) { v.TouchLines(v.class.Lines(from, to)) }
 
-// TouchLines is Touch for these lines.
+// TouchLines is Touch for the given lines.
 func (v View) TouchLines(l Lines) {
 	if v.object != nil && !l.isEmpty() {
 		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.count())
@@ -157,13 +157,14 @@ func (v View) Gather(b *prefetch.Batch, l Lines) {
 	for i := l.first; i < l.last-1; i++ {
 		b.Add(unsafe.Add(v.object, i*lineBytes))
 	}
-	// Of one line, too: to add it twice costs less than a branch that nobody can foresee.
+	// If there is one line, it is added twice: that costs less than a branch that the processor
+	// cannot predict.
 	b.Add(unsafe.Add(v.object, l.first*lineBytes))
 	b.Add(unsafe.Add(v.object, l.last*lineBytes))
 }
 
-// Load copies the lines that hold bytes from to to of the payload to where they belong in dst,
-// which is as long as the object's capacity or longer. It ignores bytes beyond the payload.
+// Load copies the lines that hold bytes [from, to) of the payload to their places in dst, which
+// must be at least as long as the object's capacity. It ignores bytes beyond the payload.
 func (v View) Load(dst []byte, from, to int) {
 	l := v.class.Lines(from, to)
 	if v.object == nil || l.isEmpty() {
@@ -179,8 +180,8 @@ func (v View) Load(dst []byte, from, to int) {
 	loadLines(unsafe.Add(begin, payloadBefore(l.first)), unsafe.Add(v.object, l.first*lineBytes), l.count())
 }
 
-// LoadLines copies lines to dst, which is as long as they are or longer. They are copied one
-// after the other, from the beginning of dst; Lines.Place says where a byte of the payload is.
+// LoadLines copies lines one after the other to the beginning of dst, which must have at least
+// l.Len() bytes. Lines.Place says where in dst a byte of the payload is.
 func (v View) LoadLines(dst []byte, l Lines) {
 	if v.object != nil && !l.isEmpty() {
 		_ = dst[l.Len()-1]
@@ -188,22 +189,22 @@ func (v View) LoadLines(dst []byte, l Lines) {
 	}
 }
 
-// FirstWords is how many words of 8 bytes the payload has on an object's first
-// line, which is where an index should keep what decides about the rest.
+// FirstWords is the number of 8-byte words of payload on an object's first line. An
+// index should keep there the words that tell it which other lines to read.
 const FirstWords = firstPayload / 8
 
-// Word returns word i of the payload, of the first FirstWords.
+// Word returns word i of the payload. i must be below FirstWords.
 func (v View) Word(i int) uint64 {
 	words := (*[FirstWords]uint64)(unsafe.Add(v.object, HeaderBytes))
 	return atomic.LoadUint64(&words[i])
 }
 
-// Copy copies the payload from byte from on to dst. Like Equal it panics if there
-// is not that much. The zero View has neither words nor bytes.
+// Copy fills dst with the bytes of the payload from offset from on. Like Equal it panics
+// if that exceeds the payload. Do not call Word, Copy or Equal on the zero View.
 func (v View) Copy(dst []byte, from int) {
 	place := v.place(from, len(dst))
 	if len(dst) == 0 {
-		return // place may be where the next object begins, or none
+		return // place may be behind the object
 	}
 	for n := lineBytes - place%lineBytes; n < len(dst); n = linePayload {
 		loadBytes(dst[:n], unsafe.Add(v.object, place))
@@ -212,7 +213,7 @@ func (v View) Copy(dst []byte, from int) {
 	loadBytes(dst, unsafe.Add(v.object, place))
 }
 
-// Equal reports whether b is what the payload has from byte from on.
+// Equal reports whether the bytes of the payload from offset from on are b.
 func (v View) Equal(b []byte, from int) bool {
 	place := v.place(from, len(b))
 	if len(b) == 0 {
@@ -227,8 +228,8 @@ func (v View) Equal(b []byte, from int) bool {
 	return equalBytes(b, unsafe.Add(v.object, place))
 }
 
-// place returns where byte from of the payload is in the object. n bytes from
-// there on must be payload.
+// place returns the offset in the object of byte from of the payload. It panics unless n
+// bytes from there on are payload.
 func (v View) place(from, n int) int {
 	if from < 0 || from+n > v.class.Capacity() {
 		invariant.Violated("view within the payload", from+n, v.class.Capacity())
@@ -236,10 +237,10 @@ func (v View) place(from, n int) int {
 	return HeaderBytes + from + versionBytes*lineOf(from)
 }
 
-// Lines are lines of objects of one class. The zero Lines is the first.
+// Lines is a range of lines of an object. The zero Lines is the first line.
 type Lines struct{ first, last int }
 
-// Lines returns the lines that hold bytes from to to of the payload. It ignores bytes beyond
+// Lines returns the lines that hold bytes [from, to) of the payload. It ignores bytes beyond
 // the payload.
 func (c Class) Lines(from, to int) Lines {
 	from, to = max(from, 0), min(to, c.Capacity())
@@ -249,11 +250,11 @@ func (c Class) Lines(from, to int) Lines {
 	return Lines{lineOf(from), lineOf(to - 1)}
 }
 
-// Len returns how many bytes LoadLines copies.
+// Len returns the number of bytes that LoadLines copies.
 func (l Lines) Len() int { return l.count() * linePayload }
 
-// Place returns where LoadLines copies byte i of the payload to, which must be on these
-// lines.
+// Place returns the offset in dst to which LoadLines copies byte i of the payload. That byte
+// must be on these lines.
 func (l Lines) Place(i int) int { return i - payloadBefore(l.first) }
 
 func (l Lines) count() int { return l.last + 1 - l.first }
@@ -263,8 +264,9 @@ func (l Lines) isEmpty() bool { return l.count() <= 0 }
 // lineOf returns the line that holds byte i of an object's payload.
 func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }
 
-// payloadBefore returns how many bytes of payload are on the lines before line i. Before the
-// first there are less than none: it has less of them than others.
+// payloadBefore returns the number of payload bytes on the lines before line i. For line 0 it is
+// negative: as LoadLines copies equally many bytes of each line, it also copies the end of the
+// header there.
 func payloadBefore(i int) int { return firstPayload + (i-1)*linePayload }
 
 // Header returns the header that the object had when the view began.
