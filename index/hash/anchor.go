@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// The anchor is the object that a table is known by. It never changes.
+// The anchor is the object whose pointer identifies a table. It never changes.
 //
 //	 0 magic 32b | format 8b | inline key bytes 8b | inline value bytes 16b
 //	 8 buckets 16b | slots 8b | maximum load 8b | number of places 8b | 0

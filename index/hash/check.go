@@ -49,7 +49,7 @@ type checker struct {
 	v   Visitor
 }
 
-// shard checks a shard, live homes of which are in use, and the shards split from it.
+// shard checks a shard, whose first live homes are in use, and the shards split from it.
 func (c *checker) shard(s *shard, live int) error {
 	h, err := c.tb.refresh(c.o, s)
 	if err != nil {
@@ -91,7 +91,8 @@ func (c *checker) shard(s *shard, live int) error {
 	return nil
 }
 
-// home checks one home, and checks it again if a change may have come in between.
+// home checks one home. If it finds a violation it checks again, because a change may have come
+// in between.
 func (c *checker) home(s *shard, h *header, i int, live bool) error {
 	pairs, nodes, err := c.homeOnce(s, h, i, live)
 	for try := 0; err != nil && try < asksMax; try++ {

@@ -14,18 +14,18 @@ const (
 	destroyBlocks  = 64
 )
 
-// Destroy frees all objects of the table, in transactions that are bounded however large the table
-// is. each, which may be nil, is called with each pair within the transaction that frees it, so
-// that it can free the object that a value leads to; it is called again if that transaction has to
-// be run again. Nobody may use the table any more.
+// Destroy frees all objects of the table, in transactions of bounded size. It calls each, which may
+// be nil, with each pair, within the transaction that frees the pair, so that each can free the
+// object that a value leads to. If that transaction must be run again, each is called again. The
+// table must not be used any more.
 //
-// After a crash, or after ctx was cancelled, what is left can still be destroyed: Destroy continues
-// where it stopped. It does nothing to a table that is gone.
+// After a crash, or after ctx was cancelled, call Destroy again: it continues where it stopped. It
+// does nothing if the table has been destroyed completely.
 func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []byte) error) error {
 	if each == nil {
 		each = func(*txn.Tx, []byte, []byte) error { return nil }
 	}
-	tb.opened.Store(nil) // it may be gone
+	tb.opened.Store(nil) // open then checks whether the table still exists
 	o, err := tb.open()
 	if errors.Is(err, ErrDestroyed) {
 		return nil

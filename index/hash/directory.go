@@ -25,7 +25,7 @@ type shard struct {
 func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, depth) }
 
 // covers reports whether prefix and h have the first depth bits in common, up to 63. It shifts
-// twice since a shift by what may be 64 costs a comparison.
+// twice, because a single shift by 64 - depth would cost a comparison of depth with 0.
 func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-uint(depth)&63) == 0 }
 
 // directory maps a hash to its shard, as far as this machine knows. It is a cache: the depth in a
@@ -40,9 +40,9 @@ type directory struct {
 	}
 }
 
-// routes has an entry for each value of the first bits of a hash: in shards the shard, and in
-// entrances the part of it that a lookup needs which glance decides. entrances saves a dependent
-// load, which misses the cache if there are many shards.
+// routes maps the first bits of a hash to a shard: shards has the shard itself, entrances the part
+// of its state that glance needs. With entrances, glance need not load the shard by its pointer,
+// which misses the cache if there are many shards.
 type routes struct {
 	bits      int
 	shards    []atomic.Pointer[shard]

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A store is what an editor reads pages from and writes them to: a *txn.Late when a transaction's
-// operations are applied to fresh copies, a *txn.Tx when a shard is split. A slice that Read
-// returned is stale after Write of the same pointer.
+// An editor reads pages from a store and writes them to it. The store is a *txn.Late when a
+// transaction's operations are applied to fresh copies, a *txn.Tx when a shard is split. A slice
+// that Read returned is stale after Write of the same pointer.
 type store interface {
 	Read(p region.Ptr) ([]byte, error)
 	Write(p region.Ptr) ([]byte, error)
@@ -27,8 +27,8 @@ type editor struct {
 	first region.Ptr // the shard's bucket 0
 	// dirty are the buckets that were written.
 	dirty []int
-	// overflowed counts pairs that went into a chain, chained the longest chain
-	// met on the way, in blocks: signs that the shard should split.
+	// overflowed counts pairs that went into a chain. chained is the length in blocks
+	// of the longest chain read. Both are signs that the shard should split.
 	overflowed, chained int
 
 	moves []move
@@ -36,7 +36,7 @@ type editor struct {
 	// neighbourhoods are used in turn: no more than two are needed at a time.
 	neighbourhoods [2]neighbourhood
 	turn           int
-	read           func(i int) (page, error) // bucket
+	read           func(i int) (page, error) // the method bucket, bound to this editor
 }
 
 func (o *opened) editor(st store, s *shard) *editor {
@@ -161,8 +161,9 @@ func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	return err
 }
 
-// insert adds a pair that is not in the neighbourhood, all of which must have been read: into the
-// home or its neighbour, if necessary after displacing other pairs, or else into the chain.
+// insert adds a pair that is not in the neighbourhood: to the home or its neighbour, if necessary
+// after displacing other pairs, or else to the chain. All pages of the neighbourhood must have been
+// read.
 func (n *neighbourhood) insert(s slot) error {
 	for i := range 2 {
 		if k, ok := n.pages[i].free(); ok {
@@ -241,8 +242,8 @@ func (n *neighbourhood) overflow(s slot) error {
 	return err
 }
 
-// remove takes key out, with its object if it has one, and reports whether it
-// was there.
+// remove removes key, frees its object if it has one, and reports whether the key was
+// in the shard.
 func (e *editor) remove(h uint64, key []byte) (bool, error) {
 	n, err := e.neighbourhood(bucketOf(h, e.lay.buckets))
 	if err != nil {
@@ -299,10 +300,10 @@ func (n *neighbourhood) vacate(at spot) error {
 	return n.renew(max(at.page+1, 2), last)
 }
 
-// relieve fills the slot freed in a bucket with a pair from the chain of the other home whose pairs
-// may be in that bucket, if that home has a chain and ours has none.
+// relieve fills a slot that was freed in a bucket, when this home has no chain, with a pair from the
+// chain of the other home whose pairs may be in that bucket, if that home has a chain.
 func (n *neighbourhood) relieve(at spot) error {
-	home := n.home + 1 // of pairs that live in our neighbour as their home
+	home := n.home + 1 // the slot is in our neighbour, which is this home's own bucket
 	if at.page == 0 {
 		home = n.home - 1
 	}
@@ -317,7 +318,7 @@ func (n *neighbourhood) relieve(at spot) error {
 	if err != nil {
 		return err
 	}
-	// This treats the slot as if a pair of that home had left it.
+	// The other home's vacate fills the slot as if one of its own pairs had left it.
 	return o.vacate(spot{1 - at.page, at.slot})
 }
 

@@ -10,7 +10,7 @@ import (
 
 // A sight holds what a lookup reads: the home of its key, and the bucket after it.
 type sight struct {
-	h, prefix uint64 // the key's hash, and with which prefix that comes to its home
+	h, prefix uint64 // the key's hash, and the prefix of the shard that the directory gives for it
 	buckets   region.Pair
 	// slots has a bit for each slot that may have the key: from 0 on for those of the
 	// home, from secondBucket on for those of the bucket after it.
@@ -22,11 +22,11 @@ type sight struct {
 const secondBucket = 8
 
 // glance decides most lookups where this machine is the shard's primary, without a copy of the
-// buckets: it compares keys where they are and takes no more than the value. All lines of the
-// home and the first of its neighbour are asked for before the first of them is looked at, so
-// that the lookup waits for memory once. It leaves undecided: pairs outside of their slots,
-// stale directories, changes under way, neighbourhoods with more slots than have control words
-// on the first lines, and keys that are not in the first blocks of a chain.
+// buckets: it compares keys in place and copies only the value. It prefetches all lines of the
+// home and the first line of the home's neighbour before it looks at any of them, so that the
+// lookup waits for memory once. It leaves undecided: pairs outside of their slots, stale
+// directories, changes under way, neighbourhoods with more slots than have control words on the
+// first lines, and keys that are not in the first blocks of a chain.
 func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
@@ -74,7 +74,7 @@ const (
 	undecided finding = iota
 	atHome
 	atNext
-	chained // in the chain of its home, or nowhere
+	chained // in the chain of its home, or not in the table
 	inChain
 	nowhere
 )
@@ -99,7 +99,7 @@ func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
 		switch {
 		case m == differs:
 			continue
-		case m == unsure || !home.Valid(): // whether it was the home
+		case m == unsure || !home.Valid(): // not valid: home may no longer be the key's home
 			return nil, undecided
 		case v == home:
 			return value, atHome
@@ -116,14 +116,15 @@ func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
 	return nil, nowhere
 }
 
-// narrow finds the slots that may have the key, unless the first bucket is not its home.
+// narrow finds the slots that may have the key. It returns false if the first bucket is not the
+// key's home.
 func (o *opened) narrow(s *sight) bool {
 	home, next := &s.buckets.Views[0], &s.buckets.Views[1]
 	if !livesIn(home, s.prefix, s.h) {
 		return false
 	}
 	own, late := both(wanted(s.h, false)), both(wanted(s.h, true))
-	var _ = [1]struct{}{}[glanceSlots-6] // those here
+	var _ = [1]struct{}{}[glanceSlots-6] // the code below looks at six slots of each bucket
 	found := equal(home.Word(controlWord), own)>>31 | equal(home.Word(controlWord+1), own)>>29 |
 		equal(next.Word(controlWord), late)>>(31-secondBucket) | equal(next.Word(controlWord+1), late)>>(29-secondBucket)
 	if o.slots > 4 {
@@ -209,7 +210,7 @@ func chainOf(from region.View) (block region.Ptr, version uint16) {
 	return region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8), uint16(from.Word(versionsWord))
 }
 
-// The words at the beginning of a bucket (see page), and where in them things are.
+// The words at the beginning of a bucket (see page), and the positions of fields in them.
 const (
 	linkWord     = linkOffset / 8
 	versionsWord = linkVersion / 8
@@ -232,13 +233,13 @@ func slotIn(v region.View, i int) slot {
 type match uint8
 
 const (
-	unsure match = iota // it has changed since it came into view, or its pair is outside
+	unsure match = iota // the bucket has changed since the view began, or the pair is outside
 	differs
 	equals
 )
 
-// pick takes the value of key from slot i of the bucket or block v, whose data begin at
-// data, if that is its key.
+// pick copies the value from slot i of the bucket or block v if the slot has key. data is the
+// offset of the slot's data.
 func (o *opened) pick(v region.View, i, data int, key, dst []byte) ([]byte, match) {
 	s := slotIn(v, i)
 	if s.outside() {
@@ -255,7 +256,7 @@ func (o *opened) pick(v region.View, i, data int, key, dst []byte) ([]byte, matc
 	return value, equals
 }
 
-// both returns two control words.
+// both returns a pair of equal control words.
 func both(control uint32) uint64 { return uint64(control)<<32 | uint64(control) }
 
 // equal compares two control words with the wanted ones: it sets bit 31 if the first is equal, bit
@@ -267,8 +268,8 @@ func equal(pair, want uint64) uint64 {
 	return (top - differs) & top
 }
 
-// joined puts the bits of the second words of pairs beside those of the first, which are
-// at 0, 2, 4.
+// joined moves the bits of the second words of pairs next to those of the first words, which are
+// bits 0, 2 and 4.
 func joined(bits uint64) uint { return uint(bits | bits>>31) }
 
 // sized returns n bytes, in the memory of b if that is large enough.

@@ -15,20 +15,21 @@ import (
 
 // A table grows by splitting shards, in bounded transactions of their own:
 //
-//  1. Start: the child shard is created, its buckets not in use yet. The old shard's
-//     header names the child and says splitting, the child's says filling.
+//  1. Start: the child shard is created, its buckets not in use yet. The header of the old
+//     shard gets the pointer to the child and the state splitting, that of the child the
+//     state filling.
 //  2. Moves: home by home, in order, splitHomes at a time, the keys whose next
 //     hash bit is set move to the same home of the child, and both buckets get
-//     the new depth. A lookup that finds its key's home deeper than it expected,
-//     and not the key, goes on to the child.
+//     the new depth. A lookup whose home bucket is deeper than the directory says
+//     continues in the child if its hash has that bit set.
 //  3. The last move sets both headers to whole.
 //
 // The table is complete between any two of these transactions, however long a split is
-// interrupted; after a crash the next machine that changes the shard goes on with it. Nobody
-// waits for a split: transactions that change the table do single steps, one at a time on
-// each machine, once a change had to go into a chain and the shard turned out to be full
-// enough. A transaction whose buckets move while it is open asks again and gets the same
-// answers.
+// interrupted; after a crash the next machine that changes the shard continues the split. No
+// transaction waits for a split: transactions that change the table each do a step, one step at
+// a time on each machine, once changes have overflowed into chains and the shard turned out to
+// be full enough. A transaction whose buckets move while it is open asks its questions again
+// and gets the same answers.
 type growth struct {
 	// wanted is the length of queue.
 	wanted atomic.Int32
@@ -46,8 +47,8 @@ const (
 	// queueMax bounds the queue. A shard that does not fit is queued again by its next
 	// overflow.
 	queueMax = 256
-	// looksPerShard is about how often the load of a shard is counted while it fills; to
-	// count it, all of the shard is read.
+	// looksPerShard is about how often the load of a shard is counted while it fills. Counting
+	// reads the whole shard.
 	looksPerShard = 16
 	// chainWeight is the weight of an overflow into a chain of two blocks or more; other
 	// overflows have weight 1.
@@ -75,9 +76,9 @@ func (g *growth) next() *shard {
 	return s
 }
 
-// note records that a preparation had to overflow, and queues the shard if that happens
-// often. It may be called for preparations that are thrown away, because it only decides
-// when the load is counted.
+// note records pairs that e put into chains, and queues the shard if that happens often. It may
+// be called for preparations that are thrown away, because it only decides when the load is
+// counted.
 func (o *opened) note(e *editor) {
 	if e.overflowed == 0 {
 		return
@@ -92,8 +93,8 @@ func (o *opened) note(e *editor) {
 	}
 }
 
-// maintain does one step of growth if a shard is queued and no other step runs. It drops the
-// error of a step: the table works without it, and the next overflow tries again.
+// maintain does one step of growth if a shard is queued and no other step runs. It ignores the
+// error of a step: the table works without the step, and the next overflow tries again.
 func (tb *Table) maintain(o *opened) {
 	if o.growth.wanted.Load() == 0 || !o.growth.working.TryLock() {
 		return
@@ -112,15 +113,16 @@ func (tb *Table) maintain(o *opened) {
 // perShard returns the number of pairs that a shard holds when it splits.
 func (l *layout) perShard() int { return max(1, l.slots*l.buckets*l.maxLoad/100) }
 
-// reserve grows the table for a transaction whose puts would overflow it though it is half
-// empty now. They could not cause splits: nothing is split while a transaction is applied.
+// reserve grows the table for a transaction whose puts are half of what the table can hold, or
+// more. The puts themselves cannot cause splits, because no shard is split while a transaction
+// is applied.
 func (tb *Table) reserve(o *opened, puts int) {
 	if puts%64 != 0 || o.dir.size()*o.perShard() > 2*puts {
 		return
 	}
 	if o.growth.working.TryLock() {
 		defer o.growth.working.Unlock()
-		// The table works without it.
+		// An error is ignored: the table works without growing.
 		_ = tb.grow(context.Background(), o, 2*puts)
 	}
 }
@@ -174,8 +176,8 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 	}
 }
 
-// step does the next step of a shard's growth and reports whether another is left. A whole
-// shard splits if it is full, or if force is set.
+// step does the next step of a shard's growth and reports whether more steps are left. A whole
+// shard begins to split if it is full, or if force is set.
 func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (again bool, err error) {
 	h, err := tb.refresh(o, s)
 	if err != nil {
@@ -185,7 +187,7 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 	case splitting:
 		return true, tb.move(ctx, o, s)
 	case filling:
-		// It can split once its parent's split is complete.
+		// The shard can split once its parent's split is complete.
 		o.growth.want(o.parent(s))
 		return force, nil
 	case destroying:
@@ -202,13 +204,13 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 	return true, tb.startSplit(ctx, o, s, h.depth)
 }
 
-// parent returns the shard that s came out of.
+// parent returns the shard that s was split from.
 func (o *opened) parent(s *shard) *shard {
 	return o.dir.find(s.prefix &^ (1 << (64 - s.initialDepth)))
 }
 
-// depthLimit bounds the depth of shards, so that one whose keys have been chosen to share
-// a hash does not split for ever.
+// depthLimit bounds the depth of shards, so that a shard does not split for ever if an attacker
+// has chosen keys with the same hash.
 func (tb *Table) depthLimit(o *opened) int { return min(depthMax, bits.Len(uint(o.dir.size()))+8) }
 
 // full counts the taken slots of a shard, and reports whether they exceed the load at which

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// A key's hash is 64 bits, and its parts serve different ends:
+// A key's hash has 64 bits, and its parts have different uses:
 //
 //	| prefix 40b: which shard, most significant bit first | tag 8b | unused | bucket, least significant |
 //
@@ -31,9 +31,9 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// sum hashes key by folded multiplication. It is part of the format: a table
-// written by one process is read by the next, which is why hash/maphash will
-// not do. Keys of up to 16 bytes cost two multiplications.
+// sum hashes key by folded multiplication. It is part of the format, because
+// other processes read the tables that one has written; hash/maphash differs from
+// process to process. Keys of up to 16 bytes cost two multiplications.
 func sum(seed uint64, key []byte) uint64 {
 	n := len(key)
 	seed ^= mulA
@@ -59,22 +59,22 @@ func sum(seed uint64, key []byte) uint64 {
 	return mix(mulC^uint64(n), mix(a^mulB, b^seed))
 }
 
-// tagOf returns the bits of a hash that a slot repeats, so that a search looks
-// at hardly any key but its own.
+// tagOf returns the bits of a hash that the control word of its key's slot repeats,
+// so that a search compares hardly any key but the one it looks for.
 func tagOf(h uint64) uint32 { return uint32(h>>tagShift) & 0xff }
 
-// bucketOf returns the index of h's bucket in a shard of n buckets, a power of
-// two: the key's home.
+// bucketOf returns the index of the home bucket of keys with hash h in a shard of n
+// buckets. n is a power of two.
 func bucketOf(h uint64, n int) int { return int(h) & (n - 1) }
 
 // bitOf returns bit i of the prefix of h, 0 being the most significant.
 func bitOf(h uint64, i int) uint64 { return h >> (63 - i) & 1 }
 
-// firstDifference returns the first prefix bit in which a and b differ, 64 if
-// none.
+// firstDifference returns the first prefix bit in which a and b differ, 64 if they
+// are equal.
 func firstDifference(a, b uint64) int { return bits.LeadingZeros64(a ^ b) }
 
-// equalKeys compares keys. Those that are as long as most are take no call.
+// equalKeys compares keys. For lengths that most keys have, it makes no call.
 func equalKeys(a, b []byte) bool {
 	n := len(a)
 	if n != len(b) || n < 8 || n > 16 {

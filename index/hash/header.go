@@ -16,14 +16,14 @@ import (
 // When a shard of depth d splits, the keys whose hash has bit d set move to a new shard,
 // its child d, whose initial depth is d+1; the shard keeps the others, and its depth becomes
 // d+1 as well. So the prefix of a shard is the one that it was created with, followed by
-// zeros, and the way from the first shard to that of a key is found bit by bit. No structure
-// is as large as the table: there is no array of all shards that would have to be doubled.
+// zeros, and a search finds the way from the first shard to a key's shard bit by bit. No
+// object is as large as the table: there is no array of all shards that would have to be doubled.
 type header struct {
 	initialDepth int // bits of prefix at its creation
-	depth        int // bits of prefix now, by the splits that are complete
+	depth        int // bits of prefix now, after the splits that are complete
 	state        state
-	// cursor is the next home that the split will move; while the shard is destroyed, the
-	// number of buckets left.
+	// cursor is the next home that the split will move, or, while the shard is being destroyed,
+	// the number of buckets left.
 	cursor   int
 	prefix   uint64
 	children [depthMax]shardPtr // set from initialDepth to depth, and at depth while splitting
@@ -36,14 +36,14 @@ type header struct {
 type state uint8
 
 const (
-	// whole: the keys of the prefix are here.
+	// whole: the shard holds all keys with its prefix.
 	whole state = iota + 1
-	// splitting: the keys of homes below cursor have been divided between it and its child
-	// number depth.
+	// splitting: the keys of homes below cursor have been divided between the shard and its
+	// child number depth.
 	splitting
-	// filling: it is the child of a shard that is splitting.
+	// filling: the shard is the child of a shard that is splitting.
 	filling
-	// destroying: it is being destroyed, and has cursor buckets left.
+	// destroying: the shard is being destroyed, and has cursor buckets left.
 	destroying
 )
 
@@ -89,7 +89,7 @@ func decodeHeader(b []byte, lay *layout) (*header, error) {
 	return h, nil
 }
 
-// known returns the bit after that of the last child.
+// known returns the number of the last child plus one.
 func (h *header) known() int {
 	if h.state == splitting {
 		return h.depth + 1

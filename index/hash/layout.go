@@ -8,48 +8,48 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Limits. Keys and values beyond Config's inline limits live in objects of
-// their own, up to these.
+// Limits of keys and values. Pairs beyond Config's inline limits are stored in objects of
+// their own.
 const (
 	// KeyBytesMax is the length of the longest key.
 	KeyBytesMax = 3072
-	// InlineKeyBytesMax and InlineValueBytesMax bound Config.
+	// InlineKeyBytesMax and InlineValueBytesMax bound Config.KeyBytes and Config.ValueBytes.
 	InlineKeyBytesMax   = 255
 	InlineValueBytesMax = 4095
 
 	neighbourhoodMax = 64
 	bucketsMin       = 4
 	// shardBytes is about how large a shard's array of buckets is by default.
-	// A split allocates one in one transaction, which must fit into a log.
+	// A split allocates such an array in one transaction, which must fit into a log.
 	shardBytes = 64 << 10
 )
 
-// Config is what a table is created with. The zero value is a good table of
-// small keys that lead to objects.
+// Config configures a new table. The zero value is good for small keys whose values
+// are pointers to objects.
 type Config struct {
 	// KeyBytes and ValueBytes are the longest key and value kept inline, in the
-	// bucket; 0 means 16. A pair that exceeds either lives in an object of its
-	// own and costs one more read. Inline bytes are paid for by every slot,
-	// and every lookup reads a neighbourhood of slots: beyond some hundred
-	// bytes an object of its own is cheaper (NSDI'14 figure 10).
+	// bucket; 0 means 16. A pair that exceeds either is an object of its own and
+	// costs one more read. Every slot has room for so many bytes, and every lookup
+	// reads a neighbourhood of slots: for pairs of more than some hundred bytes, an
+	// object of its own is cheaper (NSDI'14 figure 10).
 	KeyBytes, ValueBytes int
-	// Neighbourhood is H: in how many slots a key can be without overflowing.
-	// Even, 2 to 64; 0 means 8.
+	// Neighbourhood is H, the number of slots in which a key can be without
+	// overflowing. Even, 2 to 64; 0 means 8.
 	Neighbourhood int
-	// Buckets is how many buckets of H/2 slots a shard has, a power of two;
-	// 0 chooses it so that a shard takes about 64 KB, less where regions or
+	// Buckets is the number of buckets, of H/2 slots each, of a shard: a power of
+	// two. 0 chooses it so that a shard takes about 64 KB, less where regions or
 	// logs are small.
 	Buckets int
-	// MaxLoad is the percentage of a shard's slots that are taken when it
-	// splits; 0 means 85. It is looked at when an insert overflows its
-	// neighbourhood.
+	// MaxLoad is the percentage of a shard's slots that must be taken for it to
+	// split; 0 means 85. The load is checked only when inserts overflow their
+	// neighbourhoods.
 	MaxLoad int
-	// Seed makes the table's hash function its own. Draw it at random if keys
-	// are chosen by somebody who may wish the table ill.
+	// Seed makes the table's hash function differ from that of others. Draw it at
+	// random if an attacker may choose the keys.
 	Seed uint64
-	// Places are hints where shards are to live: shards are dealt out to them
-	// in turn as the table grows. Without them all live where the table was
-	// created. At most 32.
+	// Places are hints for the placement of shards, at most 32. As the table grows,
+	// its shards are distributed over the places in turn. Without places, all
+	// shards are where the table was created.
 	Places []region.Addr
 }
 
@@ -58,7 +58,7 @@ type layout struct {
 	slots      int // per bucket, H/2
 	keyBytes   int
 	valueBytes int
-	dataBytes  int // of a slot, its control word not counted
+	dataBytes  int // of a slot, without its control word
 	buckets    int // per shard, not counting the last one's neighbour
 	maxLoad    int // percent
 	class      region.Class
@@ -100,8 +100,8 @@ func (c Config) layout() (layout, error) {
 	return l.withBuckets(c.Buckets)
 }
 
-// withBuckets sets the number of buckets. With the last one's neighbour they
-// must leave room in a 1 MB block, where an array lives.
+// withBuckets sets the number of buckets of a shard. Its array, which has one more
+// bucket as the neighbour of the last, must fit into a block of 1 MB with room to spare.
 func (l layout) withBuckets(n int) (layout, error) {
 	fit := region.MaxObject/l.class.Size() - 2
 	if n == 0 {
@@ -116,10 +116,10 @@ func (l layout) withBuckets(n int) (layout, error) {
 	return l, nil
 }
 
-// fitLog makes shards so small that one can be made by a transaction that writes
+// fitLog makes shards so small that a transaction that creates one writes at most
 // half of bytesMax.
 func (l *layout) fitLog(bytesMax int) {
-	const perWrite = 64 // what a log record says about an object besides its payload
+	const perWrite = 64 // bytes of a log record about an object, besides its payload
 	for l.buckets > bucketsMin && (l.buckets+2)*(l.class.Capacity()+perWrite)+headerBytes > bytesMax/2 {
 		l.buckets /= 2
 	}
@@ -127,7 +127,7 @@ func (l *layout) fitLog(bytesMax int) {
 
 func (l *layout) bucketBytes() int { return pageHeaderBytes + l.slots*(controlBytes+l.dataBytes) }
 
-// dataOffset is where the data of a bucket's slot i begins.
+// dataOffset returns the offset of the data of slot i in a bucket.
 func (l *layout) dataOffset(i int) int {
 	return pageHeaderBytes + controlBytes*l.slots + i*l.dataBytes
 }
@@ -139,7 +139,7 @@ func (l *layout) blockDataOffset(i int) int {
 
 func (l *layout) blockBytes() int { return pageHeaderBytes + blockSlots*(controlBytes+l.dataBytes) }
 
-// inline reports whether a pair of these lengths lives in its slot.
+// inline reports whether a pair of these lengths is stored in its slot.
 func (l *layout) inline(key, value int) bool { return key <= l.keyBytes && value <= l.valueBytes }
 
 // A pair that is not inline is an object:
@@ -169,7 +169,7 @@ func decodePair(b []byte) (key, value []byte, err error) {
 	return b[:k:k], b[k : k+v : k+v], nil
 }
 
-// checkPair says whether the table can hold a pair.
+// checkPair returns an error if no table can hold a pair of these lengths.
 func checkPair(key, value int) error {
 	if key > KeyBytesMax {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrKeyTooLong, key, KeyBytesMax)

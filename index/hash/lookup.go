@@ -13,15 +13,15 @@ import (
 )
 
 // restartsMax bounds how often a lookup begins again because a change overtook
-// it. Each time some other transaction got on.
+// it. Each time another transaction has made progress.
 const restartsMax = 10000
 
-// buffer is what a lookup reads into.
+// A buffer is the memory that a lookup reads into.
 type buffer struct {
 	pair   []byte // two buckets
 	value  []byte
 	block  []byte
-	object []byte // an outside pair, as large as was needed so far
+	object []byte // an outside pair; grows to the largest read so far
 }
 
 func newBuffer(lay *layout) *buffer {
@@ -35,10 +35,11 @@ func (b *buffer) sized(p *[]byte, n int) []byte {
 	return (*p)[:n]
 }
 
-// Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6). The
-// value is in dst's memory if that is large enough. A key that is there all the
-// time is found whatever happens around it. In the common case it costs one READ,
-// or none where this machine is the shard's primary, and allocates nothing.
+// Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6). It
+// returns the value in dst's memory if that is large enough. It finds a key that is
+// in the table all the time, whatever changes at the same time. In the common case it
+// costs one READ, or none where this machine is the shard's primary, and allocates
+// nothing.
 func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	o, err := tb.open()
 	if err != nil {
@@ -49,8 +50,8 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	}
 	s := sight{h: sum(o.seed, key)}
 	op := tb.m.Start()
-	// Not deferred, which most lookups would feel: a glance does not panic, for it checks
-	// all that it finds.
+	// op.End is not deferred, because that would slow down most lookups. It need not be: a
+	// glance does not panic, as it checks all bytes before it uses them.
 	value, ok, decided := o.glance(op, &s, key, dst)
 	if !decided {
 		return tb.insist(op, o, &s, key, dst)
@@ -63,8 +64,8 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	return value, ok, nil
 }
 
-// insist looks up what a glance has left undecided, until no change overtakes it, and ends
-// the operation op.
+// insist looks up a key that a glance has left undecided, again and again until no change
+// overtakes the lookup, and ends the operation op.
 func (tb *Table) insist(op txn.Operation, o *opened, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	defer op.End()
 	for range restartsMax {
@@ -91,14 +92,14 @@ func (tb *Table) LookupPtr(key []byte) (region.Ptr, bool, error) {
 	return p, err == nil, err
 }
 
-// overtaken says whether a lookup that failed with err should begin again.
+// overtaken reports whether a lookup that failed with err should begin again.
 func overtaken(err error) bool {
 	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
 }
 
-// reach finds a key whose pair is outside of its slot, where this machine is the shard's
-// primary: a glance leaves that undecided, with both buckets in sight. It copies only the slot
-// and the pair. A key that it does not find may still be there.
+// reach looks for a key whose pair is outside of its slot, where this machine is the shard's
+// primary. A glance leaves such a lookup undecided, with both buckets in sight. reach copies
+// only the slot and the pair. If it does not find the key, the key may still be in the table.
 func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	if o.slots > glanceSlots || !s.buckets.Look() || !o.narrow(s) {
 		return nil, false, nil
@@ -123,8 +124,8 @@ func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byt
 	return value, ok, err
 }
 
-// outsideIn looks for key among the pairs outside that slots of a bucket or block lead to,
-// whose data begin at data.
+// outsideIn looks for key among the outside pairs that the given slots of a bucket or block v
+// lead to. data is the offset of the data of v's slots.
 func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
 	for ; slots != 0; slots &= slots - 1 {
 		i := bits.TrailingZeros(slots)
@@ -147,7 +148,7 @@ func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data in
 	return nil, false, nil
 }
 
-// search is lookup by copies of all that it reads.
+// search looks up a key in copies of the buckets and blocks.
 func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, dst []byte) ([]byte, bool, error) {
 	buf := o.buffers.Get().(*buffer)
 	defer o.buffers.Put(buf)
@@ -165,8 +166,8 @@ func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, ds
 }
 
 // inPair looks for key in its home and the bucket after it, which have been read
-// into pair, and in what they lead to. Where the directory was stale it returns
-// the shard to look in instead.
+// into pair, and in the objects and blocks that they lead to. If the directory was
+// stale it returns the shard to search instead.
 func (tb *Table) inPair(op txn.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
 	home, next := o.bucket(pair[:len(pair)/2]), o.bucket(pair[len(pair)/2:])
 	depth, live := home.depth()
@@ -206,7 +207,7 @@ func inPage(op txn.Operation, buf *buffer, p page, h uint64, key, dst []byte, ne
 	return nil, false, nil
 }
 
-// outside reads the pair that s leads to, and returns its value if it has key.
+// outside reads the pair that s leads to, and returns its value if its key is key.
 func outside(op txn.Operation, buf *buffer, s slot, key, dst []byte) ([]byte, bool, error) {
 	_, ptr, err := s.pair()
 	if err != nil {
@@ -257,7 +258,7 @@ func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, erro
 	tb.stats.shipped.Add(1)
 	reply, err := tb.m.Ship(context.Background(), to, handlerLookup, appendKey(tb.anchor.Append(nil), key))
 	if errors.Is(err, txn.ErrInDoubt) {
-		err = errOvertaken // by a failure: another machine is the primary now
+		err = errOvertaken // the primary has failed: another machine is the primary now
 	}
 	if err != nil {
 		return nil, false, err

@@ -2,50 +2,51 @@ package hash
 
 import "errors"
 
-// Lookups has ConcurrentMin lookups under way or a multiple of it up to ConcurrentMax.
+// The number of lookups that Lookups has under way is a multiple of ConcurrentMin, up to
+// ConcurrentMax.
 const (
 	ConcurrentMin = groups
 	ConcurrentMax = groups * groupKeys
 )
 
-// Lookups looks up keys that are asked for one by one, and has several of them under way:
-// a key is answered while later ones are begun, as a thread of the paper's begins
-// operations while others wait for their continuations (NSDI'14 section 3.2, Figure 6).
-// They wait together, like those of LookupMany, whose keys must all be known at first.
-// Of keys whose primaries are other machines the READs wait together, too, a quarter of
-// those under way at a time. Lookups are used by one goroutine at a time.
+// Lookups looks up keys that become known one by one, with several lookups under way: it
+// answers a key while it begins later ones, as a thread in the paper begins operations while
+// others wait for their continuations (NSDI'14 section 3.2, Figure 6). These lookups overlap
+// their waiting, like those of LookupMany, which needs all keys at the beginning. Lookups of
+// keys whose primaries are other machines also overlap their READs, a quarter of the lookups
+// under way at a time. Only one goroutine at a time may use a Lookups.
 type Lookups struct {
 	tb    *Table
 	visit func(i int, value []byte, ok bool)
 	size  int // of a group
-	// pipeline has what is under way; it is nil if that is nothing.
+	// pipeline runs the lookups under way; nil if there are none.
 	pipeline *pipeline
-	// keys are those of the groups under way, and n how many the next one has so far.
+	// keys are the keys of the groups under way. The next group has n keys so far.
 	keys [groups][groupKeys][]byte
 	n    int
-	// started counts the keys, and until is how many they are when the operation ends.
+	// started counts the keys. When it reaches until, the operation ends.
 	started, until int
 	visiting       bool
 }
 
 var errVisiting = errors.New("hash: visit uses the Lookups that call it")
 
-// Lookups returns lookups of which concurrent are under way, from ConcurrentMin to
-// ConcurrentMax. Of numbers that are no multiples the next one below counts, or the least.
+// Lookups returns a Lookups that has concurrent lookups under way, from ConcurrentMin to
+// ConcurrentMax; concurrent is rounded down to a multiple of ConcurrentMin.
 //
-// What answers a key is visit, which is told how many were begun before that one. It must
-// not use the lookups. The value is valid until it returns, and is right for some moment
-// since Start, as that of Table.Lookup is.
+// Each key is answered by a call of visit, with the number of keys that were begun before it.
+// visit must not use the Lookups. The value is valid until visit returns, and is right for
+// some moment since Start, like that of Table.Lookup.
 func (tb *Table) Lookups(concurrent int, visit func(i int, value []byte, ok bool)) *Lookups {
 	return &Lookups{tb: tb, visit: visit, size: min(max(1, concurrent/groups), groupKeys)}
 }
 
-// Start begins the lookup of a key, which must not change until it is answered. When Start
-// returns, all lookups are answered except the last concurrent-1. Call Finish when there is no
-// key to look up: memory that lookups under way could reach is not reused before.
+// Start begins the lookup of a key, whose bytes must not change until it is answered. When Start
+// returns, all lookups are answered except the last concurrent-1. Call Finish when there are no
+// keys to look up: until then, memory that lookups under way could reach is not reused.
 //
-// If Start or Finish fails, none of the lookups under way is answered; then new ones can be
-// started.
+// If Start or Finish fails, none of the lookups under way is answered any more; new ones can be
+// started then.
 func (l *Lookups) Start(key []byte) error {
 	switch {
 	case l.visiting:
@@ -96,14 +97,13 @@ func (l *Lookups) begin() error {
 	return nil
 }
 
-// turn has the next group enter with the keys that it has, and answers the one that entered
-// first.
+// turn starts the next group with the keys that it has, and answers the oldest group.
 func (l *Lookups) turn() error {
 	p, failed := l.pipeline, true
 	keys := l.keys[p.turns%groups][:l.n]
 	l.n, l.visiting = 0, true
 	defer func() {
-		if l.visiting = false; failed { // or visit has panicked
+		if l.visiting = false; failed { // also if visit has panicked
 			l.end()
 		}
 	}()

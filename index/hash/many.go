@@ -8,8 +8,8 @@ import (
 )
 
 // LookupMany looks up many keys, each as Lookup does, and calls visit for each
-// with its index, in any order. They are not looked up at one point in time: each
-// answer is right for some moment of the call. The value is valid until visit
+// with its index, in any order. It does not read them at one point in time: each
+// answer is right for some moment during the call. The value is valid until visit
 // returns.
 //
 // Lookups overlap their waiting: for cache misses where this machine is the primary, and
@@ -47,9 +47,9 @@ const (
 )
 
 // A pipeline looks up the keys of LookupMany in groups. Each step of a group prefetches the
-// lines that its next step reads, and the other groups take their steps between the two. So
-// no step waits as long as memory answers within the time of the other groups' steps. Keys
-// that a pipeline cannot decide are looked up by Lookup.
+// lines that its next step reads, and the other groups take their steps in between. So no step
+// waits, provided that memory answers within the time of the other groups' steps. Keys that a
+// pipeline cannot decide are looked up by Lookup.
 type pipeline struct {
 	tb    *Table
 	o     *opened
@@ -61,8 +61,8 @@ type pipeline struct {
 	groups [groups]group
 	turns  uint // the number of groups that have entered
 	batch  prefetch.Batch
-	// pages hold copies of the lines that may have a group's keys; the values passed to
-	// visit are in them.
+	// pages hold copies of the lines that may contain a group's keys. The values passed to
+	// visit are in these copies.
 	pages [groupKeys][]byte
 	// reads[i] reads the buckets of elsewhere[i] from the primary.
 	elsewhere []elsewhere
@@ -91,8 +91,8 @@ type outlook uint8
 
 const (
 	unclear     outlook = iota
-	likely              // a slot has its fingerprint
-	chainedOnly         // it is in the chain of its home, or nowhere
+	likely              // a slot has the tag of its hash
+	chainedOnly         // the key is in the chain of its home, or not in the table
 	absent
 )
 
@@ -118,7 +118,7 @@ func newPipeline(o *opened) *pipeline {
 	return l
 }
 
-// serve prepares l for keys of tb, the first of which has the index first.
+// serve prepares l for keys of tb. The first of them has index first.
 func (l *pipeline) serve(tb *Table, o *opened, first int, visit func(i int, value []byte, ok bool)) {
 	l.tb, l.o, l.next, l.visit = tb, o, first, visit
 }
@@ -184,7 +184,7 @@ func (l *pipeline) drain() error {
 	return l.readElsewhere()
 }
 
-// group returns the group that has entered so many turns ago.
+// group returns the group that entered the given number of turns ago.
 func (l *pipeline) group(ago uint) *group { return &l.groups[(l.turns-ago)%groups] }
 
 // enter hashes the keys of a group and prefetches their entries of the directory.
@@ -200,9 +200,9 @@ func (l *pipeline) enter(g *group) {
 	l.batch.Fetch()
 }
 
-// fetchBuckets prefetches the first lines of the home buckets and of the buckets after them.
-// A third of all keys is in the second bucket; to wait for each of those once more would cost
-// more than the lines that are fetched in vain.
+// fetchBuckets prefetches the first lines of the home buckets and of the buckets after them. A
+// third of all keys are in the second bucket: fetching it only for these would cost a further
+// wait, which is more expensive than the lines fetched in vain.
 func (l *pipeline) fetchBuckets(g *group) {
 	o, lookups := l.o, g.pending()
 	for i := range lookups {
@@ -256,7 +256,7 @@ func (l *pipeline) followUp(f *pendingLookup) {
 // has changed.
 func (l *pipeline) answerGroup(g *group) error {
 	o, lookups := l.o, g.pending()
-	for k := range lookups { // all first: reading a page that is still in the store buffer would stall
+	for k := range lookups { // load all first: reading a page that is still in the store buffer would stall
 		if f := &lookups[k]; f.outlook == likely {
 			v, i := f.candidate()
 			v.LoadLines(l.pages[k], o.extents[i].lines)
@@ -282,9 +282,9 @@ func (l *pipeline) answerGroup(g *group) error {
 	return nil
 }
 
-// settle answers the k-th key of a group where the first slot that may have it was not enough
-// for answerGroup. It confirms membership again, because it reads memory after other keys have
-// been answered.
+// settle answers the k-th key of a group if answerGroup could not answer it from the first slot
+// that may have the key. It confirms membership again, because it reads more memory than
+// answerGroup has confirmed.
 func (l *pipeline) settle(g *group, k int) error {
 	i, f, key, page := g.first+k, &g.lookups[k], g.keys[k], l.pages[k]
 	var value []byte
@@ -341,7 +341,7 @@ func (l *pipeline) answer(i int, value []byte, ok bool) {
 	l.visit(i, value, ok)
 }
 
-// post adds the buckets of a key to what is read from other machines.
+// post adds the buckets of a key to the buckets to be read from other machines.
 func (l *pipeline) post(e elsewhere) {
 	n := len(l.elsewhere)
 	if n == cap(l.elsewhere) {

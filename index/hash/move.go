@@ -8,8 +8,8 @@ import (
 )
 
 // take removes and returns the pairs of this home for whose hash goes returns true. A split
-// uses it to empty half of a shard, home by home. Outside pairs keep their objects. Pairs that
-// stay in the chain move up into the holes.
+// uses it to move half of a shard's pairs, home by home. Outside pairs keep their objects. Pairs
+// that stay in the chain move into slots that have become free before them.
 func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 	n, err := e.neighbourhood(home)
 	if err == nil {
@@ -61,8 +61,9 @@ func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []
 	return taken, nil
 }
 
-// rebuild makes pairs all that the chain holds: first in free slots of the home
-// and its neighbour, the rest in as few of the chain's blocks as they need.
+// rebuild replaces the contents of the chain by pairs. It puts as many as possible into
+// free slots of the home and its neighbour, and the rest into as few of the chain's
+// blocks as they need.
 func (n *neighbourhood) rebuild(pairs []slot) error {
 	for i := range 2 {
 		for len(pairs) > 0 {
@@ -99,8 +100,8 @@ func (n *neighbourhood) rebuild(pairs []slot) error {
 	return n.renew(2, len(n.pages)-1)
 }
 
-// add puts in a pair that take took from another shard. No pair with its key may
-// be here.
+// add inserts a pair that take has removed from another shard. This shard must not have
+// a pair with the same key.
 func (e *editor) add(home int, s slot) error {
 	n, err := e.neighbourhood(home)
 	if err == nil {
@@ -112,10 +113,10 @@ func (e *editor) add(home int, s slot) error {
 	return n.insert(s)
 }
 
-// free frees the objects of a home: those of the pairs that leave with this
-// bucket, and up to limit blocks from the beginning of its chain. It reports
-// whether the chain is gone. seen is called with each pair first. Pairs that
-// the neighbour holds are not among them: they go with the neighbour.
+// free clears a bucket and frees the objects of its outside pairs, and up to limit
+// blocks, with their pairs, from the beginning of its chain. It reports whether the
+// chain is gone. It calls seen with each pair before it frees the pair. Pairs of this
+// home that are in the neighbour stay until the neighbour is freed.
 func (e *editor) free(bucket, limit int, seen func(s slot) error) (bool, error) {
 	p, err := e.bucket(bucket)
 	if err != nil {

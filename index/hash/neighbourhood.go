@@ -14,7 +14,7 @@ type spot struct {
 	slot int
 }
 
-// A neighbourhood is all that the lookup of a key may read: its home bucket, the bucket
+// A neighbourhood is the pages that the lookup of a key may read: its home bucket, the bucket
 // after it, and the home's chain. A page is read only when it is needed, because every page
 // that was read must be unchanged at commit.
 type neighbourhood struct {
@@ -28,7 +28,7 @@ type neighbourhood struct {
 // chainMax bounds the walk along a chain: more blocks than that are a cycle.
 const chainMax = 1 << 20
 
-// neighbourhood returns the neighbourhood of home, of which it reads the home.
+// neighbourhood returns the neighbourhood of home, and reads only the home bucket.
 func (e *editor) neighbourhood(home int) (*neighbourhood, error) {
 	n := &e.neighbourhoods[e.turn]
 	e.turn ^= 1
@@ -73,7 +73,7 @@ func (n *neighbourhood) more() (bool, error) {
 	return true, nil
 }
 
-// rest reads all that has not been read.
+// rest reads all pages that have not been read yet.
 func (n *neighbourhood) rest() error {
 	for {
 		if more, err := n.more(); !more || err != nil {

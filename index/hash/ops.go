@@ -16,8 +16,8 @@ func (tb *Table) begin(t *txn.Tx, key []byte) (*opened, *overlay, *entry, error)
 	return ov.o, ov, ov.entry(sum(ov.o.seed, key), key), nil
 }
 
-// inTx makes of the news that the table is gone a conflict: the transaction
-// came by the handle through something that it read, and that has changed.
+// inTx turns ErrDestroyed into a conflict: the transaction found the table through
+// an object that it read, and that object has changed since.
 func inTx(err error, tb *Table) error {
 	if errors.Is(err, ErrDestroyed) {
 		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: tb.anchor.Addr}
@@ -26,7 +26,7 @@ func inTx(err error, tb *Table) error {
 }
 
 // Get returns the value of key as transaction t sees it. The slice is valid until t ends and
-// must not be modified. At the commit of t, presence and value must still be the same.
+// must not be modified. t can commit only if the answer is still the same then.
 func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
 	_, ov, e, err := tb.begin(t, key)
 	if err != nil {
@@ -54,8 +54,8 @@ func (tb *Table) GetPtr(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	return p, err == nil, err
 }
 
-// Has says whether key is in the table. Only that must still hold when t
-// commits: others may give the key another value.
+// Has reports whether key is in the table. t can commit only if the answer is still the
+// same then; other transactions may change the value meanwhile.
 func (tb *Table) Has(t *txn.Tx, key []byte) (bool, error) {
 	_, ov, e, err := tb.begin(t, key)
 	if err != nil {
@@ -74,9 +74,9 @@ func (tb *Table) has(t *txn.Tx, ov *overlay, e *entry) (bool, error) {
 	return e.found, nil
 }
 
-// Insert adds key. It returns ErrExists if the key is there, which, like all that
-// a transaction saw, must be validated before it is shown to anyone; the
-// transaction can go on. Of two transactions that insert one key, one commits.
+// Insert adds key. It returns ErrExists if the key is in the table, and the transaction
+// can go on; like every answer in a transaction, ErrExists is certain only after the
+// commit has validated it. If two transactions insert the same key, one commits.
 func (tb *Table) Insert(t *txn.Tx, key, value []byte) error {
 	o, ov, e, err := tb.change(t, key, value)
 	if err != nil {
@@ -97,8 +97,8 @@ func (tb *Table) Insert(t *txn.Tx, key, value []byte) error {
 	return nil
 }
 
-// Put makes value the value of key, whether or not the key is there. It depends
-// on nothing, so that it conflicts with nobody.
+// Put makes value the value of key, whether or not the key is in the table. It does not
+// depend on the old value, so that it conflicts with no other transaction.
 func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
 	o, ov, e, err := tb.change(t, key, value)
 	if err == nil {
@@ -109,7 +109,7 @@ func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
 
 func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) {
 	if ov.change(t, e, opPut, value); e.asked == askedNothing {
-		o.fetch(t, e.h) // for Prepare
+		o.fetch(t, e.h) // Prepare will need these buckets
 	}
 	if !ov.isNew {
 		tb.reserve(o, ov.puts)
@@ -129,8 +129,8 @@ func (tb *Table) Delete(t *txn.Tx, key []byte) (bool, error) {
 	return found, err
 }
 
-// change is begin for an operation that changes the table: it pays its share of
-// the table's growth.
+// change is begin for an operation that changes the table. It also does a step of the
+// table's growth, if one is due.
 func (tb *Table) change(t *txn.Tx, key, value []byte) (*opened, *overlay, *entry, error) {
 	if err := checkPair(len(key), len(value)); err != nil {
 		return nil, nil, nil, err

@@ -10,53 +10,53 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// An overlay is what one transaction has asked one table and means to change in
-// it. Changes stay operations on keys until Prepare applies them to fresh copies
-// of the buckets, so that two transactions meet only over the same key.
+// An overlay holds what one transaction has asked one table, and the changes that it
+// will make. Changes stay operations on keys until Prepare applies them to fresh copies
+// of the buckets, so that two transactions conflict only over the same key.
 type overlay struct {
 	tb *Table
 	o  *opened
-	// isNew says that this transaction has created the table: nobody else can have put
-	// anything into it.
+	// isNew says that this transaction has created the table: no other transaction can have
+	// put anything into it.
 	isNew   bool
 	entries []*entry
 	// byKey finds an entry once there are more than scanMax.
 	byKey map[string]*entry
 	// spare are entries of earlier transactions.
 	spare []*entry
-	// pending are the entries with an operation while they are applied.
+	// pending are the entries with an operation, while Prepare applies them.
 	pending []*entry
-	// editors are those of the shards that pending is applied to; the array
-	// behind them keeps more for later, of which the first used have been in use
-	// since the last reset.
+	// editors change the shards that pending entries belong to. The array behind them
+	// keeps further editors for later. The first used editors of the array have been in
+	// use since the last reset.
 	editors []*editor
 	used    int
 	puts    int
-	release func() // of this overlay
+	release func() // returns the overlay to the pool
 }
 
-// scanMax is more than most transactions ask one table, for a map has to be made
-// again in each.
+// scanMax bounds the entries that find searches without a map. Most transactions have
+// fewer: each would have to make its own map.
 const scanMax = 24
 
-// An entry is what an overlay knows of one key. It is a Question once something
-// was asked.
+// An entry is what an overlay knows about one key. It becomes a txn.Question once the
+// transaction has asked for the key.
 type entry struct {
 	tb  *Table
 	h   uint64
 	key []byte
 
 	asked asked
-	// found, value and sources are the answer. value is the transaction's.
+	// found, value and sources are the answer. The transaction owns the memory of value.
 	found   bool
 	value   []byte
 	sources []txn.Source
-	// reserve is where the sources of a new answer are collected: if there is
-	// none, the old ones must still be there.
+	// reserve collects the sources of a new answer: if that fails, the old sources
+	// must still be there.
 	reserve []txn.Source
 
 	op   operation
-	next []byte // the value that a put gives
+	next []byte // the value to be put
 }
 
 // asked says what a transaction has seen of a key.
@@ -68,7 +68,7 @@ const (
 	askedValue
 )
 
-// An operation is what a transaction means to do to a key.
+// An operation is the change that a transaction will make to a key.
 type operation uint8
 
 const (
@@ -102,7 +102,7 @@ func (tb *Table) overlay(t *txn.Tx) (*overlay, error) {
 	return ov, nil
 }
 
-// openIn is open within transaction t. isNew says that t has created the table.
+// openIn is open within transaction t, which may have created the table: isNew says so.
 func (tb *Table) openIn(t *txn.Tx) (o *opened, isNew bool, err error) {
 	if o, err = tb.open(); !errors.Is(err, ErrDestroyed) {
 		return o, false, err
@@ -115,7 +115,7 @@ func (tb *Table) openIn(t *txn.Tx) (o *opened, isNew bool, err error) {
 	return o, true, err
 }
 
-// Memory that an overlay keeps for the next transaction.
+// The numbers of entries and editors that an overlay keeps for the next transaction.
 const (
 	spareMax   = 64
 	editorsMax = 16
@@ -176,8 +176,7 @@ func (ov *overlay) find(h uint64, key []byte) *entry {
 	return nil
 }
 
-// change makes op what the transaction does to the key of e, until it is rolled
-// back.
+// change sets the operation on the key of e to op. A rollback restores the one before.
 func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 	before, next := e.op, e.next
 	if before == opNone && op != opNone {
@@ -212,7 +211,7 @@ func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
 	return nil
 }
 
-// answer looks the key up and takes what the answer came from as sources.
+// answer looks the key up and stores the sources of the answer in e.
 func (e *entry) answer(pk peeker) (value []byte, found bool, err error) {
 	value, found, sources, err := e.tb.ask(pk, e.h, e.key, e.reserve[:0])
 	e.reserve = sources
@@ -234,8 +233,8 @@ func (e *entry) Ask(f *txn.Fresh) (bool, error) {
 	return found == e.found && (e.asked < askedValue || bytes.Equal(value, e.value)), nil
 }
 
-// Prepare implements txn.Intent: it applies the operations in the order of
-// their hashes, which is that of shards.
+// Prepare implements txn.Intent: it applies the operations in the order of the keys'
+// hashes, so that the operations on one shard follow each other.
 func (ov *overlay) Prepare(l *txn.Late) error {
 	o := ov.o
 	ov.pending, ov.editors = ov.pending[:0], ov.editors[:0]
@@ -301,7 +300,7 @@ func (ov *overlay) editor(o *opened, l *txn.Late, s *shard) *editor {
 	return ov.editors[n]
 }
 
-// route returns the shard that h belongs to, by what its home says in st.
+// route returns the shard that h belongs to, according to the home bucket that it reads from st.
 func (tb *Table) route(o *opened, st store, h uint64) (*shard, error) {
 	s := o.dir.find(h)
 	for {
@@ -319,8 +318,8 @@ func (tb *Table) route(o *opened, st store, h uint64) (*shard, error) {
 	}
 }
 
-// stale makes of the news that copies do not belong together what a transaction
-// answers by beginning its preparation again.
+// stale turns the errors of an overtaken lookup, whose copies do not belong together, into
+// txn.ErrStale, for which a transaction begins its preparation again.
 func stale(err error) error {
 	if overtaken(err) {
 		return txn.ErrStale
@@ -342,7 +341,7 @@ func peek(pk peeker, p region.Ptr, sources []txn.Source) ([]byte, []txn.Source, 
 	return b, append(sources, txn.Source{Ptr: p, Version: v}), nil
 }
 
-// asksMax bounds how often one question is asked anew because a change overtook
+// asksMax bounds how often one question is asked again because a change overtook
 // it, before the transaction backs off.
 const asksMax = 100
 

@@ -12,7 +12,7 @@ import (
 // and a link to the next block of the bucket's chain.
 //
 //	 0 link: fat pointer to the next block of the chain
-//	16 what that block's chain version must be
+//	16 chain version that the next block must have
 //	18 bucket: forward joint version    block: its chain version
 //	20 bucket: backward joint version   block: 0
 //	22 bucket: depth + 1, 0 while the bucket is not in use   block: 0
@@ -21,11 +21,11 @@ import (
 //	.. data of each slot: key, value; or hash and pointer to the pair
 //
 // Control word: | 0 | outside | next | used | value length 12b | key length 8b | tag 8b |
-// A free slot's is 0. next says that the key's home is the bucket before this
-// one. An outside pair has lengths of 0.
+// The control word of a free slot is 0. next says that the key's home is the bucket
+// before this one. An outside pair has lengths of 0.
 //
-// A page only reads and writes bytes: that they make sense is up to the callers,
-// and up to check where they come from elsewhere.
+// The methods of a page do not check its bytes: callers call valid first where the
+// bytes may be wrong.
 type page struct {
 	b     []byte
 	lay   *layout
@@ -42,7 +42,7 @@ const (
 
 	pageHeaderBytes = 24
 	controlBytes    = 4
-	// blockSlots is how many pairs an overflow block holds (NSDI'14 section 3.6).
+	// blockSlots is the number of pairs of an overflow block (NSDI'14 section 3.6).
 	blockSlots = 2
 
 	keyLengthShift   = 8
@@ -65,7 +65,7 @@ func (p page) u16(off int) uint16       { return binary.LittleEndian.Uint16(p.b[
 func (p page) setU16(off int, v uint16) { binary.LittleEndian.PutUint16(p.b[off:], v) }
 
 // A link leads to the next block of a chain. A reader that finds another chain
-// version there than the link said has been overtaken by a change of the chain.
+// version in the block than in the link has been overtaken by a change of the chain.
 type link struct {
 	ptr     region.Ptr
 	version uint16
@@ -84,11 +84,11 @@ func (p page) setLink(l link) {
 	p.setU16(linkVersion, l.version)
 }
 
-// linked reports whether a chain goes on after p.
+// linked reports whether a block of the chain follows p.
 func (p page) linked() bool { return binary.LittleEndian.Uint64(p.b[linkOffset:]) != 0 }
 
-// depth returns of how many bits the prefix is that the keys with this home
-// have in common, or false if no key can have it yet.
+// depth returns the length in bits of the hash prefix shared by the keys of this
+// bucket, or false if the bucket is not in use yet.
 func (p page) depth() (int, bool) { return int(p.b[depthOffset]) - 1, p.b[depthOffset] != 0 }
 
 func (p page) setDepth(d int) { p.b[depthOffset] = byte(d + 1) }
@@ -97,7 +97,7 @@ func (p page) controlOffset(i int) int { return pageHeaderBytes + controlBytes*i
 
 func (p page) control(i int) uint32 { return binary.LittleEndian.Uint32(p.b[p.controlOffset(i):]) }
 
-// dataOffset is where the data of slot i begins, and the control words end.
+// dataOffset returns the offset of the data of slot i.
 func (p page) dataOffset(i int) int {
 	return pageHeaderBytes + controlBytes*p.slots + i*p.lay.dataBytes
 }
@@ -107,7 +107,7 @@ func (p page) data(i int) []byte {
 	return p.b[off : off+p.lay.dataBytes : off+p.lay.dataBytes]
 }
 
-// A slot is a copy, or a view, of what a slot holds.
+// A slot holds a copy of a slot's control word, and a copy of its data or the data in place.
 type slot struct {
 	control uint32
 	data    []byte
@@ -132,7 +132,7 @@ func (p page) clear(i int) {
 	clear(p.data(i))
 }
 
-// free returns a free slot, or false.
+// free returns the number of a free slot, or false if there is none.
 func (p page) free() (int, bool) {
 	for i := range p.slots {
 		if p.control(i) == 0 {
@@ -156,7 +156,7 @@ func (s slot) used() bool    { return s.control&usedFlag != 0 }
 func (s slot) next() bool    { return s.control&nextFlag != 0 }
 func (s slot) outside() bool { return s.control&outsideFlag != 0 }
 
-// lengths returns the inline pair's.
+// lengths returns the lengths of an inline pair.
 func (s slot) lengths() (key, value int) {
 	return int(s.control >> keyLengthShift & 0xff), int(s.control >> valueLengthShift & 0xfff)
 }
@@ -203,10 +203,10 @@ func outsideSlot(h uint64, p region.Ptr, buf []byte) slot {
 	return slot{usedFlag | outsideFlag | tagOf(h), p.Append(binary.LittleEndian.AppendUint64(buf[:0], h))}
 }
 
-// find looks from slot i on for one that may hold key, whose hash is h: one that
-// holds it inline, or an outside pair with the same hash. next says which home
-// is meant: in a bucket's own page and in its chain false, in the neighbour's
-// page true. It returns -1 if there is none.
+// find returns the first slot from i on that may hold key, whose hash is h: a slot
+// that holds the key inline, or an outside pair with the same hash. next is true if p
+// is the bucket after the key's home, false if p is the home or a block of its chain.
+// find returns -1 if there is no such slot.
 func (p page) find(i int, h uint64, key []byte, next bool) int {
 	want := wanted(h, next)
 	for ; i < p.slots; i++ {
@@ -217,7 +217,7 @@ func (p page) find(i int, h uint64, key []byte, next bool) int {
 	return -1
 }
 
-// wanted is what a control word under wantedMask is for a key with hash h.
+// wanted returns the bits under wantedMask of the control word of a key with hash h.
 func wanted(h uint64, next bool) uint32 {
 	if next {
 		return usedFlag | nextFlag | tagOf(h)
@@ -227,7 +227,7 @@ func wanted(h uint64, next bool) uint32 {
 
 const wantedMask = usedFlag | nextFlag | 0xff
 
-// matches says whether s holds key inline, or an outside pair with its hash h.
+// matches reports whether s holds key inline, or an outside pair with the key's hash h.
 func (s slot) matches(h uint64, key []byte) bool {
 	if s.outside() {
 		return binary.LittleEndian.Uint64(s.data) == h
@@ -236,8 +236,8 @@ func (s slot) matches(h uint64, key []byte) bool {
 	return k == len(key) && k+v <= len(s.data) && bytes.Equal(s.data[:k], key)
 }
 
-// valid says whether p can be a page of the table: bytes are only trusted after
-// this, since a stale pointer or a bad disk may have brought them.
+// valid returns an error if p cannot be a page of the table. It is for bytes that may
+// be wrong, because they came by a stale pointer or from a bad disk.
 func (p page) valid() error {
 	if len(p.b) < pageHeaderBytes+p.slots*(controlBytes+p.lay.dataBytes) {
 		return fmt.Errorf("%w: page of %d bytes", ErrCorrupt, len(p.b))

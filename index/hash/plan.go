@@ -1,19 +1,19 @@
 package hash
 
 // Displacement makes room in a full neighbourhood by moving pairs to the other
-// bucket of their own neighbourhoods. A pair is in its home or in the bucket
-// after it, so a hole can travel by one bucket at a time: towards a key's home
-// from ahead by moving a pair out of its home, from behind by moving one back
-// into it.
+// bucket of their own neighbourhoods. A pair is in its home or in the bucket after
+// it, so each move shifts a free slot by one bucket: a slot further ahead comes
+// closer by moving a pair from its home to the bucket after it, a slot further
+// behind by moving a pair back into its home.
 
 const (
-	// displaceAhead bounds how many buckets a hole may come from ahead. With 8,
-	// 4.0 % of the pairs overflow at 90 % load and H = 8; with 4 it is 4.3 %,
+	// displaceAhead bounds how many buckets ahead a search for a free slot goes. With
+	// 8, 4.0 % of the pairs overflow at 90 % load and H = 8; with 4 it is 4.3 %,
 	// with 64 3.9 %.
 	displaceAhead = 8
-	// displaceBehind is the same behind, where holes only are after removals.
-	// In a table whose pairs have all been replaced five times at 90 % load a
-	// lookup takes 1.067 reads with 0, 1.056 with 1, 1.048 with 8.
+	// displaceBehind bounds the search for a free slot behind, where there are free
+	// slots only after removals. In a table whose pairs have all been replaced five
+	// times at 90 % load a lookup takes 1.067 reads with 0, 1.056 with 1, 1.048 with 8.
 	displaceBehind = 4
 )
 
@@ -27,8 +27,8 @@ type move struct {
 
 // planHole plans how to free a slot in the neighbourhood of home, whose two
 // buckets are full, in a shard of n buckets. It appends the moves to moves in
-// the order in which they are to be made: the last one empties the slot. There
-// are none if there is no way within the bounds. read returns a bucket's page.
+// the order in which they must be made: the last move frees the slot. It appends
+// none if it finds no free slot within the bounds. read returns a bucket's page.
 func planHole(read func(i int) (page, error), home, n int, moves []move) ([]move, error) {
 	planned, err := planAhead(read, home+1, n, moves)
 	if err != nil || len(planned) > len(moves) {
@@ -37,8 +37,9 @@ func planHole(read func(i int) (page, error), home, n int, moves []move) ([]move
 	return planBehind(read, home, moves)
 }
 
-// planAhead frees a slot of bucket i with a hole from bucket i+1 on. Bucket n,
-// the last one's neighbour, is the last; no key has its home there.
+// planAhead plans how to free a slot of bucket i by moving pairs forward, the first
+// into a free slot of a bucket from i+1 on. The shard's last bucket is n, the neighbour
+// of bucket n-1: no key has its home there.
 func planAhead(read func(i int) (page, error), i, n int, moves []move) ([]move, error) {
 	start := len(moves)
 	here, err := read(i)
@@ -63,8 +64,8 @@ func planAhead(read func(i int) (page, error), i, n int, moves []move) ([]move, 
 	return moves[:start], nil
 }
 
-// planBehind frees a slot of bucket i by moving pairs back into a hole in bucket i-1 or
-// before.
+// planBehind plans how to free a slot of bucket i by moving pairs back, the first into a free
+// slot of bucket i-1 or before.
 func planBehind(read func(i int) (page, error), i int, moves []move) ([]move, error) {
 	start := len(moves)
 	here, err := read(i)
@@ -89,8 +90,8 @@ func planBehind(read func(i int) (page, error), i int, moves []move) ([]move, er
 	return moves[:start], nil
 }
 
-// farthestFirst turns the moves around, each into the slot that the one before
-// has freed and the first into slot to.
+// farthestFirst appends the moves to done in reverse order. The first move goes to slot
+// to, each other move to the slot that the move before it has freed.
 func farthestFirst(done, moves []move, to int) []move {
 	for l, r := 0, len(moves)-1; l < r; l, r = l+1, r-1 {
 		moves[l], moves[r] = moves[r], moves[l]
@@ -102,7 +103,8 @@ func farthestFirst(done, moves []move, to int) []move {
 	return append(done, moves...)
 }
 
-// resident returns a slot whose pair has the home that next says, or false.
+// resident returns a slot whose pair has its home in the bucket before this one (next
+// is true), or in this bucket (next is false); false if there is none.
 func (p page) resident(next bool) (int, bool) {
 	for i := range p.slots {
 		if s := p.slot(i); s.used() && s.next() == next {

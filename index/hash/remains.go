@@ -8,15 +8,15 @@ import (
 
 // remains visits the rest of a shard that is being destroyed, and of the shards split from it:
 // their headers, the buckets that Destroy has not freed yet, and the objects that these lead
-// to. It does not check that keys are where a lookup would find them, because neighbours may
-// have been freed.
+// to. It does not check that keys are where a lookup would find them, because their neighbours
+// may have been freed.
 func (c *checker) remains(s *shard, h *header) error {
 	if err := c.v.Node(s.header); err != nil {
 		return err
 	}
 	for i := h.initialDepth; i < h.known(); i++ {
 		if h.children[i].header.IsNil() {
-			continue // gone
+			continue // freed already
 		}
 		child := h.childShard(i)
 		ch, err := c.tb.refresh(c.o, child)
@@ -27,7 +27,7 @@ func (c *checker) remains(s *shard, h *header) error {
 			return err
 		}
 	}
-	left := c.o.buckets + 1 // one behind the last home is the last one's neighbour
+	left := c.o.buckets + 1 // the last home has a neighbour, too
 	if h.state == destroying {
 		left = h.cursor
 	}

@@ -13,8 +13,8 @@ import (
 // A pair is a key with its value.
 type pair struct{ key, value []byte }
 
-// scanHomes is how many homes one question of a scan covers. If one of their
-// buckets moves, as many are read again.
+// scanHomes is the number of homes that one question of a scan covers. If a bucket of
+// one of them changes, all of them are read again.
 const scanHomes = 16
 
 // A Cursor goes through all pairs of a table. See Table.Scan.
@@ -22,12 +22,12 @@ type Cursor struct {
 	tb *Table
 	t  *txn.Tx
 	o  *opened
-	// own is what the transaction had changed when the scan began, byKey where
-	// the change of a key is.
+	// own are the transaction's own changes when the scan began. byKey maps a key to
+	// the index of its change in own.
 	own   []ownOp
 	byKey map[string]int
-	// todo are the shards still to visit, the current one last, and home is
-	// the next home in that.
+	// todo are the shards still to visit; the last of them is the current shard, and
+	// home is the next home there.
 	todo []scanShard
 	home int
 	out  []pair
@@ -42,8 +42,8 @@ type ownOp struct {
 	met bool
 }
 
-// A scanShard is a shard as a scan found it: it answers for the keys that have
-// depth bits in common with its prefix, wherever splits take them.
+// A scanShard is a shard as a scan found it. It covers the keys whose hashes share depth
+// bits with its prefix, also keys that splits have moved to other shards since.
 type scanShard struct {
 	*shard
 	depth int
@@ -78,7 +78,7 @@ func (tb *Table) Scan(t *txn.Tx) *Cursor {
 // first returns the first shard.
 func (o *opened) first() *shard { return o.dir.find(0) }
 
-// push puts a shard on top of those to visit.
+// push puts a shard on top of the stack of shards to visit.
 func (c *Cursor) push(s *shard) {
 	h, err := c.tb.refresh(c.o, s)
 	if err != nil {
@@ -88,8 +88,8 @@ func (c *Cursor) push(s *shard) {
 	c.todo = append(c.todo, scanShard{s, h.depth})
 }
 
-// All goes through the pairs that Next would return. It ends early if one cannot be read:
-// Err tells. After a break the cursor goes on where it was.
+// All yields the pairs that Next would return. It ends early if a pair cannot be read: then Err
+// returns the error. After a break, the cursor continues with the next pair.
 func (c *Cursor) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for {
@@ -101,7 +101,7 @@ func (c *Cursor) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Err returns the error that has ended the scan, nil if there is none.
+// Err returns the error that has ended the scan, or nil.
 func (c *Cursor) Err() error { return c.err }
 
 // Next returns the next pair, or false after the last. The slices are valid until
@@ -154,8 +154,8 @@ func (c *Cursor) fill() {
 	}
 }
 
-// descend puts the shards that came out of s, before s had the depth that it is
-// scanned with, on top of those to visit.
+// descend pushes the shards that were split from s before the scan found it: the children below
+// s.depth.
 func (c *Cursor) descend(s scanShard) {
 	for i := s.depth - 1; i >= s.initialDepth && c.err == nil; i-- {
 		child, err := c.tb.child(c.o, s.shard, i)
@@ -186,14 +186,14 @@ func (tb *Table) child(o *opened, s *shard, i int) (*shard, error) {
 	return nil, fmt.Errorf("%w: shard of prefix %#x/%d has no child %d", ErrCorrupt, s.prefix, s.initialDepth, i)
 }
 
-// A homesQuestion asks which pairs have their homes among a few of a shard.
+// A homesQuestion asks which pairs have their homes in a range of homes of a shard.
 type homesQuestion struct {
 	tb       *Table
 	o        *opened
 	shard    scanShard
 	from, to int
-	// pairs are ascending by key: which bucket of its neighbourhood a pair is
-	// in is not part of the answer.
+	// pairs are sorted by key, because the answer must not depend on which bucket of
+	// its neighbourhood a pair is in.
 	pairs   []pair
 	sources []txn.Source
 }
@@ -239,8 +239,8 @@ func (q *homesQuestion) askHome(pk peeker, home int) (err error) {
 	return &txn.AbortError{Reason: txn.ReasonBusy, Addr: q.shard.first.Addr}
 }
 
-// askShard reads one home of a shard, and the pairs that have moved from it since it was
-// scanned.
+// askShard reads one home of a shard, and the same home of shards to which splits have moved
+// pairs since the scan found the shard.
 func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
 	w := walk{tb: q.tb, pk: pk, first: s.first.Element(home), lay: &q.o.layout}
 	p, err := w.home()
@@ -271,9 +271,9 @@ func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
 	return nil
 }
 
-// addSources adds what was read for one home. Neighbouring homes share a bucket,
-// and where it was not the same both times, both versions stay: the question
-// is then asked again.
+// addSources adds the sources of one home. Neighbouring homes share a bucket. If that
+// changed between the two reads, both versions stay in the sources, so that the question
+// is asked again.
 func (q *homesQuestion) addSources(sources []txn.Source) {
 	for _, s := range sources {
 		if !slices.Contains(q.sources[max(0, len(q.sources)-4):], s) {
@@ -282,7 +282,7 @@ func (q *homesQuestion) addSources(sources []txn.Source) {
 	}
 }
 
-// reader peeks outside any transaction.
+// A reader is a peeker outside any transaction.
 type reader struct{ tb *Table }
 
 // Peek implements peeker.

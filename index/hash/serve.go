@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Functions that are shipped to the primary of a shard.
+// The functions that machines ship to the primary of a shard.
 const (
 	handlerLookup txn.HandlerID = 0x6800 + iota
 	handlerSingle
@@ -27,8 +27,8 @@ type Server struct {
 	tables map[region.Ptr]*Table
 }
 
-// Serve registers the handlers of shipped operations at m. Either all machines of an
-// instance serve, or none does.
+// Serve registers the handlers of shipped operations at m. Call it on all machines of an
+// instance, or on none.
 func Serve(m *txn.Machine) *Server {
 	s := &Server{m: m, tables: make(map[region.Ptr]*Table)}
 	m.Handle(handlerLookup, s.lookup)
@@ -50,15 +50,15 @@ func (s *Server) Open(anchor region.Ptr) *Table {
 	return tb
 }
 
-// Forget drops the handle on a table, which has been destroyed.
+// Forget drops the handle on a table that has been destroyed.
 func (s *Server) Forget(anchor region.Ptr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tables, anchor)
 }
 
-// table returns the handle that a message is about. One that leads to no table
-// is not kept.
+// table returns the handle on a message's table. It does not keep the handle if the
+// anchor leads to no table.
 func (s *Server) table(anchor region.Ptr) (*Table, error) {
 	tb := s.Open(anchor)
 	if _, err := tb.open(); err != nil {
@@ -92,7 +92,8 @@ func decodeKey(b []byte) (key, rest []byte, err error) {
 	return b[2:n:n], b[n:], nil
 }
 
-// lookup follows a chain for a reader that came to it with one READ.
+// lookup looks a key up for another machine, whose READ of the buckets has led to a
+// chain.
 func (s *Server) lookup(_ context.Context, arg []byte) ([]byte, error) {
 	anchor, rest, err := decodeAnchorPtr(arg)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *Server) lookup(_ context.Context, arg []byte) ([]byte, error) {
 	return append([]byte{1}, value...), nil
 }
 
-// Operations in a message: each its kind and the length and bytes of its value.
+// appendSingles encodes operations: for each its kind, and the length and bytes of its value.
 func appendSingles(b []byte, ops []single) []byte {
 	for _, op := range ops {
 		b = append(binary.LittleEndian.AppendUint32(append(b, byte(op.kind)), uint32(len(op.value))), op.value...)

@@ -12,16 +12,16 @@ import (
 
 // Single operations are transactions of one operation on one key each. They are
 // shipped to the primary of the key's shard, where the transaction is a local
-// one, and concurrent ones on the same key are combined into one transaction
-// (NSDI'14 section 3.6, after flat combining): with a hot key the conflicts and
-// the replication of all but one of them are saved.
+// one, and concurrent operations on the same key are combined into one transaction
+// (NSDI'14 section 3.6, after flat combining): so operations on a hot key do not
+// conflict, and are replicated only once.
 
 // A single is one operation, and later its result.
 type single struct {
 	kind  singleKind
 	value []byte
-	// done of a put and an insert: it took effect. Of a delete: the key was
-	// there.
+	// done means for a put or an insert that it took effect, for a delete that the
+	// key was in the table.
 	done bool
 }
 
@@ -40,7 +40,8 @@ func (tb *Table) PutNow(ctx context.Context, key, value []byte) error {
 	return err
 }
 
-// InsertNow adds key in a transaction of its own; ErrExists if it is there.
+// InsertNow adds key in a transaction of its own. It returns ErrExists if the key is in
+// the table.
 func (tb *Table) InsertNow(ctx context.Context, key, value []byte) error {
 	done, err := tb.now(ctx, key, single{kind: singleInsert, value: value})
 	if err == nil && !done {
@@ -49,8 +50,8 @@ func (tb *Table) InsertNow(ctx context.Context, key, value []byte) error {
 	return err
 }
 
-// DeleteNow removes key in a transaction of its own and reports whether it was
-// there.
+// DeleteNow removes key in a transaction of its own and reports whether it was in the
+// table.
 func (tb *Table) DeleteNow(ctx context.Context, key []byte) (bool, error) {
 	return tb.now(ctx, key, single{kind: singleDelete})
 }
@@ -76,8 +77,8 @@ func (tb *Table) now(ctx context.Context, key []byte, op single) (bool, error) {
 	return ops[0].done, err
 }
 
-// unless returns a context that cannot be cancelled any more once others depend
-// on what is done with it.
+// unless returns ctx, or, if the operations of other callers depend on it, a context that
+// cannot be cancelled.
 func unless(ctx context.Context, others bool) context.Context {
 	if others {
 		return context.WithoutCancel(ctx)
@@ -86,29 +87,30 @@ func unless(ctx context.Context, others bool) context.Context {
 }
 
 // combining combines operations on the same key that arrive at the same time. A handle has
-// two: one for operations that run here, of callers here and of other machines, and one for
-// operations that are shipped. So a shipped operation never waits for a shipped operation,
-// even if two machines disagree on which is the key's primary.
+// two: one for operations that run here, from callers on this and on other machines, and one
+// for operations that it ships. So an operation that was shipped here never waits for an
+// operation that this machine ships, even if two machines disagree on which is the key's primary.
 type combining struct {
 	mu   lockrank.Mutex[lockrank.Leaf]
 	keys map[string]*queue
 }
 
-// A queue is what waits behind the transaction that is changing the key now.
+// A queue holds the requests that wait while a transaction is changing their key.
 type queue struct{ waiting []*request }
 
 // A request is one caller's operations on a key.
 type request struct {
 	ops []single
 	err error
-	// turn is set once: either the request has been done, or its caller is to do
-	// it, and all that came in since.
+	// turn is set once: either the request is settled, or its caller must now do it,
+	// together with all requests that have arrived since.
 	turn    clock.Event
 	settled bool
 }
 
-// combine has do do ops on key, and takes care of others' on the way. do is told
-// whether the operations are all the caller's.
+// combine calls do with ops, and with the operations of all requests on key that are
+// waiting, or waits until another caller has done so. alone says that all operations are
+// the caller's own.
 func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []single, alone bool) error) error {
 	r := &request{ops: ops}
 	if c.join(tb.m.Clock(), key, r) {
@@ -135,8 +137,8 @@ func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []s
 	return r.err
 }
 
-// join queues r up if the key is being changed and reports so; if not, it is r's
-// turn.
+// join queues r and returns true if the key is being changed. Otherwise it returns
+// false: it is r's turn.
 func (c *combining) join(cl clock.Clock, key []byte, r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +154,8 @@ func (c *combining) join(cl clock.Clock, key []byte, r *request) bool {
 	return false
 }
 
-// take returns r, whose turn it is, and all that wait.
+// take returns r, whose turn it is, and all waiting requests, which it removes from the
+// queue.
 func (c *combining) take(key []byte, r *request) []*request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +165,7 @@ func (c *combining) take(key []byte, r *request) []*request {
 	return batch
 }
 
-// pass gives the turn to the first that waits.
+// pass gives the turn to the first waiting request.
 func (c *combining) pass(key []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,17 +178,17 @@ func (c *combining) pass(key []byte) {
 	q.waiting = q.waiting[1:]
 }
 
-// doThere has ops done in one transaction at the primary of the object at to.
+// doThere ships ops to the primary of the object at to, which does them in one
+// transaction.
 func (tb *Table) doThere(ctx context.Context, to region.Addr, key []byte, ops []single) error {
 	arg := appendSingles(appendKey(tb.anchor.Append(nil), key), ops)
 	reply, err := tb.m.Ship(ctx, to, handlerSingle, arg)
 	var shipped *txn.ShippedError
 	switch {
 	case errors.Is(err, txn.ErrTooLarge):
-		return tb.doHere(ctx, key, ops) // the message was
+		return tb.doHere(ctx, key, ops) // the message was too large
 	case errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) && !errors.Is(err, txn.ErrInDoubt):
-		// If the same error occurs here, callers can match it with errors.Is, which they could
-		// not after shipping.
+		// Callers can match an error that occurs here with errors.Is, but not a shipped one.
 		return tb.doHere(ctx, key, ops)
 	case err != nil:
 		return err

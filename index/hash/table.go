@@ -12,8 +12,8 @@ import (
 )
 
 // Create makes an empty table in transaction t, near hint, and returns the
-// pointer to its anchor. t can use the table at once, others once it has
-// committed.
+// pointer to its anchor. t can use the table at once, other transactions once t
+// has committed.
 func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	lay, err := cfg.layout()
 	if err != nil {
@@ -65,7 +65,7 @@ func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr,
 
 // Options say how one machine uses a table.
 type Options struct {
-	// OneTwoSided makes a lookup that one READ does not decide a message to the
+	// OneTwoSided makes a lookup that one READ does not decide send a message to the
 	// shard's primary, which follows the chain there (Storm, one-two-sided
 	// operations), instead of a READ for each block. Serve must have been
 	// called on all machines.
@@ -73,11 +73,12 @@ type Options struct {
 }
 
 // A Table is one machine's handle on a hash table, with its cache of the
-// directory. It is safe for concurrent use. A machine should have one handle on
-// a table: the overlay of a transaction is that of a handle.
+// directory. It is safe for concurrent use. A machine should have only one handle on
+// a table: a transaction has an overlay per handle, and the changes in one overlay are
+// not seen through another handle.
 //
 // A handle must not be used in an epoch after the one in which the table was
-// destroyed: its memory may hold anything by then.
+// destroyed: the table's memory may hold anything by then.
 type Table struct {
 	m      *txn.Machine
 	anchor region.Ptr
@@ -93,10 +94,9 @@ type opened struct {
 	*anchor
 	dir    *directory
 	growth growth
-	// buffers are for lookups, pipelines for many together.
+	// buffers are for single lookups, pipelines for many lookups together.
 	buffers, pipelines sync.Pool
-	// extents are where the data of a bucket's slots is, of as many as glance knows, which
-	// are fewer.
+	// extents say where the data of a bucket's slots is, for the first glanceSlots slots.
 	extents [secondBucket]extent
 	// lines are all lines of a bucket.
 	lines region.Lines
@@ -104,15 +104,15 @@ type opened struct {
 	slotBits uint
 }
 
-// An extent is the lines of a bucket that a slot's data is on, and where in them it begins
-// (region.Lines.Place).
+// An extent says on which lines of a bucket a slot's data is, and where in a copy of these lines
+// it begins (region.Lines.Place).
 type extent struct {
 	lines region.Lines
 	place int
 }
 
-// Open returns machine m's handle on the table with this anchor. Nothing is read
-// before it is used.
+// Open returns machine m's handle on the table with this anchor. It reads nothing; the
+// first operation reads the anchor.
 func Open(m *txn.Machine, anchor region.Ptr) *Table { return OpenWith(m, anchor, Options{}) }
 
 // OpenWith is Open with options.
@@ -120,13 +120,13 @@ func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
 	return &Table{m: m, anchor: anchor, opt: opt}
 }
 
-// Anchor returns the pointer that the table is known by.
+// Anchor returns the pointer that identifies the table.
 func (tb *Table) Anchor() region.Ptr { return tb.anchor }
 
 // Home returns an address in the shard that key belongs to, as far as the handle knows:
 // operations on the key can be shipped to that address's primary (txn.Machine.Ship). If the
-// shard has been split since and the key is elsewhere, that machine can still do them, by
-// remote reads.
+// shard has been split since and the key is in another shard, that machine can still do them,
+// by remote reads.
 func (tb *Table) Home(key []byte) (region.Addr, error) {
 	o, err := tb.open()
 	if err != nil {
@@ -135,7 +135,7 @@ func (tb *Table) Home(key []byte) (region.Addr, error) {
 	return o.dir.find(sum(o.seed, key)).first.Addr, nil
 }
 
-// open reads the anchor if this has not been done.
+// open returns the state of the table, for which it reads the anchor the first time.
 func (tb *Table) open() (*opened, error) {
 	if o := tb.opened.Load(); o != nil {
 		return o, nil
@@ -176,9 +176,9 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	return o, nil
 }
 
-// gone makes of the freedom of an object that lives as long as the table that
-// the table is gone, and of one that stays locked, for as long as a recovery
-// takes, a conflict.
+// gone translates errors of reading an object that exists as long as the table: if the
+// object has been freed, the table has been destroyed; if it stays locked, which takes
+// as long as a recovery, that is a conflict.
 func gone(err error) error {
 	if errors.Is(err, region.ErrLocked) {
 		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
@@ -189,9 +189,9 @@ func gone(err error) error {
 	return err
 }
 
-// follow returns the shard that a key with hash h belongs to, where the key's
-// home in s says it has a prefix of depth bits that h does not have. live is
-// false if the home says that it is not in use.
+// follow returns a shard that a key with hash h may belong to, when its home in s does
+// not cover h: the home has a prefix of depth bits that h does not have, or is not in
+// use (live is false).
 func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*shard, error) {
 	if !live {
 		// The directory leads to a shard only once all of it is in use.
@@ -217,7 +217,8 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 	return nil, errOvertaken
 }
 
-// after returns a shard behind s on the way to h, or nil if none is known.
+// after returns a shard that was split from s, directly or not, on the way to h's shard, or nil
+// if none is known.
 func (o *opened) after(s *shard, h uint64, bit int) *shard {
 	if next := o.dir.find(h); next.initialDepth > s.initialDepth {
 		return next
@@ -228,7 +229,7 @@ func (o *opened) after(s *shard, h uint64, bit int) *shard {
 	return nil
 }
 
-// refresh reads the header of s and enters the shards that came out of it.
+// refresh reads the header of s and adds the shards split from s to the directory.
 func (tb *Table) refresh(o *opened, s *shard) (*header, error) {
 	b := make([]byte, s.header.Capacity())
 	if _, err := tb.m.Read(s.header, b); err != nil {
@@ -245,7 +246,8 @@ func (tb *Table) refresh(o *opened, s *shard) (*header, error) {
 	return h, nil
 }
 
-// learn enters what the header of s tells.
+// learn adds the shards that the header of s names to the directory, and stores in s.child the
+// child of a split in progress.
 func (o *opened) learn(s *shard, h *header) {
 	if h.state == splitting {
 		if c := s.child.Load(); c == nil || c.initialDepth != h.depth+1 {
@@ -270,15 +272,16 @@ func (h *header) childShard(i int) *shard {
 
 // Stats counts what one handle did.
 type Stats struct {
-	// Shards is how many shards the directory knows.
+	// Shards is the number of shards in the directory.
 	Shards int
-	// Splits counts shards whose split this handle completed, Refreshes how
-	// often a stale directory was noticed.
+	// Splits counts shards whose split this handle completed, Refreshes how often
+	// this handle noticed that its directory was stale.
 	Splits, Refreshes uint64
 	// Restarts counts lookups that a change overtook.
 	Restarts uint64
-	// Combined counts single operations that shared the transaction of another,
-	// Shipped those, and lookups, that went to the shard's primary.
+	// Combined counts single operations that shared the transaction of another one,
+	// Shipped transactions of single operations, and lookups, that were sent to the
+	// shard's primary.
 	Combined, Shipped uint64
 }
 

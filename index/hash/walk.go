@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A walk goes through what a lookup in one home may read, for a transaction,
-// which remembers where its answers came from.
+// A walk reads the pages that a lookup in one home may need, for a transaction, and
+// records the sources of the answer.
 type walk struct {
 	tb    *Table
 	pk    peeker
@@ -18,11 +18,12 @@ type walk struct {
 	first region.Ptr // the home
 	// sources are the pages read so far.
 	sources []txn.Source
-	// second is the neighbour if it came with the home.
+	// second is the neighbour's payload if it was read together with the home.
 	second []byte
 }
 
-// home reads the home; from another machine its neighbour comes along.
+// home reads the home. From another machine it reads the neighbour as well, by the same
+// READ.
 func (w *walk) home() (page, error) {
 	t, ok := w.pk.(*txn.Tx)
 	if !ok || w.tb.m.IsPrimary(w.first.Addr) {
@@ -44,8 +45,8 @@ func (w *walk) peek(p region.Ptr) ([]byte, error) {
 	return b, err
 }
 
-// neighbour reads the bucket after the home, and checks that both belong
-// together.
+// neighbour reads the bucket after the home, and checks that both were read in one
+// state.
 func (w *walk) neighbour(home page) (page, error) {
 	b := w.second
 	if b == nil {
@@ -81,8 +82,8 @@ func (w *walk) block(p page) (page, region.Ptr, bool, error) {
 	return next, l.ptr, true, nil
 }
 
-// find looks key up. Of the sources it leaves, where key was found, only those
-// that the answer hangs on.
+// find looks key up. If it finds the key, it keeps only the sources that the answer
+// depends on.
 func (w *walk) find(home page, h uint64, key []byte) ([]byte, bool, error) {
 	v, ok, err := w.inPage(home, w.first, h, key, false)
 	if ok || err != nil {
@@ -139,7 +140,7 @@ func (w *walk) pair(s slot) (key, value []byte, err error) {
 	return decodePair(b)
 }
 
-// keep drops all sources but these.
+// keep drops all sources except those at ptrs.
 func (w *walk) keep(ptrs ...region.Ptr) {
 	kept := w.sources[:0]
 	for _, s := range w.sources {
@@ -152,8 +153,7 @@ func (w *walk) keep(ptrs ...region.Ptr) {
 	w.sources = kept
 }
 
-// all calls visit with each pair whose key has this home: its slot, and key and
-// value.
+// all calls visit with each pair whose key has this home: with its slot, key and value.
 func (w *walk) all(home page, visit func(s slot, key, value []byte) error) error {
 	next, err := w.neighbour(home)
 	if err != nil {
