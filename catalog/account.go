@@ -14,12 +14,11 @@ type Account struct {
 	Data       []byte
 }
 
-// accountsVersion is the setting that counts the changes of accounts: a process that has a
-// copy of the accounts reads them again when it has changed.
+// accountsVersion is the setting that counts the changes of accounts: a process with a copy of
+// the accounts reads them again when the setting has changed.
 const accountsVersion = "accounts"
 
-// accountKey is the directory's key of an account, in which case counts, unlike in other
-// names.
+// accountKey returns the directory's key of an account. Unlike other names it is case-sensitive.
 func accountKey(user, host string) ([]byte, error) {
 	if strings.ContainsRune(user, 0) || strings.ContainsRune(host, 0) {
 		return nil, fmt.Errorf("catalog: account %q@%q: a zero byte", user, host)
@@ -27,7 +26,8 @@ func accountKey(user, host string) ([]byte, error) {
 	return fmt.Appendf(nil, "%c%s\x00%s", nameAccount, user, host), nil
 }
 
-// AccountsVersion returns how often accounts have changed; 0 if none was ever stored.
+// AccountsVersion returns the number of changes of accounts so far; 0 if no account was ever
+// stored.
 func (c *Catalog) AccountsVersion(t *txn.Tx) (uint64, error) {
 	b, err := c.Setting(t, accountsVersion)
 	if err != nil || b == nil {
@@ -39,7 +39,7 @@ func (c *Catalog) AccountsVersion(t *txn.Tx) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// Accounts returns all accounts, by user and host.
+// Accounts returns all accounts, sorted by user and host.
 func (c *Catalog) Accounts(t *txn.Tx) ([]Account, error) {
 	lo, hi := ofKind(nameAccount)
 	keys, ptrs, err := c.list(t, lo, hi)
@@ -58,9 +58,10 @@ func (c *Catalog) Accounts(t *txn.Tx) ([]Account, error) {
 	return accounts, nil
 }
 
-// ChangeAccounts stores accounts, in place of those of the same user and host, and removes
-// others, all of which must be there. It counts as a change, so that two transactions that
-// do so at the same time are in conflict.
+// ChangeAccounts stores the accounts in put, each in place of one of the same user and host, and
+// removes the accounts in remove; it returns ErrNotFound if one of these does not exist. It
+// increments the version of the accounts, so that two such transactions at the same time
+// conflict.
 func (c *Catalog) ChangeAccounts(t *txn.Tx, put, remove []Account) error {
 	version, err := c.AccountsVersion(t)
 	if err != nil {

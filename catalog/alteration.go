@@ -8,17 +8,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A large table is rewritten, or indexed, by a series of transactions. While
-// that goes on the table carries a mark, and no one else may write to it:
+// A large table is rewritten, or indexed, by a series of transactions. Meanwhile
+// the table has a mark, and no one else may write to it:
 //
-//	BeginAlteration  marks the table and lists what will be built
+//	BeginAlteration  marks the table and lists the structures to be built
 //	...              the builder fills the new structures, transaction by transaction
-//	last transaction takes the new structures into use and the mark off
-//	EndAlteration    takes the mark off and drops what was built: on failure, and by the leader when
-//	                 the machine that was at it is gone (see Lives)
+//	last transaction takes the new structures into use and removes the mark
+//	EndAlteration    removes the mark and drops the new structures: after a failure, or when the
+//	                 leader finds that the builder's machine is gone (see Lives)
 //
-// A transaction that read the table before the mark cannot commit a change to
-// it: the mark changes the head. One that comes later waits in Await.
+// A transaction that read the table before it was marked cannot commit a change to
+// the table, because the mark changes the head. Later transactions wait in Await.
 
 // BeginAlteration marks a table. It returns the descriptor with the mark.
 func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Table, error) {
@@ -30,12 +30,12 @@ func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Tabl
 	return c.UpdateTable(t, tbl)
 }
 
-// EndAlteration takes an alteration's mark off and drops what it has built.
+// EndAlteration removes an alteration's mark and drops the structures it has built.
 func (c *Catalog) EndAlteration(ctx context.Context, db, name string, owner uint64) error {
 	return c.m.Run(ctx, func(t *txn.Tx) error {
 		tbl, err := c.Altered(t, db, name, owner)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrAltering) {
-			return nil // dropped, or another's by now
+			return nil // the table was dropped, or has another alteration by now
 		}
 		if err != nil || tbl.Alteration.Owner != owner {
 			return err
@@ -50,14 +50,14 @@ func (c *Catalog) EndAlteration(ctx context.Context, db, name string, owner uint
 	})
 }
 
-// How long Await rests between two looks.
+// The first and the longest pause between two checks by Await.
 const (
 	awaitFirst = 200 * time.Microsecond
 	awaitLast  = 20 * time.Millisecond
 )
 
-// Await waits until nobody is altering a table, or for at most patience:
-// ErrAltering. It looks outside of any transaction.
+// Await waits until a table has no alteration. It returns ErrAltering if the table still
+// has one after patience. It checks outside of the caller's transaction.
 func (c *Catalog) Await(ctx context.Context, db, name string, patience time.Duration) error {
 	clock := c.m.Clock()
 	deadline := clock.Now().Add(patience)

@@ -58,23 +58,23 @@ type Catalog struct {
 		tables map[string]*Table
 		trees  map[region.Ptr]*btree.Tree
 		hashes map[region.Ptr]*hash.Table
-		// How many there may be before somebody looks over them: see prune.
+		// The numbers of tables and of handles at which they are checked: see prune.
 		tablesMax, handlesMax int
 	}
 }
 
-// Config is what a catalog can be told.
+// Config configures a catalog.
 type Config struct {
-	// Sequences are shared by the catalogs of machines in one process, so that
-	// their numbers rise together. Nil: this machine has its own.
+	// Sequences are shared by the catalogs of all machines in a process, so that these
+	// reserve numbers together. Nil: this machine has its own.
 	Sequences *Sequences
-	// Hashes, if not nil, holds the machine's handles of hash tables: it answers
-	// for their shards here, so that other machines can ship to them.
+	// Hashes, if not nil, holds the machine's handles of hash tables, and runs the
+	// operations that other machines ship to shards on this machine.
 	Hashes *hash.Server
-	// Lives says which other machines are at work on the instance. Nil: none.
+	// Lives says which other machines work on the instance. Nil: none.
 	Lives Lives
-	// FreeRow frees a row, and the objects that it leads to, in a transaction of the sweeper.
-	// Nil: a row is one object.
+	// FreeRow frees a row, and the objects that it points to, in a transaction of the sweeper.
+	// Nil: each row is one object.
 	FreeRow func(*txn.Tx, region.Ptr) error
 }
 
@@ -110,8 +110,8 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	return c, nil
 }
 
-// openAnchor returns the root of the directory, which it creates if the root
-// object leads nowhere yet.
+// openAnchor returns the root of the directory. It creates an empty directory if the
+// root object has no pointer yet.
 func openAnchor(t *txn.Tx, root region.Ptr) (region.Ptr, error) {
 	b, err := t.Read(root)
 	if err != nil {
@@ -201,16 +201,16 @@ func (c *Catalog) forgetHandle(s Storage) {
 	}
 }
 
-// change notes that a transaction changes the catalog. From then on it reads
-// names from the directory and not from the machine's cache, and puts nothing
-// there.
+// change notes that a transaction changes the catalog. From then on the transaction
+// reads names from the directory, not from the machine's cache, and puts nothing into
+// the cache.
 func (c *Catalog) change(t *txn.Tx) { t.SetLocal(c, true) }
 
 // Changed reports whether the transaction changes the catalog.
 func (c *Catalog) Changed(t *txn.Tx) bool { return t.Local(c) != nil }
 
-// nameKey is the directory's key of a name. Names are compared without case,
-// and cannot contain a zero byte.
+// nameKey returns the directory's key of a name. Names are compared without case, and
+// cannot contain a zero byte.
 func nameKey(kind byte, parts ...string) []byte {
 	key := []byte{kind}
 	for i, p := range parts {
@@ -222,7 +222,7 @@ func nameKey(kind byte, parts ...string) []byte {
 	return key
 }
 
-// under returns the range of keys that begin with a name and a separator.
+// under returns the range of keys that begin with the given key and a separator.
 func under(key []byte) (lo, hi []byte) {
 	lo = append(bytes.Clone(key), 0)
 	hi = append(bytes.Clone(key), 1)
@@ -244,8 +244,9 @@ func (c *Catalog) list(t *txn.Tx, lo, hi []byte) (keys [][]byte, ptrs []region.P
 	}
 }
 
-// put stores bytes in an object: p, if there is one and they fit, otherwise a
-// new one. The length goes first.
+// put stores b, with its length first, in the object at p. If p is nil, or the object too
+// small, it stores b in a new object, and frees the old one. It returns the pointer to the
+// object that holds b.
 func put(t *txn.Tx, p region.Ptr, b []byte) (region.Ptr, error) {
 	n := 4 + len(b)
 	if n > region.MaxPayload {
@@ -271,7 +272,7 @@ func put(t *txn.Tx, p region.Ptr, b []byte) (region.Ptr, error) {
 	return p, nil
 }
 
-// get reads what put stored.
+// get returns the bytes that put stored at p.
 func get(t *txn.Tx, p region.Ptr) ([]byte, error) {
 	payload, err := t.Read(p)
 	if err != nil {

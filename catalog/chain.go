@@ -15,12 +15,12 @@ const (
 	// ChainRefBytes is the length of a reference to a chain.
 	ChainRefBytes = 8 + region.PtrBytes
 	chainHeader   = region.PtrBytes + 4
-	// chainLinkBytes is the payload of a link: large enough that few are
-	// needed, small enough that a block holds several.
+	// chainLinkBytes is the payload of a link: large enough that a value needs few
+	// links, small enough that a block holds several.
 	chainLinkBytes = 64 << 10
 )
 
-// ErrBrokenChain means that a chain does not hold what its reference says.
+// ErrBrokenChain means that a chain does not fit its reference, or is damaged.
 var ErrBrokenChain = errors.New("catalog: broken overflow chain")
 
 // PutChain stores bytes as a chain and returns the reference.
@@ -69,7 +69,8 @@ func ChainLinks(t *txn.Tx, ref []byte, visit func(region.Ptr) error) error {
 	return walkChain(t, ref, func(p region.Ptr, _ []byte) error { return visit(p) })
 }
 
-// walkChain follows a chain until all of its bytes are accounted for.
+// walkChain calls visit with each link of a chain and its bytes. It returns ErrBrokenChain if
+// the links do not have as many bytes as the reference says.
 func walkChain(t *txn.Tx, ref []byte, visit func(p region.Ptr, part []byte) error) error {
 	if len(ref) != ChainRefBytes {
 		return ErrBrokenChain

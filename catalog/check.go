@@ -10,17 +10,17 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A Visitor is told what Check comes across. Each func may be nil.
+// A Visitor receives what Check finds. Each func may be nil.
 type Visitor struct {
-	// Object is passed every object of the catalog; the root object is not one of
-	// them.
+	// Object is called with every object of the catalog, except the root object.
 	Object func(region.Ptr) error
-	// Dropped is passed every object of the structures that are listed as dropped,
-	// in place of Object, as far as they have not been freed yet.
+	// Dropped is called, in place of Object, with every object of dropped structures
+	// that has not been freed yet.
 	Dropped func(region.Ptr) error
-	// Row is passed the rows of dropped tables.
+	// Row is called with the rows of dropped tables.
 	Row func(t *txn.Tx, p region.Ptr) error
-	// Table is passed every table; its structures are the caller's to walk.
+	// Table is called with every table. Check does not walk the table's structures: the
+	// caller can, by Walk.
 	Table func(t *txn.Tx, tbl *Table) error
 }
 
@@ -57,7 +57,7 @@ func (c *Catalog) Check(ctx context.Context, root region.Ptr, v Visitor) error {
 
 func (c *Catalog) checkName(ctx context.Context, t *txn.Tx, key []byte, p region.Ptr, v Visitor) error {
 	if key[0] == nameForeign {
-		return nil // leads to a table, which has a name of its own
+		return nil // points to a table, which is visited under its own name
 	}
 	if err := v.Object(p); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c *Catalog) Walk(ctx context.Context, s Storage, object func(region.Ptr) e
 	return c.walk(ctx, s, false, object, entry)
 }
 
-// walk is Walk; of a structure that was dropped it visits the objects that are not freed yet.
+// walk is Walk. Of a dropped structure, it visits the objects that have not been freed yet.
 func (c *Catalog) walk(ctx context.Context, s Storage, dropped bool, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
 	if s.Access == AccessHash {
 		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Destroying: dropped, Node: object, Pair: func(key, value []byte) error {

@@ -8,14 +8,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// ErrCorrupt means that bytes are no catalog entry.
+// ErrCorrupt means that bytes are not a valid catalog entry.
 var ErrCorrupt = errors.New("catalog: corrupt entry")
 
 // ErrFormat means that an entry was written by a newer version.
 var ErrFormat = errors.New("catalog: entry has an unknown format")
 
-// formatTable and its siblings are the first byte of an encoding. A change of
-// meaning takes a new number, and the decoder keeps reading the old one.
+// formatTable and the others are the first byte of an encoding. If the format of an
+// entry changes, it gets a new number, and the decoder still reads the old format.
 const (
 	formatTable      = 1
 	formatDatabase   = 1
@@ -23,8 +23,8 @@ const (
 	formatStorage    = 1
 )
 
-// listMax bounds every count read from an entry, so that garbage cannot ask
-// for much memory: each element takes at least one byte.
+// listMax bounds every count read from an entry, so that decoding garbage cannot
+// allocate much memory.
 const listMax = 1 << 16
 
 // An encoder appends fields. Lengths and counts are varints.
@@ -55,8 +55,8 @@ func putList[T any](e *encoder, v []T, put func(*encoder, T)) {
 	}
 }
 
-// A decoder takes fields off the front. The first failure sticks, and every
-// later field is zero.
+// A decoder removes fields from the front of b. After the first error, which it keeps in
+// err, every field is zero.
 type decoder struct {
 	b   []byte
 	err error
@@ -89,7 +89,7 @@ func (d *decoder) uint() uint64 {
 	return v
 }
 
-// small reads a number that has to fit below a bound.
+// small reads a number. It fails unless the number is below the bound.
 func (d *decoder) small(below uint64) uint64 {
 	v := d.uint()
 	if v >= below {
@@ -198,8 +198,8 @@ func EncodeTable(t *Table) []byte {
 	return e.b
 }
 
-// DecodeTable reads what EncodeTable wrote and checks that its parts fit
-// together: a decoded table can be used without further bounds checks.
+// DecodeTable decodes the stored form of a table and checks that its parts are
+// consistent: a decoded table can be used without further bounds checks.
 func DecodeTable(b []byte) (*Table, error) {
 	d := &decoder{b: b}
 	d.format(formatTable)
@@ -385,7 +385,7 @@ func EncodeDatabase(v *Database) []byte {
 	return e.b
 }
 
-// DecodeDatabase reads what EncodeDatabase wrote.
+// DecodeDatabase decodes the stored form of a database.
 func DecodeDatabase(b []byte) (*Database, error) {
 	d := &decoder{b: b}
 	d.format(formatDatabase)
@@ -411,7 +411,7 @@ func EncodeDefinition(v *Definition) []byte {
 	return e.b
 }
 
-// DecodeDefinition reads what EncodeDefinition wrote.
+// DecodeDefinition decodes the stored form of a definition.
 func DecodeDefinition(b []byte) (*Definition, error) {
 	d := &decoder{b: b}
 	d.format(formatDefinition)
@@ -425,7 +425,7 @@ func DecodeDefinition(b []byte) (*Definition, error) {
 	return v, nil
 }
 
-// encodeStorage and decodeStorage are the entries of the dropping list.
+// encodeStorage and decodeStorage encode and decode the entries of the list of dropped storage.
 func encodeStorage(s []Storage) []byte {
 	e := &encoder{}
 	e.byte(formatStorage)

@@ -55,7 +55,7 @@ func (c *Catalog) CreateDatabase(t *txn.Tx, db *Database) error {
 	return c.insert(t, nameKey(nameDatabase, db.Name), p)
 }
 
-// UpdateDatabase replaces what Database returned.
+// UpdateDatabase stores a changed database; db must be the one that Database returned.
 func (c *Catalog) UpdateDatabase(t *txn.Tx, db *Database) error {
 	p, err := put(t, db.ptr, EncodeDatabase(db))
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Catalog) UpdateDatabase(t *txn.Tx, db *Database) error {
 	return err
 }
 
-// DropDatabase removes a database with all that it contains.
+// DropDatabase removes a database with all its tables and definitions.
 func (c *Catalog) DropDatabase(t *txn.Tx, name string) error {
 	db, err := c.Database(t, name)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Catalog) DropDatabase(t *txn.Tx, name string) error {
 		return err
 	}
 	for _, tbl := range tables {
-		// Read again: the drop before may have taken off a reference.
+		// Read again: dropping the table before may have removed a reference from this one.
 		if tbl, err = c.Table(t, tbl.DB, tbl.Name); err != nil {
 			return err
 		}
@@ -101,7 +101,8 @@ func (c *Catalog) DropDatabase(t *txn.Tx, name string) error {
 	return c.remove(t, nameKey(nameDatabase, name))
 }
 
-// rewire lets a name lead to another object if the object has changed.
+// rewire makes a key of the directory point to object p, if it pointed to old before and p is
+// another object. It notes the change of the catalog in either case.
 func (c *Catalog) rewire(t *txn.Tx, key []byte, old, p region.Ptr) (region.Ptr, error) {
 	c.change(t)
 	if p == old {
@@ -134,7 +135,7 @@ func (c *Catalog) definition(t *txn.Tx, p region.Ptr) (*Definition, error) {
 	return d, err
 }
 
-// Definitions returns all of a kind in a database, in the order of their names.
+// Definitions returns all definitions of a kind in a database, in the order of their names.
 func (c *Catalog) Definitions(t *txn.Tx, kind Definer, db string) ([]*Definition, error) {
 	lo, hi := under(nameKey(byte(kind), db))
 	_, ptrs, err := c.list(t, lo, hi)
@@ -186,8 +187,8 @@ func (c *Catalog) DropDefinition(t *txn.Tx, kind Definer, db, name string) error
 	return c.remove(t, nameKey(byte(kind), db, name))
 }
 
-// Setting returns bytes kept under a name, such as the users and their grants;
-// nil if there are none.
+// Setting returns the bytes that PutSetting stored under a name, or nil if there are
+// none.
 func (c *Catalog) Setting(t *txn.Tx, name string) ([]byte, error) {
 	p, ok, err := c.names.Get(t, nameKey(nameSetting, name))
 	if err != nil || !ok {
@@ -196,12 +197,13 @@ func (c *Catalog) Setting(t *txn.Tx, name string) ([]byte, error) {
 	return get(t, p)
 }
 
-// PutSetting keeps bytes under a name.
+// PutSetting stores bytes under a name.
 func (c *Catalog) PutSetting(t *txn.Tx, name string, b []byte) error {
 	return c.keep(t, nameKey(nameSetting, name), b)
 }
 
-// keep keeps bytes in the object that a key of the directory leads to.
+// keep stores bytes in the object that a key of the directory points to. It adds the key if it is
+// missing.
 func (c *Catalog) keep(t *txn.Tx, key, b []byte) error {
 	old, ok, err := c.names.Get(t, key)
 	if err != nil {

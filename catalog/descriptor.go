@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Kind is what a column stores, without its parameters. The numbers are
-// stored: they never change, new ones are added at the end.
+// Kind is a column's type without its parameters. Its numbers are stored: they never
+// change, and new kinds are added at the end.
 type Kind uint8
 
 const (
@@ -52,8 +52,8 @@ const (
 	kinds
 )
 
-// Type is a column's type with its parameters; those that its Kind does not
-// have are zero.
+// Type is a column's type with its parameters. Parameters that its Kind does not have
+// are zero.
 type Type struct {
 	Kind Kind
 	// Length is the number of characters of a string, of bytes of a binary
@@ -63,7 +63,7 @@ type Type struct {
 	// Precision is DECIMAL's, or the fractional digits of a time.
 	Precision uint8
 	Scale     uint8
-	// Collation is go-mysql-server's number, which is MySQL's.
+	// Collation is the collation's number in go-mysql-server, which is the same as in MySQL.
 	Collation uint16
 	SRID      uint32
 	HasSRID   bool
@@ -77,8 +77,8 @@ type Column struct {
 	Comment string
 	Extra   string
 	Type    Type
-	// Slot is the place of the column's value in a stored row. It never
-	// changes while rows are stored, whatever is added or dropped around it.
+	// Slot is the place of the column's value in a stored row. It never changes
+	// while rows are stored, whatever other columns are added or dropped.
 	Slot uint16
 	// Default, Generated and OnUpdate are SQL text, empty when there is none.
 	Default       string
@@ -104,8 +104,8 @@ const (
 type Part struct {
 	// Column is a position in Table.Columns.
 	Column uint16
-	// Length is the prefix that is indexed, in characters (bytes of a binary
-	// string); 0 is the whole value.
+	// Length is the length of the indexed prefix, in characters, or in bytes for a
+	// binary string; 0 means the whole value.
 	Length uint32
 }
 
@@ -144,18 +144,19 @@ type ForeignKey struct {
 	Resolved      bool
 }
 
-// A Reference is the other end of a foreign key, kept with the parent.
+// A Reference names a foreign key that refers to the table in whose descriptor the reference
+// is stored: the parent.
 type Reference struct {
 	DB    string
 	Table string
 	Name  string
 }
 
-// Alteration says that a table's rows or indexes are being rewritten by a series of
-// transactions, and by which machine. Until it ends nobody else writes to the table;
-// alterations of machines that are gone are undone (see Lives).
+// Alteration says that a machine is rewriting a table's rows or indexes in a series of
+// transactions. Until it ends no one else writes to the table. The leader undoes the alterations
+// of machines that are gone (see Lives).
 type Alteration struct {
-	// Owner identifies an alteration and the machine's life that began it; 0 if there is none.
+	// Owner identifies the alteration and the life that began it; 0 if there is no alteration.
 	Owner uint64
 	// Build are the structures under construction, to be dropped if the
 	// alteration does not finish.
@@ -166,14 +167,14 @@ type Alteration struct {
 type Storage struct {
 	Access Access
 	Anchor region.Ptr
-	// Rows says that the values are rows, to be freed with the structure.
+	// Rows says that the structure's values are rows, to be freed with it.
 	Rows bool
 }
 
-// A Table describes a table. A decoded one is shared and never changed: Clone
-// first.
+// A Table describes a table. Decoded tables are shared and must not be changed: change a
+// Clone.
 type Table struct {
-	// ID is unique for as long as the data exist; a renamed table keeps it.
+	// ID is unique as long as the table's data exist. A renamed table keeps its ID.
 	ID uint64
 	// Generation is different after every change of the descriptor.
 	Generation uint64
@@ -184,7 +185,7 @@ type Table struct {
 	// Created is Unix time in seconds.
 	Created int64
 	Columns []Column
-	// NextSlot is the first slot that no column ever had.
+	// NextSlot is the lowest slot that no column has ever had.
 	NextSlot uint16
 	// Primary is the index that owns the rows.
 	Primary Index
@@ -193,8 +194,8 @@ type Table struct {
 	Checks       []Check
 	ForeignKeys  []ForeignKey
 	ReferencedBy []Reference
-	// Sequence is the AUTO_INCREMENT object, RowSequence the one of hidden row
-	// numbers, Counter the row count; nil where there is none.
+	// Sequence is the number object of AUTO_INCREMENT, RowSequence that of hidden row
+	// numbers, Counter that of the row count; nil if the table has none.
 	Sequence    region.Ptr
 	RowSequence region.Ptr
 	Counter     region.Ptr
@@ -204,7 +205,7 @@ type Table struct {
 	body region.Ptr
 }
 
-// Clone copies a table deeply enough to change every field of the copy.
+// Clone copies a table so deeply that every field of the copy can be changed.
 func (t *Table) Clone() *Table {
 	c := *t
 	c.Columns = append([]Column(nil), t.Columns...)
@@ -225,7 +226,8 @@ func (x Index) clone() Index {
 	return x
 }
 
-// Replace returns a descriptor with the contents of next in the place of t.
+// Replace returns a descriptor with the contents of next and the identity of t: its ID,
+// generation and objects.
 func (t *Table) Replace(next *Table) *Table {
 	c := next.Clone()
 	c.ID, c.Generation, c.head, c.body = t.ID, t.Generation, t.head, t.body
@@ -280,18 +282,18 @@ type Database struct {
 	ptr region.Ptr
 }
 
-// A Definition is a view, trigger, stored procedure or event: text that go-mysql-server
-// parses, with the settings that it needs for that.
+// A Definition is a view, trigger, stored procedure or event: SQL text, with the settings that
+// go-mysql-server needs to parse it.
 type Definition struct {
 	Name string
 	// Text is the body, Statement the whole CREATE statement.
 	Text      string
 	Statement string
 	SQLMode   string
-	// Times are in Unix nanoseconds: created, modified, and those of events.
+	// Created and Modified are Unix times in nanoseconds. Events have their times in Extra.
 	Created  int64
 	Modified int64
-	// Extra holds further fields in an encoding of the owner's.
+	// Extra holds further fields, as the caller has encoded them.
 	Extra []byte
 
 	ptr region.Ptr

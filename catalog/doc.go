@@ -1,6 +1,6 @@
-// Package catalog holds what the database knows about itself: databases,
-// tables, columns, indexes, constraints, views and other definitions, users,
-// and sequences, all of them FaRM objects that transactions read and write.
+// Package catalog stores the descriptions of databases, tables, columns, indexes,
+// constraints, views and other definitions, of users, and of sequences. All are
+// FaRM objects that transactions read and write.
 //
 //	root object ──► anchor ──► names: B-tree of  kind | database | 0 | name
 //	                             │
@@ -8,17 +8,17 @@
 //	                             ├─► dropped storage, by number
 //	                             └─► table head ──► table body
 //
-// A table is two objects. The head is small and says which generation of the
-// body is valid; every statement reads it in its transaction. So a change of
-// the table's schema, which writes the head, and a change of the table's rows
-// cannot both commit if they overlap, and neither needs a lock. The body is
-// the descriptor itself, decoded once per generation and machine.
+// A table has two objects. The head is small and says which generation of the
+// body is valid; every statement reads the head in its transaction. So a change
+// of the table's schema, which writes the head, and a change of the table's rows
+// cannot both commit if they overlap, and neither needs a lock. The body is the
+// table's descriptor, which each machine decodes once per generation.
 //
-// What does not belong into the user's transaction is outside of it: sequences
-// hand out numbers from ranges that each machine reserves in transactions of
-// their own, so that two inserts never conflict over one; and the memory of a
-// dropped table is freed after the drop has committed, in bounded transactions
-// that a restart resumes (see Sweep).
+// Two things happen outside of the user's transaction. Sequences hand out numbers
+// from ranges that each machine reserves in transactions of their own, so that two
+// inserts never conflict over a sequence. And the memory of a dropped table is
+// freed after the drop has committed, in bounded transactions that are resumed
+// after a restart (see Sweep).
 //
 // A Catalog is safe for concurrent use. Decoded descriptors are shared between
 // goroutines and immutable.

@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Drop lists storage that is to be freed once the transaction has committed.
+// Drop lists storage for the sweeper to free once the transaction has committed.
 func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 	t.ToFree()
 	kept := s[:0:0]
@@ -32,15 +32,15 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 	}
 	id := binary.BigEndian.AppendUint64([]byte{nameDropped}, c.newMark())
 	t.OnEnd(func() {
-		c.m.Frees(true) // until Sweep has found nothing more
+		c.m.Frees(true) // until tidy has freed everything
 		c.Wake()
 	})
 	return c.insert(t, id, p)
 }
 
-// Sweep frees the memory of everything on the list that this machine is to free (see
-// Lives), in bounded transactions. Stopped at any point, by an error or a crash, it is
-// resumed by the next call. One sweep runs at a time.
+// Sweep frees the listed storage that this machine must free (see Lives), in bounded
+// transactions. If an error or a crash stops it, the next call resumes it. Only one sweep runs
+// at a time: others wait.
 func (c *Catalog) Sweep(ctx context.Context) error {
 	if err := c.sweeper.begin(ctx, c.m.Clock()); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 	}
 }
 
-// nextDropped returns the first entry of the list that this machine is to free; its key
-// is nil if there is none.
+// nextDropped returns the first entry of the list that this machine must free. key is nil if
+// there is none.
 func (c *Catalog) nextDropped(t *txn.Tx) (key []byte, entry region.Ptr, storage []Storage, err error) {
 	lo, hi := ofKind(nameDropped)
 	for cur := c.names.Scan(t, lo, hi, false); ; {
@@ -91,7 +91,7 @@ func (c *Catalog) nextDropped(t *txn.Tx) (key []byte, entry region.Ptr, storage 
 	}
 }
 
-// destroy frees one structure, and the rows that it owns with it.
+// destroy frees one structure, with its rows if it owns any.
 func (c *Catalog) destroy(ctx context.Context, s Storage) error {
 	defer c.forgetHandle(s)
 	free := func(t *txn.Tx, p region.Ptr) error {
@@ -122,9 +122,10 @@ func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) 
 	})
 }
 
-// sweeper frees in the background what was dropped or orphaned.
+// A sweeper frees dropped storage in the background, and ends orphaned and abandoned
+// alterations.
 type sweeper struct {
-	// livesChanged says that lives may be over, so that there may be orphans.
+	// livesChanged says that lives may be over, so that there may be orphaned alterations.
 	livesChanged atomic.Bool
 	wake         clock.Event
 	sweeping     struct {
@@ -134,9 +135,9 @@ type sweeper struct {
 
 	// run is held while the sweeper is being started or stopped.
 	run      lockrank.Mutex[lockrank.Leaf]
-	stop     context.CancelFunc // nil: it does not run
-	stopping clock.Event        // of who runs, by stop
-	ended    clock.Event        // by who runs, after stop
+	stop     context.CancelFunc // nil if the sweeper's goroutine does not run
+	stopping clock.Event        // set by stopLocked, to end a pause of the goroutine
+	ended    clock.Event        // set by the goroutine when it ends
 	closed   bool
 
 	abandoned struct {
@@ -145,12 +146,12 @@ type sweeper struct {
 	}
 }
 
-// sweepRetry is how long the sweeper rests after an error.
+// sweepRetry is the pause of the sweeper after an error.
 const sweepRetry = 100 * time.Millisecond
 
 func (s *sweeper) init(c clock.Clock) { s.wake, s.ended = c.NewEvent(), c.NewEvent() }
 
-// begin waits until no sweep runs, and begins one.
+// begin waits until no sweep runs, and begins a sweep.
 func (s *sweeper) begin(ctx context.Context, c clock.Clock) error {
 	for {
 		s.sweeping.Lock()
@@ -174,8 +175,8 @@ func (s *sweeper) end() {
 // Wake tells the sweeper that there is work.
 func (c *Catalog) Wake() { c.sweeper.wake.Set() }
 
-// PauseSweeping stops the sweeper, if need be in the middle of a structure, so that the
-// catalog can be walked. resume starts it again; it may not be called twice.
+// PauseSweeping stops the sweeper, if need be in the middle of a structure, so that a caller can
+// walk the catalog. resume starts the sweeper again; it must not be called twice.
 func (c *Catalog) PauseSweeping() (resume func()) {
 	if !c.stopSweeper() {
 		return func() {}
@@ -200,8 +201,8 @@ func (c *Catalog) startSweeper() {
 	c.Wake()
 }
 
-// until calls tidy whenever it is woken, until ctx is done. After an error it pauses before it
-// can be woken again, because a failed attempt may itself wake it.
+// until calls tidy, and again whenever the sweeper is woken, until ctx is done. After an error it
+// pauses and then tries again, whether woken or not, because a failed attempt may itself wake it.
 func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 	for {
 		err := tidy(ctx)
@@ -216,9 +217,9 @@ func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 	}
 }
 
-// tidy ends orphaned and abandoned alterations, and frees what was dropped.
+// tidy ends orphaned and abandoned alterations, and frees dropped storage.
 func (c *Catalog) tidy(ctx context.Context) error {
-	defer c.m.Frees(false) // also if it fails, and nothing more is freed for a while
+	defer c.m.Frees(false) // also after an error: then nothing is freed for a while
 	if err := c.endAbandoned(ctx); err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (c *Catalog) tidy(ctx context.Context) error {
 	return c.Sweep(ctx)
 }
 
-// stopSweeper returns when the sweeper does not run, and reports whether it did.
+// stopSweeper stops the sweeper, waits until it has stopped, and reports whether it was running.
 func (c *Catalog) stopSweeper() bool {
 	c.m.Clock().Lock(&c.sweeper.run)
 	defer c.sweeper.run.Unlock()

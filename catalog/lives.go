@@ -10,21 +10,20 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Lives says which machines are at work on an instance. A life is a machine from its start
-// to its end. Each life frees what it has dropped and ends the alterations that it has
-// begun; what a life that is over has left is freed and ended by the leader. So no two
-// machines free the same objects, except while the leader changes, when that costs conflicts
-// and nothing else.
+// Lives says which machines work on an instance. A life is a machine from its start to its end.
+// Each life frees the structures that it has dropped and ends the alterations that it has begun;
+// for lives that are over, the leader does both. So no two machines free the same objects,
+// except while the leader changes, which then causes conflicts but no damage.
 type Lives interface {
-	// Own returns this machine's life. Lives must differ within 32 bits.
+	// Own returns this machine's life. Different lives must have different numbers.
 	Own() uint32
-	// Has reports whether a life still goes on.
+	// Has reports whether a life is not over.
 	Has(life uint32) bool
 	// Leads reports whether this machine is the leader. For a while there may be none.
 	Leads() bool
 }
 
-// onlyLife is the life of a machine with which nobody else is at work.
+// onlyLife is the life of a machine that works alone.
 type onlyLife uint32
 
 func (l onlyLife) Own() uint32          { return uint32(l) }
@@ -41,7 +40,7 @@ func (c *Catalog) isOrphan(mark uint64) bool {
 	return !c.lives.Has(uint32(mark>>32)) && !sabotage.Orphans.Skipped()
 }
 
-// isOurs reports whether this machine has to free the storage that was listed under a name.
+// isOurs reports whether this machine must free the storage listed under a name.
 func (c *Catalog) isOurs(name []byte) bool {
 	if len(name) != 9 {
 		return c.lives.Leads()
@@ -57,8 +56,8 @@ func (c *Catalog) LivesChanged() {
 	c.Wake()
 }
 
-// endOrphans ends the alterations of lives that are over: it drops what they were building,
-// and releases the tables.
+// endOrphans ends the alterations of lives that are over, if this machine is the leader: it drops
+// the structures under construction and removes the marks from the tables.
 func (c *Catalog) endOrphans(ctx context.Context) error {
 	if !c.lives.Leads() {
 		return nil
@@ -103,15 +102,15 @@ func (c *Catalog) orphans(t *txn.Tx) (orphans []*Table, err error) {
 	return orphans, nil
 }
 
-// An abandoned alteration is one that the machine which began it could not end.
+// An abandoned alteration is one that this machine began but could not end.
 type abandoned struct {
 	db, name string
 	owner    uint64
 }
 
 // AbandonAlteration is EndAlteration for the machine that began the alteration. If it fails,
-// because machines do not answer or ctx is done, the sweeper tries again until it succeeds:
-// no other machine would, as long as this one lives.
+// because machines do not answer or ctx is done, the sweeper tries again until it succeeds: other
+// machines do not end the alteration as long as this machine's life is not over.
 func (c *Catalog) AbandonAlteration(ctx context.Context, db, name string, owner uint64) error {
 	err := c.EndAlteration(ctx, db, name, owner)
 	if err == nil {
@@ -128,7 +127,7 @@ func (c *Catalog) abandon(more ...abandoned) {
 	c.sweeper.abandoned.list = append(c.sweeper.abandoned.list, more...)
 }
 
-// takeAbandoned empties the list and returns what was on it.
+// takeAbandoned empties the list of abandoned alterations and returns its former contents.
 func (c *Catalog) takeAbandoned() []abandoned {
 	c.sweeper.abandoned.Lock()
 	defer c.sweeper.abandoned.Unlock()
@@ -137,7 +136,7 @@ func (c *Catalog) takeAbandoned() []abandoned {
 	return all
 }
 
-// endAbandoned ends the alterations that have been abandoned.
+// endAbandoned tries to end the abandoned alterations. Those that it cannot end stay on the list.
 func (c *Catalog) endAbandoned(ctx context.Context) error {
 	var errs []error
 	for _, a := range c.takeAbandoned() {

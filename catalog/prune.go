@@ -10,22 +10,22 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A cached copy of a table that was dropped or renamed, by any machine, is noticed only when
-// its name is looked up again; cached handles of its trees are never noticed. So the catalog
-// checks all copies, or all handles, when there are twice as many as the last check left:
-// checking costs a part of what making them cost.
+// When any machine drops or renames a table, this machine's cached copy of the table is removed
+// only when its name is looked up again, and the handles of the table's indexes are not removed
+// at all if another machine frees the indexes. So the catalog checks all copies, or all handles,
+// when there are twice as many as the last check left: a check costs less than making them did.
 
-// pruneLeast is how many there are at least when it does so.
+// pruneLeast is the least number of copies, or of handles, at which the catalog checks them.
 const pruneLeast = 256
 
-// prune forgets copies of tables that are gone.
+// prune removes the cached copies of tables that were dropped, renamed or changed.
 func (c *Catalog) prune(t *txn.Tx) {
 	c.mu.RLock()
 	gone := maps.Clone(c.mu.tables)
 	c.mu.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(gone)) { // an order that a simulator can repeat
 		tbl := gone[key]
-		b, _, err := t.Peek(tbl.head) // not read: nothing depends on it
+		b, _, err := t.Peek(tbl.head) // not Read: the transaction must not depend on it
 		if err == nil && tbl.isHead(b) || err != nil && !IsFreed(err) {
 			delete(gone, key)
 		}
@@ -40,8 +40,8 @@ func (c *Catalog) prune(t *txn.Tx) {
 	c.mu.tablesMax = max(2*len(c.mu.tables), pruneLeast)
 }
 
-// pruneHandlesLocked drops the handles of indexes that no cached table has. Callers may keep
-// such a handle; a new one differs only in what it has cached.
+// pruneHandlesLocked drops the handles of indexes that belong to no cached table. A caller may
+// still use a dropped handle: a new handle of the same index differs only in its cache.
 func (c *Catalog) pruneHandlesLocked() {
 	live := make(map[region.Ptr]bool)
 	for _, tbl := range c.mu.tables { // any order
@@ -54,7 +54,7 @@ func (c *Catalog) pruneHandlesLocked() {
 	c.mu.handlesMax = max(2*(len(c.mu.trees)+len(c.mu.hashes)), pruneLeast)
 }
 
-// Has says whether the catalog has kept this copy of a table for others.
+// Has reports whether the catalog has cached this copy of a table.
 func (c *Catalog) Has(tbl *Table) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

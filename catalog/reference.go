@@ -8,10 +8,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A foreign key lives in the child's descriptor. Its other end is kept twice:
-// in the parent's descriptor, for the statements that change the parent, and
-// under a name of its own in the directory, for a parent that is created after
-// its child.
+// A foreign key is stored in the child's descriptor. A reference to it is stored
+// twice: in the parent's descriptor, for the statements that change the parent, and
+// under a name of its own in the directory, for a parent that is created after its
+// child.
 
 func referenceKey(tbl *Table, f ForeignKey) []byte {
 	return nameKey(nameForeign, f.ParentDB, f.ParentTable, tbl.DB, tbl.Name, f.Name)
@@ -46,7 +46,7 @@ func (c *Catalog) AddForeignKey(t *txn.Tx, tbl *Table, f ForeignKey) error {
 	return c.rememberReference(t, tbl, f)
 }
 
-// DropForeignKey takes a constraint off a table.
+// DropForeignKey removes a constraint from a table.
 func (c *Catalog) DropForeignKey(t *txn.Tx, tbl *Table, name string) error {
 	i := tbl.ForeignKey(name)
 	if i < 0 {
@@ -82,7 +82,7 @@ func (c *Catalog) forgetReference(t *txn.Tx, tbl *Table, f ForeignKey) error {
 	})
 }
 
-// editReferences changes the parent's side, if the parent exists.
+// editReferences changes the references in the parent's descriptor, if the parent exists.
 func (c *Catalog) editReferences(t *txn.Tx, f ForeignKey, edit func([]Reference) []Reference) error {
 	parent, err := c.Table(t, f.ParentDB, f.ParentTable)
 	if errors.Is(err, ErrNotFound) {
@@ -97,14 +97,14 @@ func (c *Catalog) editReferences(t *txn.Tx, f ForeignKey, edit func([]Reference)
 	return err
 }
 
-// repoint makes the foreign key at the other end of r lead to a new name.
+// repoint changes the foreign key that r names to refer to the parent's new database and name.
 func (c *Catalog) repoint(t *txn.Tx, r Reference, old *Table, db, name string) error {
 	child, err := c.Table(t, r.DB, r.Table)
 	if err != nil {
 		return err
 	}
 	if child.ID == old.ID {
-		return nil // a self-reference is moved with the table
+		return nil // RenameTable moves a self-reference with the table
 	}
 	child = child.Clone()
 	i := child.ForeignKey(r.Name)

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A number object holds one 64-bit number: a sequence the least one that no
-// machine has reserved, a counter its value.
+// A number object holds one 64-bit number: that of a sequence holds the least number
+// that no machine has reserved, that of a counter the counter's value.
 const numberBytes = 8
 
 // A machine reserves numbers in ranges that grow with the demand, so that a
@@ -27,14 +27,14 @@ const (
 
 // Sequences hands out the numbers of AUTO_INCREMENT columns and of hidden row
 // keys. It is safe for concurrent use, also by the catalogs of several machines
-// of one process.
+// in one process.
 type Sequences struct {
 	m  *txn.Machine
 	mu lockrank.Mutex[lockrank.Leaf]
 	of map[region.Ptr]*sequence
 }
 
-// A sequence is the reserved part of one: [next, end).
+// A sequence holds the numbers [next, end) that are reserved here.
 type sequence struct {
 	mu        lockrank.Mutex[lockrank.Leaf]
 	next, end uint64
@@ -59,7 +59,7 @@ func NewNumber(t *txn.Tx, v uint64) (region.Ptr, error) {
 	return p, nil
 }
 
-// FreeNumber frees a number object; none is no error.
+// FreeNumber frees a number object. It does nothing if p is nil.
 func (c *Catalog) FreeNumber(t *txn.Tx, p region.Ptr) error {
 	if p.IsNil() {
 		return nil
@@ -68,7 +68,7 @@ func (c *Catalog) FreeNumber(t *txn.Tx, p region.Ptr) error {
 }
 
 // ErrGone says that a number object has been freed with its table. It is not a
-// conflict: trying again would find nothing else.
+// conflict, because the transaction would find the same if it were run again.
 var ErrGone = errors.New("catalog: sequence is gone")
 
 // OpenNumber opens a number object for writing in a transaction of its own.
@@ -79,8 +79,9 @@ func OpenNumber(t *txn.Tx, p region.Ptr) ([]byte, error) {
 	return t.Write(p)
 }
 
-// run runs a transaction on a number object. That it is gone is a conflict for
-// the statement that asked, which then finds its table gone or changed.
+// run runs a transaction of its own on a number object. It turns ErrGone into a
+// conflict for the calling statement, which, when it runs again, finds its table dropped
+// or changed.
 func (s *Sequences) run(ctx context.Context, p region.Ptr, fn func(b []byte) error) error {
 	err := s.m.Run(ctx, func(t *txn.Tx) error {
 		b, err := OpenNumber(t, p)
@@ -131,7 +132,7 @@ func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
 	}
 }
 
-// reserve takes the next range. The caller must have the turn, which reserve ends.
+// reserve reserves the next range. The caller must have the turn, which reserve ends.
 func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) error {
 	var first, end uint64
 	err := s.run(ctx, p, func(b []byte) error {
@@ -175,8 +176,8 @@ func (s *Sequences) Peek(p region.Ptr) (uint64, error) {
 	return max(binary.LittleEndian.Uint64(b), 1), nil
 }
 
-// Raise makes sure that the sequence goes on above a number that was used
-// without asking it.
+// Raise makes sure that the sequence continues above a number that a statement has
+// given explicitly.
 func (s *Sequences) Raise(ctx context.Context, p region.Ptr, used uint64) error {
 	if used == math.MaxUint64 {
 		used--
@@ -201,7 +202,7 @@ func (s *Sequences) Raise(ctx context.Context, p region.Ptr, used uint64) error 
 	}
 }
 
-// Set makes the sequence go on at v, whatever it was.
+// Set makes the sequence continue at v, even if it was beyond v.
 func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 	q := s.get(p)
 	for {
@@ -217,8 +218,8 @@ func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 	}
 }
 
-// replace writes the stored number and drops reserved numbers. The caller must have the turn,
-// which replace ends.
+// replace changes the stored number and drops the numbers reserved here. The caller must have
+// the turn, which replace ends.
 func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
 	err := s.run(ctx, p, func(b []byte) error {
 		binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))
@@ -233,8 +234,8 @@ func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to f
 	return err
 }
 
-// Close gives the unused rest of every range back, where nobody has reserved
-// above it since. Nothing may use the sequences any more.
+// Close gives the unused rest of every range back, unless another machine has reserved
+// numbers above it since. The sequences must not be used any more.
 func (s *Sequences) Close(ctx context.Context) error {
 	s.mu.Lock()
 	all := s.of
@@ -257,8 +258,8 @@ func (s *Sequences) Close(ctx context.Context) error {
 	return nil
 }
 
-// NextIn returns the next number of a sequence that the transaction itself has
-// created: nobody else can see it yet.
+// NextIn returns the next number of a sequence that transaction t itself has created.
+// It needs no reservation, because no one else can see the sequence yet.
 func NextIn(t *txn.Tx, p region.Ptr) (uint64, error) {
 	b, err := t.Write(p)
 	if err != nil {
@@ -272,7 +273,7 @@ func NextIn(t *txn.Tx, p region.Ptr) (uint64, error) {
 	return v, nil
 }
 
-// PeekIn returns the number that NextIn would.
+// PeekIn returns the number that NextIn would return.
 func PeekIn(t *txn.Tx, p region.Ptr) (uint64, error) {
 	b, err := t.Read(p)
 	if err != nil {
@@ -281,8 +282,8 @@ func PeekIn(t *txn.Tx, p region.Ptr) (uint64, error) {
 	return max(binary.LittleEndian.Uint64(b), 1), nil
 }
 
-// SetIn lets a sequence that the transaction has created go on at v; with
-// atLeast only if that is more.
+// SetIn makes a sequence that transaction t has created continue at v. If atLeast is
+// set, it does so only if v is above the present number.
 func SetIn(t *txn.Tx, p region.Ptr, v uint64, atLeast bool) error {
 	b, err := t.Write(p)
 	if err == nil && (!atLeast || v > binary.LittleEndian.Uint64(b)) {

@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Table returns a table's descriptor and puts it into the transaction's read
-// set. ErrNotFound says that there is none of that name; the transaction then
-// cannot commit if one appears. ErrAltering says that the table is being
-// altered; the transaction does not depend on it then, and can wait.
+// Table returns a table's descriptor and puts the table's head into the transaction's
+// read set. It returns ErrNotFound if there is no table of that name; the transaction then
+// cannot commit if one appears. It returns ErrAltering if the table is being altered; the
+// transaction then does not depend on the table, and can wait.
 func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
 	return c.table(t, db, name, 0)
 }
@@ -39,12 +39,12 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 	if !ok {
 		return nil, ErrNotFound
 	}
-	// Looked at before it is read, which would make the transaction depend on it.
+	// Peek first: a Read would make the transaction depend on a table that is being altered.
 	b, _, err := t.Peek(head)
 	switch {
 	case err == nil && !open(b, owner):
 		return nil, ErrAltering
-	case err != nil && !IsFreed(err) && !c.Changed(t): // nobody else sees what the transaction has made itself
+	case err != nil && !IsFreed(err) && !c.Changed(t): // Peek does not see the transaction's own changes
 		return nil, err
 	}
 	tbl, err := c.load(t, string(key), head)
@@ -62,16 +62,16 @@ func isOpen(at, owner uint64) bool { return at == 0 || at == owner || sabotage.M
 // open is isOpen for a table with this head.
 func open(head []byte, owner uint64) bool {
 	if len(head) < headBytes {
-		return true // load says what is wrong
+		return true // load then returns ErrCorrupt
 	}
 	return isOpen(binary.LittleEndian.Uint64(head[16:]), owner)
 }
 
-// anyOwner lets a table be seen whatever happens to it.
+// anyOwner makes cached return a table even if it is being altered.
 const anyOwner = ^uint64(0)
 
-// cached returns the machine's copy if it is still valid. A stale one shows in
-// the head, which is written by every change and freed by a drop or rename.
+// cached returns the machine's copy of a table if the copy is still valid, otherwise nil.
+// The head shows that: every change writes it, a drop or rename frees it.
 func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 	c.mu.RLock()
 	tbl := c.mu.tables[key]
@@ -79,7 +79,7 @@ func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 	if tbl == nil || sabotage.Descriptor.Skipped() {
 		return tbl, nil
 	}
-	// Looked at first: a strict read of a freed head would doom the transaction.
+	// Peek first: after a Read of a freed head, the transaction would have to abort.
 	b, _, err := t.Peek(tbl.head)
 	if err == nil && tbl.isHead(b) {
 		if owner != anyOwner && !open(b, owner) {
@@ -113,7 +113,8 @@ func (tbl *Table) isHead(b []byte) bool {
 	return len(b) >= headBytes && binary.LittleEndian.Uint64(b) == tbl.ID && binary.LittleEndian.Uint64(b[8:]) == tbl.Generation
 }
 
-// load decodes the table that a head leads to.
+// load reads and decodes the table with this head, and caches it unless the transaction has
+// changed the catalog.
 func (c *Catalog) load(t *txn.Tx, key string, head region.Ptr) (*Table, error) {
 	b, err := t.Read(head)
 	if err != nil {
@@ -146,8 +147,8 @@ func (c *Catalog) load(t *txn.Tx, key string, head region.Ptr) (*Table, error) {
 	return tbl, nil
 }
 
-// Current reports whether the descriptor is what the transaction sees, and
-// puts it into the read set.
+// Current reports whether tbl is the descriptor that the transaction sees, and puts the
+// table's head into the read set.
 func (c *Catalog) Current(t *txn.Tx, tbl *Table) (bool, error) {
 	b, err := t.Read(tbl.head)
 	if err != nil {
@@ -156,7 +157,7 @@ func (c *Catalog) Current(t *txn.Tx, tbl *Table) (bool, error) {
 	return tbl.isHead(b), nil
 }
 
-// Tables returns the names of a database's tables.
+// Tables returns the tables of a database, also those that are being altered.
 func (c *Catalog) Tables(t *txn.Tx, db string) ([]*Table, error) {
 	lo, hi := under(nameKey(nameTable, db))
 	keys, heads, err := c.list(t, lo, hi)
@@ -179,8 +180,8 @@ func (c *Catalog) Tables(t *txn.Tx, db string) ([]*Table, error) {
 	return tables, nil
 }
 
-// CreateTable stores a new table and gives it its identity. Foreign keys that
-// were waiting for a table of that name are resolved to it.
+// CreateTable stores a new table with a new ID. Foreign keys that refer to a table of
+// this name, which did not exist until now, then refer to the new table.
 func (c *Catalog) CreateTable(t *txn.Tx, tbl *Table) (*Table, error) {
 	tbl = tbl.Clone()
 	tbl.ID, tbl.Generation = c.m.Clock().Uint64(), 1
@@ -211,8 +212,8 @@ func (tbl *Table) putHead(payload []byte) {
 	copy(payload[24:], tbl.body.Append(nil))
 }
 
-// UpdateTable replaces a table's descriptor by another one of the same name, made from a Clone
-// of the descriptor that the transaction sees.
+// UpdateTable replaces a table's descriptor by tbl, which must have the same name, and must be a
+// changed Clone of the descriptor that the transaction sees.
 func (c *Catalog) UpdateTable(t *txn.Tx, tbl *Table) (*Table, error) {
 	tbl = tbl.Clone()
 	tbl.Generation++
@@ -259,8 +260,8 @@ func (c *Catalog) removeTable(t *txn.Tx, tbl *Table) error {
 	return t.Free(tbl.head)
 }
 
-// RenameTable moves a table to another name and database, with the foreign
-// keys at both of their ends.
+// RenameTable gives a table another name and database, and updates its foreign keys and
+// those that refer to it.
 func (c *Catalog) RenameTable(t *txn.Tx, tbl *Table, db, name string) (*Table, error) {
 	old := tbl
 	for _, f := range old.ForeignKeys {
@@ -289,7 +290,7 @@ func (c *Catalog) RenameTable(t *txn.Tx, tbl *Table, db, name string) (*Table, e
 	if err := c.remove(t, nameKey(nameTable, old.DB, old.Name)); err != nil {
 		return nil, err
 	}
-	// A new head: machines that have the old name cached find its head freed.
+	// Allocate a new head: machines that have cached the old name find the old head freed.
 	if err := t.Free(old.head); err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 )
 
-// A turn is held by one caller at a time, for as long as it needs. Others wait until it ends,
-// and then check whether anything is left to do. The mutex that guards a turn is not held
-// during it.
+// A turn is held by one caller at a time, as long as the caller needs. Other callers wait until
+// the turn ends, and then check whether anything is left to do. The mutex that guards a turn is
+// not held during the turn.
 type turn struct {
 	taken   bool
 	waiting []clock.Event
@@ -36,7 +36,7 @@ func (t *turn) endLocked() {
 // contextPoll is the interval at which a waiting caller checks whether its context has ended.
 const contextPoll = 20 * time.Millisecond
 
-// waitFor waits for an event that comes soon, or until ctx is done: its error.
+// waitFor waits for an event that comes soon. If ctx is done before, it returns ctx's error.
 func waitFor(ctx context.Context, e clock.Event) error {
 	if ctx.Done() == nil {
 		e.Wait()
