@@ -18,23 +18,23 @@
 //
 //   - The operations of one queue take effect at one machine in the order in
 //     which they were posted. Nothing is said across machines or queues.
-//   - WRITE lands in rising address order, at the granularity of 64-byte
-//     lines, and its last word lands last: whoever sees that word, read
-//     atomically, sees all of the write and of every write before it.
-//   - READ is atomic for each aligned 64-byte line, provided that whoever
-//     changes the line changes its first word before and after the rest
+//   - WRITE stores in rising address order, at the granularity of 64-byte
+//     lines, and stores its last word last: a reader that finds that word,
+//     read atomically, finds all of the write and of every write before it.
+//   - READ is atomic for each aligned 64-byte line, provided that every writer
+//     of the line changes its first word before and after the rest
 //     (NSDI'14, section 3.5, which is how objects are written), and for each
 //     word in any case. Lines may come from different moments.
 //   - A completion means that the bytes are in the other machine's memory (or
-//     have come from it), not that anybody there has looked.
-//   - An operation either completes, or fails and says why. When a connection
-//     breaks, every operation on it that was under way fails with [ErrBroken],
-//     and may or may not have taken effect. No later operation takes effect
-//     before all these failures have been reported: a write cannot overtake a
-//     lost one unknown to the caller. After that, posting connects again.
+//     have come from it), not that any code there has looked at them.
+//   - An operation either completes, or fails with a reason. When a connection
+//     breaks, every pending operation on it fails with [ErrBroken], and may or
+//     may not have taken effect. No later operation takes effect before all
+//     these failures have been reported: a write cannot overtake a lost one
+//     without the caller's knowledge. After that, posting connects again.
 //   - Once Deregister, NIC.Close or Queue.Close returns, no operation touches
 //     the memory in question any more, and it may be unmapped.
 //
-// Addresses and lengths that arrive in operations are input: what is out of
-// range or misaligned is refused with [ErrRange], never carried out in part.
+// Providers validate the addresses and lengths of operations: they refuse an operation that is out
+// of range or misaligned with [ErrRange] and never carry out a part of it.
 package rdma

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Why an operation fails. Match with errors.Is.
+// Reasons why an operation fails. Match with errors.Is.
 var (
 	// ErrClosed: this side's NIC or queue is closed.
 	ErrClosed = errors.New("rdma: closed")
 	// ErrFull: the queue has as many operations pending as it can hold.
 	ErrFull = errors.New("rdma: too many operations pending")
-	// ErrBroken: the connection broke, or there is none to be had, because the
-	// peer is gone, cut off, or has no such worker. The operation may or may
-	// not have taken effect if it was pending, and has not otherwise.
+	// ErrBroken: the connection broke, or none can be made, because the peer is gone, cut off, or
+	// has no such worker. If the operation was pending it may or may not have taken effect;
+	// otherwise it has not.
 	ErrBroken = errors.New("rdma: connection broken")
 	// ErrKey: the peer has no registration of that name.
 	ErrKey = errors.New("rdma: no such registration")

@@ -8,7 +8,7 @@ type MachineID uint16
 // A Key names a registration at its machine.
 type Key uint64
 
-// LineBytes is how much a READ copies atomically at most.
+// LineBytes is the largest amount that a READ copies atomically.
 const LineBytes = 64
 
 // MaxTransferBytes is the longest READ or WRITE.
@@ -17,70 +17,66 @@ const MaxTransferBytes = 1 << 30
 // DatagramBytesMax is the longest datagram.
 const DatagramBytesMax = 32 << 10
 
-// Unsignalled is the tag of an operation whose success nobody needs to hear
-// of: it yields no Completion unless it fails. The completion of a later
-// operation to the same machine says that it is done.
+// Unsignalled is the tag of an operation whose success the caller does not need to learn: it yields
+// a Completion only if it fails. The completion of a later operation to the same machine implies
+// that it is done.
 const Unsignalled = ^uint64(0)
 
 // A NIC is one machine's access to the network. It is safe for concurrent use.
 type NIC interface {
 	Machine() MachineID
 
-	// Register lets every machine of the network read and write m under k. It
-	// fails with ErrKeyTaken if k is registered, ErrClosed, and, for a provider
-	// that needs shared memory (a nvram.Folder's, or nvram.NewShared's), with
-	// ErrPrivate for any other.
+	// Register lets every machine of the network read and write m under k. It fails with
+	// ErrKeyTaken if k is registered, and with ErrClosed. A provider that needs shared memory (a
+	// nvram.Folder's, or nvram.NewShared's) refuses other memory with ErrPrivate.
 	Register(k Key, m *nvram.Memory) error
 
-	// Deregister takes the registration back, if there is one. When it returns,
-	// no operation touches the memory any more. It waits for the copies under
-	// way, so it must not be called by a function that delays one.
+	// Deregister removes the registration of k, if there is one. When it returns, no operation
+	// touches the memory any more. It waits for the copies in progress, so a function that delays a
+	// copy must not call it.
 	Deregister(k Key)
 
-	// Open makes the queue of a worker; each worker has at most one, or Open
-	// fails with ErrWorkerTaken.
+	// Open makes the queue of a worker. If the worker has a queue already, it fails with
+	// ErrWorkerTaken.
 	//
-	// bell is called when a sibling's doorbell arrives (one call may be for
-	// several that rang before it began), and when an operation that was pending
-	// has a Completion to poll, so that a worker with nothing to do can sleep
-	// until it is called. It runs on any goroutine, maybe the one that rings and
-	// inside its call of Ring, and several at once. It may post operations to
-	// queues that the caller of Ring does not hold. It may be nil. One call may
+	// The queue calls bell when a sibling's doorbell arrives (one call may stand for several that
+	// rang before it began), and when a pending operation has a Completion to poll; so a worker
+	// with nothing to do can sleep until bell is called. bell runs on any goroutine, maybe on the
+	// ringing one inside its call of Ring, and several calls may run at once. It may post
+	// operations, but not to queues that the caller of Ring holds. bell may be nil. One call may
 	// still be running when the queue has been closed.
 	Open(worker int, bell func()) (Queue, error)
 
-	// Datagram sends a copy of b, which has at most DatagramBytesMax bytes, to the
-	// receiver of machine to. It never waits, and promises nothing: the datagram
-	// may be lost, for one if nobody is there or the receiver cannot keep up, and
-	// may overtake others. Only what this side knows is an error: ErrRange if b is
-	// too long, and ErrClosed.
+	// Datagram sends a copy of b, which has at most DatagramBytesMax bytes, to the receiver of
+	// machine to. It never waits, and promises nothing: the datagram may overtake others, and may
+	// be lost, for example if the machine has no receiver or the receiver cannot keep up. It
+	// returns only errors that this side can know: ErrRange if b is too long, and ErrClosed.
 	Datagram(to MachineID, b []byte) error
 
-	// Datagrams makes f the machine's receiver, in place of the one before; nil
-	// takes it away, and what arrives then is lost. f runs on any goroutine but
-	// the sender's, several at once, and does not wait. b is f's during the call
-	// only. One call may still be running when the receiver has been replaced or
-	// the NIC closed; none begins.
+	// Datagrams makes f the machine's receiver and replaces the earlier one; with nil, datagrams
+	// that arrive are lost. f runs on any goroutine but the sender's, several calls may run at
+	// once, and f must not wait. b is f's during the call only. One call may still be running when
+	// the receiver has been replaced or the NIC closed, but none begins after that.
 	Datagrams(f func(from MachineID, b []byte))
 
-	// Gone reports whether machine m is known to be no more: it has been on the
-	// network, its process has ended or its NIC is closed, and none has come back
-	// under its name. False says nothing. Of a machine that is stopped, or cannot be
-	// reached, it is false. It never waits.
+	// Gone reports whether machine m is known to be gone: it has been on the network, its process
+	// has ended or its NIC is closed, and no process has joined under its name since. False proves
+	// nothing: Gone returns it for a machine that is stopped or cannot be reached, too. It never
+	// waits.
 	Gone(m MachineID) bool
 
-	// Deaths makes f hear of machines that die, in place of the one before; nil
-	// takes it away. A machine dies when its process ends without having closed its
-	// NIC. f is called once for each death of a machine with which this one was
-	// connected, on any goroutine, and does not wait; a death is not reported when the
-	// machine is back already. Where Gone is always false f is never called. One call
-	// may still be running when it has been replaced or the NIC closed.
+	// Deaths makes the NIC call f when machines die, and replaces the earlier function; nil removes
+	// it. A machine dies when its process ends without having closed its NIC. f is called once for
+	// each death of a machine with which this one was connected, on any goroutine, and must not
+	// wait; a death is not reported if the machine has already joined again. A provider whose Gone
+	// is always false never calls f. One call may still be running when f has been replaced or the
+	// NIC closed.
 	Deaths(f func(m MachineID))
 
-	// Close takes the machine off the network: its queues close, its
-	// registrations go, its datagrams end, and the connections of its peers
-	// break. It waits as Deregister does. Closing again does nothing. Its name is
-	// free again then: a machine comes back with a new NIC.
+	// Close takes the machine off the network: it closes the machine's queues, removes its
+	// registrations, ends its datagrams, and breaks the connections of its peers. It waits as
+	// Deregister does. Closing again does nothing. After Close the machine's name is free: the
+	// machine may come back with a new NIC.
 	Close() error
 }
 
@@ -88,10 +84,9 @@ type NIC interface {
 // the worker that owns it posts and polls under a lock of its own. Close may be
 // called at any time.
 //
-// An operation that fails at once returns an error, was not carried out, and
-// has no Completion. One that returns done was carried out before the call
-// returned and has no Completion either. Any other is pending: exactly one
-// Completion with its tag follows through Poll, in post order for each machine
+// If an operation returns an error, it was not carried out, and has no Completion. If it returns
+// done, it was carried out before the call returned and has no Completion either. Otherwise it is
+// pending: exactly one Completion with its tag follows through Poll, in post order for each machine
 // (unless it is Unsignalled and succeeds).
 //
 // Every error matches one of the package's sentinels: ErrClosed, ErrFull (too
@@ -106,18 +101,17 @@ type Queue interface {
 	// demands on off and length. src may be reused once Write returns.
 	Write(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
-	// Ring calls the bell of the sibling worker at machine to, after every
-	// operation posted to that machine before. Provider permitting it runs the
-	// bell on this goroutine: call it without a lock that the bell may want. A
-	// doorbell has no Completion; one that is lost to a broken connection is
-	// reported by its return value, or by a Completion with the tag Unsignalled.
+	// Ring calls the bell of the sibling worker at machine to, after every operation posted earlier
+	// to that machine. Some providers run the bell on this goroutine: call Ring without a lock that
+	// the bell may want. A doorbell has no Completion; if a broken connection loses it, Ring
+	// returns an error or a Completion with the tag Unsignalled reports that.
 	Ring(to MachineID) error
 
-	// Poll moves completions into cs and returns how many. It never waits.
+	// Poll moves completions into cs and returns their number. It never waits.
 	Poll(cs []Completion) int
 
-	// Close gives the worker's place back. Pending operations are dropped
-	// without a Completion; none touches any memory once Close has returned.
+	// Close frees the worker's place for another queue. It drops pending operations without a
+	// Completion; none touches any memory once Close has returned.
 	Close() error
 }
 

@@ -20,8 +20,8 @@ func StoreLines(m *nvram.Memory, off uint64, src []byte) {
 	m.Store(off+uint64(last), binary.NativeEndian.Uint64(src[last:]))
 }
 
-// Aligned reports whether the offset and the length of an operation are multiples of 8 and
-// the length is allowed: what can be checked before its registration is known.
+// Aligned reports whether the offset and the length of an operation are multiples of 8 and the
+// length is allowed. This can be checked before the registration is known.
 func Aligned(off uint64, n int) bool {
 	return n > 0 && n <= MaxTransferBytes && (off|uint64(n))%nvram.WordBytes == 0
 }

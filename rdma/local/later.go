@@ -46,7 +46,7 @@ func newLater(q *Queue, depth int) *later {
 	return l
 }
 
-// post checks what it can check at once, and leaves the rest to run.
+// post makes the checks that are possible at once, and leaves the rest to run.
 func (l *later) post(o operation) error {
 	if o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)) {
 		return o.fail(rdma.ErrRange)
@@ -98,8 +98,8 @@ func (l *later) run() {
 	}
 }
 
-// next waits for an operation. It stays in posted, where it counts as pending,
-// until report.
+// next waits for an operation and returns it. The operation stays in posted, and so counts as
+// pending, until report removes it.
 func (l *later) next() (operation, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +118,8 @@ func (l *later) carryOut(o *operation) error {
 	err := o.carryOut()
 	q.active.Store(0)
 	if err == nil && o.op == rdma.OpRing {
-		// Not here: a bell may post, and wait for room in a queue whose own
-		// goroutine waits for this one.
+		// On another goroutine: the bell may post and wait for room in a queue, and that queue's
+		// own goroutine may be waiting for this one.
 		go o.conn.to.bell()
 	}
 	return err
@@ -148,7 +148,7 @@ func (o *operation) carryOut() error {
 func (l *later) report(o *operation, err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mu.posted[0] = operation{} // lets go of its buffer
+	l.mu.posted[0] = operation{} // releases its buffer
 	l.mu.posted = l.mu.posted[1:]
 	if err == nil && o.tag == rdma.Unsignalled {
 		o.conn.pending--

@@ -7,16 +7,16 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// depthDefault is how many operations an asynchronous queue holds.
+// depthDefault is the number of operations that an asynchronous queue holds.
 const depthDefault = 1024
 
 // Options of a network. The zero value is the fast mode.
 type Options struct {
-	// Async makes every operation pending: it is carried out by a goroutine of
-	// the queue and reported through Poll.
+	// Async makes every operation pending: a goroutine of the queue carries it out, and Poll
+	// reports it.
 	Async bool
-	// Depth is how many operations a queue may have pending in that mode before
-	// posts fail with rdma.ErrFull; 0 means 1024.
+	// Depth is the number of operations that a queue may have pending with Async before posts fail
+	// with rdma.ErrFull; 0 means 1024.
 	Depth int
 }
 
@@ -26,7 +26,7 @@ type Network struct {
 	mu      struct {
 		lockrank.Mutex[lockrank.Leaf]
 		nics  map[rdma.MachineID]*NIC
-		conns map[*conn]struct{} // those not broken
+		conns map[*conn]struct{} // the unbroken ones
 		cut   map[[2]rdma.MachineID]bool
 	}
 }
@@ -43,8 +43,8 @@ func NewNetwork(o Options) *Network {
 	return n
 }
 
-// Join adds a machine. It fails with rdma.ErrMachineTaken while another NIC has
-// that name; after that one's Close the name is free.
+// Join adds a machine. It fails with rdma.ErrMachineTaken while another NIC has that name; closing
+// that NIC frees the name.
 func (n *Network) Join(m rdma.MachineID) (*NIC, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,8 +57,8 @@ func (n *Network) Join(m rdma.MachineID) (*NIC, error) {
 	return nic, nil
 }
 
-// Cut breaks the connections between a and b and prevents new ones. No
-// operation between them takes effect once Cut has returned.
+// Cut breaks the connections between a and b and prevents new ones. Once Cut has returned, no
+// operation between them takes effect.
 func (n *Network) Cut(a, b rdma.MachineID) {
 	n.mu.Lock()
 	n.mu.cut[link(a, b)] = true
@@ -66,7 +66,7 @@ func (n *Network) Cut(a, b rdma.MachineID) {
 	n.unlockAndSettle()
 }
 
-// Isolate cuts m from every other machine now on the network.
+// Isolate cuts m from every other machine that is on the network now.
 func (n *Network) Isolate(m rdma.MachineID) {
 	n.mu.Lock()
 	for other := range n.mu.nics {
@@ -85,7 +85,7 @@ func (n *Network) Mend(a, b rdma.MachineID) {
 	delete(n.mu.cut, link(a, b))
 }
 
-// link names the cable between two machines, whichever comes first.
+// link names the cable between two machines; their order does not matter.
 func link(a, b rdma.MachineID) [2]rdma.MachineID { return [2]rdma.MachineID{min(a, b), max(a, b)} }
 
 // connect joins q to its sibling at machine to.

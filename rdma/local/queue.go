@@ -13,8 +13,8 @@ type Queue struct {
 	nic    *NIC
 	worker int
 	bell   func()
-	// active is 1 while an operation looks at connections, registrations or
-	// memory. Others wait for 0; see the package's doc.
+	// active is 1 while an operation uses connections, registrations or memory. Closers and
+	// deregistrations wait until it is 0; see the package's doc.
 	active atomic.Uint32
 	conns  []*conn // by machine; nil where never connected
 	later  *later  // asynchronous mode, or nil
@@ -24,7 +24,7 @@ type Queue struct {
 type conn struct {
 	from, to *Queue
 	broken   atomic.Bool // set once, under network.mu
-	pending  int         // asynchronous mode: posted and not reported yet
+	pending  int         // asynchronous mode: posted and not yet reported
 }
 
 var _ rdma.Queue = (*Queue)(nil)
@@ -97,8 +97,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// stop ends what the queue itself has under way; its connections are broken and
-// it can make no new ones.
+// stop ends the queue's asynchronous operations and waits for the one in progress. The caller has
+// broken the queue's connections, and the queue cannot make new ones.
 func (q *Queue) stop() {
 	if q.later != nil {
 		q.later.stop()
@@ -106,7 +106,7 @@ func (q *Queue) stop() {
 	q.settle()
 }
 
-// target checks an operation and returns the memory it is about.
+// target checks an operation and returns the memory that it reads or writes.
 func (q *Queue) target(to rdma.MachineID, k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
 	c, err := q.connTo(to)
 	if err != nil {
@@ -115,7 +115,7 @@ func (q *Queue) target(to rdma.MachineID, k rdma.Key, off uint64, n int) (*nvram
 	return c.target(k, off, n)
 }
 
-// connTo returns the connection to a machine, making it if need be.
+// connTo returns the connection to a machine, and makes one if there is none.
 func (q *Queue) connTo(to rdma.MachineID) (*conn, error) {
 	if int(to) < len(q.conns) {
 		if c := q.conns[to]; c != nil && !c.broken.Load() {
@@ -145,7 +145,7 @@ func (c *conn) target(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
 	return m, nil
 }
 
-// settle waits for the operation under way, if there is one.
+// settle waits for the operation in progress, if there is one.
 func (q *Queue) settle() {
 	for q.active.Load() != 0 {
 		runtime.Gosched()

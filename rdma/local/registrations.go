@@ -38,7 +38,7 @@ func (r *registrations) home(k rdma.Key) int {
 	return int(uint64(k) * golden >> r.shift)
 }
 
-// with returns a table that has also e, whose key is new.
+// with returns a table with the entry e added, whose key must be new.
 func (r *registrations) with(e registration) *registrations {
 	next := newRegistrations(r.count + 1)
 	for _, old := range r.slots {
@@ -48,7 +48,7 @@ func (r *registrations) with(e registration) *registrations {
 	return next
 }
 
-// without returns a table that has not k.
+// without returns a table without the entry of k.
 func (r *registrations) without(k rdma.Key) *registrations {
 	next := newRegistrations(r.count)
 	for _, old := range r.slots {

@@ -16,7 +16,7 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 	a, b := join(t, f, 1), join(t, f, 2)
 	from := a.open(t, 0, nil)
 	const rounds = 100
-	var seen atomic.Uint64 // by the bell, of the writes
+	var seen atomic.Uint64 // by the bell: the number of the last write
 	b.open(t, 0, func() {
 		v := b.memory.Load(64)
 		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() {
@@ -30,7 +30,7 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 		if err := from.q.Ring(2); err != nil {
 			t.Fatal(err)
 		}
-		if i%10 == 9 { // the bells may be late and merged, but one sees this write
+		if i%10 == 9 { // bells may be late and merged, but one of them sees this write
 			eventually(t, "doorbell", func() bool { return seen.Load() == i+1 })
 		}
 	}
@@ -122,7 +122,7 @@ func testNobodyThere(t *testing.T, f Fabric) {
 	}
 }
 
-// ring rings and returns how that fails, whichever way it is reported.
+// ring rings and returns the error, whether Ring returns it or a Completion reports it.
 func (w *worker) ring(to rdma.MachineID) error {
 	if err := w.q.Ring(to); err != nil {
 		return err
@@ -134,12 +134,12 @@ func (w *worker) ring(to rdma.MachineID) error {
 	return c.Err
 }
 
-// testCutFlushesInOrder cuts the cable while operations are pending: each is
-// reported once, in order, and after the first that failed none succeeded.
+// testCutFlushesInOrder cuts the cable while operations are pending. Each must be reported once, in
+// order, and none may succeed after the first that failed.
 func testCutFlushesInOrder(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	var pending []uint64
-	succeeded := uint64(0) // how many, as far as known
+	succeeded := uint64(0) // the number of successes known so far
 	failed := false
 	for i := uint64(1); i <= 200; i++ {
 		if i == 100 {
@@ -338,11 +338,11 @@ func testOnlyTheGoneAreGone(t *testing.T, f Fabric) {
 	if err := observer.nic.Close(); err != nil {
 		t.Fatal(err)
 	}
-	observer.nic.Deaths(func(rdma.MachineID) {}) // does nothing
+	observer.nic.Deaths(func(rdma.MachineID) {}) // replaced before it is called
 }
 
-// testNothingLandsAfterwards takes the memory away that a busy writer writes to, in every way
-// there is. From then on the memory must not change.
+// testNothingLandsAfterwards takes memory away, in every possible way, while a busy writer writes
+// to it. From then on the memory must not change.
 func testNothingLandsAfterwards(t *testing.T, f Fabric) {
 	for i, takeAway := range []func(from *worker, to *machine, ids [2]rdma.MachineID){
 		func(_ *worker, to *machine, _ [2]rdma.MachineID) { to.nic.Deregister(key) },
@@ -379,8 +379,8 @@ func testNothingLandsAfterwards(t *testing.T, f Fabric) {
 	}
 }
 
-// testManyWorkers lets all workers of several machines write and read each other's memory at
-// once, each in a place of its own.
+// testManyWorkers makes all workers of several machines write and read each other's memory
+// concurrently, each in its own place.
 func testManyWorkers(t *testing.T, f Fabric) {
 	const machines, workers, rounds = 3, 4, 200
 	var all [machines]*machine

@@ -12,7 +12,7 @@ import (
 // A mailbox receives a machine's datagrams and remembers them.
 type mailbox struct {
 	mu  sync.Mutex
-	got map[string]int // "from: bytes", how often
+	got map[string]int // "from: bytes", and how often it arrived
 }
 
 func (m *machine) listen() *mailbox {
@@ -90,11 +90,11 @@ func testDatagrams(t *testing.T, f Fabric) {
 	}
 }
 
-// testDatagramsThatAreLost sends where nobody listens, across a cut, and more
-// than anybody can have waiting: none of it is an error.
+// testDatagramsThatAreLost sends to machines without a receiver, across a cut, and more datagrams
+// than can be waiting: none of these calls may return an error.
 func testDatagramsThatAreLost(t *testing.T, f Fabric) {
 	a, b := join(t, f, 1), join(t, f, 2)
-	for _, to := range []rdma.MachineID{2, 3} { // without receiver; not there
+	for _, to := range []rdma.MachineID{2, 3} { // one has no receiver, the other does not exist
 		if err := a.nic.Datagram(to, []byte("lost")); err != nil {
 			t.Errorf("to machine %d: %v", to, err)
 		}
@@ -123,7 +123,7 @@ func testDatagramsThatAreLost(t *testing.T, f Fabric) {
 	}
 	after := b.listen()
 	a.send(t, 2, after, []byte("another receiver"))
-	// A datagram may be late, and meet the next receiver.
+	// A datagram may be late, and reach the next receiver.
 	for _, box := range []*mailbox{box, after} {
 		sent := [][]byte{[]byte("lost"), []byte("mended"), big, []byte("relieved"), []byte("no receiver"), []byte("another receiver")}
 		if n := box.others(1, sent...); n > 0 {
@@ -153,7 +153,7 @@ func testDatagramsOfAClosedNIC(t *testing.T, f Fabric) {
 	}
 }
 
-// testDatagramsToANewLife has machines exchange datagrams over several lives.
+// testDatagramsToANewLife lets machines exchange datagrams over several lives.
 func testDatagramsToANewLife(t *testing.T, f Fabric) {
 	b := join(t, f, 2)
 	boxB := b.listen()

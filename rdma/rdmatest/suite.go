@@ -1,9 +1,8 @@
-// Package rdmatest is the conformance suite of rdma providers: what package
-// rdma promises, a provider shows by passing Run in every mode that it has. The
-// suite has no knowledge of when operations complete, so providers that finish
-// them before the post returns and those that take their time run the same
-// tests. A few of them race a reader against a writer; they mean most under the
-// race detector and on many processors.
+// Package rdmatest is the conformance suite of rdma providers: a provider that passes Run in every
+// mode it has keeps the promises of package rdma. The suite does not assume when operations
+// complete, so the same tests run for providers that complete them before the post returns and for
+// those that complete them later. Some tests race a reader against a writer; they are most useful
+// under the race detector and on many processors.
 package rdmatest
 
 import (
@@ -18,10 +17,10 @@ import (
 // A Fabric is an empty network of the provider under test.
 type Fabric interface {
 	Join(m rdma.MachineID) (rdma.NIC, error)
-	// Cut breaks the connections between a and b and prevents new ones. No
-	// operation between them takes effect once it has returned.
+	// Cut breaks the connections between a and b and prevents new ones. Once it has returned, no
+	// operation between them takes effect.
 	Cut(a, b rdma.MachineID)
-	// Mend lets them connect again.
+	// Mend lets a and b connect again.
 	Mend(a, b rdma.MachineID)
 }
 
@@ -62,10 +61,10 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 	}
 }
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
-// key is the registration that every machine of the tests has.
+// key is the key under which every machine of the tests registers its memory.
 const key rdma.Key = 0xfa23
 
 // A machine of a test: a NIC with memory registered under key.
@@ -123,7 +122,7 @@ type worker struct {
 
 const waitTag = 0xabcdef
 
-// write writes and waits; it returns the error of post or completion.
+// write writes and waits. It returns the error of the post or of the completion.
 func (w *worker) write(to rdma.MachineID, k rdma.Key, off uint64, src []byte) error {
 	done, err := w.q.Write(to, k, off, src, waitTag)
 	return w.finish(done, err)
@@ -134,7 +133,7 @@ func (w *worker) read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte) err
 	return w.finish(done, err)
 }
 
-// finish waits for the operation just posted, the only one.
+// finish waits for the operation that was just posted. No other may be pending.
 func (w *worker) finish(done bool, err error) error {
 	if done && err != nil {
 		w.t.Fatalf("operation is both done and failed: %v", err)
@@ -149,7 +148,7 @@ func (w *worker) finish(done bool, err error) error {
 	return cs[0].Err
 }
 
-// poll waits for n completions, no more.
+// poll waits for n completions and polls no more than that.
 func (w *worker) poll(n int) []rdma.Completion {
 	var all []rdma.Completion
 	buf := make([]rdma.Completion, max(1, n))

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// pattern fills n bytes with something that depends on seed and position.
+// pattern returns n bytes that depend on seed and position.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -92,8 +92,8 @@ func testTags(t *testing.T, f Fabric) {
 	from.none()
 }
 
-// testOrderOfOneQueue posts writes to one word, and reads between, without
-// waiting: each read sees the write before it.
+// testOrderOfOneQueue posts writes to one word and reads between them, without waiting: each read
+// must see the write before it.
 func testOrderOfOneQueue(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	const rounds = 200
@@ -120,7 +120,7 @@ func testOrderOfOneQueue(t *testing.T, f Fabric) {
 	}
 }
 
-// must passes a post's result on, and fails the test for its error.
+// must returns a post's result, and fails the test if the post failed.
 func must(done bool, err error) func(*testing.T) bool {
 	return func(t *testing.T) bool {
 		t.Helper()
@@ -157,7 +157,7 @@ func testSourceMayBeReused(t *testing.T, f Fabric) {
 // before, and everywhere if the place was the last word.
 func testWriteLandsInRisingOrder(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
-	const off, count, rounds = 24, 61, 3000 // lines are met at an odd place
+	const off, count, rounds = 24, 61, 3000 // writes begin in the middle of a line
 	var finished atomic.Bool
 	result := make(chan string, 1)
 	go func() {
@@ -264,7 +264,7 @@ func testUnknownKey(t *testing.T, f Fabric) {
 			t.Errorf("read of key %#x: %v, want ErrKey", k, err)
 		}
 	}
-	for k := rdma.Key(1); k < 500; k++ { // and among many
+	for k := rdma.Key(1); k < 500; k++ { // and among many registrations
 		if err := to.nic.Register(k<<32, to.memory); err != nil {
 			t.Fatal(err)
 		}

@@ -16,38 +16,34 @@
 // goes back; the byte at position p lies at offset p modulo the size of the
 // data. A record is named by the position of the frame before it.
 //
-// # When a record is there
+// # When a record counts as written
 //
-// The seal of the frame at position p is a function of p and of a random number
-// of the ring, and says that everything before p is complete. The state of the
-// frame says what follows it: nothing yet, or a record and its length. To
-// append, the sender writes one contiguous piece: the frame at the tail again,
-// now with the length, then the payload, then a new frame that nothing follows.
-// The last word of that piece is the new seal, RDMA writes the last word last,
-// so a receiver that finds it finds the whole record; a record that was only
-// half written is never seen. Where the piece meets the end of the data it
-// becomes two writes, in order.
+// The seal of the frame at position p is a function of p and of a random number of the ring (the
+// nonce). It says that everything before p is complete. The state of the frame says what follows
+// it: nothing yet, or a record and its length. To append, the sender writes one contiguous piece:
+// the frame at the tail again, now with the length, then the payload, then a new frame that nothing
+// follows. The last word of that piece is the new seal, and RDMA writes the last word last, so a
+// receiver that finds the new seal finds the whole record. It never sees a record that is only half
+// written. A piece that reaches the end of the data is written in two parts, in order.
 //
-// Space need not be cleared between laps: a seal of an earlier lap, or bytes of
-// a user that look like one, differ from the seal that is waited for. And
-// because the receiver waits at a frame whose seal it has verified, the state
-// word it polls is always either "nothing" or "a record": anything else, and
-// any length that does not fit, is damage and reported as ErrCorrupt. Nothing
-// read from a ring can make the receiver fail otherwise.
+// Space need not be cleared between laps: a seal of an earlier lap, or payload bytes that look like
+// a seal, differ from the seal that the receiver waits for. And because the receiver waits at a
+// frame whose seal it has verified, the state word that it polls is always either "nothing" or "a
+// record": any other value, and any length that does not fit, is damage and reported as ErrCorrupt.
+// No content of a ring can make the receiver fail in another way.
 //
 // # Space
 //
-// Receiver.Poll hands out records and Receiver.Free, later, gives their space
-// back, in order. The head lives in the ring's own memory, so a process that is
-// started again on it finds every record that has not been freed, those that
-// were polled before included. The sender learns of freed space lazily: each
-// time half of the data has been freed the receiver writes its head to a word at
-// the sender (the credit). A sender that cannot wait for that reads the head
-// itself (Sender.Refresh).
+// Receiver.Poll returns records and Receiver.Free, later, frees their space, in order. The head
+// lives in the ring's own memory, so a process that opens the ring after a restart finds every
+// record that has not been freed, including those that were polled before. The sender learns of
+// freed space lazily: each time half of the data has been freed the receiver writes its head to a
+// word at the sender (the credit). A sender that cannot wait for the credit reads the head itself
+// (Sender.Refresh).
 //
-// A transaction reserves space for all its records in a ring before it writes
-// the first (Sender.Reserve), so that it cannot get stuck half way. Space says
-// what a record takes.
+// A transaction reserves space for all its records in a ring before it writes the first
+// (Sender.Reserve), so that it cannot run out of space half way. Space returns how much a record
+// takes.
 //
 // # Own machine
 //

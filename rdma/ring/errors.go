@@ -11,23 +11,23 @@ var (
 	ErrFull = errors.New("ring: full")
 	// ErrTooLarge: the record does not fit into the ring even when it is empty.
 	ErrTooLarge = errors.New("ring: record larger than the ring")
-	// ErrReservation: the record does not fit into what is reserved.
+	// ErrReservation: the record does not fit into the reserved space.
 	ErrReservation = errors.New("ring: record larger than the reservation")
-	// ErrCorrupt: the ring holds what its sender cannot have written, or its
-	// receiver cannot have freed. See CorruptError.
+	// ErrCorrupt: the ring holds words that its sender cannot have written, or a head that its
+	// receiver cannot have freed up to. See CorruptError.
 	ErrCorrupt = errors.New("ring: corrupt")
-	// ErrUnformatted: the memory holds no ring, or one whose making was
-	// interrupted. It holds no records.
+	// ErrUnformatted: the memory holds no ring, or a ring whose creation was interrupted. It holds
+	// no records.
 	ErrUnformatted = errors.New("ring: not formatted")
-	// ErrBytes: size or place of the memory is not possible for a ring.
+	// ErrBytes: a ring cannot have this size, or cannot begin at this offset.
 	ErrBytes = errors.New("ring: bad size or alignment")
 )
 
-// A CorruptError says what is wrong with a ring. It matches ErrCorrupt.
+// A CorruptError describes the damage found in a ring. It matches ErrCorrupt.
 type CorruptError struct {
 	What     string
 	Position uint64
-	Word     uint64 // what was found
+	Word     uint64 // the word that was found
 }
 
 func (e *CorruptError) Error() string {

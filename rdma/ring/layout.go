@@ -17,7 +17,7 @@ const (
 	nonceAt = 16
 	headAt  = 24
 
-	// magic is stored last when a ring is made, and names the layout.
+	// magic names the layout. Creating a ring stores it last.
 	magic = 0x31676e694d526146 // "FaRMing1"
 
 	// BytesMin and BytesMax bound the memory that a ring may take.
@@ -30,20 +30,20 @@ const (
 
 var _ = [1]struct{}{}[BytesMax/(nothing+1)] // a length cannot be taken for nothing
 
-// Space returns how much of a ring a record with n bytes of payload takes.
+// Space returns the space of a ring that a record with n bytes of payload takes.
 func Space(n int) uint64 { return frameBytes + padded(n) }
 
-// MemoryFor returns how large the memory of a ring has to be that takes one record with n
-// bytes of payload.
+// MemoryFor returns the size of the memory of a ring that has room for one record with n bytes of
+// payload.
 func MemoryFor(n int) uint64 {
 	return max(BytesMin, controlBytes+(Space(n)+frameBytes+nvram.LineBytes-1)&^(nvram.LineBytes-1))
 }
 
 func padded(n int) uint64 { return (uint64(n) + wordBytes - 1) &^ (wordBytes - 1) }
 
-// seal says that everything before position p has been written. For one nonce
-// no two positions have the same (the function is a bijection), and for random
-// nonces nothing else can be told about it: the finalizer is SplitMix64's.
+// seal returns the word that says that everything before position p has been written. With one
+// nonce, different positions have different seals (the function is a bijection). With random
+// nonces, nothing else in the ring can predict a seal: the finalizer is SplitMix64's.
 func seal(nonce, p uint64) uint64 {
 	x := nonce + p*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -51,24 +51,24 @@ func seal(nonce, p uint64) uint64 {
 	return x ^ x>>31
 }
 
-// stateOf is the state of the frame with that seal when length bytes of payload
-// follow, or nothing. The upper half is checked by lengthOf.
+// stateOf returns the state of the frame with the given seal that is followed by length bytes of
+// payload, or, if length is nothing, by no record. lengthOf checks the upper half.
 func stateOf(seal, length uint64) uint64 { return check(seal) | length }
 
-// lengthOf takes a state apart; ok is false if it is not one for that seal.
+// lengthOf returns the length in a state; ok is false if the state does not belong to the seal.
 func lengthOf(seal, state uint64) (length uint64, ok bool) {
 	return state & nothing, state&^nothing == check(seal)
 }
 
 func check(seal uint64) uint64 { return ^seal &^ nothing }
 
-// A State is what a Sender must know about a ring that it does not share
-// memory with. The receiver hands it over when the two connect.
+// A State is what a Sender must know about a ring whose memory it cannot read. The receiver's
+// machine sends it when the two connect.
 type State struct {
 	Nonce uint64
 	Bytes uint64 // of data
-	Head  uint64 // everything before has been freed
-	Tail  uint64 // where the next record goes
+	Head  uint64 // everything before it has been freed
+	Tail  uint64 // the position of the next record
 }
 
 // checkBytes checks the memory of a ring: size bytes at off of m.

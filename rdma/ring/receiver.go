@@ -28,22 +28,22 @@ type Receiver struct {
 	nonce  uint64
 
 	head uint64 // as in memory
-	next cursor // the record that Poll waits for
+	next cursor // at the record that Poll waits for
 
 	credit   credit
-	reported uint64 // the head as last written to the sender
+	reported uint64 // the head last written to the sender
 }
 
-// A cursor is a place in the stream whose frame has been verified.
+// A cursor is a place in the stream, with the seal that its frame must have.
 type cursor struct {
 	pos    uint64
 	offset uint64 // pos modulo the bytes of data
 	seal   uint64
 }
 
-// credit is the word at the sender that holds the head as known there.
+// credit is the word at the sender to which report writes the head.
 type credit struct {
-	queue rdma.Queue // nil: nobody to tell
+	queue rdma.Queue // nil: there is no sender to tell
 	to    rdma.MachineID
 	key   rdma.Key
 	off   uint64
@@ -60,9 +60,8 @@ func Create(m *nvram.Memory, off, size, nonce uint64) (*Receiver, error) {
 	return r, nil
 }
 
-// Open takes over the ring that Create made at the same place, at any time
-// before. Poll begins at the head again. It fails with ErrUnformatted,
-// ErrCorrupt or ErrBytes.
+// Open opens a ring that Create once made at the same place. Poll begins at the head again. It
+// fails with ErrUnformatted, ErrCorrupt or ErrBytes.
 func Open(m *nvram.Memory, off, size uint64) (*Receiver, error) {
 	if err := checkBytes(m, off, size); err != nil {
 		return nil, err
@@ -87,14 +86,14 @@ func Open(m *nvram.Memory, off, size uint64) (*Receiver, error) {
 	return r, nil
 }
 
-// Feedback names the word at the sender that Free writes the head to. It must
-// be the one of the Link with which the Sender was made.
+// Feedback names the word at the sender to which Free writes the head. It must be the word that the
+// Sender's Link has as its credit.
 func (r *Receiver) Feedback(q rdma.Queue, to rdma.MachineID, k rdma.Key, off uint64) {
 	r.credit = credit{queue: q, to: to, key: k, off: off}
 }
 
-// Poll returns the next record, if it is there. After ErrCorrupt the receiver
-// stays where it is. Poll fails with nothing else.
+// Poll returns the next record, if it has been written. Its only error is ErrCorrupt, and then the
+// receiver stays at the same position.
 func (r *Receiver) Poll() (rec Record, ok bool, err error) {
 	next, length, err := r.after(r.next)
 	if err != nil || next.pos == r.next.pos {
@@ -105,8 +104,8 @@ func (r *Receiver) Poll() (rec Record, ok bool, err error) {
 	return rec, true, nil
 }
 
-// after returns the cursor behind the record at c and the length of its
-// payload; c itself if the record is not there yet.
+// after returns the cursor behind the record at c and the length of its payload. If the record is
+// not there yet it returns c.
 func (r *Receiver) after(c cursor) (next cursor, length uint64, err error) {
 	state := r.load(c.offset)
 	if state == stateOf(c.seal, nothing) {
@@ -145,9 +144,9 @@ func (r *Receiver) payload(c cursor, length uint64) []byte {
 	return b[:length:length]
 }
 
-// Extent returns where the payload of a polled record lies in the ring's memory:
-// n bytes at off and, where the record meets the end of the data, more bytes
-// from the beginning of the data, at rest. Others read it there, with READs.
+// Extent returns the place of a polled record's payload in the ring's memory: n bytes at off and,
+// if the record wraps around the end of the data, more bytes at rest, the beginning of the data.
+// Other machines read the payload there with READs.
 func (r *Receiver) Extent(rec Record) (off, n, rest, more uint64) {
 	from := r.wrap(rec.Pos%r.bytes + frameBytes)
 	length := padded(len(rec.Payload))
@@ -156,9 +155,9 @@ func (r *Receiver) Extent(rec Record) (off, n, rest, more uint64) {
 	return data + from, n, data, length - n
 }
 
-// Free frees the space of all records before pos, which is the End of a polled record, or the
-// head. Freed records are not found when the ring is opened again. A sender that cannot be
-// told now is told by a later Free, or finds out by Refresh.
+// Free frees the space of all records before pos, which is the End of a polled record, or the head.
+// A ring that is opened again no longer returns freed records. If the head cannot be written to the
+// sender now, a later Free writes it, or the sender reads it by Refresh.
 func (r *Receiver) Free(pos uint64) {
 	if pos < r.head || pos > r.next.pos || pos%wordBytes != 0 {
 		invariant.Violated("ring: freed position is between head and next record", pos, r.next.pos)
@@ -193,18 +192,18 @@ func (r *Receiver) report() {
 // Head returns the position before which everything has been freed.
 func (r *Receiver) Head() uint64 { return r.head }
 
-// Reported returns the head that was last written to the sender. When it has moved, a sender
-// that waits for room must be woken.
+// Reported returns the head that was last written to the sender. When it has moved, the caller must
+// wake the sender if that waits for room.
 func (r *Receiver) Reported() uint64 { return r.reported }
 
 // Next returns the position of the record that Poll waits for.
 func (r *Receiver) Next() uint64 { return r.next.pos }
 
-// Bytes returns how much space the records of the ring can take together.
+// Bytes returns the space that the records of the ring can take together.
 func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
 
-// Spare passes the parts of the ring's memory, n bytes at off, that no record is in and that
-// Poll does not look at: a sender writes to them next, if the ring still has one. Their
+// Spare calls part for those parts of the ring's memory, n bytes at off, that hold no record and
+// that Poll does not look at: the sender, if the ring still has one, writes to them next. Their
 // content does not matter.
 func (r *Receiver) Spare(part func(off, n uint64)) error {
 	s, err := r.State()
@@ -229,9 +228,9 @@ func (r *Receiver) Spare(part func(off, n uint64)) error {
 // Rewind makes Poll begin at the head again.
 func (r *Receiver) Rewind() { r.next = r.cursor(r.head, r.head%r.bytes) }
 
-// State returns what a Sender needs to attach to the ring, whose earlier sender
-// must be gone, for instance after a restart. The tail is behind the last
-// record that is complete; Poll is not affected. It fails with ErrCorrupt.
+// State returns what a new Sender needs to attach to the ring. The ring's earlier sender must be
+// gone, for instance after a restart. The tail is behind the last complete record. Poll is not
+// affected. State fails with ErrCorrupt.
 func (r *Receiver) State() (State, error) {
 	tail := r.next
 	for {
@@ -246,9 +245,9 @@ func (r *Receiver) State() (State, error) {
 	}
 }
 
-// Reset empties the ring and gives it a new random nonce: what the earlier
-// sender may still write is no record any more. Positions go on from a place
-// that no credit exceeds. Interrupted, it leaves a ring that is not formatted.
+// Reset empties the ring and gives it a new random nonce, so that bytes which the earlier sender
+// may still write do not count as records. Positions go on from one that no credit exceeds. If
+// Reset is interrupted, the ring is left unformatted.
 func (r *Receiver) Reset(nonce uint64) {
 	r.memory.Store(r.base+magicAt, 0)
 	if sabotage.Nonce.Skipped() {
@@ -275,7 +274,8 @@ func (r *Receiver) cursor(pos, offset uint64) cursor {
 	return cursor{pos: pos, offset: offset, seal: seal(r.nonce, pos)}
 }
 
-// wrap takes an offset at most one lap too far back into the data.
+// wrap maps an offset that is less than one lap behind the end of the data to its place in the
+// data.
 func (r *Receiver) wrap(offset uint64) uint64 {
 	if offset >= r.bytes {
 		offset -= r.bytes

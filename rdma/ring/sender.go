@@ -8,14 +8,14 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Link says how a sender reaches a ring at another machine.
+// A Link describes how a sender reaches a ring at another machine.
 type Link struct {
 	Queue  rdma.Queue // of the worker that owns the Sender
 	To     rdma.MachineID
 	Key    rdma.Key // registration of the ring's memory
-	Offset uint64   // of the ring within
-	// Credit is memory of the sender's machine, registered there, whose word at
-	// CreditOffset the receiver writes its head to (Receiver.Feedback).
+	Offset uint64   // of the ring in the registration
+	// Credit is memory of the sender's machine, registered there. The receiver writes its head to
+	// the word at CreditOffset (Receiver.Feedback).
 	Credit       *nvram.Memory
 	CreditOffset uint64
 }
@@ -29,23 +29,24 @@ type Sender struct {
 	nonce  uint64
 
 	tail     cursor
-	head     uint64 // as last heard
+	head     uint64 // the last head that the receiver reported
 	reserved uint64
 	staged   int    // bytes of payload staged
 	inPlace  bool   // staged in the ring's memory, otherwise in scratch
-	scratch  []byte // the piece to write: frame, payload, frame
-	headWord []byte // where Refresh reads to
+	scratch  []byte // the bytes to write: frame, payload, frame
+	headWord []byte // buffer of Refresh's READ
 	err      error  // set by Fail
 }
 
-// NewSender attaches to a ring at another machine, whose receiver returned s.
+// NewSender attaches to a ring at another machine. s is the State that the ring's receiver
+// returned.
 func NewSender(s State, l Link) *Sender {
 	l.Credit.Store(l.CreditOffset, s.Head)
 	return newSender(s, Sender{link: l, base: l.Offset, headWord: make([]byte, wordBytes)})
 }
 
-// NewLocalSender attaches to the ring at off of m, memory of the same machine,
-// whose receiver returned s.
+// NewLocalSender attaches to the ring at off of m, which is memory of the same machine. s is the
+// State that the ring's receiver returned.
 func NewLocalSender(s State, m *nvram.Memory, off uint64) *Sender {
 	return newSender(s, Sender{memory: m, base: off})
 }
@@ -56,8 +57,8 @@ func newSender(s State, w Sender) *Sender {
 	return &w
 }
 
-// Reserve sets n bytes (a sum of Space) aside for AppendReserved, and reports
-// whether there were that many. It is false also after Fail.
+// Reserve sets n bytes (a sum of Space) aside for AppendReserved, and reports whether that many
+// were available. After Fail it returns false.
 func (s *Sender) Reserve(n uint64) bool {
 	if n > s.Available() {
 		return false
@@ -66,14 +67,14 @@ func (s *Sender) Reserve(n uint64) bool {
 	return true
 }
 
-// Release gives back n bytes that were reserved and not used.
+// Release gives back n bytes that were reserved but not used.
 func (s *Sender) Release(n uint64) { s.reserved -= min(n, s.reserved) }
 
-// Reserved returns how much is reserved and not used.
+// Reserved returns the number of bytes that are reserved but not used.
 func (s *Sender) Reserved() uint64 { return s.reserved }
 
-// Available returns how much is neither used nor reserved, as far as the sender
-// knows; none after Fail.
+// Available returns the number of bytes that are neither used nor reserved, as far as the sender
+// knows; 0 after Fail.
 func (s *Sender) Available() uint64 {
 	s.hear()
 	if s.err != nil {
@@ -82,35 +83,35 @@ func (s *Sender) Available() uint64 {
 	return s.unused() - s.reserved
 }
 
-// unused returns how much is free by what the sender knows, reserved or not.
+// unused returns the number of bytes that are free as far as the sender knows, reserved or not.
 func (s *Sender) unused() uint64 { return s.bytes - frameBytes - (s.tail.pos - s.head) }
 
-// Bytes returns how much space the records of the ring can take together.
+// Bytes returns the space that the records of the ring can take together.
 func (s *Sender) Bytes() uint64 { return s.bytes - frameBytes }
 
 // Tail returns the position of the next record.
 func (s *Sender) Tail() uint64 { return s.tail.pos }
 
-// Head returns the position before which everything has been freed, as far as
-// the sender knows.
+// Head returns the position before which the receiver has freed everything, as far as the sender
+// knows.
 func (s *Sender) Head() uint64 {
 	s.hear()
 	return s.head
 }
 
-// Append writes a record made of parts, one after the other, into space that is
-// not reserved. It returns the record's position. done and tag are those of
-// rdma.Queue.Write: when not done, one Completion with the tag follows, and if
-// that is an error, Fail must be called.
+// Append writes a record that consists of parts, one after the other, into space that is not
+// reserved. It returns the record's position. done and tag are those of rdma.Queue.Write: if not
+// done, one Completion with the tag follows, and if the Completion has an error, the caller must
+// call Fail.
 //
-// It fails with ErrFull, ErrTooLarge, what Fail was given, or an error of
-// rdma.Queue.Write. Then no record was appended, and the call may be repeated.
+// It fails with ErrFull, ErrTooLarge, the error passed to Fail, or an error of rdma.Queue.Write.
+// Then no record was appended, and the caller may repeat the call.
 func (s *Sender) Append(tag uint64, parts ...[]byte) (pos uint64, done bool, err error) {
 	s.stage(parts)
 	return s.Post(tag)
 }
 
-// AppendReserved is Append into reserved space, which it uses up. It fails with
+// AppendReserved is Append into reserved space, and uses that space up. It fails with
 // ErrReservation instead of ErrFull.
 func (s *Sender) AppendReserved(tag uint64, parts ...[]byte) (pos uint64, done bool, err error) {
 	s.stage(parts)
@@ -128,9 +129,9 @@ func (s *Sender) stage(parts [][]byte) {
 	}
 }
 
-// Stage returns a buffer of n bytes to build the payload of the next record in,
-// for Post or PostReserved. Its content is undefined. It is valid until then or
-// until the next call of Stage, Append or AppendReserved.
+// Stage returns a buffer of n bytes for the payload of the next record, which Post or PostReserved
+// appends. Its content is undefined. It is valid until the next call of Post, PostReserved, Stage,
+// Append or AppendReserved.
 func (s *Sender) Stage(n int) []byte {
 	s.staged = n
 	if s.memory != nil {
@@ -148,9 +149,9 @@ func (s *Sender) Stage(n int) []byte {
 	return s.scratch[frameBytes : frameBytes+n : frameBytes+n]
 }
 
-// place returns where in this machine's memory the next record's payload goes,
-// if it can be written there already: it is free and in one piece with the
-// frame after it.
+// place returns the place of the next record's payload in this machine's memory, if the payload can
+// be written there already: the place must be free and in one piece with the frame after it.
+// Otherwise it returns nil.
 func (s *Sender) place(n int) []byte {
 	space := Space(n)
 	if s.tail.offset+space+frameBytes > s.bytes {
@@ -239,9 +240,8 @@ func (s *Sender) send(tag uint64, next cursor) (done bool, err error) {
 	return s.write(tag, s.tail.offset, b)
 }
 
-// writeInTwo writes around the end of the data. Only the second write is
-// reported: once it is done, so is the first, and a failure of the first is
-// reported in any case.
+// writeInTwo writes a record that wraps around the end of the data. Only the second write is
+// signalled: once it is done, so is the first, and a failure of the first is reported in any case.
 func (s *Sender) writeInTwo(tag uint64, first, second []byte) (done bool, err error) {
 	if _, err := s.write(rdma.Unsignalled, s.tail.offset, first); err != nil {
 		return false, err
@@ -260,7 +260,7 @@ func (s *Sender) write(tag, offset uint64, b []byte) (done bool, err error) {
 	return true, nil
 }
 
-// hear takes note of space that the receiver has freed.
+// hear reads how far the receiver has freed space.
 func (s *Sender) hear() {
 	if s.memory != nil {
 		s.advance(s.memory.Load(s.base + headAt))
@@ -269,7 +269,7 @@ func (s *Sender) hear() {
 	}
 }
 
-// advance checks what the receiver said its head is.
+// advance checks the head that the receiver has reported, and takes it over.
 func (s *Sender) advance(head uint64) {
 	if head <= s.head {
 		return // nothing new, or older than what Refresh read
@@ -281,10 +281,10 @@ func (s *Sender) advance(head uint64) {
 	s.head = head
 }
 
-// Refresh asks the receiver's memory for the head, which may have moved further
-// than the receiver has told. If done, Available knows it already; otherwise
-// Refreshed must be called when the Completion with the tag has come without an
-// error, and Refresh not before that. err is as for rdma.Queue.Read.
+// Refresh reads the head from the receiver's memory, because it may be further than the last one
+// that the receiver has written to Credit. If done, Available knows the new head already. Otherwise
+// the caller must call Refreshed when the Completion with the tag has come without an error, and
+// must not call Refresh again before that. err is as for rdma.Queue.Read.
 func (s *Sender) Refresh(tag uint64) (done bool, err error) {
 	if s.memory != nil {
 		s.hear()
@@ -297,12 +297,12 @@ func (s *Sender) Refresh(tag uint64) (done bool, err error) {
 	return done, err
 }
 
-// Refreshed takes over the head that a pending Refresh has read.
+// Refreshed takes over the head read by a pending Refresh.
 func (s *Sender) Refreshed() { s.advance(binary.NativeEndian.Uint64(s.headWord)) }
 
-// Fail makes every further append fail with err. It is called when a pending append turns out
-// to have failed, because the receiver could not find records after it. A new Sender has to be
-// attached.
+// Fail makes every further append fail with err. The owner calls it when a pending append has
+// failed, because the receiver could not find records after the missing one. Then a new Sender has
+// to be attached.
 func (s *Sender) Fail(err error) {
 	if s.err == nil {
 		s.err = err

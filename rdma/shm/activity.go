@@ -6,30 +6,32 @@ import "github.com/farmsql/farmsql/rdma"
 //
 //	| described: 1 bit | hash of the key: 15 | target machine: 16 | count: 32 |
 //
-// The count is of beginnings and ends, and odd in an operation; the rest is 0 outside
-// of one. One that is not described, a program before this one's, may be on anything.
+// The count rises at the beginning and at the end of each operation, so it is odd during one.
+// Outside of operations the other fields are 0. An operation without the described bit, of a
+// program older than this one, may be on any machine and key.
 const (
 	describedBit  = 1 << 63
 	activeKeyAt   = 48
 	activeMachine = 32
 )
 
-// activity is the active word of the operation that the count begins.
+// activity returns the active word of the operation that begins with this count.
 func activity(count uint32, to rdma.MachineID, k rdma.Key) uint64 {
 	return describedBit | keyHash(k)<<activeKeyAt | uint64(to)<<activeMachine | uint64(count)
 }
 
-// keyHash has 15 bits. Operations on two keys with one hash wait for each other.
+// keyHash returns 15 bits. Waiting for operations on one key waits for those on a key with the same
+// hash, too.
 func keyHash(k rdma.Key) uint64 { return uint64(k) * 0x9e3779b97f4a7c15 >> 49 }
 
-// onMachine accepts the operations that may be on a machine.
+// onMachine returns a predicate that accepts operations that may be on machine m.
 func onMachine(m rdma.MachineID) func(active uint64) bool {
 	return func(active uint64) bool {
 		return active&describedBit == 0 || rdma.MachineID(active>>activeMachine) == m
 	}
 }
 
-// onMemory accepts the operations that may be on a registration.
+// onMemory returns a predicate that accepts operations that may be on registration k of machine m.
 func onMemory(m rdma.MachineID, k rdma.Key) func(active uint64) bool {
 	onM, hash := onMachine(m), keyHash(k)
 	return func(active uint64) bool {
@@ -37,7 +39,7 @@ func onMemory(m rdma.MachineID, k rdma.Key) func(active uint64) bool {
 	}
 }
 
-// allOperations accepts any, and ofNobodyElse none: settle waits for its own
-// machine's in any case.
+// allOperations accepts every operation. ofNobodyElse accepts none: settle waits for this machine's
+// own operations in any case.
 func allOperations(uint64) bool { return true }
 func ofNobodyElse(uint64) bool  { return false }

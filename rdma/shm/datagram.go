@@ -34,8 +34,8 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	}
 	address := &unix.SockaddrUnix{Name: nic.folder.socket(to, "datagram")}
 	err = raw.Control(func(fd uintptr) {
-		// Nobody there, or no room: it is lost. Waiting for room, two machines could
-		// wait for each other.
+		// The datagram is lost if nobody is there, or if there is no room. Waiting for room could
+		// make two machines wait for each other.
 		_ = unix.Sendto(int(fd), datagram, unix.MSG_DONTWAIT, address)
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (nic *NIC) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	}
 }
 
-// receive delivers what arrives, until the socket is closed.
+// receive delivers datagrams that arrive, until the socket is closed.
 func (nic *NIC) receive() {
 	buf := make([]byte, datagramHeaderBytes+rdma.DatagramBytesMax+1)
 	for {

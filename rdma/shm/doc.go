@@ -15,63 +15,61 @@
 //	worker:  | open | active | rung, parked |
 //	slot:    | generation, key, bytes, device, inode, path bytes | path |
 //
-// A registration is a slot that says which file holds the memory and which
-// inode that must be. Peers map the file at the first operation and keep it. So
-// what is registered must be shared memory: a nvram.Folder's, or
-// nvram.NewShared's; race builds, whose memory is on the heap, cannot join.
+// A registration is a slot that holds the path of the memory's file and the inode that the file
+// must have. Peers map the file at the first operation and keep it mapped. So only shared memory
+// can be registered: a nvram.Folder's, or nvram.NewShared's. Race builds, whose memory is on the
+// heap, cannot join.
 //
 // # Operations
 //
-// They are done when the post returns, on the caller's goroutine, without
-// allocation, lock or system call once the memory is mapped. Between two writes
-// to its own active word, which is odd meanwhile, a queue checks three words of
-// the peer (alive; open of the sibling; the slot's generation) and copies. Whoever
-// takes something away first changes one of those words, and then waits until it
-// has seen the active word of each queue of each living machine even or changed, or
-// describing an operation on another machine or under another key. All these accesses are sequentially consistent, so that either the operation
-// sees the change or its end is waited for.
+// An operation is complete when the post returns. It runs on the caller's goroutine, without
+// allocation, lock or system call once the memory is mapped. It begins and ends with a write to the
+// queue's own active word, which is odd in between; there the queue checks three words of the peer
+// (alive; open of the sibling; the slot's generation) and copies. Code that removes something first
+// changes one of those words. Then it waits until it has seen the active word of each queue of each
+// living machine even or changed, or describing an operation on another machine or under another
+// key. All these accesses are sequentially consistent, so either the operation sees the change or
+// the remover waits for its end.
 //
-// Whatever looks at the files of others is guarded: if somebody cuts one short, or
-// its file system has no page left, the operation fails with ErrBroken where the
-// process would die. A machine whose own state file is cut short dies.
+// Code that reads files of other machines runs guarded: if a process truncates such a file, or its
+// file system is full, the operation fails with ErrBroken instead of ending the process. A machine
+// whose own state file is truncated dies.
 //
 // # Lives and deaths
 //
-// Machine and process are one. A machine's name is free again once the kernel has
-// ended the process that had it and released its lock. Each life has a state
-// file of its own, so that nothing of an earlier life is taken for the present
-// one's; files are replaced, never cut short.
+// Each machine is one process. A machine's name is free again once the kernel has ended the process
+// that had the name and released its lock. Each life has a state file of its own, so that no
+// content of an earlier life is taken for the present one's; files are replaced, never truncated.
 //
-// Each machine holds a connection to the socket of each peer that it talks to. It
-// ends with the peer's process, whatever killed that, and then the state of that
-// life is marked dead, for everybody, if it was not marked closed: connections are
-// broken from then on. Until
-// somebody has noticed, operations still land in the memory of the dead process,
-// which is what the paper's non-volatile memory is for. Nothing lands any more
-// once the next life's Join has returned: it marks the former state dead itself,
-// and waits as above. So a machine joins first and looks at its memory then.
+// Each machine holds a connection to the socket of each peer that it talks to. The connection ends
+// with the peer's process, however that ends. Then the machine marks the state of that life dead,
+// for all machines, if it is not marked closed; from then on connections to that life are broken.
+// Until a machine has noticed the death, operations still take effect in the memory of the dead
+// process, which plays the part of the paper's non-volatile memory. Once the next life's Join has
+// returned, none does: Join marks the former state dead itself, and waits as above. So a machine
+// must join before it looks at its memory.
 //
-// The files of a dead machine stay as long as others live; operations to it fail with
-// ErrBroken until its next life. The folder goes with the last machine that leaves; what
-// machines leave that are all killed, Sweep removes. A stopped process (SIGSTOP) is alive: its memory is served, it
-// just does not answer. If it was stopped in the middle of an operation, which
-// takes nanoseconds (waking a sleeper is no part of one), then Deregister of that key
-// and Close of that machine wait for it to go on, and Join fails with ErrStuck after a
-// while.
+// The files of a dead machine stay as long as other machines live; operations to it fail with
+// ErrBroken until its next life. The last machine that leaves removes the folder. If all machines
+// are killed, Sweep removes the files that they leave. A stopped process (SIGSTOP) is alive: other
+// machines can read and write its memory, but it does not answer. If it was stopped in the middle
+// of an operation, which takes nanoseconds (waking a sleeper is not part of an operation), then
+// Deregister of that key and Close of that machine wait until the process continues, and Join fails
+// with ErrStuck after a while.
 //
 // # Drills
 //
-// A program built with the tag drills takes out the cable between two machines as long as
-// the folder has a file for that (DrillFile). Tests give it to processes.
+// A program built with the tag drills takes out the cable between two machines as long as the
+// folder has a file that says so (DrillFile). Tests create these files.
 //
 // # Doorbells
 //
-// Ring sets the sibling's rung word. A goroutine of each open worker watches that
-// of its own: for a while it spins, giving way to other goroutines and to other
-// processes; then it sets parked, and sleeps on the rung word unless that is set
-// (futex). Who rings and finds parked set wakes it. So ringing costs two accesses to
-// one line while the worker is awake, and an idle machine costs nothing. If a ringer
-// ends before it has woken the worker, the end of its connection does.
+// Ring sets the sibling's rung word. A goroutine of each open worker watches that worker's rung
+// word: for a while it spins, yielding to other goroutines and to other processes; then it sets
+// parked, and sleeps on the rung word unless that is set (futex). A ringer that finds parked set
+// wakes it. So ringing costs two accesses to one line while the worker is awake, and an idle
+// machine costs nothing. If a ringer ends before it has woken the worker, the end of its connection
+// wakes it.
 //
 // # Limits
 //

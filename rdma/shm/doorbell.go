@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// spinFor is how long a doorbell is watched after it has rung. It is worth a
-	// wake-up of an idle core, which costs as much.
+	// spinFor is how long the goroutine watches a doorbell after it has rung. Spinning that long
+	// costs as much as one wake-up of an idle core.
 	spinFor = 20 * time.Microsecond
-	// spinLooks are taken between two yields, about every microsecond: a goroutine
-	// that spins without them keeps others waiting for milliseconds.
+	// spinLooks is the number of looks between two yields, about a microsecond's worth. Without
+	// yields a spinning goroutine would keep others waiting for milliseconds.
 	spinLooks = 16
 )
 
-// A doorbell watches the rung word of a worker's number, and calls the bell of the queue that
-// has the number at the time.
+// A doorbell watches the rung word of one worker number, and calls the bell of the queue that has
+// this number at the time.
 type doorbell struct {
 	state   *state // keeps the words mapped
 	rung    *atomic.Uint64
@@ -30,26 +30,26 @@ func newDoorbell(s *state, worker int) *doorbell {
 	return &doorbell{state: s, rung: s.rung(worker), parked: s.parked(worker)}
 }
 
-// ringBell sets a rung word and wakes its owner if it sleeps.
+// ringBell sets a rung word and wakes its owner if that sleeps.
 func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 	if setBell(rung, parked) {
 		futexWake(low(rung))
 	}
 }
 
-// setBell sets a rung word and reports whether its owner sleeps and has to be woken. Both
-// accesses are sequentially consistent, as are park's, so that of ringer and sleeper one sees
-// the other.
+// setBell sets a rung word and reports whether its owner sleeps and has to be woken. Its two
+// accesses are sequentially consistent, as are park's: either the ringer sees parked set, or the
+// sleeper sees rung set.
 //
-// Only the sleeper clears parked. If a ringer is stopped before it has woken the sleeper, the
-// next ringer wakes it; if it dies, so does the process that notices its death (see
+// Only the sleeper clears parked. If a ringer is stopped before it has woken the sleeper, the next
+// ringer wakes it. If the ringer dies, the process that notices the death wakes the sleeper (see
 // keepConnection).
 func setBell(rung *atomic.Uint64, parked *atomic.Uint32) (isAsleep bool) {
 	rung.Swap(1)
 	return parked.Load() == 1
 }
 
-// low is the half of a rung word that changes, on which its owner sleeps: futexes
+// low returns the half of a rung word that changes; the owner sleeps on this half, because futexes
 // have 32 bits.
 func low(rung *atomic.Uint64) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(rung)) }
 
@@ -66,10 +66,10 @@ func (d *doorbell) run() {
 	runtime.KeepAlive(d.state)
 }
 
-// hasRung reports, once, that somebody rang.
+// hasRung reports whether the doorbell has rung since hasRung last returned true.
 func (d *doorbell) hasRung() bool { return d.rung.Load() != 0 && d.rung.Swap(0) != 0 }
 
-// spin reports whether somebody rings soon.
+// spin watches the doorbell for a while and reports whether it rang.
 func (d *doorbell) spin() bool {
 	for began := time.Now(); time.Since(began) < spinFor; {
 		for range spinLooks {
@@ -83,14 +83,14 @@ func (d *doorbell) spin() bool {
 	return false
 }
 
-// park sleeps until somebody rings. It may return early.
+// park sleeps until the doorbell rings. It may return early.
 func (d *doorbell) park() {
 	d.parked.Store(1)
 	futexWait(low(d.rung), 0)
 	d.parked.Store(0)
 }
 
-// stop ends run, which may be calling the bell yet.
+// stop ends run. One call of the bell may still be running.
 func (d *doorbell) stop() {
 	d.stopped.Store(true)
 	ringBell(d.rung, d.parked)

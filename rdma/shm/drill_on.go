@@ -13,15 +13,16 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// drillEvery is how often a machine looks for cables to take out.
+// drillEvery is how often a machine looks for drill files.
 const drillEvery = 5 * time.Millisecond
 
-// DrillFile is the name, in the folder of all machines, of a file that takes out the
-// cable between two of them, a < b, as long as it exists. Only programs built with the
-// tag drills look for it.
+// DrillFile returns the name of a file in the folder of all machines. While the file exists, it
+// takes out the cable between machines a and b, a < b. Only programs built with the tag drills look
+// for it.
 func DrillFile(a, b rdma.MachineID) string { return fmt.Sprintf("cut-%d-%d", a, b) }
 
-// drill takes out the cables that files say, and puts them back, until the NIC is closed.
+// drill takes out the cables that have drill files, and puts them back when the files are gone,
+// until the NIC is closed.
 func (nic *NIC) drill() {
 	cut := make(map[rdma.MachineID]bool)
 	for !nic.isClosed() {

@@ -21,11 +21,11 @@ func formatText() string { return fmt.Sprintf("farmsql shm folder\nformat %d\n",
 // folder is the folder that all machines share.
 type folder struct {
 	path string
-	dir  *os.File // by which sockets are found
+	dir  *os.File // sockets are named relative to it
 }
 
-// openFolder opens the folder, or makes one, and keeps others from removing it until
-// settled is called: by then this process has the lock of a machine.
+// openFolder opens the folder, and makes it if necessary. It keeps other processes from removing
+// the folder until the caller, once this process has the lock of a machine, calls settled.
 func openFolder(path string) (f *folder, settled func(), err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func openFolder(path string) (f *folder, settled func(), err error) {
 		}
 		dir, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // somebody has removed it
+			continue // another process has removed it
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("shm: %w", err)
@@ -61,8 +61,8 @@ func openFolder(path string) (f *folder, settled func(), err error) {
 	}
 }
 
-// checkFormat reads the folder's format, and writes it if it is new. Several
-// processes may do so at once.
+// checkFormat checks the folder's format file, and writes it in a new folder. Several processes may
+// do that at once.
 func checkFormat(path string) error {
 	name := filepath.Join(path, formatName)
 	text, err := os.ReadFile(name)
@@ -90,7 +90,7 @@ func writeFormat(path, name string) error {
 		return fmt.Errorf("shm: %w", err)
 	}
 	if len(names) > 0 {
-		// Machines come after the mark: another may have set it meanwhile.
+		// The format file comes before machines; another process may have written it meanwhile.
 		if _, err := os.Stat(name); err == nil {
 			return nil
 		}
@@ -115,7 +115,7 @@ func (f *folder) file(m rdma.MachineID, kind string) string {
 	return filepath.Join(f.path, fmt.Sprintf("machine-%d.%s", m, kind))
 }
 
-// socket names a socket shortly: the kernel takes no more than 107 bytes.
+// socket returns a short name of a socket: the kernel accepts at most 107 bytes.
 func (f *folder) socket(m rdma.MachineID, kind string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/machine-%d.%s", f.dir.Fd(), m, kind)
 }
@@ -154,11 +154,11 @@ func (f *folder) lock(m rdma.MachineID) (*os.File, error) {
 	}
 }
 
-// taken returns the error for a machine's name that is taken, with the process that has it if
-// that is known.
+// taken returns the error for a machine's name that is taken. It names the process that has it, if
+// known.
 func (f *folder) taken(m rdma.MachineID) error {
 	s, err := openState(f.file(m, "state"), m)
-	if err != nil { // it is just starting
+	if err != nil { // it is only starting
 		return fmt.Errorf("%w: machine %d of %s", rdma.ErrMachineTaken, m, f.path)
 	}
 	return fmt.Errorf("%w: machine %d of %s is process %d", rdma.ErrMachineTaken, m, f.path, s.process())
@@ -171,8 +171,8 @@ func (f *folder) dial(m rdma.MachineID) (net.Conn, error) {
 	return net.Dial("unix", f.socket(m, "alive"))
 }
 
-// saysGone reports whether an error of dial says that machine m has no process: the
-// socket is there, and nobody listens. Without a socket nobody knows.
+// saysGone reports whether an error of dial proves that machine m has no process: the socket
+// exists, and no process listens. A missing socket proves nothing.
 func saysGone(err error) bool { return errors.Is(err, unix.ECONNREFUSED) }
 
 func (f *folder) isGone(m rdma.MachineID) bool {
@@ -183,7 +183,7 @@ func (f *folder) isGone(m rdma.MachineID) bool {
 	return saysGone(err)
 }
 
-// identity names the file at path.
+// identity returns the device and inode of the file at path.
 func identity(path string) (device, inode uint64, err error) {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil {

@@ -14,9 +14,9 @@ const (
 	futexWakeOp = 1
 )
 
-// futexWait sleeps while the word has a value, until it is woken; it may return
-// early. Syscall6 tells the scheduler, which gives the processor to
-// other goroutines; RawSyscall6 would keep it, and hold up garbage collection.
+// futexWait sleeps while the word has this value, until it is woken; it may return early. Syscall6
+// tells the scheduler, which gives the processor to other goroutines; RawSyscall6 would keep the
+// processor and hold up garbage collection.
 func futexWait(word *atomic.Uint32, value uint32) {
 	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), 0, 0, 0)
 }

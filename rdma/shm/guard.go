@@ -6,9 +6,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// guard runs f, which looks at files that others share, and returns ErrBroken if
-// it faults: somebody has cut a file short, or its file system is full. It is not
-// for the fast path, which does the same by itself.
+// guard runs f, which reads files that other processes share, and returns ErrBroken if f faults:
+// another process has truncated a file, or its file system is full. The fast path does not use
+// guard; it handles faults itself.
 func guard(f func() error) (err error) {
 	panicOnFault := debug.SetPanicOnFault(true)
 	defer func() {
@@ -18,7 +18,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// faulted turns a recovered fault into an error. Other panics go on.
+// faulted turns a recovered fault into an error. It panics again with any other panic.
 func faulted(recovered any, err *error) {
 	if recovered == nil {
 		return

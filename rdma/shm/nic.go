@@ -25,13 +25,13 @@ type NIC struct {
 	folder   *folder
 	machine  rdma.MachineID
 	lock     *os.File
-	state    *state // own
+	state    *state // this machine's own
 	door     *net.UnixListener
 	mail     *net.UnixConn
 	receiver atomic.Pointer[receiver]
 	deaths   atomic.Pointer[func(rdma.MachineID)]
-	// running counts the goroutines of sockets. Doorbells are not among them: Close
-	// may be called by a bell.
+	// running counts the goroutines of sockets. It leaves out those of doorbells, because a bell
+	// may call Close.
 	running sync.WaitGroup
 
 	mu struct {
@@ -39,19 +39,19 @@ type NIC struct {
 		memories  map[rdma.Key]registered
 		queues    map[int]*Queue
 		doorbells map[int]*doorbell
-		states    map[rdma.MachineID]*state // the newest life known of each
+		states    map[rdma.MachineID]*state // the newest known life of each machine
 		peers     map[rdma.MachineID]*peer
-		conns     map[*conn]struct{} // those not broken from this side
+		conns     map[*conn]struct{} // those that this side has not broken
 		cut       map[rdma.MachineID]bool
-		watchers  map[net.Conn]struct{} // connections of those who watch this process
+		watchers  map[net.Conn]struct{} // connections of processes that watch this one
 		closed    bool
 	}
 }
 
 var _ rdma.NIC = (*NIC)(nil)
 
-// registered is memory of this machine. The NIC keeps it alive, and with it the
-// name by which peers attach it.
+// registered is memory of this machine. The NIC keeps it alive, and so keeps the name by which
+// peers attach it.
 type registered struct {
 	slot   uint64
 	memory *nvram.Memory
@@ -111,8 +111,8 @@ func (nic *NIC) enter(patience time.Duration) error {
 	return nil
 }
 
-// fence takes the memory of the former life away from the others. Without a valid state file
-// of that life nobody can have connected to it.
+// fence ends the other machines' access to the memory of the former life. If that life has no valid
+// state file, no machine can have connected to it.
 func (nic *NIC) fence(patience time.Duration) error {
 	former, err := openState(nic.file("state"), nic.machine)
 	switch {
@@ -127,7 +127,7 @@ func (nic *NIC) fence(patience time.Duration) error {
 
 func (nic *NIC) file(kind string) string { return nic.folder.file(nic.machine, kind) }
 
-// listen opens the sockets, in place of those that a killed process left.
+// listen opens the sockets, and replaces those that a killed process left.
 func (nic *NIC) listen() error {
 	for _, kind := range []string{"alive", "datagram"} {
 		if err := os.RemoveAll(nic.file(kind)); err != nil {
@@ -145,12 +145,12 @@ func (nic *NIC) listen() error {
 		return err
 	}
 	nic.door = door.(*net.UnixListener)
-	nic.door.SetUnlinkOnClose(false) // leave does, by the full name
+	nic.door.SetUnlinkOnClose(false) // leave removes the file, by its full name
 	return nil
 }
 
-// acceptWatchers accepts the connections by which other processes notice that this one
-// has ended: nothing is sent on them.
+// acceptWatchers accepts the connections by which other processes notice the end of this one. They
+// carry no data.
 func (nic *NIC) acceptWatchers() {
 	for {
 		conn, err := nic.door.Accept()
@@ -165,9 +165,8 @@ func (nic *NIC) acceptWatchers() {
 	}
 }
 
-// keepConnection keeps a connection open until the peer ends or this NIC closes. Then it
-// rings all doorbells, because a peer may have died between setting a rung word and waking
-// its sleeper.
+// keepConnection keeps a connection open until the peer ends or this NIC closes. Then it rings all
+// doorbells, because the peer may have died between setting a rung word and waking the sleeper.
 func (nic *NIC) keepConnection(conn net.Conn) {
 	nic.mu.Lock()
 	nic.mu.watchers[conn] = struct{}{}
@@ -185,7 +184,7 @@ func (nic *NIC) keepConnection(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// Machine returns the name with which it joined.
+// Machine returns the name with which the machine joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
 
 // Register implements rdma.NIC.
@@ -223,8 +222,7 @@ func (nic *NIC) Deregister(k rdma.Key) {
 	}
 }
 
-// Open implements rdma.NIC. It fails with ErrTooMany for a worker beyond the
-// 128th.
+// Open implements rdma.NIC. It fails with ErrTooMany if worker is 128 or more.
 func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -255,7 +253,7 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	return q, nil
 }
 
-// closeQueueLocked gives the place of a worker back, whose queue is open.
+// closeQueueLocked closes an open queue and frees the place of its worker.
 func (nic *NIC) closeQueueLocked(q *Queue) {
 	q.closed.Store(true)
 	delete(nic.mu.queues, q.worker)
@@ -264,7 +262,7 @@ func (nic *NIC) closeQueueLocked(q *Queue) {
 	nic.breakLocked(func(c *conn) bool { return c.from == q })
 }
 
-// breakLocked breaks the connections that match, from this side.
+// breakLocked breaks the connections that match, on this side only.
 func (nic *NIC) breakLocked(match func(*conn) bool) {
 	for c := range nic.mu.conns {
 		if match(c) {
@@ -274,9 +272,9 @@ func (nic *NIC) breakLocked(match func(*conn) bool) {
 	}
 }
 
-// Cut takes out the cable to a machine, at this end: connections to it break, no
-// operation of this machine lands there once Cut has returned, and no datagram
-// passes either way. It is for tests and drills, which cut at both ends.
+// Cut takes out the cable to a machine, at this end: connections to it break, no operation of this
+// machine takes effect there once Cut has returned, and no datagram passes in either direction. It
+// is for tests and drills, which cut at both ends.
 func (nic *NIC) Cut(to rdma.MachineID) {
 	nic.mu.Lock()
 	nic.mu.cut[to] = true
@@ -298,14 +296,15 @@ func (nic *NIC) isCut(from rdma.MachineID) bool {
 	return nic.mu.cut[from]
 }
 
-// Gone implements rdma.NIC: somebody has seen the end of the process, and marked
-// that life dead.
+// Gone implements rdma.NIC. It returns true once a machine has seen the end of the process and
+// marked that life dead, or the NIC was closed.
 func (nic *NIC) Gone(m rdma.MachineID) bool {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
 	gone := false
 	_ = guard(func() error {
-		// If the peer has closed its NIC, its file is gone, and the error says so.
+		// If the peer has closed its NIC, its file is gone, and stateOfLocked returns ErrNotExist
+		// with the known state.
 		s, err := nic.stateOfLocked(m)
 		isNewest := err == nil || errors.Is(err, os.ErrNotExist)
 		gone = isNewest && s != nil && !s.isAlive() && !nic.mu.cut[m]
@@ -326,7 +325,8 @@ func (nic *NIC) Deaths(f func(m rdma.MachineID)) {
 	}
 }
 
-// Close implements rdma.NIC. The machine's memory stays registered by nobody.
+// Close implements rdma.NIC. It leaves registrations in the state file: no peer uses those of a
+// machine that has left. It does not wait for goroutines of doorbells.
 func (nic *NIC) Close() error {
 	nic.mu.Lock()
 	if nic.mu.closed {
@@ -340,14 +340,14 @@ func (nic *NIC) Close() error {
 		nic.closeQueueLocked(q)
 	}
 	nic.mu.Unlock()
-	_ = nic.settle(0, onMachine(nic.machine)) // of one that is not alive nobody expects operations
+	_ = nic.settle(0, onMachine(nic.machine)) // first while alive: nobody expects operations of a machine that is not
 	nic.state.alive.Store(hasLeft)
 	_ = nic.settle(0, onMachine(nic.machine))
 	return nic.leave()
 }
 
-// leave closes everything, and removes the machine's files, and the folder with the last
-// machine.
+// leave closes the sockets and connections and removes the machine's files. The last machine that
+// leaves removes the folder.
 func (nic *NIC) leave() error {
 	var errs []error
 	if nic.door != nil {
@@ -364,12 +364,12 @@ func (nic *NIC) leave() error {
 		errs = append(errs, p.monitor.Close())
 	}
 	for conn := range nic.mu.watchers {
-		_ = conn.Close() // its goroutine may have, just now
+		_ = conn.Close() // its goroutine may have closed it just now
 	}
 	nic.mu.Unlock()
 	nic.running.Wait()
 	kinds := []string{"alive", "datagram"}
-	if nic.state != nil { // otherwise it is a former life's, which may not be over
+	if nic.state != nil { // otherwise the file is a former life's, whose operations may still be going on
 		kinds = append(kinds, "state")
 	}
 	for _, kind := range kinds {

@@ -13,8 +13,8 @@ import (
 // A peer is one life of another machine (or of this one), as this NIC sees it.
 type peer struct {
 	state   *state
-	monitor net.Conn // ends when its process does
-	// attached is the memory that has been mapped; replaced, never changed.
+	monitor net.Conn // ends when the peer's process does
+	// attached holds the memory that this machine has mapped; the map is replaced, never changed.
 	attached atomic.Pointer[map[rdma.Key]*attachment]
 }
 
@@ -22,15 +22,15 @@ type peer struct {
 type attachment struct {
 	memory     *nvram.Memory
 	generation uint64
-	current    *atomic.Uint64 // the slot's; the attachment holds while they are the same
+	current    *atomic.Uint64 // the slot's generation; the attachment is valid while it equals generation
 }
 
 // A conn joins two sibling workers, in the direction of from's operations.
 type conn struct {
 	from   *Queue
 	peer   *peer
-	open   *atomic.Uint64 // the sibling's
-	opened uint64         // what it was when the connection was made
+	open   *atomic.Uint64 // the sibling's open word
+	opened uint64         // the value of open when the connection was made
 	rung   *atomic.Uint64
 	parked *atomic.Uint32
 	broken atomic.Bool // from this side; set once, under mu
@@ -76,7 +76,7 @@ func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	return c, nil
 }
 
-// peerLocked returns the present life of a machine, or nil if it is over.
+// peerLocked returns the present life of a machine, or nil if that life is over.
 func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	if p := nic.mu.peers[m]; p != nil && p.isAlive() {
 		return p, nil
@@ -92,7 +92,7 @@ func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A new life listens only after it has ended the former one.
+	// If the monitor reached a newer life, that life has marked s dead before it began to listen.
 	if !s.isAlive() {
 		return nil, monitor.Close()
 	}
@@ -104,7 +104,8 @@ func (nic *NIC) peerLocked(m rdma.MachineID) (*peer, error) {
 	return p, nil
 }
 
-// isAlive is false also if the peer's state faults.
+// isAlive reports whether the peer is alive. It returns false, too, if reading the peer's state
+// faults.
 func (p *peer) isAlive() (alive bool) {
 	_ = guard(func() error {
 		alive = p.state.isAlive()
@@ -113,15 +114,15 @@ func (p *peer) isAlive() (alive bool) {
 	return alive
 }
 
-// forgetLocked drops a former life.
+// forgetLocked drops the former life of a machine.
 func (nic *NIC) forgetLocked(m rdma.MachineID) {
 	nic.breakLocked(func(c *conn) bool { return c.peer.state.machine == m })
 	if p := nic.mu.peers[m]; p != nil {
-		_ = p.monitor.Close() // it has ended
+		_ = p.monitor.Close() // this life has ended
 	}
 }
 
-// watch marks the peer's life as over when its process ends, and says so.
+// watch waits for the end of the peer's process, then marks its life as over and reports a death.
 func (nic *NIC) watch(p *peer) {
 	if _, err := p.monitor.Read(make([]byte, 1)); errors.Is(err, net.ErrClosed) {
 		return

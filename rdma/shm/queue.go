@@ -15,10 +15,10 @@ type Queue struct {
 	worker int
 	closed atomic.Bool // set once, under the NIC's mu
 	active *atomic.Uint64
-	count  uint32  // the low half of what active holds
+	count  uint32  // the low half of active
 	conns  []*conn // by machine; nil where never connected
-	// asleep is the connection whose other end the last ring found asleep, nil if none;
-	// wake is futexWake.
+	// asleep is the connection whose other end the last Ring found asleep, or nil. wake is
+	// futexWake.
 	asleep *conn
 	wake   func(rung *atomic.Uint32)
 }
@@ -43,13 +43,13 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ u
 // Ring implements rdma.Queue. The bell runs on a goroutine of the peer.
 //
 // Waking the peer is not part of the operation. The wake-up usually gives the processor to the
-// peer, so a process that is stopped (SIGSTOP) would often be stopped there; if that were
-// within the operation, the peer's Close would wait for it until the process goes on.
+// peer, so a process that is stopped (SIGSTOP) is often stopped there. If the wake-up were part of
+// the operation, the peer's Close would wait until that process continues.
 func (q *Queue) Ring(to rdma.MachineID) error {
 	_, err := q.post(rdma.OpRing, to, 0, 0, nil)
 	if c := q.asleep; c != nil {
 		q.asleep = nil
-		q.wake(low(c.rung)) // late it wakes for nothing, which park allows
+		q.wake(low(c.rung)) // a wake-up that comes late wakes for nothing, which park allows
 		runtime.KeepAlive(c)
 	}
 	return err
@@ -72,15 +72,15 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// Things that an operation may find missing. They are prepared outside of the two writes to
-// the active word, because that takes locks and system calls.
+// Preconditions that an operation may find missing. post provides them outside of the operation,
+// because that takes locks and system calls.
 var (
 	errNoConn       = errors.New("not connected")
 	errNotAttached  = errors.New("not attached")
 	errUnobtainable = errors.New("lost again as soon as it was prepared")
 )
 
-// post carries out an operation, and prepares it first if need be.
+// post carries out an operation. If a connection or a mapping is missing, it makes that first.
 func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []byte) (done bool, err error) {
 	for range 10 {
 		if err = q.try(op, to, k, off, b); err == nil {
@@ -148,7 +148,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	} else {
 		rdma.StoreLines(a.memory, off, b)
 	}
-	runtime.KeepAlive(a) // it may have been dropped meanwhile
+	runtime.KeepAlive(a) // another goroutine may have dropped it meanwhile
 	return nil
 }
 

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A folder is removed when no process is a machine in it: by the last that leaves, or, if that
-// was killed, by Sweep. A process that joins holds the folder's own lock (flock) from when it
-// looks for the folder until it has the lock of a machine. A process that removes the folder
-// holds the same lock, and first finds the locks of all machines free. A joiner that has
-// waited for the lock finds the folder gone, and makes another.
+// A folder is removed when no process is a machine in it: by the last machine that leaves, or, if
+// that was killed, by Sweep. A joining process holds the folder's own lock (flock) from before it
+// looks for the folder until it has the lock of a machine. A process that removes the folder holds
+// the same lock, and first finds the locks of all machines free. A joiner that has waited for the
+// folder's lock finds the folder gone, and makes another.
 
-// ours are the names that this package makes in a folder. One that holds anything else is
-// not removed.
+// ours matches the names that this package creates in a folder. A folder that holds any other name
+// is not removed.
 var ours = regexp.MustCompile(`^(` + formatName + `(\..*)?|machine-[0-9]+\.(lock|state.*|alive|datagram))$`)
 
-// holdFolder locks a folder until the file that it returns is closed. It is false if there
-// is none, or, with LOCK_NB, if somebody else has it.
+// holdFolder locks a folder until the returned file is closed. ok is false if the folder does not
+// exist, was replaced, or, with LOCK_NB, is locked by another process.
 func holdFolder(path string, how int) (held *os.File, ok bool, err error) {
 	dir, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -45,8 +45,8 @@ func holdFolder(path string, how int) (held *os.File, ok bool, err error) {
 	return nil, false, errors.Join(fmt.Errorf("shm: lock %s: %w", path, err), dir.Close())
 }
 
-// isSame says whether a folder that is open is the one at path, which may have been
-// removed meanwhile.
+// isSame reports whether the open folder dir is still the one at path; it may have been removed
+// meanwhile.
 func isSame(dir *os.File, path string) bool {
 	open, err := dir.Stat()
 	if err != nil {
@@ -56,8 +56,8 @@ func isSame(dir *os.File, path string) bool {
 	return err == nil && os.SameFile(open, now)
 }
 
-// removeUnused removes the folder at path if it is one of this package, or empty, and no
-// living process is a machine in it. It reports whether it did.
+// removeUnused removes the folder at path if the folder is empty or one of this package, and no
+// living process is a machine in it. It reports whether it removed the folder.
 func removeUnused(path string) (bool, error) {
 	held, ok, err := holdFolder(path, unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil || !ok {
@@ -79,8 +79,8 @@ func removeUnused(path string) (bool, error) {
 	return true, nil
 }
 
-// removeRead removes a folder whose entries have been read. A machine that was leaving
-// then may have removed its files since, before it let go of its lock.
+// removeRead removes a folder whose entries have been read. A machine that was leaving at that time
+// may have removed its files since, before it released its lock.
 func removeRead(path string, entries []os.DirEntry) error {
 	var errs []error
 	for _, e := range entries {
@@ -91,7 +91,7 @@ func removeRead(path string, entries []os.DirEntry) error {
 	return errors.Join(append(errs, os.Remove(path))...)
 }
 
-// isFree says whether nobody has the lock of a machine.
+// isFree reports whether no process holds the lock of a machine.
 func isFree(lock string) bool {
 	f, err := os.Open(lock)
 	if err != nil {
@@ -101,9 +101,9 @@ func isFree(lock string) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
-// Sweep removes the folders that a pattern of filepath.Glob matches, of which it is
-// certain that nobody uses them: what machines that were killed have left. Those of other
-// users and what is none of this package's stay.
+// Sweep removes the folders that match a pattern of filepath.Glob and that certainly no process
+// uses: those that killed machines have left. It leaves folders of other users and folders that are
+// not this package's.
 func Sweep(pattern string) error {
 	paths, err := filepath.Glob(pattern)
 	errs := []error{err}

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle waits until the operations have ended that any machine had under way when it
-// was called: all of this machine's, and those of others that concern the caller, who
-// has changed a word before that they look at. With a patience it gives up after that;
-// 0 is endless.
+// settle waits until operations that were in progress when it was called have ended: all of this
+// machine's, and those of other machines for which concerns returns true. Before, the caller has
+// changed a word that these operations check. If patience is not 0, settle gives up after that
+// time.
 //
-// A process that is stopped may stand in the middle of any operation. Waiting for
-// those alone that can land in what is taken away has the others go on without it.
+// A stopped process may be in the middle of any operation. Because settle waits only for operations
+// that can touch the removed memory, the other machines go on without that process.
 func (nic *NIC) settle(patience time.Duration, concerns func(active uint64) bool) error {
 	expired := func() bool { return false }
 	if patience > 0 {
@@ -26,7 +26,7 @@ func (nic *NIC) settle(patience time.Duration, concerns func(active uint64) bool
 		expired = func() bool { return time.Now().After(deadline) }
 	}
 	states, err := nic.states()
-	for err != nil { // out of descriptors or memory; nobody may be left out
+	for err != nil { // out of descriptors or memory; no machine may be left out
 		if expired() {
 			return err
 		}
@@ -34,7 +34,7 @@ func (nic *NIC) settle(patience time.Duration, concerns func(active uint64) bool
 		states, err = nic.states()
 	}
 	for _, s := range states {
-		// A machine whose own state faults has come to its end.
+		// A machine whose own state faults has died.
 		if err := guard(func() error { return nic.settleMachine(s, concerns, expired) }); errors.Is(err, ErrStuck) {
 			return err
 		}
@@ -54,8 +54,7 @@ func (nic *NIC) settleMachine(s *state, concerns func(active uint64) bool, expir
 	return nil
 }
 
-// retryAfter is the pause before a system call that failed for want of something
-// is tried again.
+// retryAfter is the pause before a failed system call is repeated that lacked some resource.
 const retryAfter = 10 * time.Millisecond
 
 // states returns the present lives of all machines.
@@ -74,8 +73,8 @@ func (nic *NIC) states() ([]*state, error) {
 	return slices.Collect(maps.Values(nic.mu.states)), nil
 }
 
-// isShortage reports whether an error may go away by itself. Any other says of a
-// state file that it has gone, or is none.
+// isShortage reports whether an error may go away by itself. Any other error for a state file means
+// that the file is gone, or is not a state file.
 func isShortage(err error) bool {
 	for _, shortage := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EAGAIN} {
 		if errors.Is(err, shortage) {
@@ -89,7 +88,7 @@ func isShortage(err error) bool {
 func (nic *NIC) stateOfLocked(m rdma.MachineID) (*state, error) {
 	path := nic.folder.file(m, "state")
 	if known := nic.mu.states[m]; known != nil {
-		// While it is mapped no other file can have its inode.
+		// While the known file is mapped no other file can have its inode.
 		if _, inode, err := identity(path); err != nil || inode == known.inode {
 			return known, err
 		}
@@ -101,8 +100,8 @@ func (nic *NIC) stateOfLocked(m rdma.MachineID) (*state, error) {
 	return s, err
 }
 
-// settleWorker reports whether the operation of a worker has ended: by itself, or
-// with its process. It is false if the patience has.
+// settleWorker waits until the operation of a worker has ended, by itself or with its process. It
+// returns false if the patience ends first.
 func (nic *NIC) settleWorker(s *state, worker int, concerns func(active uint64) bool, expired func() bool) bool {
 	active := s.active(worker)
 	began := active.Load()

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Words of a slot. The generation is odd while the slot holds a registration, and
-// 0 if it never has: it counts registrations and their ends, and is written last
-// and first.
+// Words of a slot. The generation counts registrations and their ends: it is odd while the slot
+// holds a registration, and 0 if it never held any. publish writes it last, and withdraw changes it
+// alone.
 const (
 	generationAt = 0
 	keyAt        = 8
@@ -20,23 +20,23 @@ const (
 	pathAt       = lineBytes
 )
 
-// A registration is what a slot says.
+// A registration is the content of a slot.
 type registration struct {
-	slot       uint64 // where in the state
+	slot       uint64 // offset in the state
 	generation uint64
 	bytes      uint64
 	location   nvram.Location
 }
 
-// Slots are a hash table with linear probing. A slot that is free again does not
-// end a search: one that was never used does.
+// Slots are a hash table with linear probing. A search passes over freed slots and stops at a slot
+// that was never used.
 
 func home(k rdma.Key) uint64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	return uint64(k) * golden % slotsMax
 }
 
-// probe visits the slots in which k may be, until visit returns false.
+// probe visits the slots that may hold k, until visit returns false.
 func (s *state) probe(k rdma.Key, visit func(slot, generation uint64) bool) {
 	for i := range uint64(slotsMax) {
 		slot := slotsAt + (home(k)+i)%slotsMax*slotBytes
@@ -57,7 +57,7 @@ func (s *state) lookup(k rdma.Key) (found registration, ok bool) {
 	return found, ok
 }
 
-// read reads a slot; it is not ok if the slot changes meanwhile, or is garbage.
+// read reads a slot. ok is false if the slot changes meanwhile or holds garbage.
 func (s *state) read(slot, generation uint64) (registration, bool) {
 	m := s.memory
 	r := registration{slot: slot, generation: generation, bytes: m.Load(slot + bytesAt)}
@@ -72,8 +72,8 @@ func (s *state) read(slot, generation uint64) (registration, bool) {
 	return r, m.Load(slot+generationAt) == generation
 }
 
-// publish writes a registration into a free slot and returns which. Only the
-// machine itself does, under its NIC's mu.
+// publish writes a registration into a free slot and returns that slot. Only the machine that owns
+// the state calls it, under its NIC's mu.
 func (s *state) publish(k rdma.Key, bytes uint64, l nvram.Location) (slot uint64, err error) {
 	if len(l.Path) > pathMax {
 		return 0, fmt.Errorf("%w: path %s", ErrTooMany, l.Path)
@@ -95,7 +95,7 @@ func (s *state) publish(k rdma.Key, bytes uint64, l nvram.Location) (slot uint64
 	return slot, nil
 }
 
-// freeSlot returns 0 if all are taken.
+// freeSlot returns a free slot for k and its generation, or 0 if all slots are taken.
 func (s *state) freeSlot(k rdma.Key) (free, generation uint64) {
 	s.probe(k, func(slot, g uint64) bool {
 		if g%2 == 0 {

@@ -36,28 +36,28 @@ const (
 	lifeAt    = 16
 	processAt = 24
 	workersAt = 32
-	aliveAt   = lineBytes // a line of its own: it is looked at by each operation
+	aliveAt   = lineBytes // on a line of its own, because each operation reads it
 )
 
 // Words of a worker.
 const (
 	openAt   = 0             // odd: the worker has a queue; counts openings and closings
 	activeAt = lineBytes     // odd: in an operation; see activity
-	rungAt   = 2 * lineBytes // 1: somebody rang; its low half is a futex
+	rungAt   = 2 * lineBytes // 1: the bell has been rung; the low half is a futex
 	parkedAt = rungAt + 8    // 1: the doorbell's goroutine sleeps; 32 bits
 )
 
-// state is a mapped state file: one life of a machine, as all others see it. Its
-// content is input.
+// state is a mapped state file: one life of a machine, as all machines see it. Other processes
+// write to it, so its content is validated.
 type state struct {
-	memory  *nvram.Memory // keeps it mapped
+	memory  *nvram.Memory // keeps the file mapped
 	inode   uint64
 	machine rdma.MachineID
 	life    uint64 // random
 	alive   *atomic.Uint64
 }
 
-// createState makes the state of a new life, and publishes it under its name.
+// createState makes the state file of a new life, and renames it to path.
 func createState(path string, m rdma.MachineID, life uint64) (*state, error) {
 	draft := path + ".new"
 	if err := os.RemoveAll(draft); err != nil {
@@ -114,7 +114,7 @@ func (s *state) word(off uint64) *atomic.Uint64 {
 	return (*atomic.Uint64)(s.memory.Pointer(off, 8))
 }
 
-// Values of the alive word. Operations and connections need living.
+// Values of the alive word. Operations and connections need isLiving.
 const (
 	hasDied  = 0 // the process has ended
 	isLiving = 1
@@ -123,8 +123,8 @@ const (
 
 func (s *state) isAlive() bool { return s.alive.Load() == isLiving }
 
-// died notes that the process has ended, and reports whether it did so without
-// having closed its NIC.
+// died records that the process has ended, and reports whether it ended without having closed its
+// NIC.
 func (s *state) died() bool {
 	s.alive.CompareAndSwap(isLiving, hasDied)
 	return s.alive.Load() == hasDied
@@ -140,7 +140,7 @@ func (s *state) parked(worker int) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(s.word(workerAt(worker) + parkedAt)))
 }
 
-// workers returns how many worker places have ever been used.
+// workers returns the number of worker places that have ever been used.
 func (s *state) workers() int { return int(min(s.memory.Load(workersAt), workersMax)) }
 
 func (s *state) process() uint64 { return s.memory.Load(processAt) }
