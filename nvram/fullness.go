@@ -9,7 +9,7 @@ import (
 
 // A Fullness says how full the file system of a folder is.
 type Fullness struct {
-	Percent int   // of what is not reserved for root
+	Percent int   // of the space that is not reserved for root
 	Free    int64 // bytes
 }
 
@@ -26,9 +26,8 @@ func fullness(used, free uint64, blockBytes int64) Fullness {
 	return Fullness{Percent: int(used * 100 / max(used+free, 1)), Free: int64(free) * blockBytes}
 }
 
-// fullnessSteps are how full a file system is, in percent, when a person should hear of
-// it: in time to do something, and at the last moment. Below a step by fullnessBack it is
-// said again.
+// fullnessSteps are the percentages at which a watch reports: in time to act, and at the last
+// moment. A step is reported again after the file system was emptier than the step by fullnessBack.
 var fullnessSteps = [...]int{80, 95}
 
 const fullnessBack = 5
@@ -37,7 +36,7 @@ const fullnessBack = 5
 type watch struct {
 	path string
 	tell func(Fullness)
-	told atomic.Int32 // the last step of which it has been told and that it has not left
+	told atomic.Int32 // the last step that was reported and is still exceeded
 }
 
 // look reports the fullness of the file system if a threshold has been passed. It runs after
@@ -46,7 +45,7 @@ func (w *watch) look() {
 	if w == nil || w.tell == nil {
 		return
 	}
-	if f, err := FullnessOf(w.path); err == nil { // who needs storage hears of errors
+	if f, err := FullnessOf(w.path); err == nil { // callers that need storage get their own error
 		w.see(f)
 	}
 }

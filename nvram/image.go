@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// A save is a directory with an image of each memory, a sparse file with the
-// same bytes at the same offsets, and an index that says which parts of it were
-// written and what their checksums are. Whatever the index leaves out is zero.
+// A save is a directory with an index and an image of each memory. An image is a sparse file with
+// the same bytes at the same offsets. The index says which parts of it were written, and their
+// checksums. All other parts are zero.
 //
 //	index:  | magic 8 | format 4 | memories 4 | memory ... | crc 4 |
 //	memory: | name length 2 | name | size 8 | chunks 4 | chunk ... |
@@ -53,8 +53,8 @@ func encodeIndex(images []image) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decodeIndex returns ErrCorrupt for bytes that encodeIndex did not write, and
-// ErrFormat for those of a newer program.
+// decodeIndex returns ErrCorrupt for bytes that encodeIndex cannot have written, and ErrFormat for
+// an index of a newer program.
 func decodeIndex(b []byte) ([]image, error) {
 	if len(b) < len(imageMagic)+12 || string(b[:len(imageMagic)]) != imageMagic {
 		return nil, fmt.Errorf("%w: index is none", ErrCorrupt)
@@ -77,7 +77,7 @@ func decodeIndex(b []byte) ([]image, error) {
 	return images, nil
 }
 
-// indexReader reads an index, and remembers whether anything was wrong.
+// indexReader reads an index, and records whether the index was invalid.
 type indexReader struct {
 	b   []byte
 	bad bool

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// FormatVersion is the format of folders and saves that this program writes. It
-// reads no newer one.
+// FormatVersion is the format of folders and saves that this program writes. The program cannot
+// read newer ones.
 const FormatVersion = 1
 
 const (
@@ -35,9 +35,9 @@ const (
 // manifest is the file that makes a directory a folder.
 type manifest struct {
 	state state
-	boot  string // id of the boot the state was written under
-	// place is where the folder is in use; see stateOpen. Versions that do not know it
-	// ignore it.
+	boot  string // id of the boot in which the state was written
+	// place is the place where the folder is in use; see stateOpen. Program versions that do not
+	// know places ignore it.
 	place place
 }
 
@@ -73,8 +73,7 @@ func decodeManifest(b []byte) (manifest, error) {
 	return m, nil
 }
 
-// readManifest returns the manifest of the folder at path, and false if there is
-// none.
+// readManifest returns the manifest of the folder at path. ok is false if there is none.
 func readManifest(path string) (m manifest, ok bool, err error) {
 	b, err := os.ReadFile(filepath.Join(path, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {

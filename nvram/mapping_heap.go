@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// The race detector sees accesses to the Go heap only, so race builds keep
-// memory there: the file is read when it is mapped and written back when it is
-// flushed. A killed race build therefore loses what it stored since.
+// The race detector sees accesses to the Go heap only, so race builds keep memory there: they read
+// the file when it is mapped and write it back when it is flushed. A killed race build therefore
+// loses its stores since the last flush.
 
 func mapVolatile(size int64) []uint64 { return make([]uint64, size/WordBytes) }
 
@@ -25,7 +25,7 @@ func mapFile(f *os.File, size int64) ([]uint64, error) {
 	return words, nil
 }
 
-// discardVolatile is never called: the Go heap has no pages to give.
+// discardVolatile is never called in race builds.
 func discardVolatile([]uint64) {}
 
 // flushFile writes pages that are not zero, and zeroes where the file has data.
@@ -58,5 +58,5 @@ func writeBack(words []uint64, f *os.File) error {
 
 func unmap([]uint64) {}
 
-// memoryOnHeap says whether the memory of a killed process is lost.
+// memoryOnHeap says whether memory is on the heap, so that a killed process loses it.
 const memoryOnHeap = true

@@ -44,12 +44,12 @@ func flushFile(words []uint64, _ *os.File) error {
 	return nil
 }
 
-// unmap gives the address range back.
+// unmap unmaps the address range of words.
 func unmap(words []uint64) {
 	if err := unix.Munmap(asBytes(words)); err != nil {
-		panic(fmt.Sprintf("nvram: munmap: %v", err)) // the range was not ours
+		panic(fmt.Sprintf("nvram: munmap: %v", err)) // the range was not mapped
 	}
 }
 
-// memoryOnHeap says whether the memory of a killed process is lost.
+// memoryOnHeap says whether memory is on the heap, so that a killed process loses it.
 const memoryOnHeap = false

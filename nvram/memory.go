@@ -13,7 +13,7 @@ import (
 const (
 	// WordBytes is the unit in which memory is shared: a word is never torn.
 	WordBytes = 8
-	// LineBytes is what a NIC reads atomically, at a multiple of itself.
+	// LineBytes is the size of a line, which a NIC reads atomically if it is aligned.
 	LineBytes = 64
 
 	lineWords = LineBytes / WordBytes
@@ -22,32 +22,31 @@ const (
 // Memory is a range of memory shared by workers and by the machine's NIC,
 // volatile or mapped from a Folder. Offsets count bytes from its beginning.
 //
-// Load, Store, CompareAndSwap and Swap are atomic and sequentially consistent;
-// CopyOut, CopyIn and Zero move whole words, each of them atomically. An offset
-// that is no multiple of 8, or that lies outside, panics. After Close of the
-// memory or its Folder every access panics.
+// Load, Store, CompareAndSwap and Swap are atomic and sequentially consistent; CopyOut, CopyIn and
+// Zero move whole words, each atomically. An offset that is not a multiple of 8, or is outside of
+// the memory, makes them panic. After Close of the memory or its Folder every access panics.
 type Memory struct {
 	words []uint64 // the mapping; on the Go heap in race builds
 	file  *mapped  // nil if volatile, or attached
-	of    Location // of what is attached
+	of    Location // of the attached memory
 
-	storage Storage // what stands for the file's; nil as a rule
+	storage Storage // replaces the file system; usually nil
 }
 
-// A Storage replaces the file system of volatile memory, where something replaces a Folder.
+// A Storage stands in for a file system under volatile memory that stands in for a Folder's.
 type Storage interface {
-	// Reserve and Discard are those of the memory. Discarded pages are cleared by who
-	// calls it.
+	// Reserve and Discard do the work of Memory.Reserve and Memory.Discard. Memory.Discard clears
+	// the discarded pages itself.
 	Reserve(off, n uint64) error
 	Discard(off, n uint64)
 }
 
-// Keep puts volatile memory on a storage, before anybody uses it.
+// Keep sets the storage of volatile memory, before its first use.
 func (m *Memory) Keep(s Storage) { m.storage = s }
 
-// NewMemory returns size bytes of zeroed volatile memory, size being a multiple
-// of 8. Pages come on demand. It is unmapped once nothing refers to it any
-// more. NewMemory panics where the system has no address space left.
+// NewMemory returns size bytes of zeroed volatile memory; size is a multiple of 8. The system
+// provides pages on demand. The memory is unmapped once nothing refers to it any more. NewMemory
+// panics if the system has no address space left.
 func NewMemory(size int64) *Memory {
 	if size <= 0 || size%WordBytes != 0 {
 		panic("nvram: size of memory must be a positive multiple of 8")
@@ -58,8 +57,8 @@ func NewMemory(size int64) *Memory {
 	return m
 }
 
-// Drop makes every access to volatile memory panic from now on, as if a Folder had removed it:
-// it is for implementations that stand in for a Folder. The memory must not be in use.
+// Drop makes every later access to volatile memory panic, as after Folder.Remove. It is for types
+// that stand in for a Folder. The memory must not be in use.
 func (m *Memory) Drop() { m.words = nil }
 
 // Size returns the number of bytes.
@@ -80,7 +79,7 @@ func (m *Memory) CompareAndSwap(off, old, new uint64) bool {
 	return atomic.CompareAndSwapUint64(m.word(off), old, new)
 }
 
-// Swap sets the word at off and returns what it was.
+// Swap sets the word at off and returns its former value.
 func (m *Memory) Swap(off, v uint64) uint64 { return atomic.SwapUint64(m.word(off), v) }
 
 // CopyOut copies len(dst) bytes, a multiple of 8, from off to dst, as a NIC's
@@ -109,10 +108,10 @@ func (m *Memory) CopyOut(dst []byte, off uint64) {
 	}
 }
 
-// copyPart copies part of a line. It retries like copyLine, for the case that it
-// holds the line's first word. A copy counts only if that word was the same
-// before it, in it and after it: before and after alone would not do, because a
-// writer marks a line that it is changing with the same word every time.
+// copyPart copies a part of a line. Like copyLine it retries, in case the part holds the line's
+// first word. A copy counts only if that word was the same before the copy, in it and after it.
+// Comparing before and after is not enough, because a writer marks a line that it is changing with
+// the same word every time.
 func copyPart(dst []byte, words []uint64) {
 	for {
 		before := atomic.LoadUint64(&words[0])
@@ -123,9 +122,9 @@ func copyPart(dst []byte, words []uint64) {
 	}
 }
 
-// CopyIn copies len(src) bytes, a multiple of 8, from src to off. The order in
-// which words arrive is unspecified, but all of them have when CopyIn returns:
-// a Store that follows publishes them.
+// CopyIn copies len(src) bytes, a multiple of 8, from src to off. It stores the words in no
+// particular order, but has stored all of them when it returns: a Store that follows publishes
+// them.
 func (m *Memory) CopyIn(off uint64, src []byte) {
 	if len(src)%WordBytes != 0 {
 		panic("nvram: copy of a broken word")
@@ -145,17 +144,17 @@ func (m *Memory) Zero(off, n uint64) {
 	}
 }
 
-// Pointer returns the address of n bytes at off, at least one word and both multiples of 8, for
-// package region, which moves objects between memory and buffers without a copy
-// in between. It is valid until Close; the caller keeps m alive.
+// Pointer returns the address of n bytes at off, at least one word and both multiples of 8. Package
+// region uses it to move objects between memory and buffers without another copy. The address is
+// valid until Close; the caller keeps m alive.
 func (m *Memory) Pointer(off, n uint64) unsafe.Pointer {
 	first := bits.RotateLeft64(off, -3)
-	_ = m.words[first : first+n/WordBytes] // not a word of them, which somebody may be writing
+	_ = m.words[first : first+n/WordBytes] // checks the bounds without reading a word, which may be being written
 	return unsafe.Pointer(&m.words[first])
 }
 
-// View returns n bytes at off, both multiples of 8, without a copy: for what nobody writes
-// to any more. It is valid until Close; the caller keeps m alive.
+// View returns n bytes at off, both multiples of 8, without a copy. It is only for memory that is
+// not written any more. The bytes are valid until Close; the caller keeps m alive.
 func (m *Memory) View(off, n uint64) []byte {
 	if n == 0 {
 		return nil
@@ -182,8 +181,8 @@ func (m *Memory) Reserve(off, n uint64) error {
 	return nil
 }
 
-// Discard gives back the storage of the whole pages among n bytes at off, both multiples of 8,
-// which are zero then. Pages that the file system cannot give back keep their content.
+// Discard frees the storage of the whole pages among n bytes at off, both multiples of 8; these
+// pages then read as zeroes. Pages that the file system cannot free keep their content.
 func (m *Memory) Discard(off, n uint64) {
 	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
 	if begin >= end {

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// On amd64 aligned moves of 8 bytes and more never tear a word, loads are not
-// reordered with loads nor stores with stores, and the compiler keeps plain
-// copies on their side of an atomic access. So the copies are plain.
+// On amd64 aligned moves of 8 bytes or more never tear a word, the processor reorders neither loads
+// with loads nor stores with stores, and the compiler does not move plain copies across an atomic
+// access. So the copies are plain.
 
 func copyLine(dst *[LineBytes]byte, line *[lineWords]uint64) {
 	for {

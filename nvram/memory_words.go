@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Where the processor may reorder plain accesses, and where the race detector
-// watches, every word is an atomic access.
+// Processors other than amd64 may reorder plain accesses, and the race detector would report them,
+// so every word is an atomic access.
 
 func copyLine(dst *[LineBytes]byte, line *[lineWords]uint64) { copyPart(dst[:], line[:]) }
 

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A place names the folder that a manifest was written in, for as long as it is in
-// use: copies of the folder have the same manifest, and are other places. It is the
-// inode of the folder's lock, which renaming, another mount and a restart keep and no
-// copy has, and when that inode came into being, because file systems use inodes
-// again. Where they do not say when, it is the device and the inode.
+// A place identifies the folder in which a manifest was written, for as long as the folder is in
+// use. A copy of the folder has the same manifest but another place. The place is the inode of the
+// folder's lock, which stays the same after a rename, another mount and a restart, and differs in a
+// copy, together with the inode's time of birth, because file systems reuse inodes. If the file
+// system does not report that time, the place is the device and the inode.
 //
 //	lock 131083 1764000000.123456789
 //	lock 131083 on 2049
 //
-// Empty: not known, as in folders of versions that did not write it.
+// An empty place is unknown, as in folders of versions that did not write it.
 type place string
 
 // btimeMark is contained in places that hold the inode's time of birth. These stay valid over

@@ -12,25 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PrivateFile and PrivateFolder keep what holds a database from everybody but its user,
-// whatever the umask says.
+// PrivateFile and PrivateFolder are the modes of files and folders of a database, which only its
+// user can access. They do not depend on the umask.
 const (
 	PrivateFile   fs.FileMode = 0o600
 	PrivateFolder fs.FileMode = 0o700
 )
 
-// ListenPrivately returns a configuration for a Unix socket to which only this user's
-// processes can connect, from the first moment on: the file that bind makes has the socket's
-// mode.
+// ListenPrivately returns a configuration for a Unix socket to which only this user's processes can
+// ever connect: the file that bind creates has the socket's mode from the beginning.
 func ListenPrivately() net.ListenConfig {
 	return net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), uint32(PrivateFile)) }), err)
 	}}
 }
 
-// keepPrivate removes the permissions of other users, which earlier versions granted, from a
-// folder and the files in it, but not in folders below. It fails if they belong to another
-// user, who alone can change them.
+// keepPrivate removes the permissions of other users, which earlier versions granted, from a folder
+// and the files in it, but not from folders in it. It fails if a file belongs to another user,
+// because only that user can change its permissions.
 func keepPrivate(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -50,7 +49,7 @@ func keepPrivate(path string) error {
 	return nil
 }
 
-// takeAway takes all rights to a file or a folder from everybody but its user.
+// takeAway removes the permissions of everybody but the owner from a file or folder.
 func takeAway(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm()&^PrivateFolder == 0 {

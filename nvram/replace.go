@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spareBytes is room for what a file that is replaced may grow by from one time to the
-// next, as numbers in it get more digits.
+// spareBytes is how much a file can grow from one replacement to the next, as numbers in it get
+// more digits.
 const spareBytes = 4096
 
 // ReplaceFile makes b the content of the file at path, durably: a crash leaves either the old
-// content or the new. It writes to a spare file next to it, whose name has a suffix, and
-// exchanges the two. The spare stays, with its storage, so that the file can be replaced even
-// when the file system is full: a process that was killed must be able to start again without
-// more room. A reader in another process that is slower than two replacements may read parts
-// of two contents: cluster.FileStore shows what to do.
+// content or the new. It writes b to a spare file next to it, whose name has a suffix, and
+// exchanges the two. The spare stays, with its storage, so that the file can be replaced even when
+// the file system is full: a killed process must be able to start again without more room. A reader
+// in another process that is slower than two replacements may read parts of two contents; see
+// cluster.FileStore.Load.
 func ReplaceFile(path, suffix string, b []byte) error {
 	spare := path + suffix
 	if err := writeFile(spare, b); err != nil {
@@ -25,9 +25,9 @@ func ReplaceFile(path, suffix string, b []byte) error {
 	}
 	err := unix.Renameat2(unix.AT_FDCWD, spare, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// The first time, or a file system that cannot exchange.
+		// The first replacement, or a file system that cannot exchange files.
 		if err = os.Rename(spare, path); err == nil {
-			_ = writeFile(spare, b) // where there is no room, the file is replaced all the same
+			_ = writeFile(spare, b) // without room for a spare, the replacement counts nevertheless
 		}
 	}
 	if err != nil {
@@ -36,21 +36,21 @@ func ReplaceFile(path, suffix string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeFile makes b the content of the file at path, durably but not atomically. It truncates
-// the file only after writing, so that it does not give up storage that it needs, and reserves
-// some more for the next time.
+// writeFile makes b the content of the file at path, durably but not atomically. It truncates the
+// file only after writing, so that it does not free storage that it needs, and reserves spareBytes
+// for the next time.
 func writeFile(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, PrivateFile)
 	if err != nil {
 		return err
 	}
-	if err = f.Chmod(PrivateFile); err == nil { // a program of an earlier version made it for all to read
+	if err = f.Chmod(PrivateFile); err == nil { // a program of an earlier version made it readable for all
 		_, err = f.WriteAt(b, 0)
 	}
 	if err == nil {
 		err = f.Truncate(int64(len(b)))
 	}
-	if err == nil { // without it, as on a file system that knows no such thing
+	if err == nil { // works without reservation too, on file systems that have none
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(b)+spareBytes))
 	}
 	return errors.Join(err, f.Sync(), f.Close())

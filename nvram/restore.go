@@ -14,9 +14,8 @@ type Saved struct {
 	images []image
 }
 
-// OpenSave opens the save at path, and looks whether all of it is there: what the
-// bytes are is found out when they are read. Errors are ErrNoSave, ErrFormat and
-// ErrCorrupt.
+// OpenSave opens the save at path, and checks that it is complete, without reading its data: Stage
+// checks the bytes. Errors are ErrNoSave, ErrFormat and ErrCorrupt.
 func OpenSave(path string) (*Saved, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoSave, err)
@@ -42,7 +41,7 @@ func OpenSave(path string) (*Saved, error) {
 	return &Saved{path, images}, nil
 }
 
-// DataBytes returns how much there is to restore, which is the room that it takes.
+// DataBytes returns the size of the data to restore, which is the room that a restore takes.
 func (s *Saved) DataBytes() (n int64) {
 	for _, m := range s.images {
 		for _, c := range m.chunks {
@@ -52,20 +51,19 @@ func (s *Saved) DataBytes() (n int64) {
 	return n
 }
 
-// stagingName is where, in a folder, the memory is made that is to replace what
-// the folder has.
+// stagingName is the folder's subfolder in which a restore writes the memory that is to replace the
+// folder's.
 const stagingName = "restoring"
 
-// A Restoration makes a folder what a save holds, in steps, so that several
-// folders can be restored all or none: Stage, which may fail and changes nothing,
-// Replace, and Finish. A process that is killed between Replace and Finish leaves
-// a folder that OpenFolder refuses.
+// A Restoration restores a save into a folder in steps, so that several folders can be restored all
+// or none: Stage, which may fail and does not change the folder's memory, Replace, and Finish. If
+// the process is killed between Replace and Finish, OpenFolder refuses the folder.
 type Restoration struct {
 	save *Saved
 	path string
 	boot string
 	lock *os.File
-	made bool // the folder
+	made bool // BeginRestore has created the folder
 }
 
 // BeginRestore locks the folder at path, into which the save will be restored. The folder may
@@ -115,7 +113,7 @@ func checkWorthless(path, boot string) error {
 
 func (r *Restoration) staging() string { return filepath.Join(r.path, stagingName) }
 
-// unstage removes what Stage has made.
+// unstage removes the files that Stage has written.
 func (r *Restoration) unstage() error {
 	if err := os.RemoveAll(r.staging()); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
@@ -123,9 +121,8 @@ func (r *Restoration) unstage() error {
 	return nil
 }
 
-// Stage reads the save, all of it, into files next to those of the folder. moved
-// is as for Folder.SaveAs. Errors are ErrCorrupt, ErrUnwritable and the file
-// system's.
+// Stage reads the whole save into files next to those of the folder. moved is as for Folder.SaveAs.
+// Errors are ErrCorrupt, ErrUnwritable and the file system's.
 func (r *Restoration) Stage(moved func(bytes int64)) error {
 	if err := os.Mkdir(r.staging(), PrivateFolder); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
@@ -168,7 +165,7 @@ func (r *Restoration) replace() error {
 	return errors.Join(os.Remove(r.staging()), syncDir(r.path))
 }
 
-// Finish makes the folder count as one that was closed, and lets go of it.
+// Finish marks the folder as closed, and unlocks it.
 func (r *Restoration) Finish() error {
 	err := writeManifest(r.path, manifest{state: stateClean, boot: r.boot})
 	if err != nil {
@@ -177,10 +174,10 @@ func (r *Restoration) Finish() error {
 	return errors.Join(err, r.lock.Close())
 }
 
-// Leave lets go of the folder as it is.
+// Leave unlocks the folder as it is.
 func (r *Restoration) Leave() error { return r.lock.Close() }
 
-// Cancel lets go of the folder before Replace, and leaves it as it was.
+// Cancel undoes Stage and unlocks the folder. It must be called before Replace.
 func (r *Restoration) Cancel() error {
 	err := r.unstage()
 	if r.made {

@@ -21,11 +21,11 @@ const (
 	pageBytes        = 4096 // alignment of direct I/O
 )
 
-// Save writes all memory of the folder, mapped or not, into a new save in dir,
-// in parallel, past the page cache where the file system allows. Nobody may
-// store to it during the save. The save counts, as the newest, once Save has returned
-// nil; after a crash or an error the saves from before count. Memory that was never
-// touched is neither read nor written. A folder with an UncheckedError is not saved.
+// Save writes all memory of the folder, mapped or not, into a new save in dir, in parallel,
+// bypassing the page cache if the file system allows it. No stores to the memory are allowed during
+// the save. The save becomes the newest when Save returns nil; after a crash or an error the
+// earlier saves count. Save neither reads nor writes memory that was never touched. It does not
+// save a folder with an UncheckedError.
 func (f *Folder) Save(dir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +98,7 @@ func chunksIn(file *os.File, size int64) (chunks []chunk, err error) {
 	return chunks, err
 }
 
-// FreeBytes returns how much room the file system has on which path is or, if it
-// does not exist, would be.
+// FreeBytes returns the free room of the file system of path. path need not exist yet.
 func FreeBytes(path string) (int64, error) {
 	var s unix.Statfs_t
 	err := unix.Statfs(existing(path), &s)
@@ -109,7 +108,7 @@ func FreeBytes(path string) (int64, error) {
 	return int64(s.Bavail) * s.Bsize, nil
 }
 
-// Device returns the file system on which path is or would be.
+// Device returns the device of the file system of path. path need not exist yet.
 func Device(path string) (uint64, error) {
 	var s unix.Stat_t
 	if err := unix.Stat(existing(path), &s); err != nil {
@@ -118,7 +117,7 @@ func Device(path string) (uint64, error) {
 	return s.Dev, nil
 }
 
-// existing returns path, or what exists of it.
+// existing returns path or, if it does not exist, the nearest folder above it that does.
 func existing(path string) string {
 	for {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
@@ -128,7 +127,7 @@ func existing(path string) string {
 	}
 }
 
-// writeSaveLocked makes directory path a save, durably.
+// writeSaveLocked writes a save into the new directory path, durably.
 func (f *Folder) writeSaveLocked(path string, moved func(int64)) error {
 	if f.mu.mapped == nil {
 		return ErrClosed
@@ -192,8 +191,8 @@ func mapForSave(path string) (*Memory, error) {
 	return &Memory{words: words, file: &mapped{file: file}}, nil
 }
 
-// writeImage writes those chunks of memory that are not zero, durably, and
-// returns them with their checksums.
+// writeImage writes the chunks of memory that are not zero, durably, and returns these with their
+// checksums.
 func writeImage(path string, memory []byte, chunks []chunk, moved func(int64)) ([]chunk, error) {
 	out, err := openDirect(path, os.O_CREATE|os.O_RDWR)
 	if err != nil {
@@ -228,11 +227,11 @@ func writeImage(path string, memory []byte, chunks []chunk, moved func(int64)) (
 	return written, nil
 }
 
-// directFile is a file that is read and written past the page cache if offset,
-// length and buffer are aligned for that, and through it otherwise.
+// directFile is a file that is read and written past the page cache if offset, length and buffer
+// are aligned, and through the cache otherwise.
 type directFile struct {
 	plain  *os.File
-	direct *os.File // nil where the file system knows no such thing
+	direct *os.File // nil if the file system has no direct I/O
 }
 
 func openDirect(path string, flag int) (directFile, error) {
@@ -247,7 +246,7 @@ func openDirect(path string, flag int) (directFile, error) {
 	return directFile{plain, direct}, nil
 }
 
-// file returns the handle to move b at off with.
+// file returns the handle for reading or writing b at off.
 func (f directFile) file(off int64, b []byte) *os.File {
 	if f.direct == nil || (off|int64(len(b))|int64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))))%pageBytes != 0 {
 		return f.plain
@@ -263,9 +262,8 @@ func (f directFile) Close() error {
 	return err
 }
 
-// eachParallel calls do for 0 to n-1, on as many goroutines as there are
-// processors, each with an aligned buffer of a chunk's size. It stops at the
-// first error and returns it.
+// eachParallel calls do for 0 to n-1, on as many goroutines as there are processors, each with an
+// aligned buffer of chunkBytes. It stops at the first error and returns it.
 func eachParallel(n int, do func(i int, buffer []byte) error) error {
 	var wg sync.WaitGroup
 	var next atomic.Int64

@@ -13,11 +13,11 @@ import (
 const (
 	savePrefix = "save-"
 	indexName  = "index"
-	// usedName is the file that holds the number of the newest save there was
-	// when a folder came into use: that save is older than the folder's memory.
+	// usedName is the file with the number of the save that was the newest when a folder came into
+	// use. So that save is older than the folder's memory.
 	usedName = "IN-USE"
-	// savesKept is how many complete saves stay; only the newest counts, the one
-	// before it is for people.
+	// savesKept is the number of complete saves that are kept. OpenFolder uses only the newest; the
+	// one before it is for people.
 	savesKept = 2
 )
 
@@ -43,8 +43,7 @@ func saveNumbers(dir string) ([]uint64, error) {
 	return numbers, nil
 }
 
-// newestSave returns the number of the newest complete save in dir, 0 if there
-// is none.
+// newestSave returns the number of the newest complete save in dir, or 0.
 func newestSave(dir string) (uint64, error) {
 	numbers, err := saveNumbers(dir)
 	if err != nil || len(numbers) == 0 {
@@ -53,20 +52,18 @@ func newestSave(dir string) (uint64, error) {
 	return numbers[len(numbers)-1], nil
 }
 
-// NewestSave returns the path of the newest complete save in dir, empty if there is
-// none.
+// NewestSave returns the path of the newest complete save in dir, or "".
 func NewestSave(dir string) (string, error) {
 	path, _, err := Options{Saves: dir}.newest()
 	return path, err
 }
 
-// UsedFile is the file in a directory of saves that says that a folder has been in use
-// since the newest of them: without it OpenFolder restores that save if the folder is
-// gone.
+// UsedFile is the name of the file in a directory of saves which says that a folder has been in use
+// since the newest save. Without the file, OpenFolder restores that save if the folder is gone.
 const UsedFile = usedName
 
-// newest returns the path of the newest complete save, empty if there is none,
-// and whether a folder has been in use since.
+// newest returns the path of the newest complete save, or "", and whether a folder has been in use
+// since.
 func (o Options) newest() (path string, used bool, err error) {
 	if o.Saves == "" {
 		return "", false, nil
@@ -92,7 +89,7 @@ func (o Options) newest() (path string, used bool, err error) {
 	return path, since >= n, nil
 }
 
-// markUsed remembers that the folder's memory will be newer than every save.
+// markUsed records that the folder's memory will be newer than every save that exists now.
 func (o Options) markUsed() error {
 	if o.Saves == "" {
 		return nil
@@ -110,8 +107,8 @@ func (o Options) markUsed() error {
 	return nil
 }
 
-// prune removes what a newer save has made useless: interrupted saves and all
-// but the newest complete ones.
+// prune removes the files that a newer save has made useless: interrupted saves, and complete ones
+// except the newest savesKept.
 func prune(dir string) error {
 	numbers, err := saveNumbers(dir)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Location says where another process finds the file behind a memory. The path
-// alone would not do: a file may be removed and another be made under its name.
+// A Location tells another process where the file behind a memory is. The path alone is not enough:
+// a file may be removed and another one created with its name.
 type Location struct {
 	Path   string // absolute
 	Device uint64
 	Inode  uint64
 }
 
-// NewShared returns size bytes of zeroed volatile memory, size being a multiple
-// of 8, that other processes of this user can attach by its Location while this
-// one lives. It takes a file descriptor, and, unlike NewMemory's, has huge pages
-// only where the system gives them to shared memory. It is unmapped once nothing
-// refers to it any more.
+// NewShared returns size bytes of zeroed volatile memory; size is a multiple of 8. Other processes
+// of this user can attach it by its Location while this process lives. It takes a file descriptor
+// and, unlike NewMemory's, has huge pages only if the system grants them to shared memory. It is
+// unmapped once nothing refers to it any more.
 func NewShared(size int64) (*Memory, error) {
 	if size <= 0 || size%WordBytes != 0 {
 		return nil, fmt.Errorf("%w: %d is not a positive multiple of 8", ErrSize, size)
@@ -46,7 +45,7 @@ func newShared(file *os.File, size int64) (*Memory, error) {
 	if err := file.Truncate(size); err != nil {
 		return nil, err
 	}
-	// Nobody can cut it short, so nobody's access faults.
+	// The seals prevent truncation, so accesses cannot fault.
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		return nil, err
 	}
@@ -61,7 +60,7 @@ func newShared(file *os.File, size int64) (*Memory, error) {
 	return m, err
 }
 
-// mapUntilUnused maps memory that is unmapped when nothing refers to it.
+// mapUntilUnused maps memory that is unmapped once nothing refers to it.
 func mapUntilUnused(file *os.File, size int64) (*Memory, error) {
 	words, err := mapFile(file, size)
 	if err != nil {
@@ -72,7 +71,7 @@ func mapUntilUnused(file *os.File, size int64) (*Memory, error) {
 	return m, nil
 }
 
-// fileBehind says where a file is.
+// fileBehind returns the path, device and inode of a file.
 func fileBehind(file *os.File) (*mapped, error) {
 	path, err := filepath.Abs(file.Name())
 	if err != nil {
@@ -95,13 +94,13 @@ func (m *Memory) Location() (l Location, shared bool) {
 	return m.file.location, true
 }
 
-// Attach maps the first size bytes of the memory of another process, or of this
-// one, once more: what one stores, the other loads. It stays mapped until nothing
-// refers to it any more, whatever becomes of the other process and of the file's
-// name. Only cutting the file short makes accesses fault.
+// Attach maps the first size bytes of the memory of another process, or of this one, a second time:
+// stores through one mapping are visible through the other. The mapping stays until nothing refers
+// to it any more, even if the other process ends or the file is removed. Accesses fault only if the
+// file is truncated.
 //
-// Errors are ErrGone: there is no such file any more; ErrSize: it is shorter; and
-// ErrPrivate in race builds.
+// Errors are ErrGone if the file does not exist any more, ErrSize if it is shorter, and ErrPrivate
+// in race builds.
 func Attach(l Location, size int64) (*Memory, error) {
 	switch {
 	case memoryOnHeap:
@@ -109,7 +108,7 @@ func Attach(l Location, size int64) (*Memory, error) {
 	case size <= 0 || size%WordBytes != 0:
 		return nil, fmt.Errorf("%w: %d is not a positive multiple of 8", ErrSize, size)
 	}
-	// Without O_NONBLOCK opening a pipe that has the name would wait.
+	// Without O_NONBLOCK opening a pipe with this name would wait.
 	file, err := os.OpenFile(l.Path, os.O_RDWR|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
