@@ -63,7 +63,7 @@ func openAnnexes(in memories) (map[uint64]*nvram.Memory, error) {
 		if err != nil {
 			return nil, err
 		}
-		if size == 0 { // a crash came before it got its size
+		if size == 0 { // a crash came before the file got its size
 			if err := in.Remove(name); err != nil {
 				return nil, err
 			}

@@ -339,7 +339,7 @@ func (m *Member) openTransactions() (err error) {
 			Fenced: func(peer rdma.MachineID, err error) {
 				m.log.Warn("peer fenced", "machine", m.id, "peer", peer, "error", err)
 				if errors.Is(err, rdma.ErrKey) || errors.Is(err, txn.ErrLost) {
-					m.membership.Disconnected(peer) // it lives, and has ended the connection
+					m.membership.Disconnected(peer) // the peer lives, and has ended the connection
 				} else {
 					m.membership.Suspect(peer)
 				}
@@ -421,7 +421,7 @@ func (m *Member) identify() error {
 		return fmt.Errorf("%w: it is machine %d's", ErrOtherMachine, was-1)
 	}
 	if id.Load(identityHolds) == 0 {
-		id.Store(identityToken, 0) // whatever it was, it has become nothing
+		id.Store(identityToken, 0) // whatever memory it was, it holds nothing now
 		id.Store(identityLives, 0)
 		id.Store(identityCommitted, 0)
 	}

@@ -37,7 +37,7 @@ type memberEpochs struct {
 	reclaims                        bool
 	moreToEnd                       bool // reclaim has been called since hasToEnd last checked
 	givesBack                       bool
-	moreToGive                      bool // it has to begin again
+	moreToGive                      bool // a round must begin again
 
 	// giving is held while storage is given back, and while replicas are compared.
 	giving lockrank.Mutex[lockrank.Giving]

@@ -43,7 +43,7 @@ func (m *Member) fill(c *cluster.Configuration) {
 	}
 	for _, p := range order {
 		if err := m.fillRegion(c, p); err != nil {
-			return // another configuration has begun, whose fill does the rest
+			return // another configuration has begun; its fill does the rest
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	defer m.endFilling(backup)
 	stale := m.staleOf(p.Region)
 	if stale == nil {
-		return nil // it has everything already
+		return nil // the replica has everything already
 	}
 	begin := m.clock.Now()
 	f := m.refill(c, p, stale)
@@ -144,7 +144,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if delay < fillRetryMax { // later failures are not reported: these were enough
+		if delay < fillRetryMax { // further failures are not reported: these were enough
 			m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
 		}
 		m.clock.Sleep(delay)

@@ -74,7 +74,7 @@ func (m *Member) openRoot(ctx context.Context) error {
 			return nil
 		}
 		if over := m.membership.Err(); over != nil {
-			return over // whatever the error was: another life follows this one
+			return over // whatever the error: another life follows this one
 		}
 		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrUnavailable) ||
 			errors.Is(err, txn.ErrInDoubt) || membership.IsPassing(err)

@@ -28,7 +28,7 @@ func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
 // Apply implements membership.Host.
 func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
 	m := h.member()
-	m.leadLife() // before any of the memory is another than the earlier life has left
+	m.leadLife() // before any memory differs from what the earlier life left
 	if err := m.dropReplicas(c); err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func isNoRoom(err error) bool {
 // Commit implements membership.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
-	m.noteCommitted(c.ID) // before anybody learns what the logs say
-	m.keepSomeRoom()      // before steps that last as long as another machine is away
+	m.noteCommitted(c.ID) // before another machine learns what the logs say
+	m.keepSomeRoom()      // before steps that wait as long as another machine is away
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (h *host) Committed() (last cluster.ID, isKnown bool) {
 func (h *host) Prepare(p cluster.Placement) error {
 	m := h.member()
 	if m.replica(p.Region) != nil {
-		return nil // asked twice
+		return nil // the CM has asked twice
 	}
 	if p.Primary == m.id && m.cfg.Settings.RegionsMax > 0 && m.membership.Configuration().PrimaryOf(m.id) >= m.cfg.Settings.RegionsMax {
 		return fmt.Errorf("%w: machine %d has all %d regions that it may have", region.ErrFull, m.id, m.cfg.Settings.RegionsMax)
@@ -191,7 +191,7 @@ func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (er
 		if r, err = m.openReplica(p, isNew); err != nil {
 			return err
 		}
-		if slices.Contains(p.Filling, m.id) { // before anybody writes
+		if slices.Contains(p.Filling, m.id) { // before any transaction writes
 			r.SetSince(uint32(in))
 		}
 	}

@@ -40,7 +40,7 @@ func parkedName(in cluster.ID, n int) string { return fmt.Sprint(parkedIn(in), n
 
 // parkIn makes the n'th memory for transactions parked in a configuration.
 func (m *Member) parkIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
-	if err := m.memory.Remove(parkedName(in, n)); err != nil { // of an attempt that failed
+	if err := m.memory.Remove(parkedName(in, n)); err != nil { // left by an attempt that failed
 		return nil, err
 	}
 	return m.mapReserved(parkedName(in, n), bytes)
@@ -49,7 +49,7 @@ func (m *Member) parkIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error
 // noteIn makes the n'th memory for notes of a configuration's recovery. The next life treats it as
 // a log.
 func (m *Member) noteIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
-	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // of an attempt that failed
+	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // left by an attempt that failed
 		return nil, err
 	}
 	return m.mapReserved(m.noteName(in, n), bytes)
@@ -75,7 +75,7 @@ func isOf(prefix, name string, in cluster.ID) bool {
 // replaced.
 func (m *Member) settled(c *cluster.Configuration) {
 	if cluster.ID(m.settledFor.Load()) >= c.ID {
-		return // the goroutine of an earlier recovery is late
+		return // this goroutine is of an earlier recovery and late
 	}
 	names, err := m.memory.Names()
 	unavailable := c.Unavailable()

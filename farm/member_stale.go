@@ -34,7 +34,7 @@ func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Region().BeginFill() // before anybody writes
+	s.Region().BeginFill() // before any transaction writes
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	m.stale[id] = s
@@ -153,7 +153,7 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	if m.stale[id] != s {
-		return nil // the replica has been replaced by another
+		return nil // another replica has replaced this one
 	}
 	delete(m.stale, id)
 	release, err := m.memory.Detach(staleName(id))

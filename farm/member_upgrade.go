@@ -29,7 +29,7 @@ func (m *Member) upgrade(c *cluster.Configuration) error {
 	for _, word := range []uint64{identityCommitted, identityLed, identityApplied} {
 		id.Store(word, uint64(c.ID))
 	}
-	id.Store(identityHolds, 1) // last: until then everything is done again
+	id.Store(identityHolds, 1) // last, so that an interrupted upgrade starts again from the beginning
 	m.cluster = c.Cluster
 	m.beginLife()
 	m.log.Info("memory of an earlier version is taken over", "machine", m.id, "configuration", c.ID)

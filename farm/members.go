@@ -79,7 +79,7 @@ func (o *opening) endsWith(ended func(error)) func(error) {
 		o.cancel(early)
 		switch cause := context.Cause(o.ctx); {
 		case cause == early:
-			for _, m := range o.members { // all have been prepared: this one has begun
+			for _, m := range o.members { // all machines have been prepared, since this one has begun
 				m.txn.Evict()
 			}
 		case cause == errOpened && ended != nil:

@@ -17,7 +17,7 @@ import (
 type memories interface {
 	Map(name string, size int64) (*nvram.Memory, error)
 	Names() ([]string, error)
-	// MemorySize returns the size of the memory of a name.
+	// MemorySize returns the size of the memory called name.
 	MemorySize(name string) (int64, error)
 	Remove(name string) error
 	// Detach is Remove for memory that may still be in use until release is called.
@@ -33,7 +33,7 @@ type Volatile struct {
 	shelves map[int]*shelf
 }
 
-// NewVolatile returns an empty one.
+// NewVolatile returns an empty Volatile.
 func NewVolatile() *Volatile { return &Volatile{shelves: make(map[int]*shelf)} }
 
 // shelf returns a machine's shelf for a new life of the machine, with no memory mapped.
@@ -47,14 +47,14 @@ func (v *Volatile) shelf(machine int) *shelf {
 
 // machines returns the machines that have a shelf.
 func (v *Volatile) machines() (machines []rdma.MachineID) {
-	for i := range v.shelves { // any order: who asks sorts them
+	for i := range v.shelves { // any order: callers sort
 		machines = append(machines, rdma.MachineID(i))
 	}
 	return machines
 }
 
-// Clone returns a copy of everything in its present state: what a crash of all machines at this
-// moment would leave. Nothing may change meanwhile.
+// Clone returns a copy of the present state of everything: the state that a crash of all machines
+// at this moment would leave. Nothing may change during the call.
 func (v *Volatile) Clone() *Volatile {
 	c := NewVolatile()
 	v.store.CopyTo(&c.store)
@@ -84,7 +84,7 @@ func cloneMemory(m *nvram.Memory) *nvram.Memory {
 type shelf struct {
 	mu     lockrank.Mutex[lockrank.Leaf]
 	m      map[string]*nvram.Memory
-	mapped map[string]bool // in this life of the machine
+	mapped map[string]bool // names that are mapped in this life of the machine
 }
 
 // Map maps a name once, as a folder does.

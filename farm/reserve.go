@@ -13,32 +13,33 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A life of a machine has logs of its own, next to those of the life before, until the
-// transactions of that are recovered. A machine whose file system is full must be able to
-// start again nevertheless. So the former logs give back what no record is in, which is
-// nearly all of them, and for the rest there is a reserve, which is given back before the
-// new logs are made. What is left of it is taken again before the machine waits for others to
-// recover with it, which may take long and needs room to park transactions, and all of it once
-// the former logs are gone. Logs come first: for one that is made later it is given back.
+// Each life of a machine has logs of its own, and the logs of the life before stay until its
+// transactions are recovered. A machine whose file system is full must be able to start again
+// nevertheless. So the former logs free the parts that hold no record, which is nearly all of them.
+// For the rest there is a reserve, which the machine gives back before it makes the new logs. Then
+// it waits for others to recover with it, which may take long and needs room to park transactions;
+// before that, it takes as much of the reserve again as there is room for. It takes all of the
+// reserve once the former logs are gone. Logs come first: for a log that is made later, the machine
+// gives back reserve again.
 //
-// A member without room for a log that another one is to write would keep everybody
-// waiting: no configuration's regions are active before its members are connected. So it
-// begins another life, which gives back what the logs of this one do not need; and that
-// does not ask to be let in before it has room for the logs of all members. That room is
-// a large reserve, which is given back one log at a time: what is left of it nothing else
-// can take. For parked transactions and notes nobody waits like that: where there is no
-// room for them, recovery tries again, and the member serves what it can.
+// A member without room for a log that another member is to write would keep all members waiting:
+// the regions of a configuration become active only after its members are connected. So the member
+// begins another life, in which the logs of this life free what they do not need. The new life does
+// not ask to join before it has room for the logs of all members. That room is a large reserve,
+// which it gives back one log at a time, so that nothing else can take what is left. Parked
+// transactions and notes do not make anybody wait like that: without room for them, recovery tries
+// again, and the member serves what it can.
 
 const (
 	reserveName = "reserve"
-	// reserveForLog is how much of a former log is kept at the same time as the new
-	// one, for which the reserve makes up: its control line, ledger, and records.
+	// reserveForLog is how much of a former log stays while the new one exists: its control line,
+	// ledger, and records. The reserve makes up for that.
 	reserveForLog = 64 << 10
-	// pieceMin is the least that storage is taken of: a page.
+	// pieceMin is the smallest piece of storage that is reserved: a page.
 	pieceMin = 4 << 10
 )
 
-// makeRoom gives back what the logs of earlier lives do not need, and the reserve.
+// makeRoom frees the parts of earlier lives' logs that hold no record, and the reserve.
 func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	for _, log := range logs {
 		rx, err := record.OpenLog(log)
@@ -52,12 +53,12 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	return m.giveBackReserve()
 }
 
-// A reserve is room for logs: pieces of memory that have storage. To take more, nothing of
-// it is given back: another program might take that meanwhile.
+// A reserve is room for logs: pieces of memory that have storage. To grow, it adds pieces and never
+// gives one back first, since another program might take that room.
 type reserve struct {
 	lockrank.Mutex[lockrank.Reserve]
-	// waits says that the machine begins with others of its process, which may be on the same
-	// file system and have not got their logs yet.
+	// waits says that the machine begins together with others of its process, which may be on the
+	// same file system and do not have their logs yet.
 	waits  bool
 	pieces []piece
 }
@@ -82,7 +83,7 @@ func (m *Member) giveBackReserve() error {
 	return m.removeReserveLocked()
 }
 
-// removeReserveLocked gives back all pieces, be they of an earlier life.
+// removeReserveLocked gives back all pieces, including those of an earlier life.
 func (m *Member) removeReserveLocked() error {
 	m.reserve.pieces = nil
 	names, err := m.memory.Names()
@@ -97,8 +98,8 @@ func (m *Member) removeReserveLocked() error {
 	return nil
 }
 
-// giveBackForLog gives back as much of the reserve as a log takes, and says whether
-// there was any.
+// giveBackForLog gives back as much of the reserve as one log takes. It reports whether there was a
+// reserve.
 func (m *Member) giveBackForLog() (was bool, err error) {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
@@ -106,7 +107,7 @@ func (m *Member) giveBackForLog() (was bool, err error) {
 	return was, m.shrinkReserveLocked(m.cfg.Settings.LogBytes)
 }
 
-// shrinkReserveLocked gives n bytes back, or all.
+// shrinkReserveLocked gives back n bytes, or everything if there is less.
 func (m *Member) shrinkReserveLocked(n int64) error {
 	for n > 0 && len(m.reserve.pieces) > 0 {
 		last := len(m.reserve.pieces) - 1
@@ -125,8 +126,8 @@ func (m *Member) shrinkReserveLocked(n int64) error {
 	return nil
 }
 
-// growReserveLocked takes n bytes more, or what there is room for, and says then that it
-// is less.
+// growReserveLocked takes n more bytes. If there is less room, it takes what there is and returns
+// an error.
 func (m *Member) growReserveLocked(n int64) error {
 	for size := n; n > 0; {
 		err := m.addPieceLocked(min(size, n))
@@ -142,7 +143,7 @@ func (m *Member) growReserveLocked(n int64) error {
 	return nil
 }
 
-// addPieceLocked takes n bytes more, or nothing.
+// addPieceLocked takes n more bytes, or nothing and returns an error.
 func (m *Member) addPieceLocked(n int64) error {
 	name := pieceName(len(m.reserve.pieces))
 	mem, err := m.tryMapReserved(name, n)
@@ -155,7 +156,7 @@ func (m *Member) addPieceLocked(n int64) error {
 // pieceName returns the name of piece i, from 0.
 func pieceName(i int) string {
 	if i == 0 {
-		return reserveName // the only one that earlier versions had
+		return reserveName // the only name in earlier versions
 	}
 	return fmt.Sprintf("%s-%d", reserveName, i)
 }
@@ -164,8 +165,8 @@ func isOfReserve(name string) bool {
 	return name == reserveName || strings.HasPrefix(name, reserveName+"-")
 }
 
-// mapLog is mapReserved for a log that a peer waits for. Without room for it this life of
-// a member is over.
+// mapLog is mapReserved for a log that a peer waits for. If there is no room, it ends this life of
+// the member.
 func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	mem, err := m.mapReserved(name, m.cfg.Settings.LogBytes)
 	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
@@ -176,8 +177,8 @@ func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	return mem, err
 }
 
-// mapReserved maps memory for a log, and if there is no room for it otherwise
-// in place of the reserve, or of as much of it as is needed.
+// mapReserved maps memory for a log. If there is no room, it gives back as much of the reserve as
+// it needs.
 func (m *Member) mapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	for {
 		mem, err := m.tryMapReserved(name, bytes)
@@ -190,9 +191,9 @@ func (m *Member) mapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	}
 }
 
-// holdRoom takes room for the logs of all members of c and of this machine, if there was
-// none for one in the life before. The others have gone on without it, more often than not,
-// so that c may not have it as a member.
+// holdRoom takes room for the logs of all members of c and of this machine, if the life before
+// lacked room for a log. Usually the others have gone on without this machine, so c may not have it
+// as a member.
 func (m *Member) holdRoom(c *cluster.Configuration) error {
 	if c == nil || m.identity.Load(identityCramped) == 0 {
 		return nil
@@ -210,7 +211,7 @@ func (m *Member) holdRoom(c *cluster.Configuration) error {
 	return nil
 }
 
-// tryMapReserved maps new memory with storage for all of it, or leaves nothing.
+// tryMapReserved maps new memory with storage for all of it. If it fails, it leaves nothing behind.
 func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	mem, err := m.memory.Map(name, bytes)
 	if err != nil {
@@ -222,7 +223,7 @@ func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// keepSomeRoom takes what there is of a reserve, unless there is one.
+// keepSomeRoom takes as much of a reserve as there is room for, unless there is a reserve.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
 	has := len(m.reserve.pieces) > 0
@@ -232,9 +233,9 @@ func (m *Member) keepSomeRoom() {
 	}
 }
 
-// keepRoom takes the reserve of this life, for the logs that it has by now, or what there is
-// room for. Without it the machine works as well, but may not be able to start again if no
-// room comes.
+// keepRoom takes the reserve for the logs that this life has by now, or as much as there is room
+// for. Without a reserve the machine works as well, but it may not be able to start again unless
+// somebody makes room.
 func (m *Member) keepRoom() {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
@@ -247,7 +248,8 @@ func (m *Member) keepRoom() {
 	}
 }
 
-// keepRoomLocked fails if there is no room for all of the reserve; it has what there is then.
+// keepRoomLocked sets the reserve to the wanted size. If there is no room for all of it, it takes
+// what there is and returns an error.
 func (m *Member) keepRoomLocked() error {
 	wanted, err := m.reserveWanted()
 	if err != nil {
@@ -257,7 +259,7 @@ func (m *Member) keepRoomLocked() error {
 	return cmp.Or(m.shrinkReserveLocked(has-wanted), m.growReserveLocked(wanted-has))
 }
 
-// keepNoRoom has keepRoom and keepSomeRoom do nothing until begunTogether.
+// keepNoRoom makes keepRoom and keepSomeRoom do nothing until begunTogether.
 func (m *Member) keepNoRoom() {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
@@ -272,7 +274,7 @@ func (m *Member) begunTogether() {
 	m.keepRoom()
 }
 
-// reserveWanted is the size of the reserve for the logs that there are.
+// reserveWanted returns the size of the reserve for the logs that exist.
 func (m *Member) reserveWanted() (int64, error) {
 	names, err := m.memory.Names()
 	logs := 0

@@ -8,22 +8,22 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A member that has no room for a replica refuses it, and is given no other one as long as it
-// lives (membership.Machine, HasRoom): the region may have fewer replicas than it should. So it
-// looks from time to time whether its file system has room again, and says so. What it finds is
-// no more than a guess, for a region may have more in it; then it refuses the replica once more,
-// and waits for longer.
+// A member that has no room for a replica refuses it, and the CM gives it no other one for the rest
+// of its life (membership.Machine, HasRoom), so the region may have fewer replicas than it should.
+// Therefore such a member looks from time to time whether its file system has room again, and tells
+// the CM. The result is only a guess, because a region may hold more than the room that was found;
+// then the member refuses the replica again, and waits for longer.
 
 const (
-	// roomPoll is the time to the first look, roomPollMax between the last: a file system may
-	// be full for days.
+	// roomPoll is the time before the first look. The time between looks grows up to roomPollMax,
+	// because a file system may be full for days.
 	roomPoll    = 20 * time.Millisecond
 	roomPollMax = 5 * time.Second
-	// roomPart is the part of a region for which there has to be room.
+	// roomPart: a 1/roomPart of a region's size must be free.
 	roomPart = 64
 )
 
-// awaiting is what a member knows of its waiting for room.
+// awaiting is the state of a member that waits for room for replicas.
 type awaiting struct {
 	over clock.Event // ends the wait between two looks
 	lockrank.Mutex[lockrank.Room]
@@ -31,8 +31,8 @@ type awaiting struct {
 	next       time.Duration // until the next look; longer after each
 }
 
-// awaitRoom starts to look for room if c bounds the replicas of this member, which has refused
-// some. It stops with the first configuration that does not.
+// awaitRoom starts to look for room if c bounds the replicas of this member because it has refused
+// some. The search ends with the first configuration that does not bound them.
 func (m *Member) awaitRoom(c *cluster.Configuration) {
 	if !m.membership.IsBounded(c) {
 		return
@@ -61,8 +61,8 @@ func (m *Member) lookForRoom() {
 	}
 }
 
-// awaitsRoom reports whether the current configuration bounds the member's replicas. If not,
-// waiting is over.
+// awaitsRoom reports whether the current configuration bounds the member's replicas. If it does
+// not, the member stops waiting.
 func (m *Member) awaitsRoom() bool {
 	m.room.Lock()
 	defer m.room.Unlock()
@@ -79,8 +79,8 @@ func (m *Member) nextLook() time.Duration {
 	return d
 }
 
-// hasRoom says whether there is room for the reserve, which comes first, and for a replica to
-// begin with.
+// hasRoom reports whether there is room for the reserve, which comes first, and for the beginning
+// of a replica.
 func (m *Member) hasRoom() bool {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()

@@ -15,8 +15,8 @@ import (
 
 var _ memories = (*nvram.Folder)(nil)
 
-// LogFilling warns that the file system of a machine's memory is filling up. Without a
-// logger nobody is told.
+// LogFilling returns a function that warns that the file system of a machine's memory is filling
+// up; without a logger, nil.
 func LogFilling(log *slog.Logger, machine int) func(nvram.Fullness) {
 	if log == nil {
 		return nil
@@ -40,8 +40,8 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	return nvram.OpenFolder(path, o)
 }
 
-// remedy says what a person can do about a lost folder of a machine: the instance
-// goes back, or begins anew, as a whole.
+// remedy returns the advice for a lost folder of a machine: the whole instance goes back to a save,
+// or begins anew.
 func (c Config) remedy() string {
 	if c.Saves == "" {
 		return fmt.Sprintf("restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s", c.Folder)
@@ -59,8 +59,8 @@ func (c Config) remedy() string {
 		c.Saves, c.Folder, strings.Join(used, " and "), anew)
 }
 
-// loadConfiguration returns the last configuration, or the saved one if it is
-// gone from the folder, as after a power cut from a tmpfs.
+// loadConfiguration returns the last configuration, or the saved one if the folder has none, as
+// after a power cut with the folder on a tmpfs.
 func (l *Local) loadConfiguration() (last *cluster.Configuration, isSaved bool, err error) {
 	if l.cfg.Saves != "" && l.cfg.Folder != "" {
 		l.saves = cluster.NewFileStore(configurationPath(l.cfg.Saves))
@@ -72,10 +72,10 @@ func (l *Local) loadConfiguration() (last *cluster.Configuration, isSaved bool, 
 	return last, last != nil, err
 }
 
-// save saves the configuration and then every machine's memory, all machines at
-// once. Nothing runs any more. A save that was cut short is none: a machine that
-// has no newer one than when it was last in use refuses to start from it. What is in doubt,
-// or torn, is not saved.
+// save saves the configuration and then the memory of all machines concurrently. Nothing else may
+// be running. An interrupted save does not count: a machine whose newest save is not newer than its
+// last use refuses to start from it. save writes nothing if a folder is unchecked or the instance
+// is torn.
 func (l *Local) save() error {
 	begin := l.cfg.Clock.Now()
 	if l.UncheckedError() != nil || l.isTorn {
@@ -101,7 +101,7 @@ func (l *Local) save() error {
 	return nil
 }
 
-// saveConfiguration saves the configuration, if there is where.
+// saveConfiguration saves the configuration, if there is a folder for saves.
 func (l *Local) saveConfiguration() error {
 	if l.saves == nil {
 		return nil

@@ -14,13 +14,12 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// ErrMismatch means that an instance was made with other settings than it is
-// opened with.
+// ErrMismatch means that an instance was made with settings other than those it is opened with.
 var ErrMismatch = errors.New("farm: the instance was made with other settings")
 
-// Stored returns the settings of the instance in a folder that cannot change: the
-// numbers of machines, replicas and workers and the sizes of regions and logs.
-// It is false if there is no instance in the folder.
+// Stored returns the settings of the instance in a folder that cannot change: the numbers of
+// machines, replicas and workers and the sizes of regions and logs. It returns false if the folder
+// holds no instance.
 func Stored(folder string) (Config, bool, error) {
 	last, err := cluster.NewFileStore(configurationPath(folder)).Load()
 	if err != nil || last == nil {
@@ -44,9 +43,10 @@ func machineFolder(folder string, machine int) string {
 	return filepath.Join(folder, fmt.Sprint(machinePrefix, machine))
 }
 
-// machinesIn returns the machines of an instance whose folders are in a folder. Others may be next
-// to them: copies of one, and what has nothing to do with it. The identity of a machine that was killed
-// before it belonged to the instance does not say of which it is yet.
+// machinesIn returns the machines whose folders are in a folder and belong to the instance. There
+// may be other folders next to them: copies of a machine's folder, and unrelated ones. The identity
+// of a machine that was killed before it belonged to an instance does not name one yet; such a
+// machine counts.
 func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -67,8 +67,8 @@ func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err 
 	return machines, err
 }
 
-// machinesOf returns the machines of an instance, ascending: the members of c, those that
-// were members and have left memory behind, and those that c waits for.
+// machinesOf returns the machines of an instance, ascending: the members of c, there (former
+// members that have left memory behind), and those that c waits for.
 func machinesOf(c *cluster.Configuration, there []rdma.MachineID) []rdma.MachineID {
 	all := slices.Concat(c.Machines, there)
 	for _, p := range c.Regions {
@@ -80,7 +80,7 @@ func machinesOf(c *cluster.Configuration, there []rdma.MachineID) []rdma.Machine
 	return slices.Compact(all)
 }
 
-// firstMachines returns the machines of an instance that begins.
+// firstMachines returns the machines of a new instance.
 func (c Config) firstMachines() (machines []rdma.MachineID) {
 	for i := range c.Machines {
 		machines = append(machines, rdma.MachineID(i))
@@ -88,8 +88,8 @@ func (c Config) firstMachines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// adopts checks the settings that cannot change against those of an instance of
-// some machines.
+// adopts checks the settings that cannot change against those of an existing instance that has this
+// number of machines.
 func (c Config) adopts(last *cluster.Configuration, machines int) error {
 	for _, s := range []struct {
 		name     string
@@ -108,8 +108,8 @@ func (c Config) adopts(last *cluster.Configuration, machines int) error {
 	return nil
 }
 
-// selfOf is what a machine says of itself to an instance whose last configuration is c,
-// nil if there is none.
+// selfOf returns machine id's report about itself to an instance whose last configuration is c, or
+// nil for a new instance.
 func selfOf(c *cluster.Configuration, id rdma.MachineID) cluster.Member {
 	self := cluster.Member{Machine: id, FailureDomain: int(id)}
 	if c != nil {

@@ -9,35 +9,34 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Status is what a machine knows of its instance, for display.
+// A Status is a machine's knowledge of its instance, for display.
 type Status struct {
-	// Configuration is the one applied last; nil before the first. It is not to be
-	// changed.
+	// Configuration is the one that was applied last; nil before the first. It must not be changed.
 	Configuration *cluster.Configuration
-	// Leases are those that this machine has granted, with what it holds at the
-	// others. IsValid says whether its own lasts.
+	// Leases are those that this machine has granted, with those that it holds at other machines.
+	// IsValid says whether its own lease is valid.
 	Leases  []lease.Lease
 	IsValid bool
-	// Length is the lease time, and KeptBy what keeps leases.
+	// Length is the lease time. KeptBy describes the keeper of leases.
 	Length time.Duration
 	KeptBy string
-	// Suspects are machines whose leases have run out; Joining those that wait to
-	// be admitted, at the CM.
+	// Suspects are machines whose leases have run out. Joining are machines that wait to be
+	// admitted; only the CM knows them.
 	Suspects, Joining []rdma.MachineID
-	// Unavailable says why operations wait or fail; empty if they do not.
+	// Unavailable is the reason why operations wait or fail; empty if they do not.
 	Unavailable string
-	// Missing are machines that do not answer, without whom there is no majority.
+	// Missing are machines that do not answer and are needed for a majority.
 	Missing []rdma.MachineID
-	// IsRecovering says that not all regions are active yet. Recovery is how far
-	// the recovery of transactions has come at this machine.
+	// IsRecovering says that not all regions are active yet. Recovery is the progress of the
+	// recovery of transactions at this machine.
 	IsRecovering bool
 	Recovery     string
-	// Err is why the machine has no part in the instance any more.
+	// Err is the reason why the machine is no longer part of the instance.
 	Err error
 }
 
-// Status returns how the machine is, which can be asked from MemberConfig.Begun on, and
-// after Close, too.
+// Status returns the machine's status. It may be called from MemberConfig.Begun on, and after
+// Close.
 func (m *Member) Status() Status {
 	s := m.membership.Status()
 	unavailable := ""
