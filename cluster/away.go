@@ -14,10 +14,11 @@ import (
 // of them, or its logs, has everything that was reported committed. A machine that left earlier
 // will not do if the others have gone on without it: see Follow.
 
-// whole returns the memories of the members that have all of an available region.
+// whole returns the memories of the members that have all of region id; none if the region is
+// unavailable.
 func (c *Configuration) whole(id region.ID) []Memory {
 	p, _ := c.Placement(id)
-	var whole []Memory // none of a region that is unavailable
+	var whole []Memory // stays empty if the region is unavailable
 	for _, m := range p.Replicas() {
 		if member, ok := c.Member(m); ok && !slices.Contains(p.Filling, m) {
 			whole = append(whole, Memory{m, member.Memory, member.Incarnation})
@@ -112,7 +113,8 @@ func (p *Placement) awaits(m Member) bool {
 	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
 }
 
-// giveUp ends the region's wait for the memories that is selects.
+// giveUp removes from Away the memories for which is returns true: the region no longer waits for
+// them. If others remain, the first becomes its Primary.
 func (p *Placement) giveUp(is func(Memory) bool) {
 	p.Away = slices.DeleteFunc(p.Away, is)
 	if len(p.Away) > 0 {
@@ -122,7 +124,7 @@ func (p *Placement) giveUp(is func(Memory) bool) {
 	}
 }
 
-// keep records that m holds an older state of regions.
+// keep records that m holds an older state of the given regions, where m is being filled.
 func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	for _, id := range holds {
 		if i, ok := c.find(id); ok && slices.Contains(c.Regions[i].Filling, m) {
@@ -155,13 +157,13 @@ func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (rep
 	return replaced
 }
 
-// sparesDomain reports whether m shares no failure domain with p's replicas other than x.
+// sparesDomain reports whether m shares no failure domain with any of p's replicas, x left out.
 func (c *Configuration) sparesDomain(p *Placement, m, x rdma.MachineID) bool {
 	return !slices.ContainsFunc(p.Replicas(), func(r rdma.MachineID) bool { return r != x && c.domain(r) == c.domain(m) })
 }
 
-// Awaited returns the unavailable regions that wait for memories of machine m, and, as only, those
-// of them that wait for nothing else.
+// Awaited returns the unavailable regions that wait for memories of machine m (all), and those of
+// them that wait for no other memory (only).
 func (c *Configuration) Awaited(m rdma.MachineID) (all, only []region.ID) {
 	for _, p := range c.Regions {
 		if !slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine == m }) {
@@ -175,7 +177,7 @@ func (c *Configuration) Awaited(m rdma.MachineID) (all, only []region.ID) {
 	return all, only
 }
 
-// Unavailable returns the regions of which no member has everything.
+// Unavailable returns the regions of which no member has all data.
 func (c *Configuration) Unavailable() (ids []region.ID) {
 	for _, p := range c.Regions {
 		if !p.IsAvailable() {
@@ -197,9 +199,9 @@ func (c *Configuration) IsOlder(m Member) bool {
 }
 
 // Missing returns the regions that would be lost, perhaps needlessly, if m became a member with a
-// memory that holds the given regions: they wait for a memory of that machine which is another one,
-// or the memory does not hold them. Regions that wait for other machines as well count only if the
-// memory is an older copy, since the memory that the copy replaced may still exist.
+// memory that holds the given regions. Such a region waits for another memory of the same machine,
+// or this memory does not hold it. A region that waits for other machines as well counts only if
+// this memory is an older copy, since the memory that the copy replaced may still exist.
 func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
 	all, only := c.Awaited(m.Machine)
 	return slices.DeleteFunc(all, func(id region.ID) bool {

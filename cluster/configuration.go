@@ -34,27 +34,27 @@ type Placement struct {
 	Region  region.ID
 	Primary rdma.MachineID
 	Backups []rdma.MachineID
-	// Filling are the backups that do not have all of the region yet, because
-	// they became replicas after it was made: they cannot be promoted.
+	// Filling are the backups that do not have all of the region yet, because they became replicas
+	// after the region was created. They cannot be promoted.
 	Filling []rdma.MachineID `json:",omitempty"`
 	// Kept are those of Filling that came back with an older state of the region, so that they have
 	// less to copy. Earlier program versions leave it out.
 	Kept []rdma.MachineID `json:",omitempty"`
-	// Group is the first of the regions that are co-located with this one. All
-	// regions of a group have the same replicas.
+	// Group is the first of the regions that are co-located with this one. All regions of a group
+	// have the same replicas.
 	Group region.ID
-	// Away are the memories, of machines that are not members, that each have all of the region. It
-	// is empty while a member has all of it. Otherwise nobody can use the region until one of them
-	// is back; Primary is then the first of them, and Backups are all Filling.
+	// Away are memories of machines that are not members, each with all of the region. Away is
+	// empty while a member has all of it. Otherwise the region cannot be used until one of these
+	// memories is back; Primary is then the machine of the first of them, and all Backups are
+	// Filling.
 	Away []Memory `json:",omitempty"`
 	// Before are memories, besides those of full replicas, that have everything committed to the
 	// region up to this configuration. They are needed if the region becomes unavailable before a
 	// transaction can have committed to it in this configuration. Earlier program versions leave it
 	// out.
 	Before []Memory `json:",omitempty"`
-	// LastPrimaryChange and LastReplicaChange are the last configurations in
-	// which the primary and in which any replica became another machine
-	// (SOSP'15 section 5.3 step 3).
+	// LastPrimaryChange is the last configuration in which another machine became the primary, and
+	// LastReplicaChange the last in which the set of replicas changed (SOSP'15 section 5.3 step 3).
 	LastPrimaryChange, LastReplicaChange ID
 }
 
@@ -80,11 +80,11 @@ func (m Memory) isOlder(back Member) bool {
 	return m.Machine == back.Machine && back.Memory != 0 && m.Token == back.Memory && !back.knows(m.Life)
 }
 
-// IsAvailable says whether a member has all of the region.
+// IsAvailable reports whether a member has all of the region.
 func (p Placement) IsAvailable() bool { return len(p.Away) == 0 }
 
-// Replicas returns the members that have a replica: the primary, if the region is
-// available, and the backups.
+// Replicas returns the members that have a replica: the backups and, if the region is available,
+// the primary.
 func (p Placement) Replicas() []rdma.MachineID {
 	if !p.IsAvailable() {
 		return slices.Clone(p.Backups)
@@ -92,12 +92,12 @@ func (p Placement) Replicas() []rdma.MachineID {
 	return append([]rdma.MachineID{p.Primary}, p.Backups...)
 }
 
-// Has says whether machine m, a member, has a replica of the region.
+// Has reports whether machine m, a member, has a replica of the region.
 func (p Placement) Has(m rdma.MachineID) bool {
 	return p.IsPrimary(m) || slices.Contains(p.Backups, m)
 }
 
-// IsPrimary says whether machine m is the primary of the region, which is available.
+// IsPrimary reports whether the region is available and machine m is its primary.
 func (p Placement) IsPrimary(m rdma.MachineID) bool { return p.IsAvailable() && p.Primary == m }
 
 func (p Placement) clone() Placement {
@@ -106,31 +106,31 @@ func (p Placement) clone() Placement {
 	return p
 }
 
-// noLongerFilling removes machine m from Filling: it has everything now, or nothing.
+// noLongerFilling removes machine m from Filling, because m now has everything, or nothing.
 func (p *Placement) noLongerFilling(m rdma.MachineID) {
 	p.Filling, p.Kept = without(p.Filling, m), without(p.Kept, m)
 }
 
-// A Configuration is one step in the life of an instance. It is a value: a
-// change makes another one.
+// A Configuration is one step in the life of an instance. It is a value: a change makes a new
+// Configuration.
 type Configuration struct {
 	// Cluster identifies the instance, so that memory of another instance is recognized.
 	Cluster uint64
 	// ID grows when membership or the replicas of existing regions change.
 	ID ID
-	// Revision grows with every change, those that leave ID as it is included:
-	// a region allocated, a backup filled, the root found.
+	// Revision grows with every change, including those that keep ID: a new region, a filled
+	// backup, a new root.
 	Revision uint64
 	Machines []rdma.MachineID // ascending
 	// FailureDomain of Machines[i]; machines of one domain fail together.
 	FailureDomain []int
-	// Incarnation of Machines[i]: the random number that its process drew when
-	// it began. A machine that has failed and come back has another one.
+	// Incarnation of Machines[i]: the random number that its process drew when it began. A machine
+	// that fails and comes back has a new one.
 	Incarnation []uint64
 	// Memory is the token of the memory of Machines[i]: see Memory.
 	Memory []uint64
-	// Capacity is how many regions Machines[i] has room for; 0 means no bound, and
-	// a negative number none.
+	// Capacity is the number of regions for which Machines[i] has room; 0 means unlimited, a
+	// negative number none.
 	Capacity []int
 	// Address, Zone and Protocol are what Machines[i] reports of itself: see Member. Programs
 	// before format 4 leave them out, and drop what others had stored.
@@ -141,14 +141,14 @@ type Configuration struct {
 	// version 1.
 	Speaks protocol.Version
 	CM     rdma.MachineID
-	// Replicas is f+1, how many copies of each region there are to be.
+	// Replicas is f+1, the number of copies that each region should have.
 	Replicas int
 	// NextRegion is the identifier that the next region gets.
 	NextRegion region.ID
 	Regions    []Placement // ascending by Region
 	// Lost are the regions that an operator has given up, ascending: see Forget.
 	Lost []region.ID `json:",omitempty"`
-	// Root is the object from which everything else is found.
+	// Root is the object from which all other objects can be found.
 	Root region.Ptr `json:"-"`
 	// Workers, RegionBytes and LogBytes are settings from the creation of the instance.
 	Workers     int
@@ -156,7 +156,7 @@ type Configuration struct {
 	LogBytes    int64
 }
 
-// A Member is what a configuration says about one machine.
+// A Member is a configuration's entry for one machine.
 type Member struct {
 	Machine       rdma.MachineID
 	FailureDomain int
@@ -270,10 +270,9 @@ func (c *Configuration) find(id region.ID) (int, bool) {
 	return slices.BinarySearchFunc(c.Regions, id, func(p Placement, id region.ID) int { return cmp.Compare(p.Region, id) })
 }
 
-// Place returns the configuration in which one more region exists, whose
-// primary is at the machine asked for. With near given, the new region gets
-// exactly near's replicas, so that objects in both stay co-located; near must
-// have that primary, all its replicas must be there and have room for one more.
+// Place returns the configuration with one more region, whose primary is the given machine. If near
+// is given, the new region gets exactly near's replicas, so that objects in both stay co-located.
+// Then near must have that primary, and all its replicas must be members with room for one more.
 func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configuration, Placement, error) {
 	if c.domain(primary) < 0 {
 		return nil, Placement{}, fmt.Errorf("%w: machine %d is no member", ErrNoRoom, primary)
@@ -292,9 +291,9 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	return d, p.clone(), nil
 }
 
-// pickBackups picks the least loaded machines of other failure domains. While there are
-// fewer domains than replicas because machines are away, a region gets as many as the
-// others have, and the rest when they are back; the first region waits for all.
+// pickBackups picks the least loaded machines of other failure domains. While there are fewer
+// domains than replicas because machines are away, a new region gets as many replicas as there are
+// domains, and more when the machines are back; only the first region waits for all.
 func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) error {
 	if !c.haveRoom(load, []rdma.MachineID{p.Primary}, 1) {
 		return fmt.Errorf("%w: machine %d has all regions that it has room for", ErrNoRoom, p.Primary)
@@ -313,15 +312,15 @@ func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) e
 	return nil
 }
 
-// domains returns how many failure domains the members have.
+// domains returns the number of the members' failure domains.
 func (c *Configuration) domains() int {
 	domains := slices.Clone(c.FailureDomain)
 	slices.Sort(domains)
 	return len(slices.Compact(domains))
 }
 
-// pickReplica returns the least loaded machine that has room for n more regions
-// and shares no failure domain with those that have a replica already.
+// pickReplica returns the least loaded machine that has room for n more regions and shares no
+// failure domain with the machines in have.
 func (c *Configuration) pickReplica(have []rdma.MachineID, load map[rdma.MachineID]int, n int) (best rdma.MachineID, ok bool) {
 	used := make(map[int]bool)
 	for _, m := range have {
@@ -335,7 +334,7 @@ func (c *Configuration) pickReplica(have []rdma.MachineID, load map[rdma.Machine
 	return best, ok
 }
 
-// load returns how many regions each machine has a replica of.
+// load returns the number of replicas at each machine.
 func (c *Configuration) load() map[rdma.MachineID]int {
 	load := make(map[rdma.MachineID]int)
 	for i := range c.Regions {
@@ -346,7 +345,7 @@ func (c *Configuration) load() map[rdma.MachineID]int {
 	return load
 }
 
-// haveRoom says whether each of the machines has room for n more regions.
+// haveRoom reports whether each of the machines has room for n more regions.
 func (c *Configuration) haveRoom(load map[rdma.MachineID]int, machines []rdma.MachineID, n int) bool {
 	return !slices.ContainsFunc(machines, func(m rdma.MachineID) bool {
 		member, ok := c.Member(m)
@@ -354,7 +353,7 @@ func (c *Configuration) haveRoom(load map[rdma.MachineID]int, machines []rdma.Ma
 	})
 }
 
-// domain returns the failure domain of m, or -1 if it is not a member.
+// domain returns the failure domain of m, or -1 if m is not a member.
 func (c *Configuration) domain(m rdma.MachineID) int {
 	if i, ok := slices.BinarySearch(c.Machines, m); ok {
 		return c.FailureDomain[i]
@@ -362,7 +361,7 @@ func (c *Configuration) domain(m rdma.MachineID) int {
 	return -1
 }
 
-// Keeps says whether machine m has a replica of region id.
+// Keeps reports whether machine m has a replica of region id.
 func (c *Configuration) Keeps(m rdma.MachineID, id region.ID) bool {
 	p, ok := c.Placement(id)
 	return ok && p.Has(m)

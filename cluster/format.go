@@ -16,11 +16,11 @@ import (
 // addresses and zones.
 const formatVersion = 4
 
-// formatBefore is the version that members read which speak version 1 of the protocol: they treat
-// fields that they do not know as absent.
+// formatBefore is the version for members that speak version 1 of the protocol: they treat unknown
+// fields as absent.
 const formatBefore = 3
 
-// format returns the version that c is encoded in: the newest that all its members read.
+// format returns the version in which c is encoded: the newest that all its members can read.
 func (c *Configuration) format() int {
 	if c.Version() < protocol.Ranges {
 		return formatBefore
@@ -46,16 +46,16 @@ func (c *Configuration) revision() uint64 {
 	return c.Revision
 }
 
-// Encode returns c in the encoding that is stored, and sent in NEW-CONFIG.
+// Encode returns c in the encoding that is stored and that NEW-CONFIG carries.
 func (c *Configuration) Encode() []byte {
 	b, err := json.Marshal(storedConfiguration{programName, c.format(), c, c.Root.Append(nil)})
-	if err != nil { // numbers, texts and lists of them only
+	if err != nil { // cannot fail: c holds only numbers, texts and lists of them
 		panic(fmt.Sprintf("cluster: encode a configuration: %v", err))
 	}
 	return b
 }
 
-// Decode decodes what Encode has encoded. It fails with ErrBadConfiguration; from is the origin of
+// Decode decodes the encoding of Encode. It fails with ErrBadConfiguration. from is the origin of
 // b, for the error's text.
 func Decode(from string, b []byte) (*Configuration, error) {
 	// Read the format first: a newer one may have fields of another type.

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Link is two members that do not reach each other, in one direction or in both; the
-// lower identifier first.
+// A Link is a pair of members of which at least one cannot reach the other; the lower identifier
+// comes first.
 type Link [2]rdma.MachineID
 
 // LinkOf returns the link between two machines.
@@ -41,7 +41,7 @@ func (c *Configuration) Cover(broken []Link, cm rdma.MachineID) []rdma.MachineID
 }
 
 // MayLose reports whether the instance can go on without the given members, with cm as its CM: a
-// majority is left, and, of each region, a replica that has everything.
+// majority must be left, and of each region a replica that has everything.
 func (c *Configuration) MayLose(machines []rdma.MachineID, cm rdma.MachineID) bool {
 	if 2*(len(c.Machines)-len(machines)) <= len(c.Machines) || slices.Contains(machines, cm) {
 		return false
@@ -50,7 +50,8 @@ func (c *Configuration) MayLose(machines []rdma.MachineID, cm rdma.MachineID) bo
 	return len(report.Unavailable) == 0
 }
 
-// parts returns the links between members, each once and ascending, by connected part.
+// parts returns the broken links between members, each once and ascending, grouped by connected
+// part.
 func (c *Configuration) parts(broken []Link) (parts [][]Link) {
 	links := slices.Clone(broken)
 	links = slices.DeleteFunc(links, func(l Link) bool { return l[0] == l[1] || c.domain(l[0]) < 0 || c.domain(l[1]) < 0 })
@@ -79,11 +80,12 @@ func (c *Configuration) parts(broken []Link) (parts [][]Link) {
 type coverSearch struct {
 	c      *Configuration
 	cm     rdma.MachineID
-	before []rdma.MachineID // evicted in any case
+	before []rdma.MachineID // members that are evicted in any case
 	best   []rdma.MachineID
 }
 
-// extend tries both ends of the first link that picked does not cover, as long as there is room.
+// extend adds either end of the first link that picked does not cover, one after the other, as long
+// as there is room for more machines.
 func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
 	i := slices.IndexFunc(links, func(l Link) bool { return !slices.Contains(picked, l[0]) && !slices.Contains(picked, l[1]) })
 	switch {
@@ -98,7 +100,7 @@ func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
 	}
 }
 
-// offer keeps a cover if it is permitted and better than the best so far.
+// offer keeps picked as the best cover if MayLose permits it and it is better than the best so far.
 func (s *coverSearch) offer(picked []rdma.MachineID) {
 	slices.Sort(picked)
 	if s.best != nil && s.compare(picked, s.best) >= 0 || !s.c.MayLose(slices.Concat(s.before, picked), s.cm) {
@@ -107,7 +109,8 @@ func (s *coverSearch) offer(picked []rdma.MachineID) {
 	s.best = picked
 }
 
-// compare is negative if a costs less than b, which has as many machines.
+// compare returns a negative number if evicting a costs less than evicting b; both have the same
+// number of machines.
 func (s *coverSearch) compare(a, b []rdma.MachineID) int {
 	primariesA, filledA := s.c.holdings(a)
 	primariesB, filledB := s.c.holdings(b)

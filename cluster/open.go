@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrURL matches every error about the address of a store.
+// ErrURL matches every error in the address of a store.
 var ErrURL = errors.New("cluster: bad address of the configuration (--cluster)")
 
 // Open returns the store that url names:
@@ -32,7 +32,7 @@ func Open(url string) (Store, error) {
 	return nil, fmt.Errorf("%w: %q; it is file://PATH or zk://HOST:PORT,HOST:PORT/PATH", ErrURL, url)
 }
 
-// zooKeeperPort is where ZooKeeper listens unless told otherwise.
+// zooKeeperPort is ZooKeeper's default port.
 const zooKeeperPort = "2181"
 
 // splitZooKeeper splits HOST:PORT,HOST/PATH.

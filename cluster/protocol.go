@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Version returns the protocol version that the instance speaks: everything that more than two
-// machines may have to read is written in it.
+// Version returns the protocol version that the instance speaks. Data that more than two machines
+// may have to read is written in this version.
 func (c *Configuration) Version() protocol.Version { return max(c.Speaks, protocol.First) }
 
 // Describe copies into c a member's own report of its address, zone and protocol, if that life is
@@ -54,9 +54,8 @@ func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
 		protocol.ErrRange, m, r, c.Version(), c.ID, m)
 }
 
-// Admits fails with protocol.ErrRange if m, which wants to join or is a member, has no version
-// in common with another member, does not know the one that the instance speaks, or states
-// no valid range.
+// Admits fails with protocol.ErrRange if m, which wants to join or is a member, has no version in
+// common with another member, does not know the instance's version, or states no valid range.
 func (c *Configuration) Admits(m Member) error {
 	if err := m.speaker().Check(); err != nil {
 		return err
@@ -66,7 +65,7 @@ func (c *Configuration) Admits(m Member) error {
 	}
 	for i, id := range c.Machines {
 		if id == m.Machine {
-			continue // itself, or an earlier life of it
+			continue // m itself, or an earlier life of it
 		}
 		if _, err := protocol.Common(m.speaker(), c.speaker(i)); err != nil {
 			return fmt.Errorf("cluster: configuration %d: %w", c.ID, err)

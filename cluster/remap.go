@@ -43,11 +43,11 @@ func (r Remapped) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Without returns the configuration after c that has none of the dead machines and whose CM is cm,
-// a survivor (SOSP'15 section 5.2 steps 3 and 4). A survivor of a failed primary is promoted, and
-// every region gets as many replicas as there is room for. Load is balanced, replicas of a region
-// are in different failure domains, and regions of a group stay together. If no survivor has
-// everything of a region, the region waits for the memories of the machines that had.
+// Without returns the configuration after c, without the dead machines and with cm, a survivor, as
+// CM (SOSP'15 section 5.2 steps 3 and 4). A backup is promoted for each failed primary, and every
+// region gets as many replicas as there is room for. Load is balanced, replicas of a region are in
+// different failure domains, and regions of a group stay together. If no survivor has all of a
+// region, the region waits for the memories of the dead machines that had.
 func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.CM = cm
@@ -100,9 +100,8 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	return d
 }
 
-// Refuse returns the configuration after c in which machine m, which has no room for them, is not a
-// backup of the given regions, and is given no others. The regions get another backup if there is
-// one.
+// Refuse returns the configuration after c in which machine m, which has no room for the given
+// regions, is not a backup of them and gets no others. The regions get another backup if possible.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	for _, id := range regions {
@@ -202,9 +201,9 @@ func (c *Configuration) groups() [][]int {
 	return groups
 }
 
-// survive drops from the regions of a group the machines that are not members, and promotes a
-// survivor if the primary is among them. If no filled replica of a region survives, the region
-// waits for one of those that it had before.
+// survive drops the machines that are not members from the regions of a group. If the primary is
+// among them it promotes a survivor. If no filled replica of a region survives, the region waits
+// for the memory of one of the replicas that it had before.
 func (c *Configuration) survive(group []int, before *Configuration) (promoted []region.ID) {
 	gone := func(m rdma.MachineID) bool { _, ok := c.Member(m); return !ok }
 	for _, i := range group {
@@ -236,13 +235,13 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 		promoted = append(promoted, p.Region)
 	}
 	if !together && !c.isTogether(group) {
-		c.dissolve(group) // better scattered than unavailable
+		c.dissolve(group) // replicas at different machines are better than an unavailable region
 	}
 	return promoted
 }
 
-// successor returns the machine that has a backup of all regions of a group and is primary of the
-// fewest regions; false if there is none.
+// successor returns the machine that has a backup of all regions of a group and is the primary of
+// the fewest regions. ok is false if there is none.
 func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	for _, m := range c.Regions[group[0]].Backups {
 		whole := !slices.ContainsFunc(group, func(i int) bool {
@@ -255,11 +254,12 @@ func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	return best, ok
 }
 
-// refill gives the regions of a group as many backups as they should have: the same ones for all
-// regions if machines have room for all, and otherwise for each region what there is.
+// refill gives the regions of a group as many backups as they should have. If there are machines
+// with room for all regions of the group, all get the same backups; otherwise each region gets what
+// is available.
 func (c *Configuration) refill(group []int, load map[rdma.MachineID]int) (refilled []region.ID) {
 	if !c.Regions[group[0]].IsAvailable() {
-		return nil // there is nobody to fill them
+		return nil // without a primary nothing can fill backups
 	}
 	for len(c.Regions[group[0]].Backups) < c.Replicas-1 {
 		m, ok := c.pickReplica(c.Regions[group[0]].Replicas(), load, len(group))

@@ -20,12 +20,11 @@ import (
 type Store interface {
 	// Load returns the current configuration, or nil if there never was one.
 	Load() (*Configuration, error)
-	// CompareAndSwap makes next current if the current configuration is still
-	// the one of revision old (0: none), and fails with ErrMoved if not. Once it
-	// has returned, next survives a crash. Any other error leaves open whether
-	// next has become current.
+	// CompareAndSwap makes next current if the current configuration still has revision old (0:
+	// there is none), and fails with ErrMoved otherwise. Once it has returned nil, next survives a
+	// crash. After any other error, next may or may not have become current.
 	CompareAndSwap(old uint64, next *Configuration) error
-	// Close gives back what the store holds.
+	// Close releases the store's resources.
 	Close() error
 }
 
@@ -34,19 +33,18 @@ var (
 	ErrMoved = errors.New("cluster: the configuration has changed meanwhile")
 	// ErrBadConfiguration means that a stored configuration cannot be used.
 	ErrBadConfiguration = errors.New("cluster: bad configuration")
-	// ErrNewer means that it has a format that this program does not know. A member stores a format
-	// only when all members speak a protocol version that knows it.
+	// ErrNewer means that a stored configuration has a format that this program does not know. A
+	// member stores a format only when all members speak a protocol version that knows it.
 	ErrNewer = fmt.Errorf("%w: of a newer format", ErrBadConfiguration)
 )
 
-// A FileStore keeps the configuration of a single host in a file, whose folder
-// the processes that change it lock one after the other.
+// A FileStore keeps the configuration of a single host in a file. Processes that change it lock the
+// file's folder, one after the other.
 type FileStore struct {
 	path string
 }
 
-// NewFileStore returns the store kept in the file at path, which need not
-// exist.
+// NewFileStore returns the store of the file at path. The file need not exist.
 func NewFileStore(path string) *FileStore { return &FileStore{path: path} }
 
 // Load implements Store.
@@ -97,8 +95,8 @@ func (s *FileStore) CompareAndSwap(old uint64, next *Configuration) error {
 // Close implements Store.
 func (s *FileStore) Close() error { return nil }
 
-// lockFolder waits until no other process and no other goroutine holds the lock
-// of a folder. The lock of a process that is killed is free.
+// lockFolder locks a folder. It waits until no other process or goroutine holds the lock. Killing a
+// process frees its lock.
 func lockFolder(path string) (unlock func(), err error) {
 	d, err := os.Open(path)
 	if err != nil {
@@ -123,7 +121,7 @@ type MemoryStore struct {
 	current *Configuration
 }
 
-// CopyTo makes the configuration kept in s that of t.
+// CopyTo copies the configuration of s to t.
 func (s *MemoryStore) CopyTo(t *MemoryStore) {
 	c, _ := s.Load() // never fails
 	t.mu.Lock()

@@ -20,18 +20,18 @@ var ErrUnreachable = errors.New("cluster: ZooKeeper does not answer")
 var ErrTooLarge = errors.New("cluster: the configuration is too large for ZooKeeper")
 
 const (
-	// zooKeeperBytesMax is what a znode can hold: jute.maxbuffer is 1 MB by
-	// default, the request's own fields included.
+	// zooKeeperBytesMax is how much a znode can hold: jute.maxbuffer is 1 MB by default, which
+	// includes the request's own fields.
 	zooKeeperBytesMax = 1<<20 - 1<<10
 	// sessionTimeout determines how long a server may take to answer a new connection: 20/3 of it.
 	// Nothing here depends on the session itself, whose length the server chooses.
 	sessionTimeout = 300 * time.Millisecond
-	// zooKeeperTries is how often an operation is tried if its connection breaks, about a second
-	// each.
+	// zooKeeperTries is how often an operation is attempted when connections break; each attempt
+	// takes about a second.
 	zooKeeperTries = 5
-	// openTries is how often each server is asked for a first answer, about a second apart, and
-	// openTriesMax how often if a server listens: a starting server refuses sessions for a while, a
-	// busy one answers late.
+	// openTries is how often each server is asked for a first answer, about a second apart;
+	// openTriesMax is how often if a server listens. A starting server refuses sessions for a
+	// while, and a busy server answers late.
 	openTries, openTriesMax = 3, 5
 )
 
@@ -46,13 +46,13 @@ type ZooKeeperStore struct {
 	current seen
 }
 
-// seen caches what is known of the znode, which saves requests.
+// seen caches the known state of the znode, which saves requests.
 type seen struct {
-	revision uint64 // 0: none, or not known
+	revision uint64 // 0: no configuration, or not known
 	version  int32
 }
 
-// zooKeeper is the part of *zk.Conn that is used.
+// zooKeeper is the part of *zk.Conn that ZooKeeperStore uses.
 type zooKeeper interface {
 	Get(path string) ([]byte, *zk.Stat, error)
 	Set(path string, data []byte, version int32) (*zk.Stat, error)
@@ -74,7 +74,7 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 	return c, err
 }
 
-// unreachable says that no server answers, and what is known of the reason.
+// unreachable returns the error that no server answers, with the reason if it is known.
 func (d *dialer) unreachable(url string, err error) error {
 	if last := d.last.Load(); last != nil {
 		err = *last
@@ -132,7 +132,7 @@ func (s *ZooKeeperStore) get() (*Configuration, []byte, error) {
 		return nil, nil, s.failed("read", err)
 	}
 	s.current.version = stat.Version
-	if len(b) == 0 { // made by hand, or not written after it was made
+	if len(b) == 0 { // created by hand, or created and not written yet
 		return nil, nil, nil
 	}
 	c, err := Decode(s.url, b)
@@ -153,7 +153,7 @@ func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost := false // the answer to an attempt
+	lost := false // an attempt's answer was lost
 	var err error
 	for range zooKeeperTries {
 		var done bool
@@ -168,8 +168,8 @@ func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
 	return err
 }
 
-// attempt tries to swap once. lost says that an earlier attempt may have
-// succeeded unnoticed.
+// attempt tries to swap once. lost says that the answer to an earlier attempt was lost, so that it
+// may have succeeded.
 func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (done bool, err error) {
 	if old == 0 || s.current.revision != old {
 		c, is, err := s.get()
@@ -191,7 +191,7 @@ func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (don
 	}
 	stat, err := s.conn.Set(s.path, b, version)
 	switch {
-	case errors.Is(err, zk.ErrBadVersion) && lost: // by a lost attempt that has come through just now?
+	case errors.Is(err, zk.ErrBadVersion) && lost: // has the lost attempt succeeded just now?
 		return false, s.failed("write", zk.ErrConnectionClosed)
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return false, ErrMoved
@@ -202,8 +202,7 @@ func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (don
 	return true, nil
 }
 
-// create makes an empty znode, whose version is 0, and those above it, unless
-// they are there.
+// create creates an empty znode, whose version is 0, and its parents, unless they exist.
 func (s *ZooKeeperStore) create() error {
 	for end := 1; end <= len(s.path); end++ {
 		if end < len(s.path) && s.path[end] != '/' {
@@ -224,8 +223,8 @@ func (s *ZooKeeperStore) failed(what string, err error) error {
 	return fmt.Errorf("cluster: %s --cluster %s: %w", what, s.url, err)
 }
 
-// connectionLost reports whether after err the operation may or may not have been carried out,
-// so that it is worth trying on another connection.
+// connectionLost reports whether, after err, the operation may or may not have been carried out, so
+// that another attempt on a new connection makes sense.
 func connectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) ||
 		errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, zk.ErrNoServer)
