@@ -22,7 +22,7 @@ var ErrOtherKind = errors.New("farmsql: the name belongs to an index of another 
 type native struct {
 	Name   string
 	Kind   string
-	Anchor []byte // as region.Ptr.Append writes it
+	Anchor []byte // in the encoding of region.Ptr.Append
 }
 
 const (
@@ -38,7 +38,7 @@ func (db *DB) Run(ctx context.Context, fn func(*txn.Tx) error) error {
 
 // Tree returns the native B-tree of this name, for transactions of the first machine of this
 // process. It creates the tree with cfg if there is none. The tree is as durable as tables are; SQL
-// does not see it. Check takes its values for pointers to objects.
+// does not see it. Check treats the tree's values as pointers to objects.
 func (db *DB) Tree(ctx context.Context, name string, cfg btree.Config) (*btree.Tree, error) {
 	return db.TreeAt(ctx, 0, name, cfg)
 }
@@ -55,9 +55,9 @@ func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) 
 }
 
 // Hash is Tree for hash tables. Their values are bytes, and Check does not follow pointers in them.
-// Each machine serves the shards that it is the primary of: single operations (PutNow and so on)
-// are shipped there, and so are, with hash.OpenWith and OneTwoSided on the table's Anchor, lookups
-// that one READ does not decide.
+// Each machine serves the shards of which it is the primary: single operations (PutNow and so on)
+// are shipped there. If the table's Anchor is opened with hash.OpenWith and OneTwoSided, lookups
+// that one READ does not decide are shipped, too.
 func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
 	return db.HashAt(ctx, 0, name, cfg)
 }
@@ -73,7 +73,7 @@ func (db *DB) HashAt(ctx context.Context, i int, name string, cfg hash.Config) (
 	return db.catalogs[i].Hash(anchor), nil
 }
 
-// native looks a name up and, if it is new, creates the index.
+// native looks up the index of this name. If there is none it creates one.
 func (db *DB) native(ctx context.Context, machine int, name, kind string, create func(*txn.Tx) (region.Ptr, error)) (anchor region.Ptr, err error) {
 	c := db.catalogs[machine]
 	err = db.Machine(machine).Run(ctx, func(t *txn.Tx) error {
@@ -123,7 +123,7 @@ func (n native) anchor(kind string) (region.Ptr, error) {
 	return region.DecodePtr(n.Anchor)
 }
 
-// checkNatives walks the native indexes and passes their objects to object.
+// checkNatives walks the native indexes and calls object for their objects.
 func (db *DB) checkNatives(ctx context.Context, object func(region.Ptr) error) error {
 	var all []native
 	err := db.Machine(0).Run(ctx, func(t *txn.Tx) error {

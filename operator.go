@@ -18,16 +18,17 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Operator shows how an instance is, and takes what only people know, as long as a
-// database is being opened and open: see Config.Opening. It is safe for concurrent use.
+// An Operator reports the state of an instance, and accepts decisions that only people can make,
+// while a database is being opened and while it is open: see Config.Opening. It is safe for
+// concurrent use.
 type Operator struct {
 	cfg Config
-	// member is the machine of this process that has begun last, once one has.
+	// member is this process's machine in its latest life; nil before the first.
 	member atomic.Pointer[farm.Member]
-	// local are all machines of the instance, if they are in this process and open.
+	// local holds all machines of the instance, if they are in this process and open.
 	local  atomic.Pointer[farm.Local]
 	isOpen atomic.Bool
-	// attempt is how the last attempt at a step of opening has failed; nil if it has not.
+	// attempt is the error of the last attempt at a step of opening; nil if it succeeded.
 	attempt atomic.Pointer[string]
 
 	ctx    context.Context // of requests
@@ -42,7 +43,7 @@ func newOperator(cfg Config) *Operator {
 	return o
 }
 
-// begin hands the operator out.
+// begin passes the operator to Config.Opening.
 func (o *Operator) begin() (err error) {
 	if o.cfg.Opening != nil {
 		o.closed, err = o.cfg.Opening(o)
@@ -50,7 +51,7 @@ func (o *Operator) begin() (err error) {
 	return err
 }
 
-// end takes it back. Requests that are under way fail.
+// end ends the operator. Its pending requests fail.
 func (o *Operator) end() (err error) {
 	o.ending.Do(func() {
 		o.cancel()
@@ -71,8 +72,8 @@ func (o *Operator) failed(err error) {
 	o.attempt.Store(&text)
 }
 
-// listen returns events that tell the operator of failed attempts to become a member,
-// and then what e tells.
+// listen returns events that pass failed attempts to become a member to the operator, and then to
+// e.
 func (o *Operator) listen(e membership.Events) membership.Events {
 	tell := e.Failed
 	e.Failed = func(what string, err error) {
@@ -84,13 +85,13 @@ func (o *Operator) listen(e membership.Events) membership.Events {
 	return e
 }
 
-// Status says how the instance is. It may be called after the end, too.
+// Status returns the instance's state. It may be called after the end, too.
 func (o *Operator) Status() Status {
 	if local := o.local.Load(); local != nil {
 		s := statusOf(local.Status())
 		s.Source, s.Process = StatusOfProcess, os.Getpid()
 		for i := range s.Machines {
-			s.Machines[i].FailureDomain = 0 // as far as one process allows
+			s.Machines[i].FailureDomain = 0 // each machine has its own domain, as far as one process allows
 		}
 		return s
 	}
@@ -111,7 +112,7 @@ func (o *Operator) Status() Status {
 	return s
 }
 
-// waitsFor says what a machine waits for that is being opened, and is as s says.
+// waitsFor says what a machine that is being opened, with status s, waits for.
 func (o *Operator) waitsFor(s Status) string {
 	var text string
 	switch absent := s.Absences(); {
@@ -138,20 +139,20 @@ func (o *Operator) waitsFor(s Status) string {
 	return text
 }
 
-// ErrNoCluster means that something is only possible where machines are processes of
-// their own, and fail one by one.
+// ErrNoCluster means that an operation is only possible if the machines are separate processes,
+// which fail one by one.
 var ErrNoCluster = errors.New("farmsql: all machines of the instance are in one process: none of them is away alone")
 
 // forgetRetry is the time between two attempts while the configuration is changing.
 const forgetRetry = 50 * time.Millisecond
 
-// Forget has a cluster wait no longer for the memory of a machine that is no member,
-// because it is gone for ever. The regions that wait for nothing else are LOST, with
-// everything in them, for good: they must be the given ones, ascending, as Status says
-// (RegionStatus.Away has machine and nobody else). While the configuration is changing
-// it is tried again until ctx is done. Errors: membership.ErrNotAwaited, if nobody waits
-// for the machine or other regions would be lost, ErrNoCluster, ctx's, and those for
-// which membership.IsPassing is true, of the last attempt.
+// Forget makes a cluster stop waiting for the memory of a machine that is not a member, because
+// that memory is gone for ever. The regions that wait for no other memory are LOST for good, with
+// everything in them. The caller must name exactly these regions, ascending, as Status reports them
+// (RegionStatus.Away has only machine). While the configuration is changing, Forget tries again
+// until ctx is done. Errors: membership.ErrNotAwaited if no region waits for the machine or other
+// regions would be lost, ErrNoCluster, ctx's, and the last attempt's error for which
+// membership.IsPassing is true.
 func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster
@@ -181,8 +182,8 @@ func (db *DB) Forget(ctx context.Context, machine int, lost []int) error {
 	return db.operator.Forget(ctx, machine, lost)
 }
 
-// Awaited returns the unavailable regions that wait for a machine that is no member, and
-// of these the ones that wait for no other and are lost if it is forgotten.
+// Awaited returns the unavailable regions that wait for a machine which is not a member (all), and
+// those of them that wait for no other machine (only). Forgetting the machine loses the latter.
 func (s Status) Awaited(machine int) (all, only []int) {
 	for _, r := range s.Regions {
 		if !slices.Contains(r.Away, machine) {

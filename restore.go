@@ -13,19 +13,18 @@ import (
 	"github.com/farmsql/farmsql/rdma/shm"
 )
 
-// Restore brings an instance back from the save at path: the folders of all its
-// machines, which no process may use, and its configuration. o.Data is one folder,
-// or one for each machine of the save, in the order of their numbers. Folders that
-// hold memory, and an instance that has gone on since the save, are replaced only
-// with overwrite, and those of other instances never.
+// Restore restores an instance from the save at path: the folders of all its machines, which no
+// process may be using, and its configuration. o.Data is one folder, or one for each machine of the
+// save, in the order of their numbers. Only with overwrite does it replace folders that hold
+// memory, or an instance that has gone on since the save. It never replaces folders or
+// configurations of other instances.
 //
-// Everything is read, checked and written next to what there is before anything is
-// replaced; an error before that leaves everything as it was. Restore ends with
-// machines that are as if all had been killed when they were saved.
+// It reads, checks and writes everything next to the existing files before it replaces anything; an
+// error before that leaves everything as it was. Afterwards the machines are in the state they
+// would have if all had been killed when they were saved.
 //
-// Errors: ErrNotASave, ErrOtherCluster, ErrOtherFolder, ErrGoneOn, those of
-// nvram.OpenSave and nvram.BeginRestore, nvram.ErrNoSpace, rdma.ErrMachineTaken,
-// and the store's.
+// Errors: ErrNotASave, ErrOtherCluster, ErrOtherFolder, ErrGoneOn, those of nvram.OpenSave and
+// nvram.BeginRestore, nvram.ErrNoSpace, rdma.ErrMachineTaken, and the store's.
 func Restore(o Offline, path string, overwrite bool) (SaveReport, error) {
 	if err := o.validate(); err != nil {
 		return SaveReport{}, err
@@ -38,20 +37,20 @@ func Restore(o Offline, path string, overwrite bool) (SaveReport, error) {
 	return report, nil
 }
 
-// A restorer brings one instance back.
+// A restorer restores one instance.
 type restorer struct {
 	o         Offline
 	path      string
 	overwrite bool
 
 	saved   *cluster.Configuration
-	saves   []*nvram.Saved // of its machines
-	folders []string       // of its machines
+	saves   []*nvram.Saved // of the saved machines
+	folders []string       // of the saved machines
 	store   cluster.Store
-	stored  *cluster.Configuration // what is there now, or nil
+	stored  *cluster.Configuration // the present configuration, or nil
 	begun   []*nvram.Restoration
-	made    []string   // data folders
-	names   []rdma.NIC // that nobody else can have
+	made    []string   // data folders that did not exist before
+	names   []rdma.NIC // of machines, held so that no process can start them
 }
 
 func (r *restorer) run() (SaveReport, error) {
@@ -77,7 +76,7 @@ func (r *restorer) run() (SaveReport, error) {
 	return reportOf(r.saved, total), nil
 }
 
-// open reads what the save says it is.
+// open reads the save's configuration and the indexes of its memories.
 func (r *restorer) open() (err error) {
 	if r.saved, err = cluster.NewFileStore(filepath.Join(r.path, configurationName)).Load(); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (r *restorer) open() (err error) {
 	return r.place()
 }
 
-// hint says what a folder is that looks like a save.
+// hint explains a folder that looks like a save but is none.
 func (r *restorer) hint(folder string) string {
 	if found, _ := filepath.Glob(filepath.Join(folder, "save-*")); len(found) > 0 { // the pattern is good
 		return "; it is a folder for --saves: farmsql serve restores from it by itself"
@@ -107,16 +106,16 @@ func (r *restorer) hint(folder string) string {
 	return ""
 }
 
-// checkIdentity says whether the memory in a save is of the instance, and of that machine.
+// checkIdentity checks that the memory in a save belongs to the instance and to machine m.
 func (r *restorer) checkIdentity(folder string, m rdma.MachineID) error {
 	identity := filepath.Join(folder, identityImage)
-	if _, err := os.Stat(identity); err != nil { // there is none in what earlier versions have saved
+	if _, err := os.Stat(identity); err != nil { // saves of earlier versions have none
 		return nil
 	}
 	return checkMember(identity, m, r.saved.Cluster)
 }
 
-// place decides where each machine goes.
+// place chooses the folder of each machine.
 func (r *restorer) place() error {
 	n := len(r.saved.Machines)
 	if len(r.o.Data) != 1 && len(r.o.Data) != n {
@@ -132,7 +131,7 @@ func (r *restorer) place() error {
 	return nil
 }
 
-// compare compares the save with the configuration that there is.
+// compare compares the save with the present configuration.
 func (r *restorer) compare() (err error) {
 	if r.stored, err = r.store.Load(); err != nil || r.stored == nil {
 		return err
@@ -149,11 +148,11 @@ func (r *restorer) compare() (err error) {
 	return nil
 }
 
-// hasGoneOn says whether there have been configurations after that of the save, as
-// there are whenever the machines have been started.
+// hasGoneOn reports whether there have been configurations after the saved one. Each start of the
+// machines makes some.
 func (r *restorer) hasGoneOn() bool { return r.stored != nil && r.stored.Revision > r.saved.Revision }
 
-// stage makes everything ready. It returns how many bytes there are.
+// stage prepares everything that replace puts into place. It returns the number of bytes.
 func (r *restorer) stage() (total int64, err error) {
 	if err := r.takeNames(); err != nil {
 		return 0, err
@@ -186,8 +185,8 @@ func (r *restorer) stage() (total int64, err error) {
 	return total, nil
 }
 
-// takeNames keeps machines from running, wherever their memory is, on whose
-// configuration the instance is to go back.
+// takeNames takes the names of the present machines if the instance goes back to an earlier
+// configuration. So none of these machines can run meanwhile, wherever its memory is.
 func (r *restorer) takeNames() error {
 	if r.o.Cluster == "" || !r.hasGoneOn() {
 		return nil
@@ -212,7 +211,7 @@ func (r *restorer) releaseNames() error {
 	return errors.Join(errs...)
 }
 
-// checkRoom looks at each file system that the machines go to.
+// checkRoom checks that each file system has room for the machines that are restored to it.
 func (r *restorer) checkRoom() error {
 	need := make(map[uint64]int64)
 	for i, s := range r.saves {
@@ -228,8 +227,7 @@ func (r *restorer) checkRoom() error {
 	return nil
 }
 
-// checkStore says whether there is a folder for the configuration, where it is in
-// one.
+// checkStore checks that the folder of the configuration exists, if the configuration is in a file.
 func (r *restorer) checkStore() error {
 	path, isFile := strings.CutPrefix(r.o.Cluster, "file://")
 	if !isFile {
@@ -248,13 +246,13 @@ func (r *restorer) cancel() error {
 		errs = append(errs, b.Cancel())
 	}
 	for _, d := range r.made {
-		_ = os.Remove(d) // unless somebody uses it by now
+		_ = os.Remove(d) // fails if another process uses it by now
 	}
 	return errors.Join(errs...)
 }
 
-// replace puts the staged memory into place. Until the configuration is stored no machine can
-// be started with its new memory.
+// replace puts the staged memory into place. No machine can start with its new memory until the
+// configuration is stored.
 func (r *restorer) replace() error {
 	var errs []error
 	for _, b := range r.begun {
@@ -266,7 +264,7 @@ func (r *restorer) replace() error {
 	}
 	for _, b := range r.begun {
 		if err != nil {
-			_ = b.Leave() // the error says that it is not done
+			_ = b.Leave() // err already says that the restore failed
 			continue
 		}
 		errs = append(errs, b.Finish())
@@ -274,8 +272,8 @@ func (r *restorer) replace() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// configure stores the saved configuration, as a new revision if there have been
-// others since: identifiers and revisions only grow.
+// configure stores the saved configuration. If there have been later ones, it stores it as a new
+// revision: identifiers and revisions only grow.
 func (r *restorer) configure() error {
 	switch {
 	case r.stored == nil:

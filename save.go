@@ -22,9 +22,9 @@ import (
 //	SAVE/machine-0           as package nvram writes it
 //	SAVE/machine-1           ...
 //
-// It is what all machines had at one moment, because none ran: to be started with
-// it is to be started after all of them were killed in that moment. It is made
-// under another name, and renamed when it is complete.
+// It holds the memories of all machines at one moment, because none was running: starting from it
+// is like starting after all machines were killed at that moment. Save writes it under another
+// name, and renames it when it is complete.
 const (
 	configurationName = "configuration.json"
 	unfinishedSuffix  = ".unfinished"
@@ -33,37 +33,36 @@ const (
 	identityImage = "identity.img"
 )
 
-// Reasons for which a save, or the folder for it, is refused.
+// Reasons why a save, or the folder for it, is refused.
 var (
-	// ErrNotASave means that a folder holds no save, or half of one.
+	// ErrNotASave means that a folder holds no save, or an incomplete one.
 	ErrNotASave = errors.New("farmsql: not a complete save")
-	// ErrOtherCluster means that a save, a folder and a configuration are not all of
-	// one instance.
+	// ErrOtherCluster means that a save, a folder and a configuration do not all belong to the same
+	// instance.
 	ErrOtherCluster = errors.New("farmsql: of another cluster")
-	// ErrGoneOn means that an instance has been at work since it was saved.
+	// ErrGoneOn means that an instance has run since it was saved.
 	ErrGoneOn = errors.New("farmsql: the instance has gone on since it was saved")
-	// ErrNotThere means that a machine of an instance has no folder where it was
-	// looked for.
+	// ErrNotThere means that the given folders have none of a machine of the instance.
 	ErrNotThere = errors.New("farmsql: a machine has no folder here")
 )
 
-// An Offline says where an instance is of which no process runs.
+// An Offline says where the files of an instance are that has no running process.
 type Offline struct {
-	// Data are the data folders: machine N is in machine-N in one of them.
+	// Data are the data folders. The folder of machine N is machine-N in one of them.
 	Data []string
-	// Cluster is Config.Cluster: where the configuration is, if the machines are
-	// processes of their own. Otherwise it is in the data folder, which is one.
+	// Cluster is Config.Cluster: the place of the configuration, if the machines are separate
+	// processes. If it is empty, the configuration is in the only data folder.
 	Cluster string
 	// SharedFolder is Config.SharedFolder.
 	SharedFolder string
 	// Trust is Config.Trust.
 	Trust bool
-	// Progress, if not nil, is told how many bytes have been dealt with, by several
-	// goroutines at a time.
+	// Progress, if not nil, is called with the number of bytes processed so far and the total, by
+	// several goroutines at a time.
 	Progress func(done, total int64)
 }
 
-// A SaveReport says what was saved or restored.
+// A SaveReport describes what was saved or restored.
 type SaveReport struct {
 	Cluster       string
 	Configuration int
@@ -71,7 +70,7 @@ type SaveReport struct {
 	Bytes         Size // that were read
 }
 
-// ours is err with this package's name before it, once.
+// ours returns err with this package's name as a prefix, exactly once.
 func ours(err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "farmsql: ") {
 		return err
@@ -109,7 +108,7 @@ func (o Offline) where() string {
 	return o.Cluster
 }
 
-// counter returns what tells Progress.
+// counter returns a function that adds to the bytes done and calls Progress.
 func (o Offline) counter(total int64) func(int64) {
 	if o.Progress == nil {
 		return nil
@@ -118,12 +117,12 @@ func (o Offline) counter(total int64) func(int64) {
 	return func(n int64) { o.Progress(done.Add(n), total) }
 }
 
-// Save writes the memory of all machines of an instance into a save at path, which
-// must not exist. None of them may run: Save keeps them from starting meanwhile.
-// Nothing is changed, and a save that does not come to its end leaves nothing.
+// Save writes the memory of all machines of an instance into a save at path, which must not exist.
+// No machine may be running, and Save keeps machines from starting meanwhile. It does not change
+// the instance. If it fails, it leaves no save behind.
 //
-// Errors: nvram.ErrInUse and those of nvram.HoldFolder, nvram.ErrNoSpace,
-// ErrNotThere, ErrAway, ErrOtherCluster, ErrOtherFolder, fs.ErrExist, and the store's.
+// Errors: nvram.ErrInUse and those of nvram.HoldFolder, nvram.ErrNoSpace, ErrNotThere, ErrAway,
+// ErrOtherCluster, ErrOtherFolder, fs.ErrExist, and the store's.
 func Save(o Offline, path string) (SaveReport, error) {
 	if err := o.validate(); err != nil {
 		return SaveReport{}, err
@@ -147,7 +146,7 @@ func Save(o Offline, path string) (SaveReport, error) {
 	return report, nil
 }
 
-// A heldInstance is an instance that nobody can start.
+// A heldInstance is an instance whose folders are locked, so that no process can start it.
 type heldInstance struct {
 	configuration *cluster.Configuration
 	folders       []*nvram.Folder // of the machines of the configuration
@@ -172,11 +171,11 @@ func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 	return h, nil
 }
 
-// ErrAway means that regions wait for machines that are no members: what is done to the
-// members alone would be without them.
+// ErrAway means that regions wait for machines that are not members: an operation on the members
+// alone would miss these regions.
 var ErrAway = errors.New("farmsql: regions are unavailable")
 
-// notAway says whether the members of c have everything between them.
+// notAway returns ErrAway if the members of c together do not have all regions.
 func notAway(c *cluster.Configuration) error {
 	var waits []string
 	for _, a := range absences(c, c.Unavailable()) {
@@ -208,7 +207,7 @@ func (h *heldInstance) lock(o Offline, store cluster.Store) error {
 		}
 		h.folders = append(h.folders, f)
 	}
-	// Now that no member runs nobody changes it.
+	// No member runs now, so nothing changes the configuration any more.
 	now, err := store.Load()
 	if err == nil && (now == nil || now.Cluster != c.Cluster || now.Revision != c.Revision) {
 		err = cluster.ErrMoved
@@ -224,7 +223,7 @@ func (h *heldInstance) release() error {
 	return errors.Join(errs...)
 }
 
-// folderOf finds the folder of a machine.
+// folderOf returns the folder of a machine.
 func (o Offline) folderOf(m rdma.MachineID) (string, error) {
 	var found []string
 	for _, d := range o.Data {
@@ -246,8 +245,7 @@ func machineFolder(data string, m rdma.MachineID) string {
 	return filepath.Join(data, machinePrefix+strconv.Itoa(int(m)))
 }
 
-// checkIdentity says whether a folder is what it must be: of this machine of this
-// instance.
+// checkIdentity checks that a folder belongs to machine m of this instance.
 func (o Offline) checkIdentity(folder string, m rdma.MachineID, instance uint64) error {
 	if o.Cluster != "" {
 		if err := checkConfiguration(filepath.Dir(folder), int(m), o.Cluster); err != nil {
@@ -255,13 +253,13 @@ func (o Offline) checkIdentity(folder string, m rdma.MachineID, instance uint64)
 		}
 	}
 	identity := filepath.Join(folder, farm.IdentityFile)
-	if _, err := os.Stat(identity); err != nil { // there is none in what earlier versions have left
+	if _, err := os.Stat(identity); err != nil { // folders of earlier versions have none
 		return nil
 	}
 	return checkMember(identity, m, instance)
 }
 
-// checkMember compares the identity in a file.
+// checkMember checks that the identity in a file is that of machine m of the instance.
 func checkMember(path string, m rdma.MachineID, instance uint64) error {
 	id, err := farm.ReadIdentity(path)
 	switch {
@@ -291,7 +289,7 @@ func (h *heldInstance) save(o Offline, path string) (SaveReport, error) {
 	unfinished := path + unfinishedSuffix
 	err := os.MkdirAll(filepath.Dir(path), nvram.PrivateFolder)
 	if err == nil {
-		err = os.RemoveAll(unfinished) // of a process that was killed
+		err = os.RemoveAll(unfinished) // left by a process that was killed
 	}
 	if err == nil {
 		err = os.Mkdir(unfinished, nvram.PrivateFolder)
@@ -324,7 +322,7 @@ func reportOf(c *cluster.Configuration, bytes int64) SaveReport {
 	return SaveReport{Cluster: fmt.Sprintf("%016x", c.Cluster), Configuration: int(c.ID), Machines: len(c.Machines), Bytes: Size(bytes)}
 }
 
-// checkRoom says whether there is room for bytes at path.
+// checkRoom returns nvram.ErrNoSpace if there is no room for bytes at path.
 func checkRoom(path string, bytes int64) error {
 	free, err := nvram.FreeBytes(path)
 	if err == nil && free < bytes {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. As text it may carry a unit, all of them powers of
-// 1024: 4096, 64KiB, 1.5GiB, 2G.
+// Size is a number of bytes. Its text may have a unit, all of them powers of 1024: 4096, 64KiB,
+// 1.5GiB, 2G.
 type Size int64
 
 // Units of Size.
@@ -43,7 +43,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 		return nil
 	}
 	f, err := strconv.ParseFloat(number, 64)
-	if bytes := f * float64(uint64(1)<<shift); err != nil || !(bytes >= 0 && bytes < 1<<63) { // NaN is neither
+	if bytes := f * float64(uint64(1)<<shift); err != nil || !(bytes >= 0 && bytes < 1<<63) { // the comparison is false for NaN, too
 		return fmt.Errorf("%q is not a size such as 4096, 64KiB or 2GiB", text)
 	}
 	*s = Size(f * float64(uint64(1)<<shift))

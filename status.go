@@ -11,13 +11,13 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Status says how an instance is, as one machine sees it. Its JSON is what
-// farmsql status --json prints.
+// A Status is the state of an instance as one machine sees it. farmsql status --json prints it as
+// JSON.
 type Status struct {
-	// Source is where the status comes from: StatusOfMachine, StatusOfProcess or StatusStored.
+	// Source is the origin of the status: StatusOfMachine, StatusOfProcess or StatusStored.
 	Source string `json:"source"`
-	// Machine is the machine whose view this is, of StatusOfMachine, and Process
-	// the number of its process.
+	// Machine is the machine whose view this is, in StatusOfMachine. Process is the number of the
+	// process that answered.
 	Machine int `json:"machine"`
 	Process int `json:"process,omitempty"`
 
@@ -28,19 +28,19 @@ type Status struct {
 	Protocol      int             `json:"protocol"` // the version that the instance speaks
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
-	Root          int             `json:"root,omitempty"` // the region of what leads to everything else
+	Root          int             `json:"root,omitempty"` // the region of the object that leads to everything else
 	Lost          []int           `json:"lost"`           // regions that an operator has given up
-	Joining       []int           `json:"joining"`        // machines that wait to be admitted; at the CM
+	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM knows them
 
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // of StatusOfMachine
 	Recovery RecoveryStatus `json:"recovery"`
-	// Starting is what a machine waits for that is being opened; of StatusOfMachine.
+	// Starting says what a machine that is being opened waits for. Only in StatusOfMachine.
 	Starting string `json:"starting,omitempty"`
-	// Unavailable is the reason for which the machine serves nobody at present, and Missing
-	// are the machines without which there is no majority. Only in StatusOfMachine.
+	// Unavailable is the reason why the machine does not serve clients at present. Missing are the
+	// machines that are needed for a majority. Only in StatusOfMachine.
 	Unavailable string `json:"unavailable,omitempty"`
 	Missing     []int  `json:"missing,omitempty"`
-	// Ended is why the machine has no part in the instance any more.
+	// Ended is the reason why the machine is no longer part of the instance.
 	Ended string `json:"ended,omitempty"`
 }
 
@@ -48,65 +48,65 @@ type Status struct {
 const (
 	StatusOfMachine = "machine" // a machine that is a process of its own
 	StatusOfProcess = "process" // a process with all machines of the instance
-	StatusStored    = "stored"  // where the configuration is kept; nobody was asked
+	StatusStored    = "stored"  // the stored configuration; no machine was asked
 )
 
 // A MachineStatus is one machine of the configuration.
 type MachineStatus struct {
 	Machine int `json:"machine"`
-	// FailureDomain is 0 if the machine has one of its own.
+	// FailureDomain is 0 if the machine is in a failure domain of its own.
 	FailureDomain int    `json:"failureDomain"`
 	Incarnation   string `json:"incarnation"`
-	// Address and Zone are where it is, ProtocolMin and ProtocolMax which versions of the protocol it
-	// speaks. A machine of an earlier version does not say where it is.
+	// Address and Zone say where the machine is. It speaks the protocol versions from ProtocolMin
+	// to ProtocolMax. A machine of an earlier program version does not report its address and zone.
 	Address     string `json:"address,omitempty"`
 	Zone        string `json:"zone,omitempty"`
 	ProtocolMin int    `json:"protocolMin"`
 	ProtocolMax int    `json:"protocolMax"`
 	IsCM        bool   `json:"cm"`
 	IsSuspected bool   `json:"suspected"`
-	// GrantedMS is for how many milliseconds the lease lasts that the machine whose
-	// view this is has granted to this one, HeldMS the lease that it holds there;
-	// below 0 they have run out. nil if the two exchange none.
+	// The machine whose view this is has granted this machine a lease that lasts GrantedMS
+	// milliseconds more, and holds a lease from it that lasts HeldMS more. Negative values are of
+	// leases that have run out. nil if the two exchange no leases.
 	GrantedMS *float64 `json:"grantedMS,omitempty"`
 	HeldMS    *float64 `json:"heldMS,omitempty"`
 }
 
-// A RegionStatus is where one region lives.
+// A RegionStatus says which machines have the replicas of one region.
 type RegionStatus struct {
 	Region int `json:"region"`
 	// Primary is -1 if the region is unavailable: see Away.
 	Primary int   `json:"primary"`
 	Backups []int `json:"backups"`
-	// Filling are the backups that do not have all of it yet.
+	// Filling are the backups that do not have all of the region yet.
 	Filling []int `json:"filling"`
-	// Away are the machines one of which has to come back, with its memory, before
-	// anybody can use the region, since no member has all of it; ascending.
+	// Away are machines, ascending. No member has all of the region, so it cannot be used before
+	// one of them comes back with its memory.
 	Away []int `json:"away"`
 }
 
-// A LeaseStatus is about a machine's leases.
+// A LeaseStatus describes a machine's leases.
 type LeaseStatus struct {
-	IsValid  bool    `json:"valid"` // the machine's own
+	IsValid  bool    `json:"valid"` // the machine holds a valid lease
 	LengthMS float64 `json:"lengthMS"`
 	KeptBy   string  `json:"keptBy"`
 }
 
-// A RecoveryStatus is what recovery is doing.
+// A RecoveryStatus describes the progress of recovery.
 type RecoveryStatus struct {
-	// IsGoing says that not all regions are active yet, as far as the machine knows.
+	// IsGoing says that, as far as the machine knows, not all regions are active yet.
 	IsGoing bool `json:"going"`
-	// Transactions is how far the recovery of transactions has come.
+	// Transactions is the progress of the recovery of transactions.
 	Transactions string `json:"transactions,omitempty"`
-	// FillingReplicas is how many replicas do not have all of their region yet.
+	// FillingReplicas is the number of replicas that do not have all of their region yet.
 	FillingReplicas int `json:"fillingReplicas"`
 }
 
-// Status says how the instance is.
+// Status returns the instance's state.
 func (db *DB) Status() Status { return db.operator.Status() }
 
-// StoredStatus returns the status stored at url, which is that of Config.Cluster. It works
-// even if no machine of the instance runs.
+// StoredStatus returns the status that is stored at url, which has the form of Config.Cluster. It
+// works even if no machine of the instance runs.
 func StoredStatus(url string) (Status, error) {
 	store, err := cluster.Open(url)
 	if err != nil {
@@ -166,7 +166,7 @@ func regionStatus(p cluster.Placement) RegionStatus {
 	return r
 }
 
-// machineStatus is about machine i of c.
+// machineStatus returns the status of machine i of c.
 func machineStatus(c *cluster.Configuration, i int, f farm.Status) MachineStatus {
 	id := c.Machines[i]
 	m := MachineStatus{

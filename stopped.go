@@ -12,12 +12,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// OpenStopped opens a cluster of which no process runs, all of its machines in
-// this process: see Config.Cluster, and DB.Check, which is what it is for. They do what they do
-// when all have been started again, with their own memory and configuration. cfg
-// describes no single machine. It fails if a machine of the configuration has no
-// folder in o.Data, or one that cannot be used: the others would go on without it; and
-// with ErrAway if regions wait for a machine that is in no configuration.
+// OpenStopped opens a cluster of which no process runs, with all of its machines in this process
+// (see Config.Cluster). It is for DB.Check. The machines do what they do after a restart of all,
+// with their own memory and configuration. cfg must not describe a single machine. OpenStopped
+// fails if a machine of the configuration has no folder in o.Data, or an unusable one, since the
+// others would go on without that machine. It fails with ErrAway if regions wait for a machine that
+// is not in the configuration.
 func OpenStopped(ctx context.Context, o Offline, cfg Config) (*DB, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (in *instance) openStopped(ctx context.Context, o Offline, cfg Config, oper
 	return local.Unowned(ctx)
 }
 
-// openStoppedMemory opens the memory of all machines of the configuration, of which it makes sure
-// that it is whole.
+// openStoppedMemory opens the memory of all machines of the configuration, after checking that it
+// is whole.
 func openStoppedMemory(ctx context.Context, o Offline, cfg Config, store cluster.Store) (machines []farm.LocalMachine, err error) {
 	h, err := o.hold(store)
 	if err != nil {
@@ -81,8 +81,8 @@ func closeStopped(store cluster.Store, machines []farm.LocalMachine) error {
 	return errors.Join(errs...)
 }
 
-// checkRegions looks whether every replica is a region, and whole, before anything is
-// done: a machine that finds a broken one leaves the others alone.
+// checkRegions checks that every replica is a whole region, before any machine starts: a machine
+// that finds a broken replica would leave the instance.
 func (h *heldInstance) checkRegions(ctx context.Context) error {
 	c := h.configuration
 	var errs []error
@@ -108,7 +108,7 @@ func (h *heldInstance) checkRegions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkRegion checks that a replica is there; its content has been checked before.
+// checkRegion checks that a replica exists; Inspect has checked its content before.
 func (h *heldInstance) checkRegion(f *nvram.Folder, id region.ID) error {
 	name := farm.RegionName(id)
 	names, err := f.Names()
