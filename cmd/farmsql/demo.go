@@ -113,10 +113,10 @@ type demoEvent struct {
 	machine int
 	// line is the log line; empty for the end of the process.
 	line string
-	// ready is set if the machine serves clients; restart if it is time to start it
-	// again.
+	// ready is set if the machine now serves clients, and restart if it is time to start the
+	// machine again.
 	ready, restart bool
-	err            error // of its end
+	err            error // of the process's end
 }
 
 // prepare makes folders and finds ports.
@@ -360,7 +360,7 @@ func (d *demo) stop() error {
 func (d *demo) signal(s syscall.Signal) {
 	for _, m := range d.m {
 		if m.process != nil {
-			_ = m.process.Process.Signal(s) // it may have ended
+			_ = m.process.Process.Signal(s) // fails if it has ended
 			_ = m.process.Process.Signal(syscall.SIGCONT)
 		}
 	}

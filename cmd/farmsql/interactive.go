@@ -116,7 +116,7 @@ func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
 		return true, false
 	}
 	if split.pending() {
-		return false, false // a word of the statement
+		return false, false // part of the statement
 	}
 	switch strings.ToLower(strings.TrimSuffix(word, ";")) {
 	case "exit", "quit":
@@ -170,7 +170,7 @@ func (e *editor) read(more bool) (string, error) {
 		fmt.Fprint(e.out, "^C\r\n")
 		e.reset()
 		return "", errInterrupted
-	case errors.Is(err, term.ErrPasteIndicator): // a line like any other
+	case errors.Is(err, term.ErrPasteIndicator): // the line was pasted; it is treated like any other
 		return line, nil
 	}
 	return line, err

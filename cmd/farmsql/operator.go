@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// operatorSocket is the name of the socket, beside the status socket, at which a process
-// takes its operator's requests: one JSON request, one JSON reply. Only the user who
-// runs the process may connect.
+// operatorSocket is the name of the socket, next to the status socket, at which a process accepts
+// requests to its operator: one JSON request, one JSON reply. Only the user who runs the process
+// can connect.
 const operatorSocket = "operator.sock"
 
 const (
@@ -28,12 +28,12 @@ const (
 	requestBytesMax = 1 << 20
 )
 
-// An operatorRequest asks for one thing.
+// An operatorRequest is one request.
 type operatorRequest struct {
 	Forget *forgetRequest `json:"forget,omitempty"`
 }
 
-// A forgetRequest is what farmsql.Operator.Forget takes.
+// A forgetRequest has the parameters of farmsql.Operator.Forget.
 type forgetRequest struct {
 	Machine int   `json:"machine"`
 	Lost    []int `json:"lost"`
@@ -42,7 +42,7 @@ type forgetRequest struct {
 // An operatorReply reports whether the request succeeded.
 type operatorReply struct {
 	Done  bool   `json:"done"`
-	Error string `json:"error,omitempty"` // why it was not
+	Error string `json:"error,omitempty"` // the reason if it failed
 }
 
 // An operator is the interface of farmsql.Operator.
@@ -73,7 +73,7 @@ func answerOperator(c net.Conn, o operator) {
 		reply = operatorReply{Error: cli.OneLine(err)}
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(statusPatience))
-	_ = json.NewEncoder(c).Encode(reply) // whoever asked has gone
+	_ = json.NewEncoder(c).Encode(reply) // fails only if the client has gone
 }
 
 func obey(c net.Conn, o operator) error {

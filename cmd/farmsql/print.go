@@ -81,7 +81,7 @@ func (sh *shell) print(rows *stdsql.Rows, vertical bool) (int64, error) {
 	return sh.printTabs(rows, columns)
 }
 
-// eachRow calls fn with the values of every row. A NULL is nil.
+// eachRow calls fn with the values of every row. NULL is not Valid.
 func eachRow(rows *stdsql.Rows, columns []string, fn func([]stdsql.NullString)) (n int64, err error) {
 	values := make([]stdsql.NullString, len(columns))
 	targets := make([]any, len(columns))
@@ -108,7 +108,7 @@ func orNull(v stdsql.NullString) string {
 func (sh *shell) printTable(rows *stdsql.Rows, columns []string) (int64, error) {
 	w := table.NewWriter()
 	w.SetOutputMirror(sh.out)
-	w.Style().Format.Header = text.FormatDefault // names as they are
+	w.Style().Format.Header = text.FormatDefault // column names unchanged
 	header := make(table.Row, len(columns))
 	for i, c := range columns {
 		header[i] = c

@@ -9,18 +9,18 @@ import (
 	"github.com/farmsql/farmsql"
 )
 
-// progressInterval is the least time between two lines of a progress.
+// progressInterval is the minimum time between two updates of the line.
 const progressInterval = 100 * time.Millisecond
 
-// A progress shows on a terminal, in one line that changes, how much of something
-// is done. Elsewhere it shows nothing.
+// A progress shows on a terminal, in one line that it overwrites, how much of a task is done. If
+// the output is not a terminal it shows nothing.
 type progress struct {
 	w    io.Writer
 	what string
 
 	mu    sync.Mutex
 	shown time.Time
-	width int // of the line that is there; 0 if none
+	width int // of the line on the terminal; 0 if there is none
 }
 
 func newProgress(w io.Writer, what string) *progress {
@@ -30,7 +30,7 @@ func newProgress(w io.Writer, what string) *progress {
 	return &progress{w: w, what: what}
 }
 
-// report shows it, if it is time. Several goroutines may call it at once.
+// report updates the line if progressInterval has passed. Several goroutines may call it at once.
 func (p *progress) report(done, total int64) {
 	if p.w == nil {
 		return
@@ -47,7 +47,7 @@ func (p *progress) report(done, total int64) {
 	p.width = max(p.width, len(line))
 }
 
-// end takes the line away.
+// end clears the line.
 func (p *progress) end() {
 	if p.w == nil || p.width == 0 {
 		return

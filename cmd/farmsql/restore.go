@@ -27,7 +27,7 @@ The whole save is read and compared with its checksums before anything is replac
 that holds memory is not touched without --overwrite, and one of another cluster never is.`
 }
 
-// Run restores.
+// Run restores the instance.
 func (c *restoreCommand) Run(std cli.Streams) error {
 	if running := runningIn(c.Data); len(running) > 0 {
 		return fmt.Errorf("%s is in use by process %d: stop all machines first", running[0].folder, running[0].Process)

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// offlineFlags say where an instance is whose processes do not run.
+// offlineFlags say where the files of an instance are that has no running process.
 type offlineFlags struct {
 	Data    []string `default:"./farmsql-data" sep:"none" placeholder:"FOLDER" help:"Data folder (${default}). Of a cluster whose machines have several, once for each."`
 	Cluster string   `placeholder:"URL" help:"Of a cluster, whose machines are processes of their own: where the configuration is kept, as for farmsql serve."`
@@ -43,7 +43,7 @@ was killed may be saved as it is; starting it later recovers it. The folder gets
 save is complete; one that was cut short is called FOLDER.unfinished and worth nothing.`
 }
 
-// Run saves.
+// Run saves the instance.
 func (c *saveCommand) Run(std cli.Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -67,7 +67,7 @@ func (c *saveCommand) Run(std cli.Streams) error {
 	return nil
 }
 
-// reportText says what was saved or restored.
+// reportText describes what was saved or restored.
 func reportText(r farmsql.SaveReport) string {
 	machines := "1 machine"
 	if r.Machines != 1 {
@@ -76,7 +76,7 @@ func reportText(r farmsql.SaveReport) string {
 	return fmt.Sprintf("%s of cluster %s, as of configuration %d", machines, r.Cluster, r.Configuration)
 }
 
-// runningIn returns the processes that have data folders, as far as they answer.
+// runningIn returns the answers of the processes that are using data folders.
 func runningIn(data []string) (running []statusAnswer) {
 	for _, d := range data {
 		command := statusCommand{Data: d}
@@ -89,11 +89,11 @@ func runningIn(data []string) (running []statusAnswer) {
 	return running
 }
 
-// stopPoll is how often stopAll looks whether a process still answers.
+// stopPoll is how often stopAll checks whether a process has ended.
 const stopPoll = 20 * time.Millisecond
 
-// stopAll asks all processes that have data folders to stop, at once so that none
-// is missed by the others, and waits until they have.
+// stopAll asks all processes that use data folders to stop, and waits until they have ended. It
+// asks all at once, so that none of them suspects another.
 func stopAll(ctx context.Context, data []string, patience time.Duration, std cli.Streams) error {
 	running := runningIn(data)
 	for _, a := range running {
@@ -126,8 +126,8 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// isProcess says whether a process has not ended yet. One whose parent has not
-// asked how is over, too.
+// isProcess reports whether a process is still running. A zombie, whose parent has not collected
+// its status, counts as ended.
 func isProcess(pid int) bool {
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 		return false

@@ -20,7 +20,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 )
 
-// dataFlags say where a database is and how it is laid out.
+// dataFlags determine the place and the layout of a database.
 type dataFlags struct {
 	Data       string        `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
 	Saves      string        `placeholder:"FOLDER" help:"Folder that outlives a power cut: stopping saves everything there, starting restores from there if the data folder is gone, like a tmpfs after a reboot."`
@@ -43,8 +43,8 @@ func (f dataFlags) config() (farmsql.Config, error) {
 	)
 }
 
-// given takes over a flag's value, if it was given. In Config 0 means the default; given
-// as a flag it is a mistake.
+// given copies a flag's value, if the flag was given. In Config 0 means the default; as a flag's
+// value it is a mistake.
 func given[T int | farmsql.Size](flag string, value, to *T) error {
 	if value == nil {
 		return nil
@@ -56,7 +56,7 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 	return nil
 }
 
-// clusterFlags make the process one machine of several.
+// clusterFlags make the process one machine of a cluster.
 type clusterFlags struct {
 	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Who comes first begins it and decides --replicas, --workers and the sizes."`
 	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
@@ -74,7 +74,7 @@ func (f clusterFlags) apply(c *farmsql.Config) {
 	c.UnavailableAfter = f.UnavailableAfter
 }
 
-// logFlags say what is logged to stderr.
+// logFlags determine what is logged to stderr.
 type logFlags struct {
 	LogLevel  slog.Level `default:"info" placeholder:"LEVEL" help:"Log this and above: debug, info, warn or error (${default})."`
 	LogFormat string     `default:"text" enum:"text,json" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (${default})."`
@@ -145,7 +145,7 @@ func (s *serveCommand) Run(std cli.Streams) error {
 	var last error
 	for isBack := false; ; isBack = true {
 		ended, err := s.live(ctx, cfg, l, std.Out)
-		if isBack && isPassing(err) { // it was there once
+		if isBack && isPassing(err) { // the machine has served before
 			ended, err = err, nil
 			pause(ctx, comingBackPause)
 		}
@@ -215,11 +215,11 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	opened()
 	if err != nil {
 		err = errors.Join(err, l.Close())
-		if ctx.Err() != nil { // asked to stop while it was starting
+		if ctx.Err() != nil { // a signal came while it was starting
 			log.Info("stopped", "opening", err)
 			return nil, nil
 		}
-		if errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) { // on its way in
+		if errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) { // it was evicted while it was starting
 			return err, nil
 		}
 		return nil, err

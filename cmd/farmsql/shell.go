@@ -125,7 +125,7 @@ func isTerminal(stream any) bool {
 type shell struct {
 	conn     *stdsql.Conn
 	out, err io.Writer
-	table    bool // print tables, not tab separated values
+	table    bool // print tables instead of tab-separated values
 	talk     bool // report each statement's outcome, for a person
 	force    bool // go on after an error
 }

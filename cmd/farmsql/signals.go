@@ -14,18 +14,18 @@ import (
 // untilSignal returns a context that ends with the first signal that asks the server
 // to close in an orderly way:
 //
-//	SIGTERM, SIGINT  whoever sends them
-//	SIGQUIT          the same, as MySQL has it; where the goroutines are goes to stderr first
+//	SIGTERM, SIGINT  from any sender
+//	SIGQUIT          the same, as in MySQL; it first prints all goroutines to stderr
 //	SIGPWR           the power fails
-//	SIGHUP           the terminal has gone; without one, it is somebody who wants log
-//	                 files opened anew, of which there are none: that is logged
+//	SIGHUP           the terminal has gone; without a terminal, the sender wants log
+//	                 files to be reopened; there are none, so that is only logged
 //
-// After it, a second SIGTERM, SIGINT or SIGQUIT kills. SIGHUP and SIGPWR do not: a closing
-// terminal sends SIGHUP several times, and a save in progress must not be torn. Signals that
-// the process was started with as ignored, as by nohup, stay ignored. stop ends the handling
+// After it, a second SIGTERM, SIGINT or SIGQUIT kills the process. SIGHUP and SIGPWR do not: a
+// closing terminal sends SIGHUP several times, and a save in progress must not be torn. Signals
+// that were ignored when the process started, as under nohup, stay ignored. stop ends the handling
 // of signals.
 func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop func()) {
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more must not end the process
+	signal.Ignore(syscall.SIGPIPE) // losing the reader of the log must not end the process
 	var first, second []os.Signal
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
@@ -50,7 +50,7 @@ func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop 
 					cancel()
 				}
 			case <-ctx.Done():
-				return // SIGHUP and SIGPWR still go to the channel, which nobody reads
+				return // SIGHUP and SIGPWR still go to the channel, which has no reader any more
 			}
 		}
 	}()

@@ -29,7 +29,7 @@ type socketServer struct {
 // process's user can connect.
 func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, error) {
 	s := &socketServer{path: filepath.Join(folder, name)}
-	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be left by a killed process
 		return nil, err
 	}
 	config := nvram.ListenPrivately()
@@ -40,7 +40,7 @@ func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen at %s: %w", s.path, err)
 	}
-	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // the listener knows it by a short name; Close removes it
+	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // the listener knows only the short name, so Close removes the socket
 	s.running.Go(func() {
 		for {
 			c, err := s.listener.Accept()

@@ -2,12 +2,12 @@ package main
 
 import "strings"
 
-// A splitter cuts a stream of SQL lines into statements. It knows quotes,
-// comments and DELIMITER, so that a semicolon inside any of them is not an end.
+// A splitter cuts a stream of SQL lines into statements. It knows quotes, comments and DELIMITER,
+// so a semicolon inside a quote or comment does not end a statement.
 type splitter struct {
 	delimiter string
 	text      strings.Builder // of the statement being collected
-	quote     byte            // ', " or ` while inside one, * inside a comment
+	quote     byte            // the quote (', " or `) that is open, or * in a comment
 	line      int             // lines seen
 	start     int             // line on which the statement began
 }
@@ -100,7 +100,7 @@ func (s *splitter) scan(rest string) int {
 	case strings.HasPrefix(rest, "/*"):
 		s.quote, n = '*', 2
 	case c == '#', rest == "--", strings.HasPrefix(rest, "-- "), strings.HasPrefix(rest, "--\t"):
-		return len(rest) // a comment up to the end of the line is not sent
+		return len(rest) // the rest of the line is a comment, which is not sent
 	}
 	s.text.WriteString(rest[:n])
 	return n

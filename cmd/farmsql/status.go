@@ -134,8 +134,8 @@ type statusAnswer struct {
 	err    error
 }
 
-// weight orders answers by how much they know: the newest configuration counts most, and in
-// it the CM.
+// weight orders answers by how recent they are: the newest configuration counts most, and among
+// equal ones the CM's.
 func (a statusAnswer) weight() int {
 	w := 2 * a.Configuration
 	for _, m := range a.Machines {
@@ -170,7 +170,7 @@ func machineFolders(data string) []int {
 func serveStatus(folder string, status func() farmsql.Status) (*socketServer, error) {
 	return serveSocket(folder, statusSocket, func(c net.Conn) {
 		_ = c.SetDeadline(time.Now().Add(statusPatience))
-		_ = json.NewEncoder(c).Encode(status()) // whoever asked has gone
+		_ = json.NewEncoder(c).Encode(status()) // fails only if the client has gone
 	})
 }
 
@@ -209,14 +209,14 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.Ended != "" {
 		fmt.Fprintf(w, "the machine has no part any more: %s\n", s.Ended)
 	}
-	if s.Unavailable != "" && s.Starting == "" { // which says more
+	if s.Unavailable != "" && s.Starting == "" { // Starting says more
 		fmt.Fprintf(w, "NOT AVAILABLE: machine %d serves nobody: %s\n", s.Machine, s.Unavailable)
 	}
 	fmt.Fprintln(w)
 	printMachines(w, s)
 	fmt.Fprintln(w)
 	printRegions(w, s)
-	if s.Source != farmsql.StatusStored { // nobody knows
+	if s.Source != farmsql.StatusStored { // a stored configuration does not tell
 		fmt.Fprintf(w, "\nrecovery: %s\n", recoveryText(s.Recovery))
 	}
 	if s.Lease != nil {
@@ -286,7 +286,7 @@ func printRegions(w io.Writer, s farmsql.Status) {
 	}
 }
 
-// list prints numbers, and a dash for none.
+// list formats numbers; "-" for none.
 func list(ns []int) string {
 	if len(ns) == 0 {
 		return "-"
@@ -320,7 +320,7 @@ func recoveryText(r farmsql.RecoveryStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// printOthers describes in a line each the processes whose view is not shown.
+// printOthers prints a line for each process whose view is not shown.
 func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -338,7 +338,7 @@ func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
 		default:
 			r := a.Recovery
-			if a.Revision < shown.Revision { // it does not know which replicas have been filled since
+			if a.Revision < shown.Revision { // a has not seen the replicas filled since
 				r.FillingReplicas = shown.Recovery.FillingReplicas
 			}
 			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\trecovery: %s\n", name, a.Process, a.Configuration, recoveryText(r))
