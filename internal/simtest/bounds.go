@@ -8,17 +8,17 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Bounds on the time that machines without a fault may take, counted from the last begin
-// or end of a fault, while they are a majority and have all regions.
+// Bounds on the time that machines without a fault may take. The time counts from the last
+// beginning or end of a fault, and only while these machines are a majority and have all regions.
 const (
-	// suspectMax bounds the time until a machine that is dead, or does nothing (even if
-	// its leases are kept aside), is suspected or left out.
+	// suspectMax bounds the time until a machine that is dead or does nothing is suspected or left
+	// out, even if its leases are kept aside.
 	suspectMax = 2*leaseTime + 2*time.Millisecond
-	// activeMax bounds the time until a configuration has all of its regions active
-	// and every machine commits again, and how long a transaction takes.
+	// activeMax bounds the time until all regions of a configuration are active and every machine
+	// commits again. It also bounds the time of a transaction.
 	activeMax = 10 * leaseTime
-	// unknownMax bounds how many of a hundred transactions may end without their client
-	// being told, once there are enough to judge. Clients that died do not count.
+	// unknownMax bounds the percentage of transactions whose client does not learn the outcome,
+	// once there are unknownEnough transactions. Clients that died do not count.
 	unknownMax    = 5
 	unknownEnough = 1000
 	boundsEvery   = 500 * time.Microsecond
@@ -28,8 +28,8 @@ const (
 type bounds struct {
 	*run
 	*health
-	// since is the time since which the healthy machines suffice; by machine, well is the
-	// time since which it has been healthy, and committed the time of its latest commit.
+	// since is the time since which there have been enough healthy machines. By machine, well is
+	// the time since which it has been healthy, and committed the time of its latest commit.
 	since     time.Duration
 	well      []time.Duration
 	committed []time.Duration
@@ -65,8 +65,7 @@ func (b *bounds) observe() {
 	}
 }
 
-// check looks for bounds that are exceeded; quiet is the time since the last change of
-// faults.
+// check returns an error if a bound is exceeded. quiet is the time since the last change of faults.
 func (b *bounds) check(quiet time.Duration) error {
 	if quiet > suspectMax {
 		if err := b.checkSuspicions(quiet); err != nil {
@@ -79,7 +78,7 @@ func (b *bounds) check(quiet time.Duration) error {
 	return nil
 }
 
-// checkSuspicions looks for members that cannot answer, and are not suspected in time.
+// checkSuspicions returns an error if a member that cannot answer is not suspected in time.
 func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	c := b.copies.now
 	for k, m := range c.Machines {
@@ -98,8 +97,8 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	return nil
 }
 
-// isSuspected reports whether a healthy machine, or the CM (which may not reach the store,
-// or serve yet), suspects a machine, or is changing the configuration.
+// isSuspected reports whether a healthy machine, or the CM (even one that cannot reach the store or
+// does not serve yet), suspects machine m or is changing the configuration.
 func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
 		p := b.machine(int(x)).Process()
@@ -115,7 +114,7 @@ func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	})
 }
 
-// checkProgress looks for healthy machines without progress.
+// checkProgress returns an error if a healthy machine makes no progress.
 func (b *bounds) checkProgress() error {
 	now := b.run.world.Now()
 	for i, m := range b.members.up {
@@ -139,8 +138,7 @@ func (b *bounds) checkProgress() error {
 	return nil
 }
 
-// checkUnknown checks that not too many clients were left without their transaction's
-// outcome.
+// checkUnknown returns an error if too many clients did not learn their transaction's outcome.
 func (r *run) checkUnknown() error {
 	of := r.result.Commits + r.result.Aborts + r.result.Unknown
 	if untold := r.result.Unknown - r.orphans; of > unknownEnough && 100*untold > unknownMax*of {
@@ -149,13 +147,13 @@ func (r *run) checkUnknown() error {
 	return nil
 }
 
-// A timing is the time since which a client runs a transaction; 0: it runs none.
+// A timing is the time when a client began its transaction; 0 if the client runs none.
 type timing struct {
 	node  *node
 	since time.Duration
 }
 
-// timed wraps work to record when it began.
+// timed wraps work so that the beginning of each call is recorded.
 func (r *run) timed(n *node, work func(*client) error) func(*client) error {
 	t := &timing{node: n}
 	r.timings = append(r.timings, t)

@@ -10,11 +10,11 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A Failing is which machines of an instance fail in one moment.
+// A Failing says which machines of an instance fail at one moment.
 type Failing uint8
 
 const (
-	FailingMachine Failing = iota // one that is not the CM (SOSP'15 Figures 9 and 12)
+	FailingMachine Failing = iota // a machine that is not the CM (SOSP'15 Figures 9 and 12)
 	FailingCM                     // (Figure 11)
 	FailingDomain                 // a failure domain without the CM (Figure 13)
 )
@@ -23,24 +23,24 @@ func (f Failing) String() string {
 	return [...]string{"a machine", "the CM", "a failure domain"}[f]
 }
 
-// A Failure is what a failure did, in virtual time.
+// A Failure describes the effects of a failure, in virtual time.
 type Failure struct {
-	Failed int // machines
-	// Suspect is how long after the failure it was suspected. The others count from
-	// then on: until the machines were probed, the configuration was stored, all
-	// had committed to it, all regions were active, and the throughput was 80 % of
-	// what it had been.
+	Failed int // number of machines
+	// Suspect is the time from the failure to its suspicion. The others count from the suspicion:
+	// until the machines were probed, the configuration was stored, all machines had committed to
+	// it, all regions were active, and the throughput was 80 % of its former value.
 	Suspect, Probed, Stored, Committed, Active, Throughput time.Duration
-	// Filled is when all regions had all replicas again, after the suspicion, too;
-	// Recovered is how many transactions recovery has decided.
+	// Filled is the time from the suspicion until all regions had all replicas again. Recovered is
+	// the number of transactions that recovery decided.
 	Recovered int
 	Filled    time.Duration
-	// Before is the throughput of the survivors before, in transactions a second.
+	// Before is the survivors' throughput before the failure, in transactions a second.
 	Before float64
 }
 
 const (
-	// warmUp goes before the measurement of the throughput, which takes so long.
+	// warmUp is the time before the measurement of the throughput; measured is the time of the
+	// measurement.
 	warmUp   = 5 * time.Millisecond
 	measured = 10 * time.Millisecond
 	window   = time.Millisecond
@@ -51,8 +51,8 @@ const (
 	failureMax = 10 * time.Second
 )
 
-// Fail runs a workload on machines that fail one by one, has some of them fail,
-// and returns what came of it.
+// Fail runs a workload on machines that fail one by one, makes some of them fail, and returns the
+// effects.
 func Fail(o Options, which Failing) (Failure, error) {
 	r := newRun(o)
 	r.work, r.think = (*client).subscriber, func(c *client) { c.process.Yield() }
@@ -72,18 +72,18 @@ func Fail(o Options, which Failing) (Failure, error) {
 	return m.failure, r.failure
 }
 
-// measurement is a run in which something fails once.
+// measurement is a run with one failure.
 type measurement struct {
 	*run
 	members   *members
 	which     Failing
 	survivors []int
 	failure   Failure
-	// timeline is the first one after the failure, active when it was complete.
+	// timeline is the first one after the failure; active is the time when it was complete.
 	timeline membership.Timeline
 	failed   bool
 	active   time.Duration
-	// outcomes counts the replicas at which transactions were decided.
+	// outcomes counts decisions of transactions, one for each replica.
 	outcomes int
 }
 
@@ -164,8 +164,8 @@ func (m *measurement) learnRegions() error {
 	return m.run.failure
 }
 
-// filled waits until all regions have all replicas, and returns when that was.
-// Nobody works meanwhile: data recovery is paced, and takes as long beside work.
+// filled waits until all regions have all replicas, and returns the time. No client works
+// meanwhile: data recovery is paced, so it takes as long as beside work.
 func (m *measurement) filled() (time.Duration, error) {
 	for end := m.world.Now() + failureMax; ; m.outside.Sleep(window) {
 		c, err := m.members.store.Load()
@@ -182,7 +182,7 @@ func (m *measurement) filled() (time.Duration, error) {
 	}
 }
 
-// victims are those that will fail.
+// victims returns the machines that will fail.
 func (m *measurement) victims() ([]int, error) {
 	c, err := m.members.store.Load()
 	if err != nil {
@@ -198,7 +198,7 @@ func (m *measurement) victims() ([]int, error) {
 	return []int{next}, nil
 }
 
-// committed counts what the survivors have committed.
+// committed returns the number of transactions that the survivors have committed.
 func (m *measurement) committed() (n int) {
 	for _, i := range m.survivors {
 		n += m.commits[i]
@@ -206,9 +206,9 @@ func (m *measurement) committed() (n int) {
 	return n
 }
 
-// fullThroughput waits until all regions are active and the survivors commit
-// enough of what they did before, n in a window, and returns when that window
-// ended.
+// fullThroughput waits until all regions are active and the survivors' throughput is enough again;
+// n is the number of transactions in a window before the failure. It returns the end of the first
+// window with that throughput.
 func (m *measurement) fullThroughput(n float64) (time.Duration, error) {
 	full := time.Duration(0)
 	for end := m.world.Now() + failureMax; ; {
@@ -239,9 +239,8 @@ func (m *measurement) evaluate(at, full, filled time.Duration) {
 	f.Recovered = m.outcomes / m.options.Farm.Replicas
 }
 
-// subscriber runs one transaction of the kinds of TATP, over objects drawn
-// uniformly: 70 in 100 read one of them without locks, 10 read a few, 20 update
-// one.
+// subscriber runs one transaction with a mix like TATP's, over objects drawn uniformly: of 100
+// transactions 70 read one object without locks, 10 read a few, and 20 update one.
 func (c *client) subscriber() error {
 	n := len(c.store.objects)
 	switch x := c.rng.IntN(100); {

@@ -16,13 +16,13 @@ import (
 type Fault uint8
 
 const (
-	Spike              Fault = iota // what some machines send each other is slow
+	Spike              Fault = iota // messages between some machines are slow
 	Pause                           // a machine stops for a while, maybe longer than a lease
-	PowerCut                        // all machines stop at once; memory is saved
+	PowerCut                        // all machines stop at once; their memory is saved
 	PowerCutAtStep                  // the same, at a step of a transaction
 	PowerCutInRecovery              // the same, and again while they recover
 	PowerCutUnsaved                 // the same, and some do not complete their save
-	Kill                            // a machine stops, with its memory kept
+	Kill                            // a machine stops and keeps its memory
 	KillAtStep                      // the same, at a step of a transaction
 	KillInRecovery                  // the same, and a second one while they recover
 	Destroy                         // a machine stops, and its memory is lost
@@ -30,22 +30,22 @@ const (
 	Cut                             // some machines are cut off
 	CutOneWay                       // the same, in one direction
 	CutInRecovery                   // a machine is killed, and another one cut off while it is suspected and replaced
-	single                          // of the kinds above one comes after the other, if no Overlap is asked for
+	single                          // faults of the kinds above come one after the other, unless there is an Overlap
 
 	Rolling       Fault = iota - 1 // machines are killed one after the other, each as soon as the one before serves again
-	LinkCut                        // two machines do not reach each other, or one not the other
+	LinkCut                        // two machines cannot reach each other, or one cannot reach the other
 	Flap                           // a link is cut and mended again and again
 	Slow                           // a machine's processors are slow
 	Storm                          // datagrams arrive twice, and later than a lease lasts
-	StoreCut                       // a machine does not reach the store of configurations
-	StoreFailures                  // the store fails now and then, before or after it has done what was asked
+	StoreCut                       // a machine cannot reach the store of configurations
+	StoreFailures                  // the store fails now and then, before or after it has carried out a request
 	Wedge                          // a machine does nothing for a while, but keeps its leases
-	FullMemory                     // a machine's memory is full: nothing more gets storage than what is given back
+	FullMemory                     // a machine's memory is full: it can use only the storage that it gives back
 	OldCopy                        // a machine stops, and an older copy of its memory is put in its place
 	faults
 )
 
-// Faults is how many kinds there are.
+// Faults is the number of kinds.
 const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
@@ -54,30 +54,31 @@ var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a s
 
 func (f Fault) String() string { return faultNames[f] }
 
-// FaultNamed returns the kind of that name.
+// FaultNamed returns the kind with this name.
 func FaultNamed(name string) (Fault, bool) {
 	i := slices.Index(faultNames[:], name)
 	return Fault(max(i, 0)), i >= 0
 }
 
 const (
-	// spikeMax is how late something may be in a spike.
+	// spikeMax is the longest delay of a message in a spike.
 	spikeMax = 2 * time.Millisecond
-	// pauseMax is longer than any lease, and so may cuts last.
+	// pauseMax is the longest time of a pause or a cut; it is longer than any lease.
 	pauseMax = 40 * time.Millisecond
 	// darkMax is how long machines stay down.
 	darkMax = 2 * time.Millisecond
-	// stepPatience is how long a crash waits for its step to come.
+	// stepPatience is how long a crash waits for its step.
 	stepPatience = 10 * time.Millisecond
-	// stepsMax is how often a step of a transaction may come before the crash, and
-	// recoveryStepsMax how many steps of recovery, if it is not a certain one.
+	// stepsMax bounds how often a step of a transaction is reached before the crash.
+	// recoveryStepsMax bounds how many steps of recovery come before it, unless a certain step is
+	// drawn.
 	stepsMax         = 8
 	recoveryStepsMax = 200
-	// onceBits make the crash come at the first time of a certain step in half of all
-	// cases, which is the only time of some, and at the latest at the eighth.
+	// onceBits: in half of all cases the crash comes when a certain step is reached for the first
+	// time, which is the only time for some steps, and at the latest at the eighth time.
 	onceBits = 4
-	// cutStepsMax is recoveryStepsMax for a cut. The first step is
-	// the suspicion: who is cut off then has a lease that lasts for a while.
+	// cutStepsMax is recoveryStepsMax for a cut. The first step is the suspicion: then the lease of
+	// the machine that is cut off still lasts for a while.
 	cutStepsMax = 8
 	// recoveryPatience is how long a cut waits for its step: longer than a lease.
 	recoveryPatience = 50 * time.Millisecond
@@ -88,14 +89,14 @@ const (
 // injector injects faults, one after the other.
 type injector struct {
 	*run
-	// armed, if not nil, is called when step is reached for the countdown'th
-	// time, with the machine; struck is set then.
+	// armed, if not nil, is called with the machine when step is reached for the countdown'th time;
+	// then struck is set.
 	armed     func(machine int)
 	step      step.Step
 	countdown int
 	struck    clock.Event
-	// second, if not nil, is called at the recovering'th step of recovery that is
-	// one of seconds.
+	// second, if not nil, is called with the machine when recovery reaches steps that are in
+	// seconds for the recovering'th time.
 	second     func(machine int)
 	seconds    []recovery.Step
 	recovering int
@@ -106,7 +107,7 @@ func (j *injector) startAll() error { return j.start(j.all()) }
 
 func (j *injector) healthOf() *health { return j.health }
 
-// disturb has do be done, whose faults are over then.
+// disturb calls do. When do returns, its faults are over.
 func (j *injector) disturb(do func()) {
 	h := j.health
 	if h == nil {
@@ -119,14 +120,14 @@ func (j *injector) disturb(do func()) {
 	h.changed()
 }
 
-// injectAll goes on until the time is up, and leaves nothing broken.
+// injectAll injects faults until the time is up, and repairs each before the next.
 func (j *injector) injectAll() error {
 	kinds := slices.DeleteFunc(slices.Clone(j.options.Faults), func(f Fault) bool { return !j.cluster.Takes(f) })
 	for j.calm(); j.world.Now() < j.until && j.failure == nil; j.calm() {
 		if len(kinds) == 0 {
 			continue
 		}
-		if err := j.heal(); err != nil { // what loss has done meanwhile
+		if err := j.heal(); err != nil { // heal the effects of lost datagrams
 			return fmt.Errorf("while it was calm: %w", err)
 		}
 		f := kinds[j.rng.IntN(len(kinds))]
@@ -200,15 +201,15 @@ func (j *injector) inject(f Fault) {
 	}
 }
 
-// some draws up to n machines.
+// some draws between 0 and n machines.
 func (j *injector) some(n int) []int {
 	machines := j.rng.Perm(j.options.Farm.Machines)
 	return machines[:j.rng.IntN(n+1)]
 }
 
-// unsaved draws machines that do not complete their save: those of one failure
-// domain, or fewer than a region has replicas; and less than half, because the others
-// have to decide by themselves what holds.
+// unsaved draws machines that do not complete their save: those of one failure domain, or fewer
+// machines than a region has replicas. It draws less than half of all machines, because the others
+// must be able to decide by themselves.
 func (j *injector) unsaved() []int {
 	fewer := (j.options.Farm.Machines - 1) / 2
 	d := j.machine(j.any()).Domain()
@@ -237,16 +238,16 @@ func (j *injector) failDomain(d int) {
 	j.cluster.Died(slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d }))
 }
 
-// cut cuts off some machines for a while: less than half of them, and fewer than
-// a region has replicas, because those that are cut off for long lose theirs.
+// cut cuts off some machines for a while: less than half of them, and fewer than a region has
+// replicas, because machines that are cut off for long lose their replicas.
 func (j *injector) cut(as Fault) {
 	links := j.linksOf(j.some(min((j.options.Farm.Machines-1)/2, j.options.Farm.Replicas-1)), as == CutOneWay)
 	j.sever(as, links)
 	j.mend(links)
 }
 
-// cutInRecovery kills a machine, and cuts another one off at one of the first
-// steps of what follows.
+// cutInRecovery kills a machine, and cuts off another one at one of the first steps of the recovery
+// that follows.
 func (j *injector) cutInRecovery() {
 	n := j.options.Farm.Machines
 	first := j.any()
@@ -262,8 +263,8 @@ func (j *injector) cutInRecovery() {
 	j.second = nil
 }
 
-// linksOf returns the links between some machines and all others, or, one way,
-// those to them or those from them.
+// linksOf returns the links between the machines in away and all others; with oneWay only those to
+// them or only those from them.
 func (j *injector) linksOf(away []int, oneWay bool) (links [][2]rdma.MachineID) {
 	inward := j.rng.IntN(2) == 0
 	for _, a := range away {
@@ -282,7 +283,7 @@ func (j *injector) linksOf(away []int, oneWay bool) (links [][2]rdma.MachineID) 
 	return links
 }
 
-// sever cuts links. Those of no machine are none.
+// sever cuts links. It does not count a fault if there are no links.
 func (j *injector) sever(as Fault, links [][2]rdma.MachineID) {
 	if len(links) > 0 {
 		j.result.Faults[as]++
@@ -292,7 +293,7 @@ func (j *injector) sever(as Fault, links [][2]rdma.MachineID) {
 	}
 }
 
-// mend mends links after a while.
+// mend waits for a while and then mends links.
 func (j *injector) mend(links [][2]rdma.MachineID) {
 	j.outside.Sleep(j.upTo(pauseMax))
 	for _, l := range links {
@@ -300,8 +301,8 @@ func (j *injector) mend(links [][2]rdma.MachineID) {
 	}
 }
 
-// atStep has strike called in the moment in which a drawn step is reached, and
-// reports whether that came in time.
+// atStep calls strike when a machine reaches a drawn step, and reports whether that happened in
+// time.
 func (j *injector) atStep(strike func(machine int)) bool {
 	j.armed, j.step, j.countdown = strike, step.Step(j.rng.IntN(step.Count)), 1+j.rng.IntN(stepsMax)
 	struck := j.struck.WaitFor(stepPatience)
@@ -309,7 +310,7 @@ func (j *injector) atStep(strike func(machine int)) bool {
 	return struck
 }
 
-// onStep is told of each step of a transaction.
+// onStep is called at each step of a transaction.
 func (j *injector) onStep(machine int, s step.Step) {
 	if j.armed == nil || s != j.step {
 		return
@@ -323,8 +324,8 @@ func (j *injector) onStep(machine int, s step.Step) {
 	}
 }
 
-// inRecovery has strike called in the recovery that follows: at one of the first
-// steps, whichever that is, or at a certain step.
+// inRecovery makes onRecovering call strike in the recovery that follows: at one of the first
+// steps, of any kind, or at a certain kind of step.
 func (j *injector) inRecovery(strike func(machine int), first int) {
 	j.second, j.seconds = strike, j.options.Second
 	if j.seconds == nil {
@@ -339,7 +340,7 @@ func (j *injector) inRecovery(strike func(machine int), first int) {
 	j.recovering = 1 + j.rng.IntN(1<<j.rng.IntN(onceBits))
 }
 
-// onRecovering is told of each step of recovery.
+// onRecovering is called at each step of recovery.
 func (j *injector) onRecovering(machine int, s recovery.Step) {
 	if j.second == nil || !slices.Contains(j.seconds, s) {
 		return
@@ -352,8 +353,8 @@ func (j *injector) onRecovering(machine int, s recovery.Step) {
 	}
 }
 
-// heal starts machines that are down until none dies meanwhile, and waits until
-// another fault may come.
+// heal starts machines that are down until all are up, and waits until the cluster is ready for
+// another fault.
 func (j *injector) heal() error {
 	for end := j.world.Now() + wholeMax; ; {
 		down := slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Process() != nil })

@@ -10,11 +10,11 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Reads and lookups outside of transactions. Each is a transaction of its own for the
-// history, whatever it answers: that a key is absent must have been so at some moment
-// of the lookup, too. Only one that gives no answer says nothing.
+// Reads and lookups outside of transactions. The history has each as a transaction of its own, for
+// every answer: if a key is reported absent, it must have been absent at some moment of the lookup,
+// too. Only a lookup without an answer proves nothing.
 
-// errNoAnswer is what a lock-free read ends with that others were in the way of.
+// errNoAnswer is the result of a lock-free read that conflicting writers kept from an answer.
 var errNoAnswer = errors.New("simtest: no answer")
 
 // unanswered turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
@@ -26,14 +26,14 @@ func unanswered(err error) error {
 	return err
 }
 
-// lockFree records a transaction of a single read, which read does and records.
+// lockFree records a transaction of a single read. read carries out that read and records it.
 func (c *client) lockFree(read func() error) error {
 	c.h = c.rec.Begin(c.label)
 	defer c.untold(c.h)
 	return c.endLockFree(c.h, read())
 }
 
-// endLockFree records how a lock-free read ended.
+// endLockFree records the result of a lock-free read.
 func (c *client) endLockFree(h *history.Recording, err error) error {
 	c.h = h
 	if err = unanswered(err); errors.Is(err, errNoAnswer) {
@@ -45,7 +45,7 @@ func (c *client) endLockFree(h *history.Recording, err error) error {
 	return c.end(err)
 }
 
-// answered records what a lookup of o has answered.
+// answered records the answer of a lookup of o.
 func (c *client) answered(o history.Object, b []byte, ok bool) error {
 	if !ok {
 		c.h.Absent(o)
@@ -54,7 +54,7 @@ func (c *client) answered(o history.Object, b []byte, ok bool) error {
 	return c.saw(o, b)
 }
 
-// lookUpHash looks up one key, or several together.
+// lookUpHash looks up one key, or several keys together.
 func (c *client) lookUpHash() error {
 	table := c.table
 	if c.rng.IntN(2) == 0 {
@@ -83,7 +83,7 @@ func (c *client) lookUpKey(table *hash.Table, i int) error {
 	})
 }
 
-// inTurn looks keys up that are asked for one by one.
+// inTurn returns a function that looks up keys together, but starts their lookups one by one.
 func inTurn(table *hash.Table) func(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 	return func(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 		l := table.Lookups(hash.ConcurrentMin, visit)
@@ -96,8 +96,8 @@ func inTurn(table *hash.Table) func(keys [][]byte, visit func(i int, value []byt
 	}
 }
 
-// lookUpTogether looks keys up with lookUp, each for the history a transaction of its
-// own. If it fails, those that have been answered count all the same.
+// lookUpTogether looks up keys with lookUp. The history has each lookup as a transaction of its
+// own. If lookUp fails, the keys that it has answered count nevertheless.
 func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) error, keys []int) error {
 	names, recordings, answers := make([][]byte, len(keys)), make([]*history.Recording, len(keys)), make([]error, len(keys))
 	for k, i := range keys {
@@ -126,9 +126,9 @@ func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) e
 	return nil
 }
 
-// lookUpTree finds a row and reads it. While the row exists it has the key's
-// value, so this is one read. A row that is freed meanwhile says that the key has
-// changed, so that a lookup that begins later does not find it.
+// lookUpTree finds a row and reads it. While the row exists it has the key's value, so this counts
+// as one read. If the row is freed meanwhile, the key has changed, so a lookup that begins later
+// must not find that row.
 func (c *client) lookUpTree(i int) error {
 	return c.lockFree(func() error {
 		o := c.m.Start()
@@ -158,8 +158,8 @@ func (c *client) lookUpTree(i int) error {
 	})
 }
 
-// lookAtAll reads and looks up everything there is without a transaction. Nobody else
-// is there any more, so that all must be answered.
+// lookAtAll reads every object and looks up every key, without transactions. No other client is
+// left, so each must be answered.
 func (c *client) lookAtAll() error {
 	c.alone = true
 	var keys []int

@@ -25,27 +25,27 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// leaseTime of the machines: SOSP'15 section 6.1.
+// leaseTime is the machines' lease time: SOSP'15 section 6.1.
 const leaseTime = 10 * time.Millisecond
 
-// members are machines that fail one by one. Each is a farm.Member on a machine of
-// the world. One that is evicted begins a new life in its process.
+// members are machines that can fail one by one. Each is a farm.Member on a machine of the world. A
+// member that is evicted begins a new life in its process.
 type members struct {
 	world  *sim.World
 	config farm.Config
 	hooks  Hooks
 	store  *configurations
 	up     []*farm.Member // by machine; nil while it does not serve
-	begun  []*farm.Member // by machine: its latest life, from when it asks for its part
-	err    error          // why a machine could not begin a life
-	early  bool           // faults came before all machines served
-	aside  bool           // leases are kept aside, so that they are while a machine hangs
+	begun  []*farm.Member // by machine: its latest life, from the time when it begins to open
+	err    error          // the reason why a machine could not begin a life
+	early  bool           // faults may come before all machines serve
+	aside  bool           // leases are kept on a separate processor, so that they stay valid while a machine hangs
 	// patience is farm.MemberConfig.Patience.
 	patience time.Duration
-	// keptOut is when machines were last told that they are not let in because of their
+	// keptOut holds, by machine, the last time when it was told that it may not join because of its
 	// links.
 	keptOut []time.Duration
-	// exited is when machines have exited by themselves, last.
+	// exited holds, by machine, the last time when its process exited by itself.
 	exited []time.Duration
 	// wrapNIC and wrapClock, if not nil, replace the NIC and the clock of machines, for tests
 	// that break them.
@@ -82,7 +82,7 @@ func (c *members) RecoverySteps() (steps []recovery.Step) {
 	return steps
 }
 
-// startMax bounds the time until machines that are started serve.
+// startMax bounds the time until started machines serve.
 const startMax = time.Minute
 
 // Start implements Cluster.
@@ -111,20 +111,19 @@ func (c *members) Start(machines []int) error {
 	}
 }
 
-// boot begins a life of machine i, on a routine of its process, and does not wait for its
-// start.
+// boot begins a life of machine i, on a routine of its process, without waiting for its start.
 func (c *members) boot(i int) *sim.Process {
 	p := c.world.Machine(rdma.MachineID(i)).Boot()
 	p.Go(func() { c.live(i, p) })
 	return p
 }
 
-// live opens the machine, and does so again each time that its life is over.
+// live opens the machine, and opens it again each time that its life is over.
 func (c *members) live(i int, p *sim.Process) {
 	for !p.Dead() {
 		over := p.NewEvent()
 		m, nic, err := c.open(i, p, over)
-		if p.Dead() { // at a step of opening: what came of that since then is nothing
+		if p.Dead() { // it died at a step of opening; later results of open do not count
 			return
 		}
 		if err == nil {
@@ -139,7 +138,7 @@ func (c *members) live(i int, p *sim.Process) {
 		err = errors.Join(err, c.world.Machine(rdma.MachineID(i)).Memory().Close())
 		switch {
 		case err == nil, isPassing(err):
-		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, membership.ErrNeeded): // maybe later
+		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, membership.ErrNeeded): // a later life may succeed
 			c.exit(i, err)
 			return
 		case c.err == nil:
@@ -149,8 +148,8 @@ func (c *members) live(i int, p *sim.Process) {
 	}
 }
 
-// exit ends the process of machine i, which cannot open, as production does with a first
-// life. Its supervisor starts another one, which may find that there is room by then. (A
+// exit ends the process of machine i, which cannot open. Production does so in the first life of a
+// process; the supervisor then starts another process, which may find room by that time. (In a
 // later life production tries again in the same process, after a while.)
 func (c *members) exit(i int, why error) {
 	m := c.world.Machine(rdma.MachineID(i))
@@ -164,10 +163,10 @@ func (c *members) exit(i int, why error) {
 	})
 }
 
-// restartPause is how long a supervisor waits before it starts a process again.
+// restartPause is how long the supervisor waits before it starts a process again.
 const restartPause = 2 * time.Millisecond
 
-// isPassing says whether a life that ended with an error is followed by another one.
+// isPassing reports whether another life follows a life that ended with this error.
 func isPassing(err error) bool {
 	return errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) || errors.Is(err, errStore)
 }
@@ -265,7 +264,7 @@ func (k asideKeeper) Close() error {
 	return err
 }
 
-// note puts what a machine says of itself into the trace.
+// note adds a machine's message to the trace.
 func (c *members) note(p *sim.Process, format string, args ...any) {
 	if !p.Dead() {
 		c.world.Note(fmt.Sprintf("%v: ", p) + fmt.Sprintf(format, args...))
@@ -301,10 +300,10 @@ func (c *members) Whole() bool {
 	return c.isSteady(now) && isFilled(now)
 }
 
-// isSteady says that nothing has happened yet for which a machine of the current
-// configuration may be given up.
+// isSteady reports whether the machines of the current configuration are in it without suspicions
+// or changes, so that none of them is about to be evicted.
 func (c *members) isSteady(now *cluster.Configuration) bool {
-	if c.world.Breaking() { // who finds a connection broken may have its peer given up
+	if c.world.Breaking() { // a machine that finds its connection broken may get its peer evicted
 		return false
 	}
 	return !slices.ContainsFunc(now.Machines, func(i rdma.MachineID) bool {
@@ -317,7 +316,7 @@ func (c *members) isSteady(now *cluster.Configuration) bool {
 	})
 }
 
-// state describes what each machine believes, for a report of what does not go on.
+// state describes each machine's view, for the report of a cluster that makes no progress.
 func (c *members) state() string {
 	var b strings.Builder
 	now, _ := c.store.Load()
@@ -374,8 +373,8 @@ func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 	return found, err
 }
 
-// isSpareRoot says whether a fault is a root object that nobody uses: machines that die
-// while an instance begins may leave theirs behind (farm.OpenMember).
+// isSpareRoot reports whether a fault is an unused root object: machines that die while an instance
+// begins may leave theirs behind (farm.OpenMember).
 func isSpareRoot(root region.Ptr, f farm.Fault) bool {
 	return f.Kind == region.Leak && f.Ptr != root && f.Ptr.Class() == root.Class()
 }

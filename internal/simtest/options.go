@@ -15,54 +15,53 @@ import (
 // Options describe one run.
 type Options struct {
 	Seed uint64
-	// World says how the machines' surroundings are. Its datagrams are lost only
-	// while there are faults.
+	// World has the options of the machines' environment. It loses datagrams only while there are
+	// faults.
 	World sim.Options
-	// Farm has the numbers of machines, replicas and workers, and the sizes.
+	// Farm has the numbers of machines, replicas and workers, and the sizes of regions and logs.
 	Farm farm.Config
 	// New makes the cluster under test.
 	New func(*sim.World, farm.Config, Hooks) Cluster
-	// Domains is into how many failure domains the machines are dealt out: so many
-	// that the failure of one leaves a majority, and one for each replica.
+	// Domains is the number of failure domains to which the machines are assigned. There are enough
+	// of them that the failure of one leaves a majority, and at least one for each replica.
 	Domains int
-	// Clients is how many each machine has, Readers how many more that only read
-	// its own objects, and Duration for how long they and the faults go on.
+	// Each machine has Clients clients, and Readers more that only read its own objects. Duration
+	// is how long clients and faults go on.
 	Clients, Readers int
 	Duration         time.Duration
-	// Tables are how many tables there are names for; 0: there is no catalog. Otherwise
-	// each machine has one more client, which defines them.
+	// Tables is the number of tables that there are names for; with 0 there is no catalog.
+	// Otherwise each machine has one more client, which defines the tables.
 	Tables int
-	// Workload, if not nil, gives each machine so many more clients, Sessions of it.
+	// Workload, if not nil, gives each machine Sessions more clients, which run the Workload.
 	Workload Workload
 	Sessions int
-	// Errands gives each machine another client, which runs them.
+	// Errands gives each machine one more client, which runs errands.
 	Errands bool
-	// Trouble is how many of a thousand chances for trouble (clock.Trouble) are taken
-	// as long as there are faults.
+	// Trouble is how many of a thousand chances for trouble (clock.Trouble) are taken while there
+	// are faults.
 	Trouble int
-	// Stale is how many of a thousand refreshes of a cache are lost as long as there are
-	// faults.
+	// Stale is how many of a thousand refreshes of a cache are lost while there are faults.
 	Stale int
-	// Small is how many of a thousand transactions are taken for large ones, and of these
-	// do their work in the smallest pieces, as long as there are faults.
+	// Small is how many of a thousand transactions are treated as large ones while there are
+	// faults. The same share of these work in the smallest pieces.
 	Small int
-	// Patience is how long operations wait for what only the rest of the instance can
-	// bring; 0: farm.MemberConfig's default.
+	// Patience is how long operations wait for an event that only the rest of the instance can
+	// cause; 0 means farm.MemberConfig's default.
 	Patience time.Duration
-	// Objects and Keys are on how many of each kind the workload is.
+	// Objects and Keys are the numbers of objects and of keys that the workload uses.
 	Objects, Keys int
-	// LeafBytes and Buckets make indexes of few keys deep.
+	// LeafBytes and Buckets are so small that indexes of few keys are deep.
 	LeafBytes, Buckets int
-	// Faults are injected one after the other, about Calm apart.
+	// Faults are injected one after the other, with a pause of about Calm.
 	Faults []Fault
-	// Second are the steps of recovery at which second faults come; nil: all.
+	// Second are the steps of recovery at which second faults are injected; nil means all steps.
 	Second []recovery.Step
 	Calm   time.Duration
-	// Overlap, if not nil, has other faults come at any time, in place of Faults.
+	// Overlap, if not nil, describes faults that may come at any time, in place of Faults.
 	Overlap *Overlap
 }
 
-// With returns the options with so many machines, and work for all of them.
+// With returns the options with this number of machines, and work for all of them.
 func (o Options) With(machines int) Options {
 	o.Farm.Machines = machines
 	o.Farm.Replicas = min(o.Farm.Replicas, machines)
@@ -71,14 +70,13 @@ func (o Options) With(machines int) Options {
 	return o
 }
 
-// lossMax is how many of a thousand datagrams are lost, at most. Leases of 10 ms
-// are renewed four times in that time, by three datagrams each: with a loss of one
-// in twenty, as many machines would be suspected by accident as are by intention,
-// and no number of replicas would be enough.
+// lossMax bounds how many of a thousand datagrams are lost. Leases of 10 ms are renewed four times
+// in that time, by three datagrams each. If one datagram in twenty were lost, accidents would cause
+// as many suspicions as faults do, and no number of replicas would be enough.
 const lossMax = 6
 
-// Draw draws options from a seed. Some kinds of fault are left out of each run,
-// and all of them of one run in eight.
+// Draw draws options from a seed. Each run leaves out some kinds of fault; one run in eight leaves
+// out all.
 func Draw(seed uint64) Options {
 	rng := rand.New(rand.NewPCG(seed, 0xd4a3))
 	machines := 3 + rng.IntN(5)
@@ -114,14 +112,14 @@ func Draw(seed uint64) Options {
 			}
 		}
 	}
-	large := rand.New(rand.NewPCG(seed, 0x1a49e)) // of its own: what seeds drew before stays
+	large := rand.New(rand.NewPCG(seed, 0x1a49e)) // a generator of its own keeps the earlier draws of each seed
 	if large.IntN(2) == 0 {
 		o.Small = 1 + large.IntN(smallMax)
 	}
 	return o
 }
 
-// smallMax is how many of a thousand transactions are large, at most.
+// smallMax bounds how many of a thousand transactions are large.
 const smallMax = 800
 
 func (o Options) String() string {
@@ -160,8 +158,8 @@ func (o Options) String() string {
 		o.Duration, o.World.Latency, o.World.Drift, mode, strings.Join(names, ", "))
 }
 
-// Overlapping returns the options with faults that overlap, drawn from the seed:
-// several at once, or in every tenth run twenty, over a longer time.
+// Overlapping returns the options with overlapping faults, drawn from the seed: several at once,
+// or, in every tenth run, twenty over a longer time.
 func (o Options) Overlapping() Options {
 	rng := rand.New(rand.NewPCG(o.Seed, 0x0e71a9))
 	o.Faults, o.Overlap = nil, &Overlap{
@@ -189,25 +187,25 @@ func (o Options) Overlapping() Options {
 	if rng.IntN(2) == 0 {
 		o.Trouble = rng.IntN(30)
 	}
-	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // what seeds drew before there were wedges stays
+	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // a generator of its own keeps the draws from before there were wedges
 	if later.IntN(2) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, Wedge)
 	}
-	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // nor before there were tables
+	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // likewise from before there were tables
 	if defined.IntN(2) == 0 {
 		o.Tables = 1 + defined.IntN(4)
 	}
-	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // nor before there were old copies
+	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // likewise from before there were old copies
 	if aged.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, OldCopy)
 	}
 	return o.scarce()
 }
 
-// scarce returns the options with limits drawn from the seed: on memory, on patience, and on
-// what machines remember.
+// scarce returns the options with limits, drawn from the seed, on memory, on patience, and on the
+// refreshes of caches.
 func (o Options) scarce() Options {
-	rng := rand.New(rand.NewPCG(o.Seed, 0xf011)) // of its own: what seeds drew before stays
+	rng := rand.New(rand.NewPCG(o.Seed, 0xf011)) // a generator of its own keeps the earlier draws of each seed
 	if rng.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, FullMemory)
 	}
@@ -220,22 +218,21 @@ func (o Options) scarce() Options {
 	return o
 }
 
-// plentiful returns the options without what scarce has drawn.
+// plentiful returns the options without the limits that scarce has drawn.
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale, o.Small = 0, 0, 0
 	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy })
 	return o
 }
 
-// staleMax is how many of a thousand refreshes of a cache are lost, at most: a search that
-// goes astray tries 64 times.
+// staleMax bounds how many of a thousand refreshes of a cache are lost. A search with a stale cache
+// tries 64 times.
 const staleMax = 900
 
-// wedges says whether machines may do nothing but keep their leases.
+// wedges reports whether machines may do nothing except keep their leases.
 func (o Options) wedges() bool {
 	return o.Overlap != nil && slices.Contains(o.Overlap.Kinds, Wedge)
 }
 
-// driftMax is by how much clocks may be off, in millionths: as much as leases allow
-// for, a 64th.
+// driftMax bounds the error of clocks, in millionths: a 64th, as much as leases allow for.
 const driftMax = 1e6 / 64
