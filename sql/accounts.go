@@ -35,8 +35,8 @@ type Accounts struct {
 	clock     clock.Clock
 	began     time.Time
 
-	mu      lockrank.Mutex[lockrank.Accounts] // of who reads the catalog
-	version uint64                            // of the copy, guarded by mu
+	mu      lockrank.Mutex[lockrank.Accounts] // held to read the catalog
+	version uint64                            // version of the copy; guarded by mu
 	isRead  bool                              // guarded by mu
 	// failure is the error of the last comparison with the catalog, and failed is its time,
 	// since began; guarded by mu.
@@ -105,7 +105,7 @@ func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
 
 func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 	at := a.now()
-	wasStale := a.isStale.Swap(false) // whoever sets isStale from here on has seen a later version
+	wasStale := a.isStale.Swap(false) // a change that sets isStale from here on is of a later version
 	var version uint64
 	var stored []account
 	err := e.Store.Machine.Run(ctx, func(t *txn.Tx) (err error) {
@@ -176,7 +176,7 @@ func (a *Accounts) keepFresh(e *Engine) {
 	if a == nil || !a.isStale.Load() && (a.freshness == 0 || a.now()-time.Duration(a.compared.Load()) <= a.freshness) {
 		return
 	}
-	if !a.mu.TryLock() { // somebody reads them
+	if !a.mu.TryLock() { // another goroutine is reading the accounts
 		return
 	}
 	defer a.mu.Unlock()

@@ -163,7 +163,7 @@ func inserted(info *store.TableInfo, names sqlparser.Columns) []int {
 func leaveColumn(rows sqlparser.Values, at int) (found bool) {
 	for _, row := range rows {
 		if at >= len(row) {
-			continue // which is refused
+			continue // the INSERT will be refused
 		}
 		switch v := row[at].(type) {
 		case *sqlparser.SQLVal:

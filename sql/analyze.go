@@ -110,7 +110,7 @@ func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (
 		_, err = rows.Next(ctx)
 	}
 	if err != io.EOF {
-		_ = rows.Close(ctx) // the error that ended the rows is the one to return
+		_ = rows.Close(ctx) // err is the error to return
 		return nil, err
 	}
 	if err := rows.Close(ctx); err != nil {

@@ -26,7 +26,7 @@ var (
 type assigned struct {
 	gms.Expression
 	column *expression.GetField
-	rows   int // evaluated so far
+	rows   int // rows evaluated so far
 }
 
 // newAssigned returns nil if the column, or the statement, takes any value.
@@ -98,7 +98,7 @@ func (s *Session) takeInserted(n gms.Node) gms.Schema {
 type assignIter struct {
 	gms.RowIter
 	columns gms.Schema
-	rows    int // so far
+	rows    int // rows evaluated so far
 }
 
 // Next implements gms.RowIter.
@@ -108,7 +108,7 @@ func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
 		return row, err
 	}
 	i.rows++
-	first := len(row) - len(i.columns) // after those of an outer scope
+	first := len(row) - len(i.columns) // the columns of an outer scope come first
 	out := row.Copy()
 	for at, c := range i.columns {
 		v, err := store.Assign(ctx, row[first+at], c.Type, c.Name, i.rows)

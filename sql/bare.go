@@ -122,6 +122,6 @@ func placeTables(db string, query sqlparser.SQLNode) (changed bool) {
 		}
 		return true, nil
 	}
-	_ = sqlparser.Walk(visit, query) // which never fails
+	_ = sqlparser.Walk(visit, query) // never fails
 	return changed
 }

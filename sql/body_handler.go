@@ -22,11 +22,11 @@ func (m mild) Unwrap() error { return m.SQLError }
 func (b *body) handle(s sqlparser.Statement, err error) error {
 	e := myerr.In(s, b.ctx.GetCurrentDatabase(), err)
 	if e.Num != myerr.Of(err).Num {
-		err = e // CALL's caller, which reports the error, does not know this statement
+		err = e // CALL's caller reports the error, and does not know this statement
 	}
 	scope, h := b.handlerFor(e)
 	switch {
-	case b.ctx.Err() != nil: // the client is gone, or has no more time
+	case b.ctx.Err() != nil: // the client is gone, or the time limit has passed
 		return unhandled{err}
 	case h == nil && errors.As(err, &mild{}):
 		b.ctx.Warn(e.Num, "%s", e.Message)

@@ -22,7 +22,7 @@ type builder struct{ e *Engine }
 func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
-		return nil, nil // a session of go-mysql-server's own
+		return nil, nil // the session is go-mysql-server's own
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:
 		if s := FromContext(ctx); s.calls == 0 && !sets(n, "lock_warnings") {
-			s.ClearWarnings() // of the statement before, which go-mysql-server keeps
+			s.ClearWarnings() // drop the warnings of the statement before, which go-mysql-server keeps
 		}
 		return b.e.settable(ctx, n)
 	case *plan.CreateEvent:

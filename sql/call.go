@@ -173,7 +173,7 @@ const bodyRetriesMax = 100
 
 // run executes a statement.
 func (r *bodyRunner) run(ctx *gms.Context, s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
-	if err := ctx.Err(); err != nil { // a loop goes on for as long as its statements do
+	if err := ctx.Err(); err != nil { // a loop runs as long as its statements do
 		return nil, nil, err
 	}
 	for attempt := 0; ; attempt++ {
@@ -204,7 +204,7 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 		}
 		return err
 	}
-	_ = r.s.TakeCommitError() // of the statement before
+	_ = r.s.TakeCommitError() // drop the error of the statement before
 	r.s.bodyStatements++
 	defer func(outer sqlparser.Statement) { r.s.Running = outer }(r.s.Running)
 	r.s.Running = stmt
@@ -215,7 +215,7 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 	rows, err := r.s.Holding.ReadAll(ctx, iter)
 	if err != nil {
 		err = failed(err)
-		_ = iter.Close(ctx) // what it would report has just been found out
+		_ = iter.Close(ctx) // its error is known already
 		return nil, nil, err
 	}
 	if err = iter.Close(ctx); err == nil && !joined {

@@ -21,7 +21,7 @@ type coster struct {
 
 // EstimateCost implements memo.Coster.
 func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvider) (float64, error) {
-	if err := ctx.Err(); err != nil { // a query can have very many join orders
+	if err := ctx.Err(); err != nil { // check often: a query can have very many join orders
 		return 0, err
 	}
 	switch r := r.(type) {

@@ -24,8 +24,8 @@ type jsonOther struct {
 
 type jsonBlock struct {
 	ID     int         `json:"select_id,omitempty"`
-	Table  *jsonTable  `json:"table,omitempty"`       // the only one
-	Loop   []jsonInner `json:"nested_loop,omitempty"` // or all
+	Table  *jsonTable  `json:"table,omitempty"`       // of a query of one table
+	Loop   []jsonInner `json:"nested_loop,omitempty"` // of a query of several tables
 	tables []*jsonTable
 }
 

@@ -94,7 +94,7 @@ func alteredWithKeys(n *sqlparser.AlterTable, expression func([]*sqlparser.Index
 // go-mysql-server would look for the columns of an expression in the table as it was before, and
 // would create only one of several such indexes.
 type withIndexes struct {
-	first   sqlparser.Statement // nil: there are only indexes to create
+	first   sqlparser.Statement // nil if there are only indexes to create
 	table   sqlparser.TableName
 	isNew   bool
 	indexes []sqlparser.Statement
@@ -139,7 +139,7 @@ func (w withIndexes) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
 	ctx = s.Begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // ending one statement must not end the others
 	if w.first != nil {
 		isThere := w.isNew && w.isThere(ctx, s)
-		if _, _, err := r.run(ctx, w.first); err != nil || isThere { // IF NOT EXISTS
+		if _, _, err := r.run(ctx, w.first); err != nil || isThere { // with IF NOT EXISTS the table may exist
 			return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), err
 		}
 	}

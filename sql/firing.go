@@ -142,7 +142,7 @@ type firingUpdater struct {
 	gms.RowUpdater
 	t     *firingTable
 	again []regenerator
-	err   error // in the way of again
+	err   error // error in the creation of again
 }
 
 // Update implements gms.RowUpdater. It writes what the triggers have made of the new row into

@@ -45,7 +45,7 @@ func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.S
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	s.ViewDatabase = "" // the plan has been built
+	s.ViewDatabase = "" // the plan is built now
 	if !s.literals {
 		return n, transform.SameTree, nil
 	}

@@ -105,7 +105,7 @@ func (i *groupIter) single(ctx *gms.Context) (gms.Row, error) {
 }
 
 func (i *groupIter) readAll(ctx *gms.Context) error {
-	if len(i.by) == 0 { // one group, also of no rows
+	if len(i.by) == 0 { // there is one group, even without rows
 		if err := i.addGroup(ctx, 0, nil); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (i *groupIter) newGroup(ctx *gms.Context) ([]gms.AggregationBuffer, error) 
 	group := make([]gms.AggregationBuffer, len(i.columns))
 	for at, c := range i.columns {
 		a, ok := c.(gms.Aggregation)
-		if !ok { // without ONLY_FULL_GROUP_BY: the first row's value
+		if !ok { // without ONLY_FULL_GROUP_BY, take the first row's value
 			a = aggregation.NewFirst(c)
 		}
 		a, err := i.counted(ctx, a, i.holds[at])
@@ -257,7 +257,7 @@ func holdsOf(ctx *gms.Context, c gms.Expression) holds {
 func (i *groupIter) counted(ctx *gms.Context, a gms.Aggregation, h holds) (gms.Aggregation, error) {
 	switch d := a.(type) {
 	case *compat.DistinctAggregate:
-		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // which keeps no values
+		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // it keeps no values itself
 			return &compat.DistinctAggregate{Aggregation: d.Aggregation, Keys: d.Keys, Memory: i.h, Counts: d.Counts}, nil
 		}
 		inner, err := i.held(ctx, d.Aggregation, h)
@@ -299,7 +299,7 @@ type heldValue struct {
 	gms.Expression
 	by    *groupIter
 	holds holds
-	most  *int64 // the longest so far
+	most  *int64 // bytes of the longest value so far
 }
 
 // Eval implements gms.Expression.

@@ -137,7 +137,7 @@ func nestedIn(v reflect.Value, depth int) error {
 		return nested(v.Elem(), depth+1)
 	}
 	switch n.(type) {
-	case *sqlparser.SQLVal, *sqlparser.ColName, *sqlparser.NullVal: // most of a long INSERT
+	case *sqlparser.SQLVal, *sqlparser.ColName, *sqlparser.NullVal: // most nodes of a long INSERT
 		return nil
 	}
 	end, isChain, err := along(n, depth)

@@ -119,7 +119,7 @@ func (e *Engine) recount(ctx context.Context, tbl *catalog.Table) (n int, err er
 		return err
 	})
 	if errors.Is(err, catalog.ErrGone) {
-		err = nil // with its table
+		err = nil // the count is gone with its table
 	}
 	return n, err
 }

@@ -76,7 +76,7 @@ func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row
 	}
 	right, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Right(), row)
 	if err != nil {
-		_ = left.Close(ctx) // err says what is wrong
+		_ = left.Close(ctx) // err is the error to return
 		return nil, err
 	}
 	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: &s.Holding}
@@ -113,7 +113,7 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 			e = a.Child
 		}
 		if c, ok := e.(*expression.Convert); ok {
-			e = c.Child // a conversion that the set operation has added has lost the collation
+			e = c.Child // the set operation has added a conversion, which loses the collation
 		}
 		if g, ok := e.(*expression.GetField); ok && len(n.Child.Schema(ctx)) > g.Index() && g.Index() >= 0 {
 			return columnCollation(ctx, n.Child, g.Index())

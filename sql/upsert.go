@@ -37,7 +37,7 @@ const sourceName = "farmsql.source"
 // planned again.
 type amendment struct {
 	insert  *sqlparser.Insert
-	trigger bool // the INSERT is in the body of a trigger
+	trigger bool // the INSERT is in a trigger's body
 	undo    []func()
 }
 

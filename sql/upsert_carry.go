@@ -213,7 +213,7 @@ func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression
 	if err != nil {
 		return nil, err
 	}
-	if code == 1136 { // go-mysql-server has its own error for it
+	if code == 1136 { // go-mysql-server has an error of its own for this
 		return nil, gms.ErrInsertIntoMismatchValueCount.New()
 	}
 	return nil, myerr.Remade(code, said[1], said[2])

@@ -135,7 +135,7 @@ var rules = func() map[string]rule {
 // change has no effect, and refuses it if a client may rely on the effect.
 func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 	if v.IsReadOnly() {
-		return nil // go-mysql-server refuses it
+		return nil // go-mysql-server refuses this variable
 	}
 	r := rules[strings.ToLower(v.GetName())]
 	switch r.class {

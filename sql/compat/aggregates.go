@@ -39,8 +39,8 @@ const (
 // An ExactAggregate is SUM or AVG. Its result is a double unless the argument is an integer or
 // a decimal.
 type ExactAggregate struct {
-	Child  gms.Expression // what is added up
-	Avg    bool           // it is AVG
+	Child  gms.Expression // the summed expression
+	Avg    bool           // the aggregate is AVG
 	window *gms.WindowDefinition
 	id     gms.ColumnId
 }
@@ -117,7 +117,7 @@ func (a *ExactAggregate) String() string {
 		return a.name() + "(" + a.Child.String() + ")"
 	}
 	p := gms.NewTreePrinter()
-	_ = p.WriteNode("%s", a.name()) // a tree with a node is no error
+	_ = p.WriteNode("%s", a.name()) // fails only if the tree has a node already
 	_ = p.WriteChildren(a.window.String(), a.Child.String())
 	return p.String()
 }
@@ -249,7 +249,7 @@ func (a *ExactAggregate) result(sum decimal.Decimal, rows int64) any {
 
 // A Total adds up numbers. It adds integers as integers while their sum fits.
 type Total struct {
-	Rows  int64           // that are not NULL
+	Rows  int64           // number of values that are not NULL
 	Whole int64           // the sum of integers, as long as it fits an int64
 	Rest  decimal.Decimal // the rest of the sum
 }

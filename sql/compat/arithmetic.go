@@ -78,7 +78,7 @@ func isUnsigned(ctx *gms.Context, e gms.Expression) bool {
 	case *checkedArithmetic:
 		return e.unsigned
 	case *expression.GetField:
-		return e.Database() != "" && types.IsUnsigned(e.Type(ctx)) // a column of a table
+		return e.Database() != "" && types.IsUnsigned(e.Type(ctx)) // is a column of a table
 	case *expression.Convert:
 		return types.IsUnsigned(e.Type(ctx))
 	}
@@ -108,7 +108,7 @@ func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	l, lok := integerOf(left)
 	r, rok := integerOf(right)
 	if !lok || !rok {
-		return a.Arithmetic.Eval(ctx, row) // not what its type says
+		return a.Arithmetic.Eval(ctx, row) // the values' types differ from the expression's
 	}
 	n, ok := l.do(a.Op, r)
 	large := !n.negative && n.size > math.MaxInt64
@@ -120,7 +120,7 @@ func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	case large || types.IsUnsigned(a.Type(ctx)):
 		return n.size, nil
 	case n.negative:
-		return -int64(n.size), nil // also right for the least one, which is its own negative
+		return -int64(n.size), nil // also right for the smallest number, which is its own negative
 	}
 	return int64(n.size), nil
 }

@@ -230,7 +230,7 @@ func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.
 		}
 		plain, err := types.CreateDecimalType(t.Precision(), t.Scale())
 		if err != nil {
-			break // there is no such column
+			break // no column has such a type
 		}
 		return expression.NewGetFieldWithTable(e.Index(), int(e.TableId()), plain, e.Database(), e.Table(), e.Name(), e.IsNullable(ctx)), transform.NewTree
 	}
@@ -304,8 +304,8 @@ func (n *nullSafeText) WithChildren(ctx *gms.Context, children ...gms.Expression
 // earlier one by their collation, before the aggregate compares bytes.
 type DistinctAggregate struct {
 	gms.Aggregation
-	Keys   []gms.Expression // what has to differ
-	Memory Memory           // counts the memory of kept values, unless nil
+	Keys   []gms.Expression // values that have to differ
+	Memory Memory           // counts the memory of kept values; may be nil
 	// Counts is set for COUNT. go-mysql-server's COUNT DISTINCT converts everything to text,
 	// which fails for TIME and bytes.
 	Counts bool

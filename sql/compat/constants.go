@@ -28,7 +28,7 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if failed != nil || same {
 			return out, transform.SameTree, err
 		}
-		_, _, err = apply(ctx, a, literal, scope, sel, flags) // which only looks
+		_, _, err = apply(ctx, a, literal, scope, sel, flags) // run it only for its error
 		return n, transform.SameTree, err
 	}
 }

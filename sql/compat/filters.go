@@ -302,7 +302,7 @@ func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 		}
 		equal, ok := eachColumn(expression.NewEquals(row, e), equals)
 		if !ok {
-			return nil, false // an error, which IN reports
+			return nil, false // IN reports the error
 		}
 		all[i] = equal
 	}

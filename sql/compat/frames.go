@@ -54,7 +54,7 @@ func framedByRange(w *gms.WindowDefinition) (*rangeFrame, bool) {
 		return &rangeFrame{plan.NewRangeUnboundedPrecedingToCurrentRowFrame()}, len(w.OrderBy) > 0
 	case *rangeFrame:
 		return nil, false
-	default: // only its text shows whether it counts rows or a range
+	default: // only the frame's text shows whether it is of ROWS or RANGE
 		return &rangeFrame{f}, strings.HasPrefix(f.String(), "RANGE")
 	}
 }
@@ -68,7 +68,7 @@ func (f *rangeFrame) NewFramer(w *gms.WindowDefinition) (gms.WindowFramer, error
 	if len(w.OrderBy) == 1 {
 		r.start = boundOf(w.OrderBy[0], f.StartNPreceding(), f.StartNFollowing())
 		r.end = boundOf(w.OrderBy[0], f.EndNPreceding(), f.EndNFollowing())
-	} else if f.isAtDistance() { // of which key?
+	} else if f.isAtDistance() { // the distance must be of a single key
 		return nil, myerr.WindowRangeUnusable.New(cmp.Or(w.Name, unnamedWindow))
 	}
 	return r, nil
@@ -88,7 +88,7 @@ func boundOf(key gms.SortField, preceding, following gms.Expression) gms.Express
 	if distance == nil {
 		return nil
 	}
-	if key.Order == gms.Descending { // what precedes is larger
+	if key.Order == gms.Descending { // preceding rows have larger keys
 		op = map[string]string{sqlparser.PlusStr: sqlparser.MinusStr, sqlparser.MinusStr: sqlparser.PlusStr}[op]
 	}
 	return expression.NewArithmetic(key.Column, distance, op)

@@ -11,7 +11,7 @@ import (
 
 // A KeyExpression is the expression of an index, in parentheses, and the column for it.
 type KeyExpression struct {
-	Text   string // with its parentheses
+	Text   string // with the expression's parentheses
 	Column Edit   // replaces the expression by the column
 }
 
@@ -34,7 +34,7 @@ func KeyExpressions(s *Tokens) (keys []KeyExpression) {
 			s.Next()
 			continue
 		}
-		if s.Next() == sqlparser.ID { // its name
+		if s.Next() == sqlparser.ID { // skip the index's name
 			s.Next()
 		}
 		if s.Token != '(' {
@@ -48,7 +48,7 @@ func KeyExpressions(s *Tokens) (keys []KeyExpression) {
 		if s.Next() == sqlparser.ASC || s.Token == sqlparser.DESC {
 			s.Next()
 		}
-		if s.Token == ')' { // nothing beside it
+		if s.Token == ')' { // the key has no other part
 			keys = append(keys, KeyExpression{s.query[opened:closed], Edit{opened, s.end - 1, keyColumn(len(keys))}})
 		}
 	}

@@ -55,7 +55,7 @@ func (p *likePattern) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || pattern == nil {
 		return nil, err
 	}
-	by := '\\' // also if ESCAPE is empty
+	by := '\\' // the default, also for an empty ESCAPE
 	if p.escape != nil {
 		text, err := evalText(ctx, p.escape, row)
 		switch {
@@ -104,7 +104,7 @@ func escapedBy(pattern string, by rune) string {
 			i += n
 			b.WriteByte('\\')
 		case r == '\\', r == by:
-			b.WriteByte('\\') // it stands for itself
+			b.WriteByte('\\') // the character stands for itself
 		}
 		b.WriteString(text)
 	}

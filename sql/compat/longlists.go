@@ -75,7 +75,7 @@ func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 		switch {
 		case !isPart:
 			kept = append(kept, e)
-		case list != nil: // the list takes the place of the first
+		case list != nil: // the list replaces the first of its terms
 			kept, lists[column] = append(kept, list), nil
 		}
 	}

@@ -44,7 +44,7 @@ func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside insiders) bool {
 			about = true
 			own = own || inside.have(e)
 		case *plan.Subquery:
-			own = true // nobody knows
+			own = true // the subquery may refer to it
 		}
 		return true
 	})

@@ -31,7 +31,7 @@ func newRowInQuery(ctx *gms.Context, left, right gms.Expression, equal func(l, r
 	}
 	columns := query.Query.Schema(ctx)
 	if len(columns) != len(row) {
-		return nil, nil // an error, which go-mysql-server reports
+		return nil, nil // go-mysql-server reports the error
 	}
 	all := make([]gms.Expression, len(row))
 	for i, c := range columns {
@@ -91,7 +91,7 @@ func (r *rowInQuery) one(ctx *gms.Context, left []any, rows []any) (any, error) 
 	switch len(rows) {
 	case 0:
 		is, err := r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))
-		if gms.IsTrue(is) { // no row is not the same as a row of NULLs
+		if gms.IsTrue(is) { // an empty result differs from a row of NULLs
 			return false, err
 		}
 		return is, err

@@ -30,7 +30,7 @@ type Memory interface {
 type RowSet struct {
 	schema gms.Schema
 	counts map[uint64]int
-	h      Memory // counts the memory of the set, unless nil
+	h      Memory // counts the memory of the set; may be nil
 	// weights are those of the string columns; weighed is the schema of rows with weights in
 	// place of strings.
 	weights []*row.Weights
@@ -79,7 +79,7 @@ func (s *RowSet) Key(ctx *gms.Context, row gms.Row) (uint64, error) {
 		}
 		start := len(s.text)
 		if s.text, ok = w.Append(s.text, text); !ok {
-			return hash.HashOf(ctx, s.schema, row) // which says what is wrong
+			return hash.HashOf(ctx, s.schema, row) // reports the error
 		}
 		s.row[i] = s.text[start:len(s.text):len(s.text)]
 	}
@@ -156,12 +156,12 @@ func (i *DistinctRows) Close(ctx *gms.Context) error {
 // CommonRows returns the rows on the left that are on the right too or, with Except, those
 // that are not. Without Distinct each row on the right matches one on the left.
 type CommonRows struct {
-	Left, Right gms.RowIter // which belong to it
+	Left, Right gms.RowIter // the CommonRows closes both
 	// Except selects the rows that are not on the right. With Distinct, a row on the right
 	// matches any number on the left.
 	Except, Distinct bool
 	Schema           gms.Schema
-	Memory           Memory  // counts the memory of rows, unless nil
+	Memory           Memory  // counts the memory of rows; may be nil
 	rows             *RowSet // the right side's, once read
 }
 

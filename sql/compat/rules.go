@@ -29,7 +29,7 @@ const unnestExists = "unnestExistsSubqueries"
 // ChangeRules wraps rules of go-mysql-server in ours.
 func ChangeRules(a *analyzer.Analyzer) {
 	for _, b := range a.Batches {
-		b.Rules = slices.Clone(b.Rules) // they are the process's
+		b.Rules = slices.Clone(b.Rules) // the slice is shared by all engines of the process
 		for i := range b.Rules {
 			switch b.Rules[i].Id.String() {
 			case unnestInSubqueries:
@@ -129,7 +129,7 @@ func joinedByColumns(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
 	case *plan.DeleteFrom, *plan.InsertInto:
-		return n, transform.SameTree, nil // the rule leaves these alone
+		return n, transform.SameTree, nil // the rule does not change these nodes
 	}
 	return transform.Node(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		f, ok := n.(*plan.Filter)

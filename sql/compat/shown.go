@@ -75,7 +75,7 @@ func TypeText(t gms.TypeWithCollation, table gms.CollationID) string {
 func MemberText(t gms.Type, quoted string) (string, bool) {
 	number, err := strconv.ParseUint(strings.Trim(quoted, "'"), 10, 64)
 	if err != nil {
-		return "", false // NULL, or an expression
+		return "", false // NULL or an expression
 	}
 	switch t := t.(type) {
 	case gms.EnumType:

@@ -39,9 +39,9 @@ func ResolveComments(query string, o sqlparser.ParserOptions) string {
 // looks like a comment may be in a string.
 type resolver struct {
 	query      string
-	text       []byte // what becomes of it
+	text       []byte // the statement as it is sent to the parser
 	at         int
-	open       int // executed comments that have not ended yet
+	open       int // executed comments that are still open
 	ansiQuotes bool
 }
 
@@ -114,7 +114,7 @@ func (r *resolver) version() (version, digits int) {
 	if digits == 6 && len(number) > 6 && !isBlank(number[6]) {
 		digits = 5
 	}
-	version, _ = strconv.Atoi(number[:digits]) // digits are a number
+	version, _ = strconv.Atoi(number[:digits]) // cannot fail: these are digits
 	return version, digits
 }
 
@@ -125,7 +125,7 @@ func (r *resolver) commentBytes() int {
 	for end := len("/*!"); ; {
 		i := strings.Index(rest[end:], "*/")
 		if i < 0 {
-			r.open++ // it does not end
+			r.open++ // the comment does not end
 			return len(rest)
 		}
 		hasInner := strings.Contains(rest[end:end+i], "/*")

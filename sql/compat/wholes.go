@@ -52,7 +52,7 @@ func wholeType(ctx *gms.Context, e gms.Expression) gms.Type {
 	if types.IsFloat(of) {
 		return types.Float64
 	}
-	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) { // its scale and precision are not known
+	if !types.IsDecimal(of) || of.Equals(types.InternalDecimalType) { // the type says neither scale nor precision
 		return nil
 	}
 	before := digitsBefore(ctx, e)

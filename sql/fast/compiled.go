@@ -33,7 +33,7 @@ var ErrPlan = errors.New("sql: the statement has to be planned")
 type Compiled struct {
 	st    *store.Store
 	cache *Cache
-	text  string // with parameters for literals
+	text  string // with parameters in place of literals
 	seen  atomic.Bool
 	once  sync.Once
 	ast   sqlparser.Statement
@@ -77,7 +77,7 @@ type Header struct {
 
 // A Result is what a compiled statement returns: rows under a header, or OK.
 type Result struct {
-	Header *Header // nil for OK
+	Header *Header // nil for an OK packet
 	// Rows are the rows as values, unless there are Values.
 	Rows []gms.Row
 	// Values are the rows in the protocol's form, if there are no Rows; Bytes is their
@@ -149,7 +149,7 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 	}
 	c := s.cache.get(n.key, text)
 	if !c.seen.Swap(true) {
-		return nil, nil // most statements seen once are never seen again
+		return nil, nil // most statements that were seen once are never seen again
 	}
 	c.once.Do(func() { c.parse(s) })
 	if c.shape == nil {
@@ -319,7 +319,7 @@ func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 		return true
 	}
 	if !catalog.MySQLDb.UserActivePrivilegeSet(ctx).HasPrivileges() {
-		return false // or the user has been dropped
+		return false // the user has no privileges, or has been dropped
 	}
 	_, grants := s.GetPrivilegeSet()
 	if s.grants != grants {

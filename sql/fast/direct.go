@@ -124,7 +124,7 @@ func (f *form) runDirect(ctx *gms.Context, s *Session, tr *store.Transaction, r 
 		run.room.order = append(run.room.order, int32(i))
 	}
 	if !run.arrange() {
-		return nil, ErrPlan // the plan reports the error in a text
+		return nil, ErrPlan // running the plan reports the error
 	}
 	res.Values, res.Bytes = run.values()
 	return res, nil
@@ -229,7 +229,7 @@ func (d *directRun) values() (rows [][]sqltypes.Value, bytes int) {
 		cells := d.cells(at)
 		for j, place := range d.returned {
 			if cells[place] == nil {
-				continue // the zero Value is NULL
+				continue // the zero Value stands for NULL
 			}
 			start := len(text)
 			text = d.column(place).AppendText(text, cells[place])

@@ -55,7 +55,7 @@ func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 // reports whether the plan does nothing but sort by the column and limit.
 func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
 	n := p.root
-	if limit, ok := n.(*plan.Limit); ok { // a second limit, which changes nothing
+	if limit, ok := n.(*plan.Limit); ok { // skip a second limit, which changes nothing
 		n = limit.Child
 	}
 	project, isProject := n.(*plan.Project)

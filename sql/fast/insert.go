@@ -112,7 +112,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	if err := ed.Insert(ctx, r); err != nil {
 		_ = ed.DiscardChanges(ctx, err) // never fails
 		if !myerr.IsConflict(err) {
-			err = ErrPlan // which says what is wrong
+			err = ErrPlan // running the plan reports the error
 		}
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
 	}
 	t := b.tables[0]
 	for i := range t.rest {
-		t.rest[i].at = t.columns[t.rest[i].at] // as a position in the whole row, which is read here
+		t.rest[i].at = t.columns[t.rest[i].at] // the join reads the whole row, so use the position in that
 	}
 	return t.lookup, t.rest, true
 }
@@ -220,7 +220,7 @@ func (b *binding) lookup(table int) bool {
 			found++
 		}
 	}
-	return found == 1 && len(t.lookup.parts) > 0 // among several, go-mysql-server chooses by its statistics
+	return found == 1 && len(t.lookup.parts) > 0 // if there are several, go-mysql-server chooses by statistics
 }
 
 // addRest adds the conditions that the key does not cover, to be checked for each

@@ -67,7 +67,7 @@ func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool)
 // values of their columns. A range may be empty.
 func (l *lookup) keys(values []Value) (r store.KeyRange, empty, ok bool) {
 	if l.index == nil {
-		return r, false, true // an INSERT looks nothing up
+		return r, false, true // an INSERT has no lookup
 	}
 	key := make([]byte, 0, 32)
 	for i := range l.parts {

@@ -214,7 +214,7 @@ func (d *directRun) areTexts(by []rowOrder) bool {
 type rowComparison struct {
 	*directRun
 	by    []rowOrder
-	valid bool // no text has had an invalid character
+	valid bool // no text so far has an invalid character
 }
 
 // compareInTurn compares rows, and keeps equal ones in their order.

@@ -142,7 +142,7 @@ func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 			return l, true
 		}
 		if ok {
-			return found, false // go-mysql-server chooses by its statistics
+			return found, false // go-mysql-server chooses by statistics
 		}
 		found, ok = l, true
 	}
@@ -163,7 +163,7 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
 	root, err := c.cache.gms.BoundQueryPlan(ctx, c.text, ast, bound)
 	if ctx.GetTransaction() == nil {
-		ctx.SetTransaction(tx) // planning it again reports the error
+		ctx.SetTransaction(tx) // planning the statement again reports the error
 	}
 	if err != nil {
 		return nil, ErrPlan

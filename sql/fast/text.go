@@ -11,8 +11,8 @@ import (
 // A Value is a literal of a statement, or the value bound to a parameter: a whole
 // number, a string or NULL.
 type Value struct {
-	Text     string // of a string
-	Number   int64  // of a number
+	Text     string // the value of a string
+	Number   int64  // the value of a number
 	IsNumber bool
 	IsNull   bool
 }

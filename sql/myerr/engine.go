@@ -29,7 +29,7 @@ var engineKinds = []engineKind{
 	{gms.ErrTableAlreadyExists, 1050, "Table '$1' already exists"},
 	{gms.ErrExistingView, 1050, "Table '$2' already exists"},
 	{gms.ErrUnknownTable, 1051, ""},
-	{gms.ErrViewDoesNotExist, 1051, "Unknown table '$1.$2'"}, // DROP VIEW's error; reading a missing view is ErrTableNotFound
+	{gms.ErrViewDoesNotExist, 1051, "Unknown table '$1.$2'"}, // of DROP VIEW; reading a missing view is ErrTableNotFound
 	{gms.ErrTableNotFound, 1146, ""},
 	{gms.ErrInvalidRefInView, 1356, ""},
 	{gms.ErrDatabaseNotFound, 1049, "Unknown database '$1'"},
@@ -137,7 +137,7 @@ var numberedTexts = []struct {
 	number int
 }{
 	{"syntax error at position", 1064},
-	{"expected insert destination to be resolved", 1471}, // a view, as below
+	{"expected insert destination to be resolved", 1471}, // the destination is a view, as below
 	{"expected resolved table: ", 1347},
 	{"column ordinal out of range", 1054},
 	{"failed to resolve aggregate column argument", 1111},

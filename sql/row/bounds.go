@@ -17,7 +17,7 @@ import (
 // Bounds bound the encoding of one part of a key.
 type Bounds struct {
 	Lo, Hi  []byte // [Lo, Hi), nil being open
-	Inexact bool   // they admit more than the original bounds
+	Inexact bool   // the encoded bounds admit more than the original ones
 }
 
 // Hold reports whether the encoding of a part is within the bounds.

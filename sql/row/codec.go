@@ -23,7 +23,7 @@ import (
 const (
 	format      = 1
 	isSpilled   = 1 << 6
-	HeaderBytes = 3 // before the bits
+	HeaderBytes = 3 // bytes before the bits
 	widthShift  = 4
 	widthMask   = 3
 	offsetWidth = "\x01\x02\x04"
@@ -44,7 +44,7 @@ const NumberSlot = 0
 type Column struct {
 	ValueCodec
 	Name    string
-	Slot    int  // of its values in a stored row
+	Slot    int  // place of its values in a stored row
 	Virtual bool // it is computed and not stored
 	NotNull bool // it is stored and never NULL
 }

@@ -30,7 +30,7 @@ const (
 type KeyCodec struct {
 	ValueCodec
 	Collation gms.CollationID
-	Weights   *Weights // the collation's, nil if it has none
+	Weights   *Weights // the collation's; nil if it has none
 	Prefix    int      // number of indexed characters or bytes, 0 for all
 	Precision uint8    // number of a decimal's digits
 	// Length is the type's, in bytes for BINARY and VARBINARY.

@@ -129,7 +129,7 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 	case catalog.KindBinary, catalog.KindVarbinary, catalog.KindBlob:
 	case catalog.KindDecimal:
 		if _, part, _ := strings.Cut(text, "."); !IsDecimalText(text) || len(part) > int(k.Scale) {
-			return nil, false // it may be rounded
+			return nil, false // conversion may round the value
 		}
 	case catalog.KindDatetime:
 		if !isTimeText(text) {

@@ -77,7 +77,7 @@ func inTime(v any, t gms.Type, column string, row int) error {
 	switch v.(type) {
 	case string, int8, int16, int32, int64, int, uint8, uint16, uint32, uint64, uint, float32, float64, decimal.Decimal:
 	default:
-		return nil // no such value is a time
+		return nil // this value cannot be a time
 	}
 	n, err := t.(types.TimeType).ConvertToTimespan(v)
 	if err != nil || max(n, -n) != greatestTime {

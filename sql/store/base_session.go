@@ -52,7 +52,7 @@ func newBaseSession(server string, client gms.Client, id uint32) *baseSession {
 	s.SetConnectionId(id)
 	s.SetIndexRegistry(noIndexes)
 	s.SetViewRegistry(gms.NewViewRegistry())
-	s.last.FoundRows.Store(1) // before the first statement, as in MySQL
+	s.last.FoundRows.Store(1) // the value before the first statement, as in MySQL
 	s.last.LastInsertUUID.Store("")
 	s.counts.own = make(map[string]gms.StatusVarValue)
 	return s
@@ -271,7 +271,7 @@ func (s *baseSession) IncrementStatusVariable(_ *gms.Context, name string, by in
 	s.counts.Lock()
 	defer s.counts.Unlock()
 	if v := s.countsLocked(name); v != nil {
-		_ = v.Increment(uint64(by)) // fails for variables that are no numbers, which are not counted
+		_ = v.Increment(uint64(by)) // fails for variables that are not numbers; they are not counted
 	}
 }
 

@@ -80,7 +80,7 @@ func (t *Table) BeginBulk(ctx *gms.Context, tr *Transaction, build func(*txn.Tx)
 		}
 		return err
 	})
-	if err != nil && b.owner != 0 { // in doubt: the mark may be there
+	if err != nil && b.owner != 0 { // the commit is in doubt: the mark may exist
 		return nil, b.abandon(ctx, err)
 	}
 	if err != nil {

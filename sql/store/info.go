@@ -23,7 +23,7 @@ type TableInfo struct {
 	*catalog.Table
 	// Schema is go-mysql-server's schema; it is never changed.
 	Schema gms.PrimaryKeySchema
-	Exact  gms.Schema // the schema to compare rows by
+	Exact  gms.Schema // the schema for comparing rows
 	// Rows encodes and decodes rows.
 	Rows *row.Codec
 	// PrimaryKey is the index that owns the rows, and Secondary are the others, in the order of

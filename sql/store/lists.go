@@ -64,7 +64,7 @@ func (x *Index) points(ctx *gms.Context, column *expression.GetField, values exp
 			return nil, false
 		}
 		if l.Value() == nil {
-			continue // no value of the column equals it
+			continue // no value of the column can equal it
 		}
 		if !compat.Listable(ctx, column, l) {
 			return nil, false

@@ -21,7 +21,7 @@ import (
 // Memory also checks the size of the process's heap, as the garbage collector last measured
 // it.
 type Memory struct {
-	statement int64 // 0: a part of what all together may hold
+	statement int64 // 0 means a part of the limit of all statements
 	// Limit returns the number of bytes that the process may use (GOMEMLIMIT), and Live the
 	// number in use after the last garbage collection.
 	Limit, Live func() int64
@@ -67,8 +67,8 @@ func (m *Memory) Used() int64 { return m.used.Load() }
 // three quarters.
 const (
 	countedPart  = 2
-	livePart     = 4 // of which 3
-	oneStatement = 4 // of what all may hold
+	livePart     = 4 // the heap may use 3 of 4 parts
+	oneStatement = 4 // a statement may use this part of the limit of all
 )
 
 // bounds returns the most that one statement may hold, that all may hold, and that may be in
@@ -137,9 +137,9 @@ type Holding struct {
 	granted atomic.Int64
 	mu      struct {
 		lockrank.Mutex[lockrank.Holding]       // also guards changes of granted
-		kept                             int64 // in variables
+		kept                             int64 // used by variables
 		variables                        map[string]int64
-		read                             int64 // by the transaction, as far as it is included in bytes
+		read                             int64 // by the transaction, if bytes includes it
 	}
 	// inputs are the nodes of the running statement whose rows are to be metered.
 	inputs struct {
@@ -276,7 +276,7 @@ func (h *Holding) end() {
 const (
 	RowBytesMin   = 24 // a slice
 	valueBytesMin = 16 // an interface
-	boxedBytes    = 16 // what it points to
+	boxedBytes    = 16 // the boxed value
 )
 
 // RowMemory estimates the bytes of a row.
@@ -300,7 +300,7 @@ func ValueMemory(v any) int64 {
 	case int16, uint16, int32, uint32, int64, uint64, float32, float64:
 		return valueBytesMin + boxedBytes/2
 	}
-	const others = 4 // of JSON documents mostly, which are several values
+	const others = 4 // mostly JSON documents, which consist of several values
 	return valueBytesMin + boxedBytes + others*compat.TextBytes(v)
 }
 

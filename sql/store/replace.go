@@ -17,7 +17,7 @@ type replacing struct {
 	until int
 	// deleted is the number of rows that the present row has replaced so far.
 	deleted int
-	extra   uint64 // deleted rows beyond one for each new row
+	extra   uint64 // deleted rows in addition to one for each new row
 	// id is the first generated number or, if there is none, the last row's; 0
 	// without such a column. drawn: it has been generated.
 	id    uint64

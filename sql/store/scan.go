@@ -59,14 +59,14 @@ type rowIter struct {
 	scan  *Scan
 	acc   Access
 	cur   cursor
-	at    int // the range to begin next
+	at    int // index of the range to scan next
 	write bool
 	// parts is the number of further rows of which only the needed columns enter the read
 	// set. That pays in a transaction that stays open after the statement.
 	parts int
 	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
-	rows   int // returned
+	rows   int // number of rows returned
 	// found are the rows still to be returned, all collected before the first is: a statement
 	// that changes the table must not meet its own changes.
 	found   []region.Ptr
@@ -218,7 +218,7 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 		switch {
 		case i.exists(r):
 			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
-		case i.tr.Editing > 0: // rows are read only after all are collected
+		case i.tr.Editing > 0: // no row is read before all keys are collected
 			i.cur = i.acc.Scan(i.tr.Tx, r.Low, r.High, i.scan.Reverse)
 		default:
 			i.cur = i.acc.Rows(i.tr.Tx, r.Low, r.High, i.scan.Reverse, cmp.Or(i.scan.First, rowsAtFirst))

@@ -154,7 +154,7 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	}
 	s.commitErr = nil
 	if tr == s.Body && !s.Explicit() {
-		return nil // a statement that a trigger runs commits with the trigger's
+		return nil // a trigger's statements commit with the statement that fired it
 	}
 	tr.Ended = true
 	if tr.broken {

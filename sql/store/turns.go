@@ -70,7 +70,7 @@ func newTurns(c clock.Clock, processors int) *Turns {
 // longer.
 func (t *Turns) Await(tr *Transaction, x *catalog.Index, key []byte) {
 	if len(key) == 0 {
-		return // a scan of everything
+		return // the statement scans everything
 	}
 	t.mu.Lock()
 	w := t.enterLocked(tr, string(append(x.Anchor.Append(nil), key...)))

@@ -130,7 +130,7 @@ func (m *mux) enter(c *conn, limit int) bool {
 func (m *mux) leaveRoom() {
 	select {
 	case m.room <- struct{}{}:
-	default: // it will look anyway
+	default: // the client will check anyway
 	}
 }
 

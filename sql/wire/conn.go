@@ -23,7 +23,7 @@ import (
 type conn struct {
 	net.Conn
 	mux    *mux
-	source net.Listener // nil within the process
+	source net.Listener // nil for a connection within the process
 	id     uint32
 	host   string        // the client's address without its port
 	since  time.Time     // when it was accepted
@@ -36,8 +36,8 @@ type conn struct {
 	// Used by the goroutine that serves the connection.
 	opened bool        // the client has answered the greeting
 	ahead  []byte      // bytes read from the client and not yet returned by Read
-	meter  packetMeter // of what is read
-	sent   framing     // what has been written while sequence numbers are shifted
+	meter  packetMeter // measures the requests
+	sent   framing     // the writing side while sequence numbers are shifted
 	isIn   bool        // authenticated, and admitted
 	counts counts
 	// sendsFile is set while the client sends the contents of a file: they are no requests.
@@ -67,7 +67,7 @@ func newConn(c net.Conn, m *mux, source net.Listener) *conn {
 		gone:  make(chan struct{}),
 		meter: packetMeter{limit: min(handshakeBytesMax, m.cfg.MaxPacketBytes)},
 	}
-	made.host, _, _ = net.SplitHostPort(made.RemoteAddr().String()) // or none, in the process
+	made.host, _, _ = net.SplitHostPort(made.RemoteAddr().String()) // empty for a connection within the process
 	return made
 }
 
@@ -94,7 +94,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	if c.sendsFile && c.meter.isBetween() && n == packetHeaderBytes && packetLength(p) == 0 {
-		c.sendsFile = false // this ends it
+		c.sendsFile = false // an empty packet ends the file
 	}
 	c.counts.add(bytesReceived, uint64(n))
 	before := c.meter.ended
@@ -161,7 +161,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // refresh reads the accounts again if they have changed, so that the client is authenticated
 // by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
-	said := c.mux.cfg.available() // it waits no longer than statements do
+	said := c.mux.cfg.available() // it waits no longer than for a statement
 	if said == nil {
 		said = myerr.Of(c.mux.refresh(context.Background()))
 	}
@@ -209,7 +209,7 @@ func (c *conn) refuseLong() {
 		_ = secure.CloseWrite()
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.isIn && half.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, onlyReader{c.stream()}) // until the client has read the error
+		_, _ = io.Copy(io.Discard, onlyReader{c.stream()}) // wait until the client has read the error
 	}
 }
 

@@ -15,7 +15,7 @@ type spare struct{ f *os.File }
 // keep opens the descriptor if it is closed, and if the system has one left.
 func (s *spare) keep() {
 	if s.f == nil {
-		s.f, _ = os.Open(os.DevNull) // or at the next attempt
+		s.f, _ = os.Open(os.DevNull) // if it fails, the next call tries again
 	}
 }
 

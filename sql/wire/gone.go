@@ -51,7 +51,7 @@ func (w *watch) stop() {
 // killGone kills the statements whose clients are gone.
 func (s *Server) killGone() {
 	tick := s.mux.tick.Add(1)
-	if tick == 0 { // stands for no statement
+	if tick == 0 { // 0 stands for no statement
 		tick = s.mux.tick.Add(1)
 	}
 	long := s.mux.connections(func(c *conn) bool {

@@ -54,8 +54,8 @@ var _ mysql.Handler = (*handler)(nil)
 // connState is a connection's state between requests.
 type connState struct {
 	session Session
-	engine  gms.Session  // the same session for the engine
-	farm    *sql.Session // and for the storage; nil if it is not one of ours
+	engine  gms.Session  // the session as the engine sees it
+	farm    *sql.Session // the session as the storage sees it; nil if it is not one of ours
 	// prepared has the prepared statements by their protocol id.
 	prepared map[uint32]statement
 }
@@ -229,7 +229,7 @@ func (h *handler) preparable(ctx context.Context, c *mysql.Conn, query string) e
 		return nil // parsing it again reports the error
 	}
 	if _, _, _, err := h.gms.Parser.ParseWithOptions(ctx, rest, ';', true, opts); errors.Is(err, sqlparser.ErrEmpty) {
-		return nil // a comment
+		return nil // the text is only a comment
 	}
 	return myerr.SeveralPrepared.New(len(query) - len(rest) + 1)
 }
@@ -286,7 +286,7 @@ func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 func (s *connState) forgetPrepared(id uint32) {
 	delete(s.prepared, id)
 	if s.farm != nil {
-		_ = s.farm.KeepPrepared(id, "") // which needs nothing
+		_ = s.farm.KeepPrepared(id, "") // an empty text needs no memory
 	}
 }
 
@@ -396,9 +396,9 @@ func (h *handler) killing(st statement, exec func() error) error {
 	if !ok {
 		return exec()
 	}
-	end := h.killThread(kill) // get it first: exec may remove the connection that is killed
+	end := h.killThread(kill) // get it before exec, which may remove the connection
 	if err := exec(); err != nil {
-		return err // perhaps the user lacks the privilege
+		return err // for example, if the user lacks the privilege
 	}
 	return end()
 }
@@ -543,7 +543,7 @@ func (h *handler) withoutStack(st statement, err error) error {
 	}
 	_, panicked, found := strings.Cut(text, enginePanic)
 	if !found {
-		return err // no panic: a value that contains this text
+		return err // not a panic, but a value that contains this text
 	}
 	h.log.Error("statement panicked", "panic", panicked, "statement", st.text, "stack", "goroutine "+stack)
 	return internalError(panicked)

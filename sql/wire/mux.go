@@ -30,7 +30,7 @@ type mux struct {
 		closed    bool
 		listeners map[net.Listener]struct{}
 		open      map[*conn]struct{}
-		most      int                  // the greatest number open at a time
+		most      int                  // the largest number open at one time
 		ended     [countedKinds]uint64 // sums of closed connections
 		// Of the connections from a listener, entering have not logged in; inside
 		// is the number of those that have.

@@ -52,7 +52,7 @@ func (f farmSession) EndStatement(ctx context.Context, err error) error {
 	}
 	f.s.Within(ctx)
 	if lost := f.s.Validate(); lost != nil {
-		return lost // the statement's error may come from reads that do not hold
+		return lost // the statement's error may come from reads that are not valid
 	}
 	switch {
 	case myerr.IsConflict(err):

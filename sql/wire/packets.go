@@ -62,8 +62,8 @@ type packetMeter struct {
 	framing
 	limit   int64
 	request int64 // payload bytes of the request so far
-	ended   int   // packets that are complete
-	tooLong bool  // the limit is passed
+	ended   int   // number of complete packets
+	tooLong bool  // the limit is exceeded
 	// shift is subtracted from the client's sequence numbers for the protocol library, which
 	// has not seen the packet that asked for TLS. Numbers start again with the first command.
 	shift byte
@@ -110,7 +110,7 @@ func (m *packetMeter) begin() {
 func (m *packetMeter) end() {
 	m.ended++
 	if packetLength(m.header[:]) == packetBytesMax {
-		return // its request goes on
+		return // the request goes on in the next packet
 	}
 	if m.seen > 0 && m.command[0] == mysql.ComResetConnection {
 		clear(m.long)

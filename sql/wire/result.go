@@ -94,7 +94,7 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 // text returns a value in MySQL's text form, where the engine's differs.
 func text(v sqltypes.Value) []byte {
 	switch v.Type() {
-	case sqltypes.Time: // the engine has no TIME but TIME(6)
+	case sqltypes.Time: // the engine's only TIME is TIME(6)
 		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
 	case sqltypes.Float64, sqltypes.Float32:
 		return floatText(v.Raw())

@@ -126,7 +126,7 @@ func (a authMethod) HandleUser(c *mysql.Conn, user string) bool {
 func (c *conn) tellTLS(session gms.Session) error {
 	secure := c.secure.Load()
 	if secure == nil {
-		return nil // they are empty
+		return nil // without TLS the variables are empty
 	}
 	state := secure.ConnectionState()
 	return errors.Join(

@@ -132,7 +132,7 @@ func (s *Server) innerConfig() server.Config {
 		Listener:                s.mux,
 		Address:                 "localhost",
 		Version:                 handshakeVersion(),
-		TLSConfig:               s.cfg.TLS, // so that the greeting offers it
+		TLSConfig:               s.cfg.TLS, // makes the greeting offer TLS
 		MaxLoggedQueryLen:       -1,
 		ProtocolListenerFactory: newListener,
 	}
@@ -178,7 +178,7 @@ func tlsVersions(c *tls.Config) string {
 func (s *Server) createAccounts() {
 	s.local = account{user: localUser, password: rand.Text()}
 	db := s.gms.Analyzer.Catalog.MySQLDb
-	hasUsers := db.Enabled() // a database whose root was dropped gets no new one
+	hasUsers := db.Enabled() // if root was dropped, no new one is created
 	db.SetEnabled(true)
 	ed := db.Editor()
 	defer ed.Close()

@@ -23,7 +23,7 @@ func mendTimes(vars map[string]*querypb.BindVariable) {
 func timeText(s []byte) []byte {
 	const zeros = "000000"
 	width := 2
-	if bytes.IndexByte(s, '-') > 0 { // not the sign of a time
+	if bytes.IndexByte(s, '-') > 0 { // the dash is not a time's sign
 		width = 4
 	}
 	out := make([]byte, 0, len("2006-01-02 15:04:05.000000"))

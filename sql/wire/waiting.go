@@ -38,7 +38,7 @@ func TurnAway(l *net.TCPListener, patience time.Duration, text string) (stop fun
 	})
 	return sync.OnceFunc(func() {
 		close(over)
-		_ = l.SetDeadline(time.Unix(1, 0)) // ends Accept; a closed listener has ended it
+		_ = l.SetDeadline(time.Unix(1, 0)) // ends Accept; fails if the listener is closed, which has ended Accept
 		all.Wait()
 		_ = l.SetDeadline(time.Time{})
 	})
