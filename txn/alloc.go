@@ -59,7 +59,7 @@ const slotBytes = region.PtrBytes + 12
 // alloc reserves a slot for an object, near hint. If another machine is hint's primary, that
 // machine reserves it.
 func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payload int, hint region.Addr) (slot, error) {
-	if payload < 0 || payload > region.MaxPayload { // it may not fit the message either
+	if payload < 0 || payload > region.MaxPayload { // a larger size may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
 	before := m.routes.Load()
@@ -100,7 +100,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 	})
 	if err != nil {
 		if err = m.awaitReplacement(ctx, before, err); err == nil {
-			err = abort(ReasonBusy, hint) // the loan, if there is one, ended with the machine
+			err = abort(ReasonBusy, hint) // if there was a loan, it ended with the machine
 		}
 		return slot{}, err
 	}
@@ -156,7 +156,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	l := participant.Loan{Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Connection: binary.LittleEndian.Uint32(arg[16:])}
 	p, v, err := m.cfg.Allocator.Alloc(need, int(l.Worker)%m.cfg.Workers, payload, hint)
 	if errors.Is(err, region.ErrReclaiming) {
-		return nil, region.ErrReclaiming // and not region.ErrFull, too
+		return nil, region.ErrReclaiming // without region.ErrFull, which err may also match
 	}
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (m *Machine) release(w *worker, e *entry) {
 		return
 	}
 	if e.lender == m.cfg.ID {
-		if m.route(s.ptr.Addr.Region()) != nil { // or it has lost all its replicas
+		if m.route(s.ptr.Addr.Region()) != nil { // otherwise the region has lost all its replicas
 			m.cfg.Allocator.Release(s.ptr)
 		}
 		return

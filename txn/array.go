@@ -19,13 +19,13 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if err != nil {
 		return region.Ptr{}, t.m.orBusy(err, hint)
 	}
-	config := t.m.config.Load() // a region that came meanwhile may be of this one
+	config := t.m.config.Load() // load it after AllocArray: a new region may be of this configuration
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
 		e := entry{ptr: p, version: versions[i], op: record.OpAlloc, config: config, lender: t.m.cfg.ID, payload: t.arena.get(p.Capacity())}
 		clear(e.payload)
-		if err := t.addWrite(e); err != nil { // which has released p
+		if err := t.addWrite(e); err != nil { // addWrite has released p
 			for k := i + 1; k < n; k++ {
 				t.m.release(t.w, &entry{ptr: first.Element(k), config: config, lender: t.m.cfg.ID})
 			}

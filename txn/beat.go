@@ -44,7 +44,7 @@ func (w *worker) beatLocked(silent map[rdma.MachineID]bool) {
 	for _, c := range w.commits { // any order
 		switch {
 		case !w.isOverdueLocked(&c.since):
-		case c.large != nil: // locking that much may take long
+		case c.large != nil: // locking that many objects may take long
 			c.owingLocked(ask)
 		default:
 			c.owingLocked(silent)
@@ -87,7 +87,7 @@ func (c *commit) owingLocked(silent map[rdma.MachineID]bool) {
 func (w *worker) pingLocked(to rdma.MachineID) {
 	p := w.peerLocked(to)
 	if p == nil || p.broken != nil {
-		return // who waits has been told
+		return // its waiters have their error already
 	}
 	for _, c := range w.calls { // any order
 		if c.to == to && c.prompt {
@@ -95,10 +95,10 @@ func (w *worker) pingLocked(to rdma.MachineID) {
 		}
 	}
 	c := &call{to: to, prompt: true, wait: w.m.newWaiter()}
-	c.wait.add(1) // nobody waits
+	c.wait.add(1) // no caller waits for the reply
 	msg := message.Message{Kind: message.Request, B: uint16(handlerPing), Tag: w.openCallLocked(c)}
 	if err := w.sendLocked(p, &msg); err != nil {
-		w.fenceLocked(p, err) // which fails the call
+		w.fenceLocked(p, err) // fails the call as well
 	}
 }
 

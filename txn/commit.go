@@ -43,7 +43,7 @@ type commit struct {
 	regions []region.ID
 	wait    waiter
 	first   waiter
-	acks    acks // of a commit in which no other machine takes part
+	acks    acks // acks of a commit without other participants
 	// pending counts the acknowledgements of the COMMIT-PRIMARY records, once they are written.
 	pending *acks
 	// routes are the routes by which the commit was planned.
@@ -75,7 +75,7 @@ func (c *commit) reset() {
 	clear(c.parts)
 	c.parts = c.parts[:0]
 	c.regions = c.regions[:0]
-	c.enterLocked(statePlanned) // locked: nobody else has the commit any more
+	c.enterLocked(statePlanned) // locked: nothing else has the commit any more
 	c.pending, c.routes = nil, nil
 	c.outlived = false
 	c.bytes, c.large = 0, nil
@@ -113,7 +113,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 // tryCommit makes attempts to commit until one commits or fails for good.
 func (s *state) tryCommit(ctx context.Context) error {
 	b := backoff{w: s.w, patience: commitPatience}
-	var since time.Time // since when a reconfiguration has blocked the commit
+	var since time.Time // the time since which a reconfiguration has blocked the commit
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -188,7 +188,7 @@ func (s *state) settleOutlived() {
 			return
 		}
 	}
-	_ = w.await(&c.wait) // which fails at once if the commit has been caught before its LOCK-REPLYs
+	_ = w.await(&c.wait) // fails at once if a reconfiguration caught the commit before its LOCK-REPLYs
 	_ = s.fate(w.await(&c.resolved))
 }
 
@@ -217,7 +217,7 @@ func (s *state) attempt() (outcome, error) {
 		}
 	}
 	if err := s.m.servable(s.ctx); err != nil {
-		return again, err // failing here is better than in doubt, once something is written
+		return again, err // fail here rather than in doubt after something is written
 	}
 	if s.commit.large != nil {
 		if err := s.extend(); err != nil {
@@ -242,7 +242,7 @@ func (s *state) attempt() (outcome, error) {
 			return again, lost
 		}
 		if errors.Is(err, errCaught) {
-			return again, nil // the next configuration may do better
+			return again, nil // it may succeed in the next configuration
 		}
 		return out, err
 	}
@@ -505,7 +505,7 @@ func (s *state) commitPrimariesLocked() error {
 		}
 		rec := w.encodeLocked(c, p, record.CommitPrimary)
 		if p.peer == nil {
-			_ = w.appendLocked(p, rec, nil) // written to this machine's own memory, and reserved
+			_ = w.appendLocked(p, rec, nil) // cannot fail: this machine's own log, with reserved space
 			continue
 		}
 		pending.open++

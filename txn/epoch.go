@@ -22,7 +22,7 @@ import (
 // At most two epochs are open at a time, so that two counters suffice; the
 // current one's parity picks the counter.
 type epochs struct {
-	current *atomic.Uint64 // the machine's
+	current *atomic.Uint64 // the machine's epoch
 	open    [2]atomic.Int64
 }
 
@@ -101,7 +101,7 @@ func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 		m.mu.Lock()
 		hooks := slices.Clone(m.onEpoch)
 		m.mu.Unlock()
-		for _, fn := range hooks { // before anything begins in the new epoch
+		for _, fn := range hooks { // before any transaction begins in the new epoch
 			(*fn)()
 		}
 		current = epoch

@@ -109,7 +109,7 @@ type tracePart struct {
 	seen   Seen
 	writes []record.Write
 	at     Extent
-	locked bool // its objects are counted in recoveryState.locks
+	locked bool // recoveryState.locks counts its objects
 }
 
 func (t *trace) part(id region.ID) *tracePart {
@@ -152,12 +152,12 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 		w.lock()
 		w.gatherLocked(r)
 		w.unlock()
-		r.takeFoundLocked() // what is in annexes may take long
+		r.takeFoundLocked() // read annexes without the worker's lock: it may take long
 	}
 	r.gatherNotesLocked()
 	r.takeFoundLocked()
 	maps.DeleteFunc(r.traces, func(_ record.ID, t *trace) bool {
-		return len(t.parts) == 0 // truncated but for what it has come to
+		return len(t.parts) == 0 // nothing is left of it but its outcome
 	})
 	return r.evidenceLocked(), nil
 }
@@ -187,7 +187,7 @@ func (w *worker) drainLocked() {
 			continue
 		}
 		for !sabotage.Drain.Skipped() {
-			_, more, err := p.in.Step() // nobody waits for the reply
+			_, more, err := p.in.Step() // no machine waits for the reply any more
 			if err != nil {
 				w.fenceLocked(p, err)
 			}
@@ -195,7 +195,7 @@ func (w *worker) drainLocked() {
 				break
 			}
 		}
-		p.in.Ledger().Drain(w.config-1, p.in.Receiver().Next()) // before what the log says is told
+		p.in.Ledger().Drain(w.config-1, p.in.Receiver().Next()) // before anything is reported from the log
 		p.in.Thaw(w.config - 1)
 	}
 }

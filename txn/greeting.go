@@ -45,7 +45,7 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 	}
 	m.recovery.mu.Lock()
 	defer m.recovery.mu.Unlock()
-	if !m.recovery.going.Load() { // else Settle does it, when all is decided
+	if !m.recovery.going.Load() { // otherwise Settle ends them, when all transactions are decided
 		m.endLoansLocked()
 	}
 	return g, nil
@@ -72,7 +72,7 @@ func (m *Machine) Connect(peer rdma.MachineID, g Greeting) error {
 		w.unlock()
 	}
 	m.joinEpoch(g.epoch)
-	m.routes.Renew() // wakes operations that wait for a machine to become reachable
+	m.routes.Renew() // wakes operations that wait until a machine can be reached
 	return nil
 }
 

@@ -160,7 +160,7 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 	}
 	i := l.set.find(p.Addr)
 	if i < 0 {
-		return payload, nil // lent
+		return payload, nil // the index's own copy, only lent
 	}
 	e := &l.set.entries[i]
 	if e.op == record.OpUpdate && e.base == nil {

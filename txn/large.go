@@ -170,9 +170,9 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	}
 	var shipped *ShippedError
 	switch {
-	case errors.As(err, &shipped) && shipped.is == nil: // of a version before, or of one to come
+	case errors.As(err, &shipped) && shipped.is == nil: // an unknown error, from another program version
 		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", ErrTooLarge, machine, bytes, err)
-	case shipped != nil: // it has said what it had to make
+	case shipped != nil: // the peer's error says enough
 		return err
 	case err != nil:
 		return fmt.Errorf("txn: an annex of %d bytes at machine %d: %w", bytes, machine, err)
@@ -309,7 +309,7 @@ func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, n
 		return
 	}
 	c := &call{to: machine, release: true}
-	c.wait.add(1) // nobody waits for the reply but Quiesce
+	c.wait.add(1) // only Quiesce waits for the reply
 	w.releases++
 	body := annexRequest{sender: w.m.cfg.ID, worker: w.id, connection: connection, number: number}
 	msg := message.Message{Kind: message.Request, B: uint16(handlerDropAnnex), Tag: w.openCallLocked(c), Body: body.encode()}

@@ -12,7 +12,7 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 		return false
 	}
 	w := m.workers[to.Worker]
-	w.lock() // against relisten
+	w.lock() // excludes relisten
 	defer w.unlock()
 	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
 		return false
@@ -37,7 +37,7 @@ func (m *Machine) endLoansLocked() {
 	}
 	for _, p := range m.replicas.Loans.Except(func(l participant.Loan) bool { return connections[l] }) {
 		if !m.replicas.Loans.Take(p) {
-			continue // it has just come back
+			continue // it has just been returned
 		}
 		if l := m.recovery.locks[p.Addr]; l != nil {
 			l.release = true

@@ -72,7 +72,7 @@ func (t *trace) knows(id region.ID) bool {
 func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 	l := spill{m: r.m, open: r.m.cfg.Park, key: route.ParkedKey}
 	if err := r.parkInLocked(&l, in); err != nil {
-		l.forget() // the next attempt makes the same memory anew, under the same keys
+		l.forget() // the next attempt makes this memory again, under the same keys
 		return nil, err
 	}
 	return l.memory(), nil
@@ -105,7 +105,7 @@ func (t *trace) notes() (notes [][]byte) {
 		rec := record.Record{Kind: record.Replicate, ID: t.id, LowBound: packSeen(p.region, p.seen), Regions: t.regions, Writes: p.writes}
 		notes = append(notes, record.Append(make([]byte, 0, record.Bytes(&rec)), &rec))
 	}
-	for kind, seen := range map[record.Kind]Seen{record.CommitRecovery: SeenCommitRecovery, record.AbortRecovery: SeenAbortRecovery} { // any order: it has one at most
+	for kind, seen := range map[record.Kind]Seen{record.CommitRecovery: SeenCommitRecovery, record.AbortRecovery: SeenAbortRecovery} { // any order: at most one is set
 		if t.outcome&seen != 0 {
 			notes = append(notes, record.Append(nil, &record.Record{Kind: kind, ID: t.id}))
 		}

@@ -99,7 +99,7 @@ func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
 	return func(yield func(ring.Record, *record.Record) bool) {
 		rx, err := record.OpenLog(log)
 		if err != nil || rx == nil {
-			return // there is never a record in it
+			return // such a log never has records
 		}
 		rec := new(record.Record)
 		for {

@@ -78,7 +78,7 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart []rdma.MachineID) {
 	w.lock()
 	defer w.unlock()
-	if w.config == 0 { // the life begins
+	if w.config == 0 { // this life of the machine begins
 		w.window = newWindow(config)
 	}
 	w.frozen, w.config, w.boundary = true, config, w.window.next
@@ -188,7 +188,7 @@ func (w *worker) joinLocked(c *commit) {
 func (w *worker) leaveLocked(c *commit, to commitState) {
 	c.enterLocked(to)
 	if c.prev == nil && w.begun != c {
-		return // it was not among them
+		return // the commit was not among them
 	}
 	if c.prev != nil {
 		c.prev.next = c.next
@@ -338,7 +338,7 @@ func (s *state) aborted() error {
 	}
 	var u *UnavailableError
 	if s.commit.outlived && errors.As(err, &u) {
-		return u // recovery has not decided yet, but it can only abort
+		return u // recovery has not decided yet, but can only abort it
 	}
 	if errors.Is(err, ErrInDoubt) {
 		return err
@@ -413,7 +413,7 @@ func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err 
 	n := need{m: m, ctx: ctx, what: "a replacement of a machine that cannot be reached"}
 	for m.routes.Load() == before {
 		if over := n.pause(); over != nil {
-			return fmt.Errorf("%w (%v)", over, err) // no conflict, as err may be
+			return fmt.Errorf("%w (%v)", over, err) // does not wrap err, which may be a conflict
 		}
 	}
 	return m.gone()

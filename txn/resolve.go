@@ -50,7 +50,7 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 		}
 	}
 	for _, addr := range slices.Sorted(maps.Keys(before)) {
-		if r.locks[addr] == nil { // no transaction wants the lock any more
+		if r.locks[addr] == nil { // no transaction wants this lock any more
 			r.unlockObjectLocked(before[addr])
 		}
 	}
@@ -183,7 +183,7 @@ func (m *Machine) Truncate(in cluster.ID, id record.ID) error {
 	delete(r.traces, id)
 	r.over[id] = true
 	if id.Machine == m.cfg.ID || int(id.Worker) >= len(m.workers) {
-		return nil // Settle finishes the own ones
+		return nil // Settle finishes this machine's own transactions
 	}
 	w := m.workers[id.Worker]
 	w.lock()
@@ -219,7 +219,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	if m.cfg.Settling != nil { // before anything is given back
+	if m.cfg.Settling != nil { // before any storage is given back
 		m.cfg.Settling(c.ID)
 	}
 	clear(r.traces)
@@ -249,7 +249,7 @@ func (w *worker) settleRecoveryLocked() {
 		}
 		p.hasLeft = p.hasLeft && !isWhole
 		for _, seq := range p.in.Transactions() {
-			if err := p.in.Release(seq); err != nil { // of a region that is lost
+			if err := p.in.Release(seq); err != nil { // its region is lost
 				w.fenceLocked(p, err)
 				break
 			}

@@ -135,7 +135,7 @@ func (s *set) reset() {
 type arena struct {
 	chunk []byte
 	used  int
-	full  int // bytes of earlier chunks
+	full  int // bytes used in earlier chunks
 }
 
 const (

@@ -237,7 +237,7 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 	if n.isOver(err) {
 		w.lock()
 		defer w.unlock()
-		if c.wait.open.Load() == 0 { // it has come meanwhile
+		if c.wait.open.Load() == 0 { // the reply has come meanwhile
 			return c.answer, c.wait.failed()
 		}
 		c.unheard = true

@@ -17,7 +17,7 @@ import (
 // Slices that it returns are valid until it ends. After a method has returned
 // an ErrConflict the transaction cannot commit any more; end it with Abort.
 type Tx struct {
-	*state // nil once ended
+	*state // nil once the transaction has ended
 }
 
 // state is a transaction's memory. It is kept for the next transaction together with its choice of
@@ -34,7 +34,7 @@ type state struct {
 	written, writtenMax int
 	// mayBeLarge: see Tx.MayBeLarge.
 	mayBeLarge bool
-	need       region.Need // of what it allocates
+	need       region.Need // need of the objects that it allocates
 	undo       []undo
 	marks      int
 	doomed     error
@@ -422,7 +422,7 @@ func (t *Tx) Discard() {
 // abortReason returns the reason for the abort of a transaction that has met the error doomed.
 func abortReason(doomed error) Reason {
 	if doomed == nil {
-		return ReasonUser // before errors.As, for which the variable is allocated
+		return ReasonUser // return before errors.As, whose variable has to be allocated
 	}
 	var a *AbortError
 	if errors.As(doomed, &a) {
@@ -452,7 +452,7 @@ func (t *Tx) doom(err error) error {
 func (t *Tx) end() {
 	s := t.state
 	t.state = nil
-	s.awaitAhead() // READs under way write into memory that is used again
+	s.awaitAhead() // pending READs write into memory that is reused
 	for _, fn := range s.onEnd {
 		fn()
 	}

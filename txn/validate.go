@@ -184,7 +184,7 @@ func (s *state) runChecks() error {
 		return err
 	}
 	if s.m.routes.Load() != routes && !sabotage.ChecksRoute.Skipped() {
-		return errMoved // one of the machines may have left meanwhile
+		return errMoved // one of the machines may have left since
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (wt *waiter) settled() bool { return wt.open.Load() == 0 && wt.err.Load() =
 // doneLocked decrements the count for one operation.
 func (wt *waiter) doneLocked(err error) {
 	if err != nil {
-		kept := err // so that err itself, mostly nil, stays off the heap
+		kept := err // a variable of its own, so that err, mostly nil, stays off the heap
 		wt.err.CompareAndSwap(nil, &kept)
 	}
 	if wt.open.Add(-1) == 0 && wt.parked.CompareAndSwap(1, 0) && !sabotage.Wakeup.Skipped() {
@@ -55,7 +55,7 @@ func (w *worker) awaitWithin(wt *waiter, n *need) error {
 			w.m.cfg.Clock.Yield()
 			continue
 		}
-		if err := n.over(); err != nil && w.m.gone() == nil { // or whoever has ended the machine ends this, too
+		if err := n.over(); err != nil && w.m.gone() == nil { // if the machine has ended, its end also ends this wait
 			return err
 		}
 		wt.parked.Store(1)
@@ -63,7 +63,7 @@ func (w *worker) awaitWithin(wt *waiter, n *need) error {
 			break
 		}
 		if !wt.wake.WaitFor(n.left()) && !wt.parked.CompareAndSwap(1, 0) {
-			wt.wake.Wait() // it is being set
+			wt.wake.Wait() // wake is being set
 		}
 	}
 	return wt.failed()

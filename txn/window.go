@@ -10,7 +10,7 @@ import (
 // it are finished. The worker's lock guards it.
 type window struct {
 	low, next uint64
-	done      []bool // of seq at seq mod len, a power of two
+	done      []bool // done[seq mod len]; len is a power of two
 }
 
 // newWindow returns the window of a life that begins in configuration config.

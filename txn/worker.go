@@ -55,7 +55,7 @@ type worker struct {
 	buf                []byte // a message being encoded
 	// credit is where peers report how much of our records they have freed.
 	credit  *nvram.Memory
-	named   []uint64 // what takeTruncated returned
+	named   []uint64 // the result of takeTruncated
 	timer   clock.Timer
 	stopped bool
 
@@ -78,8 +78,8 @@ type peer struct {
 	life uint32
 	// connection is the peer's count of the same kind, for the log and queue that we write there.
 	connection uint32
-	memory     *nvram.Memory // of in
-	queue      *nvram.Memory // of inMsgs
+	memory     *nvram.Memory // of the log in
+	queue      *nvram.Memory // of the message queue inMsgs
 	log        *ring.Sender
 	msgs       *ring.Sender
 	in         *participant.Log
@@ -200,13 +200,13 @@ func (w *worker) listenFirstLocked(p *peer) (err error) {
 // Their positions go on, so that a delayed credit does no harm. Only another configuration can end
 // the commits in progress with the peer.
 func (w *worker) relistenLocked(before, p *peer) (err error) {
-	if len(before.in.Transactions()) > 0 { // no new log is made in this case: at the next attempt it would exist already
+	if len(before.in.Transactions()) > 0 { // make no new log now: it would already exist at the next attempt
 		return ErrHeld
 	}
 	if p.memory, err = w.logAgainLocked(before); err != nil {
 		return err
 	}
-	w.pollLocked() // what is left of the old connection
+	w.pollLocked() // process the rest of the old connection
 	if w.commitsWithLocked(before) {
 		w.fenceLocked(before, ErrLost)
 	}
@@ -267,7 +267,7 @@ func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
 	link.Key, link.CreditOffset = route.MessagesKey(me, w.id, g.life), route.CreditOffset(to, route.CreditMessages)
 	p.msgs = ring.NewSender(g.messages, link)
 	p.connection = g.life
-	w.bell.Store(true) // replies may wait for this: the peer can have written already
+	w.bell.Store(true) // the peer may have written before and wait for replies
 }
 
 // connectionTo returns the number of the connection to a machine.
@@ -398,7 +398,7 @@ func (w *worker) stepLogLocked(p *peer) error {
 				return err
 			}
 		}
-		if p.in.IsAtWork() { // one slice, then whoever waits for the worker
+		if p.in.IsAtWork() { // after one slice, let others have the worker
 			w.goOnLater()
 			return nil
 		}
@@ -431,7 +431,7 @@ func (w *worker) stepMessagesLocked(p *peer) error {
 		}
 		reported := p.inMsgs.Reported()
 		if p.inMsgs.Free(rec.End); p.inMsgs.Reported() != reported {
-			w.ringLocked(p) // its outbox may wait for the room
+			w.ringLocked(p) // the peer's outbox may be waiting for room
 		}
 	}
 	w.bell.Store(true)

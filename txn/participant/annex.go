@@ -40,7 +40,7 @@ type annex struct {
 	// owner is the log whose sender has asked for the annex; nil for the machine's own log, and for
 	// annexes of earlier lives.
 	owner *Log
-	bound bool // a record names it
+	bound bool // a record names the annex
 }
 
 // Annexes are the annexes at one machine. Their lock is taken after all others.
@@ -224,7 +224,7 @@ func (a *Annexes) EachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	}
 	body, err := a.Body(x)
 	if err != nil {
-		return true // of a record that does not count
+		return true // the record does not count
 	}
 	d := record.NewDecoder(body)
 	for range x.Writes {

@@ -30,13 +30,13 @@ type task struct {
 type taskKind uint8
 
 const (
-	taskCheckLock   taskKind = iota // check that a LOCK record makes sense; then
-	taskLock                        // lock its objects; if one cannot be locked
-	taskRefuse                      // unlock those that were locked
-	taskCheckBackup                 // check that a COMMIT-BACKUP record makes sense
-	taskApply                       // apply the writes, for a COMMIT-PRIMARY record
+	taskCheckLock   taskKind = iota // check that a LOCK record is valid
+	taskLock                        // lock the record's objects
+	taskRefuse                      // unlock them again, if one of them could not be locked
+	taskCheckBackup                 // check that a COMMIT-BACKUP record is valid
+	taskApply                       // apply the writes of a COMMIT-PRIMARY record
 	taskUnlock                      // unlock, for an ABORT record
-	taskBackup                      // apply the backup's writes, for a truncation
+	taskBackup                      // apply the writes of a COMMIT-BACKUP record, for a truncation
 )
 
 // An annexBody is the content of a record's annex.

@@ -39,7 +39,7 @@ const (
 	AnnexBytesMax = 3 << 29
 )
 
-var _ = [1]struct{}{}[AnnexBytesMax>>31] // a note has room for its header, too
+var _ = [1]struct{}{}[AnnexBytesMax>>31] // a note also has room for its header
 
 // AnnexWrites decodes the content of a record's annex.
 func AnnexWrites(x *Annex, body []byte) (writes []Write, err error) {

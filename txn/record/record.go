@@ -236,7 +236,7 @@ func Append(b []byte, r *Record) []byte {
 type Decoder struct {
 	b   []byte
 	ok  bool
-	err error // what is wrong, if that can be said
+	err error // what is wrong, if known
 }
 
 // NewDecoder returns a decoder of b. The results of its methods alias b.
@@ -278,7 +278,7 @@ func Decode(b []byte, r *Record) error {
 	if !d.ok || r.Kind == 0 || r.Kind >= Kinds {
 		return fmt.Errorf("%w: header %#x, %d bytes", ErrBad, head, len(b))
 	}
-	if r.Kind == Replicate { // may say nothing new about the writes
+	if r.Kind == Replicate { // it may leave the writes out
 		if uint16(head>>32) == 0 {
 			return fmt.Errorf("%w: %v of %v without regions", ErrBad, r.Kind, r.ID)
 		}

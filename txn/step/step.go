@@ -12,7 +12,7 @@ const (
 	LockRecord    Step = iota // coordinator: LOCK is in a primary's log
 	Lock                      // primary: an object is locked
 	Unlock                    // primary: an object is unlocked, unchanged
-	Validate                  // coordinator: all that was read still holds
+	Validate                  // coordinator: everything it has read is still valid
 	CommitBackup              // coordinator: COMMIT-BACKUP is in a backup's log
 	CommitPrimary             // coordinator: COMMIT-PRIMARY is in a primary's log
 	Abort                     // coordinator: ABORT is in a primary's log
@@ -20,10 +20,10 @@ const (
 	ApplyPrimary              // primary: an object has its new state
 	ApplyBackup               // backup: an object has its new state
 	FreeLog                   // participant: records have been freed
-	Block                     // primary: part of a block table is at the backups
+	Block                     // primary: the backups have part of a block table
 	Annex                     // participant: an annex has been made
-	FillAnnex                 // coordinator: a piece of an annex is on its way
-	DropAnnex                 // participant: an annex has been given back
+	FillAnnex                 // coordinator: a piece of an annex is being written
+	DropAnnex                 // participant: an annex has been freed
 	kinds
 )
 
