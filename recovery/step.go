@@ -6,11 +6,11 @@ type Step uint8
 const (
 	StepSuspected  Step = iota // a machine is suspected
 	StepProbed                 // a majority has answered the CM's probe
-	StepStored                 // the CM has stored the next configuration, and told nobody
-	StepApplied                // NEW-CONFIG is applied, and not acknowledged
-	StepAcked                  // all have acknowledged, at the CM
+	StepStored                 // the CM has stored the next configuration, and no other machine knows it
+	StepApplied                // NEW-CONFIG is applied, but not acknowledged
+	StepAcked                  // at the CM: all machines have acknowledged
 	StepLeasesOver             // old leases have run out
-	StepCommitted              // NEW-CONFIG-COMMIT has come
+	StepCommitted              // NEW-CONFIG-COMMIT has arrived
 	StepDrained                // from here to StepSettled: the recovery of transactions
 	StepNeedRecovery
 	StepFetched
@@ -23,9 +23,9 @@ const (
 	StepResolved
 	StepTruncated
 	StepSettled
-	StepAllActive // ALL-REGIONS-ACTIVE has come
-	StepFilling   // a piece of a replica has been copied
-	StepFilled    // all of it has been copied, but the CM does not know
+	StepAllActive // ALL-REGIONS-ACTIVE has arrived
+	StepFilling   // a piece of a replica is copied
+	StepFilled    // all of it is copied, but the CM does not know that
 	StepScanning  // free lists are rebuilt in part
 	StepScanned
 	recoverySteps

@@ -44,7 +44,7 @@ var known = []error{
 
 // handle registers the handlers of other machines' calls.
 func (m *Machine) handle() {
-	for kind, h := range map[uint8]call.Handler{ // order does not show
+	for kind, h := range map[uint8]call.Handler{ // any order
 		kindNewConfig:        m.onNewConfig,
 		kindNewConfigCommit:  m.onNewConfigCommit,
 		kindRegionsActive:    m.onRegionsActive,

@@ -5,7 +5,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// deathPause: a machine is suspected 1/deathPause of the lease time after its death. Machines that are killed together die one after the other: without the pause, those that die last would
+// deathPause: a machine is suspected 1/deathPause of the lease time after its death. Machines that
+// are killed together die one after the other. Without the pause, the machines that die last would
 // evict the first, which would then have to join again.
 const deathPause = 20
 

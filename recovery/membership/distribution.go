@@ -78,7 +78,7 @@ func (m *Machine) sendNewConfig(c *cluster.Configuration) (next *cluster.Configu
 			p, ok := c.Placement(id)
 			return !ok || !slices.Contains(p.Filling, c.Machines[i]) // the CM did not ask for this replica
 		})
-		if len(refused) > 0 { // one machine a round
+		if len(refused) > 0 { // refuse one machine a round
 			next, report := c.Refuse(c.Machines[i], refused)
 			return next, 0, m.store(c, next, report)
 		}

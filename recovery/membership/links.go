@@ -42,7 +42,7 @@ var ErrApart = errors.New("membership: the machine does not reach all members")
 // A breakage is what the CM knows of a link that a member has reported.
 type breakage struct {
 	open        bool
-	since, last time.Time // of the report that opened it, and the latest
+	since, last time.Time // times of the first report, which opened it, and of the latest
 	times       int       // within flapMemory of each other
 	closed      time.Time
 }
@@ -65,7 +65,7 @@ type links struct {
 	// At the CM:
 	breakages  map[direction]*breakage
 	exclusions map[rdma.MachineID]*exclusion
-	unresolved bool // the event has said that nobody can be evicted
+	unresolved bool // the event that nobody can be evicted has been sent
 }
 
 func (l *links) init() {
@@ -99,7 +99,7 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 	}
 	m.mu.Unlock()
 	if ok && m.noteApart(p, true) {
-		m.Renew() // the next configuration decides what it owes, if it is reached
+		m.Renew() // if the member can be reached, the next configuration settles the answers that it owes
 	}
 }
 
@@ -213,7 +213,7 @@ func (m *Machine) reportApart() {
 		return
 	}
 	if c.CM == m.self.Machine {
-		_, _ = m.onApart(m.self, arg) // of the current configuration, or it is of no use
+		_, _ = m.onApart(m.self, arg) // a report about an older configuration is useless
 		return
 	}
 	ctx := recovery.WithDeadline(during{context.Background(), m, c.ID}, m.cfg.Clock.Now().Add(m.cfg.Keeper.Length()))
@@ -365,7 +365,7 @@ func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, broken 
 		x.times++
 		m.mu.Unlock()
 		arg := append(encodeID(c.ID), reasonOf(v.Machine, broken)...)
-		m.spawn(func() { _, _ = m.cfg.Endpoint.Call(m.within(m.patience()), v, kindExcluded, arg) }) // or it finds out by itself
+		m.spawn(func() { _, _ = m.cfg.Endpoint.Call(m.within(m.patience()), v, kindExcluded, arg) }) // if the call fails, the machine finds out by itself
 	}
 }
 

@@ -67,8 +67,8 @@ type Machine struct {
 	change lockrank.Mutex[lockrank.Change]
 	apply  lockrank.Mutex[lockrank.Apply]
 
-	reportedOldCopy bool // Start has reported that; used by Start only
-	reportedRefusal bool // likewise
+	reportedOldCopy bool // Start has reported an old copy; used by Start only
+	reportedRefusal bool // Start has reported a refusal; used by Start only
 
 	mu struct {
 		lockrank.Mutex[lockrank.Membership] // never held across a wait
@@ -77,19 +77,19 @@ type Machine struct {
 		stage                               stage // how far this machine is in replacing current
 		failure                             error
 		suspects                            []call.Peer
-		since                               time.Time  // when the first of them was suspected
+		since                               time.Time  // the time when the first of suspects was suspected
 		renew                               bool       // the stored configuration may not be current: a change may have been stored or not
 		asked                               cluster.ID // another machine has asked this one to suspect the CM of this configuration
-		cut                                 bool       // does not reach the store; while starting
+		cut                                 bool       // while starting: the machine cannot reach the store
 		leaving                             bool       // see Leave
 		handed                              bool       // current's CM has asked this machine to take its place
 		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
 		roomy                               []roomRequest                     // machines that have room for replicas again
-		forget                              []rdma.MachineID                  // machines whose memories nobody is to wait for any more
-		unproven                            cluster.ID                        // this machine has made this configuration and those since, and committed none of them; 0: none
+		forget                              []rdma.MachineID                  // machines whose memories no region is to wait for any more
+		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
 		leads                               bool                              // lead runs
-		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs of which parts have come, by sender
+		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
 		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; at the CM
 		floor                               cluster.ID                        // while starting: no configuration before this one is applied
 		refused                             []region.ID                       // replicas that Host.Apply of current refused

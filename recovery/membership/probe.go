@@ -24,11 +24,11 @@ const probeBytes = nvram.WordBytes
 // by READ, so that no busy thread of theirs can delay the answer.
 type prober struct {
 	clock clock.Clock
-	word  *nvram.Memory // this machine's
+	word  *nvram.Memory // this machine's probe word
 	queue rdma.Queue
 	bell  clock.Event
 
-	run lockrank.Mutex[lockrank.Probe] // held across waits: one round at a time
+	run lockrank.Mutex[lockrank.Probe] // one round at a time; held across waits
 	tag uint64                         // of the last READ
 }
 
@@ -90,7 +90,7 @@ func (p *prober) poll(first uint64, results []probed, buffers [][]byte) (n int) 
 		}
 		for _, c := range cs[:k] {
 			if c.Tag < first || c.Tag > p.tag {
-				continue // of an earlier round, or a doorbell
+				continue // a completion of an earlier round, or of a doorbell
 			}
 			n++
 			if i := c.Tag - first; c.Err != nil {

@@ -30,7 +30,7 @@ func (m *Machine) agree(next *cluster.Configuration) error {
 	next.Describe(m.cfg.Self)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, self := range m.mu.told { // any order: each is about one member
+	for _, self := range m.mu.told { // any order: each report is about another member
 		next.Describe(self)
 	}
 	return next.Agree()

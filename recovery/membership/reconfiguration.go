@@ -47,12 +47,12 @@ func (m *Machine) isSettledLocked() bool {
 
 // lead reconfigures as long as there is a reason to.
 func (m *Machine) lead() {
-	failures := 0 // of the store, in a row
+	failures := 0 // failures of the store, in a row
 	for {
 		m.mu.Lock()
 		if !m.isWorkLocked() {
 			m.mu.leads = false
-			if m.mu.stage == suspecting { // this machine may be starting beside
+			if m.mu.stage == suspecting { // it may be otherwise if this machine is starting at the same time
 				m.proceedLocked(steady)
 			}
 			m.mu.Unlock()
@@ -84,14 +84,14 @@ var errNoMajority = errors.New("membership: no majority of the machines has answ
 
 // reasons are the reasons for making another configuration.
 type reasons struct {
-	current       *cluster.Configuration // that they are about
+	current       *cluster.Configuration // the configuration that they are about
 	suspects      []call.Peer
 	since         time.Time // of the first suspicion
 	forget        []rdma.MachineID
-	joiners       []joinRequest // none, while there is something to recover
-	roomy         []roomRequest // nor of these
+	joiners       []joinRequest // empty while there is something to recover
+	roomy         []roomRequest // likewise
 	renew, handed bool
-	victims       []call.Peer // of the broken links
+	victims       []call.Peer // victims of broken links
 	broken        []cluster.Link
 }
 
@@ -117,7 +117,7 @@ func (m *Machine) reconfigure() error {
 	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now()}
 	base, err := m.base()
-	if errors.Is(err, errStore) { // others may reach the store, and wait for this life's end
+	if errors.Is(err, errStore) { // others may reach the store; they wait for the end of this life
 		m.considerRestart(m.Configuration())
 	}
 	if base == nil || err != nil {
@@ -128,11 +128,11 @@ func (m *Machine) reconfigure() error {
 		t.Suspect = why.since
 	}
 	if base.ID > why.current.ID {
-		if base.CM == m.self.Machine { // this machine stored it, but got no answer
+		if base.CM == m.self.Machine { // this machine has stored base, but got no answer
 			return m.distribute(base, t)
 		}
 		if !why.handed {
-			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // the CM has had its time
+			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // that CM has had enough time
 		}
 	}
 	missing, err := m.findMissing(base, why.suspects)
@@ -143,7 +143,7 @@ func (m *Machine) reconfigure() error {
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(recovery.StepProbed)
 	next, report, err := m.remap(base, missing, why, &t)
-	if next == nil || err != nil || !m.stays() { // after storing there is no way back
+	if next == nil || err != nil || !m.stays() { // leave now: after storing there is no way back
 		return err
 	}
 	if err := m.store(base, next, report); err != nil {
@@ -191,10 +191,10 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 		t.Joined, t.IsJoin = j.Member.Machine, true
 	case len(why.roomy) > 0:
 		next, report = base.WithRoom(why.roomy[0].from.Machine, why.roomy[0].Capacity)
-	case why.renew || why.handed || len(why.suspects) > 0: // all suspects are well
+	case why.renew || why.handed || len(why.suspects) > 0: // no suspect has failed
 		next = base.Succeed()
 		next.CM = m.self.Machine
-	case len(why.victims) > 0: // the victims were chosen by an older configuration
+	case len(why.victims) > 0: // an older configuration chose the victims
 		err = errChanging
 	}
 	return next, report, err

@@ -17,7 +17,7 @@ import (
 
 // A roomRequest is the argument of ROOM, which the CM keeps.
 type roomRequest struct {
-	Capacity int // how many regions there is room for; 0: no bound
+	Capacity int // number of regions that there is room for; 0 means unlimited
 	from     call.Peer
 }
 

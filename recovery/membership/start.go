@@ -103,7 +103,7 @@ func (m *Machine) found() error {
 	if m.cfg.First == nil {
 		return errors.New("membership: there is no configuration, and none to begin with")
 	}
-	if m.cfg.Cluster != 0 { // beginning again would drop the machine's memory
+	if m.cfg.Cluster != 0 { // to begin an instance would drop the machine's memory
 		return fmt.Errorf("%w: it is of cluster %016x, and there is no configuration", ErrOtherCluster, m.cfg.Cluster)
 	}
 	c := m.cfg.First.Clone()
@@ -198,7 +198,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if _, knows := c.Member(m.self.Machine); !knows {
 		return m.join(c)
 	}
-	if m.cfg.Empty { // with empty memory it makes no difference whether the others go on or restart
+	if m.cfg.Empty { // empty memory can join, whether the others go on or restart
 		if err := m.join(c); !isUnanswered(err) {
 			return err
 		}
@@ -220,7 +220,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	switch {
 	case 2*running > len(c.Machines):
 		return m.join(c)
-	case running > 0: // they will restart by themselves
+	case running > 0: // they restart by themselves
 		return nil
 	}
 	return m.restartTogether(c, back, waited)

@@ -32,11 +32,11 @@ import (
 type phase uint8
 
 const (
-	starting  phase = iota // no configuration: it begins an instance, meets others, or asks to join
+	starting  phase = iota // no configuration yet: beginning an instance, restarting together, or asking to join
 	applying               // SOSP'15 section 5.2 step 6
 	applied                // the end of step 6
 	committed              // step 7
-	active                 // of section 5.3: all regions are
+	active                 // all regions are active (section 5.3)
 	evicted                // left out, ended by an error of its own, or by Restart
 	closed
 )
@@ -53,7 +53,7 @@ var phasesBefore = [...][]phase{
 	committed: {applied},
 	active:    {committed},
 	evicted:   {starting, applying, applied, committed, active},
-	closed:    {starting, applying, applied, committed, active, evicted, closed}, // Close may be called again
+	closed:    {starting, applying, applied, committed, active, evicted, closed}, // Close may be called repeatedly
 }
 
 // isMember reports whether the machine is a member of its current configuration.
@@ -102,7 +102,7 @@ func (m *Machine) enterLocked(next phase) {
 type stage uint8
 
 const (
-	steady     stage = iota // nothing is to be changed
+	steady     stage = iota // nothing is being changed
 	suspecting              // SOSP'15 section 5.2 step 1
 	probing                 // step 2
 	remapping               // step 4

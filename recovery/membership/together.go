@@ -160,7 +160,7 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 		for _, worse := range []func(life) bool{
 			func(l life) bool { return l.Cut },
 			func(l life) bool { return l.Empty },
-			func(l life) bool { return !c.IsMember(l.Member) }, // an older copy
+			func(l life) bool { return !c.IsMember(l.Member) }, // l has an older copy of its memory
 			func(l life) bool { return l.Member.Machine != c.CM },
 		} {
 			if worse(a) != worse(b) {

@@ -70,7 +70,7 @@ func (r *run) decide() error {
 	if r.ctx.Err() != nil {
 		return r.ctx.Err()
 	}
-	for _, c := range r.m.Caught() { // it is aborted if there is no record of it anywhere
+	for _, c := range r.m.Caught() { // a transaction without any record is aborted
 		if !r.waits(c.Regions) {
 			r.m.Resolve(c.ID, commits[c.ID])
 		}

@@ -21,7 +21,7 @@ type claimID struct {
 
 // A claim is what the replicas of a region have seen of a transaction, merged.
 type claim struct {
-	txn.Evidence // of all replicas together
+	txn.Evidence // the evidence of all replicas together
 	sources      map[rdma.MachineID]txn.Evidence
 }
 

@@ -94,7 +94,7 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 		r.mu.Unlock()
 		pause := retryDelay
 		if r.self > to {
-			pause *= 4 // let the other one try first, if both have begun
+			pause *= 4 // if both have begun, let the other one try first
 		}
 		r.t.cfg.Clock.Sleep(pause)
 	}
@@ -132,7 +132,7 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 		return errBadCall
 	}
 	if !t.note(r, peer, binary.LittleEndian.Uint64(reply)) {
-		return errEarly // it has begun another meanwhile
+		return errEarly // the peer has begun another exchange meanwhile
 	}
 	g, err := txn.DecodeGreeting(reply[connectReplyBytes:], version)
 	if err != nil {

@@ -28,7 +28,7 @@ type Recovery struct {
 		// exchanging are the members with which an exchange of greetings is in progress.
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
-		begun      uint64 // exchanges; numbers them
+		begun      uint64 // number of exchanges begun; it numbers them
 		// sent maps a region to the configuration of its last replica change when its block table
 		// was last sent to its backups.
 		sent map[region.ID]cluster.ID

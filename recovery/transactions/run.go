@@ -115,7 +115,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 			reply, err = r.ask(to, kind, arg)
 		}
 		if errors.Is(err, call.ErrClosed) {
-			r.cancel() // stop here: the others ignore this life now, so it must not go on by itself
+			r.cancel() // the others ignore this life now, so it must not continue by itself
 		}
 		if err == nil || r.ctx.Err() != nil {
 			return reply, cmp.Or(err, r.ctx.Err())
@@ -131,7 +131,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
 	for _, b := range batches(r.c.ID, list) {
 		if _, err := r.call(to, kind, b); err != nil {
-			return // the run is over
+			return // fails only when the run is over
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (r *run) rest() {
 		return
 	}
 	r.enter(settled)
-	r.t.spawn(func() { _ = r.connect(r.ctx) }) // connections that had to wait until the logs are not needed any more
+	r.t.spawn(func() { _ = r.connect(r.ctx) }) // make the connections that had to wait as long as the logs were needed
 	r.t.reached(recovery.StepSettled)
 	if r.t.cfg.Settled != nil {
 		r.t.cfg.Settled(r.c)
