@@ -25,14 +25,14 @@
 
 static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 
-// BATCH is how many messages go through the kernel at a time: a call of it costs
-// more than all that is done with a message.
-// STARVED is for how many lease times a machine may be late for want of a processor.
+// BATCH is the number of messages passed to the kernel at a time: a system call costs more than
+// everything else done with a message.
+// STARVED is the number of lease times by which a machine may be late for lack of a processor.
 enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8 };
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-// Messages on their way, with what the kernel wants to know of each.
+// Messages being sent or received, with the structures that the kernel needs.
 struct lease_batch {
 	struct lease_message messages[BATCH];
 	struct sockaddr_un addresses[BATCH];
@@ -46,16 +46,16 @@ struct lease_thread {
 	pthread_t thread;
 	int socket, wake, event; // wake ends the thread's poll
 	int realtime, stop;
-	int unpinned; // why memory is not pinned, or 0
-	int room; // in the kernel's queue of what has come in
+	int unpinned; // errno if memory is not pinned, otherwise 0
+	int room; // number of messages that the kernel queues for the socket
 	uint64_t incarnation;
 	uint8_t lowest, highest; // versions of the protocol
 	char name[64];
 	void *stack;
 	int64_t *valid;      // core.valid, published
-	const int64_t *beat; // what core.beat is read from
-	int64_t starved;     // when the machine was last late for want of a processor
-	// Machines that have expired and have not been taken yet.
+	const int64_t *beat; // core.beat is read from it
+	int64_t starved;     // when the machine was last late for lack of a processor
+	// Machines that have expired and that Go has not taken yet.
 	uint16_t expired[LEASE_MEMBERS_MAX], found[LEASE_MEMBERS_MAX];
 	int expired_n;
 	struct lease_batch in, out;
@@ -67,8 +67,8 @@ IN_SECTION int64_t lease_now(void) {
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-// An abstract address: no file is left behind, and it is free again when the
-// process ends.
+// Writes an abstract address: it leaves no file behind, and the kernel frees it when the process
+// ends.
 static socklen_t address(struct sockaddr_un *a, const char *name, uint16_t machine) {
 	memset(a, 0, sizeof *a);
 	a->sun_family = AF_UNIX;
@@ -86,7 +86,7 @@ IN_SECTION static void stamp(struct lease_thread *t, struct lease_peer to, struc
 	m->to_incarnation = to.incarnation;
 }
 
-// A message that cannot be sent is lost; the next one comes soon.
+// A message that cannot be sent is lost; the next one follows soon.
 IN_SECTION static void answer(struct lease_thread *t, struct lease_peer to, struct lease_message *m) {
 	struct sockaddr_un a;
 	socklen_t n = address(&a, t->name, to.machine);
@@ -94,7 +94,7 @@ IN_SECTION static void answer(struct lease_thread *t, struct lease_peer to, stru
 	(void)!sendto(t->socket, m, sizeof *m, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&a, n);
 }
 
-// The first n messages of the batch. One that cannot be sent is lost.
+// Sends the first n messages of the batch. A message that cannot be sent is lost.
 IN_SECTION static void transmit(struct lease_thread *t, int n) {
 	for (int sent = 0; sent < n;) {
 		int more = sendmmsg(t->socket, t->out.headers + sent, n - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -102,7 +102,7 @@ IN_SECTION static void transmit(struct lease_thread *t, int n) {
 	}
 }
 
-// The CM's messages to all others.
+// Sends the CM's messages to all others.
 IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	int n = 0;
 	for (int i = 0; i < t->core.n; i++) {
@@ -117,8 +117,8 @@ IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	}
 }
 
-// Whether another thread of the process would run if it had a processor. Only the kernel
-// knows; nothing is allocated, for who has malloc's lock may be stopped.
+// Returns 1 if another thread of the process is waiting for a processor. Only the kernel knows
+// that. The function allocates nothing, because a stopped thread may hold malloc's lock.
 IN_SECTION static int wants_processor(void) {
 	char entries[4096], stat[256];
 	int found = 0, tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), own = syscall(SYS_gettid);
@@ -135,7 +135,7 @@ IN_SECTION static int wants_processor(void) {
 			if (fd >= 0)
 				close(fd);
 			stat[MAX(bytes, 0)] = 0;
-			char *end = strrchr(stat, ')'); // of the name; then a blank and the state
+			char *end = strrchr(stat, ')'); // end of the name; a blank and the state follow
 			found = end && end[1] == ' ' && end[2] == 'R';
 		}
 	}
@@ -144,8 +144,8 @@ IN_SECTION static int wants_processor(void) {
 	return found;
 }
 
-// Takes the last beat. Where it is late while threads wait for a processor the machine is
-// not hung but starved, and gets more time: to evict it would give the others its work.
+// Reads the last beat. If it is late while threads wait for a processor, the machine is not hung
+// but starved, and gets more time: to evict it would give its work to the other machines.
 IN_SECTION static void look(struct lease_thread *t) {
 	int64_t beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST), now = lease_now();
 	int64_t age = now - MAX(beat, t->starved);
@@ -154,13 +154,13 @@ IN_SECTION static void look(struct lease_thread *t) {
 	t->core.beat = beat == 0 ? 0 : MAX(beat, t->starved);
 }
 
-// Whether the sender of a message speaks a version that this machine does.
+// Returns 1 if the sender of a message and this machine speak a common version.
 IN_SECTION static int shares_version(const struct lease_thread *t, const struct lease_message *m) {
 	uint8_t lowest = MAX(m->lowest, 1), highest = MAX(m->highest, 1);
 	return lowest <= MAX(t->highest, 1) && MAX(t->lowest, 1) <= highest;
 }
 
-// All messages that have come in.
+// Processes all messages that have arrived.
 IN_SECTION static void receive(struct lease_thread *t) {
 	struct lease_message reply;
 	int n;
@@ -186,8 +186,8 @@ IN_SECTION static void signal_event(int fd) {
 	(void)!write(fd, &one, sizeof one);
 }
 
-// Sends what is due, tells Go of what has expired, and returns when it is to be
-// called again.
+// Sends the messages that are due, reports expired machines to Go, and returns the time of the next
+// call.
 IN_SECTION static int64_t step(struct lease_thread *t) {
 	int n, old = t->expired_n;
 	look(t);
@@ -207,8 +207,8 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 	return lease_core_next(&t->core, now);
 }
 
-// The CM finds the answers to its messages when it sends the next, and does not
-// wake for them, unless there are more than the kernel keeps.
+// Returns 1 if the thread wakes for messages. The CM does not: it finds the answers to its messages
+// when it sends the next ones. It does wake if there are more answers than the kernel queues.
 IN_SECTION static int listens(const struct lease_thread *t) { return !t->core.is_cm || t->core.n > t->room; }
 
 IN_SECTION static void *run(void *arg) {
@@ -231,11 +231,11 @@ IN_SECTION static void *run(void *arg) {
 	return 0;
 }
 
-// The ends of the section, from the linker.
+// The section's ends, defined by the linker.
 extern const char __start_farmsql_lease[], __stop_farmsql_lease[];
 
-// Pins code, memory and stack. Returns 0, or why something is not pinned: it has been
-// touched, and normally stays.
+// Pins code, memory and stack. Returns 0, or errno if something is not pinned; the thread has
+// touched that memory, so it normally stays.
 static int pin(struct lease_thread *t) {
 	uintptr_t page = sysconf(_SC_PAGESIZE), begin = (uintptr_t)__start_farmsql_lease & ~(page - 1);
 	int err = mlock(t, sizeof *t) == 0 ? 0 : errno;
@@ -274,12 +274,12 @@ static int open_socket(struct lease_thread *t, uint16_t self) {
 	t->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (t->socket < 0)
 		return -1;
-	int bytes = 1 << 20; // room for a message of each of a thousand members
+	int bytes = 1 << 20; // room for a message from each of a thousand members
 	(void)setsockopt(t->socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 	return bind(t->socket, (struct sockaddr *)&a, address(&a, t->name, self));
 }
 
-// How many datagrams the kernel keeps for a socket; 0 if that is not known.
+// Returns the number of datagrams that the kernel queues for a socket; 0 if unknown.
 static int queue_room(void) {
 	int n = 0;
 	FILE *f = fopen("/proc/sys/net/unix/max_dgram_qlen", "re");
@@ -291,10 +291,10 @@ static int queue_room(void) {
 	return n;
 }
 
-// The lease threads of a host wake at the same time, one after the other. On one
-// processor, the last that all may use, that costs a third of what it costs on
-// several, which wake each other; and with real-time priority none waits for it
-// longer than elsewhere.
+// Binds a lease thread to the last processor that it may use. The lease threads of a host wake at
+// the same time, one after the other. On one processor that costs a third of the time that it takes
+// on several, which have to wake each other. With real-time priority no thread waits longer for
+// this processor than for another.
 static void gather(pthread_t thread) {
 	cpu_set_t may, last;
 	if (sched_getaffinity(0, sizeof may, &may) != 0)
@@ -307,9 +307,9 @@ static void gather(pthread_t thread) {
 	(void)pthread_setaffinity_np(thread, sizeof last, &last);
 }
 
-// The process's signals are for its other threads: Go's handler would run here, at the
-// highest priority, with code and memory that are not pinned. What the thread's own
-// instructions cause is not blocked, so that Go says where they went wrong.
+// Creates the thread with the process's signals blocked: Go's handler would run on this thread, at
+// the highest priority, with code and memory that are not pinned. Signals that the thread's own
+// instructions cause are not blocked, so that Go reports where they failed.
 static int create_without_signals(struct lease_thread *t, const pthread_attr_t *attr) {
 	sigset_t others, before;
 	sigfillset(&others);
@@ -320,7 +320,7 @@ static int create_without_signals(struct lease_thread *t, const pthread_attr_t *
 	if (err)
 		return err;
 	err = pthread_create(&t->thread, attr, run, t);
-	(void)pthread_sigmask(SIG_SETMASK, &before, 0); // as it was: cannot fail
+	(void)pthread_sigmask(SIG_SETMASK, &before, 0); // restore the mask; this cannot fail
 	return err;
 }
 
