@@ -1,11 +1,11 @@
-// Package sabotage leaves steps of the protocols out, or has them done wrongly, to show
-// that the tests of the protocols notice. It does so only in builds with the tag
-// sabotage, and there only where a test asks for it, or the environment:
+// Package sabotage leaves out steps of the protocols, or carries them out wrongly, to show that the
+// tests of the protocols notice. It does so only in builds with the tag sabotage, and there only if
+// a test or the environment asks for it:
 //
 //	go test -tags gms_pure_go,sabotage ./internal/simtest -run TestSabotage
 //	FARMSQL_SABOTAGE="own backup" go test -tags gms_pure_go,sabotage ./txn
 //
-// Without the tag Skipped is false for the compiler, and nothing is left of it.
+// Without the tag, Skipped is the constant false, so the compiler removes its uses.
 package sabotage
 
 // A Step is a step of a protocol that can be left out, or done wrongly.
@@ -14,21 +14,21 @@ type Step uint8
 const (
 	// The commit protocol (package txn):
 
-	// Validation: what was read is not looked at again.
+	// Validation: objects in the read set are not looked at again.
 	Validation Step = iota
-	// ValidationLast: validation comes before the locks.
+	// ValidationLast: validation comes before locking.
 	ValidationLast
-	// LockedVersion: the version that is there is locked, not the one read.
+	// LockedVersion: the present version is locked, not the one that was read.
 	LockedVersion
-	// Answers: questions whose sources have moved are not asked again.
+	// Answers: questions whose source objects have changed are not asked again.
 	Answers
-	// Rounds: a question that had to be asked again ends the validation.
+	// Rounds: validation ends after one round in which a question was asked again.
 	Rounds
-	// Parts: what an object holds now is not compared with the part of it that was read.
+	// Parts: the part of an object that was read is not compared with the object's present content.
 	Parts
-	// LateChecks: what a preparation has read, and not written, is not validated.
+	// LateChecks: objects that a preparation has read, but not written, are not validated.
 	LateChecks
-	// ValidationReply: a VALIDATE message is answered without a look at the objects.
+	// ValidationReply: a VALIDATE message is answered without looking at the objects.
 	ValidationReply
 	// Backups: COMMIT-BACKUP is not written.
 	Backups
@@ -42,189 +42,191 @@ const (
 	PrimaryAcks
 	// Reservations: no room in logs is reserved before a commit begins.
 	Reservations
-	// AllLocks: a LOCK that is refused leaves the locks that it had got.
+	// AllLocks: a LOCK that is refused keeps the locks that it had taken.
 	AllLocks
 	// AbortRecord: ABORT is not written.
 	AbortRecord
-	// SecondReply: a LOCK-REPLY that comes twice counts twice.
+	// SecondReply: a LOCK-REPLY that arrives twice counts twice.
 	SecondReply
-	// BackupApply: backups do not apply what is truncated.
+	// BackupApply: backups do not apply the writes of truncated transactions.
 	BackupApply
-	// NewerVersion: a backup applies what is older than what it has.
+	// NewerVersion: a backup applies a version older than the one that it has.
 	NewerVersion
-	// FarTruncations: transactions are named as truncated for which ledgers have no place.
+	// FarTruncations: a worker reports truncated transactions for which ledgers have no place.
 	FarTruncations
-	// Outbox: messages for which there is no room are dropped.
+	// Outbox: messages that find no room are dropped.
 	Outbox
-	// TruncateTimer: truncations wait for a record that goes to the peer anyway.
+	// TruncateTimer: truncations wait for another record to the same peer.
 	TruncateTimer
-	// CommitConfirm: a commit is reported without a look at the lease.
+	// CommitConfirm: a commit is reported without checking the lease.
 	CommitConfirm
 	// AnnexFill: the last piece of an annex is not written.
 	AnnexFill
 	// AnnexAcks: a large transaction begins to commit before its annexes are filled.
 	AnnexAcks
-	// EarlyAnnex: an annex is given back before its record is freed.
+	// EarlyAnnex: an annex is freed before its record is freed.
 	EarlyAnnex
-	// CaughtSlices: a large commit that was caught goes on with its next slice.
+	// CaughtSlices: a large commit that a reconfiguration has caught continues with its next slice.
 	CaughtSlices
 
 	// Reads:
 
-	// LockedReads: what a NIC has read of an object that is locked is believed.
+	// LockedReads: a NIC's read of a locked object counts.
 	LockedReads
 	// LineVersions: lines of an object are not compared.
 	LineVersions
-	// Incarnation: a NIC's read takes whatever object is there.
+	// Incarnation: a NIC's read accepts any object at the address.
 	Incarnation
-	// LocalHeader: a read at the primary does not look at the header again.
+	// LocalHeader: a read at the primary does not check the header again.
 	LocalHeader
-	// ReadRoute: what a machine has read is believed though it may not be the primary any more.
+	// ReadRoute: a read counts even if the machine may no longer be the primary.
 	ReadRoute
-	// ChecksRoute: validation believes a machine that may not be the primary any more.
+	// ChecksRoute: validation counts even if the machine may no longer be the primary.
 	ChecksRoute
-	// ReadConfirm: a read is shown without a look at the lease.
+	// ReadConfirm: a read is shown without checking the lease.
 	ReadConfirm
 
 	// Allocation:
 
-	// LostSlot: a slot that another primary's allocator has is written to.
+	// LostSlot: a transaction writes to a slot that another primary's allocator owns now.
 	LostSlot
-	// Loans: a slot that was lent, and is not needed, is not given back.
+	// Loans: a slot that was lent and is not needed is not returned.
 	Loans
 	// LoansEnd: slots lent to machines that have left are not taken back.
 	LoansEnd
-	// FreedSlots: the slot of an object that was freed is not given to the allocator.
+	// FreedSlots: the slot of a freed object is not returned to the allocator.
 	FreedSlots
-	// ScanLocked: the scan takes locked slots without an object for free ones.
+	// ScanLocked: the scan counts locked slots without an object as free.
 	ScanLocked
 	// BlockBackups: block headers are not written to backups.
 	BlockBackups
 	// SendBlocks: a new primary does not send the block headers.
 	SendBlocks
-	// OpenOperations: epochs end while operations are open that began before.
+	// OpenOperations: epochs end while earlier operations are still open.
 	OpenOperations
-	// EpochsToWait: an empty block is given to another class without a wait.
+	// EpochsToWait: an empty block is given to another size class without waiting.
 	EpochsToWait
 
 	// Configurations at one machine:
 
-	// BlockedValidation: reads in regions that are blocked are validated.
+	// BlockedValidation: reads in blocked regions are validated.
 	BlockedValidation
-	// OldRoutes: a commit begins that was planned in an older configuration.
+	// OldRoutes: a commit begins with a plan from an older configuration.
 	OldRoutes
-	// InactiveWrite: a commit begins in a region that is readable and not active yet.
+	// InactiveWrite: a commit begins in a region that is readable, but not active yet.
 	InactiveWrite
 	// FrozenBegin: commits begin between NEW-CONFIG and NEW-CONFIG-COMMIT.
 	FrozenBegin
-	// Caught: a commit that a reconfiguration has caught goes on.
+	// Caught: a commit that a reconfiguration has caught continues.
 	Caught
 	// OldAcks: acknowledgements of an older configuration count.
 	OldAcks
-	// Sever: Freeze leaves members writing here to which this machine is not connected.
+	// Sever: Freeze lets members that this machine is not connected to continue writing here.
 	Sever
-	// MessagesKey: a peer that is severed can go on writing messages.
+	// MessagesKey: a severed peer can continue to write messages.
 	MessagesKey
 	// FrozenRecords: records of an older configuration have effects between NEW-CONFIG and NEW-CONFIG-COMMIT.
 	FrozenRecords
 	// LateRecords: records of an older configuration have effects after the drain.
 	LateRecords
-	// HeldRecords: records that recovery needs are freed as their coordinator says.
+	// HeldRecords: a coordinator's truncation frees records that recovery needs.
 	HeldRecords
-	// Ledger: that a transaction was truncated is forgotten with its records.
+	// Ledger: a truncation is forgotten when its records are freed.
 	Ledger
-	// Bounds: machines do not tell each other what they have truncated while a region is unavailable.
+	// Bounds: machines do not report their truncations to each other while a region is unavailable.
 	Bounds
-	// ForeignBounds: what others have truncated counts at a replica that was there before.
+	// ForeignBounds: a replica that existed before counts truncations that only other machines
+	// know.
 	ForeignBounds
-	// SpilledNotes: notes of a recovery that the own logs have no room for are forgotten.
+	// SpilledNotes: recovery notes that do not fit the machine's own logs are forgotten.
 	SpilledNotes
 
 	// Recovery of transactions:
 
 	// DrainFirst: commits begin again before the logs are drained.
 	DrainFirst
-	// Drain: what lies in the logs at NEW-CONFIG-COMMIT is rejected.
+	// Drain: records that are in the logs at NEW-CONFIG-COMMIT are rejected.
 	Drain
 	// NeedRecovery: a primary does not wait for the backups' NEED-RECOVERY.
 	NeedRecovery
-	// Fetch: what only backups have seen of a transaction is not fetched by the primary.
+	// Fetch: the primary does not fetch records that only backups have.
 	Fetch
-	// LockRecovery: what recovering transactions write is not locked.
+	// LockRecovery: objects written by recovering transactions are not locked.
 	LockRecovery
-	// Replicate: votes are cast before the backups know what they are based on.
+	// Replicate: votes are cast before the backups have the records that the votes depend on.
 	Replicate
-	// Votes: what one replica of a region has seen does not count.
+	// Votes: of the evidence of backups only LOCK records count.
 	Votes
 	// AllVotes: transactions are decided before all votes are in.
 	AllVotes
-	// RequestVote: a region that has not voted counts as one that never heard of the transaction.
+	// RequestVote: a region that has not voted counts as one that does not know the transaction.
 	RequestVote
-	// Truncated: a region that has truncated a transaction says that it never heard of it.
+	// Truncated: a region that has truncated a transaction votes that it does not know it.
 	Truncated
 	// CommitPrimaryVote: a commit-primary vote counts as a lock vote.
 	CommitPrimaryVote
-	// OtherVotes: one commit-backup vote is enough, whatever the others say.
+	// OtherVotes: one commit-backup vote is enough, whatever the other votes are.
 	OtherVotes
-	// BackupOutcome: a decision to commit is not carried out at backups.
+	// BackupOutcome: backups do not carry out a decision to commit.
 	BackupOutcome
-	// AllDecided: a machine settles before all have decided.
+	// AllDecided: a machine settles before all machines have decided.
 	AllDecided
-	// OutcomeFirst: transactions are truncated before everybody has carried out what was decided.
+	// OutcomeFirst: transactions are truncated before all machines have carried out the decisions.
 	OutcomeFirst
 
 	// Configurations of an instance:
 
-	// ConfigAcks: NEW-CONFIG-COMMIT does not wait until all have applied the configuration.
+	// ConfigAcks: NEW-CONFIG-COMMIT does not wait until all machines have applied the
+	// configuration.
 	ConfigAcks
 	// OldLeases: NEW-CONFIG-COMMIT does not wait for the leases of evicted machines.
 	OldLeases
-	// OldConfig: a NEW-CONFIG that is older is acknowledged.
+	// OldConfig: an older NEW-CONFIG is acknowledged.
 	OldConfig
 	// SlowRecovery: each reconfiguration sleeps for 3 s.
 	SlowRecovery
-	// CompareAndSwap: the store takes a configuration that does not follow the one it has.
+	// CompareAndSwap: the store accepts a configuration that does not follow the stored one.
 	CompareAndSwap
-	// Majority: a CM goes on without a majority of answers.
+	// Majority: a CM continues without a majority of answers.
 	Majority
-	// ProbeIncarnation: another life that answers a probe counts as the member.
+	// ProbeIncarnation: a probe that another life answers counts as the member's answer.
 	ProbeIncarnation
-	// SettledJoin: a machine joins while there is something left to recover.
+	// SettledJoin: a machine joins while recovery is not complete.
 	SettledJoin
 	// FilledPrimary: a backup that is not filled yet may become the primary.
 	FilledPrimary
-	// FillSettled: a replica counts as filled while transactions of before are recovered.
+	// FillSettled: a replica counts as filled while transactions from before are being recovered.
 	FillSettled
-	// FillNewer: what is read at the primary replaces what is newer.
+	// FillNewer: objects read from the primary replace newer ones.
 	FillNewer
-	// FillLocked: an object that is locked at the primary is left out of the filling.
+	// FillLocked: filling leaves out objects that are locked at the primary.
 	FillLocked
-	// OldCopies: an older copy of a machine's memory counts as what it had last.
+	// OldCopies: an older copy of a machine's memory counts as its last memory.
 	OldCopies
 
 	// Leases, calls, rings:
 
-	// GrantedLease: the CM grants more than is left of its own lease.
+	// GrantedLease: the CM grants leases longer than the rest of its own.
 	GrantedLease
-	// LeaseBegin: a lease counts from when it is granted, not from when it was asked for.
+	// LeaseBegin: a lease counts from when it is granted, not from when it was requested.
 	LeaseBegin
 	// LeaseMajority: a CM relies on its lease without a majority.
 	LeaseMajority
-	// Expiry: a lease that runs out is no suspicion.
+	// Expiry: an expired lease causes no suspicion.
 	Expiry
-	// Beats: a machine renews its lease though its workers stand still.
+	// Beats: a machine renews its leases while its workers do not work.
 	Beats
 	// Repeat: a call is sent once.
 	Repeat
 	// OtherLife: a call for an earlier life is answered.
 	OtherLife
-	// Seal: a record counts before its seal is there.
+	// Seal: a record counts before its seal is written.
 	Seal
-	// Credit: a sender is not told what has been freed.
+	// Credit: a sender does not learn which records have been freed.
 	Credit
-	// Nonce: a ring that is emptied keeps its seals.
+	// Nonce: a ring that is emptied keeps its nonce.
 	Nonce
-	// Wakeup: who sleeps is not woken by the last that it waits for.
+	// Wakeup: the last event that a sleeper waits for does not wake it.
 	Wakeup
 
 	// Indexes:
@@ -233,35 +235,35 @@ const (
 	Found
 	// FoundRow: a lookup in a B-tree finds nothing.
 	FoundRow
-	// JointBuckets: two buckets count as of one moment.
+	// JointBuckets: two buckets that were read at different moments count as of one moment.
 	JointBuckets
-	// ChainVersion: a block counts as the one that a link means.
+	// ChainVersion: any block that a link leads to counts as the one that the link means.
 	ChainVersion
-	// StaleDirectory: a bucket counts as the home of a key whose shard has split.
+	// StaleDirectory: a bucket counts as the home of a key although its shard has split.
 	StaleDirectory
-	// Fences: a leaf counts as the one that covers a key.
+	// Fences: a leaf counts as the one that covers a key, whatever its fences.
 	Fences
-	// GlanceFences: the same in a lookup that looks at the leaf in place.
+	// GlanceFences: the same in a lookup that reads the leaf in place.
 	GlanceFences
-	// RangeEnds: keys that came at the end of a range that was read do not matter.
+	// RangeEnds: keys added at the end of a range that was read do not count.
 	RangeEnds
 
 	// The catalog:
 
-	// Descriptor: a descriptor in the cache counts without a look at the table's head.
+	// Descriptor: a cached descriptor counts without checking the table's head.
 	Descriptor
-	// Mark: tables that somebody is altering are had by others.
+	// Mark: transactions can use tables that another transaction is altering.
 	Mark
-	// Orphans: what machines that are gone have dropped, or were altering, nobody takes
-	// care of.
+	// Orphans: tables that machines dropped, or were altering, before they left are not taken care
+	// of.
 	Orphans
-	// Numbers: numbers are given out that have not been reserved.
+	// Numbers: sequences return numbers that have not been reserved.
 	Numbers
 
 	steps
 )
 
-// Steps is how many there are.
+// Steps is the number of steps.
 const Steps = int(steps)
 
 var names = [steps]string{
@@ -376,7 +378,7 @@ var names = [steps]string{
 	Numbers:           "numbers",
 }
 
-// texts say what is done without the step.
+// texts describe what happens without each step.
 var texts = [steps]string{
 	Validation:        "what was read is not looked at again",
 	ValidationLast:    "validation comes before the locks",
@@ -491,10 +493,10 @@ var texts = [steps]string{
 
 func (s Step) String() string { return names[s] }
 
-// Text says what is done without the step.
+// Text describes what happens without the step.
 func (s Step) Text() string { return texts[s] }
 
-// Named returns the step of a name.
+// Named returns the step with this name.
 func Named(name string) (Step, bool) {
 	for s := range steps {
 		if names[s] == name {
