@@ -175,11 +175,10 @@ const needShift = 31
 // allocBytes is the length of an allocation's argument.
 const allocBytes = 20
 
-// release gives back the slot of an OpAlloc that did not commit. If the region has got another
-// primary since, the present allocator does not know of the reservation, and there is nothing to
-// give back; the same holds if the connection over which the slot was lent has ended, since the
-// loan ended with it. This machine may not know the region: the lender may have made it for an
-// object that was to be near another one.
+// release returns the slot of an OpAlloc that did not commit. There is nothing to return if the
+// region has a new primary since, whose allocator does not know of the reservation, or if the
+// connection over which the slot was lent has ended, since that ended the loan. This machine may
+// not know the region: the lender may have made it for an object that was to be near another one.
 func (m *Machine) release(w *worker, e *entry) {
 	s := slot{ptr: e.ptr, config: e.config, lender: e.lender, connection: e.connection}
 	if !m.isCurrent(s) {

@@ -43,17 +43,17 @@ type need struct {
 	m *Machine
 	// ctx ends the wait.
 	ctx context.Context
-	// what names in words what is missing; region is the region, if it is one.
+	// what describes the missing thing in words; region is the region, if a region is missing.
 	what   string
 	region region.ID
-	// since is the time since which it is known to be missing; if zero, the time at which the wait
-	// began.
+	// since is the time since which the thing is known to be missing; if zero, it is the beginning
+	// of the wait.
 	since time.Time
 	// more is added to the patience of this wait.
 	more time.Duration
 }
 
-// over returns why the wait has to end now, or nil.
+// over returns the reason why the wait has to end now, or nil.
 func (n *need) over() error {
 	if err := n.m.gone(); err != nil {
 		return err
@@ -149,7 +149,8 @@ func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 // Patience returns how long operations wait.
 func (m *Machine) Patience() time.Duration { return m.patience() }
 
-// Missed returns the error of a caller that has waited in vain since then for what is named.
+// Missed returns the error for a caller that has waited in vain, since the given time, for the
+// thing that what describes.
 func (m *Machine) Missed(what string, since time.Time) error {
 	return m.unavailable(&need{what: what}, m.cfg.Clock.Now().Sub(since))
 }

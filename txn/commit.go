@@ -149,8 +149,8 @@ func (s *state) tryCommit(ctx context.Context) error {
 	}
 }
 
-// outlive hands a commit whose caller has stopped waiting to a goroutine, which gives back what the
-// commit has locked and reserved once that is possible.
+// outlive leaves a commit whose caller has stopped waiting to a goroutine. The goroutine releases
+// the commit's locks and reservations as soon as that is possible.
 func (t *Tx) outlive() {
 	s := t.state
 	t.state = nil
@@ -300,9 +300,9 @@ func (s *state) begin() error {
 	return nil
 }
 
-// abandon unlocks what the attempt has locked and lets its records be truncated. If a
-// reconfiguration has caught the commit, recovery aborts it instead; then an error means that this
-// machine will not learn of that.
+// abandon releases the attempt's locks and lets its records be truncated. If a reconfiguration has
+// caught the commit, recovery aborts it instead; then an error means that this machine will not
+// learn of that.
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()

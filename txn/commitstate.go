@@ -69,7 +69,7 @@ const (
 	stateCaught
 	stateRecoveredCommitted
 	stateRecoveredAborted
-	// stateInDoubt: this machine will not learn what recovery decides.
+	// stateInDoubt: this machine will not learn recovery's decision.
 	stateInDoubt
 	commitStates
 )

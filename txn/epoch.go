@@ -148,7 +148,8 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 	}
 	b := backoff{w: m.workers[0], patience: patience}
 	for _, machine := range machines {
-		// A machine that an earlier, interrupted call did not reach catches up.
+		// A machine that an earlier call did not reach, because it was interrupted, catches up
+		// here.
 		for {
 			current, done, err := m.shipEpoch(ctx, machine, latest)
 			if err != nil {

@@ -30,7 +30,7 @@ import (
 // leaves out transactions that the change does not affect; here there are at most a few hundred.)
 // Only Drain decides which they are.
 
-// Seen is the set of what a replica has seen of a recovering transaction.
+// Seen is the set of records of a recovering transaction that a replica has seen.
 type Seen uint8
 
 const (
@@ -43,8 +43,8 @@ const (
 	SeenTruncated
 )
 
-// Evidence is what one machine's logs say about one transaction and one region that the transaction
-// writes to.
+// Evidence is the content of one machine's logs about one transaction and one region that the
+// transaction writes to.
 type Evidence struct {
 	ID      record.ID
 	Regions []region.ID // all regions that the transaction writes to
@@ -65,7 +65,7 @@ type Extent struct {
 // Empty reports whether there is no record.
 func (e *Extent) Empty() bool { return e.N+e.More == 0 }
 
-// recoveryState is what a machine knows of recovering transactions. Its lock is taken before a
+// recoveryState is a machine's knowledge of recovering transactions. Its lock is taken before a
 // worker's lock, and never held across a wait.
 type recoveryState struct {
 	m *Machine
@@ -95,7 +95,7 @@ func (r *recoveryState) init(m *Machine) {
 	r.m, r.traces, r.locks, r.over = m, make(map[record.ID]*trace), make(map[region.Addr]*recoveredLock), make(map[record.ID]bool)
 }
 
-// A trace is what this machine knows of one recovering transaction.
+// A trace is this machine's knowledge of one recovering transaction.
 type trace struct {
 	id      record.ID
 	regions []region.ID
@@ -132,8 +132,8 @@ func (m *Machine) Recovering() bool { return m.recovery.going.Load() }
 
 // Drain processes every record in every log of this machine, including the logs of machines that
 // have left the configuration, and makes sure that records of an older configuration which arrive
-// later have no effect. It returns what the logs say, in order. Once the next configuration's
-// Freeze has begun, Drain does nothing: what this recovery finds and locks would be forgotten.
+// later have no effect. It returns the evidence in the logs, in order. Once the next
+// configuration's Freeze has begun, Drain does nothing: its findings and locks would be forgotten.
 func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	r := &m.recovery
 	r.mu.Lock()
@@ -255,8 +255,8 @@ func extentOf(rx *ring.Receiver, k rdma.Key, raw ring.Record) Extent {
 	return e
 }
 
-// packSeen packs a region and what has been seen of a transaction there into one word of a note:
-// the word that is the low bound in other records.
+// packSeen packs a region and the records that a replica of it has seen of a transaction into one
+// word of a note. In other records that word is the low bound.
 func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
 
 func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
@@ -311,7 +311,7 @@ func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 	}
 }
 
-// Evidence returns what this machine knows by now of a transaction and a region.
+// Evidence returns this machine's present evidence about a transaction and a region.
 func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	r := &m.recovery
 	r.mu.Lock()
@@ -409,9 +409,9 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 	return nil
 }
 
-// Learn notes durably what other replicas of a region have seen of a transaction, and its writes to
-// the region if this machine does not have them. Repeating it changes nothing. It fails with
-// ring.ErrFull while there is no room for a note.
+// Learn notes durably the records of a transaction that other replicas of a region have seen, and
+// its writes to the region if this machine does not have them. Repeating the call changes nothing.
+// Learn fails with ring.ErrFull while there is no room for a note.
 func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
 	r := &m.recovery
 	r.mu.Lock()

@@ -211,7 +211,7 @@ func (e *entry) written() bool {
 	return !e.dead && (e.op != record.OpUpdate || !e.late || e.base != nil)
 }
 
-// discard undoes what the intents prepared.
+// discard undoes the intents' preparations.
 func (l *Late) discard(s *state) {
 	for i := range l.set.entries {
 		if e := &l.set.entries[i]; e.op == record.OpAlloc && (e.dead || s.commit.state.isWithoutEffect()) {

@@ -19,7 +19,7 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// Config is what a machine needs to run transactions.
+// Config has a machine's settings and the parts that it uses to run transactions.
 type Config struct {
 	// ID is the machine's. Config is the configuration it is part of.
 	ID     rdma.MachineID
@@ -74,7 +74,7 @@ type Config struct {
 	Events Events
 }
 
-// Events are told of what happens. Each field may be nil.
+// Events are functions that the machine calls when something happens. Each may be nil.
 type Events struct {
 	// Fenced: a peer wrote something here that makes no sense, or the connection to it has ended
 	// (rdma.ErrBroken, rdma.ErrKey, ErrLost). This machine ignores all further input from the peer.
@@ -123,7 +123,8 @@ type Machine struct {
 	closed   atomic.Bool
 	evicted  atomic.Bool
 	replicas participant.Replicas
-	// bound is how long operations wait; lapse is since when there has been no lease.
+	// bound is the time that operations wait; lapse is the time since which there has been no
+	// lease.
 	bound atomic.Int64
 	lapse atomic.Pointer[time.Time]
 	// serving counts the goroutines that run for peers, or for outlived commits.

@@ -42,8 +42,9 @@ func (m *Machine) awaitsAny() bool {
 	return slices.ContainsFunc(*m.routes.Load(), func(rt *route.Route) bool { return rt != nil && !rt.IsAvailable() })
 }
 
-// Park notes durably what a region with a replica here has seen of a transaction that is going to
-// be parked, even if it has seen nothing. It fails with ring.ErrFull while there is no room.
+// Park notes durably the records that a region with a replica here has seen of a transaction that
+// is going to be parked, even if it has seen none. It fails with ring.ErrFull while there is no
+// room.
 func (m *Machine) Park(in cluster.ID, e Evidence) error {
 	r := &m.recovery
 	r.mu.Lock()

@@ -14,7 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A part is one participant of a commit: a machine and what the commit needs of it.
+// A part is one participant of a commit: a machine, and the commit's records, reservation and reply
+// there.
 type part struct {
 	machine rdma.MachineID
 	peer    *peer // nil for the coordinator's own machine; set by admit
@@ -22,7 +23,7 @@ type part struct {
 	// records; lockWrites and backupWrites are the numbers of objects.
 	lockBytes, backupBytes   int
 	lockWrites, backupWrites int
-	// reserved is what is left of the reservation in its log.
+	// reserved is the rest of the reservation in its log.
 	reserved uint64
 	// replied, verdict and refused hold the LOCK-REPLY.
 	replied bool
@@ -203,8 +204,8 @@ func (c *commit) peers() []*peer {
 	return peers
 }
 
-// releaseReservationsLocked releases the log space that the commit's records did not use, except
-// for what naming the truncated transaction to each peer may take.
+// releaseReservationsLocked releases the log space that the commit's records did not use. It keeps
+// the space for naming the truncated transaction to each peer.
 func (w *worker) releaseReservationsLocked(c *commit) {
 	for i := range c.parts {
 		p := &c.parts[i]

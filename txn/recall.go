@@ -26,7 +26,7 @@ type recalled struct {
 	parked   []*nvram.Memory
 	parkedIn cluster.ID
 	// settled is the last configuration whose recovery was settled: for transactions of earlier
-	// configurations, only what is parked counts, not what the logs say.
+	// configurations, only the parked notes count, and the logs do not.
 	settled uint32
 	// ledgers are the ledgers of these logs, by writer: several per writer if recoveries were
 	// interrupted; and those of logs that have been replaced.
@@ -37,10 +37,10 @@ type recalled struct {
 	before uint32
 }
 
-// Recall gives the machine the logs of its earlier lives, before its first Freeze, and what these
-// lives parked in the last configuration that they settled. The memory can be freed once a recovery
-// is over. Recall fails if one of the memories is not a log or has no ledger: its contents would be
-// missing from the evidence.
+// Recall gives the machine the logs of its earlier lives and the notes that these lives parked in
+// the last configuration that they settled. It must be called before the first Freeze. The memory
+// can be freed once a recovery is over. Recall fails if one of the memories is not a log or has no
+// ledger: its contents would be missing from the evidence.
 //
 // annexes are the annexes of the earlier lives, by number. Recall also fails if a record that
 // counts names an annex that is missing.

@@ -56,7 +56,7 @@ func (m *Machine) locate(a region.Addr) error {
 	return nil
 }
 
-// IsPrimary says whether this machine is the primary of a's region.
+// IsPrimary reports whether this machine is the primary of a's region.
 func (m *Machine) IsPrimary(a region.Addr) bool {
 	r := m.route(a.Region())
 	return r != nil && r.PrimaryHere

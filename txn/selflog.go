@@ -22,7 +22,7 @@ type selfLog struct {
 	has   bool
 	// notes says that notes must be kept.
 	notes bool
-	// spare is how much is reserved for notes, spareWanted how much should be.
+	// spare is the space reserved for notes; spareWanted is the space that should be reserved.
 	spare, spareWanted uint64
 	// passed are the annexes of the records that are being freed.
 	passed []uint64

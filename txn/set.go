@@ -51,7 +51,7 @@ type set struct {
 
 const (
 	scanMax = 8
-	// tableMin is the length of a table at first. A table of up to tableKeepMost places is kept for
+	// tableMin is the initial length of a table. A table of up to tableKeepMost places is kept for
 	// the next transaction.
 	tableMin      = 64
 	tableKeepMost = 4096

@@ -150,8 +150,8 @@ type call struct {
 	// is the beat at which its wait began.
 	release, prompt bool
 	since           uint64
-	// unheard says that nobody waits for the reply any more; if late is not nil, it then gets the
-	// reply. The worker's lock guards both, and is held while late runs.
+	// unheard says that the caller no longer waits for the reply. If late is not nil, late is then
+	// called with the reply. The worker's lock guards both, and is held while late runs.
 	unheard bool
 	late    func(message.Message)
 }

@@ -49,7 +49,7 @@ func (w *window) finish(seq uint64) {
 	}
 }
 
-// finished says whether seq is closed.
+// finished reports whether seq is closed.
 func (w *window) finished(seq uint64) bool {
 	return seq < w.low && record.SameLife(seq, w.low) || seq >= w.low && seq < w.next && w.done[seq%uint64(len(w.done))]
 }

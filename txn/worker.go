@@ -97,9 +97,9 @@ type peer struct {
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
-	// hasLeft says that the life of the peer that writes to in is over, and that no recovery has
-	// been settled since with all regions available: until then in's ledger is needed. relogged is
-	// how many earlier logs the peer has had for that reason.
+	// hasLeft says that the life of the peer that writes to in is over, but since then no recovery
+	// has been settled with all regions available. Until that happens in's ledger is needed.
+	// relogged is the number of earlier logs that the peer has had for that reason.
 	hasLeft  bool
 	relogged int
 	// broken is the reason why all further input from the peer is ignored; nil if it is not.
@@ -173,8 +173,8 @@ func (w *worker) listenToSelfLocked() error {
 	return cfg.NIC.Register(route.LogKey(cfg.ID, w.id, 0), log)
 }
 
-// listenFirstLocked prepares what a peer writes to here. The log comes last: it can be mapped only
-// once, so no step that may fail and be tried again can come after it.
+// listenFirstLocked prepares the log and queue that a peer writes to here. The log comes last: it
+// can be mapped only once, so no step that may fail and be repeated can come after it.
 func (w *worker) listenFirstLocked(p *peer) (err error) {
 	cfg := &w.m.cfg
 	logNonce, queueNonce := cfg.Clock.Uint64(), cfg.Clock.Uint64()

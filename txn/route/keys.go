@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A KeyKind says what a key names. Machines register their memory with the NIC under keys; the kind
-// is a key's first byte.
+// A KeyKind is the kind of memory that a key names. Machines register their memory with the NIC
+// under keys; the kind is a key's first byte.
 type KeyKind uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func makeKey(kind KeyKind, rest uint64) rdma.Key { return rdma.Key(uint64(kind)<<56 | rest) }
 
-// KindOf says what a key names.
+// KindOf returns the kind of memory that k names.
 func KindOf(k rdma.Key) KeyKind { return KeyKind(k >> 56) }
 
 // RegionKey names a region's replica at any machine that has one.
