@@ -22,8 +22,8 @@ type Events struct {
 	Applied func(c *cluster.Configuration)
 	// Reconfigured: all regions of the configuration are active; at the CM.
 	Reconfigured func(t Timeline)
-	// Slow: the recovery of transactions for c takes longer at this machine than it does where
-	// nothing is wrong; progress says what it waits for.
+	// Slow: the recovery of transactions for c takes longer at this machine than without problems;
+	// progress says what it waits for.
 	Slow func(c *cluster.Configuration, since time.Duration, progress string)
 	// Waiting: no majority of the machines answers; missing are those that do not. It is called
 	// when this begins and when other machines are missing than before. Resumed: a majority answers

@@ -39,7 +39,7 @@ const (
 // ErrApart: the machine does not reach all members, or did not lately, and is not admitted.
 var ErrApart = errors.New("membership: the machine does not reach all members")
 
-// A breakage is what the CM knows of a link that a member has reported.
+// A breakage is the CM's knowledge of a link that a member has reported.
 type breakage struct {
 	open        bool
 	since, last time.Time // times of the first report, which opened it, and of the latest
@@ -56,7 +56,7 @@ type exclusion struct {
 	times int
 }
 
-// links is what a Machine knows of links. It is guarded by the Machine's mu.
+// links is a Machine's state of its links. The Machine's mu guards it.
 type links struct {
 	// apart are the members that this machine does not reach. The value is the configuration in
 	// which a connection to the member broke; 0 if none has.

@@ -21,7 +21,7 @@ import (
 // the last configuration for which it has drained its logs.
 const ProbeKey rdma.Key = 0xf0 << 56
 
-// Config is what a Machine needs.
+// Config has a Machine's settings and the parts that it uses.
 type Config struct {
 	// Self is this life of the machine. Its Protocol is the range that the Endpoint speaks.
 	Self cluster.Member
@@ -46,8 +46,8 @@ type Config struct {
 	Clock    clock.Clock
 	Host     Host
 	Events   Events
-	// Step is told of each step of a reconfiguration at this machine, for tests. It
-	// does not wait, and may be nil.
+	// Step is called at each step of a reconfiguration at this machine, for tests. It must not
+	// wait, and may be nil.
 	Step func(recovery.Step)
 	// RestartWait is the time for which machines that have all been restarted wait for those
 	// that are missing; 10 s by default.

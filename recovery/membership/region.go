@@ -95,9 +95,9 @@ type allocation struct {
 }
 
 // Allocate makes a region whose primary is the given machine, co-located with region near if that
-// has the same primary, in two phases led by the CM (SOSP'15 section 3): the replicas make room;
-// then the configuration includes the region, and they are told. If the answer to this machine is
-// lost, one region more may exist, which its replicas know all the same.
+// has the same primary, in two phases led by the CM (SOSP'15 section 3): first the replicas make
+// room; then the CM stores a configuration with the region and tells the replicas. If the CM's
+// answer is lost, the region may exist nevertheless, and its replicas know it.
 //
 // Errors: cluster.ErrNoRoom, region.ErrFull from the host of any replica, and those
 // for which IsPassing is true.

@@ -95,10 +95,10 @@ func (m *Machine) setCut(is bool) {
 	m.mu.cut = is
 }
 
-// pause is how often a machine that is not a member yet tries again.
+// pause is the time between two attempts of a machine that is not a member yet.
 func (m *Machine) pause() time.Duration { return max(m.cfg.Keeper.Length()/2, 2*time.Millisecond) }
 
-// found makes the first configuration, if that is this machine's part.
+// found creates the first configuration, if the machine was given one to begin an instance with.
 func (m *Machine) found() error {
 	if m.cfg.First == nil {
 		return errors.New("membership: there is no configuration, and none to begin with")

@@ -17,13 +17,13 @@ import (
 // A life is a machine's answer to HELLO: its identity, and the configuration that it has reached.
 type life struct {
 	Member cluster.Member
-	// Applied is its current configuration; 0 if it has none yet.
+	// Applied is the machine's current configuration; 0 if it has none yet.
 	Applied cluster.ID
 	// Meets says that the machine has been restarted and waits for the others; Empty that its
 	// memory is empty.
 	Meets bool
 	Empty bool `json:",omitempty"`
-	// Cut says that it cannot reach the store.
+	// Cut says that the machine cannot reach the store.
 	Cut bool `json:",omitempty"`
 	// Committed is one more than the last configuration committed with this memory; 0 if that
 	// is not known.

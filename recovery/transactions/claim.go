@@ -19,7 +19,7 @@ type claimID struct {
 	region region.ID
 }
 
-// A claim is what the replicas of a region have seen of a transaction, merged.
+// A claim is the merged evidence of a region's replicas about a transaction.
 type claim struct {
 	txn.Evidence // the evidence of all replicas together
 	sources      map[rdma.MachineID]txn.Evidence

@@ -57,7 +57,7 @@ func (r *run) hasConnected(to rdma.MachineID) bool {
 	return r.mu.connected[to]
 }
 
-// connectWith connects to what a member offers.
+// connectWith connects to the log and queue that a member offers in its greeting.
 func (r *run) connectWith(to rdma.MachineID, g txn.Greeting) error {
 	if err := r.m.Connect(to, g); err != nil {
 		return err

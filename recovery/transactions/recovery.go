@@ -35,7 +35,7 @@ type Recovery struct {
 	}
 }
 
-// Config is what a Recovery needs.
+// Config has a Recovery's settings and the parts that it uses.
 type Config struct {
 	Machine  *txn.Machine
 	Endpoint *call.Endpoint

@@ -41,7 +41,7 @@ func voteOf(s txn.Seen) Vote {
 	return VoteUnknown
 }
 
-// A Decision is how a recovering transaction ends.
+// A Decision is the outcome of a recovering transaction.
 type Decision uint8
 
 const (
