@@ -311,8 +311,8 @@ func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fa
 }
 
 // Unowned returns ErrTorn, with the places, if an object is locked at its primary although all
-// transactions are recovered and all backups filled; it waits for that as long as ctx lasts. No
-// transaction may run: then nobody owns such a lock, and nobody will ever release it.
+// transactions are recovered and all backups filled. It waits for recovery and filling until ctx
+// ends. No transaction may be running: then such a lock has no owner that could release it.
 func (l *Local) Unowned(ctx context.Context) error {
 	c, err := awaitWhole(ctx, l.members)
 	if err != nil {

@@ -127,7 +127,7 @@ type Member struct {
 	// earlier configuration may not have noticed the change yet. dropped holds functions that free
 	// the memory of replicas dropped meanwhile.
 	filling map[*region.Region]int
-	// read is how many bytes have been read for each of them.
+	// read counts the bytes that have been read for each of these replicas.
 	read    map[region.ID]int
 	dropped map[*region.Region]func() error
 	root    region.Ptr

@@ -39,7 +39,7 @@ type memberEpochs struct {
 	givesBack                       bool
 	moreToGive                      bool // a round must begin again
 
-	// giving is held while storage is given back, and while replicas are compared.
+	// giving is held while storage is freed, and while replicas are compared.
 	giving lockrank.Mutex[lockrank.Giving]
 }
 
@@ -54,7 +54,7 @@ func (m *Member) handleCalls() {
 // onEmptied makes the CM end epochs soon. It does not wait.
 func (m *Member) onEmptied() { m.background.run(m.askReclaim) }
 
-// giveBack gives back the storage of blocks that have become free, in the background.
+// giveBack frees the storage of blocks that have become free, in the background.
 func (m *Member) giveBack() {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()

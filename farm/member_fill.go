@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// fillRetry is the time between the first two attempts to fill a replica,
-// fillRetryMax between the last.
+// fillRetry is the time between the first two attempts to fill a replica. Later times grow up to
+// fillRetryMax.
 const (
 	fillRetry    = 10 * time.Millisecond
 	fillRetryMax = 320 * time.Millisecond

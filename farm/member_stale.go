@@ -75,7 +75,7 @@ func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, erro
 	return s, nil
 }
 
-// openStale opens, or makes, the memory that says what is stale in r, for a life that has missed
+// openStale opens or creates the memory that lists the stale parts of r, for a life that has missed
 // the configurations from since on.
 func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error) {
 	mem, err := m.memory.Map(staleName(r.ID()), region.StaleBytes(int64(r.Size())))
@@ -116,7 +116,8 @@ func (m *Member) emptyReplica(id region.ID) (*region.Stale, error) {
 	return r.OpenStale(mem)
 }
 
-// staleOf returns what is stale in this machine's replica of a region, or nil if it has everything.
+// staleOf returns the stale state of this machine's replica of a region, or nil if the replica has
+// everything.
 func (m *Member) staleOf(id region.ID) *region.Stale {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
@@ -164,10 +165,10 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	return errors.Join(err, m.releaseLocked(r, release))
 }
 
-// mark makes this machine's replicas mark the chunks that change, in regions of which some replica
-// lacks something, so that it can be told later what has changed. Marking begins between NEW-CONFIG
-// and its acknowledgement, when nothing is applied: so a machine that was a member up to the
-// previous configuration finds everything marked that it has missed.
+// mark makes this machine's replicas mark the chunks that change, in regions of which a replica is
+// incomplete, so that this replica can later find out which have changed. Marking begins between
+// NEW-CONFIG and its acknowledgement, when no transaction is applied. So for a machine that was a
+// member up to the previous configuration, everything that it has missed is marked.
 func (m *Member) mark(c *cluster.Configuration) {
 	for _, p := range c.Regions {
 		r := m.replica(p.Region)
@@ -209,8 +210,8 @@ func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 	return r, le.Uint32(arg[8:]), le.Uint32(arg[12:]), nil
 }
 
-// onMarked answers with a byte that says whether this machine can tell what has changed, and the
-// chunks.
+// onMarked answers with a byte that says whether this machine can tell which chunks have changed,
+// and with these chunks.
 func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
 	r, since, _, err := m.asked(arg)
 	if err != nil {
