@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// Config is what a Keeper needs.
+// Config has a Keeper's settings and the parts that it uses.
 type Config struct {
 	// Length is the lease time; 0 means the default of the variant.
 	Length time.Duration

@@ -20,8 +20,8 @@ func newCCore(self rdma.MachineID, length int64) *cCore {
 	return &cCore{C.struct_lease_core{self: C.uint16_t(self), length: C.int64_t(length)}}
 }
 
-// cPeers returns the members in C, and room for one more, so that there is a
-// first.
+// cPeers returns the members as C values, with one element more, so that the address of the first
+// element exists even without members.
 func cPeers(members []call.Peer) []C.struct_lease_peer {
 	list := make([]C.struct_lease_peer, len(members)+1)
 	for i, p := range members {

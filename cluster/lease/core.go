@@ -167,9 +167,10 @@ func (c *core) ends(r *relation) int64 {
 		held += c.length / drift * 2
 		return max(min(r.granted, held), r.patience)
 	}
-	// A CM that does not hear this machine suspects it, since it would lose its own lease
-	// otherwise: it gets grace lease times for that. A CM that hears nobody can suspect nobody, and
-	// the others, who hear it, do not suspect it either: then this machine has to.
+	// A CM that cannot hear this machine suspects it, since the CM would lose its own lease
+	// otherwise; it has grace lease times to do that. A CM that cannot hear any machine cannot
+	// suspect any, and the others, who hear the CM, do not suspect it either: then this machine has
+	// to.
 	held = max(held, r.patience) + grace*c.length
 	return max(min(r.granted, held), r.patience)
 }
