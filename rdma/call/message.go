@@ -18,7 +18,7 @@ const (
 // The build fails if the longest message does not fit a datagram.
 var _ = [rdma.DatagramBytesMax - BytesMax - headerBytes]struct{}{}
 
-// messageType says what a datagram is.
+// messageType is the type of a datagram.
 type messageType uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	reply
 )
 
-// status says how a call ended or how far it has come.
+// status is the result of a call, or its progress.
 type status uint8
 
 const (

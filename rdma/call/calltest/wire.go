@@ -131,7 +131,7 @@ func (w *Wire) hold(m *Message, n nic, to rdma.MachineID) bool {
 	return holds
 }
 
-// Of package call's datagrams: its comment says what is where.
+// Parts of package call's datagrams; package call documents their layout.
 const (
 	headerBytes = 32
 	typeReply   = 3
