@@ -173,7 +173,7 @@ func (f *Folder) enter(o Options) error {
 	if err := keepPrivate(f.path); err != nil {
 		return err
 	}
-	// Remove what a killed restore has left.
+	// Remove the files that a killed restore has left.
 	err = os.RemoveAll(filepath.Join(f.path, stagingName))
 	if err == nil && f.mu.unchecked == nil { // otherwise what is written stays true until MarkChecked
 		err = f.markOpen()
