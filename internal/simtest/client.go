@@ -106,7 +106,7 @@ func (c *client) untold(h *history.Recording) {
 func (c *client) end(err error) error {
 	switch {
 	case c.process.Dead():
-		return nil // nobody was told
+		return nil // the client has died without an outcome
 	case err == nil:
 		c.h.End(history.Committed)
 		c.commits[c.id]++

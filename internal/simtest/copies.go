@@ -15,8 +15,8 @@ import (
 // it.
 type copies struct {
 	now *cluster.Configuration // the current one; nil before the first
-	// void are replicas that the configuration takes for full although their memory was
-	// destroyed; lives are the lives of members; ended are those of them whose memory has been
+	// void are replicas that count as full in the configuration although their memory was
+	// destroyed. lives are the lives of members; ended are the lives whose memory has been
 	// destroyed.
 	void  map[replica]bool
 	lives map[rdma.MachineID][]uint64
@@ -158,7 +158,7 @@ func (k *copies) canLose(m rdma.MachineID) bool {
 	return !k.isOnly(m, anybody) && k.isMajority(func(x rdma.MachineID) bool { return x != m })
 }
 
-// isMember says whether machine m is in the current configuration.
+// isMember reports whether machine m is in the current configuration.
 func (k *copies) isMember(m rdma.MachineID) bool {
 	if k.now == nil {
 		return false

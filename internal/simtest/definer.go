@@ -72,7 +72,7 @@ func (c *client) createTable(i int) error {
 	return err
 }
 
-// renameTable moves a table to another name, if there is none of that.
+// renameTable moves a table to another name, if no table has that name.
 func (c *client) renameTable(i int, tbl *catalog.Table) error {
 	to := c.rng.IntN(c.options.Tables)
 	if to == i {
@@ -98,7 +98,7 @@ type building struct {
 	*client
 	name  int
 	index catalog.Index
-	owner uint64 // of the alteration; 0: there is none
+	owner uint64 // of the alteration; 0 if there is none
 }
 
 // entriesCopied is how many entries of an index are made in one transaction.

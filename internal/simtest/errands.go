@@ -11,16 +11,16 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Errands are additional work of some clients, on a hash table that grows: blind puts,
-// inserts and deletions, operations in transactions of their own (hash.PutNow), and rows
-// whose sizes change over time, so that blocks change their class. Each machine has one
-// client for them, with its own keys. So the client knows the possible values of each key:
-// the last one written, and those of transactions whose outcome it was not told.
+// Errands are additional work of some clients, on a hash table that grows: blind puts, inserts and
+// deletions, operations in transactions of their own (hash.PutNow), and rows whose sizes change
+// over time, so that blocks change their class. Each machine has one client for them, with its own
+// keys. So the client knows the possible values of each key: the last one that it wrote, and the
+// values of transactions whose outcome it did not learn.
 
 // errandKeys is the number of keys that a client uses over time; odd ones lead to rows.
 const errandKeys = 200
 
-// A register is what a key may hold; 0: the key is absent.
+// A register holds the possible values of a key; 0 means that the key is absent.
 type register struct {
 	owner *client
 	is    []uint64

@@ -317,12 +317,12 @@ func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 	}
 }
 
-// onStep is told of each step of a transaction.
+// onStep is called at each step of a transaction.
 func (t *overlapInjector) onStep(machine int, s step.Step) {
 	t.onWatched(machine, func(w *watch) bool { return w.recovery == nil && w.step == s })
 }
 
-// onRecovering is told of each step of recovery.
+// onRecovering is called at each step of recovery.
 func (t *overlapInjector) onRecovering(machine int, s recovery.Step) {
 	t.onWatched(machine, func(w *watch) bool { return slices.Contains(w.recovery, s) })
 }
@@ -475,7 +475,7 @@ func (t *overlapInjector) storm(f Fault) {
 // failStore makes operations of the store fail, for a while.
 func (t *overlapInjector) failStore(f Fault) {
 	if t.plan.Spare {
-		return // nobody can be spared
+		return // this fault would hit all machines, and some must be spared
 	}
 	t.came(f)
 	t.disturbs++

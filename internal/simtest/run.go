@@ -26,12 +26,12 @@ import (
 // A Result describes one run.
 type Result struct {
 	Seed    uint64
-	Hash    uint64 // of all events, and of what clients read
+	Hash    uint64 // hash of all events, and of everything that clients read
 	Events  uint64
 	Time    time.Duration // virtual
 	Commits int
 	Aborts  int
-	Unknown int // transactions whose client was not told the outcome
+	Unknown int // transactions whose client did not learn the outcome
 	Errands int // writes of errands that have succeeded
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
@@ -146,7 +146,7 @@ type node struct {
 	errands int
 	// catalog is nil until a definer has opened it.
 	catalog *catalog.Catalog
-	// engine is that of the workload; nil until a client of it has opened it.
+	// engine is the workload's; nil until one of its clients has opened it.
 	engine  Engine
 	opening bool
 }
@@ -254,7 +254,7 @@ func (r *run) all() (machines []int) {
 	return machines
 }
 
-// phases are those of a run.
+// phases runs the phases of a run.
 func (r *run) phases(j injection) error {
 	if err := j.startAll(); err != nil {
 		return fmt.Errorf("start: %w", err)

@@ -12,16 +12,16 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// store is the data of the workload: objects, a hash table, and a B-tree whose
-// entries lead to rows. In the history, each half of an object and each key is one
-// object, whose value fills all of its bytes. The value of an absent key is that of
-// its tombstone, an object that always exists: deleting the key writes it.
+// store is the data of the workload: objects, a hash table, and a B-tree whose entries lead to
+// rows. In the history, each half of an object and each key is one object, whose value fills all of
+// its bytes. The value of an absent key is the value of the key's tombstone, an object that always
+// exists: deleting the key writes it.
 type store struct {
 	objects    []region.Ptr
 	hashTombs  []region.Ptr
 	treeTombs  []region.Ptr
 	tree, hash region.Ptr // anchors
-	// annex is the anchor of the errands' table, registers its content.
+	// annex is the anchor of the errands' table. registers has that table's possible contents.
 	annex     region.Ptr
 	registers map[string]*register
 	// catalog leads to the catalog.
@@ -33,7 +33,7 @@ type store struct {
 
 // Objects of the history: kind and number.
 const (
-	plain = iota // the number is twice that of the object, and that of the half
+	plain = iota // the number is twice the object's plus the half's (0 or 1)
 	inHash
 	inTree
 	inCatalog
@@ -53,7 +53,7 @@ func (s *store) name(o history.Object) string {
 	return fmt.Sprintf("%s-%d", [...]string{inHash: "hash", inTree: "tree", inCatalog: "table"}[kind], i)
 }
 
-// halves returns those of a payload, each of whole words.
+// halves returns the two halves of a payload, each of whole words.
 func halves(b []byte) [2][]byte {
 	middle := len(b) / 16 * 8
 	return [2][]byte{b[:middle], b[middle:]}
@@ -79,7 +79,7 @@ func fill(b []byte, v history.Value) {
 	}
 }
 
-// errTorn means that a value was read that nobody has written as a whole.
+// errTorn means that a client read a value that no client wrote as a whole.
 var errTorn = errors.New("simtest: a value is torn")
 
 // valueOf reads a value that was written with fill.

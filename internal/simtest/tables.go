@@ -13,10 +13,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Tables are those of the catalog. In the history a name is one object: its value is in the
-// comment of the table of that name or, while there is none, in the name's tombstone. So
-// using a cached descriptor that is outdated is a stale read. Rows get their keys from the
-// table's sequence, contain the table's id, and are in all of its indexes.
+// Clients create, change and drop tables through the catalog. In the history each name is one
+// object: its value is in the comment of the table with this name or, while there is none, in the
+// name's tombstone. So using an outdated cached descriptor shows as a stale read. Rows get their
+// keys from the table's sequence, contain the table's id, and are in all of its indexes.
 
 const tableDB = "d"
 
@@ -45,7 +45,7 @@ func (r *run) openCatalog(n *node) error {
 		return err
 	}
 	n.catalog = c
-	c.LivesChanged() // what has changed meanwhile
+	c.LivesChanged() // for changes that came meanwhile
 	return nil
 }
 
@@ -60,8 +60,8 @@ func (r *run) reconfigured(machine int) {
 	}
 }
 
-// definition returns the table of a name, nil if there is none, and records the value that it
-// has.
+// definition returns the table with the i'th name, or nil if there is none, and records the value
+// that the name has.
 func (c *client) definition(i int) (*catalog.Table, error) {
 	tbl, err := c.catalog.Table(c.t, tableDB, tableName(i))
 	switch {

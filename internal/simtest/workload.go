@@ -28,7 +28,7 @@ type Engine interface {
 	Catalog() *catalog.Catalog
 	// SetUp creates the sessions' data: once, before there are faults.
 	SetUp() error
-	// Session returns that of a new client.
+	// Session returns the session of a new client.
 	Session() Session
 	// Check walks all data, while no session runs, and passes each object in use, except
 	// the root, to object.
@@ -74,7 +74,7 @@ func (r *run) engineAt(n *node) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Catalog().LivesChanged() // what has changed meanwhile
+	e.Catalog().LivesChanged() // for changes that came meanwhile
 	n.engine = e
 	return e, nil
 }
