@@ -59,7 +59,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	err = db.start(ctx)
 	if in.uncheckedError() != nil {
 		err = db.checkTrusted(ctx, err)
-	} else if !db.hasOtherProcesses() { // nobody else runs
+	} else if !db.hasOtherProcesses() { // no other process runs
 		err = tornBy(err)
 	}
 	if err != nil {
@@ -161,9 +161,9 @@ const (
 	stepEngine  startStep = "load users"
 )
 
-// step runs a step of opening. Tests are told of it first.
+// step runs a step of opening. It calls the tests' function first.
 func (db *DB) step(ctx context.Context, s startStep, do func() error) error {
-	db.operator.failed(nil) // whatever the step before had to try again
+	db.operator.failed(nil) // forget the errors of the step before
 	if db.cfg.starting != nil {
 		db.cfg.starting(db, s)
 	}

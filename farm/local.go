@@ -364,8 +364,8 @@ func (l *Local) Close() error {
 	return errors.Join(err, l.closeMemory())
 }
 
-// quiesce waits until everything is applied at the living machines, which suspect nobody from then
-// on.
+// quiesce waits until everything is applied at the living machines. From then on these suspect no
+// machine.
 func (l *Local) quiesce() error {
 	members := l.living()
 	for _, m := range members {

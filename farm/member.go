@@ -67,8 +67,8 @@ type MemberConfig struct {
 	// when they no longer do. Both may be nil.
 	Unavailable func(reason error)
 	Available   func(after time.Duration)
-	// Events are told of the machine's membership, Steps of its transactions'
-	// steps, Recovering of each step of recovery; all may be nil.
+	// Events are called when the machine's membership changes, Steps at each step of its
+	// transactions, and Recovering at each step of recovery; all may be nil.
 	Events     membership.Events
 	Steps      func(step.Step)
 	Recovering func(recovery.Step)
@@ -198,7 +198,7 @@ func (m *Member) recognize(ctx context.Context) (err error) {
 }
 
 // recall makes the machine's transactions, recalls the logs of earlier lives, and frees the parts
-// of these logs that nobody needs.
+// of these logs that are not needed.
 func (m *Member) recall(context.Context) error {
 	if err := m.openTransactions(); err != nil {
 		return err

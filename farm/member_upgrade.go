@@ -36,7 +36,8 @@ func (m *Member) upgrade(c *cluster.Configuration) error {
 	return nil
 }
 
-// hasLogsWithoutLives says whether one of the memory's logs has the name that earlier versions gave it.
+// hasLogsWithoutLives reports whether one of the memory's logs has a name that earlier versions
+// gave it.
 func (m *Member) hasLogsWithoutLives() (bool, error) {
 	names, err := m.memory.Names()
 	for _, name := range names {

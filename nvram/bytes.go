@@ -11,9 +11,8 @@ func asWords(b []byte) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/WordBytes)
 }
 
-// allZero reports whether b, whose length is a multiple of 8, holds zeroes only.
-// Its callers have seen to it that nobody writes; the race detector would make it
-// slow beyond use.
+// allZero reports whether b, whose length is a multiple of 8, holds only zeroes. Its callers make
+// sure that nothing writes to b. The race detector would make it too slow to use.
 //
 //go:norace
 func allZero(b []byte) bool {

@@ -10,16 +10,15 @@
 //
 // # Memory
 //
-// Everything is shared in words of 8 bytes, which are never torn, and lines of 64,
-// which CopyOut reads at one moment, as a NIC does. On amd64 payload moves by
-// plain copies, whose order the processor keeps; elsewhere, and in builds with
-// the race detector, by atomic words. The detector sees accesses to the Go heap
-// only, so that race builds keep memory there and write it to its file when the
-// folder is closed, abandoned or saved: what they lose when killed, other builds
-// do not.
+// Memory is shared in words of 8 bytes, which are never torn, and lines of 64, which CopyOut reads
+// at one moment, as a NIC does. On amd64 payload moves by plain copies, whose order the processor
+// keeps; elsewhere, and in builds with the race detector, by atomic words. The detector sees
+// accesses to the Go heap only, so race builds keep memory there and write it to its file when the
+// folder is closed, abandoned or saved. A race build that is killed loses the stores since then;
+// other builds do not.
 //
-// Memory of a Folder, and what NewShared returns, can be attached by other
-// processes of the host: its Location tells them where.
+// Other processes of the host can attach memory of a Folder and of NewShared: its Location tells
+// them where the memory is.
 //
 // # What a folder's memory is worth
 //
@@ -44,10 +43,9 @@
 //
 // # Saves
 //
-// A save is written next to its final name and renamed last; only then does it
-// count, and the newest wins. Chunks of 1 MB have checksums of their own; what
-// is zero, or was never touched, is left out. Nobody may store to memory while it
-// is saved.
+// A save is written next to its final name and renamed last; only then does it count, and the
+// newest one counts. Chunks of 1 MB have checksums of their own. Chunks that are zero, or were
+// never touched, are left out. No stores to the memory are allowed while it is saved.
 //
 // SaveAs writes a save elsewhere, under a name that the caller chooses. A Restoration restores it:
 // it writes the restored memory next to the existing one, and replaces that only when everything is

@@ -175,7 +175,7 @@ func (f *Folder) enter(o Options) error {
 	}
 	// Remove the files that a killed restore has left.
 	err = os.RemoveAll(filepath.Join(f.path, stagingName))
-	if err == nil && f.mu.unchecked == nil { // otherwise what is written stays true until MarkChecked
+	if err == nil && f.mu.unchecked == nil { // otherwise the manifest stays as it is until MarkChecked
 		err = f.markOpen()
 	}
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// HaveThread says whether this build has the thread of C.
+// HaveThread reports whether this build has the thread of C.
 const HaveThread = false
 
-// MayRealtime says whether threads of C of this process may have real-time priority.
+// MayRealtime reports whether threads of C of this process may have real-time priority.
 func MayRealtime() bool { return false }
 
 // NewThread fails: this build has no thread of C.

@@ -11,7 +11,7 @@ import (
 
 // Together makes the keepers of machines that are in one process. These machines live and end with
 // the process, so none of them has to renew a lease: a lease lasts until its holder's keeper is
-// closed, and the others are told then. It is safe for concurrent use.
+// closed, and then the others are told. Together is safe for concurrent use.
 type Together struct {
 	mu      lockrank.Mutex[lockrank.Leaf] // never held across a call of expired
 	isEnded bool
@@ -32,7 +32,8 @@ func (t *Together) Join(self call.Peer, expired func(rdma.MachineID)) Keeper {
 	return k
 }
 
-// End says that all machines are about to be closed: no machine is told of it.
+// End is called when all machines are about to be closed: the machines are not told of each other's
+// end.
 func (t *Together) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
