@@ -170,7 +170,7 @@ func (t *Tx) outlive() {
 
 // settleOutlived ends an outlived commit, however long that takes: it waits for the LOCK-REPLYs and
 // abandons the commit, or waits for the lease and goes on with it, or waits for recovery's
-// decision. Nobody is told the outcome.
+// decision. It reports the outcome to no one.
 func (s *state) settleOutlived() {
 	w, c := s.w, &s.commit
 	c.outlived = false

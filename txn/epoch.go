@@ -122,11 +122,11 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 	return true
 }
 
-// EndEpoch ends the current epoch at every machine once everything that began in the epoch before
-// it has ended, for which it waits up to patience. It reports whether it did. In between it calls
-// over with what is safe now, in the terms of region.Allocator.Advance; if over fails, so does
-// EndEpoch. Only one caller in the instance may run it at a time. The caller may have a transaction
-// of its own open.
+// EndEpoch ends the current epoch at every machine, once all operations and transactions of the
+// epoch before it have ended. It waits for that up to patience, and reports whether it ended the
+// epoch. In between it calls over with the epoch that is safe now, in the terms of
+// region.Allocator.Advance; if over fails, so does EndEpoch. Only one caller in the instance may
+// run it at a time. The caller may have a transaction of its own open.
 //
 //	caches cleared:  v          v          v          v
 //	epoch:           | 2k       | 2k+1     | 2k+2     | 2k+3     |

@@ -206,7 +206,7 @@ func (l *Late) Free(p region.Ptr) error {
 // Machine returns the machine on which the intent is prepared.
 func (l *Late) Machine() *Machine { return l.s.m }
 
-// written says whether the preparation writes e, rather than only reads it.
+// written reports whether the preparation writes e, rather than only reads it.
 func (e *entry) written() bool {
 	return !e.dead && (e.op != record.OpUpdate || !e.late || e.base != nil)
 }

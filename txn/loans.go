@@ -21,9 +21,9 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 }
 
 // endLoansLocked takes back the slots lent to machines that have left the configuration, and those
-// lent over connections that have ended. The only transactions of these that can still be undecided
-// are parked: a slot that a parked transaction has locked is given back when the transaction is
-// decided, if the slot holds no object then. The caller holds the recovery's lock.
+// lent over connections that have ended. Some of them may be locked by transactions that are still
+// undecided; these are parked. Such a slot is given back when the transaction is decided, if the
+// slot holds no object then. The caller holds the recovery's lock.
 func (m *Machine) endLoansLocked() {
 	connections := make(map[participant.Loan]bool)
 	for _, w := range m.workers {

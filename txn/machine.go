@@ -275,8 +275,8 @@ func (m *Machine) closeQueues() (err error) {
 	return err
 }
 
-// Quiesce waits, for at most patience, until every commit that has begun here before the call has
-// ended and is truncated, and so applied at all replicas, and until slots given back to other
+// Quiesce waits, for at most patience, until every commit that began here before the call has ended
+// and is truncated, and so is applied at all replicas, and until the slots returned to other
 // machines have arrived there.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {

@@ -165,7 +165,7 @@ func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer
 	return err
 }
 
-// postLocked posts a READ whose completion wt is told of, unless posting fails.
+// postLocked posts a READ. Its completion is reported to wt, unless posting fails.
 func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.add(1)

@@ -271,7 +271,7 @@ func (l *recalled) keepLocked(c record.Coordinator, b *record.Ledger) {
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settleLocked forgets the logs, and replaces what was parked before by parked. It keeps the
+// settleLocked forgets the logs, and replaces the notes parked before by parked. It keeps the
 // ledgers as long as a region is unavailable.
 func (l *recalled) settleLocked(m *Machine, in cluster.ID, parked []*nvram.Memory) {
 	for i := range l.logs {

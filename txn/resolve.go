@@ -22,12 +22,12 @@ type recoveredLock struct {
 	release bool
 }
 
-// LockRegions locks every object that a recovering transaction writes, in regions that this machine
-// is primary of and whatever the object's version: nobody else can lock it before the transaction
-// is decided. Then the allocator takes over those of the regions that it does not have yet, where
-// locked slots count as in use. After that the regions can be activated. All of this belongs to
-// configuration in; once the next one's Freeze has begun, LockRegions does nothing, since that
-// configuration may give a region to another machine.
+// LockRegions locks every object that a recovering transaction writes, in regions of which this
+// machine is the primary and whatever the object's version: no other transaction can lock the
+// object before that one is decided. Then the allocator takes over those of the regions that it
+// does not have yet; it counts locked slots as in use. After that the regions can be activated. All
+// of this belongs to configuration in; once the next one's Freeze has begun, LockRegions does
+// nothing, since that configuration may give a region to another machine.
 func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	r := &m.recovery
 	r.mu.Lock()

@@ -48,8 +48,8 @@ type worker struct {
 	ops        ops
 	nextTag    uint64
 	beats      uint64 // see Beat
-	// releases counts the slots given back to other machines, released how many of those have
-	// arrived.
+	// releases counts the slots returned to other machines; released counts those that have arrived
+	// there.
 	releases, released uint64
 	toRing             []rdma.MachineID
 	buf                []byte // a message being encoded

@@ -33,14 +33,14 @@ var (
 	// ErrNeeded: regions wait for the memory that the machine had, but it has come back with other
 	// memory.
 	ErrNeeded = errors.New("membership: regions wait for the memory that this machine had before")
-	// ErrNotAwaited: nobody waits for the machine's memory, or the regions that wait for it differ
-	// from those in the call.
+	// ErrNotAwaited: no region waits for the machine's memory, or the regions that wait for it
+	// differ from those in the call.
 	ErrNotAwaited = errors.New("membership: not what the regions wait for")
 )
 
-// IsPassing reports whether err comes from a configuration that is changing, or from a store that
-// does not answer: trying again may help. A machine that is told that it is not a member will learn
-// from the store whether it was evicted.
+// IsPassing reports whether err is due to a configuration that is changing, or to a store that does
+// not answer: trying again may help. A machine that hears that it is not a member will learn from
+// the store whether it was evicted.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
 		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errNoMajority, ErrApart,

@@ -38,9 +38,9 @@ func (m *Machine) isWorkLocked() bool {
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
-// isSettledLocked reports whether no machine has anything of earlier configurations left to
-// recover. Until then no machine is admitted: it would get new logs while those of its earlier life
-// may still be needed.
+// isSettledLocked reports whether all machines have recovered everything of earlier configurations.
+// Until then no machine is admitted: it would get new logs while the logs of its earlier life may
+// still be needed.
 func (m *Machine) isSettledLocked() bool {
 	return sabotage.SettledJoin.Skipped() || m.mu.phase == active && len(m.mu.isSettled) == len(m.mu.current.Machines)
 }
@@ -252,11 +252,12 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 	return answered, missing
 }
 
-// unusedIn returns a function that reports whether no transaction can have committed to a region in
-// configuration c, or ever will. This is so if c's CM has let nobody commit c, which only that CM
-// knows. It is also so if some replica of the region has not committed c: the primary waits for the
-// evidence in the replica's logs, which the replica drains when it commits c. back are the ended
-// lives of members that had that replica in c; their memory remembers whether they committed c.
+// unusedIn returns a function that reports whether no transaction has committed to a region in
+// configuration c, or ever will. There are two reasons for this. The CM of c may have let no
+// machine commit c, which only that CM knows. Or a replica of the region has not committed c: the
+// primary waits for the evidence in the replica's logs, which the replica drains when it commits c.
+// back are the ended lives of members that had that replica in c; their memory remembers whether
+// they committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven
@@ -274,7 +275,7 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 	}
 }
 
-// makes records that this machine is about to store next, which follows base, and that nobody
+// makes records that this machine is about to store next, which follows base, and that no machine
 // commits next before sendCommit.
 func (m *Machine) makes(base, next *cluster.Configuration) {
 	m.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// answering returns those of members that answer a call, and this machine. A probe alone is not
-// enough, since the memory of a stopped process can still be read. If half the members of a
-// configuration were stopped, no later configuration could be made, not even with machines of c
-// that have been restarted.
+// answering returns the members that answer a call, and this machine. A probe alone is not enough,
+// since the memory of a stopped process can still be read. If half the members of a configuration
+// were stopped, no later configuration could be made, not even with machines of c that have been
+// restarted.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
 	for i, l := range m.askLivesOf(c, members) {
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]

@@ -15,10 +15,10 @@ import (
 // are reported to the CM. Suspect begins a reconfiguration, and does not wait for it.
 func (m *Machine) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
-// Leave is called when this machine is about to stop. From then on it moves the instance to no
-// other configuration, and gives nobody a reason to: it suspects nobody, and reports no broken
-// link. Otherwise, when all machines are stopped at once, the last ones would evict those that
-// stopped first.
+// Leave is called when this machine is about to stop. From then on it does not move the instance to
+// another configuration, and gives the others no reason to do so: it suspects no machine, and
+// reports no broken link. Otherwise, when all machines are stopped at once, the last ones would
+// evict those that stopped first.
 func (m *Machine) Leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -69,7 +69,7 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 }
 
 // refusedBy returns the error of the machines with which this one shares no protocol version, if
-// they are so many that the rest is no majority.
+// without them there is no majority.
 func refusedBy(lives []life) (err error) {
 	n := 0
 	for _, l := range lives {

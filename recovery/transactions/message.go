@@ -41,8 +41,8 @@ var errBadCall = errors.New("transactions: a call that makes no sense")
 //	| config 32 | machine 16 | worker 16 | sequence 64 |
 //	| region 32 | seen 8, flag 8, regions 16 | region 32 ... | key, off, n, rest, more 64 |
 //
-// in little-endian order. last says that no other call of the kind follows. The
-// regions, and the record's place, are left out where nobody needs them.
+// in little-endian order. last says that no other call of the kind follows. The regions, and the
+// record's place, are left out in messages that do not need them.
 const argumentHeaderBytes = 8
 
 // An entry is one line of a list. The meaning of flag depends on the kind of call.

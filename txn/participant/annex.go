@@ -86,7 +86,7 @@ func (a *Annexes) Bind(x *record.Annex, owner *Log) ([]byte, error) {
 	return a.bodyLocked(x)
 }
 
-// Add makes an annex of so many bytes, with storage for all of them.
+// Add makes an annex of the given size, with storage for all of it.
 func (a *Annexes) Add(bytes uint64) (number uint64, err error) {
 	if a.r.meets(clock.NoStorage) {
 		return 0, fmt.Errorf("txn: an annex: %w", nvram.ErrNoSpace)

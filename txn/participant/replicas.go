@@ -23,12 +23,12 @@ type Replicas struct {
 	Allocator *region.Allocator // of the regions that the machine is primary of
 	NIC       rdma.NIC
 	Clock     clock.Clock
-	// Annex and DropAnnex make and give back the memory of annexes; see txn.Config.
+	// Annex and DropAnnex create and free the memory of annexes; see txn.Config.
 	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
 	DropAnnex func(number uint64, memory *nvram.Memory) error
 	// Background runs a function on a new goroutine, unless the machine is closed.
 	Background func(func())
-	// Step, if not nil, is told of steps; Troubles are the simulator's, nil in production.
+	// Step, if not nil, is called at each step. Troubles are the simulator's; nil in production.
 	Step     func(step.Step)
 	Troubles clock.Troubled
 

@@ -7,13 +7,13 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// A task is the work on a record whose writes are in an annex, which may be millions. The work is
-// done in slices, and the worker's lock is given away between two slices: everything that waits for
-// the worker, such as the beat that renews the machine's lease, waits for one slice only. The log's
+// A task is the work on a record whose writes, maybe millions, are in an annex. The work is done in
+// slices, and the worker's lock is released between two slices: everything that waits for the
+// worker, such as the beat that renews the machine's lease, waits for one slice only. The log's
 // next record waits for the whole task.
 //
-// A reconfiguration ends all tasks. Recovery repeats what they have done by then, or takes it back,
-// as it does for a record that has not been processed.
+// A reconfiguration ends all tasks. Recovery repeats the part that they have done by then, or
+// undoes it, as it does for a record that has not been processed.
 type task struct {
 	kind taskKind
 	seq  uint64
@@ -22,7 +22,7 @@ type task struct {
 	rest record.Decoder
 	// done is how many writes have been processed.
 	done uint32
-	// limit is how many writes are to be unlocked, reply the message sent after that.
+	// limit is the number of writes to unlock; reply is the message that is sent after that.
 	limit uint32
 	reply message.Message
 }

@@ -52,7 +52,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// An Op says what a transaction does to one object.
+// An Op is a transaction's operation on one object.
 type Op uint8
 
 const (
@@ -324,8 +324,8 @@ func (d *Decoder) writes(r *Record, n int) {
 	}
 }
 
-// Next decodes one write. ok is false if there is none left, or if it makes no sense; then the
-// decoder has an error.
+// Next decodes one write. ok is false if there is none left, or if the next one is invalid; then
+// the decoder has an error.
 func (d *Decoder) Next() (w Write, ok bool) {
 	raw := d.take(region.PtrBytes)
 	if raw == nil {

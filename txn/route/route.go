@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Route is what a machine knows of one region: the placement of its replicas, and the local
+// A Route is a machine's knowledge of one region: the placement of its replicas, and the local
 // replica if there is one.
 type Route struct {
 	cluster.Placement
@@ -25,15 +25,14 @@ type Route struct {
 	Since time.Time
 }
 
-// A State says what a machine may do in a region (SOSP'15 section 5.3
-// steps 1 and 4).
+// A State determines what a machine may do in a region (SOSP'15 section 5.3 steps 1 and 4).
 type State uint8
 
 const (
 	// Active: read, write and commit.
 	Active State = iota
-	// Readable: read only. The primary has not changed, and what recovering transactions locked
-	// there is still locked.
+	// Readable: read only. The primary has not changed, and objects that recovering transactions
+	// have locked there are still locked.
 	Readable
 	// Blocked: no access; wait.
 	Blocked
