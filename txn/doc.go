@@ -2,9 +2,9 @@
 // (SOSP'15 section 4) with primary-backup replication, lock-free reads and
 // function shipping (NSDI'14 sections 3.4, 3.5).
 //
-// The packages below it: record (what lies in logs), message (what workers send each other),
-// route (where regions live), step (what tests look at) and participant (the primary's and the
-// backup's side of the protocol).
+// The packages below it: record (the records in logs), message (the messages between workers),
+// route (the machines that have each region), step (the steps at which tests interrupt) and
+// participant (the primary's and the backup's side of the protocol).
 //
 // A Machine coordinates the transactions that begin on it and takes part, as
 // primary and as backup, in those of others:
@@ -23,52 +23,51 @@
 //
 // commitstate.go has the states of a commit, and says why the steps come in this order.
 //
-// Between siblings, worker w of one machine and worker w of another, there are a
-// log and a message queue in each direction (package ring). A coordinator
-// reserves space for all its records in all participants' logs before it writes
-// the first, so that a transaction cannot get stuck half way; where there is no
-// room it waits, having reserved nothing. What a machine is to itself it does by
-// direct call, but the record goes into its own log first.
+// Between siblings, worker w of one machine and worker w of another, there are a log and a message
+// queue in each direction (package ring). A coordinator reserves space for all its records in all
+// participants' logs before it writes the first, so that a transaction cannot get stuck half way;
+// if there is no room it waits, without having reserved anything. If a machine is its own
+// participant, it does the participant's work by direct calls, but first writes the record to its
+// own log.
 //
 // # Large transactions
 //
-// The writes of a record that does not fit the log are in an annex beside it, which the
-// coordinator has made and filled before it reserves: participant/annex.go has the rules, large.go
-// the coordinator's side and participant/task.go the participants', who work on such records in slices.
+// The writes of a record that does not fit the log are in an annex beside it, which the coordinator
+// has created and filled before it reserves: participant/annex.go has the rules, large.go the
+// coordinator's side, and participant/task.go the participants' side, which works on such records
+// in slices.
 //
 // # What a transaction sees
 //
-// Reading an object again returns the same, and what the transaction itself
-// wrote. Two objects that it reads may never have coexisted: nothing that
-// depends on what it saw may be shown to anyone before Commit or Validate has
-// succeeded. Transactions that commit are strictly serializable, at the moment
-// when all their locks were held, or, if they write nothing, of their last read.
+// Reading an object again returns the same content, or the transaction's own write. Two objects
+// that a transaction reads may never have existed at the same time: nothing that depends on its
+// reads may be shown to anyone before Commit or Validate has succeeded. Transactions that commit
+// are strictly serializable, at the moment when all their locks were held, or, if they write
+// nothing, at the moment of their last read.
 //
 // # Indexes
 //
-// An index object, a leaf or a bucket, holds many keys, so that reading or
-// writing it as a whole would make transactions conflict that have nothing to do
-// with each other. Index code therefore remembers Questions instead of reads and
-// applies Intents just before LOCK instead of writes; index.go has the rules.
+// An index object, a leaf or a bucket, holds many keys. If transactions read or wrote it as a
+// whole, unrelated transactions would conflict. Index code therefore remembers Questions instead of
+// reads and applies Intents just before LOCK instead of writes; index.go has the rules.
 //
 // # Machines that fail
 //
-// reconfigure.go takes a machine from one configuration to the next, evidence.go
-// says what logs know of transactions that are not decided, resolve.go carries out
-// what has been decided; package recovery talks to the others in between.
+// reconfigure.go takes a machine from one configuration to the next, evidence.go collects the logs'
+// evidence about undecided transactions, and resolve.go carries out decisions. In between, package
+// recovery talks to the other machines.
 //
 // # Concurrency
 //
-// A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and
-// belongs to it; it waits in one place, waiter. What arrives at a worker is
-// handled by its stepLocked method, which takes no time, goroutine or randomness of
-// its own and runs under the worker's lock: package participant has the participants' side.
-// A method that needs a lock to be held ends in Locked; participant.Log, selfLog, window and ops
-// are parts of a worker and guarded by its lock as a whole. Who takes a lock gives it back
-// in the same function; a method that ends in Locked may give it away while it waits, and
-// says so.
-// A worker's lock may be held when Machine.mu is taken, not the other way round.
-// No reply is waited for with a worker's lock held. Peers are rung with it held, once for
-// all that was written (ringPeersLocked): a bell only tries the lock of its worker, and where
-// that is taken its holder looks at the bell after unlocking (answerBell).
+// A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and belongs to it; it
+// waits in one place, waiter. A worker's stepLocked method handles the input of the worker. It
+// reads no clock, starts no goroutine and draws no randomness, and runs under the worker's lock;
+// package participant has the participants' side. A method that needs a lock to be held has a name
+// that ends in Locked; participant.Log, selfLog, window and ops are parts of a worker, whose lock
+// guards them as a whole. A function that takes a lock releases it, too. A method whose name ends
+// in Locked may release the lock while it waits, and then says so. Machine.mu may be taken while a
+// worker's lock is held, but not the other way round. No method waits for a reply with a worker's
+// lock held. A worker rings peers with its lock held, once for everything that it has written
+// (ringPeersLocked): a bell only tries to take the lock of its worker, and if that is taken its
+// holder checks the bell after unlocking (answerBell).
 package txn

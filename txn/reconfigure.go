@@ -22,13 +22,13 @@ import (
 // steps (SOSP'15 sections 5.2, 5.3), between which package recovery talks to the
 // other machines:
 //
-//	Freeze   NEW-CONFIG: no commit begins, none that has begun writes another
-//	         record, no acknowledgement counts any more. Every commit under way
-//	         is caught: recovery decides it, and its caller waits for that.
-//	Drain    NEW-CONFIG-COMMIT: what lies in the logs is processed; what lands
-//	         there later is not. Drain says what the logs know (evidence.go).
+//	Freeze   NEW-CONFIG: no commit begins, commits in progress write no further
+//	         records, and acknowledgements do not count any more. Every commit in
+//	         progress is caught: recovery decides it, and its caller waits for that.
+//	Drain    NEW-CONFIG-COMMIT: the records in the logs are processed; records that
+//	         arrive later are not. Drain returns the logs' evidence (evidence.go).
 //	Resume   commits begin again, in regions that are active.
-//	Settle   recovery is over: what it has needed is given back.
+//	Settle   recovery is over: its memory and log space are freed.
 
 var (
 	// errCaught is the error of the waits of a commit that a reconfiguration has caught.

@@ -11,18 +11,19 @@ import (
 //	starting -> applying -> applied -> committed -> active
 //	               ^-----------+-----------+----------+     the next NEW-CONFIG
 //
-//	applying   NEW-CONFIG has come. From here on nothing of this machine commits, what
-//	           machines outside of the configuration send is ignored, and replicas change
+//	applying   NEW-CONFIG has arrived. From here on no transaction of this machine commits,
+//	           the machine ignores machines outside of the configuration, and replicas change
 //	           their roles. Only one configuration is applied at a time.
-//	applied    All of that is done, and NEW-CONFIG-ACK says so. It must not be said earlier:
+//	applied    All of that is done, and NEW-CONFIG-ACK is sent. It must not be sent earlier:
 //	           the CM takes it as a promise that nothing of the last configuration proceeds
 //	           here.
-//	committed  NEW-CONFIG-COMMIT has come: all members have applied the configuration, and
-//	           the leases of those left out are over. Only now may logs be drained and
-//	           regions become active: before, somebody might still act by the last one.
-//	active     ALL-REGIONS-ACTIVE has come: all primaries have locked what recovering
-//	           transactions write. Replicas are filled from here on; before, that would slow
-//	           down what transactions wait for (SOSP'15 section 5.4).
+//	committed  NEW-CONFIG-COMMIT has arrived: all members have applied the configuration, and
+//	           the leases of evicted machines are over. Only now may logs be drained and
+//	           regions become active: before, a machine might still act by the last
+//	           configuration.
+//	active     ALL-REGIONS-ACTIVE has arrived: all primaries have locked the objects that
+//	           recovering transactions write. Replicas are filled from here on; before, filling
+//	           would slow down the recovery that transactions wait for (SOSP'15 section 5.4).
 //
 // A member that is about to stop goes through the same phases: Leave ends only its part in the
 // stages below, so it is not a phase.
@@ -79,20 +80,20 @@ func (m *Machine) enterLocked(next phase) {
 //	steady     -> suspecting
 //	suspecting -> probing -> remapping -> updating -> sending -> expiring -> committing
 //
-//	suspecting  There is a reason for another configuration: a suspect, mostly. It is
-//	            another machine's turn, or this one waits for its own.
-//	probing     A majority must answer before anything is stored: a machine that is cut off
-//	            itself would evict all the others. Who does not answer is left out, too, so
-//	            that failures at the same time cost one configuration.
-//	remapping   The next configuration is made, with new places for the replicas that are
-//	            gone. This comes before updating because it is stored as a whole.
-//	updating    The store takes it only if nobody else has stored one in between: of several
-//	            who want to be the CM one becomes it. Nobody may be told before: it might
-//	            come to nothing.
-//	sending     Members apply it and acknowledge. They may lack room for what it gives them:
-//	            then another one is stored, which spares them.
-//	expiring    All have applied it, but who was left out may not know that, and act by
-//	            leases that were granted before: they run out.
+//	suspecting  There is a reason for another configuration, mostly a suspect. It is
+//	            another machine's turn to make it, or this machine waits for its own turn.
+//	probing     A majority must answer before a configuration is stored: otherwise a machine
+//	            that is cut off itself would evict all the others. Machines that do not answer
+//	            are left out, too, so that simultaneous failures cost one configuration.
+//	remapping   The CM makes the next configuration, with new places for the replicas that are
+//	            gone. This comes before updating because the store takes the whole configuration.
+//	updating    The store accepts the configuration only if no other one has been stored in
+//	            between: so only one of several machines that try becomes the CM. No member may
+//	            be told before, since the attempt may fail.
+//	sending     Members apply the configuration and acknowledge. A member may lack room for the
+//	            replicas that it gets: then another configuration is stored, which gives it less.
+//	expiring    All members have applied it. A machine that was left out may not know that, and
+//	            act by a lease that was granted before: the CM waits until such leases run out.
 //	committing  NEW-CONFIG-COMMIT. Recovery may begin.
 //
 // A change may end at any stage: because a machine is suspected, no majority answers, or the store

@@ -5,22 +5,22 @@ import "github.com/farmsql/farmsql/internal/invariant"
 // A state is how far a run has come. A run goes through all of them in this order, one
 // after the other, unless the next configuration ends it: then it stays where it is.
 //
-//	frozen   -> drained   Drain has processed all logs. What this machine has seen is fixed
-//	                      from here on: a record that was found later would be missing from
-//	                      a vote that has been cast. So only now are others answered, and
-//	                      connected to, which empties logs.
-//	drained  -> active    What recovering transactions write is locked at this machine's
-//	                      primaries, by the evidence of all replicas: nobody may read or
-//	                      lock it before they are decided.
+//	frozen   -> drained   Drain has processed all logs. The evidence of this machine is fixed
+//	                      from here on: a record found later would be missing from a vote that
+//	                      has been cast. So only now does the machine answer the others, and
+//	                      connect to them, which empties logs.
+//	drained  -> active    This machine's primaries have locked the objects that recovering
+//	                      transactions write, by the evidence of all replicas: no other
+//	                      transaction may read or lock them before they are decided.
 //	active   -> voted     All backups have noted the evidence that the votes rest on
-//	                      (REPLICATE-TX-STATE): with the only witness gone, the next recovery
-//	                      would decide otherwise. A vote that is asked for is final, too, so
-//	                      REQUEST-VOTE is not answered earlier.
-//	voted    -> decided   The votes of all members are in, what follows from them is carried
-//	                      out at all replicas, and then truncated there: a replica that
-//	                      truncates before another knows the outcome has forgotten its vote.
-//	decided  -> settled   All members have decided theirs (DECIDED). Only now does evidence go,
-//	                      and may connections be made whose logs were still evidence: until
+//	                      (REPLICATE-TX-STATE): otherwise, if the only replica with that
+//	                      evidence failed, the next recovery would decide differently. The
+//	                      answer to REQUEST-VOTE is final, too, so it is not given earlier.
+//	voted    -> decided   All members have voted. The decisions have been carried out at all
+//	                      replicas, and only then truncated there: a replica that truncated
+//	                      before another knew the outcome would have forgotten its vote.
+//	decided  -> settled   All members have decided theirs (DECIDED). Only now may evidence be
+//	                      freed, and connections be made whose logs were still evidence: until
 //	                      then a coordinator may ask for a vote.
 type state uint8
 
