@@ -23,7 +23,7 @@ const (
 	shellHelp = `Statements end with ; or \G (one column per line).
 exit, \q, Ctrl-D  leave          \c, Ctrl-C     forget the statement begun
 \h                this help      Ctrl-C         stop the statement running
-delimiter // change what ends a statement
+delimiter //      change what ends a statement
 `
 )
 
