@@ -101,8 +101,8 @@ func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []regio
 	return returned
 }
 
-// IsMember reports whether m is a member, or has come back with the memory of a life that is a
-// member.
+// IsMember reports whether m's machine is a member with m's memory, and the member's life is m's own
+// or one that can have left that memory behind.
 func (c *Configuration) IsMember(m Member) bool {
 	was, in := c.Member(m.Machine)
 	return in && (was.Memory == 0 || was.Memory == m.Memory) && m.knows(was.Incarnation)

@@ -61,8 +61,8 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
 }
 
-// isOf reports whether a memory's name has a prefix and is of the recovery for configuration in or
-// for an earlier one.
+// isOf reports whether a memory's name is prefix and then the number of a configuration, which is
+// at most in.
 func isOf(prefix, name string, in cluster.ID) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")

@@ -96,7 +96,8 @@ func (e *Engine) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
 	}
 }
 
-// ofNothing reports whether an INSERT is one of () VALUES ().
+// ofNothing reports whether an INSERT has the form () VALUES (): it names no columns, and all its
+// rows are empty.
 func ofNothing(n *sqlparser.Insert, rows sqlparser.Values) bool {
 	return len(n.Columns) == 0 && !slices.ContainsFunc(rows, func(r sqlparser.ValTuple) bool { return len(r) > 0 })
 }

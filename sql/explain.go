@@ -15,7 +15,6 @@ import (
 // traditional format does. It shows go-mysql-server's plan; the compiled form takes its
 // indexes and its order of tables from the same plan. Values that are not known before the
 // statement runs are NULL.
-// statement runs is NULL.
 
 var explainSchema = func() gms.Schema {
 	s := make(gms.Schema, len(plan.DescribeSchema))
@@ -27,7 +26,8 @@ var explainSchema = func() gms.Schema {
 	return s
 }()
 
-// The header is a variable of the process; by default it says that no column may be NULL.
+// The header of EXPLAIN's result is a global variable of go-mysql-server, whose own value says that
+// no column may be NULL.
 func init() { plan.DescribeSchema = explainSchema }
 
 // An explained is one row of EXPLAIN: a table.

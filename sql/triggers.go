@@ -93,7 +93,8 @@ func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
 	return !in || c.ChildNum == 0
 }
 
-// updateTriggers adds the triggers of an UPDATE; apply adds a statement's own triggers.
+// updateTriggers adds its triggers to an UPDATE, with apply, go-mysql-server's rule, and has the
+// generated columns computed again after the BEFORE triggers.
 func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil || bool(same) {

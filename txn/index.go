@@ -152,7 +152,8 @@ func (s *state) overtaken(e *entry) error {
 	return err
 }
 
-// Write returns the payload of the object p to be changed in place.
+// Write returns p's payload in a buffer of the transaction. The caller changes the buffer, and the
+// commit writes it to the object.
 func (l *Late) Write(p region.Ptr) ([]byte, error) {
 	payload, err := l.Read(p)
 	if err != nil {

@@ -58,7 +58,8 @@ func (c *commit) endLockingLocked() {
 	}
 }
 
-// isGranted reports whether all objects are locked; all primaries must have replied.
+// isGranted reports whether all objects are locked. It is called only after all primaries have
+// replied: until then a part counts as locked.
 func (c *commit) isGranted() bool {
 	for i := range c.parts {
 		if c.parts[i].verdict != message.Same {

@@ -68,8 +68,9 @@ func (t *trace) knows(id region.ID) bool {
 	return t != nil && slices.ContainsFunc(t.parts, func(p *tracePart) bool { return p.region == id })
 }
 
-// parkLocked writes everything known of transactions that have to wait, and the bounds of other
-// machines, into new memory, which it returns.
+// parkLocked writes to new memory everything known of transactions that wait for an unavailable
+// region and, while any region is unavailable, what other machines have said is truncated (Bound).
+// It returns that memory.
 func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 	l := spill{m: r.m, open: r.m.cfg.Park, key: route.ParkedKey}
 	if err := r.parkInLocked(&l, in); err != nil {

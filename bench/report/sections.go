@@ -96,7 +96,8 @@ func (p *page) throughput() error {
 	return p.misses()
 }
 
-// misses writes how many misses a transaction of TATP is worth.
+// misses writes the processor time of a transaction of TATP as a number of cache misses that depend
+// on each other.
 func (p *page) misses() error {
 	loads, err := p.microRows()
 	if err != nil {

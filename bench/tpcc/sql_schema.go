@@ -85,7 +85,7 @@ const (
 	getNextOrder
 	countLow
 
-	getStock   // and one more for each district
+	getStock   // the first of the statements stockOf, one for each district
 	statements = getStock + districts
 )
 

@@ -141,7 +141,7 @@ func (c *core) majority() int64 {
 	if need == 0 || sabotage.LeaseMajority.Skipped() {
 		return forever
 	}
-	// The need-th largest, without memory or sorting: for each, count those as late.
+	// The need-th largest, without allocating or sorting: for each, count those that end then or later.
 	best := int64(0)
 	for i := range c.relations {
 		t, n := c.relations[i].held, 0

@@ -312,7 +312,7 @@ func (s *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
 	return s.certificate.config(), nil
 }
 
-// readyLine returns the line that tells how to connect to a.
+// readyLine returns the line that tells how to connect to the server at an address.
 func readyLine(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {

@@ -229,7 +229,8 @@ func (c *Cursor) inRange(key []byte) bool {
 	return len(c.hi) == 0 || bytes.Compare(key, c.hi) < 0
 }
 
-// inLeaf reports whether a key ahead lies before the end of the leaf.
+// inLeaf reports whether key, which the scan has yet to reach, lies within the bounds of the current
+// leaf; true if no leaf has been read.
 func (c *Cursor) inLeaf(key []byte) bool {
 	if c.q == nil {
 		return true

@@ -130,7 +130,7 @@ func (c *checker) depend(from, to int, e edge) {
 	}
 }
 
-// addTime adds edges from transactions to those that began after they had ended. Points in
+// addTime adds edges from each transaction to those that began after it had ended. Points in
 // time are nodes, one for each end, in a chain:
 //
 //	T1 ends -> point 1 -> point 2 -> T3 begins

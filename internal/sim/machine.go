@@ -182,8 +182,8 @@ func (w *World) PowerCut(saved func(*Machine) bool) {
 	}
 }
 
-// FailDomain ends the processes of a failure domain at one moment, and loses
-// their memory if for good.
+// FailDomain ends all processes of a failure domain at one moment. If forGood, their machines lose
+// their memory, too.
 func (w *World) FailDomain(domain int, forGood bool) {
 	for _, m := range w.machines {
 		switch {

@@ -12,7 +12,7 @@ import (
 // beginning or end of a fault, and only while these machines are a majority and have all regions.
 const (
 	// suspectMax bounds the time until a machine that is dead or does nothing is suspected or left
-	// out, even if its leases are kept aside.
+	// out, even if its lease keeper still runs.
 	suspectMax = 2*leaseTime + 2*time.Millisecond
 	// activeMax bounds the time until all regions of a configuration are active and every machine
 	// commits again. It also bounds the time of a transaction.

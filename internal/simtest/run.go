@@ -281,7 +281,7 @@ func (r *run) phases(j injection) error {
 	r.world.Small(0)
 	r.world.Lose(0)
 	if err == nil {
-		err = j.heal() // what loss alone has done
+		err = j.heal() // lost messages do damage even without an injected fault
 	}
 	if err != nil {
 		return fmt.Errorf("faults: %w", err)

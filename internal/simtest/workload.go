@@ -145,7 +145,8 @@ func (c *client) readWorkload() error {
 	return errors.New("simtest: nobody else is there, and reading the workload conflicts")
 }
 
-// reachableWorkload returns the objects of the workload, once it has settled.
+// reachableWorkload returns all objects that the workload uses, its root included. No session may
+// run meanwhile.
 func (s *store) reachableWorkload(n *node) (ptrs []region.Ptr, err error) {
 	err = n.engine.Check(s.workload, func(p region.Ptr) error {
 		ptrs = append(ptrs, p)

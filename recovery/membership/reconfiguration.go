@@ -91,7 +91,7 @@ type reasons struct {
 	joiners       []joinRequest // empty while there is something to recover
 	roomy         []roomRequest // likewise
 	renew, handed bool
-	victims       []call.Peer // victims of broken links
+	victims       []call.Peer // members to evict because of broken links
 	broken        []cluster.Link
 }
 

@@ -328,8 +328,8 @@ func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(p.Append(nil))
 }
 
-// ReplaceRoot replaces the root address was, which leads to no object, by root. This machine is the
-// CM.
+// ReplaceRoot makes root the address of the root object. The present address must be was, which
+// leads to no object. This machine must be the CM.
 func (m *Machine) ReplaceRoot(was, root region.Ptr) error {
 	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
 		if c.Root != was {

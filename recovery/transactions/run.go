@@ -193,8 +193,8 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	return nil
 }
 
-// again calls f, which fails while a machine cannot be reached or its log is full, until f succeeds
-// or ctx ends, which ends with the run.
+// again calls f until it succeeds, it fails with txn.ErrConfiguration, or ctx ends, at the latest
+// with the run. f fails while a machine cannot be reached or its log is full.
 func (r *run) again(ctx context.Context, f func() error) error {
 	for {
 		err := f()

@@ -297,6 +297,7 @@ func parameterNumber(v *sqlparser.SQLVal) (int, bool) {
 	return n - 1, n > 0
 }
 
+// assignments adds an UPDATE's assignments to the shape; false if the shape cannot express one.
 func (s *shape) assignments(list sqlparser.AssignmentExprs) bool {
 	for _, a := range list {
 		if !s.assignment(a) {

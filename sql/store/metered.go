@@ -31,7 +31,8 @@ type Metering struct {
 	Again bool
 }
 
-// NoteInputs notes the children of a node that keeps their rows.
+// NoteInputs has the rows of n's children metered if n is a node that keeps them, such as a sort or
+// a cache.
 func (h *Holding) NoteInputs(ctx *gms.Context, n gms.Node) {
 	all, kept := Metering{Most: math.MaxInt64}, Metering{Most: math.MaxInt64, Stays: true}
 	switch n := n.(type) {

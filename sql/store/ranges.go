@@ -60,8 +60,9 @@ func (k *KeyInfo) physical(r gms.MySQLRange) gms.MySQLRange {
 	return p
 }
 
-// Lookup translates the ranges of a lookup, and returns the index with the parts
-// that the ranges bound.
+// Lookup translates go-mysql-server's ranges into ranges of keys, and returns the index that these
+// are for: k or, if a range bounds more columns than k has, k extended by the columns of the primary
+// key.
 func (k *KeyInfo) Lookup(ctx context.Context, ranges gms.MySQLRangeCollection) (*KeyInfo, []KeyRange) {
 	for _, r := range ranges {
 		if len(bounded(r)) > len(k.Codecs) && k.primary != nil {

@@ -54,7 +54,7 @@ type Log struct {
 type tx struct {
 	lock, backup []byte
 	locked       bool // the objects of lock are locked here
-	applied      bool // or its writes have been applied
+	applied      bool // the writes of lock have been applied here, and its locks released
 	// held says that recovery needs the records: they stay until recovery releases them, even if
 	// the coordinator truncates them.
 	held bool
