@@ -35,6 +35,7 @@ func TestReadMany(t *testing.T) {
 		}
 		m := r.Machine(0)
 		for _, changed := range []int{-1, 0, 7, 29} {
+			r.settle() // an object that is still locked is read again
 			before := m.Stats()
 			tx := m.Begin()
 			all, err := numbers(tx, r.ptrs)
@@ -107,8 +108,12 @@ func TestReadAhead(t *testing.T) {
 			},
 		} {
 			for i, p := range r.ptrs {
+				r.settle() // an object that is still locked is not read ahead
 				tx := m.Begin()
 				tx.ReadAhead(r.ptrs)
+				if q := slices.IndexFunc(r.ptrs, func(q region.Ptr) bool { return q != p && !m.IsPrimary(q.Addr) }); q >= 0 {
+					tx.PeekAhead(r.ptrs[q]) // which waits for all READs: an asynchronous one could come after the change
+				}
 				must(t, write(tx, r.ptrs[(i+1)%len(r.ptrs)], 1))
 				r.set(other, (i+2)%len(r.ptrs), 3)
 				if !m.IsPrimary(p.Addr) {
