@@ -44,8 +44,9 @@ func (m *Machine) handleInternally() {
 type slot struct {
 	ptr     region.Ptr
 	version region.Version
-	// config is the primary's configuration when it reserved the slot. For a new region, which an
-	// allocation waits for, it may be later than the configuration in which the allocation began.
+	// config is the primary's configuration when it reserved the slot. If the allocation had to
+	// wait for a new region, this may be later than the configuration in which the allocation
+	// began.
 	config uint32
 	// lender is the primary that reserved the slot: this machine, or another that has lent the slot
 	// over the connection: see participant.Loans.
@@ -78,7 +79,8 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 	return got, err
 }
 
-// borrow asks another machine, the primary by the routes before, to reserve a slot near hint.
+// borrow asks another machine to reserve a slot near hint. That machine must be the primary by the
+// routes that the caller passes as before.
 func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
 	connection := w.connectionTo(primary)
 	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
@@ -100,7 +102,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 	})
 	if err != nil {
 		if err = m.awaitReplacement(ctx, before, err); err == nil {
-			err = abort(ReasonBusy, hint) // if there was a loan, it ended with the machine
+			err = abort(ReasonBusy, hint) // a loan, if there was one, ended with the machine
 		}
 		return slot{}, err
 	}
@@ -185,7 +187,7 @@ func (m *Machine) release(w *worker, e *entry) {
 		return
 	}
 	if e.lender == m.cfg.ID {
-		if m.route(s.ptr.Addr.Region()) != nil { // otherwise the region has lost all its replicas
+		if m.route(s.ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
 			m.cfg.Allocator.Release(s.ptr)
 		}
 		return
@@ -230,11 +232,11 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// WriteBackups writes data at off to every backup of a region that this machine is the primary of,
-// and then to its own replica. The allocator replicates block headers with it. If a backup is lost,
-// it waits for the next configuration and writes to the backups of that one. But if in is not 0, it
-// must be the result of ReserveBackups, and WriteBackups fails with region.ErrBackups if the
-// replicas have changed since.
+// WriteBackups writes data at off to every backup of a region, and then to its own replica. This
+// machine must be the region's primary. The allocator replicates block headers with it. If a backup
+// is lost, WriteBackups waits for the next configuration and writes to the backups of that one. But
+// if the configuration passed to it is not 0, it must be the result of ReserveBackups, and
+// WriteBackups fails with region.ErrBackups if the replicas have changed since.
 func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
 	for {
 		before := m.routes.Load()

@@ -38,8 +38,8 @@ var recordSteps = [record.Kinds]step.Step{
 type stagedRecord struct {
 	kind  record.Kind
 	bytes int
-	// piggybacked is how many of its bytes name truncated transactions. Their room comes from the
-	// reservations of those transactions, not from this commit's.
+	// piggybacked is how many of the record's bytes name truncated transactions. The room for these
+	// bytes comes from the reservations of the truncated transactions, not from this commit's.
 	piggybacked int
 }
 

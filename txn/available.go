@@ -132,9 +132,9 @@ func (m *Machine) WaitAtMost(patience time.Duration) {
 	}
 }
 
-// Available returns nil once this machine holds its lease and may read the region of a. It waits
-// for at most Config.Patience, counted from when the lease or the region was first missing: if that
-// is longer ago already, it fails at once.
+// Available returns nil once this machine holds its lease and may read the region of the given
+// address. It waits for at most Config.Patience, counted from when the lease or the region was
+// first missing: if that is longer ago already, it fails at once.
 func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 	if err := m.gone(); err != nil {
 		return err
@@ -149,15 +149,15 @@ func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 // Patience returns how long operations wait.
 func (m *Machine) Patience() time.Duration { return m.patience() }
 
-// Missed returns the error for a caller that has waited in vain, since the given time, for the
-// thing that what describes.
+// Missed returns the error for a caller that has waited in vain since the given time. The text of
+// the error names the thing that was waited for, as described by the first argument.
 func (m *Machine) Missed(what string, since time.Time) error {
 	return m.unavailable(&need{what: what}, m.cfg.Clock.Now().Sub(since))
 }
 
-// Confirm returns nil once this machine is known to have been a member at some moment after the
-// call. The caller may then show what it has read before the call. Otherwise Confirm returns why
-// the machine is gone, or ErrUnavailable.
+// Confirm waits until it is known that this machine was a member at some moment after the call, and
+// then returns nil: the caller may show what it has read before the call. Otherwise Confirm returns
+// why the machine is gone, or ErrUnavailable.
 func (m *Machine) Confirm() error { return m.ConfirmWithin(context.Background()) }
 
 // ConfirmWithin is Confirm, but ends its wait when ctx ends.
@@ -185,8 +185,8 @@ func (m *Machine) servable(ctx context.Context) error {
 	return n.over()
 }
 
-// lapsed returns the time since which this machine is known to have no lease. The first call to
-// find the lease missing starts watchLease, which runs until there is a lease again.
+// lapsed returns the time at which this machine was first found to have no lease. The first call
+// that finds the lease missing starts watchLease, which runs until there is a lease again.
 func (m *Machine) lapsed() time.Time {
 	now := m.cfg.Clock.Now()
 	for {

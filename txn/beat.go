@@ -87,7 +87,7 @@ func (c *commit) owingLocked(silent map[rdma.MachineID]bool) {
 func (w *worker) pingLocked(to rdma.MachineID) {
 	p := w.peerLocked(to)
 	if p == nil || p.broken != nil {
-		return // its waiters have their error already
+		return // goroutines that wait for this peer have their error already
 	}
 	for _, c := range w.calls { // any order
 		if c.to == to && c.prompt {

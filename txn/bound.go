@@ -13,12 +13,12 @@ import (
 )
 
 // A Bound names the truncated transactions of one life of a coordinating worker: all below Low, and
-// those in Named. A machine takes bounds from the ledgers of its logs. It needs the bounds of other
-// machines while a region is unavailable. Memory that is away may hold a COMMIT-BACKUP record of a
-// transaction that another region, A, has truncated. A machine that becomes a replica of A
-// meanwhile has no ledger that says so: it would vote that A has never seen the transaction, and so
-// abort a transaction that was reported committed. Therefore all machines exchange their bounds
-// before a recovery is settled, and keep them until no region is unavailable.
+// the transactions in Named. A machine takes bounds from the ledgers of its logs. It needs the
+// bounds of other machines while a region is unavailable. Memory that is away may hold a
+// COMMIT-BACKUP record of a transaction that another region, A, has truncated. A machine that
+// becomes a replica of A meanwhile has no ledger that says so: it would vote that A has never seen
+// the transaction, and so abort a transaction that was reported committed. Therefore all machines
+// exchange their bounds before a recovery is settled, and keep them until no region is unavailable.
 //
 // A transaction that is truncated anywhere counts as truncated by A, because its outcome was known
 // at all participants. A parked transaction may be below a bound, since its coordinator has gone
@@ -157,7 +157,8 @@ func (m *Machine) LearnBound(in cluster.ID, b Bound) error {
 	return nil
 }
 
-// records returns TRUNCATE records that express b, to be kept in memory of their own.
+// records returns TRUNCATE records that express b, with the given configuration in their IDs. They
+// are kept in a memory of their own, not in a log.
 func (b *Bound) records(in cluster.ID) (records [][]byte) {
 	named := b.Named
 	for {

@@ -242,7 +242,7 @@ func (s *state) attempt() (outcome, error) {
 			return again, lost
 		}
 		if errors.Is(err, errCaught) {
-			return again, nil // it may succeed in the next configuration
+			return again, nil // the commit may succeed in the next configuration
 		}
 		return out, err
 	}
@@ -446,11 +446,12 @@ func (s *state) mayExposeLocked() error {
 	return nil
 }
 
-// holdLeaseLocked returns nil once this machine holds its lease; it gives the worker's lock away
-// while it waits. The lease shows that no configuration without this machine had been committed
-// when the backups got their records, so draining the logs will find all of them. Without this
-// check, a machine that was stopped for a while may have been evicted: its records may have arrived
-// after the drain, and recovery may have aborted the transaction that it is about to expose.
+// holdLeaseLocked waits until this machine holds its lease, and then returns nil; it gives the
+// worker's lock away while it waits. The lease shows that no configuration without this machine had
+// been committed when the backups got their records, so draining the logs will find all of them.
+// Without this check, a machine that was stopped for a while may have been evicted: its records may
+// have arrived after the drain, and recovery may have aborted the transaction that it is about to
+// expose.
 func (s *state) holdLeaseLocked() error {
 	if s.m.cfg.Alive == nil {
 		return nil

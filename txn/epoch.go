@@ -110,6 +110,7 @@ func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 	return current, m.epochClosed(current - 1)
 }
 
+// epochClosed reports whether no operation or transaction of an epoch is open at this machine.
 func (m *Machine) epochClosed(epoch uint64) bool {
 	if sabotage.OpenOperations.Skipped() {
 		return true

@@ -99,7 +99,7 @@ func (r *recoveryState) init(m *Machine) {
 type trace struct {
 	id      record.ID
 	regions []region.ID
-	parts   []*tracePart // by region, of which there are few
+	parts   []*tracePart // one for each region; there are few
 	// outcome is the decision noted at this machine: SeenCommitRecovery or SeenAbortRecovery.
 	outcome Seen
 }
@@ -131,9 +131,9 @@ func (t *trace) evidence(p *tracePart) Evidence {
 func (m *Machine) Recovering() bool { return m.recovery.going.Load() }
 
 // Drain processes every record in every log of this machine, including the logs of machines that
-// have left the configuration, and makes sure that records of an older configuration which arrive
-// later have no effect. It returns the evidence in the logs, in order. Once the next
-// configuration's Freeze has begun, Drain does nothing: its findings and locks would be forgotten.
+// have left the configuration, and returns the evidence in the logs, in order. From then on,
+// records of an older configuration that arrive late have no effect. Once the next configuration's
+// Freeze has begun, Drain does nothing: its findings and locks would be forgotten.
 func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	r := &m.recovery
 	r.mu.Lock()
@@ -173,7 +173,7 @@ func (r *recoveryState) evidenceLocked() []Evidence {
 	return all
 }
 
-// check returns an error if in is not the configuration that this recovery is for.
+// check returns an error unless the given configuration is the one that this recovery is for.
 func (r *recoveryState) check(in cluster.ID) error {
 	if now := r.m.config.Load(); now != uint32(in) {
 		return fmt.Errorf("%w: %d, this is %d", ErrConfiguration, in, now)
@@ -232,7 +232,7 @@ func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, wa
 		}
 		rec := new(record.Record)
 		if record.Decode(raw.Payload, rec) != nil {
-			return // its writer is fenced
+			return // the writer of the log is fenced
 		}
 		if rec.Kind != record.Truncate && !rec.IsVoid() && want(rec, raw.Pos) {
 			r.found = append(r.found, found{rec, extentOf(rx, k, raw)})
@@ -328,8 +328,9 @@ func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	return Evidence{}, false
 }
 
-// Truncated reports whether a transaction that has no record here is known to have been truncated
-// by this machine's replica of a region, rather than never to have reached it.
+// Truncated reports whether this machine's replica of a region has truncated a transaction. The
+// transaction must have no record here: Truncated then tells whether its records were truncated, or
+// never came.
 func (m *Machine) Truncated(id record.ID, at region.ID) bool {
 	if sabotage.Truncated.Skipped() {
 		return false
@@ -386,9 +387,9 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error)
 	return slices.DeleteFunc(rec.Writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
 }
 
-// ReadReplica reads dst at off of a machine's replica of a region by a one-sided READ, without any
-// consistency check: data recovery copies with it. Bytes from a machine that is not the primary any
-// more are useless, but do no harm: the caller ends with its configuration.
+// ReadReplica fills dst with what a machine's replica of a region holds at off. It uses a one-sided
+// READ without any consistency check: data recovery copies with it. Bytes from a machine that is
+// not the primary any more are useless, but do no harm: the caller ends with its configuration.
 func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
 	return m.readRemote(from, route.RegionKey(id), off, dst)
 }

@@ -45,7 +45,7 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 	}
 	m.recovery.mu.Lock()
 	defer m.recovery.mu.Unlock()
-	if !m.recovery.going.Load() { // otherwise Settle ends them, when all transactions are decided
+	if !m.recovery.going.Load() { // during a recovery, Settle ends the loans when all transactions are decided
 		m.endLoansLocked()
 	}
 	return g, nil

@@ -79,8 +79,8 @@ func (f *Fresh) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	case e.base != nil:
 		return e.base, e.version, nil
 	}
-	// This is a row or catalog object of this transaction: an index never asks about such an
-	// object.
+	// The object at p is a row or catalog object that this transaction has locked. An index never
+	// asks about one.
 	return nil, 0, abort(ReasonBusy, p.Addr)
 }
 
@@ -90,8 +90,8 @@ func (f *Fresh) Machine() *Machine { return f.s.m }
 // Late reads and writes for an Intent that is prepared just before LOCK.
 type Late struct {
 	s *state
-	// set holds the objects that were read (op update, base nil) and those that will be written
-	// (base is the payload that was read).
+	// set holds the objects that the preparation has read (op update, base nil) and the objects
+	// that it will write (base is the payload that was read).
 	set   set
 	arena arena
 	// lent are payloads of the transaction's own new objects that this preparation has opened. They

@@ -21,7 +21,7 @@ import (
 // the participants for an annex for each record that is too long, and fills these annexes. Until
 // then it has locked nothing and written to no log: if there is no memory, or a machine refuses, it
 // has had no effect. From then on it commits like any other transaction, with short records.
-// Locking and applying so many writes takes long, so both sides do it in slices.
+// Locking and applying all the writes takes long, so both sides do it in slices.
 //
 // Other transactions pay nothing for this: the size of their writes is compared with a bound in any
 // case.
@@ -208,7 +208,8 @@ func annexReply(reply message.Message) (number uint64, err error) {
 	return number, nil
 }
 
-// fill writes all of a record's writes to its annex, in pieces, and waits until they have arrived.
+// fill writes the writes of the part's record of the given kind to the record's annex, in pieces,
+// and waits until they have arrived.
 func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 	most := s.m.replicas.Smallest(pieceBytes)
 	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}

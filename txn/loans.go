@@ -20,10 +20,10 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 	return m.replicas.Loans.Add(p, to)
 }
 
-// endLoansLocked takes back the slots lent to machines that have left the configuration, and those
-// lent over connections that have ended. Some of them may be locked by transactions that are still
-// undecided; these are parked. Such a slot is given back when the transaction is decided, if the
-// slot holds no object then. The caller holds the recovery's lock.
+// endLoansLocked takes back two kinds of lent slots: slots lent to machines that have left the
+// configuration, and slots lent over connections that have ended. A slot may be locked by a parked
+// transaction, which is still undecided. It is given back when that transaction is decided, if the
+// slot then holds no object. The caller must hold the recovery's lock.
 func (m *Machine) endLoansLocked() {
 	connections := make(map[participant.Loan]bool)
 	for _, w := range m.workers {
@@ -37,7 +37,7 @@ func (m *Machine) endLoansLocked() {
 	}
 	for _, p := range m.replicas.Loans.Except(func(l participant.Loan) bool { return connections[l] }) {
 		if !m.replicas.Loans.Take(p) {
-			continue // it has just been returned
+			continue // the borrower has just returned this slot
 		}
 		if l := m.recovery.locks[p.Addr]; l != nil {
 			l.release = true

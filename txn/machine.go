@@ -54,7 +54,7 @@ type Config struct {
 	Settling func(in cluster.ID)
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
-	// Allocator allocates in the regions that this machine is primary of.
+	// Allocator allocates in those regions whose primary is this machine.
 	Allocator *region.Allocator
 	Clock     clock.Clock
 	// Alive reports whether this machine holds its lease now. The results of a transaction are

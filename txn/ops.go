@@ -98,8 +98,8 @@ func (w *worker) completeLocked(c rdma.Completion) {
 	w.loseLocked(c.To, c.Err)
 }
 
-// loseLocked fences a peer if err says that the connection to it is broken. Otherwise it would go
-// unnoticed that earlier WRITEs over that connection may be lost.
+// loseLocked fences a peer if err says that the connection to it is broken. Without the fence
+// nobody would notice that earlier WRITEs over that connection may be lost.
 func (w *worker) loseLocked(to rdma.MachineID, err error) {
 	if p := w.peerLocked(to); p != nil && errors.Is(err, rdma.ErrBroken) {
 		w.fenceLocked(p, err)

@@ -28,8 +28,9 @@ func (o Operation) Fetch(p region.Ptr) {
 	}
 }
 
-// Aim sets a to the objects p and p.Element(1), as LookPair does, but looks at nothing yet and
-// counts nothing: see CountReads. It makes a empty if another machine is the primary.
+// Aim makes the pair refer to the objects p and p.Element(1), as LookPair does, but looks at
+// nothing yet and counts nothing: see CountReads. It makes the pair empty if another machine is the
+// primary.
 func (o Operation) Aim(a *region.Pair, p region.Ptr) {
 	rt := o.w.m.lookable(p)
 	if rt == nil {

@@ -74,7 +74,7 @@ func (q *partQuestion) Sources() []Source { return q.from[:] }
 func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 	p := q.from[0].Ptr
 	if f.replaces(p) {
-		return false, nil // it is another version, whose payload was freed, or another object
+		return false, nil // the slot has another version by now, whose payload was freed, or another object
 	}
 	payload, v, err := f.Peek(p)
 	if errors.Is(err, region.ErrFreed) {

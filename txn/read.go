@@ -44,8 +44,7 @@ func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	return v, err == nil
 }
 
-// LookPair is Look at two adjacent objects, p and p.Element(1): it sets the views of a to
-// them.
+// LookPair is Look at two adjacent objects, p and p.Element(1): it sets the pair's two views.
 func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 	rt := o.w.m.lookable(p)
 	if rt == nil {
@@ -84,7 +83,7 @@ func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience ti
 	}
 }
 
-// readable returns the route to a's region once the region may be read.
+// readable waits until the region of the given address may be read, and returns the route to it.
 func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, error) {
 	rt := m.route(a.Region())
 	if rt == nil {

@@ -28,8 +28,8 @@ type recalled struct {
 	// settled is the last configuration whose recovery was settled: for transactions of earlier
 	// configurations, only the parked notes count, and the logs do not.
 	settled uint32
-	// ledgers are the ledgers of these logs, by writer: several per writer if recoveries were
-	// interrupted; and those of logs that have been replaced.
+	// ledgers holds, by writer, the ledgers of these logs and of the logs that have been replaced.
+	// A writer has several if recoveries were interrupted.
 	ledgers map[record.Coordinator][]*record.Ledger
 	// bounds are the bounds learned from other machines, while a region is unavailable.
 	bounds bounds
@@ -141,7 +141,7 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[reco
 }
 
 // checkFormats fails with record.ErrFormat if a log has a record that only a newer program can
-// read: that record, and those after it, would be missing from the evidence.
+// read: this program cannot read on from there, so evidence would be missing.
 func checkFormats(rx *ring.Receiver) error {
 	var rec record.Record
 	for {
@@ -160,9 +160,9 @@ func checkFormats(rx *ring.Receiver) error {
 
 var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")
 
-// gatherLocked takes all records, including those of transactions that a later record names as
-// truncated: that later record may have arrived without being processed, so that a backup has not
-// applied their writes yet. Recovering them once more changes nothing.
+// gatherLocked takes the evidence of all records, also where a later record names the transaction
+// as truncated: that later record may have arrived without being processed, so that a backup has
+// not applied the transaction's writes yet. Recovering them once more changes nothing.
 func (l *recalled) gatherLocked(r *recoveryState) {
 	if l.before == 0 {
 		l.before = r.m.config.Load()

@@ -75,10 +75,12 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	return apart
 }
 
+// freeze is Freeze at one worker: it begins a configuration, and leaves the commits in progress to
+// recovery.
 func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart []rdma.MachineID) {
 	w.lock()
 	defer w.unlock()
-	if w.config == 0 { // this life of the machine begins
+	if w.config == 0 { // the first configuration of this life of the machine
 		w.window = newWindow(config)
 	}
 	w.frozen, w.config, w.boundary = true, config, w.window.next
@@ -129,8 +131,7 @@ func (w *worker) markLostLocked(p *peer) {
 	}
 }
 
-// Resume lets commits begin in configuration in, unless the next one's Freeze has
-// begun.
+// Resume lets commits begin in the given configuration, unless the next one's Freeze has begun.
 func (m *Machine) Resume(in cluster.ID) error {
 	r := &m.recovery
 	r.mu.Lock() // Freeze changes the configuration before it freezes a worker
@@ -183,8 +184,8 @@ func (w *worker) joinLocked(c *commit) {
 	w.begun = c
 }
 
-// leaveLocked removes a commit from the begun commits, and moves it to a state that is not one of
-// theirs.
+// leaveLocked removes a commit from the list of begun commits, and moves it to a state in which it
+// does not belong to that list.
 func (w *worker) leaveLocked(c *commit, to commitState) {
 	c.enterLocked(to)
 	if c.prev == nil && w.begun != c {
@@ -402,10 +403,10 @@ func (t *Tx) reportable() error {
 	return nil
 }
 
-// awaitReplacement is called after an operation that used the routes before has failed with err. It
-// waits until there are other routes, and returns nil: the operation can be tried again. It returns
-// err at once if err does not say that a machine cannot be reached, or if machines are not
-// replaced.
+// awaitReplacement is called after an operation has failed with err; before are the routes that the
+// operation used. It waits until the machine has other routes, and returns nil: the operation can
+// be tried again. It returns err at once if err does not say that a machine cannot be reached, or
+// if machines are not replaced.
 func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.orGone(err)
@@ -419,8 +420,9 @@ func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err 
 	return m.gone()
 }
 
-// orGone returns err. But if err says that another machine cannot be reached, or that this
-// machine's queues are closed, and this machine is gone, it returns why this machine is gone.
+// orGone replaces err by the reason why this machine is gone, if it is gone and err is a
+// consequence of that: err says that another machine cannot be reached, or that this machine's
+// queues are closed. Otherwise it returns err.
 func (m *Machine) orGone(err error) error {
 	if isLoss(err) || errors.Is(err, rdma.ErrClosed) {
 		return cmp.Or(m.gone(), err)

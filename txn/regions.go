@@ -17,8 +17,8 @@ func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) { m.route
 
 func (m *Machine) route(id region.ID) *route.Route { return m.routes.Of(id) }
 
-// Remap sets the replicas that this machine has in configuration c, for which it was frozen, once
-// it has made room for them.
+// Remap sets the replicas that this machine has in configuration c. It is called only after the
+// machine was frozen for c and has made room for them.
 func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
 	m.routes.Remap(c, local, m.cfg.Clock.Now())
 }
@@ -37,8 +37,8 @@ func (m *Machine) noRegion(a region.Addr) error {
 	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
 }
 
-// locate finds the placement of a region that this machine does not know because it was allocated
-// after the machine learned of the configuration.
+// locate finds the placement of the region of an address. The caller must have found no route to
+// the region: it was allocated after this machine learned of the configuration.
 func (m *Machine) locate(a region.Addr) error {
 	if m.cfg.Locate == nil || m.gone() != nil {
 		return m.noRegion(a)
@@ -56,13 +56,13 @@ func (m *Machine) locate(a region.Addr) error {
 	return nil
 }
 
-// IsPrimary reports whether this machine is the primary of a's region.
+// IsPrimary reports whether this machine is the primary of the region of an address.
 func (m *Machine) IsPrimary(a region.Addr) bool {
 	r := m.route(a.Region())
 	return r != nil && r.PrimaryHere
 }
 
-// Primary returns the machine that is the primary of a's region.
+// Primary returns the machine that is the primary of the region of an address.
 func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
 	r := m.route(a.Region())
 	if r == nil {

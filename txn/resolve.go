@@ -22,12 +22,12 @@ type recoveredLock struct {
 	release bool
 }
 
-// LockRegions locks every object that a recovering transaction writes, in regions of which this
-// machine is the primary and whatever the object's version: no other transaction can lock the
-// object before that one is decided. Then the allocator takes over those of the regions that it
-// does not have yet; it counts locked slots as in use. After that the regions can be activated. All
-// of this belongs to configuration in; once the next one's Freeze has begun, LockRegions does
-// nothing, since that configuration may give a region to another machine.
+// LockRegions locks every object that a recovering transaction writes in the given regions, as far
+// as this machine is their primary, and whatever the object's version: no other transaction can
+// lock the object before the recovering one is decided. Then the allocator takes over the regions
+// that it does not have yet; it counts locked slots as in use. After that the regions can be
+// activated. The locks are for the given configuration; once the next one's Freeze has begun,
+// LockRegions does nothing, since that configuration may give a region to another machine.
 func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	r := &m.recovery
 	r.mu.Lock()
@@ -62,6 +62,9 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 	return nil
 }
 
+// lockPartLocked locks the objects of one transaction's part, or counts one more transaction for
+// the locks that exist. A lock that LockRegions makes anew keeps the release mark of its
+// predecessor.
 func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
 	rt := r.m.route(p.region)
 	if p.locked || rt == nil || !rt.PrimaryHere {
@@ -155,6 +158,8 @@ func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
 	return nil
 }
 
+// finishPrimaryLocked gives one object its final state at the primary, and unlocks it after the
+// last transaction that wants the lock.
 func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *record.Write, commit bool) {
 	l := r.locks[w.Ptr.Addr]
 	v, allocated, incarnation := w.After()
@@ -249,7 +254,7 @@ func (w *worker) settleRecoveryLocked() {
 		}
 		p.hasLeft = p.hasLeft && !isWhole
 		for _, seq := range p.in.Transactions() {
-			if err := p.in.Release(seq); err != nil { // its region is lost
+			if err := p.in.Release(seq); err != nil { // the region of the transaction is lost
 				w.fenceLocked(p, err)
 				break
 			}
@@ -270,10 +275,10 @@ func (w *worker) settleRecoveryLocked() {
 	w.self.restock()
 }
 
-// SendBlocks copies the block table of a region that this machine is primary of to all its backups.
-// A new primary does this before anybody allocates (SOSP'15 section 5.5): the old one may have
-// failed halfway through a change, so that the table has to be repaired. A new backup has no table
-// yet.
+// SendBlocks copies the block table of a region to all its backups. This machine must be the
+// region's primary. A new primary does this before anybody allocates (SOSP'15 section 5.5): the old
+// one may have failed halfway through a change, so that the table has to be repaired. A new backup
+// has no table yet.
 func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()

@@ -15,8 +15,8 @@ type entry struct {
 	// it locked. A Question reads base, so that it does not see the transaction's own change.
 	base []byte
 	op   record.Op
-	// lender is the machine that reserved the slot of an OpAlloc, config the configuration in which
-	// it did so, connection the connection over which it did.
+	// lender is the machine that reserved the slot of an OpAlloc. It did so in configuration
+	// config, over the connection with number connection.
 	lender             rdma.MachineID
 	config, connection uint32
 	// part is the index of the object's primary among the commit's participants.

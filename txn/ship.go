@@ -41,9 +41,10 @@ func (m *Machine) handler(h HandlerID) Handler {
 	return m.handlers[h]
 }
 
-// Ship runs the function registered for h at the primary of the object at to (NSDI'14 section 3.4:
-// function shipping), and returns its result. If this machine is the primary, Ship calls the
-// function directly. An error that came from another machine is a *ShippedError.
+// Ship runs the function registered for h at the primary of the object with the given address
+// (NSDI'14 section 3.4: function shipping), and returns the function's result. If this machine is
+// the primary, Ship calls the function directly. An error that came from another machine is a
+// *ShippedError.
 func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
 	before := m.routes.Load()
 	machine, err := m.Primary(to)
@@ -59,9 +60,9 @@ func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerI
 	return m.shipTo(ctx, m.routes.Load(), machine, h, arg)
 }
 
-// shipTo is ShipTo for callers that chose the machine by the routes before. If the machine is lost,
-// shipTo waits until the routes differ from before; if they already do, the machine has been
-// replaced.
+// shipTo is ShipTo for callers that chose the machine by earlier routes, which they pass as before.
+// If the machine is lost, shipTo waits until the present routes differ from these; if they already
+// do, the machine has been replaced.
 func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
@@ -136,7 +137,7 @@ func codeOf(err error) replyCode {
 	return replyError
 }
 
-// errNotAPeer: this machine is not connected to a machine, or not yet.
+// errNotAPeer says that this machine has no connection to a machine, or has none yet.
 var errNotAPeer = errors.New("txn: not a peer")
 
 func notAPeer(m rdma.MachineID) error { return fmt.Errorf("%w: machine %d", errNotAPeer, m) }

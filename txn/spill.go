@@ -33,7 +33,7 @@ type spilled struct {
 	log    *ring.Sender
 }
 
-// append appends a record in a configuration, and returns its location.
+// append appends a record that belongs to the given configuration, and returns its location.
 func (s *spill) append(in cluster.ID, b []byte) (Extent, error) {
 	if len(s.logs) == 0 || ring.Space(len(b)) > s.logs[len(s.logs)-1].log.Available() {
 		l, err := s.begin(in, len(b))
@@ -97,10 +97,10 @@ func (s *spill) memory() (all []*nvram.Memory) {
 	return all
 }
 
-// noteLocked appends a record of a configuration's recovery to the machine's own log, or, if that
-// is full, to memory of its own. A recovery may need more room than a log has: the log may hold
-// records of transactions that only this recovery can truncate, and a machine notes what others
-// know of all transactions in progress.
+// noteLocked appends a record of the given configuration's recovery to the machine's own log, or,
+// if the log is full, to a memory of its own. A recovery may need more room than a log has: the log
+// may hold records of transactions that only this recovery can truncate, and a machine notes what
+// others know of all transactions in progress.
 func (r *recoveryState) noteLocked(in cluster.ID, rec *record.Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
 	b := record.Append(make([]byte, 0, record.Bytes(rec)), rec)

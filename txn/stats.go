@@ -20,7 +20,7 @@ type Stats struct {
 	Messages, Records uint64
 }
 
-// Sub returns the counts between before and s.
+// Sub subtracts the earlier counts from s: it returns what was counted in between.
 func (s Stats) Sub(before Stats) Stats {
 	s.Commits -= before.Commits
 	for i := range s.Aborts {

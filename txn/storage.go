@@ -15,11 +15,11 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// ReserveBackups reserves storage for n bytes at off in every backup of a region whose primary this
-// machine is, because a NIC's WRITE cannot report that a file system is full. It fails with
-// nvram.ErrNoSpace if one backup has no space. If a backup is lost, it asks the backups of the next
-// configuration; reserving twice does no harm. It returns the configuration in which the backups
-// that it asked became the region's replicas.
+// ReserveBackups reserves storage for n bytes at off in every backup of a region, because a NIC's
+// WRITE cannot report that a file system is full. This machine must be the region's primary. It
+// fails with nvram.ErrNoSpace if one backup has no space. If a backup is lost, it asks the backups
+// of the next configuration; reserving twice does no harm. It returns the configuration in which
+// the backups that it asked became the region's replicas.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
 	for {
@@ -86,9 +86,9 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, mem.Reserve(off, n)
 }
 
-// Discard frees the storage of n bytes at off in every replica of a region that this machine is the
-// primary of. All blocks there must be free: see region.AllocatorConfig. It does not wait for the
-// replacement of a lost backup. A backup that refuses has not freed its storage.
+// Discard frees the storage of n bytes at off in every replica of a region. This machine must be
+// the region's primary, and all blocks there must be free: see region.AllocatorConfig. It does not
+// wait for the replacement of a lost backup. A backup that refuses has not freed its storage.
 func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
 	d := discard{region: id, off: off, bytes: n, in: m.config.Load(), primary: m.cfg.ID}
 	rt := m.route(id)
@@ -137,9 +137,9 @@ func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 }
 
 // discard frees the storage here. The request may come when the primary has stopped waiting, or is
-// not the primary any more. A machine that allocates from the blocks in a later configuration
-// relies on their storage. So the request is valid only while this machine is in the configuration
-// in which it was made, and Freeze, which ends that, waits until discard is done.
+// not the primary any more. Another machine may by then be the primary and allocate from the
+// blocks: it relies on their storage. So a request is valid only in the configuration in which it
+// was made. Freeze ends that configuration, and waits until discard is done.
 func (m *Machine) discard(d discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()

@@ -16,9 +16,9 @@ import (
 // writes an explicit TRUNCATE record.
 
 // takeTruncatedLocked returns the transactions that the next record to p must name as truncated. It
-// leaves out those below the low bound, since the record carries that bound, and those far above
-// it, for which ledgers have no place yet. It releases the log space reserved for naming the
-// returned transactions; the record may reserve 8 bytes for each.
+// leaves out two kinds: transactions below the low bound, since the record carries the bound, and
+// transactions far above it, for which ledgers have no place yet. It releases the log space
+// reserved for naming the returned transactions; the record may reserve 8 bytes for each.
 func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 	w.named = w.named[:0]
 	w.bringNearLocked(p)

@@ -81,6 +81,7 @@ func (s *state) validateReadOnly() (outcome, error) {
 	return s.validate()
 }
 
+// sources counts the objects that validation checks: the read set and the sources of all questions.
 func (s *state) sources() int {
 	n := len(s.reads.entries)
 	for _, q := range s.questions {
@@ -184,7 +185,7 @@ func (s *state) runChecks() error {
 		return err
 	}
 	if s.m.routes.Load() != routes && !sabotage.ChecksRoute.Skipped() {
-		return errMoved // one of the machines may have left since
+		return errMoved // a machine of the routes may have left since
 	}
 	return nil
 }
@@ -197,8 +198,8 @@ func (s *state) ownLock(p region.Ptr) *entry {
 	return nil
 }
 
-// lockedAt returns the write that has locked the slot at a for this transaction, or nil: a write of
-// the object there, or of an object that the transaction makes there.
+// lockedAt returns the write by which this transaction has locked the slot at an address, or nil: a
+// write of the object there, or of an object that the transaction makes there.
 func (s *state) lockedAt(a region.Addr) *entry {
 	if !s.locked {
 		return nil

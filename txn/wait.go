@@ -55,7 +55,7 @@ func (w *worker) awaitWithin(wt *waiter, n *need) error {
 			w.m.cfg.Clock.Yield()
 			continue
 		}
-		if err := n.over(); err != nil && w.m.gone() == nil { // if the machine has ended, its end also ends this wait
+		if err := n.over(); err != nil && w.m.gone() == nil { // if this machine is gone, its end also ends this wait
 			return err
 		}
 		wt.parked.Store(1)

@@ -38,13 +38,13 @@ type worker struct {
 
 	mu    lockrank.Mutex[lockrank.Worker]
 	q     *patientQueue
-	peers []*peer // by machine; nil where there is none
+	peers []*peer // indexed by machine; nil for a machine that is no peer
 	self  *selfLog
 	// selfMemory is the memory of self.
 	selfMemory *nvram.Memory
 	window     window
-	commits    map[uint64]*commit // by sequence, waiting for LOCK-REPLY
-	calls      map[uint64]*call   // by tag, waiting for a reply
+	commits    map[uint64]*commit // commits that wait for LOCK-REPLYs, by sequence number
+	calls      map[uint64]*call   // calls that wait for a reply, by tag
 	ops        ops
 	nextTag    uint64
 	beats      uint64 // see Beat
@@ -65,8 +65,8 @@ type worker struct {
 	frozen bool
 	// boundary is the first sequence number that the latest reconfiguration did not catch.
 	boundary uint64
-	// begun are the commits that have written records and are not decided yet, caught those whose
-	// outcome recovery decides.
+	// begun is a list of the commits that have written records and are not decided yet. caught
+	// holds the commits whose outcome recovery decides.
 	begun  *commit
 	caught map[uint64]*commit
 }
@@ -76,20 +76,22 @@ type peer struct {
 	id rdma.MachineID
 	// life counts how often this machine has begun to listen to the peer.
 	life uint32
-	// connection is the peer's count of the same kind, for the log and queue that we write there.
+	// connection is the peer's life for us: how often it has begun to listen to this machine. It
+	// belongs to the log and queue that we write there.
 	connection uint32
-	memory     *nvram.Memory // of the log in
-	queue      *nvram.Memory // of the message queue inMsgs
+	memory     *nvram.Memory // holds the log that the peer writes to here (in)
+	queue      *nvram.Memory // holds the message queue inMsgs
 	log        *ring.Sender
 	msgs       *ring.Sender
 	in         *participant.Log
 	inMsgs     *ring.Receiver
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
-	// truncated are finished transactions in which the peer took part and of which it has not been
-	// told. For each, truncateReserve bytes are still reserved in its log.
+	// truncated are finished transactions in which the peer took part, as far as no record has told
+	// the peer yet. For each, truncateReserve bytes are still reserved in its log.
 	truncated []uint64
-	// far are those that were too far above the low bound to be named, when the bound was farFrom.
+	// far are the transactions that were too far above the low bound to be named, when the bound
+	// was farFrom.
 	far     []uint64
 	farFrom uint64
 	// unrung is how many bytes of log were written since the peer was last rung.
@@ -125,7 +127,7 @@ func newWorker(m *Machine, id uint16) *worker {
 	return w
 }
 
-// listenLocked prepares the log and message queue that the sibling at machine from writes to.
+// listenLocked prepares the log and message queue that the sibling at another machine writes to.
 func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 	cfg := &w.m.cfg
 	if from == cfg.ID {
@@ -259,7 +261,8 @@ func (w *worker) commitsWithLocked(p *peer) bool {
 	return false
 }
 
-// connectLocked attaches to the log and queue that the sibling at machine to has prepared for us.
+// connectLocked attaches to the log and queue that the sibling at another machine has prepared for
+// us.
 func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
 	p, me := w.peers[to], w.m.cfg.ID
 	link := ring.Link{Queue: w.q, To: to, Key: route.LogKey(me, w.id, g.life), Credit: w.credit, CreditOffset: route.CreditOffset(to, route.CreditLog)}
@@ -298,7 +301,7 @@ func (w *worker) kickLater() {
 
 func (w *worker) lock() { w.mu.Lock() }
 
-// unlock releases the lock. Peers to which something was written must have been rung before
+// unlock releases the lock. The caller must first ring the peers to which it has written something
 // (ringPeersLocked). If this worker's bell was rung meanwhile, unlock processes the input, since
 // the ringer has left that to the holder of the lock.
 func (w *worker) unlock() {
@@ -503,9 +506,11 @@ func (w *worker) sendLocked(p *peer, msg *message.Message) error {
 	return err
 }
 
+// trySendLocked appends an encoded message to the peer's queue. It returns false if the queue is
+// full, or the peer not connected yet.
 func (w *worker) trySendLocked(p *peer, b []byte) (bool, error) {
 	if p.msgs == nil {
-		return false, nil // not connected yet
+		return false, nil // the peer is not connected yet
 	}
 	_, _, err := p.msgs.Append(rdma.Unsignalled, b)
 	w.ringLocked(p)

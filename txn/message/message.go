@@ -73,9 +73,9 @@ func Decode(b []byte) (Message, error) {
 type Verdict uint8
 
 const (
-	Same    Verdict = iota // unlocked, the version expected
-	Locked                 // the version expected, but locked
-	Changed                // another version
+	Same    Verdict = iota // the object is unlocked and has the expected version
+	Locked                 // the object has the expected version, but is locked
+	Changed                // the object has another version
 )
 
 // Judge compares a header with the version that a transaction saw.

@@ -133,21 +133,23 @@ func (a *Annexes) Drop(number uint64) {
 		return
 	}
 	r := a.r
-	r.Background(func() { // if this does not run, the next life frees it
+	r.Background(func() { // an annex for which this does not run is freed in the next life
 		r.NIC.Deregister(route.AnnexKey(number))
 		_ = r.DropAnnex(number, at.memory) // after a failure, the next life frees it
 		r.Reached(step.DropAnnex)
 	})
 }
 
-// DropUnbound frees the annexes of a log that no record names, or, with all, every annex of the
-// log, since the log itself ends.
+// DropUnbound frees the annexes of a log that no record names. If the flag is set, because the log
+// itself ends, it frees every annex of the log.
 func (a *Annexes) DropUnbound(owner *Log, all bool) {
 	for _, number := range a.of(owner, all) {
 		a.Drop(number)
 	}
 }
 
+// of returns the numbers of a log's annexes in ascending order: every annex, or only the unbound
+// ones.
 func (a *Annexes) of(owner *Log, all bool) (numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// Freeze keeps the records in the log, and those that still arrive, for recovery: no record has any
-// effect from then on.
+// Freeze keeps the records that are in the log, and records that still arrive, for recovery: no
+// record has any effect from then on.
 func (l *Log) Freeze(config uint32) {
 	l.frozen, l.tasks = config, nil
 	for _, p := range l.txs { // any order

@@ -43,14 +43,14 @@ type Log struct {
 	// new primaries already. Records of the new configuration can be there only if they are about a
 	// region that was made meanwhile.
 	frozen uint32
-	// tasks are the unfinished work on records that have been taken. passed are the annexes of
-	// records that are being freed.
+	// tasks are the unfinished work on records that the log has already taken from its ring. passed
+	// are the annexes of records that are being freed.
 	tasks  []task
 	passed []uint64
 }
 
-// A tx is one transaction in which this machine is a primary or a backup. lock and backup are the
-// bytes of its records in the log.
+// A tx is one transaction that writes to regions of this machine, as primary or backup. lock and
+// backup are the bytes of its records in the log.
 type tx struct {
 	lock, backup []byte
 	locked       bool // the objects of lock are locked here
@@ -299,7 +299,7 @@ func (l *Log) freeAnnexes() {
 }
 
 // finish truncates one transaction: a backup applies its writes now. If the transaction is large,
-// the backup only begins to, and done is false.
+// the backup only begins to apply them, and finish returns false.
 func (l *Log) finish(seq uint64) (done bool, err error) {
 	p := l.txs[seq]
 	if p == nil || p.held {

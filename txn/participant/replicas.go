@@ -20,7 +20,7 @@ import (
 type Replicas struct {
 	ID        rdma.MachineID
 	Routes    *route.Table
-	Allocator *region.Allocator // of the regions that the machine is primary of
+	Allocator *region.Allocator // allocates in the regions whose primary is this machine
 	NIC       rdma.NIC
 	Clock     clock.Clock
 	// Annex and DropAnnex create and free the memory of annexes; see txn.Config.
@@ -128,7 +128,7 @@ func (r *Replicas) fetchReplicas(writes []record.Write) {
 	}
 }
 
-// ApplyReplica applies a write to a replica that nobody else writes to. A write that the replica
+// ApplyReplica applies a write to a replica that has no other writer. A write that the replica
 // already has, or that is older, changes nothing. If the replica has no such slot, the error is
 // ErrBadRecord.
 func ApplyReplica(to *region.Region, w *record.Write) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A ledger records, for as long as a log exists, which of its writer's transactions have been
-// truncated. Once their records are freed, nothing else does. A region that cannot tell "truncated"
+// A ledger records which transactions of a log's writer have been truncated, for as long as the log
+// exists. Once their records are freed, nothing else does. A region that cannot tell "truncated"
 // from "never came" would vote to abort a transaction that has been reported committed: for
 // instance after a power failure that destroyed the memory of the region's other replicas.
 //
@@ -30,7 +30,7 @@ import (
 type Ledger struct {
 	memory *nvram.Memory
 	base   uint64
-	low    uint64 // as in memory
+	low    uint64 // the low bound, as the ledger's memory has it
 }
 
 const (

@@ -65,8 +65,8 @@ const (
 	writeOps
 )
 
-// A Write is the part of a LOCK or COMMIT-BACKUP record about one object: the version that the
-// object must have, and its new state, one version later.
+// A Write is the part of a LOCK or COMMIT-BACKUP record about one object: the version at which the
+// transaction locks the object, and the object's new state, one version later.
 type Write struct {
 	Ptr     region.Ptr
 	Version region.Version
@@ -88,9 +88,10 @@ func (w *Write) After() (v region.Version, allocated bool, incarnation uint64) {
 type Record struct {
 	Kind Kind
 	ID   ID
-	// LowBound: the coordinating worker's transactions below it are truncated. Truncated: those at
-	// or above it that are truncated, too. In a note about a recovering transaction, LowBound holds
-	// its Seen instead, and Truncated the configuration whose recovery this is.
+	// LowBound says that the coordinating worker's transactions below it are truncated. Truncated
+	// names the truncated transactions at or above it. In a note about a recovering transaction,
+	// LowBound holds its Seen instead, and Truncated the configuration whose recovery made the
+	// note.
 	LowBound  uint64
 	Truncated []uint64
 	// Regions lists all regions that the transaction writes to.
@@ -166,7 +167,7 @@ const TruncatedMax = 64
 
 var (
 	_ = [1]struct{}{}[writeOps>>(64-opShift)] // an op fits beside a version
-	_ = [1]struct{}{}[TruncatedMax>>8]        // and the count in its 8 bits
+	_ = [1]struct{}{}[TruncatedMax>>8]        // the count of truncations fits its 8 bits
 	_ = [1]struct{}{}[Kinds>>kindBits]        // no kind has a bit of the format, or the flag
 )
 
@@ -278,7 +279,7 @@ func Decode(b []byte, r *Record) error {
 	if !d.ok || r.Kind == 0 || r.Kind >= Kinds {
 		return fmt.Errorf("%w: header %#x, %d bytes", ErrBad, head, len(b))
 	}
-	if r.Kind == Replicate { // it may leave the writes out
+	if r.Kind == Replicate { // this kind of record may have no writes
 		if uint16(head>>32) == 0 {
 			return fmt.Errorf("%w: %v of %v without regions", ErrBad, r.Kind, r.ID)
 		}

@@ -37,9 +37,10 @@ func BlocksKey(p cluster.Placement) rdma.Key {
 	return makeKey(KeyBlocks, uint64(p.LastPrimaryChange&lifeMask)<<32|uint64(p.Region))
 }
 
-// ReceiveBlocks registers this machine's replica of p's region for block headers from the primary
-// in p, and from no earlier one. was is the result of the previous call for the replica, 0 at
-// first. The call must come before NEW-CONFIG is acknowledged.
+// ReceiveBlocks registers this machine's replica of a region for block headers from the primary in
+// placement p, and from no earlier primary. It takes the key that the previous call for the replica
+// returned, or 0 for the first call, and returns the new key. The call must come before NEW-CONFIG
+// is acknowledged.
 func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma.Key) (rdma.Key, error) {
 	key := BlocksKey(p)
 	if key == was {
@@ -59,7 +60,7 @@ func LogKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 	return makeKey(KeyLog, uint64(life&lifeMask)<<32|uint64(sender)<<16|uint64(worker))
 }
 
-// MessagesKey names a message queue, likewise.
+// MessagesKey names the message queue that a sender's worker writes to, in the same way as LogKey.
 func MessagesKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 	return makeKey(KeyMessages, uint64(life&lifeMask)<<32|uint64(sender)<<16|uint64(worker))
 }
@@ -67,7 +68,7 @@ func MessagesKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 // RecalledKey names the i'th log of an earlier life.
 func RecalledKey(i int) rdma.Key { return makeKey(keyRecalled, uint64(i)) }
 
-// ParkedKey names the n'th memory of transactions parked in a configuration.
+// ParkedKey names the n'th memory of the transactions that the given configuration has parked.
 func ParkedKey(in cluster.ID, n int) rdma.Key {
 	return makeKey(keyParked, uint64(in&lifeMask)<<32|uint64(n))
 }

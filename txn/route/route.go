@@ -49,7 +49,8 @@ func (rs *List) Of(id region.ID) *Route {
 	return (*rs)[id]
 }
 
-// blocked sets the time since which the region is blocked; was is its previous route.
+// blocked sets the time since which the region is blocked. If the region's previous route was
+// blocked already, this is the time of that route.
 func (r *Route) blocked(was *Route, now time.Time) {
 	if r.Since = now; was != nil && was.State == Blocked {
 		r.Since = was.Since

@@ -29,7 +29,7 @@ func (t *Table) Init(self rdma.MachineID) {
 // Load returns all routes.
 func (t *Table) Load() *List { return t.routes.Load() }
 
-// Store replaces all routes.
+// Store replaces the list of routes as a whole.
 func (t *Table) Store(all *List) { t.routes.Store(all) }
 
 // Of returns the route of a region, or nil.
@@ -46,8 +46,8 @@ func (t *Table) Add(p cluster.Placement, local *region.Region) {
 	t.routes.Store(&next)
 }
 
-// Remap replaces all routes by those of configuration c, in which no region is active yet. Regions
-// whose primary is new, or was not active before, are blocked.
+// Remap replaces all routes by the routes of configuration c, in which no region is active yet.
+// Regions whose primary is new, or was not active before, are blocked.
 func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Region, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *Table) Renew() {
 	t.routes.Store(&same)
 }
 
-// Close drops all routes, and refuses those of later configurations.
+// Close drops all routes. From then on the table takes no routes of later configurations.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
