@@ -297,6 +297,8 @@ func (r *recoveryState) takeLocked(rec *record.Record, at Extent) {
 	}
 }
 
+// takeWrites adds a record's writes, which must be sorted by address, to the parts of their
+// regions.
 func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 	for len(writes) > 0 {
 		id, n := writes[0].Ptr.Addr.Region(), 1

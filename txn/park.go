@@ -80,6 +80,7 @@ func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 	return l.memory(), nil
 }
 
+// parkInLocked writes notes about all transactions that wait for an unavailable region.
 func (r *recoveryState) parkInLocked(l *spill, in cluster.ID) error {
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		t := r.traces[id]

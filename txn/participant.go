@@ -62,6 +62,8 @@ func (s *state) plan() error {
 	return s.size(total)
 }
 
+// planWrite checks that a write can be committed by the planned routes, and adds it to the
+// participants' records. It returns the number of bytes that the write takes in a record.
 func (s *state) planWrite(e *entry) (bytes int, err error) {
 	c := &s.commit
 	rt := c.routes.Of(e.ptr.Addr.Region())
@@ -194,6 +196,7 @@ func (c *commit) isPrimary() bool {
 	return false
 }
 
+// peers returns the participants at other machines.
 func (c *commit) peers() []*peer {
 	peers := make([]*peer, 0, len(c.parts))
 	for i := range c.parts {

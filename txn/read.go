@@ -140,6 +140,7 @@ type rawBuffer struct {
 	wait waiter
 }
 
+// sized returns n bytes of the buffer, which grows if it is shorter.
 func (r *rawBuffer) sized(n int) []byte {
 	if cap(r.b) < n {
 		r.b = make([]byte, max(n, 4096))

@@ -141,6 +141,7 @@ type logEnd struct {
 	tail uint64
 }
 
+// quiescence returns the present point of the worker: what has begun before has to end.
 func (w *worker) quiescence() *quiescence {
 	w.lock()
 	defer w.unlock()

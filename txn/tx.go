@@ -127,6 +127,8 @@ func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
 	return payload, nil
 }
 
+// earlierRead returns the payload of the object p from entry i of the read set, which has p's
+// address.
 func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
 	e := &t.reads.entries[i]
 	if e.ptr != p {
@@ -213,6 +215,8 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 	return e.payload, t.addWrite(e)
 }
 
+// addWrite adds an entry to the write set, in a way that a rollback can undo. It fails if the
+// transaction's writes become too large.
 func (t *Tx) addWrite(e entry) error {
 	w := e.write()
 	if t.written += record.WriteBytes(&w); t.written > t.writtenMax {
@@ -307,6 +311,7 @@ func (t *Tx) Rollback(m Mark) {
 	}
 }
 
+// undoStep undoes one change of the write set, for a rollback to a mark.
 func (t *Tx) undoStep(u undo) {
 	switch u.kind {
 	case undoFunc:

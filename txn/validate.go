@@ -148,6 +148,8 @@ func (s *state) rewrites(e *entry) bool {
 	return i >= 0 && s.writes.entries[i].ptr == e.ptr
 }
 
+// addCheck adds a check of the object p at version v. question is the index of the question that it
+// belongs to, or checkRead.
 func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
 	s.checks = append(s.checks, check{ptr: p, version: v, question: question})
 }

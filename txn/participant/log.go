@@ -202,6 +202,7 @@ func (l *Log) handle(raw []byte, r *record.Record, reply *message.Message) error
 	return nil
 }
 
+// tx returns the state of the transaction with a sequence number, and makes one if there is none.
 func (l *Log) tx(seq uint64) *tx {
 	p := l.txs[seq]
 	if p == nil {

@@ -93,6 +93,7 @@ func (l *Ledger) CanName(seq uint64) bool { return seq-l.low < LedgerNames }
 // Name records a transaction as truncated; CanName must be true for it.
 func (l *Ledger) Name(seq uint64) { l.memory.Store(l.place(seq), seq) }
 
+// place returns the offset of the only word that can name a transaction.
 func (l *Ledger) place(seq uint64) uint64 {
 	return l.base + ledgerNamesAt + seq%LedgerNames*nvram.WordBytes
 }
