@@ -11,7 +11,7 @@ const (
 	StepAcked                  // at the CM: all machines have acknowledged
 	StepLeasesOver             // old leases have run out
 	StepCommitted              // NEW-CONFIG-COMMIT has arrived
-	StepDrained                // from here to StepSettled: the recovery of transactions
+	StepDrained                // the first step of the recovery of transactions, which goes on to StepSettled
 	StepNeedRecovery
 	StepFetched
 	StepLocked

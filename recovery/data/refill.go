@@ -24,8 +24,8 @@ type Pace struct {
 	Interval time.Duration
 }
 
-// The paces of the paper: the slow one does not slow down transactions; the aggressive one is for
-// regions of which only one replica is left (section 6.4).
+// The paces of the paper: Slow does not slow down transactions; Aggressive is for a region that has
+// only one complete replica (section 6.4).
 var (
 	Slow       = Pace{Bytes: 8 << 10, Interval: 4 * time.Millisecond}
 	Aggressive = Pace{Bytes: 32 << 10}
@@ -98,10 +98,10 @@ func (f *Refill) Run(ctx context.Context) error {
 	return nil
 }
 
-// AskMarks finds out which chunks have changed since the machine was a member, if the primary's
-// marks tell. Once it has succeeded, further calls do nothing. Run calls it, too; but calling it
-// early helps a replica that is filled late, after others: commits bring new changes to the backup
-// directly but mark them, too, so that late marks would make it read those chunks for nothing.
+// AskMarks asks the primary which chunks have changed since the machine was a member; its marks may
+// tell. After one success, further calls do nothing. Run calls it, too; but calling it early helps
+// a replica that is filled late, after others: commits bring new changes to the backup directly but
+// mark them, too, so that late marks would make it read those chunks for nothing.
 func (f *Refill) AskMarks(ctx context.Context) error {
 	since := f.Stale.Since()
 	if since == 0 || f.Stale.Pending() {

@@ -19,9 +19,9 @@ const (
 // scanObjectsMax bounds how many objects are looked at in one go to catch up after a long pause.
 const scanObjectsMax = 100 * scanObjects
 
-// Scan rebuilds the free lists of the regions that a has been attached to, paced. If the operating
-// system sleeps longer than asked, it looks at more objects after each pause. It ends early when
-// ctx does. It calls step after some objects, and after all; step must not wait.
+// Scan rebuilds the free lists of the regions that the allocator has been attached to, paced. If
+// the operating system sleeps longer than asked, it looks at more objects after each pause. It ends
+// early when ctx does. It calls step after some objects, and after all; step must not wait.
 func Scan(ctx context.Context, a *region.Allocator, c clock.Clock, step func(recovery.Step)) error {
 	last := c.Now()
 	for n := scanObjects; a.Scan(n); {

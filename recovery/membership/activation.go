@@ -26,7 +26,7 @@ func (m *Machine) recoverTransactions(ctx context.Context, c *cluster.Configurat
 	}
 }
 
-// tellCM tells the CM of c how far this machine is.
+// tellCM reports to the CM of c a step that this machine has finished.
 func (m *Machine) tellCM(ctx context.Context, c *cluster.Configuration, kind uint8, own call.Handler) {
 	var err error
 	if c.CM == m.self.Machine {

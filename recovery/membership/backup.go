@@ -25,7 +25,7 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 		}
 		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), recovery.PeerIn(c, b), kindSuspect, encodeID(c.ID))
 		if errors.Is(err, recovery.ErrNotMember) {
-			return true // this machine knows a newer configuration; the store has it
+			return true // the backup CM knows a newer configuration, which the store has
 		}
 		if err == nil && m.waitFor(m.patience(), moved) {
 			break
@@ -60,8 +60,8 @@ func (m *Machine) handOver(c *cluster.Configuration) {
 	}
 }
 
-// onSuspect answers a request to a backup CM to reconfigure: because the CM of the configuration
-// has failed, or, from the CM itself, because it cannot reach the store.
+// onSuspect answers a request to a backup CM to reconfigure. A member sends it because the CM has
+// failed, the CM itself because it cannot reach the store.
 func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	c := m.mu.current

@@ -34,7 +34,7 @@ func (m *Machine) suspectAfterDeath(machine rdma.MachineID) {
 	}
 }
 
-// isLast reports whether c has regions of which only machine has everything.
+// isLast reports whether c has a region whose only complete replica is at the given machine.
 func isLast(c *cluster.Configuration, machine rdma.MachineID) bool {
 	_, report := c.Without([]rdma.MachineID{machine}, c.CM)
 	return len(report.Unavailable) > 0

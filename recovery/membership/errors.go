@@ -22,8 +22,8 @@ var (
 	ErrClosed = errors.New("membership: closed")
 )
 
-// Calls of this package fail with these errors, at the caller and at the machine called, or with
-// those of package recovery.
+// The errors of calls in this package, at the caller and at the machine called. They may also fail
+// with the errors of package recovery.
 var (
 	errChanging = errors.New("membership: the configuration is changing")
 	// ErrNoRegion: there is no such region.
@@ -33,8 +33,8 @@ var (
 	// ErrNeeded: regions wait for the memory that the machine had, but it has come back with other
 	// memory.
 	ErrNeeded = errors.New("membership: regions wait for the memory that this machine had before")
-	// ErrNotAwaited: no region waits for the machine's memory, or the regions that wait for it
-	// differ from those in the call.
+	// ErrNotAwaited: no region waits for the machine's memory, or other regions wait for it than
+	// the call names.
 	ErrNotAwaited = errors.New("membership: not what the regions wait for")
 )
 

@@ -25,12 +25,11 @@ type Events struct {
 	// Slow: the recovery of transactions for c takes longer at this machine than without problems;
 	// progress says what it waits for.
 	Slow func(c *cluster.Configuration, since time.Duration, progress string)
-	// Waiting: no majority of the machines answers; missing are those that do not. It is called
-	// when this begins and when other machines are missing than before. Resumed: a majority answers
-	// again.
+	// Waiting is called when fewer than a majority of the machines answer, and again when the
+	// missing machines change. Resumed is called when a majority answers again.
 	Waiting func(missing []rdma.MachineID)
 	Resumed func()
-	// Evicted: this machine is not a member any more.
+	// Evicted is called when this machine has stopped being a member.
 	Evicted func(reason error)
 	// Failed: an action failed and will be tried again.
 	Failed func(what string, err error)

@@ -34,16 +34,15 @@ type Host interface {
 	// Active is ALL-REGIONS-ACTIVE: all regions of c are active, everywhere. It
 	// starts data and allocator recovery and does not wait for them.
 	Active(c *cluster.Configuration)
-	// Evicted says that this machine is not a member any more: nobody uses its memory. It may come
-	// back as a new machine, with another Machine. Evicted must not wait, so it must not close the
-	// Machine itself.
+	// Evicted is called when this machine has stopped being a member: nobody uses its memory. It
+	// may come back as a new machine, with another Machine. Evicted must not wait, so it must not
+	// close the Machine itself.
 	Evicted()
 	// Restart says that this machine ends its life and begins another with its memory: to restart
 	// together with others that have lost their processes but not their memory, or for the reason
 	// that Machine.Restart was called with. It must not wait either.
 	Restart()
-	// Holds returns the regions of which the machine's memory has a replica, in whatever
-	// state.
+	// Holds returns the regions whose replicas are in the machine's memory, complete or not.
 	Holds() ([]region.ID, error)
 	// Committed returns the last configuration for which Commit was called with the machine's
 	// memory, in this life or an earlier one. isKnown is false if an earlier program version did
@@ -53,6 +52,6 @@ type Host interface {
 	// Prepare makes room for a replica of a region that is being made. Memory that already exists
 	// under the region's name is left over from a failed attempt.
 	Prepare(p cluster.Placement) error
-	// Announce says that the region of which this machine has a replica exists.
+	// Announce is called when a new region exists. This machine has one of its replicas.
 	Announce(p cluster.Placement)
 }

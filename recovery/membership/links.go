@@ -28,7 +28,7 @@ import (
 //     before a time that doubles with each eviction: otherwise a flapping link would cost a
 //     reconfiguration each time.
 const (
-	// linkPatience is how many lease times a link must have been broken.
+	// linkPatience is the number of lease times after which a broken link is acted upon.
 	linkPatience = 2
 	// flapsMax is how often a link may break within flapMemory lease times.
 	flapsMax, flapMemory = 6, 200
@@ -246,7 +246,7 @@ func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// takeLocked records whether a direction is broken now.
+// takeLocked records whether a direction is broken at the given time.
 func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time.Duration) {
 	b := l.breakages[d]
 	switch {

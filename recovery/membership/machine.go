@@ -34,8 +34,8 @@ type Config struct {
 	// First is the configuration that begins the instance if there is none: everything except
 	// machines and identifiers.
 	First *cluster.Configuration
-	// Founders, if not empty, are the machines that begin the instance together if there is none:
-	// the first of them makes the configuration, of all of them, once they have answered it.
+	// Founders, if not empty, are the machines that begin the instance together if there is none.
+	// The first of them waits until all have answered it, and then makes the configuration.
 	Founders []rdma.MachineID
 	Store    cluster.Store
 	NIC      rdma.NIC
@@ -97,7 +97,7 @@ type Machine struct {
 		cancel                              func()                            // ends Host.Commit of current
 		isActive                            map[rdma.MachineID]bool           // machines that have sent REGIONS-ACTIVE; at the CM
 		isSettled                           map[rdma.MachineID]bool           // machines whose transactions are all decided; at the CM
-		timeline                            Timeline                          // of current; at the CM
+		timeline                            Timeline                          // the times of the steps to current; only at the CM
 		links                               links
 		missing                             []rdma.MachineID // machines that do not answer, if there is no majority; otherwise nil
 		waiters                             []clock.Event
@@ -248,7 +248,7 @@ func (m *Machine) endLocked(reason error) {
 	m.wakeLocked()
 }
 
-// isMember reports whether this life of this machine is a member of c.
+// isMember reports whether c has this machine as a member, with its present life.
 func (m *Machine) isMember(c *cluster.Configuration) bool { return recovery.IsMember(c, m.self) }
 
 // patience is how long this machine waits for an action of another that takes about a lease time.

@@ -49,7 +49,7 @@ type ack struct {
 	Self cluster.Member
 }
 
-// incoming is a NEW-CONFIG of which some parts have come.
+// incoming is a NEW-CONFIG that has come only in part.
 type incoming struct {
 	id    cluster.ID
 	parts [][]byte

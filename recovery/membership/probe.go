@@ -29,7 +29,7 @@ type prober struct {
 	bell  clock.Event
 
 	run lockrank.Mutex[lockrank.Probe] // one round at a time; held across waits
-	tag uint64                         // of the last READ
+	tag uint64                         // the tag of the last READ
 }
 
 func newProber(cfg Config, word *nvram.Memory) (*prober, error) {

@@ -86,10 +86,10 @@ var errNoMajority = errors.New("membership: no majority of the machines has answ
 type reasons struct {
 	current       *cluster.Configuration // the configuration that they are about
 	suspects      []call.Peer
-	since         time.Time // of the first suspicion
+	since         time.Time // the time of the first suspicion
 	forget        []rdma.MachineID
 	joiners       []joinRequest // empty while there is something to recover
-	roomy         []roomRequest // likewise
+	roomy         []roomRequest // machines that have room again; empty while there is something to recover
 	renew, handed bool
 	victims       []call.Peer // members to evict because of broken links
 	broken        []cluster.Link
@@ -128,11 +128,11 @@ func (m *Machine) reconfigure() error {
 		t.Suspect = why.since
 	}
 	if base.ID > why.current.ID {
-		if base.CM == m.self.Machine { // this machine has stored base, but got no answer
+		if base.CM == m.self.Machine { // this machine has stored base itself, but got no answer
 			return m.distribute(base, t)
 		}
 		if !why.handed {
-			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // that CM has had enough time
+			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // the CM of base has had enough time
 		}
 	}
 	missing, err := m.findMissing(base, why.suspects)
@@ -229,8 +229,8 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 	return c, nil
 }
 
-// probeAll returns the members of c that answer a probe as the life that is the member, and those
-// that do not. It counts this machine among the first and suspects among the second.
+// probeAll probes the members of c. It returns the members that answer as the life that c has, and
+// the missing ones. It counts this machine among the former, and suspects among the latter.
 func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answered, missing []rdma.MachineID) {
 	var ask []rdma.MachineID
 	for _, x := range c.Machines {
@@ -275,8 +275,8 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 	}
 }
 
-// makes records that this machine is about to store next, which follows base, and that no machine
-// commits next before sendCommit.
+// makes is called before this machine stores next as the configuration after base. It records that
+// no machine commits next before sendCommit.
 func (m *Machine) makes(base, next *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// askCM makes a call to the CM, or handles it itself if this machine is the CM. reply may be nil.
+// askCM makes a call to the CM. At the CM itself it calls the handler own instead. reply may be
+// nil.
 func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, reply any) error {
 	c := m.Configuration()
 	if c == nil {
@@ -171,7 +172,7 @@ func (m *Machine) atReplicas(ctx context.Context, c *cluster.Configuration, p cl
 	return nil
 }
 
-// notice decodes the placement in a notice, which must come from the CM of the current
+// notice decodes the placement in a notice, and fails unless the sender is the CM of the current
 // configuration.
 func (m *Machine) notice(from call.Peer, arg []byte) (cluster.Placement, error) {
 	var n regionNotice
@@ -274,9 +275,10 @@ type filling struct {
 	Regions []region.ID
 }
 
-// Filled says that this machine's replicas of the regions are completely filled, in configuration
-// in: from now on they can be promoted. In a later configuration the call has no effect: the
-// machine may have dropped its replica meanwhile, and have begun another.
+// Filled tells the CM that this machine's replicas of the regions are completely filled: from now
+// on they can be promoted. The machine must have filled them in the given configuration. In a later
+// configuration the call has no effect: the machine may have dropped its replica meanwhile, and
+// have begun another.
 func (m *Machine) Filled(ctx context.Context, in cluster.ID, regions []region.ID) error {
 	return m.askCM(ctx, kindFilled, m.onFilled, filling{in, regions}, nil)
 }
@@ -328,8 +330,8 @@ func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(p.Append(nil))
 }
 
-// ReplaceRoot makes root the address of the root object. The present address must be was, which
-// leads to no object. This machine must be the CM.
+// ReplaceRoot stores a new address of the root object. It fails unless the stored address is the
+// first argument, an address at which there is no object. This machine must be the CM.
 func (m *Machine) ReplaceRoot(was, root region.Ptr) error {
 	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
 		if c.Root != was {

@@ -21,9 +21,9 @@ type roomRequest struct {
 	from     call.Peer
 }
 
-// HasRoom tells the CM that this machine has room for replicas again, as many as at its start. It
-// does not wait for the result: the machine calls it again as long as a configuration gives it
-// less. Errors: those for which IsPassing is true.
+// HasRoom tells the CM that this machine has room for replicas again, for as many as at its start.
+// It does not wait for the result: the machine calls it again while a configuration gives it less
+// capacity. Errors: all for which IsPassing is true.
 func (m *Machine) HasRoom(ctx context.Context) error {
 	return m.askCM(ctx, kindRoom, m.onRoom, roomRequest{Capacity: m.cfg.Self.Capacity}, nil)
 }

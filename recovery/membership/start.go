@@ -88,7 +88,8 @@ func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	return false
 }
 
-// setCut records whether this machine, which is not a member yet, cannot reach the store.
+// setCut records whether the store is out of this machine's reach. It is called only before the
+// machine is a member.
 func (m *Machine) setCut(is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +104,7 @@ func (m *Machine) found() error {
 	if m.cfg.First == nil {
 		return errors.New("membership: there is no configuration, and none to begin with")
 	}
-	if m.cfg.Cluster != 0 { // to begin an instance would drop the machine's memory
+	if m.cfg.Cluster != 0 { // the machine has memory of an instance, which beginning another would drop
 		return fmt.Errorf("%w: it is of cluster %016x, and there is no configuration", ErrOtherCluster, m.cfg.Cluster)
 	}
 	c := m.cfg.First.Clone()
@@ -122,8 +123,8 @@ func (m *Machine) found() error {
 	return m.launch(nil, c, cluster.Remapped{})
 }
 
-// founders returns the founders that have answered, and those that have not. Founders other than
-// the first wait for its configuration.
+// founders asks the founders, and returns who has answered and who is missing. All but the first
+// wait for the first one's configuration.
 func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	all := m.cfg.Founders
 	if len(all) == 0 {
@@ -145,7 +146,8 @@ func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	return come, missing
 }
 
-// launch stores c as the configuration after base, and leads it: this machine is c's CM.
+// launch stores c as the configuration after base, and leads it. c must have this machine as its
+// CM.
 func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()

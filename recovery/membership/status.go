@@ -18,10 +18,11 @@ func (m *Machine) Configuration() *cluster.Configuration {
 // A Status is the state of a machine's membership, for display.
 type Status struct {
 	Configuration *cluster.Configuration // nil before the first
-	// Suspects are the suspected machines; Joining, at the CM, those that wait to be admitted.
+	// Suspects are the suspected machines. Joining, only at the CM, are machines that wait to be
+	// admitted.
 	Suspects, Joining []rdma.MachineID
-	// Apart are members that this machine does not reach and, at the CM, those that others have
-	// reported: if a link stays broken, one of its two ends is evicted.
+	// Apart are the members that this machine does not reach. At the CM, they include members that
+	// others have reported. If a link stays broken, one of its two ends is evicted.
 	Apart []rdma.MachineID
 	// Missing are the machines that do not answer, if the others are no majority, and otherwise
 	// nil.

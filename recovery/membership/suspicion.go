@@ -15,10 +15,10 @@ import (
 // are reported to the CM. Suspect begins a reconfiguration, and does not wait for it.
 func (m *Machine) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
-// Leave is called when this machine is about to stop. From then on it does not move the instance to
+// Leave is called shortly before this machine stops. From then on it does not move the instance to
 // another configuration, and gives the others no reason to do so: it suspects no machine, and
 // reports no broken link. Otherwise, when all machines are stopped at once, the last ones would
-// evict those that stopped first.
+// evict the machines that stopped first.
 func (m *Machine) Leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -30,6 +30,7 @@ func (m *Machine) Leave() {
 // only requires membership.
 func (m *Machine) staysLocked() bool { return m.mu.phase.isMember() && !m.mu.leaving }
 
+// stays is staysLocked for a caller that does not hold the lock.
 func (m *Machine) stays() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +80,7 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	return isNew
 }
 
-// Renew says that this machine is not connected to another member, although neither may have
+// Renew is called when this machine has no connection to another member, although neither may have
 // failed: it makes the CM go on to the next configuration, in which the two connect anew. It does
 // not wait for that.
 func (m *Machine) Renew() {

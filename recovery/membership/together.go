@@ -83,8 +83,8 @@ func refusedBy(lives []life) (err error) {
 	return err
 }
 
-// reportRefusal reports once which machines this one shares no protocol version with. The machine
-// goes on waiting for others; those that it waits for may be the same.
+// reportRefusal reports, once, that this machine shares no protocol version with others. The
+// machine goes on waiting for enough machines, and these others may be among them.
 func (m *Machine) reportRefusal(lives []life) {
 	i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil })
 	if i < 0 || m.reportedRefusal {
@@ -174,9 +174,9 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	}).Member.Machine
 }
 
-// considerRestart ends this life if it must restart together with others for the instance to go on:
-// if machines of c have been restarted (or were admitted by a CM that died before it told them),
-// and there is a majority only if they are counted.
+// considerRestart ends this life if the instance can only go on when it restarts together with
+// other machines. This is so if machines of c have been restarted (or were admitted by a CM that
+// died before it told them), and there is a majority only if they are counted.
 func (m *Machine) considerRestart(c *cluster.Configuration) {
 	lives := m.askLives(c)
 	running, meeting := 1, 0

@@ -17,14 +17,14 @@ import (
 // they become active together. After that each becomes active as soon as it has what it needs.
 const togetherPatience = 20 * time.Millisecond
 
-// A group are regions of which this machine is the primary and which have the same
-// backups. A backup that cannot be reached holds up only those that it has a replica of.
+// A regionGroup has regions with the same backups, whose primary is this machine. A backup that
+// cannot be reached holds up only the groups to which it belongs.
 type regionGroup struct {
 	backups []rdma.MachineID // ascending
 	regions []region.ID
 }
 
-// groups returns the regions of which this machine is the primary.
+// groups returns all regions whose primary is this machine, and the same regions in groups.
 func (r *run) groups() (all []region.ID, groups []regionGroup) {
 	for _, p := range r.c.Regions { // any order
 		if !p.IsPrimary(r.self) {
@@ -42,8 +42,8 @@ func (r *run) groups() (all []region.ID, groups []regionGroup) {
 	return all, groups
 }
 
-// activateAll runs steps 3 and 4 for all regions of which this machine is the primary, and returns
-// once they are active.
+// activateAll runs steps 3 and 4 for all regions whose primary is this machine, and returns when
+// they are active.
 func (r *run) activateAll(ctx context.Context) error {
 	all, groups := r.groups()
 	end := r.t.cfg.Clock.Now().Add(togetherPatience)

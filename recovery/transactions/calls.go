@@ -87,6 +87,8 @@ func (r *run) onBlocks(from call.Peer, list []entry) {
 	}
 }
 
+// onNeedRecovery takes the evidence that a backup has in its logs about regions whose primary is
+// here.
 func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	found := make([]txn.Evidence, len(list))
 	for i := range list {
@@ -154,8 +156,8 @@ func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	}
 }
 
-// onRequestVote answers, for transactions that this machine has not voted on, whether their records
-// have been truncated here, or have never come.
+// onRequestVote answers about transactions on which this machine has not voted: whether their
+// records were truncated here, or never came.
 func (r *run) onRequestVote(list []entry) []byte {
 	reply := make([]byte, len(list))
 	for i := range list {

@@ -94,7 +94,7 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 		r.mu.Unlock()
 		pause := retryDelay
 		if r.self > to {
-			pause *= 4 // if both have begun, let the other one try first
+			pause *= 4 // if both machines have begun an exchange, let the other one try first
 		}
 		r.t.cfg.Clock.Sleep(pause)
 	}
@@ -141,7 +141,8 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	return r.connectWith(to, g)
 }
 
-// begin numbers an exchange with a member, if none is going on and r is not over.
+// begin numbers an exchange with a member. It returns false if an exchange with that member is in
+// progress, or r is not the current run.
 func (t *Recovery) begin(r *run, with rdma.MachineID) (number uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,6 +154,7 @@ func (t *Recovery) begin(r *run, with rdma.MachineID) (number uint64, ok bool) {
 	return t.mu.begun, true
 }
 
+// end allows the next exchange with a member.
 func (t *Recovery) end(with rdma.MachineID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,8 +228,8 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	return reply, err
 }
 
-// accept connects to the logs and queues that a member offers, and returns those offered to it in
-// exchange.
+// accept connects to the logs and queues that a member offers, and returns this machine's own logs
+// and queues, for the member to write to.
 func (r *run) accept(from rdma.MachineID, g txn.Greeting, version protocol.Version) ([]byte, error) {
 	number, ok := r.t.begin(r, from)
 	if !ok {

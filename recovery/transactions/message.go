@@ -98,6 +98,8 @@ const ringBytesMax = 1 << 31
 
 func configurationOf(b []byte) cluster.ID { return cluster.ID(binary.LittleEndian.Uint32(b)) }
 
+// header returns the beginning of an argument: the configuration, and whether this is the last part
+// of a list.
 func header(id cluster.ID, last bool) []byte {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 1<<10), uint32(id))
 	if last {

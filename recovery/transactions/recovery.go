@@ -83,10 +83,10 @@ func (t *Recovery) Freeze(c *cluster.Configuration) {
 	r.apart = t.cfg.Machine.Freeze(c)
 }
 
-// Commit runs the other steps, at NEW-CONFIG-COMMIT of the configuration of the latest Freeze,
-// after Machine.Remap. It returns when the regions of which this machine is the primary are active;
-// the later steps go on in the background. It fails if the next Freeze or Close comes first, or ctx
-// ends.
+// Commit runs the other steps. It is called at NEW-CONFIG-COMMIT of the configuration of the latest
+// Freeze, and after Machine.Remap. It returns when all regions whose primary is this machine are
+// active; the later steps go on in the background. It fails if the next Freeze or Close comes
+// first, or ctx ends.
 func (t *Recovery) Commit(ctx context.Context, c *cluster.Configuration) error {
 	r := t.current(c.ID)
 	if r == nil {

@@ -42,7 +42,7 @@ type run struct {
 		needs                        map[rdma.MachineID]bool // members that have sent all their NEED-RECOVERY
 		claims                       map[claimID]*claim      // about regions whose primary is here
 		voters                       map[rdma.MachineID]bool // members that have sent all their RECOVERY-VOTE
-		ballots                      map[record.ID]*ballot   // of transactions that this machine decides
+		ballots                      map[record.ID]*ballot   // the votes about the transactions that this machine decides
 		deciders                     map[rdma.MachineID]bool // members that have decided all their transactions
 		tried                        map[rdma.MachineID]bool // members to which connecting was tried: they are connected, or have to wait until all is settled
 		waiters                      []clock.Event           // events of the callers of wait
@@ -104,7 +104,7 @@ func (r *run) wake() {
 	}
 }
 
-// call makes a call to a member and waits for the answer, however long that takes.
+// call makes a call to a member and waits for the answer, without a limit of time.
 func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 	for {
 		var reply []byte
@@ -255,6 +255,7 @@ func (r *run) others() []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(r.c.Machines), func(m rdma.MachineID) bool { return m == r.self })
 }
 
+// sortedKeys returns the machines of a map in ascending order.
 func sortedKeys[V any](m map[rdma.MachineID]V) []rdma.MachineID {
 	keys := make([]rdma.MachineID, 0, len(m))
 	for k := range m { // any order
