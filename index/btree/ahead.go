@@ -12,13 +12,13 @@ import (
 // reaches it. A leaf that was read ahead passes the same checks as any other: if it is not the
 // right one any more, the cursor searches for the right one.
 type lookAhead struct {
-	// rows is how many objects that entries lead to are read at a time, 0 for none. asked is the
-	// number of coming entries whose objects have been requested.
+	// rows is how many of the objects that entries point to are read at a time, 0 for none. asked
+	// is the number of coming entries whose objects have been requested.
 	rows, asked int
 	// wanted is the number of leaves that are read at a time.
 	wanted int
-	// leaves have arrived; next have been requested. Both follow the cursor's leaf in the cursor's
-	// direction, leaves first.
+	// leaves are the leaves that have arrived, next the leaves that have been requested. They
+	// follow the cursor's leaf in the cursor's direction, the arrived ones first.
 	leaves []leaf
 	next   []region.Ptr
 }
@@ -31,9 +31,9 @@ const (
 	entriesGuessed = 12
 )
 
-// ReadAhead makes the transaction read the objects that entries lead to before the cursor's user
-// asks for them (txn.Tx.ReadAhead): those of the first n entries together, and then more at a time.
-// It pays off only if the user asks for most of them.
+// ReadAhead makes the transaction read objects before the cursor's user asks for them
+// (txn.Tx.ReadAhead): the objects that entries point to, of the first n entries together, and then
+// of more entries at a time. It pays off only if the user asks for most of the objects.
 //
 // Without ReadAhead a cursor reads leaves ahead once it has left the first. Either way the
 // transaction has read exactly what the cursor has passed. ReadAhead must be called before the
@@ -44,7 +44,8 @@ func (c *Cursor) ReadAhead(n int) *Cursor {
 	return c
 }
 
-// leavesOf returns the largest number of leaves that so many entries can be in.
+// leavesOf returns the largest number of leaves over which the given number of entries can be
+// spread, at most leavesAhead.
 func leavesOf(entries, perLeaf int) int { return min(1+entries/max(perLeaf, 1), leavesAhead) }
 
 // takeLeaf returns the leaf at pos, if it has been read ahead.
@@ -145,8 +146,8 @@ func (c *Cursor) path(ptrs []region.Ptr, s *scratch, pos position, n int) []regi
 	return ptrs
 }
 
-// lastChild is the index of the child of a cached node in which the range ends, or that of
-// its last one in the cursor's direction.
+// lastChild returns the index of the child of a cached node in which the range ends. If the range
+// ends beyond the node, it returns the index of the node's last child in the cursor's direction.
 func (c *Cursor) lastChild(in *inner) int {
 	if c.reverse {
 		if at := (position{key: c.lo}); at.between(in.low(), in.high()) {
@@ -206,7 +207,8 @@ func (c *Cursor) readRows() {
 	a.rows = rowsAhead
 }
 
-// rowsOf appends the pointers of a leaf's entries that are in the range, beginning at entry from.
+// rowsOf appends the pointers of a leaf's entries that are in the range. It leaves out the entries
+// before the given index.
 func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	step, last := 1, n.count()-1
 	switch {

@@ -59,6 +59,7 @@ type item struct {
 	*inner
 }
 
+// item returns the cache's item for the node.
 func (in *inner) item() item {
 	it := item{keyHead(in.low()), math.MaxUint64, in}
 	if high := in.high(); len(high) > 0 {
@@ -119,7 +120,7 @@ func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
 // probe is a search of the cache. It is kept in a pool with its callback, so
 // that a lookup allocates nothing.
 type probe struct {
-	pivot inner // its fences are the key looked for and none
+	pivot inner // a node with the key looked for as low fence and no high fence
 	side  side
 	hit   item
 	visit btree.ItemIteratorG[item]
@@ -127,6 +128,8 @@ type probe struct {
 
 func (p *probe) init() { p.visit = p.step }
 
+// step takes the first item of a descent as the hit. It goes on past an item whose low fence is the
+// key itself if the position is before the key. It returns whether the descent goes on.
 func (p *probe) step(it item) bool {
 	if p.side == before && bytes.Equal(it.low(), p.pivot.low()) {
 		return true
@@ -178,7 +181,7 @@ func (c *cache) put(in *inner) {
 	c.publishLocked()
 }
 
-// drop removes in, unless a newer node has replaced it.
+// drop removes a node, unless a newer one has replaced it.
 func (c *cache) drop(in *inner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

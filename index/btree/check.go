@@ -20,7 +20,7 @@ type Visitor struct {
 
 // Shape is what a walk of a tree counted.
 type Shape struct {
-	Levels  int // of nodes; 1 is a tree of one leaf
+	Levels  int // how many levels of nodes there are: 1 for a tree of one leaf
 	Inner   int // inner nodes, without the anchor
 	Leaves  int
 	Empty   int // leaves without an entry
@@ -109,9 +109,10 @@ type walker struct {
 	bad     CheckError
 }
 
+// sound reports a node whose bytes contradict each other.
 func (w *walker) sound(p region.Ptr, n node) {
 	if w.partial && n.level() > 0 {
-		return // its left edge may be gone
+		return // the left edge of a partly destroyed tree may be gone
 	}
 	if err := n.validate(); err != nil {
 		w.bad.add(p, "%v", err)

@@ -113,7 +113,7 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 		}
 		own := c.own()
 		base := c.base()
-		order := 0 // of base and own: negative if the leaf's entry comes first
+		order := 0 // compares base with own: negative if the leaf's entry comes first
 		switch {
 		case base && own != nil:
 			if order = bytes.Compare(c.key, own.key); c.reverse {

@@ -77,8 +77,8 @@ type step struct {
 	node
 }
 
-// freeLeaves frees leaves from the left until more than so many entries are freed, and
-// then the inner nodes without children. done reports that the anchor is freed, too.
+// freeLeaves frees leaves from the left until it has freed more than the given number of entries,
+// and then the inner nodes without children. It returns true when the anchor is freed, too.
 func (tr *Tree) freeLeaves(t *txn.Tx, entries int, each func(*txn.Tx, []byte, region.Ptr) error) (done bool, err error) {
 	path, err := tr.leftEdge(t)
 	if err != nil {

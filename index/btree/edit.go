@@ -159,8 +159,8 @@ func (n node) remove(i int) {
 // compact gathers the dead bytes into the free space.
 func (n node) compact() { n.pack(append([]byte(nil), n.b...)) }
 
-// pack writes the entries of the node in from densely below the fences of n, whose header, slots
-// and fences are already written.
+// pack copies the entries of another encoded node to n, densely below the fences. n must already
+// have its header, slots and fences.
 func (n node) pack(from []byte) {
 	src := node{from}
 	heap := n.heapEnd()

@@ -13,7 +13,7 @@ import (
 // own format a search would go from slot to slot and then to the heap, and wait for a cache miss at
 // each step, since all nodes together do not fit into the processor's cache.
 type inner struct {
-	heads    []uint32     // of the keys, in order
+	heads    []uint32     // the heads of the keys, in order
 	children []region.Ptr // nil where the node had no pointer
 	prefix   uint32       // bytes that keys leave out, as in a node
 	// The low fence is text[lowAt:highAt], the high fence what comes after.
@@ -23,7 +23,8 @@ type inner struct {
 	at            region.Ptr // where the node was read
 }
 
-// newInner returns the node n, whose slots have been checked, read at p.
+// newInner returns n, which was read at p, as an inner node. The caller must have checked its
+// slots.
 func newInner(n node, p region.Ptr) *inner {
 	count, fences := n.count(), len(n.b)-n.heapEnd()
 	in := &inner{
@@ -129,7 +130,7 @@ func (in *inner) below(h uint32) int {
 	return base
 }
 
-// searchFrom is search among the keys from i on, of which the first has the head h.
+// searchFrom is search among the keys from i on; the key at i must have the head h.
 func (in *inner) searchFrom(i int, h uint32, suffix []byte) (int, bool) {
 	same := in.heads[i:]
 	if h < 1<<32-1 {

@@ -100,7 +100,7 @@ func (p *pending) ask(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, 
 		return region.Ptr{}, false, nil
 	}
 	if q := p.latest; q != nil && bytes.Equal(q.key, key) && (existence || !q.existence) {
-		return q.val, q.found, nil // this answer has to stay true in any case
+		return q.val, q.found, nil // the transaction depends on this answer already
 	}
 	s := p.tr.scratch()
 	defer s.free()

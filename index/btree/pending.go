@@ -24,8 +24,8 @@ type treeState uint8
 
 const (
 	existing treeState = iota
-	created            // by this transaction: nothing of it is committed
-	undone             // created and rolled back
+	created            // this transaction has created the tree: nothing of it is committed
+	undone             // the tree was created and rolled back
 )
 
 // pending is the state of one transaction in one tree: its operations, in key order, until Prepare
@@ -44,7 +44,7 @@ type pending struct {
 	slab   slab[change]
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
-	latest *keyQuestion // of points
+	latest *keyQuestion // the latest question of points
 	// ahead is memory for what a cursor is about to read ahead.
 	ahead  []region.Ptr
 	editor editor

@@ -72,10 +72,10 @@ type rangeQuestion struct {
 type reach uint8
 
 const (
-	untouched  reach = iota // nothing read yet: there is nothing to ask
-	toEntry                 // up to and with the last entry read
-	toKey                   // up to and with the key to, the transaction's own
-	toBoundary              // to the end of the leaf or the scan
+	untouched  reach = iota // nothing has been read yet: there is nothing to ask
+	toEntry                 // the range was read up to its last entry read, inclusive
+	toKey                   // the range was read up to the transaction's own key to, inclusive
+	toBoundary              // the range was read to the end of the leaf or of the scan
 )
 
 // Sources implements txn.Question.
@@ -123,8 +123,8 @@ func (q *rangeQuestion) reached() (s span, i, j int) {
 	return s, i, j
 }
 
-// Ask implements txn.Question: it walks the leaves that hold the span now and
-// compares their entries with those that were read.
+// Ask implements txn.Question: it walks the leaves that hold the span now and compares their
+// entries with the entries that were read.
 func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 	if q.reach == untouched {
 		return true, nil

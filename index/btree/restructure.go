@@ -196,9 +196,9 @@ func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, err
 	return j, nil
 }
 
-// unmerged names a node that should have been merged but was its parent's only
-// child. The parent is merged with a sibling of its own in the same round, and
-// then the node has a sibling.
+// unmerged names a node that has too little in it, but could not be merged because it is its
+// parent's only child. The parent is merged with a sibling of its own in the same round, and then
+// the node has a sibling.
 type unmerged struct {
 	level int
 	low   []byte
@@ -236,7 +236,7 @@ func (e *editor) mergeUnmerged() error {
 	return errMoved
 }
 
-// join returns the node that two neighbours make together, in the left one's object.
+// join returns the node that two neighbouring nodes make together. It uses the left node's object.
 func join(left, right *image) *image {
 	return &image{
 		ptr:     left.ptr,
@@ -308,8 +308,8 @@ func (e *editor) place(x *image) ([]entry, error) {
 	return nodes, nil
 }
 
-// object returns one of objects whose size suits need, or a new one. It does not keep an object
-// that is too large for small entries: every read would copy all of it.
+// object removes from the list an object that is large enough and returns it, or makes a new one.
+// It does not use an object that is too large for small entries: every read would copy all of it.
 func (e *editor) object(objects *[]region.Ptr, need, budget int, hint region.Addr) (region.Ptr, []byte, error) {
 	for i, p := range *objects {
 		if c := p.Capacity(); need <= c && c <= max(2*need, budget) {

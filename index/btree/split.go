@@ -84,8 +84,8 @@ func fill(f fences, entries []entry, leaf bool, budget int) int {
 	return at
 }
 
-// separator is the fence between entries[at-1] and entries[at]: in a leaf the
-// shortest key that divides them, in an inner node the right child's low fence.
+// separator returns the fence between two neighbouring entries: in a leaf the shortest key that
+// divides them, in an inner node the right child's low fence.
 func separator(entries []entry, at int, leaf bool) []byte {
 	right := entries[at].key
 	if !leaf {

@@ -122,8 +122,8 @@ func (d *destroyer) forget(s *shard, i int) error {
 	return err
 }
 
-// buckets frees the next buckets of s, from the last one down, and returns how
-// many are left.
+// buckets frees the next buckets of s, from the last one down, and returns how many buckets are
+// left.
 func (d *destroyer) buckets(s *shard) (left int, err error) {
 	h, err := d.update(s, func(t *txn.Tx, h *header) error {
 		e := d.o.editor(t, s)
@@ -149,6 +149,8 @@ func (d *destroyer) buckets(s *shard) (left int, err error) {
 	return h.cursor, nil
 }
 
+// pair passes the key and value of a pair to the destroyer's visitor. It reads them first if they
+// are outside of the slot.
 func (d *destroyer) pair(t *txn.Tx, e *editor, s slot) error {
 	key, value := s.key(), s.value()
 	if s.outside() {

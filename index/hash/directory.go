@@ -103,8 +103,8 @@ func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entranc
 // entrance shifts twice as covers does: where there is one shard, bits is 0.
 func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
-// add adds a shard; it replaces entries of the shards that it was split from, and keeps those of
-// shards split from it.
+// add adds a shard. It replaces entries of shards that were its ancestors, and keeps entries of
+// shards that were split from it.
 func (d *directory) add(s *shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -124,8 +124,8 @@ func (e *editor) slot(h uint64, key, value []byte) (slot, error) {
 	return s, nil
 }
 
-// replace gives the pair at a spot another value. An outside pair keeps its object if the new value
-// fits into it without wasting half of it: then its bucket is not written at all.
+// replace gives a pair another value. An outside pair keeps its object if the new value fits into
+// it without wasting half of it: then its bucket is not written at all.
 func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	old := n.pages[at.page].slot(at.slot)
 	if !old.outside() {
@@ -161,9 +161,9 @@ func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	return err
 }
 
-// insert adds a pair that is not in the neighbourhood: to the home or its neighbour, if necessary
-// after displacing other pairs, or else to the chain. All pages of the neighbourhood must have been
-// read.
+// insert adds a pair: to the home or its neighbour, if necessary after displacing other pairs, or
+// else to the chain. It is called only after all pages of the neighbourhood have been read and do
+// not have the pair.
 func (n *neighbourhood) insert(s slot) error {
 	for i := range 2 {
 		if k, ok := n.pages[i].free(); ok {
@@ -265,8 +265,8 @@ func (e *editor) remove(h uint64, key []byte) (bool, error) {
 	return true, n.vacate(at)
 }
 
-// vacate frees the slot at a spot and moves the last pair of the chain into it, which keeps chains
-// short and full (NSDI'14 section 3.6).
+// vacate frees a slot and moves the last pair of the chain into it, which keeps chains short and
+// full (NSDI'14 section 3.6).
 func (n *neighbourhood) vacate(at spot) error {
 	if err := n.rest(); err != nil {
 		return err
@@ -346,11 +346,11 @@ func (n *neighbourhood) drop(last int) error {
 	return nil
 }
 
-// renew gives the blocks from..to new chain versions, because a pair moved from the end of the
-// chain towards its beginning. A lookup that has already passed the pair's new place either reads
-// one of these blocks next, or is at one and reads its successor next: it finds a version that
-// differs from the link's. The paper renews only the last block, by its incarnation; with two or
-// more blocks, a lookup can be between the blocks that changed.
+// renew gives a range of blocks new chain versions. It is called when a pair has moved from the end
+// of the chain towards its beginning. A lookup that has already passed the pair's new place either
+// reads a block of the range next, or is at one and reads its successor next: it finds a version
+// that differs from the link's. The paper renews only the last block, by its incarnation; with two
+// or more blocks, a lookup can be between the blocks that changed.
 func (n *neighbourhood) renew(from, to int) error {
 	for i := from; i <= to; i++ {
 		p, err := n.edit(i)
@@ -396,6 +396,6 @@ func (e *editor) seal() error {
 	return nil
 }
 
-// joint reports whether two adjacent buckets, each of which is consistent, are consistent with each
-// other.
+// joint reports whether two adjacent buckets are consistent with each other. Each must be
+// consistent by itself.
 func joint(a, b page) bool { return a.u16(forwardVersion) == b.u16(backVersion) }

@@ -12,8 +12,8 @@ import (
 type sight struct {
 	h, prefix uint64 // the key's hash, and the prefix of the shard that the directory gives for it
 	buckets   region.Pair
-	// slots has a bit for each slot that may have the key: from 0 on for those of the
-	// home, from secondBucket on for those of the bucket after it.
+	// slots has a bit for each slot that may have the key. The bits of the home begin at 0, the
+	// bits of the bucket after it at secondBucket.
 	slots uint
 }
 
@@ -99,7 +99,7 @@ func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
 		switch {
 		case m == differs:
 			continue
-		case m == unsure || !home.Valid(): // not valid: home may no longer be the key's home
+		case m == unsure || !home.Valid(): // if home is not valid any more, it may no longer be the key's home
 			return nil, undecided
 		case v == home:
 			return value, atHome
@@ -192,8 +192,8 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 	return nil, undecided
 }
 
-// nextBlock returns the block that from, a bucket or a block, links to, if it can be read in place
-// and has the version in the link.
+// nextBlock returns the block to which a bucket or block links, if it can be read in place and has
+// the version in the link.
 func (o *opened) nextBlock(op txn.Operation, from region.View) (region.View, bool) {
 	p, version := chainOf(from)
 	if !from.Valid() || p.Class().Capacity() < o.blockBytes() {
@@ -268,8 +268,8 @@ func equal(pair, want uint64) uint64 {
 	return (top - differs) & top
 }
 
-// joined moves the bits of the second words of pairs next to those of the first words, which are
-// bits 0, 2 and 4.
+// joined packs the bits of pairs of words: it moves the bit of the second word of each pair next to
+// that of the first word. The bits of the first words are 0, 2 and 4.
 func joined(bits uint64) uint { return uint(bits | bits>>31) }
 
 // sized returns n bytes, in the memory of b if that is large enough.

@@ -55,6 +55,7 @@ const (
 	chainWeight = 4
 )
 
+// want queues a shard to be split, unless the queue is full.
 func (g *growth) want(s *shard) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,6 +65,7 @@ func (g *growth) want(s *shard) {
 	}
 }
 
+// next takes the first shard from the queue of shards to be split, or returns nil.
 func (g *growth) next() *shard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,8 +129,8 @@ func (tb *Table) reserve(o *opened, puts int) {
 	}
 }
 
-// Reserve splits shards until the table has room for so many pairs. It makes loading faster
-// where the number of pairs is known.
+// Reserve splits shards until the table has room for the given number of pairs. It makes loading
+// faster where the number of pairs is known.
 func (tb *Table) Reserve(ctx context.Context, pairs int) error {
 	o, err := tb.open()
 	if err != nil {
@@ -145,7 +147,7 @@ func (tb *Table) grow(ctx context.Context, o *opened, pairs int) error {
 		return fmt.Errorf("%w: room for %d pairs in shards of %d", ErrFull, pairs, o.perShard())
 	}
 	for prefix := range uint64(1) << depth {
-		// In this order each shard's splits come before those of its children.
+		// In this order a shard comes before its children, so that it is split first.
 		if err := tb.deepen(ctx, o, bits.Reverse64(prefix), depth); err != nil {
 			return err
 		}
@@ -256,7 +258,7 @@ func (o *opened) place(s *shard, depth int) region.Addr {
 	return o.places[ordinal%uint64(len(o.places))]
 }
 
-// beginSplit is the transaction that begins a split.
+// beginSplit runs the transaction that begins a split.
 func beginSplit(ctx context.Context, m *txn.Machine, a *anchor, parent region.Ptr, depth int, hint region.Addr) error {
 	t := m.Begin()
 	defer t.Abort()
@@ -269,7 +271,7 @@ func beginSplit(ctx context.Context, m *txn.Machine, a *anchor, parent region.Pt
 		return err
 	}
 	if h.state != whole || h.depth != depth {
-		return nil // another machine has begun it
+		return nil // another machine has begun this split
 	}
 	child := header{initialDepth: depth + 1, depth: depth + 1, state: filling, prefix: h.childPrefix(depth)}
 	if h.children[depth], err = createShard(t, a, hint, &child); err != nil {
@@ -291,6 +293,7 @@ func (tb *Table) move(ctx context.Context, o *opened, s *shard) error {
 	}
 }
 
+// moveHomes runs one transaction of a split: it moves keys from the next homes of s to its child.
 func (tb *Table) moveHomes(ctx context.Context, o *opened, s *shard, homes int) error {
 	t := tb.m.Begin()
 	defer t.Abort()

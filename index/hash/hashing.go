@@ -70,8 +70,7 @@ func bucketOf(h uint64, n int) int { return int(h) & (n - 1) }
 // bitOf returns bit i of the prefix of h, 0 being the most significant.
 func bitOf(h uint64, i int) uint64 { return h >> (63 - i) & 1 }
 
-// firstDifference returns the first prefix bit in which a and b differ, 64 if they
-// are equal.
+// firstDifference returns the first prefix bit in which two hashes differ, 64 if they are equal.
 func firstDifference(a, b uint64) int { return bits.LeadingZeros64(a ^ b) }
 
 // equalKeys compares keys. For lengths that most keys have, it makes no call.

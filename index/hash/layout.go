@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Limits of keys and values. Pairs beyond Config's inline limits are stored in objects of
-// their own.
+// Limits of keys and values. A pair beyond Config's inline limits is stored in an object of its
+// own.
 const (
 	// KeyBytesMax is the length of the longest key.
 	KeyBytesMax = 3072
@@ -19,8 +19,8 @@ const (
 
 	neighbourhoodMax = 64
 	bucketsMin       = 4
-	// shardBytes is about how large a shard's array of buckets is by default.
-	// A split allocates such an array in one transaction, which must fit into a log.
+	// shardBytes is the approximate default size of a shard's array of buckets. A split allocates
+	// the array in one transaction, which must fit into a log.
 	shardBytes = 64 << 10
 )
 
@@ -58,7 +58,7 @@ type layout struct {
 	slots      int // per bucket, H/2
 	keyBytes   int
 	valueBytes int
-	dataBytes  int // of a slot, without its control word
+	dataBytes  int // the bytes of a slot without its control word
 	buckets    int // per shard, not counting the last one's neighbour
 	maxLoad    int // percent
 	class      region.Class

@@ -97,9 +97,9 @@ func overtaken(err error) bool {
 	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
 }
 
-// reach looks for a key whose pair is outside of its slot, where this machine is the shard's
-// primary. A glance leaves such a lookup undecided, with both buckets in sight. reach copies
-// only the slot and the pair. If it does not find the key, the key may still be in the table.
+// reach looks for a key whose pair is outside of its slot, in both buckets. A glance has found them
+// and left the lookup undecided; this machine must be the shard's primary. reach copies only the
+// slot and the pair. If it does not find the key, the key may still be in the table.
 func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	if o.slots > glanceSlots || !s.buckets.Look() || !o.narrow(s) {
 		return nil, false, nil
@@ -165,9 +165,9 @@ func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, ds
 	}
 }
 
-// inPair looks for key in its home and the bucket after it, which have been read
-// into pair, and in the objects and blocks that they lead to. If the directory was
-// stale it returns the shard to search instead.
+// inPair looks for key in its home and the bucket after it, and in the objects and blocks that they
+// lead to. The caller must have read the two buckets into pair. If the directory was stale, inPair
+// returns the shard to search instead.
 func (tb *Table) inPair(op txn.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
 	home, next := o.bucket(pair[:len(pair)/2]), o.bucket(pair[len(pair)/2:])
 	depth, live := home.depth()

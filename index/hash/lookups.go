@@ -18,7 +18,7 @@ const (
 type Lookups struct {
 	tb    *Table
 	visit func(i int, value []byte, ok bool)
-	size  int // of a group
+	size  int // how many lookups a group has
 	// pipeline runs the lookups under way; nil if there are none.
 	pipeline *pipeline
 	// keys are the keys of the groups under way. The next group has n keys so far.
@@ -67,7 +67,7 @@ func (l *Lookups) Start(key []byte) error {
 	return l.turn()
 }
 
-// Finish answers all keys that have been begun.
+// Finish answers all keys whose lookups have begun.
 func (l *Lookups) Finish() error {
 	switch {
 	case l.visiting:
@@ -103,7 +103,7 @@ func (l *Lookups) turn() error {
 	keys := l.keys[p.turns%groups][:l.n]
 	l.n, l.visiting = 0, true
 	defer func() {
-		if l.visiting = false; failed { // also if visit has panicked
+		if l.visiting = false; failed { // visit may have failed or panicked
 			l.end()
 		}
 	}()

@@ -129,7 +129,7 @@ func (l *pipeline) run(keys [][]byte) error {
 	defer l.end()
 	size := groupKeys
 	if len(keys) <= groupKeys {
-		size /= 2 // so that one group takes steps while the other waits
+		size /= 2 // two groups of half the size: one takes steps while the other waits
 	}
 	for len(keys) > 0 {
 		n := min(size, len(keys))

@@ -45,6 +45,8 @@ func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 
 func (s slot) clone() slot { return slot{s.control, bytes.Clone(s.data)} }
 
+// takeFromBucket removes the pairs of this home that are in bucket i and whose hash goes selects,
+// and appends them to taken.
 func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
 	for k := range n.pages[i].slots {
 		s := n.pages[i].slot(k)

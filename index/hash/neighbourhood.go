@@ -20,7 +20,7 @@ type spot struct {
 type neighbourhood struct {
 	e    *editor
 	home int
-	// pages are those read so far, ptrs the pointers to them.
+	// pages are the pages read so far, ptrs the pointers to these pages.
 	pages []page
 	ptrs  []region.Ptr
 }

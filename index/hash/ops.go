@@ -64,6 +64,7 @@ func (tb *Table) Has(t *txn.Tx, key []byte) (bool, error) {
 	return tb.has(t, ov, e)
 }
 
+// has reports whether the transaction sees the key of an entry, by its own change or by a question.
 func (tb *Table) has(t *txn.Tx, ov *overlay, e *entry) (bool, error) {
 	if e.op != opNone {
 		return e.op == opPut, nil

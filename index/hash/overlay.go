@@ -186,7 +186,7 @@ func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 		}
 	}
 	e.op, e.next = op, append(t.Scratch(len(value))[:0], value...)
-	if t.IsMarked() { // otherwise there is nothing to roll back to
+	if t.IsMarked() { // without a mark there is nothing to roll back to
 		t.OnRollback(func() { e.op, e.next = before, next })
 	}
 }
@@ -366,6 +366,8 @@ func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (val
 	return nil, false, sources, &txn.AbortError{Reason: txn.ReasonBusy, Addr: tb.anchor.Addr}
 }
 
+// askOnce looks up a key once, and returns the value, whether it is there, and the sources of the
+// answer.
 func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []txn.Source) ([]byte, bool, []txn.Source, error) {
 	if t, ok := pk.(*txn.Tx); ok {
 		value, found, seen := o.glanceIn(t, h, key, sources[:0])

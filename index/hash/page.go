@@ -35,8 +35,8 @@ type page struct {
 const (
 	linkOffset     = 0
 	linkVersion    = 16
-	chainVersion   = 18 // of a block
-	forwardVersion = 18 // of a bucket
+	chainVersion   = 18 // a block's chain version
+	forwardVersion = 18 // a bucket's joint version with the bucket after it
 	backVersion    = 20
 	depthOffset    = 22
 

@@ -90,8 +90,8 @@ func planBehind(read func(i int) (page, error), i int, moves []move) ([]move, er
 	return moves[:start], nil
 }
 
-// farthestFirst appends the moves to done in reverse order. The first move goes to slot
-// to, each other move to the slot that the move before it has freed.
+// farthestFirst appends the moves to done in reverse order. The first move then goes to the given
+// free slot, each other move to the slot that the move before it has freed.
 func farthestFirst(done, moves []move, to int) []move {
 	for l, r := 0, len(moves)-1; l < r; l, r = l+1, r-1 {
 		moves[l], moves[r] = moves[r], moves[l]

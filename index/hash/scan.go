@@ -13,8 +13,8 @@ import (
 // A pair is a key with its value.
 type pair struct{ key, value []byte }
 
-// scanHomes is the number of homes that one question of a scan covers. If a bucket of
-// one of them changes, all of them are read again.
+// scanHomes is the number of homes that one question of a scan covers. If a bucket of any of these
+// homes changes, all of them are read again.
 const scanHomes = 16
 
 // A Cursor goes through all pairs of a table. See Table.Scan.

@@ -56,6 +56,8 @@ func (tb *Table) DeleteNow(ctx context.Context, key []byte) (bool, error) {
 	return tb.now(ctx, key, single{kind: singleDelete})
 }
 
+// now runs one operation in a transaction of its own, at the shard's primary, combined with other
+// operations that wait for the same place.
 func (tb *Table) now(ctx context.Context, key []byte, op single) (bool, error) {
 	if err := checkPair(len(key), len(op.value)); err != nil {
 		return false, err
@@ -178,8 +180,7 @@ func (c *combining) pass(key []byte) {
 	q.waiting = q.waiting[1:]
 }
 
-// doThere ships ops to the primary of the object at to, which does them in one
-// transaction.
+// doThere ships ops to the primary of a shard, which does them in one transaction.
 func (tb *Table) doThere(ctx context.Context, to region.Addr, key []byte, ops []single) error {
 	arg := appendSingles(appendKey(tb.anchor.Append(nil), key), ops)
 	reply, err := tb.m.Ship(ctx, to, handlerSingle, arg)

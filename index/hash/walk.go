@@ -108,6 +108,9 @@ func (w *walk) find(home page, h uint64, key []byte) ([]byte, bool, error) {
 	}
 }
 
+// inPage looks for key in one page, and in the objects of its outside pairs. next says in which
+// bucket of its neighbourhood the pair is. If it finds the key, it drops the sources that the
+// answer does not need.
 func (w *walk) inPage(p page, at region.Ptr, h uint64, key []byte, next bool) ([]byte, bool, error) {
 	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
 		s := p.slot(k)
@@ -140,7 +143,7 @@ func (w *walk) pair(s slot) (key, value []byte, err error) {
 	return decodePair(b)
 }
 
-// keep drops all sources except those at ptrs.
+// keep drops all sources except the objects at ptrs.
 func (w *walk) keep(ptrs ...region.Ptr) {
 	kept := w.sources[:0]
 	for _, s := range w.sources {
@@ -177,6 +180,7 @@ func (w *walk) all(home page, visit func(s slot, key, value []byte) error) error
 	}
 }
 
+// each visits the pairs of one page whose next flag is as given.
 func (w *walk) each(p page, next bool, visit func(s slot, key, value []byte) error) error {
 	for k := range p.slots {
 		s := p.slot(k)
