@@ -16,7 +16,7 @@ type Addr uint64
 // MakeAddr returns the address of offset off in region id.
 func MakeAddr(id ID, off uint32) Addr { return Addr(id)<<32 | Addr(off) }
 
-// Region returns the region a lies in.
+// Region returns the number of the region that contains the address.
 func (a Addr) Region() ID { return ID(a >> 32) }
 
 // Offset returns where in its region a lies.
@@ -39,7 +39,8 @@ type Ptr struct {
 	tail uint64
 }
 
-// MakePtr returns the pointer to incarnation inc of the object of class c at a.
+// MakePtr returns the pointer to the object of class c at an address. inc is the object's
+// incarnation.
 func MakePtr(a Addr, c Class, inc uint64) Ptr { return Ptr{a, inc<<8 | uint64(c)} }
 
 // Class returns the object's size class.

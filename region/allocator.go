@@ -12,8 +12,8 @@ import (
 )
 
 // AllocatorConfig connects an allocator to the replication of its blocks and the source of its
-// regions. The hooks may be nil. They are called with locks of the allocator held, none of which
-// Release, Advance or Stats need: a hook may call those, but not Alloc.
+// regions. The hooks may be nil. The allocator calls them with locks held that Alloc needs, but not
+// Release, Advance and Stats: a hook may call these three, but not Alloc.
 type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
@@ -23,9 +23,9 @@ type AllocatorConfig struct {
 	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
 	// Replicate writes data at off to every backup of region id, in ascending order, before it
-	// returns; it must not keep data. in is the result of Reserve: Replicate must fail with
-	// ErrBackups if the backups may not be those that Reserve asked. If in is 0, any backups will
-	// do.
+	// returns; it must not keep data. Its last argument is the result of Reserve: Replicate must
+	// fail with ErrBackups if the backups may differ from the backups that Reserve asked. If it is
+	// 0, any backups will do.
 	Replicate func(id ID, off uint64, data []byte, in uint32) error
 	// Reserve reserves storage for n bytes at off in every backup of region id, before anything is
 	// written there, and returns the configuration in which these backups became replicas.
@@ -35,8 +35,8 @@ type AllocatorConfig struct {
 	// configuration in which it asked. ErrDoubt means that a replica may still free the storage
 	// later, as long as it is in that configuration.
 	Discard func(id ID, off, n uint64) (in uint32, err error)
-	// Emptied says that so much has been freed that it is worth ending epochs and calling GiveBack.
-	// It must not wait.
+	// Emptied is called when enough memory has been freed to end epochs and call GiveBack. It must
+	// not wait.
 	Emptied func()
 	// Grow returns a new region. If near is not 0, the same machines keep it as region near. The
 	// allocator adds it.
@@ -141,7 +141,7 @@ func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version
 	defer w.refill.Unlock()
 	for {
 		if p, v, ok := a.quick(w, c, hint); ok {
-			return p, v, nil // another goroutine was here before
+			return p, v, nil // another goroutine has made a slab while this one waited
 		}
 		s, err := a.find(c, hint)
 		if err != nil {
@@ -175,13 +175,14 @@ func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
 	}
 }
 
-// leave removes s from the current slabs, and lists it if slots in it have been released.
+// leave removes s from the current slabs. If slots in it have been released meanwhile, it lists s.
 func (a *Allocator) leave(s *slab) {
 	if s.unhouse() {
 		a.list(s)
 	}
 }
 
+// list enters a slab into the lists of its space, from which workers take slabs.
 func (a *Allocator) list(s *slab) {
 	a.mu.Lock()
 	s.space.listLocked(s)
@@ -210,7 +211,7 @@ func (a *Allocator) Release(p Ptr) {
 	}
 }
 
-// retire retires the empty slabs of sp, except for those that workers are about to fill again.
+// retire retires the empty slabs of sp, but not slabs that workers are about to fill again.
 func (a *Allocator) retire(sp *space) {
 	a.mu.Lock()
 	before := len(sp.retired)
@@ -287,7 +288,7 @@ func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {
 	lock()
 	sp := a.dir.Load().byID[p.Addr.Region()]
 	if sp == nil {
-		return true // when the region is attached
+		return true // the scan will reach the slot after the region is attached
 	}
 	s := sp.slabAt(p.Addr.Offset())
 	if s == nil {

@@ -153,9 +153,8 @@ func (s *slab) nextFree(i int) int {
 	return s.slots
 }
 
-// array returns the pointer to the n reserved slots from first on and their
-// versions. All elements get the largest incarnation that one of them has:
-// incarnations may skip, as long as they never come back.
+// array returns the pointer to the n reserved slots from first on and their versions. All elements
+// get the largest of the slots' incarnations: incarnations may skip, but must never come back.
 func (s *slab) array(first, n int) (Ptr, []Version) {
 	versions := make([]Version, n)
 	var incarnation uint64

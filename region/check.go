@@ -14,8 +14,8 @@ const (
 	// Orphan: a pointer that leads to no object: freed, another incarnation, or
 	// no slab there.
 	Orphan
-	// Overlap: a pointer into a slab, but to no slot of it: the object it means
-	// and those of the slab would share memory.
+	// Overlap: a pointer leads into a slab, but not to the beginning of a slot: its object would
+	// share memory with objects of the slab.
 	Overlap
 	// Locked: a lock bit, while no transaction runs.
 	Locked
@@ -63,7 +63,7 @@ func (fs *faults) add(k FaultKind, p Ptr, format string, args ...any) {
 func (r *Region) Check(reachable iter.Seq[Ptr]) []Fault {
 	var fs faults
 	r.checkTable(&fs)
-	reached := map[int][]uint64{} // by head block, a bit a slot
+	reached := map[int][]uint64{} // one bit for each slot of a slab, by the slab's first block
 	for s := range r.slabs {
 		reached[s.head] = make([]uint64, (s.slots+63)/64)
 	}
@@ -86,7 +86,7 @@ func (r *Region) Check(reachable iter.Seq[Ptr]) []Fault {
 
 // checkTable finds blocks whose state contradicts itself or its neighbours.
 func (r *Region) checkTable(fs *faults) {
-	end := 0 // of the slab before
+	end := 0 // the end of the slab before block i
 	for i := range r.Blocks() {
 		b := r.block(i)
 		switch {

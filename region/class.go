@@ -29,7 +29,7 @@ const growth = 107
 
 var (
 	classLines = makeClassLines()
-	classOf    = makeClassOf(&classLines) // by lines
+	classOf    = makeClassOf(&classLines) // the class for each number of lines
 )
 
 func makeClassLines() (lines [Classes]uint16) {

@@ -8,9 +8,9 @@ import (
 // differs begins the text of a fault of a backup.
 const differs = "differs from the primary"
 
-// Compare compares the objects of a backup with those of r, its primary, and returns
-// what is wrong with the backup. Line versions, which only remote reads look at, are for
-// Sound. No transaction may run.
+// Compare compares the objects of a backup with the objects of its primary r, and returns what is
+// wrong with the backup. Line versions, which only remote reads look at, are for Sound. No
+// transaction may run.
 func (r *Region) Compare(backup *Region) []Fault {
 	var fs faults
 	for p, h := range r.Objects {

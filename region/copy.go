@@ -16,7 +16,7 @@ type Piece struct {
 	// may lack their writes.
 	IsSettled bool
 	slab      extent
-	first     int // its first slot
+	first     int // the index of the first slot of the piece
 }
 
 // Pieces yields what a new backup has to read of the region: all slots of all slabs in the present
@@ -26,7 +26,7 @@ func (r *Region) Pieces(n int) iter.Seq[Piece] {
 	return r.pieces(0, r.size, n)
 }
 
-// pieces yields those of the slots that begin from offset begin to end.
+// pieces yields the pieces for the slots whose beginnings are between the offsets begin and end.
 func (r *Region) pieces(begin, end uint64, n int) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		for s := range r.slots(begin, end) {
@@ -41,12 +41,13 @@ func (r *Region) pieces(begin, end uint64, n int) iter.Seq[Piece] {
 	}
 }
 
-// Take gives the objects of a backup the state that they have in raw, if it is newer than theirs:
-// raw is piece p as a NIC has just read it at the primary. It returns false if an object was being
+// Take gives the objects of a backup the state that they have in raw, where this is newer. raw is
+// piece p as a NIC has just read it at the primary. Take returns false if an object was being
 // changed there, so that the piece has to be read again (SOSP'15 section 5.4). Others may write to
 // the backup meanwhile.
 //
-// The slab must not have been freed since the piece was made: the caller holds the epoch open.
+// The caller must hold the epoch open from when it made the piece, so that the slab is not freed
+// meanwhile.
 func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 	whole = true
 	size := p.slab.class.Size()
@@ -67,7 +68,7 @@ func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	h := Header(binary.LittleEndian.Uint64(raw))
 	off := s.slot(i)
 	if h.Version() <= r.Header(uint32(off)).Version() && !(sabotage.FillNewer.Skipped() && h.readable()) {
-		return true // also of a locked object: who writes it writes here, too
+		return true // also if the object is locked: the transaction that writes it writes here, too
 	}
 	incarnation := binary.LittleEndian.Uint64(raw[incarnationOffset:])
 	p := MakePtr(MakeAddr(r.id, uint32(off)), s.class, incarnation)

@@ -25,22 +25,22 @@ const epochsToWait = 2
 // A retiree is a retired slab: all its slots are taken, so that no worker can allocate there.
 type retiree struct {
 	slab  *slab
-	epoch uint64 // when it retired
+	epoch uint64 // the epoch in which the slab retired
 	since time.Time
 }
 
-// Advance tells the allocator that all operations of epochs before the given one have ended on
-// every machine, that no machine has a pointer from such an epoch in a cache, and that every
+// Advance tells the allocator three things about the epochs before the given one: all their
+// operations have ended on every machine, no machine has a pointer from them in a cache, and every
 // backup has applied the log records of these operations. Retired slabs that have waited for
-// epochsToWait epochs become free blocks, available for any class. In regions with few free
-// blocks, or with many bytes in empty slabs, Advance retires empty slabs.
+// epochsToWait epochs become free blocks, available for any class. In regions with few free blocks,
+// or with many bytes in empty slabs, Advance retires empty slabs.
 func (a *Allocator) Advance(epoch uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if epoch <= a.mu.epoch {
 		return
 	}
-	if a.mu.epoch == 0 { // it is not known in which epoch the present retirees were retired
+	if a.mu.epoch == 0 { // the first call: nobody knows in which epoch the present retirees were retired
 		for _, sp := range a.dir.Load().list {
 			for i := range sp.retired {
 				sp.retired[i].epoch = epoch
@@ -64,7 +64,7 @@ func (a *Allocator) Advance(epoch uint64) {
 }
 
 // Waiting returns the number of blocks that will become available for any class after further
-// epochs. If there are any, ending the epoch is worth its cost.
+// epochs. If there are none, ending the epoch gains nothing.
 func (a *Allocator) Waiting() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,9 +77,9 @@ func (a *Allocator) Waiting() int {
 	return n
 }
 
-// retireLocked retires the empty slabs of sp. Unless all is set, it skips slabs from which a
-// worker currently allocates. It always skips slabs whose scan has not finished: otherwise the
-// scan would go on in blocks that belong to another slab by then.
+// retireLocked retires the empty slabs of sp. Unless the flag is set, it skips slabs from which a
+// worker currently allocates. It always skips slabs whose scan has not finished: otherwise the scan
+// would go on in blocks that belong to another slab by then.
 func (a *Allocator) retireLocked(sp *space, all bool) {
 	for i := 0; i < len(sp.slabs); i++ {
 		s := sp.slabs[i].Load()

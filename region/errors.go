@@ -14,8 +14,7 @@ var (
 	ErrBadPtr = errors.New("region: pointer to no object")
 	// ErrFormat says that memory holds no region, or one this program cannot read.
 	ErrFormat = errors.New("region: not a region of this format")
-	// ErrBackups says that the backups of a region are no longer those that have reserved
-	// storage.
+	// ErrBackups says that a region now has other backups than when storage was reserved.
 	ErrBackups = errors.New("region: other backups")
 	// ErrDoubt says that a replica may still carry out the request.
 	ErrDoubt = errors.New("region: a replica may still do it")

@@ -8,7 +8,7 @@ type extent struct {
 	base   uint64 // offset of slot 0
 	class  Class
 	slots  int
-	head   int // its first block
+	head   int // the number of the slab's first block
 	blocks int
 }
 

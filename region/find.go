@@ -32,7 +32,8 @@ func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	return s, nil
 }
 
-// findNear searches hint's region, then those co-located with it; without a hint, all regions.
+// findNear searches hint's region, then the regions that are co-located with it; without a hint,
+// all regions.
 func (a *Allocator) findNear(dir *directory, c Class, hint Addr) (*slab, error) {
 	hinted := dir.byID[hint.Region()]
 	if hint == 0 || hinted == nil {
@@ -157,6 +158,8 @@ func (a *Allocator) takeBlocks(sp *space, c Class) (*slab, error) {
 	return s, err
 }
 
+// takeBlocksOf makes a slab of class c from free blocks of the given kinds. It returns nil if there
+// are none.
 func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, error) {
 	a.mu.Lock()
 	e, was, ok := sp.reserveLocked(c, kinds...)
@@ -167,8 +170,8 @@ func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, err
 	return a.slabOn(sp, e, was)
 }
 
-// slabOn makes a slab from the taken blocks of e. was has the states of the blocks before they
-// were taken. If slabOn fails, it frees the blocks again.
+// slabOn makes a slab from the blocks of e, which the caller has taken. The last argument has the
+// states that the blocks had before. If slabOn fails, it frees the blocks again.
 func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 	if err := a.prepare(sp.region, e, slices.Max(was) != spaceClean); err != nil {
 		if !errors.Is(err, nvram.ErrNoSpace) { // after ErrNoSpace nothing has been done
@@ -204,6 +207,8 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 	}
 }
 
+// tryPrepare makes the blocks of e ready for a slab at every replica: it reserves their storage,
+// clears them if they are dirty, and enters the slab in the block tables.
 func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
 	in, err := a.reserve(r, begin, end-begin)

@@ -55,7 +55,8 @@ func (a *Allocator) takeDoubts(sp *space) []doubt {
 	return ds
 }
 
-// takeDirty takes the first run of dirty blocks of sp at or after block from, up to giveBackMax.
+// takeDirty takes the first run of dirty blocks of sp, of at most giveBackMax blocks. It begins to
+// search at the given block.
 func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,8 +94,8 @@ func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 	return true
 }
 
-// discard marks the blocks of e dirty at every replica, and then gives their storage back. The
-// region's header, in its first block, stays.
+// discard marks the blocks of e dirty at every replica, and then gives their storage back. It
+// leaves out the region's header in its first block. It returns the result of the hook Discard.
 func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
 	if err := a.markDirty(r, e); err != nil {
 		return 0, err

@@ -25,7 +25,7 @@ const (
 	allocatedBit = Header(1) << 62
 
 	incarnationOffset = 8
-	versionBytes      = 2 // of a line version
+	versionBytes      = 2 // the length of a line version
 	// writing, XORed with a line version, marks a line that is being written.
 	writing = 0x8000
 )

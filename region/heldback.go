@@ -60,6 +60,7 @@ func (a *Allocator) holdBack(sp *space) error {
 	return nil
 }
 
+// missesHeld reports whether the allocator holds back fewer blocks than it should.
 func (a *Allocator) missesHeld(sp *space) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,9 +83,9 @@ func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
 	return h, false
 }
 
-// orHeld returns a slab with room for n objects of class c on a held-back block, if need is
-// ToFree and such a block is left. Otherwise it returns err, which says why there is no other
-// room.
+// orHeld returns a slab with room for n objects of class c on a held-back block, if the caller
+// needs the room in order to free (ToFree) and there is a held-back block. Otherwise it returns
+// err, which says why there is no other room.
 func (a *Allocator) orHeld(need Need, c Class, n int, err error) (*slab, error) {
 	if need != ToFree || !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return nil, err
@@ -98,6 +99,7 @@ func (a *Allocator) orHeld(need Need, c Class, n int, err error) (*slab, error) 
 	return a.slabOn(h.space, e, []uint8{h.was})
 }
 
+// popHeldLocked takes the last held-back block, if n objects of class c fit into it.
 func (a *Allocator) popHeldLocked(c Class, n int) (h heldBlock, e extent, ok bool) {
 	last := len(a.mu.held) - 1
 	if last < 0 {
@@ -105,7 +107,7 @@ func (a *Allocator) popHeldLocked(c Class, n int) (h heldBlock, e extent, ok boo
 	}
 	h = a.mu.held[last]
 	if e = h.space.region.extentOf(h.block, 1, c); e.slots < n {
-		return h, e, false // they do not fit a block
+		return h, e, false // n objects do not fit into one block
 	}
 	a.mu.held = a.mu.held[:last]
 	return h, e, true

@@ -101,6 +101,7 @@ func (r *Region) Sums(chunk, n int) []uint64 {
 	return sums
 }
 
+// sum returns a checksum of the headers in the chunk at begin, without lock bits.
 func (r *Region) sum(begin uint64) (sum uint64) {
 	for s := range r.slots(begin, begin+ChunkBytes) {
 		for i := s.first; i < s.last; i++ {

@@ -121,10 +121,10 @@ func (r *Region) Unlock(p Ptr, v Version) bool {
 	return h.Locked() && h.Version() == v && r.m.CompareAndSwap(off, uint64(h), uint64(h&^lockBit))
 }
 
-// Write changes the object at p, which the caller has locked, and unlocks it at version v,
-// which must be newer than its present version. If allocated is set, the object gets payload,
-// followed by zeros; otherwise the slot becomes free and keeps its bytes. Write stores in the
-// order of NSDI'14 section 3.5: a reader never accepts a read that overlaps it.
+// Write changes the object at p and unlocks it. The caller must have locked the object, and v must
+// be newer than its present version. If allocated is set, the object gets payload, followed by
+// zeros; otherwise the slot becomes free and keeps its bytes. Write stores in the order of NSDI'14
+// section 3.5: a reader never accepts a read that overlaps it.
 func (r *Region) Write(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) {
 	off, ok := r.at(p)
 	if !ok {
@@ -167,6 +167,9 @@ func (r *Region) ApplyLocked(p Ptr, payload []byte, v Version, allocated bool, i
 	return r.apply(p, payload, v, allocated, incarnation, lockBit)
 }
 
+// apply writes an object at version v. lock is the lock bit that the object has afterwards. It
+// returns false if the slot has version v or a newer one already, or if p leads to no slot. If the
+// replica has no room for the object yet, it skips the write and returns true.
 func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64, lock Header) bool {
 	off, ok := r.slotAt(p)
 	if !ok || len(payload) > p.Capacity() || v > VersionMax {
@@ -182,7 +185,7 @@ func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarna
 	if v <= h.Version() && !sabotage.NewerVersion.Skipped() {
 		return false
 	}
-	r.m.Store(off, uint64(h|lockBit)) // so that readers at a backup do not accept a partial write
+	r.m.Store(off, uint64(h|lockBit)) // locked, so that readers at a backup do not accept a partial write
 	r.write(off, p.Class(), payload, v, allocated, incarnation, lock)
 	return true
 }

@@ -34,8 +34,8 @@ func loadLine(to, from unsafe.Pointer) { copyLine(to, from) }
 // loadBytes copies bytes of one line to dst.
 func loadBytes(dst []byte, from unsafe.Pointer) { copy(dst, unsafe.Slice((*byte)(from), len(dst))) }
 
-// equalBytes compares b with bytes of one line. For lengths that most keys have, it makes no
-// call.
+// equalBytes compares b with bytes of one line. It makes no function call for the lengths that most
+// keys have.
 func equalBytes(b []byte, with unsafe.Pointer) bool {
 	if n := len(b); n >= 8 && n <= 16 {
 		return binary.NativeEndian.Uint64(b) == *(*uint64)(with) &&

@@ -28,7 +28,7 @@ const (
 	shapeOffset  = 8 // id 32b | block shift 16b | format 16b
 	sizeOffset   = 16
 	headerSumOff = 24
-	sinceOffset  = 32 // of this replica alone: see Since
+	sinceOffset  = 32 // Since, a word of this replica alone
 	anewOffset   = 56 // how often a block's generation has wrapped around; the table follows
 
 	blockShiftMax = 20 // 1 MB
@@ -197,8 +197,8 @@ func (r *Region) absent(p Ptr) error {
 	return ErrBadPtr
 }
 
-// within reports whether a is the beginning of a line, and n bytes from there are in the region,
-// behind its header and block table.
+// within reports whether an address is the beginning of a line, and n bytes from there are in the
+// region, behind its header and block table.
 func (r *Region) within(a Addr, n uint64) bool {
 	off := uint64(a.Offset())
 	return a.Region() == r.id && off%lineBytes == 0 && off >= r.first && off+n <= r.size

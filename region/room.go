@@ -12,7 +12,7 @@ import (
 // file system is full the write is skipped; filling brings the object later, once there is room.
 type room struct {
 	blocks []atomic.Bool
-	missed []atomic.Bool // by block: a write has been skipped
+	missed []atomic.Bool // for each block, whether a write has been skipped
 
 	// making serializes reservations: once one has succeeded for a block, an earlier one that
 	// failed can no longer mark the block as missed.
@@ -52,6 +52,9 @@ func (r *Region) hasRoom(off, n uint64) bool {
 	return r.filling.Load() == nil || r.makeRoom(off, n, true) == nil
 }
 
+// makeRoom reserves storage for the blocks of a range that have none yet, while the replica is
+// being filled. isWrite says that the caller skips a write if this fails: the block is then marked
+// as missed.
 func (r *Region) makeRoom(off, n uint64, isWrite bool) error {
 	f := r.filling.Load()
 	if f == nil {
@@ -68,6 +71,7 @@ func (r *Region) makeRoom(off, n uint64, isWrite bool) error {
 	return nil
 }
 
+// makeBlock is makeRoom for block i.
 func (r *Region) makeBlock(f *room, i uint64, isWrite bool) error {
 	f.making.Lock()
 	defer f.making.Unlock()

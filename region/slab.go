@@ -128,9 +128,9 @@ func (s *slab) roomy() bool { return int(s.count.Load()) > s.slots/64 }
 // returns true, the caller must give the slab a home.
 func (s *slab) rehouse() bool { return s.roomy() && s.housed.CompareAndSwap(false, true) }
 
-// unhouse marks the slab as having no home. It returns true if enough slots have been released
-// meanwhile: then the caller must give the slab another home. A later release sees that the slab
-// has no home, and lists it.
+// unhouse marks the slab as having no home. A later release sees that, and lists the slab. If
+// enough slots have been released before, unhouse returns true, and the caller must give the slab
+// another home.
 func (s *slab) unhouse() bool {
 	s.housed.Store(false)
 	return s.rehouse()
@@ -194,7 +194,7 @@ func (s *slab) release(p Ptr) (emptied bool) {
 	if _, h := s.space.region.slot(s.extent, i); h.Allocated() {
 		invariant.Violated("a released slot holds no object", p, h)
 	}
-	ready := s.ready() // if not, the scan may have found the slot free already
+	ready := s.ready() // before the slab is ready, the scan may have found the slot free
 	given, emptied := s.give(i)
 	if !given && ready {
 		invariant.Violated("a slot is released once", p, "free already")

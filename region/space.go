@@ -101,9 +101,9 @@ func (sp *space) slabAt(off uint32) *slab {
 	return nil
 }
 
-// spanFor returns the least number of blocks that holds an object of class c,
-// and the number to take if so many are free: the least that wastes at most an
-// eighth behind the last object.
+// spanFor returns two numbers of blocks for a slab of class c: the least that holds an object, and
+// the best, to be taken if there are as many free blocks: the least that wastes at most an eighth
+// behind the last object.
 func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
 	least = (size + block - 1) / block

@@ -67,8 +67,8 @@ func StaleBytes(size int64) int64 {
 	return int64(end+stalePage-1) &^ (stalePage - 1)
 }
 
-// FormatStale makes m, which has StaleBytes, the Stale of an empty replica of region id,
-// which the caller creates next. All chunks are stale.
+// FormatStale makes m the Stale of an empty replica of region id, with all chunks stale. m must
+// have StaleBytes; the caller creates the replica next.
 func FormatStale(id ID, size int64, m *nvram.Memory) error {
 	return formatStale(id, uint64(size), m, func() {
 		for i := uint64(staleHeader); i < staleTableOffset(uint64(size)); i += 8 {

@@ -53,8 +53,8 @@ func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
 	return words
 }
 
-// nextGeneration sets them to the generations that come next. isAnew says that one of these has
-// wrapped around to zero.
+// nextGeneration sets the generations in words to the generations that come next for the blocks
+// from i on. isAnew says that a generation has wrapped around to zero.
 func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, isAnew bool) {
 	for k := range words {
 		g := r.block(i+k).generation() + 1

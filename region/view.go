@@ -33,7 +33,7 @@ func (r *Region) Look(p Ptr) (View, error) {
 	switch {
 	case v.look(p.Incarnation()):
 		return v, nil
-	case v.header.Locked() || !v.Valid(): // not valid: the slot is being freed or reused
+	case v.header.Locked() || !v.Valid(): // a header that is not valid: the slot is being freed or reused
 		return View{}, ErrLocked
 	}
 	return View{}, ErrFreed
@@ -54,8 +54,8 @@ type Pair struct {
 	incarnation uint64
 }
 
-// Aim makes a the pair of the objects at p and p.Element(1), or an empty pair if no such
-// objects can be there.
+// Aim makes the pair refer to the objects at p and p.Element(1). It makes the pair empty if there
+// can be no objects there.
 func (r *Region) Aim(a *Pair, p Ptr) {
 	a.Views[0].object = nil // none
 	off, class := uint64(p.Addr.Offset()), p.Class()
@@ -86,7 +86,7 @@ func (a *Pair) Gather(b *prefetch.Batch) {
 // Look looks at both objects, and reports whether both are there and not locked, as
 // Region.Look does.
 func (a *Pair) Look() bool {
-	if a.Views[0].object == nil { // one condition at a time, as in Aim
+	if a.Views[0].object == nil { // one condition for each if, as in Aim
 		return false
 	}
 	if !a.Views[0].look(a.incarnation) {
@@ -95,7 +95,8 @@ func (a *Pair) Look() bool {
 	return a.Views[1].look(a.incarnation)
 }
 
-// Valid reports whether both objects are still as Look found them. Look must have returned true.
+// Valid reports whether both objects are still as Look found them. It is called only after Look has
+// returned true.
 func (a *Pair) Valid() bool {
 	first, second := &a.Views[0], &a.Views[1]
 	return atomic.LoadUint64((*uint64)(first.object)) == uint64(first.header) &&
@@ -199,8 +200,8 @@ func (v View) Word(i int) uint64 {
 	return atomic.LoadUint64(&words[i])
 }
 
-// Copy fills dst with the bytes of the payload from offset from on. Like Equal it panics
-// if that exceeds the payload. Do not call Word, Copy or Equal on the zero View.
+// Copy fills dst with bytes of the payload, beginning at the given offset. Like Equal it panics if
+// that exceeds the payload. Do not call Word, Copy or Equal on the zero View.
 func (v View) Copy(dst []byte, from int) {
 	place := v.place(from, len(dst))
 	if len(dst) == 0 {
@@ -213,7 +214,7 @@ func (v View) Copy(dst []byte, from int) {
 	loadBytes(dst, unsafe.Add(v.object, place))
 }
 
-// Equal reports whether the bytes of the payload from offset from on are b.
+// Equal reports whether the bytes of the payload at the given offset are b.
 func (v View) Equal(b []byte, from int) bool {
 	place := v.place(from, len(b))
 	if len(b) == 0 {
@@ -228,8 +229,8 @@ func (v View) Equal(b []byte, from int) bool {
 	return equalBytes(b, unsafe.Add(v.object, place))
 }
 
-// place returns the offset in the object of byte from of the payload. It panics unless n
-// bytes from there on are payload.
+// place returns the offset in the object of a byte of the payload. It panics unless n bytes from
+// there on are payload.
 func (v View) place(from, n int) int {
 	if from < 0 || from+n > v.class.Capacity() {
 		invariant.Violated("view within the payload", from+n, v.class.Capacity())
