@@ -27,11 +27,11 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// Follow completes c, which follows base and is not stored yet, with memories that have all of a
-// region although their machines are not full replicas: those that had all of it in base, and, if
-// isUnused says that no transaction can have committed to the region in base, those from before
-// base. If the region becomes unavailable, it waits for these memories, too: a machine has missed
-// nothing if no transaction can have committed since it was left out.
+// Follow completes c, which follows base and is not stored yet: it adds memories that have all of a
+// region although their machines are not full replicas. These are the memories that had all of it
+// in base, and, if isUnused says that no transaction can have committed to the region in base, the
+// memories from before base. If the region becomes unavailable, it waits for these memories, too: a
+// machine has missed nothing if no transaction can have committed since it was left out.
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -64,10 +64,10 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	return in && (!p.IsAvailable() || isFull && member.Memory == m.Token)
 }
 
-// With returns the configuration after c that has m as an additional member, whose memory holds the
-// given regions, in whatever state. Unavailable regions among them that wait for that memory become
-// available, with m as their primary. m gets replicas that regions lack, and replaces backups that
-// are being filled from nothing in regions of which m holds an older state.
+// With returns the configuration after c that has m as an additional member. holds are the regions
+// of which m's memory has a replica, complete or not. Unavailable regions among them that wait for
+// that memory become available, with m as their primary. m gets replicas that regions lack, and
+// replaces backups that are being filled from nothing in regions of which m holds an older state.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -113,7 +113,7 @@ func (p *Placement) awaits(m Member) bool {
 	return slices.ContainsFunc(p.Away, func(a Memory) bool { return a.matches(m) })
 }
 
-// giveUp removes from Away the memories for which is returns true: the region no longer waits for
+// giveUp removes from Away the memories that the function selects: the region no longer waits for
 // them. If others remain, the first becomes its Primary.
 func (p *Placement) giveUp(is func(Memory) bool) {
 	p.Away = slices.DeleteFunc(p.Away, is)
@@ -177,7 +177,7 @@ func (c *Configuration) Awaited(m rdma.MachineID) (all, only []region.ID) {
 	return all, only
 }
 
-// Unavailable returns the regions of which no member has all data.
+// Unavailable returns the regions that have no complete replica at a member.
 func (c *Configuration) Unavailable() (ids []region.ID) {
 	for _, p := range c.Regions {
 		if !p.IsAvailable() {

@@ -37,8 +37,8 @@ type Placement struct {
 	// Filling are the backups that do not have all of the region yet, because they became replicas
 	// after the region was created. They cannot be promoted.
 	Filling []rdma.MachineID `json:",omitempty"`
-	// Kept are those of Filling that came back with an older state of the region, so that they have
-	// less to copy. Earlier program versions leave it out.
+	// Kept are the machines in Filling that came back with an older state of the region, so that
+	// they have less to copy. Earlier program versions leave it out.
 	Kept []rdma.MachineID `json:",omitempty"`
 	// Group is the first of the regions that are co-located with this one. All regions of a group
 	// have the same replicas.
@@ -48,13 +48,14 @@ type Placement struct {
 	// memories is back; Primary is then the machine of the first of them, and all Backups are
 	// Filling.
 	Away []Memory `json:",omitempty"`
-	// Before are memories, besides those of full replicas, that have everything committed to the
-	// region up to this configuration. They are needed if the region becomes unavailable before a
-	// transaction can have committed to it in this configuration. Earlier program versions leave it
-	// out.
+	// Before are memories, besides the memories of full replicas, that have everything committed to
+	// the region up to this configuration. They are needed if the region becomes unavailable before
+	// a transaction can have committed to it in this configuration. Earlier program versions leave
+	// it out.
 	Before []Memory `json:",omitempty"`
-	// LastPrimaryChange is the last configuration in which another machine became the primary, and
-	// LastReplicaChange the last in which the set of replicas changed (SOSP'15 section 5.3 step 3).
+	// LastPrimaryChange is the last configuration in which another machine became the primary.
+	// LastReplicaChange is the last in which the set of replicas changed (SOSP'15 section 5.3 step
+	// 3).
 	LastPrimaryChange, LastReplicaChange ID
 }
 
@@ -118,8 +119,8 @@ type Configuration struct {
 	Cluster uint64
 	// ID grows when membership or the replicas of existing regions change.
 	ID ID
-	// Revision grows with every change, including those that keep ID: a new region, a filled
-	// backup, a new root.
+	// Revision grows with every change. Some changes keep ID: a new region, a filled backup, a new
+	// root.
 	Revision uint64
 	Machines []rdma.MachineID // ascending
 	// FailureDomain of Machines[i]; machines of one domain fail together.
@@ -171,10 +172,10 @@ type Member struct {
 	// Protocol is the range of versions that its program speaks; zero if the program does not
 	// report it.
 	Protocol protocol.Range `json:",omitzero"`
-	// Lives are incarnations of a machine that comes back: that of the last life in which its
-	// memory was given a configuration, those of the lives that have begun since, and that of this
-	// life. Any of them may be the last that was a member. 0 stands for an unknown one. It is nil
-	// if the program does not know lives. No configuration stores it.
+	// Lives are incarnations of a machine that comes back: first of the last life in which its
+	// memory was given a configuration, then of the lives that have begun since, last of this life.
+	// Any of them may be the last that was a member. 0 stands for an unknown one. It is nil if the
+	// program does not know lives. No configuration stores it.
 	Lives []uint64 `json:",omitempty"`
 }
 
@@ -266,13 +267,15 @@ func (c *Configuration) Placement(id region.ID) (Placement, bool) {
 	return Placement{}, false
 }
 
+// find returns the index of region id in Regions, and whether it is there.
 func (c *Configuration) find(id region.ID) (int, bool) {
 	return slices.BinarySearchFunc(c.Regions, id, func(p Placement, id region.ID) int { return cmp.Compare(p.Region, id) })
 }
 
 // Place returns the configuration with one more region, whose primary is the given machine. If near
 // is given, the new region gets exactly near's replicas, so that objects in both stay co-located.
-// Then near must have that primary, and all its replicas must be members with room for one more.
+// In this case near must have the same primary, and all its replicas must be members with room for
+// one more region.
 func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configuration, Placement, error) {
 	if c.domain(primary) < 0 {
 		return nil, Placement{}, fmt.Errorf("%w: machine %d is no member", ErrNoRoom, primary)
@@ -320,7 +323,7 @@ func (c *Configuration) domains() int {
 }
 
 // pickReplica returns the least loaded machine that has room for n more regions and shares no
-// failure domain with the machines in have.
+// failure domain with the replicas that the region has already.
 func (c *Configuration) pickReplica(have []rdma.MachineID, load map[rdma.MachineID]int, n int) (best rdma.MachineID, ok bool) {
 	used := make(map[int]bool)
 	for _, m := range have {

@@ -28,7 +28,7 @@ func (c *Configuration) format() int {
 	return formatVersion
 }
 
-// programName distinguishes our configurations from those of another program.
+// programName marks a configuration as one of this program, not of another one that uses the store.
 const programName = "farmsql"
 
 type storedConfiguration struct {
@@ -55,8 +55,8 @@ func (c *Configuration) Encode() []byte {
 	return b
 }
 
-// Decode decodes the encoding of Encode. It fails with ErrBadConfiguration. from is the origin of
-// b, for the error's text.
+// Decode decodes the encoding of Encode. It fails with ErrBadConfiguration; the error's text names
+// the origin of b, which is the first argument.
 func Decode(from string, b []byte) (*Configuration, error) {
 	// Read the format first: a newer one may have fields of another type.
 	var head struct {

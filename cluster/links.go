@@ -7,15 +7,15 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A Link is a pair of members of which at least one cannot reach the other; the lower identifier
+// A Link is a pair of members. At least one of the two cannot reach the other. The lower identifier
 // comes first.
 type Link [2]rdma.MachineID
 
 // LinkOf returns the link between two machines.
 func LinkOf(a, b rdma.MachineID) Link { return Link{min(a, b), max(a, b)} }
 
-// coversMax bounds the number of machines in a cover: the work doubles with each. If so many links
-// are broken, the links are not the cause.
+// coversMax bounds the number of machines in a cover: the work doubles with each. If more machines
+// had to be left out because of broken links, the links are not the cause.
 const coversMax = 12
 
 // Cover returns the fewest members whose removal leaves none of the broken links (a minimum vertex
@@ -109,8 +109,8 @@ func (s *coverSearch) offer(picked []rdma.MachineID) {
 	s.best = picked
 }
 
-// compare returns a negative number if evicting a costs less than evicting b; both have the same
-// number of machines.
+// compare returns a negative number if evicting the first machines costs less than evicting the
+// second. Both must have the same number of machines.
 func (s *coverSearch) compare(a, b []rdma.MachineID) int {
 	primariesA, filledA := s.c.holdings(a)
 	primariesB, filledB := s.c.holdings(b)

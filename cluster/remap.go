@@ -13,7 +13,7 @@ import (
 
 // Remapped lists how a change of the members affected the regions.
 type Remapped struct {
-	// Promoted are regions of which a backup became the primary.
+	// Promoted are the regions in which a backup became the primary.
 	Promoted []region.ID
 	// Refilled are regions that have a new, still empty backup.
 	Refilled []region.ID
@@ -100,8 +100,9 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	return d
 }
 
-// Refuse returns the configuration after c in which machine m, which has no room for the given
-// regions, is not a backup of them and gets no others. The regions get another backup if possible.
+// Refuse returns the configuration after c in which machine m is no backup of the given regions,
+// since it has no room for them, and gets no other regions. The regions get another backup if
+// possible.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	for _, id := range regions {
@@ -121,8 +122,9 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 	return d, d.remap(c)
 }
 
-// WithRoom returns the configuration after c in which machine m, which had refused replicas, has
-// room for as many regions as capacity says, 0 for any number. m gets replicas that regions lack.
+// WithRoom returns the configuration after c in which machine m has room for as many regions as
+// capacity says, 0 for any number. m must have refused replicas before. It gets replicas that
+// regions lack.
 func (c *Configuration) WithRoom(m rdma.MachineID, capacity int) (*Configuration, Remapped) {
 	d := c.Succeed()
 	if i, ok := slices.BinarySearch(d.Machines, m); ok {
@@ -158,9 +160,9 @@ func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	return list
 }
 
-// remap gives the replicas of machines that were members before, and are no longer, to others. It
-// works on whole groups. It first drops everything that has failed, then chooses primaries, then
-// backups, so that each choice sees the load.
+// remap gives the replicas of machines that have left since the configuration before to other
+// machines. It works on whole groups. It first drops everything that has failed, then chooses
+// primaries, then backups, so that each choice sees the load.
 func (c *Configuration) remap(before *Configuration) Remapped {
 	var report Remapped
 	groups := c.groups()
@@ -203,7 +205,7 @@ func (c *Configuration) groups() [][]int {
 
 // survive drops the machines that are not members from the regions of a group. If the primary is
 // among them it promotes a survivor. If no filled replica of a region survives, the region waits
-// for the memory of one of the replicas that it had before.
+// for the memory of any replica that it had in the previous configuration.
 func (c *Configuration) survive(group []int, before *Configuration) (promoted []region.ID) {
 	gone := func(m rdma.MachineID) bool { _, ok := c.Member(m); return !ok }
 	for _, i := range group {

@@ -21,7 +21,7 @@ type Store interface {
 	// Load returns the current configuration, or nil if there never was one.
 	Load() (*Configuration, error)
 	// CompareAndSwap makes next current if the current configuration still has revision old (0:
-	// there is none), and fails with ErrMoved otherwise. Once it has returned nil, next survives a
+	// there is none), and fails with ErrMoved otherwise. When it returns nil, next survives a
 	// crash. After any other error, next may or may not have become current.
 	CompareAndSwap(old uint64, next *Configuration) error
 	// Close releases the store's resources.

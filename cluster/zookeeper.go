@@ -223,8 +223,8 @@ func (s *ZooKeeperStore) failed(what string, err error) error {
 	return fmt.Errorf("cluster: %s --cluster %s: %w", what, s.url, err)
 }
 
-// connectionLost reports whether, after err, the operation may or may not have been carried out, so
-// that another attempt on a new connection makes sense.
+// connectionLost reports whether err leaves open if the operation was carried out, so that another
+// attempt on a new connection makes sense.
 func connectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) ||
 		errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, zk.ErrNoServer)

@@ -32,7 +32,7 @@ type Config struct {
 // proportion to how often they renew: five of them 1 % of a core with 100 ms, and only machines
 // that hang or are cut off are noticed by their lease.
 const (
-	LengthThread       = 150 * time.Millisecond // with real-time priority
+	LengthThread       = 150 * time.Millisecond // the lease time of a thread with real-time priority
 	LengthThreadNormal = 200 * time.Millisecond
 	LengthCalls        = 800 * time.Millisecond
 )

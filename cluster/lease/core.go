@@ -14,8 +14,8 @@ const (
 	renewals = 5
 	// beginnings is how often in a lease time a machine asks for a lease while it has none.
 	beginnings = 50
-	// drift: a time divided by drift is the allowance for clocks. Three clocks are involved, each
-	// of which may be off in its rate by half of that, 1/64.
+	// drift: a time divided by drift is the allowance for clocks. Three clocks are involved. The
+	// rate of each may be off by 1/64, half of the allowance.
 	drift = 32
 	// grace is how many lease times a machine has to begin the exchange.
 	grace = 2
@@ -35,7 +35,7 @@ const (
 type message struct {
 	kind uint8
 	sent int64 // when this request is made
-	echo int64 // when the request was made that this grants; 0: it grants none
+	echo int64 // when the request that this message grants was made; 0: it grants none
 	// length is how long after that request the lease lasts, in nanoseconds.
 	length int64
 }
@@ -56,19 +56,19 @@ type relation struct {
 	held int64
 	// patience is when the first exchange must be done.
 	patience int64
-	expired  bool // has been reported, and nothing was heard since
-	spared   bool // because this machine was late, and nothing was heard since
+	expired  bool // the expiry has been reported, and nothing was heard since
+	spared   bool // the peer got more time because this machine was late, and nothing was heard since
 }
 
 // A core implements the rules for one machine. Its caller drives it: it has no clock of its own.
 // Times are nanoseconds of one monotonic clock, and never zero.
 type core struct {
 	self   rdma.MachineID
-	length int64 // of a lease
+	length int64 // how long a lease lasts
 
 	cm        rdma.MachineID
 	isCM      bool
-	relations []relation // to the CM, or, at the CM, to all others; by machine
+	relations []relation // one to the CM, or, at the CM, one to each other member; by machine
 	asked     int64      // when the CM sent its last messages
 	wakes     int64      // when tick is to be called again at the latest; 0 if it has not been
 	// outstanding is the latest expiry of the leases that this machine has granted to machines with
@@ -79,7 +79,7 @@ type core struct {
 
 	// beat is when this machine's workers were last known to work; 0 if nobody calls Beat.
 	beat int64
-	hung bool // so tick has found it, and not otherwise since
+	hung bool // the latest tick found this machine hung
 }
 
 // configure makes members exchange leases with cm. It keeps relations that are also part of the new
@@ -192,7 +192,7 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 		switch {
 		case r.expired || now < c.ends(r) || sabotage.Expiry.Skipped():
 		case isLate && !r.spared:
-			r.spared, r.patience = true, now+2*c.length/renewals // to answer, and to be granted what it asks for
+			r.spared, r.patience = true, now+2*c.length/renewals // time for the peer to answer, and to grant what this machine asks for
 		default:
 			r.expired = true
 			expired = append(expired, r.peer.Machine)
@@ -206,8 +206,8 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 }
 
 // isHung reports that this machine's workers have not worked for so long that others must not rely
-// on it. It then lets all of its leases run out, those it holds and those it grants. It suspects
-// nobody meanwhile, because it has not renewed anything itself.
+// on it. It then lets all leases run out, both the leases that the machine holds and the leases
+// that it grants. It suspects nobody meanwhile, because it has not renewed anything itself.
 func (c *core) isHung(now int64) bool {
 	return c.beat != 0 && !sabotage.Beats.Skipped() && now-c.beat >= c.length-c.length/margin
 }
@@ -223,9 +223,9 @@ func (c *core) revive(now int64) {
 }
 
 // isLate reports that this machine has been held up: leases may have run out because it has not
-// sent requests, or not processed those of others. It exchanges messages once more before it
+// sent requests, or not processed the requests of others. It exchanges messages once more before it
 // suspects anybody. Otherwise, when most machines stand still for a while, as virtual machines do
-// while they are moved, they would evict the one that has not.
+// while they are moved, they would evict a machine that has not stood still.
 func (c *core) isLate(now int64) bool {
 	return c.wakes != 0 && now-c.wakes > c.length/renewals
 }

@@ -19,9 +19,9 @@ type Keeper interface {
 	// costs a clock reading.
 	Valid() bool
 
-	// Beat says that the machine's workers work. After the first Beat, the leases that the machine
-	// holds and those that it grants are renewed only while the last Beat is younger than a lease:
-	// the keeper itself may go on when nothing else of the machine does.
+	// Beat says that the machine's workers work. After the first Beat, the keeper renews leases
+	// that the machine holds, and leases that it grants, only while the last Beat is younger than a
+	// lease: the keeper itself may go on when nothing else of the machine does.
 	Beat()
 
 	// Outstanding returns how much longer leases may last that this machine has granted to machines

@@ -22,7 +22,7 @@ import (
 type locked struct {
 	cfg   Config
 	self  call.Peer
-	name  string // of sockets, before the machine
+	name  string // the beginning of the sockets' names; the machine follows
 	fd    int
 	begin time.Time
 	valid atomic.Int64
@@ -110,8 +110,8 @@ func (k *locked) run() {
 	}
 }
 
-// step processes the messages that have come, sends those that are due, and returns the machines
-// whose lease has expired and the nanoseconds after which to call it again.
+// step processes the messages that have come, and sends messages that are due. It returns the
+// machines whose lease has expired, and the nanoseconds after which to call it again.
 func (k *locked) step() (expired []rdma.MachineID, wait int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -40,7 +40,7 @@ func (t *Together) End() {
 	t.isEnded = true
 }
 
-// leave removes a keeper, and returns those that have to be told.
+// leave removes a keeper, and returns the keepers that have to be told.
 func (t *Together) leave(k *togetherKeeper) (told []*togetherKeeper) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
