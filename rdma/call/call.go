@@ -28,7 +28,7 @@ type pending struct {
 	refused error // why the call failed if nothing better comes before the deadline
 	reply   []byte
 	err     error
-	heard   time.Time // when the other side last showed that it is there, or the call began
+	heard   time.Time // the last sign of life of the other side, or the beginning of the call
 }
 
 // finish ends the call; the first end counts.
@@ -40,8 +40,8 @@ func (p *pending) finish(reply []byte, err error) {
 	p.event.Set()
 }
 
-// Call makes machine to handle arg, at most BytesMax bytes, and returns its reply. It sends the
-// request until it is answered or ctx ends: each time it checks ctx's Err, and compares ctx's
+// Call makes another machine handle arg, at most BytesMax bytes, and returns the reply. It sends
+// the request until it is answered or ctx ends: each time it checks ctx's Err, and compares ctx's
 // Deadline with the clock. Whatever the error, the handler may have run, and may still run.
 //
 // Errors: *RemoteError from the handler; ErrOtherLife if another life of the machine is there;
@@ -103,8 +103,8 @@ func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byt
 	}
 }
 
-// Notify sends arg to the handler of machine to, once: it may be lost. It returns only errors that
-// this side can detect: ErrTooLong, ErrClosed, the NIC's.
+// Notify sends arg to the handler of another machine, once: it may be lost. It returns only errors
+// that this side can detect: ErrTooLong, ErrClosed, the NIC's.
 func (e *Endpoint) Notify(to Peer, kind uint8, arg []byte) error {
 	m, err := e.message(notice, to, kind, arg)
 	if err != nil {

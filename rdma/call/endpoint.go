@@ -42,9 +42,9 @@ type Endpoint struct {
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf] // never held across a wait
 		handlers                      [256]Handler
-		known                         [256]error // by code; nil where none
+		known                         [256]error // the error for each code, or nil
 		speaks                        protocol.Range
-		calls                         uint64 // how many were made; numbers them
+		calls                         uint64 // the number of calls made, which is the number of the last one
 		pending                       map[uint64]*pending
 		running                       map[callID]struct{}
 		watch                         watch
@@ -140,7 +140,7 @@ func (e *Endpoint) Close() {
 	e.mu.Unlock()
 	if running > 0 {
 		e.idle.Wait()
-		e.idle.Set() // for Close called again
+		e.idle.Set() // lets a second call of Close return
 	}
 }
 

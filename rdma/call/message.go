@@ -43,8 +43,8 @@ const (
 type message struct {
 	typ    messageType
 	kind   uint8
-	status status // of a reply
-	id     uint64 // of the call; the sender of the request counts
+	status status // only in a reply
+	id     uint64 // the number of the call, counted by the sender of the request
 	from   uint64 // the sender's incarnation
 	to     uint64 // the addressee's, or AnyLife
 	speaks protocol.Range

@@ -15,7 +15,7 @@ type operation struct {
 	to   rdma.MachineID
 	key  rdma.Key
 	off  uint64
-	data []byte // of a write, a copy of the caller's
+	data []byte // for a write, a copy of the caller's bytes
 	tag  uint64
 	conn *conn
 }
@@ -73,8 +73,8 @@ func (l *later) post(o operation) error {
 	return nil
 }
 
-// connToLocked does not replace a broken connection before the failures of its operations have been
-// reported.
+// connToLocked returns a connection to a machine, if necessary a new one. It does not replace a
+// broken connection before the failures of the broken one's operations have been reported.
 func (l *later) connToLocked(to rdma.MachineID) (*conn, error) {
 	conns := l.queue.conns
 	if int(to) < len(conns) && conns[to] != nil && conns[to].broken.Load() && conns[to].pending > 0 {

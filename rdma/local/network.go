@@ -57,7 +57,7 @@ func (n *Network) Join(m rdma.MachineID) (*NIC, error) {
 	return nic, nil
 }
 
-// Cut breaks the connections between a and b and prevents new ones. Once Cut has returned, no
+// Cut breaks the connections between two machines and prevents new ones. When Cut has returned, no
 // operation between them takes effect.
 func (n *Network) Cut(a, b rdma.MachineID) {
 	n.mu.Lock()
@@ -78,7 +78,7 @@ func (n *Network) Isolate(m rdma.MachineID) {
 	n.unlockAndSettle()
 }
 
-// Mend lets a and b connect again.
+// Mend lets two machines connect again.
 func (n *Network) Mend(a, b rdma.MachineID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +88,7 @@ func (n *Network) Mend(a, b rdma.MachineID) {
 // link names the cable between two machines; their order does not matter.
 func link(a, b rdma.MachineID) [2]rdma.MachineID { return [2]rdma.MachineID{min(a, b), max(a, b)} }
 
-// connect joins q to its sibling at machine to.
+// connect joins q to its sibling at another machine.
 func (n *Network) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,8 +114,8 @@ func (n *Network) breakLocked(match func(*conn) bool) {
 	}
 }
 
-// unlockAndSettle unlocks mu and waits until every operation that began before has ended. Callers
-// must have unpublished something before, so that no later operation can find it.
+// unlockAndSettle unlocks mu and waits until every operation that began before has ended. It is
+// called only after the caller has unpublished something, so that no later operation can find it.
 func (n *Network) unlockAndSettle() {
 	var queues []*Queue
 	for _, nic := range n.mu.nics {

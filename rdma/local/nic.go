@@ -13,7 +13,7 @@ type NIC struct {
 	network    *Network
 	machine    rdma.MachineID
 	registered atomic.Pointer[registrations] // replaced, never changed
-	queues     map[int]*Queue                // by worker; guarded by network.mu
+	queues     map[int]*Queue                // the queue of each worker; guarded by network.mu
 	closed     bool                          // guarded by network.mu
 	mailbox    mailbox
 }

@@ -16,7 +16,7 @@ type Queue struct {
 	// active is 1 while an operation uses connections, registrations or memory. Closers and
 	// deregistrations wait until it is 0; see the package's doc.
 	active atomic.Uint32
-	conns  []*conn // by machine; nil where never connected
+	conns  []*conn // indexed by machine; nil for a machine to which there was no connection
 	later  *later  // asynchronous mode, or nil
 }
 

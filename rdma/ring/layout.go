@@ -66,7 +66,7 @@ func check(seal uint64) uint64 { return ^seal &^ nothing }
 // machine sends it when the two connect.
 type State struct {
 	Nonce uint64
-	Bytes uint64 // of data
+	Bytes uint64 // the length of the ring's data
 	Head  uint64 // everything before it has been freed
 	Tail  uint64 // the position of the next record
 }

@@ -23,12 +23,12 @@ type Record struct {
 // A Receiver takes records out of a ring. It is not safe for concurrent use.
 type Receiver struct {
 	memory *nvram.Memory
-	base   uint64 // of the control line
-	bytes  uint64 // of data
+	base   uint64 // the offset of the control line
+	bytes  uint64 // the length of the data
 	nonce  uint64
 
-	head uint64 // as in memory
-	next cursor // at the record that Poll waits for
+	head uint64 // the same as the head in the ring's memory
+	next cursor // the place of the record that Poll waits for
 
 	credit   credit
 	reported uint64 // the head last written to the sender
@@ -86,8 +86,8 @@ func Open(m *nvram.Memory, off, size uint64) (*Receiver, error) {
 	return r, nil
 }
 
-// Feedback names the word at the sender to which Free writes the head. It must be the word that the
-// Sender's Link has as its credit.
+// Feedback names the word at the sender to which Free writes the head. The word must be the credit
+// of the Sender's Link.
 func (r *Receiver) Feedback(q rdma.Queue, to rdma.MachineID, k rdma.Key, off uint64) {
 	r.credit = credit{queue: q, to: to, key: k, off: off}
 }
@@ -202,9 +202,9 @@ func (r *Receiver) Next() uint64 { return r.next.pos }
 // Bytes returns the space that the records of the ring can take together.
 func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
 
-// Spare calls part for those parts of the ring's memory, n bytes at off, that hold no record and
-// that Poll does not look at: the sender, if the ring still has one, writes to them next. Their
-// content does not matter.
+// Spare calls part for each part of the ring's memory, n bytes at off, that holds no record and
+// that Poll does not look at: the sender, if the ring still has one, writes there next. The content
+// of these parts does not matter.
 func (r *Receiver) Spare(part func(off, n uint64)) error {
 	s, err := r.State()
 	if err != nil {

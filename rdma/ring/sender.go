@@ -10,10 +10,10 @@ import (
 
 // A Link describes how a sender reaches a ring at another machine.
 type Link struct {
-	Queue  rdma.Queue // of the worker that owns the Sender
+	Queue  rdma.Queue // the queue of the worker that owns the Sender
 	To     rdma.MachineID
 	Key    rdma.Key // registration of the ring's memory
-	Offset uint64   // of the ring in the registration
+	Offset uint64   // where the ring begins in the registration
 	// Credit is memory of the sender's machine, registered there. The receiver writes its head to
 	// the word at CreditOffset (Receiver.Feedback).
 	Credit       *nvram.Memory
@@ -22,10 +22,10 @@ type Link struct {
 
 // A Sender appends records to a ring. It is not safe for concurrent use.
 type Sender struct {
-	link   Link          // for a ring at another machine
-	memory *nvram.Memory // for a ring of this machine, otherwise nil
-	base   uint64        // of the control line
-	bytes  uint64        // of data
+	link   Link          // only for a ring at another machine
+	memory *nvram.Memory // only for a ring of this machine; nil for one at another machine
+	base   uint64        // the offset of the control line
+	bytes  uint64        // the length of the data
 	nonce  uint64
 
 	tail     cursor
@@ -241,7 +241,8 @@ func (s *Sender) send(tag uint64, next cursor) (done bool, err error) {
 }
 
 // writeInTwo writes a record that wraps around the end of the data. Only the second write is
-// signalled: once it is done, so is the first, and a failure of the first is reported in any case.
+// signalled: when it is complete, so is the first, and a failure of the first is reported in any
+// case.
 func (s *Sender) writeInTwo(tag uint64, first, second []byte) (done bool, err error) {
 	if _, err := s.write(rdma.Unsignalled, s.tail.offset, first); err != nil {
 		return false, err
@@ -249,6 +250,8 @@ func (s *Sender) writeInTwo(tag uint64, first, second []byte) (done bool, err er
 	return s.write(tag, 0, second)
 }
 
+// write writes bytes into the ring, at an offset that counts from the beginning of the data. In a
+// ring of this machine it stores the last word last.
 func (s *Sender) write(tag, offset uint64, b []byte) (done bool, err error) {
 	off := s.base + controlBytes + offset
 	if s.memory == nil {

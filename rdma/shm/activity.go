@@ -20,8 +20,8 @@ func activity(count uint32, to rdma.MachineID, k rdma.Key) uint64 {
 	return describedBit | keyHash(k)<<activeKeyAt | uint64(to)<<activeMachine | uint64(count)
 }
 
-// keyHash returns 15 bits. Waiting for operations on one key waits for those on a key with the same
-// hash, too.
+// keyHash returns 15 bits of a key's hash. To wait for operations on one key is to wait also for
+// operations on keys with the same hash.
 func keyHash(k rdma.Key) uint64 { return uint64(k) * 0x9e3779b97f4a7c15 >> 49 }
 
 // onMachine returns a predicate that accepts operations that may be on machine m.

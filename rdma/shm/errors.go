@@ -2,7 +2,7 @@ package shm
 
 import "errors"
 
-// Errors of Join, Open and Register, besides those of package rdma.
+// Errors of Join, Open and Register, which also return errors of package rdma.
 var (
 	// ErrFormat: the folder belongs to another version of this package, or to another program.
 	ErrFormat = errors.New("shm: unknown format")

@@ -37,7 +37,7 @@ func openFolder(path string) (f *folder, settled func(), err error) {
 		}
 		dir, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // another process has removed it
+			continue // another process has removed the folder
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("shm: %w", err)
@@ -158,7 +158,7 @@ func (f *folder) lock(m rdma.MachineID) (*os.File, error) {
 // known.
 func (f *folder) taken(m rdma.MachineID) error {
 	s, err := openState(f.file(m, "state"), m)
-	if err != nil { // it is only starting
+	if err != nil { // the process that has the name is only starting
 		return fmt.Errorf("%w: machine %d of %s", rdma.ErrMachineTaken, m, f.path)
 	}
 	return fmt.Errorf("%w: machine %d of %s is process %d", rdma.ErrMachineTaken, m, f.path, s.process())

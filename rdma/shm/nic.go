@@ -25,13 +25,13 @@ type NIC struct {
 	folder   *folder
 	machine  rdma.MachineID
 	lock     *os.File
-	state    *state // this machine's own
+	state    *state // the state that this machine publishes
 	door     *net.UnixListener
 	mail     *net.UnixConn
 	receiver atomic.Pointer[receiver]
 	deaths   atomic.Pointer[func(rdma.MachineID)]
-	// running counts the goroutines of sockets. It leaves out those of doorbells, because a bell
-	// may call Close.
+	// running counts the goroutines of sockets. It leaves out the goroutines of doorbells, because
+	// a bell may call Close.
 	running sync.WaitGroup
 
 	mu struct {
@@ -41,7 +41,7 @@ type NIC struct {
 		doorbells map[int]*doorbell
 		states    map[rdma.MachineID]*state // the newest known life of each machine
 		peers     map[rdma.MachineID]*peer
-		conns     map[*conn]struct{} // those that this side has not broken
+		conns     map[*conn]struct{} // connections that this side has not broken
 		cut       map[rdma.MachineID]bool
 		watchers  map[net.Conn]struct{} // connections of processes that watch this one
 		closed    bool
@@ -50,8 +50,8 @@ type NIC struct {
 
 var _ rdma.NIC = (*NIC)(nil)
 
-// registered is memory of this machine. The NIC keeps it alive, and so keeps the name by which
-// peers attach it.
+// registered is memory that this machine has registered. The NIC keeps a reference to the memory,
+// so that the name by which peers attach it stays valid.
 type registered struct {
 	slot   uint64
 	memory *nvram.Memory
@@ -127,7 +127,7 @@ func (nic *NIC) fence(patience time.Duration) error {
 
 func (nic *NIC) file(kind string) string { return nic.folder.file(nic.machine, kind) }
 
-// listen opens the sockets, and replaces those that a killed process left.
+// listen opens the sockets, and replaces sockets that a killed process left.
 func (nic *NIC) listen() error {
 	for _, kind := range []string{"alive", "datagram"} {
 		if err := os.RemoveAll(nic.file(kind)); err != nil {
@@ -149,8 +149,8 @@ func (nic *NIC) listen() error {
 	return nil
 }
 
-// acceptWatchers accepts the connections by which other processes notice the end of this one. They
-// carry no data.
+// acceptWatchers accepts connections that carry no data: by the end of such a connection another
+// process notices the end of this one.
 func (nic *NIC) acceptWatchers() {
 	for {
 		conn, err := nic.door.Accept()
@@ -272,9 +272,9 @@ func (nic *NIC) breakLocked(match func(*conn) bool) {
 	}
 }
 
-// Cut takes out the cable to a machine, at this end: connections to it break, no operation of this
-// machine takes effect there once Cut has returned, and no datagram passes in either direction. It
-// is for tests and drills, which cut at both ends.
+// Cut simulates, at this end, that there is no cable to another machine: connections to it break,
+// no operation of this machine takes effect there when Cut has returned, and no datagram passes in
+// either direction. It is for tests and drills, which cut at both ends.
 func (nic *NIC) Cut(to rdma.MachineID) {
 	nic.mu.Lock()
 	nic.mu.cut[to] = true
@@ -364,12 +364,12 @@ func (nic *NIC) leave() error {
 		errs = append(errs, p.monitor.Close())
 	}
 	for conn := range nic.mu.watchers {
-		_ = conn.Close() // its goroutine may have closed it just now
+		_ = conn.Close() // the goroutine of the connection may have closed it just now
 	}
 	nic.mu.Unlock()
 	nic.running.Wait()
 	kinds := []string{"alive", "datagram"}
-	if nic.state != nil { // otherwise the file is a former life's, whose operations may still be going on
+	if nic.state != nil { // without a state, the file belongs to a former life, whose operations may still be going on
 		kinds = append(kinds, "state")
 	}
 	for _, kind := range kinds {

@@ -33,9 +33,11 @@ type conn struct {
 	opened uint64         // the value of open when the connection was made
 	rung   *atomic.Uint64
 	parked *atomic.Uint32
-	broken atomic.Bool // from this side; set once, under mu
+	broken atomic.Bool // this side has broken the connection; set once, under mu
 }
 
+// holds reports whether the connection still works: neither side has broken it, the peer is alive,
+// and the sibling is still open.
 func (c *conn) holds() bool {
 	return !c.broken.Load() && c.peer.state.isAlive() && c.open.Load() == c.opened
 }
@@ -49,7 +51,7 @@ func (p *peer) attachment(k rdma.Key) *attachment {
 	return a
 }
 
-// connect joins q to its sibling at machine to.
+// connect joins q to its sibling at another machine.
 func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -118,7 +120,7 @@ func (p *peer) isAlive() (alive bool) {
 func (nic *NIC) forgetLocked(m rdma.MachineID) {
 	nic.breakLocked(func(c *conn) bool { return c.peer.state.machine == m })
 	if p := nic.mu.peers[m]; p != nil {
-		_ = p.monitor.Close() // this life has ended
+		_ = p.monitor.Close() // the peer's life has ended
 	}
 }
 

@@ -16,7 +16,7 @@ type Queue struct {
 	closed atomic.Bool // set once, under the NIC's mu
 	active *atomic.Uint64
 	count  uint32  // the low half of active
-	conns  []*conn // by machine; nil where never connected
+	conns  []*conn // indexed by machine; nil for a machine to which there was no connection
 	// asleep is the connection whose other end the last Ring found asleep, or nil. wake is
 	// futexWake.
 	asleep *conn
@@ -148,7 +148,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	} else {
 		rdma.StoreLines(a.memory, off, b)
 	}
-	runtime.KeepAlive(a) // another goroutine may have dropped it meanwhile
+	runtime.KeepAlive(a) // another goroutine may have dropped the attachment meanwhile
 	return nil
 }
 

@@ -45,8 +45,8 @@ func holdFolder(path string, how int) (held *os.File, ok bool, err error) {
 	return nil, false, errors.Join(fmt.Errorf("shm: lock %s: %w", path, err), dir.Close())
 }
 
-// isSame reports whether the open folder dir is still the one at path; it may have been removed
-// meanwhile.
+// isSame reports whether dir, an open folder, is still the folder at path. Another process may have
+// removed that one meanwhile.
 func isSame(dir *os.File, path string) bool {
 	open, err := dir.Stat()
 	if err != nil {
@@ -79,8 +79,8 @@ func removeUnused(path string) (bool, error) {
 	return true, nil
 }
 
-// removeRead removes a folder whose entries have been read. A machine that was leaving at that time
-// may have removed its files since, before it released its lock.
+// removeRead removes a folder. The caller must have read its entries. A machine that was leaving at
+// that time may have removed its files since, before it released its lock.
 func removeRead(path string, entries []os.DirEntry) error {
 	var errs []error
 	for _, e := range entries {
@@ -97,13 +97,13 @@ func isFree(lock string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close() // and with it the lock
+	defer f.Close() // closing the file also gives back the lock
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
 // Sweep removes the folders that match a pattern of filepath.Glob and that certainly no process
-// uses: those that killed machines have left. It leaves folders of other users and folders that are
-// not this package's.
+// uses: folders that killed machines have left. It leaves folders of other users, and folders that
+// this package has not made.
 func Sweep(pattern string) error {
 	paths, err := filepath.Glob(pattern)
 	errs := []error{err}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle waits until operations that were in progress when it was called have ended: all of this
-// machine's, and those of other machines for which concerns returns true. Before, the caller has
-// changed a word that these operations check. If patience is not 0, settle gives up after that
-// time.
+// settle waits until the operations that are in progress when it is called have ended: all
+// operations of this machine, and of other machines the operations for which concerns returns true.
+// It is called only after the caller has changed a word that these operations check. If patience is
+// not 0, settle gives up after that time.
 //
 // A stopped process may be in the middle of any operation. Because settle waits only for operations
 // that can touch the removed memory, the other machines go on without that process.
@@ -42,6 +42,7 @@ func (nic *NIC) settle(patience time.Duration, concerns func(active uint64) bool
 	return nil
 }
 
+// settleMachine is settle for the operations of one machine.
 func (nic *NIC) settleMachine(s *state, concerns func(active uint64) bool, expired func() bool) error {
 	if s == nic.state {
 		concerns = allOperations
