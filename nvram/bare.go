@@ -14,6 +14,8 @@ func (m *Memory) CopyOutBare(dst []byte, off uint64) {
 	m.CopyOut(dst, off)
 }
 
+// bare is deferred by CopyOutBare. If the copy has faulted for want of a page it clears dst; it
+// repeats any other panic.
 func (m *Memory) bare(dst []byte, panicOnFault bool) {
 	r := recover()
 	debug.SetPanicOnFault(panicOnFault)

@@ -26,7 +26,7 @@ var (
 	ErrNoSpace = errors.New("nvram: no space left")
 	// ErrNoSave says that there is no complete save.
 	ErrNoSave = errors.New("nvram: no complete save")
-	// ErrCorrupt says that a save's bytes are not those that were written.
+	// ErrCorrupt says that the bytes of a save have changed since they were written.
 	ErrCorrupt = errors.New("nvram: save is damaged")
 	// ErrNotEmpty says that a restore would overwrite memory.
 	ErrNotEmpty = errors.New("nvram: folder holds memory already")

@@ -44,7 +44,7 @@ type Folder struct {
 	boot  string
 	lock  *os.File
 	place place
-	held  bool // by HoldFolder
+	held  bool // opened by HoldFolder
 	watch *watch
 
 	mu struct {
@@ -58,7 +58,7 @@ type Folder struct {
 type mapped struct {
 	file     *os.File
 	location Location
-	watch    *watch // of its folder; nil if it has none
+	watch    *watch // the watch of the memory's folder; nil without a folder
 }
 
 // OpenFolder opens the folder at path, or creates one. Its memory is in the state in which the last
@@ -92,8 +92,8 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 }
 
 // HoldFolder locks the folder at path against other processes until Close, without changing it, for
-// examining or saving its memory. No process may have any of it mapped. Errors are those of
-// OpenFolder, and fs.ErrNotExist if there is no folder.
+// examining or saving its memory. No process may have mapped any of its memory. The errors are the
+// errors of OpenFolder, and fs.ErrNotExist if there is no folder.
 func HoldFolder(path string, o Options) (*Folder, error) {
 	boot, err := o.boot()
 	if err != nil {
@@ -175,7 +175,7 @@ func (f *Folder) enter(o Options) error {
 	}
 	// Remove the files that a killed restore has left.
 	err = os.RemoveAll(filepath.Join(f.path, stagingName))
-	if err == nil && f.mu.unchecked == nil { // otherwise the manifest stays as it is until MarkChecked
+	if err == nil && f.mu.unchecked == nil { // an unchecked folder keeps its manifest until MarkChecked
 		err = f.markOpen()
 	}
 	if err != nil {
@@ -213,8 +213,8 @@ func (f *Folder) judge(m manifest, o Options) error {
 	return err
 }
 
-// UncheckedError returns the error with which the folder would have been refused without
-// Options.Trust; nil if there is none, and after MarkChecked.
+// UncheckedError returns the error for which OpenFolder would have refused the folder without
+// Options.Trust. It returns nil if there is none, and after MarkChecked.
 func (f *Folder) UncheckedError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -354,6 +354,7 @@ func CheckName(name string) error {
 	return nil
 }
 
+// goodName reports whether a memory may have this name: it becomes part of a file name.
 func goodName(name string) bool {
 	bad := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
 	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, bad)
@@ -423,6 +424,8 @@ func (f *Folder) Close() error { return f.leave(true) }
 // Abandon leaves the folder as a killed process would. It is for tests.
 func (f *Folder) Abandon() error { return f.leave(false) }
 
+// leave unmaps all memory and releases the folder. clean says that the folder is to be marked as
+// closed, which it is only if everything has been written.
 func (f *Folder) leave(clean bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

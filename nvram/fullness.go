@@ -9,7 +9,7 @@ import (
 
 // A Fullness says how full the file system of a folder is.
 type Fullness struct {
-	Percent int   // of the space that is not reserved for root
+	Percent int   // how much is used of the space that is not reserved for root
 	Free    int64 // bytes
 }
 

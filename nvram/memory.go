@@ -28,7 +28,7 @@ const (
 type Memory struct {
 	words []uint64 // the mapping; on the Go heap in race builds
 	file  *mapped  // nil if volatile, or attached
-	of    Location // of the attached memory
+	of    Location // where the attached memory is
 
 	storage Storage // replaces the file system; usually nil
 }
@@ -64,8 +64,8 @@ func (m *Memory) Drop() { m.words = nil }
 // Size returns the number of bytes.
 func (m *Memory) Size() uint64 { return uint64(len(m.words)) * WordBytes }
 
-// word rotates instead of dividing, so that one bounds check catches offsets
-// that are misaligned as well as those that lie outside.
+// word returns the word at off. It rotates instead of dividing, so that one bounds check catches
+// both offsets that are misaligned and offsets that lie outside.
 func (m *Memory) word(off uint64) *uint64 { return &m.words[bits.RotateLeft64(off, -3)] }
 
 // Load returns the word at off.
@@ -74,7 +74,7 @@ func (m *Memory) Load(off uint64) uint64 { return atomic.LoadUint64(m.word(off))
 // Store sets the word at off.
 func (m *Memory) Store(off, v uint64) { atomic.StoreUint64(m.word(off), v) }
 
-// CompareAndSwap sets the word at off to new if it is old, and reports whether it was.
+// CompareAndSwap sets the word at off if it has the old value, and reports whether it had.
 func (m *Memory) CompareAndSwap(off, old, new uint64) bool {
 	return atomic.CompareAndSwapUint64(m.word(off), old, new)
 }

@@ -121,7 +121,7 @@ func (r *Restoration) unstage() error {
 	return nil
 }
 
-// Stage reads the whole save into files next to those of the folder. moved is as for Folder.SaveAs.
+// Stage reads the whole save into files next to the folder's files. moved is as for Folder.SaveAs.
 // Errors are ErrCorrupt, ErrUnwritable and the file system's.
 func (r *Restoration) Stage(moved func(bytes int64)) error {
 	if err := os.Mkdir(r.staging(), PrivateFolder); err != nil {
@@ -186,7 +186,7 @@ func (r *Restoration) Cancel() error {
 	return errors.Join(err, r.lock.Close())
 }
 
-// readImage makes the memory file at path from its image, durably.
+// readImage makes the memory file at path from an image in a save, durably.
 func readImage(from, path string, m image, moved func(int64)) error {
 	in, err := openDirect(from, os.O_RDONLY)
 	if err != nil {
