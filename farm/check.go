@@ -29,12 +29,12 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 		}
 		machines[m.id] = &m.machine
 	}
-	for _, m := range members { // by now no machine has anything to truncate
+	for _, m := range members { // all have quiesced, so no machine has anything to truncate
 		if err := m.withoutAnnexes(m.clock); err != nil {
 			return nil, err
 		}
 	}
-	for _, m := range members { // so that no replica gives storage back while replicas are compared
+	for _, m := range members { // no replica may give storage back while replicas are compared
 		m.clock.Lock(&m.epochs.giving)
 		defer m.epochs.giving.Unlock()
 	}
@@ -81,7 +81,7 @@ func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID
 		add(p.Primary, primary.Check(all))
 		for _, b := range p.Backups {
 			backup := machineOf(b).regions[p.Region]
-			unsound, _ := backup.Sound(context.Background()) // this context does not end, so there is no error
+			unsound, _ := backup.Sound(context.Background()) // Sound fails only if its context ends, which this one does not
 			add(b, unsound)
 			add(b, primary.Compare(backup))
 		}

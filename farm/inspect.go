@@ -34,6 +34,7 @@ func Inspect(ctx context.Context, path string, o nvram.Options) error {
 	return inspect(ctx, path, o, func(*nvram.Folder) bool { return true })
 }
 
+// inspect is Inspect for folders that wanted selects; it opens the folder first.
 func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvram.Folder) bool) error {
 	f, err := nvram.HoldFolder(path, o)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,9 +49,9 @@ func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvr
 	return errors.Join(err, f.Close())
 }
 
-// InspectFolder checks every region in a folder that is held, and returns ErrTorn with the places
-// of the faults. It reads all objects. The regions for which needed, if not nil, returns true have
-// to be complete; others may have been cut short while they were made.
+// InspectFolder checks every region in a folder that the caller holds, and returns ErrTorn with the
+// places of the faults. It reads all objects. The regions for which needed, if not nil, returns
+// true have to be complete; others may have been cut short while they were made.
 func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) bool) error {
 	names, err := f.Names()
 	if err != nil {

@@ -29,7 +29,7 @@ type Local struct {
 	nics     []rdma.NIC
 	leases   lease.Together
 	members  []*Member
-	// killed says which members have been killed.
+	// killed says, by index, which members Kill has ended.
 	killed []bool
 	mu     lockrank.Mutex[lockrank.Killed] // guards killed; never held across a wait
 	// saves is where the configuration is saved; nil if nowhere.
@@ -275,8 +275,8 @@ func (l *Local) Member(i int) *Member { return l.members[i] }
 // Machines returns the number of machines.
 func (l *Local) Machines() int { return len(l.members) }
 
-// Root returns the instance's root object, which is made with the instance: rootBytes of payload,
-// from which everything else is found.
+// Root returns the instance's root object, an object of rootBytes that is made with the instance.
+// Everything else is found from there.
 func (l *Local) Root() region.Ptr { return l.members[0].root }
 
 // Status returns the status of the instance, as the first living machine sees it.

@@ -45,8 +45,8 @@ type MemberConfig struct {
 	Founders []rdma.MachineID
 	// Keeper makes the keeper of the machine's leases.
 	Keeper func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error)
-	// Pace is the speed at which this machine fills its replicas; data.Slow by default. For a
-	// region of which only one replica is left it is data.Aggressive.
+	// Pace is the speed at which this machine fills its replicas; data.Slow by default. A region
+	// that has only one complete replica left is filled at data.Aggressive.
 	Pace data.Pace
 	// Patience is how long operations wait for something that only the rest of the instance can
 	// provide before they fail with txn.ErrUnavailable: by default ten lease times, and at least 3
@@ -127,7 +127,7 @@ type Member struct {
 	// earlier configuration may not have noticed the change yet. dropped holds functions that free
 	// the memory of replicas dropped meanwhile.
 	filling map[*region.Region]int
-	// read counts the bytes that have been read for each of these replicas.
+	// read counts the bytes read so far for each of these replicas.
 	read    map[region.ID]int
 	dropped map[*region.Region]func() error
 	root    region.Ptr

@@ -10,8 +10,8 @@ import "time"
 func beatEvery(length time.Duration) time.Duration { return length * 2 / 3 }
 
 // beat repeatedly tells the keeper that this machine works, until the machine is closed. Its
-// goroutine goes through each worker and the membership, as all work here does. So anything that
-// stops those ends the lease, although the keeper itself goes on.
+// goroutine goes through each worker and the membership, as all work here does. So a fault that
+// stops any of these also ends the lease, although the keeper itself goes on.
 func (m *Member) beat() {
 	for m.ctx.Err() == nil {
 		m.txn.Beat()

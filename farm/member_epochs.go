@@ -108,8 +108,8 @@ func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// reclaim ends epochs in the background until no freed memory waits for that, or this machine is
-// not the CM any more.
+// reclaim ends epochs in the background until no freed memory waits for the end of one, or this
+// machine is not the CM any more.
 func (m *Member) reclaim() {
 	m.epochs.Lock()
 	isGoing := m.epochs.reclaims

@@ -43,14 +43,14 @@ func (m *Member) fill(c *cluster.Configuration) {
 	}
 	for _, p := range order {
 		if err := m.fillRegion(c, p); err != nil {
-			return // another configuration has begun; its fill does the rest
+			return // another configuration has begun, whose fill does the rest
 		}
 	}
 }
 
-// fillOrder returns the regions that machine id has to fill. Regions of which only one replica has
-// everything come first: they would be lost with it, and must not wait for regions that are filled
-// slowly.
+// fillOrder returns the regions that machine id has to fill, in this order: first the regions that
+// have only one complete replica. They would be lost with it, and must not wait for regions that
+// are filled slowly.
 func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Placement) {
 	var others []cluster.Placement
 	for _, p := range c.Regions {
@@ -68,9 +68,9 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 // isLast reports whether only the primary has everything.
 func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) }
 
-// askEarly asks which chunks of a region have changed before the region's turn to be filled, so
-// that chunks which change until then need not be read. If there is no answer, filling the region
-// asks again.
+// askEarly asks which chunks of a region have changed, before it is the region's turn to be filled:
+// chunks that change between now and then need not be read. If there is no answer, filling the
+// region asks again.
 func (m *Member) askEarly(c *cluster.Configuration, p cluster.Placement) {
 	backup := m.beginFilling(p.Region)
 	if backup == nil {
@@ -151,8 +151,8 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	}
 }
 
-// haveRead counts the bytes read for a replica that is being filled, including those of attempts
-// that another configuration has ended.
+// haveRead counts the bytes read for a replica that is being filled. Attempts that ended with their
+// configuration count, too.
 func (m *Member) haveRead(id region.ID, n int) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// grow asks the CM to allocate a region of which this machine is the primary. It gives up when the
+// grow asks the CM to allocate a region with this machine as its primary. It gives up when the
 // configuration changes: the caller holds the allocator's lock, which recovery needs.
 func (m *Member) grow(near region.ID) (*region.Region, error) {
 	m.background.run(m.reclaimWaiting)

@@ -183,8 +183,9 @@ func (m *Member) replica(id region.ID) *region.Region {
 	return m.regions[id]
 }
 
-// haveReplica makes sure that this machine has its replica of p's region, and that the primary in p
-// can write block headers to it. A replica that is to be filled begins in configuration in.
+// haveReplica makes sure that this machine has its replica of a region, and that the region's
+// primary can write block headers to it. A replica that is to be filled begins in the given
+// configuration.
 func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (err error) {
 	r := m.replica(p.Region)
 	if r == nil {

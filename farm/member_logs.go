@@ -61,8 +61,8 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
 }
 
-// isOf reports whether a memory's name is prefix and then the number of a configuration, which is
-// at most in.
+// isOf reports whether a memory's name consists of prefix and the number of a configuration, and
+// this is the given configuration or an earlier one.
 func isOf(prefix, name string, in cluster.ID) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")
@@ -70,12 +70,12 @@ func isOf(prefix, name string, in cluster.ID) bool {
 	return found && err == nil && cluster.ID(of) <= in
 }
 
-// settled removes memory that recovery no longer needs: transactions parked earlier, notes, and, if
-// no region is unavailable, the logs of this machine's earlier lives and those that have been
-// replaced.
+// settled removes memory that recovery no longer needs: notes, and transactions parked earlier. If
+// no region is unavailable, it also removes the logs of this machine's earlier lives and logs that
+// have been replaced.
 func (m *Member) settled(c *cluster.Configuration) {
 	if cluster.ID(m.settledFor.Load()) >= c.ID {
-		return // this goroutine is of an earlier recovery and late
+		return // this call is late: a later recovery is settled already
 	}
 	names, err := m.memory.Names()
 	unavailable := c.Unavailable()
@@ -102,7 +102,8 @@ func (m *Member) settled(c *cluster.Configuration) {
 	}
 }
 
-// takeRelogged returns the logs that have been replaced, to be removed, if isOver.
+// takeRelogged returns the names of the logs that have been replaced, for the caller to remove, and
+// forgets them. Unless isOver is set it returns none.
 func (m *Member) takeRelogged(isOver bool) (names []string) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

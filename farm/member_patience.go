@@ -40,7 +40,8 @@ func (m *Member) missing(id region.ID) string {
 	return ""
 }
 
-// awaited returns the machines one of which has to come back to make a region available.
+// awaited returns the machines that have everything of a region that is unavailable. The region
+// becomes available when any of them comes back.
 func awaited(c *cluster.Configuration, id region.ID) (machines []rdma.MachineID) {
 	p, _ := c.Placement(id)
 	for _, a := range p.Away {
@@ -68,7 +69,7 @@ func are(machines []rdma.MachineID) string {
 // names lists machines in words.
 func names(machines []rdma.MachineID) string { return list(machines, "and") }
 
-// oneOf lists machines, one of which suffices, in words.
+// oneOf lists alternative machines in words, with "or" before the last.
 func oneOf(machines []rdma.MachineID) string { return list(machines, "or") }
 
 func list(machines []rdma.MachineID, conjunction string) string {

@@ -154,7 +154,7 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	if m.stale[id] != s {
-		return nil // another replica has replaced this one
+		return nil // another replica with a stale state of its own has replaced this one
 	}
 	delete(m.stale, id)
 	release, err := m.memory.Detach(staleName(id))
@@ -195,8 +195,8 @@ func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
 
 var errBadQuestion = errors.New("farm: a question about a region that makes no sense")
 
-// asked decodes such an argument. Only the primary answers, in the configuration that the caller is
-// in.
+// asked decodes the argument of a question about a region, which regionQuestion has made. It fails
+// unless this machine is the region's primary, in the same configuration as the caller.
 func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 	if len(arg) != regionQuestionBytes {
 		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadQuestion, len(arg))
@@ -227,6 +227,7 @@ func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
 // sumsMax is the number of chunks whose checksums fit into a reply.
 const sumsMax = call.BytesMax / 8
 
+// onSums answers with the checksums of chunks of a region.
 func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
 	r, chunk, n, err := m.asked(arg)
 	if err != nil {
@@ -242,7 +243,7 @@ func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// askPrimary asks the primary of p's region a question about it.
+// askPrimary asks the primary of a region a question about it. Two numbers go with the question.
 func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, a, b uint32) ([]byte, error) {
 	primary, ok := c.Member(p.Primary)
 	if !ok {

@@ -11,7 +11,8 @@ import (
 // earlier ones was left to recover. So it equals the memory of a member that was killed in that
 // configuration, except for the identity.
 
-// upgrade adds the identity to such a machine's memory, and does nothing to other memory.
+// upgrade adds the identity to memory of earlier program versions, and does nothing to other
+// memory.
 func (m *Member) upgrade(c *cluster.Configuration) error {
 	was, isMember := c.Member(m.id)
 	if !isMember || was.Memory != 0 || m.identity.Load(identityHolds) != 0 {

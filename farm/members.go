@@ -71,8 +71,9 @@ func (o *opening) run() error {
 	return nil
 }
 
-// endsWith makes the end of one machine end the opening of all, since the others would wait for it.
-// The opening's error reports such an end; ended is called only for ends after the opening.
+// endsWith returns what is called when a machine ends. During the opening, the end of one machine
+// ends the opening of all, since the others would wait for it; the opening's error reports it.
+// After the opening, the caller's function is called.
 func (o *opening) endsWith(ended func(error)) func(error) {
 	return func(reason error) {
 		early := &endedEarly{reason}

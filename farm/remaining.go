@@ -5,9 +5,9 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// remaining wraps memories of which some are mapped but not in use: an attempt to make a replica
-// has mapped them and then found no room for the rest. Since a name can be mapped only once in a
-// life, the next attempt uses them.
+// remaining wraps memories. Some may be mapped but not in use: an attempt to make a replica has
+// mapped them and then found no room for the rest. Since a name can be mapped only once in a life,
+// the next attempt uses them.
 type remaining struct {
 	Memories
 	mu lockrank.Mutex[lockrank.Leaf]

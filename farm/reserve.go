@@ -98,8 +98,8 @@ func (m *Member) removeReserveLocked() error {
 	return nil
 }
 
-// giveBackForLog gives back as much of the reserve as one log takes. It reports whether there was a
-// reserve.
+// giveBackForLog gives back as much of the reserve as one log takes. It returns false if there was
+// no reserve.
 func (m *Member) giveBackForLog() (was bool, err error) {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()

@@ -28,7 +28,7 @@ type awaiting struct {
 	over clock.Event // ends the wait between two looks
 	lockrank.Mutex[lockrank.Room]
 	isAwaiting bool
-	next       time.Duration // until the next look; longer after each
+	next       time.Duration // the time until the next look; it grows after each look
 }
 
 // awaitRoom starts to look for room if c bounds the replicas of this member because it has refused

@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// ErrMismatch means that an instance was made with settings other than those it is opened with.
+// ErrMismatch means that an instance is opened with other settings than it was made with.
 var ErrMismatch = errors.New("farm: the instance was made with other settings")
 
 // Stored returns the settings of the instance in a folder that cannot change: the numbers of
@@ -67,8 +67,8 @@ func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err 
 	return machines, err
 }
 
-// machinesOf returns the machines of an instance, ascending: the members of c, there (former
-// members that have left memory behind), and those that c waits for.
+// machinesOf returns the machines of an instance, ascending: the members of c, the machines that c
+// waits for, and the given machines, former members that have left memory behind.
 func machinesOf(c *cluster.Configuration, there []rdma.MachineID) []rdma.MachineID {
 	all := slices.Concat(c.Machines, there)
 	for _, p := range c.Regions {
@@ -88,8 +88,8 @@ func (c Config) firstMachines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// adopts checks the settings that cannot change against those of an existing instance that has this
-// number of machines.
+// adopts checks the settings that cannot change against an existing instance. last is its last
+// configuration, machines the number of its machines.
 func (c Config) adopts(last *cluster.Configuration, machines int) error {
 	for _, s := range []struct {
 		name     string

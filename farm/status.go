@@ -13,8 +13,8 @@ import (
 type Status struct {
 	// Configuration is the one that was applied last; nil before the first. It must not be changed.
 	Configuration *cluster.Configuration
-	// Leases are those that this machine has granted, with those that it holds at other machines.
-	// IsValid says whether its own lease is valid.
+	// Leases are the leases that this machine has granted to other machines, and the leases that it
+	// holds at them. IsValid says whether its own lease is valid.
 	Leases  []lease.Lease
 	IsValid bool
 	// Length is the lease time. KeptBy describes the keeper of leases.
