@@ -58,9 +58,9 @@ func (c *Catalog) Accounts(t *txn.Tx) ([]Account, error) {
 	return accounts, nil
 }
 
-// ChangeAccounts stores the accounts in put, each in place of one of the same user and host, and
-// removes the accounts in remove; it returns ErrNotFound if one of these does not exist. It
-// increments the version of the accounts, so that two such transactions at the same time
+// ChangeAccounts stores the accounts in put, each in place of the account with the same user and
+// host, and removes the accounts in remove; it returns ErrNotFound if an account to be removed does
+// not exist. It increments the version of the accounts, so that two concurrent changes of accounts
 // conflict.
 func (c *Catalog) ChangeAccounts(t *txn.Tx, put, remove []Account) error {
 	version, err := c.AccountsVersion(t)

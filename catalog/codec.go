@@ -38,6 +38,7 @@ func (e *encoder) bytes(v []byte)     { e.uint(uint64(len(v))); e.b = append(e.b
 func (e *encoder) string(v string)    { e.uint(uint64(len(v))); e.b = append(e.b, v...) }
 func (e *encoder) strings(v []string) { putList(e, v, (*encoder).string) }
 
+// bools appends up to 8 flags as the bits of one byte.
 func (e *encoder) bools(v ...bool) {
 	var bits byte
 	for i, b := range v {
@@ -136,6 +137,7 @@ func (d *decoder) ptr() region.Ptr {
 	return p
 }
 
+// bools decodes flags from the bits of one byte.
 func (d *decoder) bools(v ...*bool) {
 	bits := d.byte()
 	for i, p := range v {

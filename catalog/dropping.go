@@ -32,7 +32,7 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 	}
 	id := binary.BigEndian.AppendUint64([]byte{nameDropped}, c.newMark())
 	t.OnEnd(func() {
-		c.m.Frees(true) // until tidy has freed everything
+		c.m.Frees(true) // tidy ends this when it has freed everything
 		c.Wake()
 	})
 	return c.insert(t, id, p)
@@ -219,7 +219,7 @@ func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 
 // tidy ends orphaned and abandoned alterations, and frees dropped storage.
 func (c *Catalog) tidy(ctx context.Context) error {
-	defer c.m.Frees(false) // also after an error: then nothing is freed for a while
+	defer c.m.Frees(false) // after an error, too: nothing is freed then for a while
 	if err := c.endAbandoned(ctx); err != nil {
 		return err
 	}
@@ -239,6 +239,8 @@ func (c *Catalog) stopSweeper() bool {
 	return c.sweeper.stopLocked()
 }
 
+// stopLocked stops the sweeper and waits until it has ended. It returns false if the sweeper was
+// not running.
 func (s *sweeper) stopLocked() bool {
 	if s.stop == nil {
 		return false

@@ -15,11 +15,12 @@ import (
 // for lives that are over, the leader does both. So no two machines free the same objects,
 // except while the leader changes, which then causes conflicts but no damage.
 type Lives interface {
-	// Own returns this machine's life. Different lives must have different numbers.
+	// Own returns the number of this machine's life. No two lives of the instance's machines may
+	// have the same number.
 	Own() uint32
 	// Has reports whether a life is not over.
 	Has(life uint32) bool
-	// Leads reports whether this machine is the leader. For a while there may be none.
+	// Leads reports whether this machine is the leader. There may be times without a leader.
 	Leads() bool
 }
 
@@ -56,8 +57,9 @@ func (c *Catalog) LivesChanged() {
 	c.Wake()
 }
 
-// endOrphans ends the alterations of lives that are over, if this machine is the leader: it drops
-// the structures under construction and removes the marks from the tables.
+// endOrphans ends the alterations of lives that are over: it drops the structures under
+// construction and removes the marks from the tables. It does nothing unless this machine is the
+// leader.
 func (c *Catalog) endOrphans(ctx context.Context) error {
 	if !c.lives.Leads() {
 		return nil
@@ -121,6 +123,7 @@ func (c *Catalog) AbandonAlteration(ctx context.Context, db, name string, owner 
 	return fmt.Errorf("unfinished structures of table %s.%s are dropped later: %w", db, name, err)
 }
 
+// abandon leaves alterations to the sweeper, which drops the unfinished structures later.
 func (c *Catalog) abandon(more ...abandoned) {
 	c.sweeper.abandoned.Lock()
 	defer c.sweeper.abandoned.Unlock()

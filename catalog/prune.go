@@ -25,7 +25,7 @@ func (c *Catalog) prune(t *txn.Tx) {
 	c.mu.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(gone)) { // an order that a simulator can repeat
 		tbl := gone[key]
-		b, _, err := t.Peek(tbl.head) // not Read: the transaction must not depend on it
+		b, _, err := t.Peek(tbl.head) // Peek, not Read: the transaction must not depend on the head
 		if err == nil && tbl.isHead(b) || err != nil && !IsFreed(err) {
 			delete(gone, key)
 		}

@@ -96,6 +96,7 @@ func (s *Sequences) run(ctx context.Context, p region.Ptr, fn func(b []byte) err
 	return err
 }
 
+// get returns this machine's state of the sequence at p, which is new if there was none.
 func (s *Sequences) get(p region.Ptr) *sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +133,7 @@ func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
 	}
 }
 
-// reserve reserves the next range. The caller must have the turn, which reserve ends.
+// reserve reserves the next range of numbers. The caller must have taken the turn; reserve ends it.
 func (s *Sequences) reserve(ctx context.Context, p region.Ptr, q *sequence) error {
 	var first, end uint64
 	err := s.run(ctx, p, func(b []byte) error {
@@ -218,8 +219,8 @@ func (s *Sequences) Set(ctx context.Context, p region.Ptr, v uint64) error {
 	}
 }
 
-// replace changes the stored number and drops the numbers reserved here. The caller must have
-// the turn, which replace ends.
+// replace changes the stored number and drops the numbers reserved here. The caller must have taken
+// the turn; replace ends it.
 func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to func(stored uint64) uint64) error {
 	err := s.run(ctx, p, func(b []byte) error {
 		binary.LittleEndian.PutUint64(b, to(binary.LittleEndian.Uint64(b)))

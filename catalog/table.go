@@ -109,6 +109,7 @@ func IsFreed(err error) bool {
 	return errors.Is(err, region.ErrFreed) || errors.As(err, &a) && a.Reason == txn.ReasonFreed
 }
 
+// isHead reports whether b is a head that names this generation of the table.
 func (tbl *Table) isHead(b []byte) bool {
 	return len(b) >= headBytes && binary.LittleEndian.Uint64(b) == tbl.ID && binary.LittleEndian.Uint64(b[8:]) == tbl.Generation
 }
@@ -157,7 +158,7 @@ func (c *Catalog) Current(t *txn.Tx, tbl *Table) (bool, error) {
 	return tbl.isHead(b), nil
 }
 
-// Tables returns the tables of a database, also those that are being altered.
+// Tables returns all tables of a database, including tables that are being altered.
 func (c *Catalog) Tables(t *txn.Tx, db string) ([]*Table, error) {
 	lo, hi := under(nameKey(nameTable, db))
 	keys, heads, err := c.list(t, lo, hi)
@@ -212,8 +213,8 @@ func (tbl *Table) putHead(payload []byte) {
 	copy(payload[24:], tbl.body.Append(nil))
 }
 
-// UpdateTable replaces a table's descriptor by tbl, which must have the same name, and must be a
-// changed Clone of the descriptor that the transaction sees.
+// UpdateTable replaces a table's descriptor by tbl. tbl must be a changed Clone of the descriptor
+// that the transaction sees, with the same name.
 func (c *Catalog) UpdateTable(t *txn.Tx, tbl *Table) (*Table, error) {
 	tbl = tbl.Clone()
 	tbl.Generation++
@@ -260,8 +261,8 @@ func (c *Catalog) removeTable(t *txn.Tx, tbl *Table) error {
 	return t.Free(tbl.head)
 }
 
-// RenameTable gives a table another name and database, and updates its foreign keys and
-// those that refer to it.
+// RenameTable gives a table another name and database. It updates the table's foreign keys, and
+// foreign keys that refer to the table.
 func (c *Catalog) RenameTable(t *txn.Tx, tbl *Table, db, name string) (*Table, error) {
 	old := tbl
 	for _, f := range old.ForeignKeys {

@@ -26,6 +26,7 @@ func (t *turn) takeLocked(c clock.Clock) (over clock.Event) {
 	return over
 }
 
+// endLocked ends the turn and wakes all callers that wait for its end.
 func (t *turn) endLocked() {
 	for _, over := range t.waiting {
 		over.Set()
