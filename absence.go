@@ -31,12 +31,12 @@ func (s Status) Absences() (list []Absence) {
 	return list
 }
 
-// String says which machines have to come back, and for which regions.
+// String says which machines have to come back, and which regions wait for them.
 func (a Absence) String() string {
 	return fmt.Sprintf("until %s is back with its memory: %s", alternatives(a.Machines), regionNames(a.Regions))
 }
 
-// absences returns the absences of some regions of c.
+// absences returns the absences that the given regions of c wait for.
 func absences(c *cluster.Configuration, of []region.ID) []Absence {
 	var s Status
 	for _, id := range of {
@@ -47,7 +47,7 @@ func absences(c *cluster.Configuration, of []region.ID) []Absence {
 	return s.Absences()
 }
 
-// alternatives names machines, one of which is enough.
+// alternatives names machines in words, for a text in which any of them is enough.
 func alternatives(machines []int) string {
 	return "machine " + strings.Join(words(machines), " or ")
 }

@@ -85,9 +85,10 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// Inspect checks the memory of an instance without Cluster that does not run, before anything is
-// opened: the bytes of every object of all machines. Errors are farm.ErrTorn, with the places,
-// ErrOtherFolder, and those of nvram.HoldFolder. A missing folder is no error.
+// Inspect checks the memory of an instance without Cluster: the bytes of every object of all
+// machines. The instance must not be running, and Inspect opens nothing else. Errors are
+// farm.ErrTorn, with the places, ErrOtherFolder, and the errors of nvram.HoldFolder. A missing
+// folder is no error.
 func Inspect(ctx context.Context, o Offline) error {
 	if err := o.validate(); err != nil {
 		return err

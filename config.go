@@ -60,13 +60,12 @@ type Config struct {
 	LogSize Size
 
 	// Cluster, if not empty, makes this process one machine of an instance whose machines are
-	// processes of this host, each with a Config of its own: it is where they keep the
-	// configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Machines is 1 then. The
-	// first machine begins the instance, and its Replicas, Workers and sizes are those of the
-	// instance.
+	// processes of this host, each with a Config of its own. Cluster says where they keep the
+	// configuration: file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Machines is 1 then. The first
+	// machine begins the instance, and its Replicas, Workers and sizes become the instance's.
 	Cluster string
-	// MachineID names the machine among those of Cluster, from 0 to 1023. Its
-	// memory is in the folder machine-ID in Folder.
+	// MachineID is the number of this machine in Cluster, from 0 to 1023. The machine's memory is
+	// in the folder machine-ID in Folder.
 	MachineID int
 	// FailureDomain is a number shared by machines that may fail together: each region has at most
 	// one replica in a domain. 0, the default, gives the machine a domain of its own.
@@ -133,8 +132,8 @@ type Config struct {
 	starting func(*DB, startStep)
 }
 
-// A Pace is the speed of data recovery (SOSP'15 section 6.4). For a region of which only one
-// replica has everything, it is always PaceAggressive.
+// A Pace is the speed of data recovery (SOSP'15 section 6.4). A region with only one complete
+// replica is always recovered at PaceAggressive.
 type Pace string
 
 // The paces.
@@ -167,7 +166,7 @@ const (
 const (
 	machinesMax  = 64
 	machineIDMax = 1023
-	// A machine without a failure domain gets one above those that can be given.
+	// A machine without a failure domain gets a number above all numbers that can be given.
 	failureDomainMax = 1 << 20
 	leaseTimeMin     = 5 * time.Millisecond
 
@@ -187,7 +186,7 @@ func (c Config) stored() (Config, error) {
 		return c, err
 	}
 	if c.Folder == "" || c.Cluster != "" {
-		return c, nil // or the cluster tells
+		return c, nil // a new database without a folder, or the cluster has the layout
 	}
 	s, exists, err := farm.Stored(c.Folder)
 	if err == nil && !exists && c.Saves != "" {

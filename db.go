@@ -74,7 +74,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 func (db *DB) checkTrusted(ctx context.Context, started error) error {
 	reason := db.instance.uncheckedError()
 	if started == nil {
-		r, err := db.Check(ctx) // which marks a sound folder as checked
+		r, err := db.Check(ctx) // Check marks a sound folder as checked
 		if err != nil {
 			return err
 		}

@@ -225,7 +225,7 @@ func (db *DB) connector(schema string) (driver.Connector, error) {
 	cfg.ParseTime = true
 	cfg.InterpolateParams = false
 	cfg.MaxAllowedPacket = int(db.cfg.MaxPacket)
-	cfg.CheckConnLiveness = false // there is no network that could break
+	cfg.CheckConnLiveness = false // connections are in this process: no network can break
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return db.wire.Dial(ctx) }
 	return mysql.NewConnector(cfg)
 }

@@ -44,7 +44,7 @@ func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error
 	listen := cfg.Each
 	cfg.Each = func(m *farm.MemberConfig) {
 		id := int(m.Self.Machine)
-		m.Self.FailureDomain = ownDomain(id) // as far as one process allows
+		m.Self.FailureDomain = ownDomain(id) // each machine is a domain, although all are in one process
 		m.Self.Address, m.Self.Zone = fmt.Sprintf("local:%d", id), zone(id, 0)
 		listen(m)
 	}

@@ -81,7 +81,7 @@ func (in *instance) openOwn(ctx context.Context, cfg Config, o *Operator) error 
 	l := &ownMachine{log: cfg.Logger}
 	in.own = l
 	err := l.open(ctx, cfg, o, in)
-	if err == nil || ctx.Err() != nil { // one that was asked to stop while it waited has its memory, too
+	if err == nil || ctx.Err() != nil { // a machine that was asked to stop while it waited has its memory, too
 		l.saves = cfg.savesOf(cfg.MachineID)
 	}
 	if err != nil {
@@ -217,7 +217,8 @@ func (c Config) checkMemories() error {
 			return fmt.Errorf("%w: %s is of a machine whose configuration is not here: if it is one of a cluster, --cluster must say where it is; %s", ErrOtherFolder, filepath.Dir(path), back)
 		}
 	}
-	// An instance has regions only once it has a configuration. Memory of earlier versions has no identity.
+	// An instance has regions only after it has stored a configuration. Memory of earlier versions
+	// has no identity.
 	regions, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.RegionFiles))
 	if err == nil && len(regions) > 0 {
 		err = fmt.Errorf("%w: %s is of an instance whose configuration is not here: %s", ErrOtherFolder, regions[0], back)
@@ -287,7 +288,7 @@ func (c Config) sharedFolder() string {
 	return filepath.Join(sharedParent, fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
 }
 
-// clusterHash names the cluster among those of this host.
+// clusterHash tells this cluster from the other clusters of this host.
 func (c Config) clusterHash() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.Cluster))
@@ -423,9 +424,9 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 	}
 }
 
-// unfinished returns errs, the errors of closing, without those that say that the machine has been
-// evicted or that the others are absent. Those are harmless: some numbers of sequences remain
-// unused.
+// unfinished leaves out harmless errors from errs, the errors of closing: errors that say that the
+// machine has been evicted, or that the others are absent. They only mean that some numbers of
+// sequences remain unused.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
 	if !db.hasOtherProcesses() && !wasKilled && db.instance.over() == nil {

@@ -20,8 +20,8 @@ func ComputerMemory() Size {
 	return Size(least)
 }
 
-// MappedMemory returns how much of the process's memory is mapped files, nearly all of which are
-// regions and logs. It returns 0 if that is unknown.
+// MappedMemory returns how much of the process's memory is mapped files, nearly all of it regions
+// and logs. It returns 0 if that is unknown.
 func MappedMemory() Size {
 	return Size(fieldOf("/proc/self/status", "RssFile") + fieldOf("/proc/self/status", "RssShmem"))
 }
@@ -43,8 +43,8 @@ func fieldOf(file, name string) int64 {
 	return 0
 }
 
-// cgroupLimits are the files that limit the memory of the process's control group and those
-// around it, of either version.
+// cgroupLimits returns the files that limit the memory of the process's control group and of the
+// groups around it, for both versions of control groups.
 func cgroupLimits() []string {
 	const root = "/sys/fs/cgroup"
 	own, err := os.ReadFile("/proc/self/cgroup")

@@ -55,9 +55,9 @@ func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) 
 }
 
 // Hash is Tree for hash tables. Their values are bytes, and Check does not follow pointers in them.
-// Each machine serves the shards of which it is the primary: single operations (PutNow and so on)
-// are shipped there. If the table is opened at its Anchor by hash.OpenWith with the option
-// OneTwoSided, so are lookups that one READ does not decide.
+// Each machine serves the shards whose primary it is: single operations (PutNow and so on) are
+// shipped there. If the table is opened at its Anchor by hash.OpenWith with the option OneTwoSided,
+// lookups that one READ does not decide are shipped, too.
 func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
 	return db.HashAt(ctx, 0, name, cfg)
 }

@@ -31,7 +31,7 @@ type Operator struct {
 	// attempt is the error of the last attempt at a step of opening; nil if it succeeded.
 	attempt atomic.Pointer[string]
 
-	ctx    context.Context // of requests
+	ctx    context.Context // the context of the requests
 	cancel context.CancelFunc
 	ending sync.Once
 	closed func() error // see Config.Opening
@@ -182,8 +182,9 @@ func (db *DB) Forget(ctx context.Context, machine int, lost []int) error {
 	return db.operator.Forget(ctx, machine, lost)
 }
 
-// Awaited returns the unavailable regions that wait for a machine which is not a member (all), and
-// those of them that wait for no other machine (only). Forgetting the machine loses the latter.
+// Awaited returns two lists of unavailable regions: all regions that wait for a machine, and the
+// regions that wait for this machine only. The machine must not be a member. Forgetting the machine
+// loses the regions of the second list.
 func (s Status) Awaited(machine int) (all, only []int) {
 	for _, r := range s.Regions {
 		if !slices.Contains(r.Away, machine) {

@@ -50,7 +50,7 @@ type restorer struct {
 	stored  *cluster.Configuration // the present configuration, or nil
 	begun   []*nvram.Restoration
 	made    []string   // data folders that did not exist before
-	names   []rdma.NIC // of machines, held so that no process can start them
+	names   []rdma.NIC // the names of the machines, held so that no process can start them
 }
 
 func (r *restorer) run() (SaveReport, error) {
@@ -148,8 +148,8 @@ func (r *restorer) compare() (err error) {
 	return nil
 }
 
-// hasGoneOn reports whether there have been configurations after the saved one. Each start of the
-// machines makes some.
+// hasGoneOn reports whether the store has a later configuration than the saved one. Each start of
+// the machines makes some.
 func (r *restorer) hasGoneOn() bool { return r.stored != nil && r.stored.Revision > r.saved.Revision }
 
 // stage prepares everything that replace puts into place. It returns the number of bytes.
@@ -272,8 +272,8 @@ func (r *restorer) replace() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// configure stores the saved configuration. If there have been later ones, it stores it as a new
-// revision: identifiers and revisions only grow.
+// configure stores the saved configuration. If the store has a later one, it stores the saved one
+// as a new revision: identifiers and revisions only grow.
 func (r *restorer) configure() error {
 	switch {
 	case r.stored == nil:

@@ -48,7 +48,7 @@ var (
 
 // An Offline says where the files of an instance are that has no running process.
 type Offline struct {
-	// Data are the data folders. The folder of machine N is machine-N in one of them.
+	// Data are the data folders. Machine N has the folder machine-N in one of them.
 	Data []string
 	// Cluster is Config.Cluster: the place of the configuration, if the machines are separate
 	// processes. If it is empty, the configuration is in the only data folder.
@@ -67,7 +67,7 @@ type SaveReport struct {
 	Cluster       string
 	Configuration int
 	Machines      int
-	Bytes         Size // that were read
+	Bytes         Size // how many bytes were read
 }
 
 // ours returns err with this package's name as a prefix, exactly once.
@@ -149,7 +149,7 @@ func Save(o Offline, path string) (SaveReport, error) {
 // A heldInstance is an instance whose folders are locked, so that no process can start it.
 type heldInstance struct {
 	configuration *cluster.Configuration
-	folders       []*nvram.Folder // of the machines of the configuration
+	folders       []*nvram.Folder // one for each machine of the configuration
 }
 
 // hold locks the folders of all machines of an instance.

@@ -50,6 +50,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// cutSuffixFold is strings.CutSuffix without regard to upper and lower case.
 func cutSuffixFold(s, suffix string) (string, bool) {
 	cut := len(s) - len(suffix)
 	if cut < 0 || !strings.EqualFold(s[cut:], suffix) {

@@ -24,7 +24,7 @@ type Status struct {
 	Cluster       string          `json:"cluster"` // identifies the instance
 	Configuration int             `json:"configuration"`
 	Revision      uint64          `json:"revision"`
-	Replicas      int             `json:"replicas"` // of each region, if there are enough machines
+	Replicas      int             `json:"replicas"` // how many replicas each region has, if there are enough machines
 	Protocol      int             `json:"protocol"` // the version that the instance speaks
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
@@ -32,7 +32,7 @@ type Status struct {
 	Lost          []int           `json:"lost"`           // regions that an operator has given up
 	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM knows them
 
-	Lease    *LeaseStatus   `json:"lease,omitempty"` // of StatusOfMachine
+	Lease    *LeaseStatus   `json:"lease,omitempty"` // only in StatusOfMachine
 	Recovery RecoveryStatus `json:"recovery"`
 	// Starting says what a machine that is being opened waits for. Only in StatusOfMachine.
 	Starting string `json:"starting,omitempty"`

@@ -12,12 +12,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// OpenStopped opens a cluster of which no process runs, with all of its machines in this process
-// (see Config.Cluster). It is for DB.Check. The machines do what they do after a restart of all,
-// with their own memory and configuration. cfg must not describe a single machine. OpenStopped
-// fails if a machine of the configuration has no folder in o.Data, or an unusable one, since the
-// others would go on without that machine. It fails with ErrAway if regions wait for a machine that
-// is not in the configuration.
+// OpenStopped opens a cluster with all of its machines in this process (see Config.Cluster). No
+// process of the cluster may be running. It is for DB.Check. The machines do what they do after a
+// restart of all, with their own memory and configuration. cfg must not describe a single machine.
+// OpenStopped fails if a machine of the configuration has no folder in o.Data, or an unusable one,
+// since the others would go on without that machine. It fails with ErrAway if regions wait for a
+// machine that is not in the configuration.
 func OpenStopped(ctx context.Context, o Offline, cfg Config) (*DB, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
