@@ -24,8 +24,8 @@ type DB struct {
 	instance  *instance
 	operator  *Operator
 	sequences *catalog.Sequences
-	catalogs  []*catalog.Catalog // by machine
-	engines   []*sql.Engine      // by machine
+	catalogs  []*catalog.Catalog // indexed by machine
+	engines   []*sql.Engine      // indexed by machine
 	wire      *wire.Server
 	sql       *stdsql.DB
 

@@ -44,8 +44,8 @@ type restorer struct {
 	overwrite bool
 
 	saved   *cluster.Configuration
-	saves   []*nvram.Saved // of the saved machines
-	folders []string       // of the saved machines
+	saves   []*nvram.Saved // one for each saved machine
+	folders []string       // one for each saved machine
 	store   cluster.Store
 	stored  *cluster.Configuration // the present configuration, or nil
 	begun   []*nvram.Restoration

@@ -1,5 +1,5 @@
-// Package cluster defines configurations: which machines are members, and which of them hold which
-// regions.
+// Package cluster defines configurations. A configuration says which machines are members, and
+// where the replicas of each region are.
 //
 // A FaRM instance moves through a sequence of configurations (SOSP'15 section
 // 3). A configuration is the tuple <i, S, F, CM>: an identifier that only

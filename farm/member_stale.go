@@ -165,8 +165,8 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	return errors.Join(err, m.releaseLocked(r, release))
 }
 
-// mark makes this machine's replicas mark the chunks that change, in regions of which a replica is
-// incomplete, so that this replica can later find out which have changed. Marking begins between
+// mark makes this machine's replicas mark the chunks that change, in regions with an incomplete
+// replica. From the marks that replica can later find out what has changed. Marking begins between
 // NEW-CONFIG and its acknowledgement, when no transaction is applied. So for a machine that was a
 // member up to the previous configuration, everything that it has missed is marked.
 func (m *Member) mark(c *cluster.Configuration) {

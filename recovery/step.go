@@ -25,7 +25,7 @@ const (
 	StepSettled
 	StepAllActive // ALL-REGIONS-ACTIVE has arrived
 	StepFilling   // a piece of a replica is copied
-	StepFilled    // all of it is copied, but the CM does not know that
+	StepFilled    // all of a region is copied, but the CM does not know that
 	StepScanning  // free lists are rebuilt in part
 	StepScanned
 	recoverySteps

@@ -29,7 +29,7 @@ const (
 	sizeOffset   = 16
 	headerSumOff = 24
 	sinceOffset  = 32 // Since, a word of this replica alone
-	anewOffset   = 56 // how often a block's generation has wrapped around; the table follows
+	anewOffset   = 56 // how often a block's generation has wrapped around; the block table begins behind this word
 
 	blockShiftMax = 20 // 1 MB
 	blocksWanted  = 128

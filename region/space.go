@@ -68,7 +68,7 @@ func newSpace(r *Region) *space {
 	for i := range sp.blocks {
 		switch {
 		case sp.slabs[i].Load() != nil, !r.block(i).valid(i, r.Blocks()):
-			sp.blocks[i] = spaceTaken // in a slab, or invalid, which Check reports
+			sp.blocks[i] = spaceTaken // the block is in a slab, or invalid, which Check reports
 		default:
 			sp.unused++
 		}

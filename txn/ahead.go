@@ -15,8 +15,9 @@ type ahead struct {
 	// found are the objects that the transaction has not asked for yet. While the READ of one is
 	// pending, it has no payload.
 	found map[region.Ptr]aheadObject
-	// posted are the READs of the latest ReadAhead whose completions have not been awaited yet. raw
-	// is the memory that they read into; failed is the error if one of them could not be posted.
+	// posted are the READs of the latest ReadAhead, as long as their completions have not been
+	// awaited. raw is the memory that they read into; failed is the error if a READ could not be
+	// posted.
 	posted []aheadRead
 	raw    *rawBuffer
 	failed error

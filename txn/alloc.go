@@ -158,7 +158,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	l := participant.Loan{Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Connection: binary.LittleEndian.Uint32(arg[16:])}
 	p, v, err := m.cfg.Allocator.Alloc(need, int(l.Worker)%m.cfg.Workers, payload, hint)
 	if errors.Is(err, region.ErrReclaiming) {
-		return nil, region.ErrReclaiming // without region.ErrFull, which err may also match
+		return nil, region.ErrReclaiming // err may match region.ErrFull, too, which the caller must not see
 	}
 	if err != nil {
 		return nil, err

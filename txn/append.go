@@ -98,7 +98,7 @@ func (w *worker) appendLocked(p *part, rec stagedRecord, op *pendingOp) error {
 	p.reserved -= need
 	log := w.logOfLocked(p)
 	if sabotage.Reservations.Skipped() {
-		log.Reserve(need) // without an error: the reservation may fail
+		log.Reserve(need) // it is no error if this reservation fails
 	}
 	if extra := ring.Space(rec.bytes) - need; extra > 0 && !log.Reserve(extra) {
 		invariant.Violated("room for what a truncation had reserved", extra, log.Available())

@@ -101,7 +101,7 @@ func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 		m.mu.Lock()
 		hooks := slices.Clone(m.onEpoch)
 		m.mu.Unlock()
-		for _, fn := range hooks { // before any transaction begins in the new epoch
+		for _, fn := range hooks { // the hooks must run before any transaction begins in the new epoch
 			(*fn)()
 		}
 		current = epoch
@@ -123,11 +123,11 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 	return true
 }
 
-// EndEpoch ends the current epoch at every machine, once all operations and transactions of the
+// EndEpoch ends the current epoch at every machine, when all operations and transactions of the
 // epoch before it have ended. It waits for that up to patience, and reports whether it ended the
-// epoch. In between it calls over with the epoch that is safe now, in the terms of
-// region.Allocator.Advance; if over fails, so does EndEpoch. Only one caller in the instance may
-// run it at a time. The caller may have a transaction of its own open.
+// epoch. In between it calls its last argument with the epoch that is safe now, in the terms of
+// region.Allocator.Advance; if this call fails, so does EndEpoch. Only one caller in the instance
+// may run it at a time. The caller may have a transaction of its own open.
 //
 //	caches cleared:  v          v          v          v
 //	epoch:           | 2k       | 2k+1     | 2k+2     | 2k+3     |

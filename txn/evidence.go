@@ -195,7 +195,7 @@ func (w *worker) drainLocked() {
 				break
 			}
 		}
-		p.in.Ledger().Drain(w.config-1, p.in.Receiver().Next()) // before anything is reported from the log
+		p.in.Ledger().Drain(w.config-1, p.in.Receiver().Next()) // the ledger must know the drain before anything is reported from the log
 		p.in.Thaw(w.config - 1)
 	}
 }

@@ -103,9 +103,9 @@ type Machine struct {
 	workers       []*worker
 	routes        route.Table
 	epoch         atomic.Uint64
-	states        clock.Pool // of *state
-	txs           clock.Pool // of *Tx
-	raw           clock.Pool // of *rawBuffer
+	states        clock.Pool // a pool of *state
+	txs           clock.Pool // a pool of *Tx
+	raw           clock.Pool // a pool of *rawBuffer
 	nextWorker    atomic.Uint32
 	recalled      recalled // under recovery.mu
 	writeBytesMax int

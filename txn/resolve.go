@@ -97,7 +97,7 @@ func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 		return
 	}
 	if l.release && !rt.Local.Header(l.ptr.Addr.Offset()).Allocated() {
-		r.m.cfg.Allocator.Release(l.ptr) // before it is unlocked, as in ApplyPrimary
+		r.m.cfg.Allocator.Release(l.ptr) // the slot must be released before it is unlocked, as in ApplyPrimary
 	}
 	rt.Local.ClearLock(l.ptr)
 }
@@ -224,7 +224,7 @@ func (m *Machine) Settle(c *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	if m.cfg.Settling != nil { // before any storage is given back
+	if m.cfg.Settling != nil { // Settling must be called before any storage is given back
 		m.cfg.Settling(c.ID)
 	}
 	clear(r.traces)

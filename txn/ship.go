@@ -106,7 +106,7 @@ var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, 
 // original error, and matches the same errors of this package and of region.
 type ShippedError struct {
 	Text string
-	is   error // one of knownErrors, or nil
+	is   error // an element of knownErrors, or nil
 }
 
 func (e *ShippedError) Error() string { return e.Text }

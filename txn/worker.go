@@ -225,7 +225,7 @@ func (w *worker) relistenLocked(before, p *peer) (err error) {
 		return err
 	}
 	p.in.Thaw(before.in.Drained())
-	w.m.replicas.Annexes.DropUnbound(before.in, true) // now that no record can name them
+	w.m.replicas.Annexes.DropUnbound(before.in, true) // from now on no record can name these annexes
 	return nil
 }
 

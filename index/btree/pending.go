@@ -77,7 +77,7 @@ const (
 	changesKeepMost = 1 << 10
 )
 
-var pendings sync.Pool // of *pending
+var pendings sync.Pool // a pool of *pending
 
 // of returns t's pending state for the tree, or nil if t has not used the tree.
 func (tr *Tree) of(t *txn.Tx) *pending {

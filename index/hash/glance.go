@@ -74,7 +74,7 @@ const (
 	undecided finding = iota
 	atHome
 	atNext
-	chained // in the chain of its home, or not in the table
+	chained // the key is in the chain of its home, or not in the table
 	inChain
 	nowhere
 )

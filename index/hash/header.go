@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A shard's header says which keys the shard holds, and which shards have been split from
-// it.
+// A shard's header says which keys the shard holds. It also has the pointers to the shards that
+// have been split from it.
 //
 //	 0 magic 16b | initial depth 8b | depth 8b | state 8b | 0 8b | cursor 16b
 //	 8 prefix

@@ -46,7 +46,7 @@ type Timeline struct {
 	Suspect   time.Time // the first machine was suspected, or one asked to join
 	Probed    time.Time // a majority has answered
 	Stored    time.Time // the configuration is the current one
-	Acked     time.Time // all machines have applied it
+	Acked     time.Time // all machines have applied the configuration
 	Committed time.Time // old leases have run out, NEW-CONFIG-COMMIT is sent
 	AllActive time.Time // all regions are active
 }

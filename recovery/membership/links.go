@@ -99,7 +99,7 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 	}
 	m.mu.Unlock()
 	if ok && m.noteApart(p, true) {
-		m.Renew() // if the member can be reached, the next configuration settles the answers that it owes
+		m.Renew() // in case the member can be reached: the next configuration settles the answers that it owes
 	}
 }
 

@@ -132,7 +132,7 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 		}
 		m.mu.Lock()
 		m.mu.refused = refused
-		if m.mu.phase == applying { // it may have been evicted or closed meanwhile
+		if m.mu.phase == applying { // this machine may have been evicted or closed meanwhile
 			m.enterLocked(applied)
 		}
 		m.wakeLocked()

@@ -28,7 +28,7 @@ type prober struct {
 	queue rdma.Queue
 	bell  clock.Event
 
-	run lockrank.Mutex[lockrank.Probe] // one round at a time; held across waits
+	run lockrank.Mutex[lockrank.Probe] // lets one round of probes run at a time; held across waits
 	tag uint64                         // the tag of the last READ
 }
 

@@ -52,7 +52,7 @@ func (m *Machine) lead() {
 		m.mu.Lock()
 		if !m.isWorkLocked() {
 			m.mu.leads = false
-			if m.mu.stage == suspecting { // it may be otherwise if this machine is starting at the same time
+			if m.mu.stage == suspecting { // the stage may be another one if this machine is starting at the same time
 				m.proceedLocked(steady)
 			}
 			m.mu.Unlock()

@@ -69,7 +69,7 @@ func NewLog(r *Replicas, from rdma.MachineID, worker uint16, rx *ring.Receiver, 
 // Receiver returns the log's ring.
 func (l *Log) Receiver() *ring.Receiver { return l.rx }
 
-// Ledger returns the ledger, which says which of the log's transactions have been truncated.
+// Ledger returns the ledger. It tells which of the log's transactions have been truncated.
 func (l *Log) Ledger() *record.Ledger { return l.ledger }
 
 // Drained returns the last configuration that the log has been drained of.

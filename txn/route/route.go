@@ -1,6 +1,6 @@
-// Package route holds a machine's routes: which machines have the replicas of a region, what may be
-// done with them in the present configuration (Table), and under which keys a machine's memory is
-// registered with its NIC (keys.go).
+// Package route holds a machine's routes. A route says which machines have the replicas of a
+// region, and what may be done with them in the present configuration (Table). keys.go has the keys
+// under which a machine's memory is registered with its NIC.
 //
 // Routes are read on every access to an object, without a lock: a List is never changed,
 // but replaced as a whole by the next, under the table's mutex.
