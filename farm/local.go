@@ -312,7 +312,7 @@ func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fa
 
 // Unowned returns ErrTorn, with the places, if an object is locked at its primary although all
 // transactions are recovered and all backups filled. It waits for recovery and filling until ctx
-// ends. No transaction may be running: then such a lock has no owner that could release it.
+// ends. No transaction may be running: so no owner is left that could release the lock.
 func (l *Local) Unowned(ctx context.Context) error {
 	c, err := awaitWhole(ctx, l.members)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A memory beside a replica that is being filled holds what the replica still needs. It exists from
-// before the replica is made until the configuration says that the replica has everything: see
-// region.Stale. So a replica without such a memory has everything that was committed up to the last
-// configuration that the machine has applied.
+// A memory beside a replica that is being filled holds what the replica still needs: see
+// region.Stale. It exists from before the replica is made until the configuration says that the
+// replica has everything. So a replica without this memory has everything that was committed up to
+// the last configuration that the machine has applied.
 
 const stalePrefix = "stale-"
 

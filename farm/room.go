@@ -8,11 +8,11 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A member that has no room for a replica refuses it, and the CM gives it no other one for the rest
-// of its life (membership.Machine, HasRoom), so the region may have fewer replicas than it should.
-// Therefore such a member looks from time to time whether its file system has room again, and tells
-// the CM. The result is only a guess, because a region may hold more than the room that was found;
-// then the member refuses the replica again, and waits for longer.
+// A member that has no room for a replica refuses the replica, and the CM gives it no others for
+// the rest of its life (membership.Machine, HasRoom), so the region may have fewer replicas than it
+// should. Therefore the member looks from time to time whether its file system has room again, and
+// tells the CM. The result is only a guess, because a region may hold more than the room that was
+// found; then the member refuses the replica again, and waits for longer.
 
 const (
 	// roomPoll is the time before the first look. The time between looks grows up to roomPollMax,

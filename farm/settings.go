@@ -44,9 +44,9 @@ func machineFolder(folder string, machine int) string {
 }
 
 // machinesIn returns the machines whose folders are in a folder and belong to the instance. There
-// may be other folders next to them: copies of a machine's folder, and unrelated ones. The identity
-// of a machine that was killed before it belonged to an instance does not name one yet; such a
-// machine counts.
+// may be other folders next to them: copies of a machine's folder, and unrelated ones. A machine
+// that was killed early has an identity that names no instance yet; it counts as a machine of this
+// one.
 func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {

@@ -81,6 +81,8 @@ func (s *state) lockSelfLocked() error {
 	return nil
 }
 
+// lockOwnLocked locks the objects of this machine's own part. If one cannot be locked, it unlocks
+// the others, and the part's verdict says why.
 func (s *state) lockOwnLocked(p *part) error {
 	if s.commit.large != nil {
 		return s.lockInSlicesLocked(p)
@@ -107,6 +109,8 @@ func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
 	return p.verdict == message.Same
 }
 
+// lockInSlicesLocked is lockOwnLocked for a large commit: it gives the worker's lock away between
+// slices.
 func (s *state) lockInSlicesLocked(p *part) error {
 	n := 0
 	err := s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {

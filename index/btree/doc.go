@@ -9,7 +9,7 @@
 //	[ ,f)    [f,m) [m,s)   [s, )   leaves: always read from their primary
 //
 // Every node carries its level, its tree and its fence keys [low, high), so that
-// whoever reads it can tell whether it is where he meant to be (SOSP'15 section
+// a reader can tell whether it has come to the right node (SOSP'15 section
 // 6). Together with the incarnation in a fat pointer, which tells that a node
 // has been freed, this makes any pointer to a leaf safe to try, however old: the
 // leaf itself proves that it is the right one. A lookup finds a level-1 node in

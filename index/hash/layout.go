@@ -27,11 +27,11 @@ const (
 // Config configures a new table. The zero value is good for small keys whose values
 // are pointers to objects.
 type Config struct {
-	// KeyBytes and ValueBytes are the longest key and value kept inline, in the
-	// bucket; 0 means 16. A pair that exceeds either is an object of its own and
-	// costs one more read. Every slot has room for so many bytes, and every lookup
-	// reads a neighbourhood of slots: for pairs of more than some hundred bytes, an
-	// object of its own is cheaper (NSDI'14 figure 10).
+	// KeyBytes and ValueBytes are the longest key and value kept inline, in the bucket; 0 means 16.
+	// A pair that exceeds either is an object of its own and costs one more read. Every slot has
+	// room for a key and value of these lengths, and every lookup reads a neighbourhood of slots:
+	// for pairs of more than some hundred bytes, an object of its own is cheaper (NSDI'14 figure
+	// 10).
 	KeyBytes, ValueBytes int
 	// Neighbourhood is H, the number of slots in which a key can be without
 	// overflowing. Even, 2 to 64; 0 means 8.

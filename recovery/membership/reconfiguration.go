@@ -229,8 +229,8 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 	return c, nil
 }
 
-// probeAll probes the members of c. It returns the members that answer as the life that c has, and
-// the missing ones. It counts this machine among the former, and suspects among the latter.
+// probeAll probes the members of c. It returns the members that answer as the life that c has, this
+// machine included, and the missing members, suspects included.
 func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answered, missing []rdma.MachineID) {
 	var ask []rdma.MachineID
 	for _, x := range c.Machines {

@@ -24,8 +24,8 @@ func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) 
 }
 
 // unprobed returns the members of c that have not answered a probe, and the suspects that have
-// answered a probe but not a call. A configuration that contained such a suspect would fail, and
-// another would be made at once, for as long as it is stopped.
+// answered a probe but not a call. A configuration with a suspect that is stopped would fail, and
+// another would be made at once, again and again until the suspect continues.
 func unprobed(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool {
 		isSuspect := slices.Contains(suspects, recovery.PeerIn(c, x))
