@@ -35,8 +35,8 @@ type AllocatorConfig struct {
 	// configuration in which it asked. ErrDoubt means that a replica may still free the storage
 	// later, as long as it is in that configuration.
 	Discard func(id ID, off, n uint64) (in uint32, err error)
-	// Emptied is called when enough memory has been freed to end epochs and call GiveBack. It must
-	// not wait.
+	// Emptied is called when much memory has been freed: the owner should then end epochs and call
+	// GiveBack, in the background. Emptied must not wait.
 	Emptied func()
 	// Grow returns a new region. If near is not 0, the same machines keep it as region near. The
 	// allocator adds it.

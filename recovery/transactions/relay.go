@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Two members may not reach each other although neither can be evicted. Each member waits for the
-// votes of all others, so without help no transaction would be decided. Therefore a call that is
-// not answered for long goes through the CM, which both reach.
+// It happens that two members do not reach each other, and neither can be evicted. Each member
+// waits for the votes of all others, so without help no transaction would be decided. Therefore a
+// call that is not answered for long goes through the CM, which both reach.
 //
 //	RELAY    member --> CM     | to 16 | kind 8 | zero 8 | argument |
 //	RELAYED  CM --> the other  | from 16 | kind 8 | zero 8 | argument |
