@@ -32,7 +32,7 @@ func (x account) putInto(ed *mysql_db.Editor) {
 
 // loadUsers loads into db the users that go-mysql-server has serialized as b.
 func loadUsers(db *mysql_db.MySQLDb, b []byte) error {
-	if json.Valid(b) { // in the format of the first versions
+	if json.Valid(b) { // the first versions stored accounts as JSON
 		return db.LoadData(gms.NewEmptyContext(), b)
 	}
 	ed := db.Editor()

@@ -189,9 +189,9 @@ func (a *Accounts) keepFresh(e *Engine) {
 // refreshMax bounds the time for which a statement waits for accounts.
 const refreshMax = 20 * time.Millisecond
 
-// usersSetting is the setting in which the version before kept all accounts, as one object.
-// That version cannot load usersMoved, as it cannot load other bytes that it has not
-// written, so it does not start.
+// usersSetting is the setting in which the version before kept all accounts, as one object. It now
+// holds usersMoved. That version cannot load bytes that it has not written, so that it refuses to
+// start instead of running without the accounts.
 const usersSetting = "users"
 
 var usersMoved = []byte("accounts are rows of the catalog now; this program is too old to read them")

@@ -84,6 +84,7 @@ func (b *body) statement(s sqlparser.Statement) error {
 	return b.handle(s, err)
 }
 
+// execute runs one statement by its kind. It does not handle the statement's error.
 func (b *body) execute(s sqlparser.Statement) error {
 	switch s := s.(type) {
 	case *sqlparser.BeginEndBlock:
@@ -128,6 +129,7 @@ func (b *body) execute(s sqlparser.Statement) error {
 	return err
 }
 
+// block runs BEGIN ... END in a scope of its own.
 func (b *body) block(s *sqlparser.BeginEndBlock) error {
 	b.scopes = append(b.scopes, newBodyScope())
 	scope := b.scopes[len(b.scopes)-1]
@@ -139,12 +141,15 @@ func (b *body) block(s *sqlparser.BeginEndBlock) error {
 	return err
 }
 
+// isJump reports whether err leaves the statement with this label (LEAVE) or, if again is set,
+// continues it (ITERATE).
 func isJump(err error, label string, again bool) bool {
 	j, ok := err.(jump)
 	return ok && label != "" && j.again == again && strings.EqualFold(j.label, label)
 }
 
-// loop executes statements while one condition holds, and until another does.
+// loop executes statements again and again: until the condition while is false before a round, or
+// the condition until is true after one. A condition that is nil does not end the loop.
 func (b *body) loop(label string, all sqlparser.Statements, while, until sqlparser.Expr) error {
 	for {
 		if err := b.ctx.Err(); err != nil {

@@ -49,8 +49,8 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 	return err
 }
 
-// warned executes the handler for the warnings of a statement; before is the number of
-// warnings that there were before it.
+// warned executes the handler for the warnings of a statement, if the statement has added any;
+// before is the number of warnings that the session had before it.
 func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	switch s.(type) {
 	case *sqlparser.BeginEndBlock, *sqlparser.IfStatement, *sqlparser.CaseStatement, *sqlparser.While, *sqlparser.Repeat, *sqlparser.Loop:

@@ -69,7 +69,7 @@ func eachExpr(v reflect.Value, visit func(at reflect.Value) error) error {
 		}
 		return eachExpr(v.Elem(), visit)
 	case reflect.Struct:
-		if v.Type() == authType { // its fields may lead back to it
+		if v.Type() == authType { // authorization data may lead back to the statement, so the walk would not end
 			return nil
 		}
 		for i := range v.NumField() {

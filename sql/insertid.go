@@ -16,7 +16,8 @@ type toldID struct{ expression.UnaryExpressionStub }
 
 var _ gms.FunctionExpression = (*toldID)(nil)
 
-// insertIDFunction returns LAST_INSERT_ID, which is go-mysql-server's without an argument.
+// insertIDFunction returns LAST_INSERT_ID. With an argument it is ours, without one
+// go-mysql-server's.
 func insertIDFunction(name string) (gms.Function, bool) {
 	if !strings.EqualFold(name, "last_insert_id") {
 		return nil, false

@@ -13,7 +13,8 @@ import (
 // A user needs no privilege to ask for his own grants or connections, or to end his own
 // connections. go-mysql-server requires the privilege for all users'.
 
-// noteOwn skips the authorization of such statements: their execution checks whom they are about.
+// noteOwn skips the authorization of statements by which users ask for grants or connections, or
+// end connections: executing them checks whether those are the user's own.
 func noteOwn(stmt sqlparser.Statement) {
 	free := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
 	switch n := stmt.(type) {

@@ -58,7 +58,7 @@ func (e *Engine) Counted(ctx context.Context) error {
 	return err
 }
 
-// setCounted changes the setting and reports whether it was 1.
+// setCounted writes the setting, and returns whether it was 1 before.
 func (e *Engine) setCounted(ctx context.Context, to byte) (was bool, err error) {
 	err = e.Store.Machine.Run(ctx, func(t *txn.Tx) error {
 		b, err := e.Store.Catalog.Setting(t, countedSetting)

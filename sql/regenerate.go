@@ -116,7 +116,7 @@ func (b *builder) regenerate(ctx *gms.Context, n *regenerated, row gms.Row) (gms
 	return &regeneratedIter{rows, all}, nil
 }
 
-// ready gives regenerators their computers.
+// ready makes the computers of regenerators, before the first row.
 func ready(ctx *gms.Context, all []regenerator) (out []regenerator, err error) {
 	for _, r := range all {
 		if r.compute, err = store.NewComputer(ctx, r.info, store.IsGenerated); err != nil {
@@ -141,7 +141,7 @@ func (i *regeneratedIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return again(ctx, i.all, row)
 }
 
-// again returns a row with its generated columns computed again.
+// again returns a row whose generated columns have been computed from its present other columns.
 func again(ctx *gms.Context, all []regenerator, row gms.Row) (gms.Row, error) {
 	if len(all) == 0 {
 		return row, nil

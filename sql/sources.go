@@ -56,6 +56,8 @@ func source(n gms.Node) gms.Node {
 	return n
 }
 
+// readsMore reports whether a node reads several tables, or one table several times, and runs no
+// triggers.
 func readsMore(ctx *gms.Context, n gms.Node) bool {
 	tables, triggers := 0, false
 	transform.Inspect(n, func(n gms.Node) bool {

@@ -93,8 +93,8 @@ func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
 	return !in || c.ChildNum == 0
 }
 
-// updateTriggers adds its triggers to an UPDATE, with apply, go-mysql-server's rule, and has the
-// generated columns computed again after the BEFORE triggers.
+// updateTriggers adds the triggers of an UPDATE's table to it, by calling apply, go-mysql-server's
+// rule. It has the generated columns computed again after the BEFORE triggers.
 func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil || bool(same) {
@@ -184,8 +184,8 @@ func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node
 	return n, nil
 }
 
-// applied returns the triggers that run after a statement, and the statement together with those
-// that run before it.
+// applied adds the triggers of a statement by calling apply. It returns the triggers that run after
+// the statement, and the statement together with those that run before it.
 func applied(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) ([]*plan.TriggerExecutor, gms.Node, error) {
 	n, _, err := apply(ctx, n)
 	if err != nil {

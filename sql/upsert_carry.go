@@ -28,8 +28,8 @@ var (
 	_ gms.Expression                 = (*insertedValue)(nil)
 )
 
-// upsertFunction returns one of these functions. go-mysql-server passes no context when it
-// creates calls.
+// upsertFunction returns one of the functions carry, carried and inserted by its name.
+// go-mysql-server passes no context when it creates calls.
 func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 	var make func(*gms.Context, ...gms.Expression) (gms.Expression, error)
 	switch name {

@@ -19,8 +19,9 @@ type fromTable struct {
 	open    bool
 }
 
-// has reports whether a table has a column (is), or may have it (may), as far as is known before
-// the SELECT is planned. table is empty for an unqualified column.
+// has reports whether a table has a column (is), or may have it (may): before the SELECT is
+// planned, not all columns are known. table is the name that qualifies the column, empty if there
+// is none.
 func (t fromTable) has(table, column string) (is, may bool) {
 	if table != "" && !strings.EqualFold(table, t.name) {
 		return false, false

@@ -174,6 +174,8 @@ func same(ctx *gms.Context, v gms.SystemVariable, a, b any) bool {
 	return settled(ctx, v, a) == settled(ctx, v, b)
 }
 
+// settled returns a value as text, after the variable has converted it; values with the same text
+// are equal.
 func settled(ctx *gms.Context, v gms.SystemVariable, value any) string {
 	if converted, _, err := v.GetType().Convert(ctx, value); err == nil {
 		value = converted

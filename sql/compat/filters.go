@@ -167,10 +167,10 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	return n, transform.NewTree, err
 }
 
-// onceEqual keeps one for indexes of several conditions that fix a column's value (by = or
-// IN). go-mysql-server takes two values that are not identical for different ones, which is
-// wrong for strings, and panics for bytes. It walks conjunctions from the top, so that each
-// condition is visited once.
+// onceEqual handles several conditions that fix the value of one column (by = or IN): it lets the
+// search for indexes see only one of them, and marks the others. go-mysql-server takes two values
+// that are not identical for different ones, which is wrong for strings, and panics for bytes.
+// onceEqual walks conjunctions from the top, so that it visits each condition once.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)
 	if !ok {
@@ -251,8 +251,9 @@ func equalColumn(e gms.Expression) (column *expression.GetField, isList bool) {
 	return right, isList
 }
 
-// plainRows replaces comparisons of rows by comparisons of each column, because
-// go-mysql-server's ignore NULL, and row IN lists by the equalities that they stand for.
+// plainRows replaces comparisons of rows by comparisons of each column, because go-mysql-server's
+// comparisons of rows ignore NULL. It replaces IN lists of rows by the equalities that they stand
+// for.
 func plainRows(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	switch e := e.(type) {
 	case *expression.InTuple:
@@ -339,8 +340,8 @@ func (l *like) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.E
 	return &like{e.(*expression.Like)}, nil
 }
 
-// withPrefix returns a LIKE and, if it compares a column, bounds for an index, which admit
-// more than the LIKE.
+// withPrefix returns a LIKE. If the LIKE compares a column, withPrefix adds bounds on the column,
+// for an index; the bounds admit more strings than the LIKE.
 func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
 	plain := &like{l}
 	column, isColumn := l.LeftChild.(*expression.GetField)

@@ -22,7 +22,7 @@ import (
 // 2024-02-3. So texts of times that do not exist are kept from its conversions: a constant that is
 // compared with a time is refused, as any text that is no time is, and other texts become NULL.
 
-// PossibleTimes is a rule that makes these corrections.
+// PossibleTimes is the rule that corrects how numbers and texts become times, as described above.
 func PossibleTimes(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	return withSubqueries(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.NodeExprsWithOpaque(ctx, n, ofPossibleTimes)

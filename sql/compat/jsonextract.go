@@ -62,9 +62,10 @@ type found struct {
 	byPath [][]any
 	isOne  bool // there is one path, which leads to at most one value
 	isNull bool // the document, or a path, is NULL
-	known  bool // false: go-mysql-server reports the error
+	known  bool // the result was computed here; if false, go-mysql-server evaluates the call and reports its error
 }
 
+// findPaths evaluates the document and the paths, and finds the values that the paths lead to.
 func findPaths(ctx *gms.Context, row gms.Row, doc gms.Expression, paths []gms.Expression) (f found, err error) {
 	v, err := doc.Eval(ctx, row)
 	if err != nil {

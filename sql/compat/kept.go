@@ -21,9 +21,9 @@ func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	})
 }
 
-// asideSubqueries marks the conditions of a filter that contain such a subquery. Over an outer
-// join all subqueries count: as joins they would be tested before the outer join adds rows of
-// NULL, and their columns would be taken for NOT NULL.
+// asideSubqueries marks the conditions of a filter that contain an EXISTS or IN for which isKept is
+// true. Over an outer join it marks all conditions with EXISTS or IN: as joins they would be tested
+// before the outer join adds rows of NULL, and their columns would be taken for NOT NULL.
 func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -58,14 +58,14 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), same, nil
 }
 
-// isKept reports whether the rules would change the result of a subquery, which is under a NOT
-// if not is set.
+// isKept reports whether go-mysql-server's rules would change the result of a subquery, so that the
+// subquery must be kept as it is. not is set if the subquery is under a NOT.
 func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
 	return not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
 }
 
-// countsRows reports whether a subquery's rows depend on more than its conditions, which are
-// all that the rules keep: an aggregate without GROUP BY has one row, LIMIT 0 none, and the
+// countsRows reports whether a subquery's rows depend on more than its conditions. The rules keep
+// only the conditions; but an aggregate without GROUP BY has one row, LIMIT 0 has none, and the
 // result of a LIMIT or a window depends on rows that a join does not have.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
@@ -103,8 +103,8 @@ func isDerived(n gms.Node) bool {
 	return is
 }
 
-// saysOfOutside reports whether a subquery has conditions on the outer query only: the rules
-// move those out from under a NOT wrongly.
+// saysOfOutside reports whether a subquery has conditions on the outer query only. The rules would
+// move those conditions out of the subquery, which is wrong if it is under a NOT.
 func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
 	inside := tablesOf(query)
 	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {

@@ -203,6 +203,8 @@ func (c *measuredCall) call(ctx *gms.Context, args gms.Row) (any, error) {
 	return c.over.Eval(ctx, args)
 }
 
+// tooLong adds MySQL's warning for a result longer than max_allowed_packet, and returns NULL, the
+// result in its place.
 func (c *measuredCall) tooLong(ctx *gms.Context) any {
 	myerr.ResultTruncated.Warn(ctx, c.name, allowedPacket(ctx))
 	return nil
@@ -305,6 +307,7 @@ func paddedBytes(a gms.Row) int64 {
 	return product(mostBytes, count(a[1]))
 }
 
+// replaced bounds the result of REPLACE.
 func replaced(a gms.Row) int64 {
 	text, from := textOf(a[0]), textOf(a[1])
 	grows := TextBytes(a[2]) - int64(len(from))

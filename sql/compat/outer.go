@@ -149,6 +149,7 @@ func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
+// showHidden puts the hidden conditions back.
 func showHidden(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	return transform.NodeExprs(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if h, ok := e.(*hiddenFor); ok {
@@ -158,7 +159,7 @@ func showHidden(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 	})
 }
 
-// A hiddenFor is a condition that one rule does not see.
+// A hiddenFor wraps a condition to hide it from one rule.
 type hiddenFor struct{ gms.Expression }
 
 // Children implements gms.Expression: rules do not see which columns the condition uses.
@@ -172,6 +173,7 @@ func (h *hiddenFor) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 	return h, nil
 }
 
+// hideOfMissing hides a filter's conditions on tables whose row may be missing.
 func hideOfMissing(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -229,15 +231,18 @@ type sortedConditions struct {
 	stay, above []gms.Expression
 	// below are those on one table.
 	below []aboutTable
-	// there are the tables of which some condition needs a row.
+	// there are the tables of which some condition needs a row: the row must be there.
 	there map[gms.TableId]bool
 }
 
+// An aboutTable is a condition that uses a single table.
 type aboutTable struct {
 	table     gms.TableId
 	condition gms.Expression
 }
 
+// sortConditions decides for each condition of an inner join whether it stays at the join, goes
+// above the join, or goes below it, to the only table that the condition uses.
 func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 	inside, missing := tablesOf(join), missingIn(join.Left())
 	maps.Copy(missing, missingIn(join.Right()))
@@ -280,6 +285,8 @@ func put(ctx *gms.Context, n gms.Node, c aboutTable) (gms.Node, error) {
 	return join.WithChildren(ctx, children...)
 }
 
+// filtered returns a node with a filter by some conditions over it; the node itself if there are no
+// conditions.
 func filtered(by []gms.Expression, n gms.Node) gms.Node {
 	if len(by) == 0 {
 		return n
@@ -325,8 +332,9 @@ func overJoin(n gms.Node) (gms.Node, []gms.Expression) {
 	return n, nil
 }
 
-// innerJoins turns outer joins into inner ones if their optional side includes a table of there.
-// Their conditions then count as an inner join's.
+// innerJoins turns an outer join into an inner one if its optional side includes a table of there,
+// the tables whose row must not be missing. The outer join's conditions then count as an inner
+// join's.
 func innerJoins(ctx *gms.Context, n gms.Node, there map[gms.TableId]bool) (gms.Node, error) {
 	if len(there) == 0 {
 		return n, nil
@@ -379,6 +387,7 @@ func missingIn(n gms.Node) map[gms.TableId]plan.JoinType {
 	return all
 }
 
+// tablesOf returns the tables below a node.
 func tablesOf(n gms.Node) map[gms.TableId]bool {
 	all := make(map[gms.TableId]bool)
 	if t, ok := n.(plan.TableIdNode); ok {
@@ -390,6 +399,7 @@ func tablesOf(n gms.Node) map[gms.TableId]bool {
 	return all
 }
 
+// includes reports whether any of the tables is below a node.
 func includes(n gms.Node, tables map[gms.TableId]bool) bool {
 	for t := range tablesOf(n) {
 		if tables[t] {

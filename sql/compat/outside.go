@@ -42,8 +42,8 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// markOutside marks conditions on other tables in a filter over one table. It leaves a comparison
-// of a column with an outer value: that can be a lookup.
+// markOutside marks the conditions in a filter over one table that use other tables. It does not
+// mark a comparison of a column with a value of the outer query: that can be a lookup.
 func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -77,14 +77,15 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 // outer query.
 const outerScopeIndexes = "applyIndexesFromOuterScope"
 
-// aboveLimits keeps such conditions above a LIMIT or a window: used for a lookup below it, they
-// would change which rows it returns.
+// aboveLimits wraps that rule: it keeps a subquery's conditions on the outer query above a LIMIT or
+// a window. Used for a lookup below it, they would change which rows the LIMIT or window returns.
 func aboveLimits(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.NodeWithOpaque(ctx, n, asideAboveLimit)
 	})
 }
 
+// asideAboveLimit marks the condition of a filter over a plan with a LIMIT or a window.
 func asideAboveLimit(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok || !isLimited(f.Child) {

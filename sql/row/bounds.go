@@ -25,8 +25,8 @@ func (r Bounds) Hold(part []byte) bool {
 	return bytes.Compare(part, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(part, r.Hi) < 0)
 }
 
-// Bounds translates the bounds of one column. equal: they admit a single encoding, Lo; none:
-// they admit nothing.
+// Bounds translates the bounds of one column. equal is set if they admit a single encoding, Lo;
+// none is set if they admit nothing.
 func (k *KeyCodec) Bounds(ctx context.Context, c gms.MySQLRangeColumnExpr) (r Bounds, equal, none bool) {
 	lo, loKey, ok := k.lowerBound(ctx, c.LowerBound, &r.Inexact)
 	if !ok {
@@ -58,9 +58,9 @@ func (k *KeyCodec) IsSingle(ctx context.Context, c gms.MySQLRangeColumnExpr) boo
 	return err == nil && n == 0
 }
 
-// lowerBound returns the least encoding above a cut, and whether it is the encoding of a whole
-// value (key); false if there is none, because nothing compares with a NULL that a lookup asks
-// for.
+// lowerBound returns the least encoding above a cut. key is set if that is the encoding of a whole
+// value. ok is false if no value is above the cut, because a lookup asks for a NULL, with which
+// nothing compares.
 func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:

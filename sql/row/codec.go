@@ -235,8 +235,8 @@ func (r *View) end(slot int) int {
 	return int(binary.LittleEndian.Uint32(r.ends[4*slot:]))
 }
 
-// Slot returns the bytes of a value, nil for NULL; spilled: they are the reference to a value
-// outside the row.
+// Slot returns the bytes of a value, nil for NULL. If spilled is set, the bytes are a reference to
+// the value, which is stored outside the row.
 func (r *View) Slot(i int) (b []byte, spilled bool, err error) {
 	if i >= r.slots || r.nulls[i/8]&(1<<(i%8)) != 0 {
 		return nil, false, nil

@@ -27,8 +27,8 @@ func (k *KeyCodec) TakesLiterals() bool {
 	return k.IsInteger()
 }
 
-// AsItIs reports whether a string is a value of the column unchanged: text has valid
-// characters, and a BINARY is neither padded nor cut.
+// AsItIs reports whether the column would store text unchanged: a CHAR or VARCHAR if its characters
+// are valid, a BINARY or VARBINARY if it is neither padded nor cut.
 func (k *KeyCodec) AsItIs(text string) bool {
 	switch k.Kind {
 	case catalog.KindChar, catalog.KindVarchar:
@@ -145,8 +145,8 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 	return v, err == nil && in == gms.InRange
 }
 
-// Sums reports whether the column can be assigned the sum of column from and a literal:
-// both integers, or a decimal and a text, which is how clients send decimals.
+// Sums reports whether column from plus a literal can be assigned to this column: both columns are
+// integers, or both are decimals and the literal is a text, which is how clients send decimals.
 func (k *KeyCodec) Sums(from *KeyCodec) bool {
 	if k.Kind == catalog.KindDecimal {
 		return from.Kind == catalog.KindDecimal

@@ -27,8 +27,8 @@ type Access interface {
 	// Scan returns a cursor over the keys in [lo, hi), in key order if the structure has
 	// one; nil is an open end.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
-	// Rows is Scan for a caller that reads the rows as it goes: probably the first n,
-	// perhaps all.
+	// Rows is Scan for a caller that reads the rows one by one. It reads ahead for a caller that
+	// reads probably n of them, and perhaps all.
 	Rows(t *txn.Tx, lo, hi []byte, reverse bool, n int) cursor
 	// Keys is Scan for callers that need only the keys.
 	Keys(t *txn.Tx, lo, hi []byte) cursor

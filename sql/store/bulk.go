@@ -19,9 +19,8 @@ import (
 // of a transaction with others: the open transaction is committed first.
 
 const (
-	// bulkRows is the greatest number of rows of a table that is altered within the
-	// statement's own transaction, where several changes of one statement are all
-	// or nothing.
+	// bulkRows is the greatest number of rows of a table that is altered in the statement's own
+	// transaction. There, several changes of one statement are all or nothing.
 	bulkRows = 200
 	// bulkBatch is the number of rows for one of many transactions; it halves when
 	// the rows do not fit into the logs.
@@ -96,8 +95,8 @@ func (tr *Transaction) renew(m *txn.Machine) {
 	*tr = Transaction{Tx: m.Begin(), ReadOnly: tr.ReadOnly, ddl: true}
 }
 
-// finish puts what was built to use, in one transaction. swap makes the table's
-// next descriptor from its present one.
+// finish puts the structures that were built in place of the present ones, in one transaction. swap
+// makes the table's next descriptor from its present one.
 func (b *Bulk) finish(ctx *gms.Context, swap func(*txn.Tx, *catalog.Table) (*catalog.Table, error)) error {
 	err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error {
 		tbl, err := b.t.Store.Catalog.Altered(tx, b.t.Info.DB, b.t.Info.Name, b.owner)
@@ -118,7 +117,7 @@ func (b *Bulk) finish(ctx *gms.Context, swap func(*txn.Tx, *catalog.Table) (*cat
 	return b.end(ctx)
 }
 
-// abandon drops what was built.
+// abandon drops the structures that were built, and returns cause.
 func (b *Bulk) abandon(ctx *gms.Context, cause error) error {
 	b.t.frozen = nil
 	b.tr.renew(b.t.Store.Machine)
@@ -213,7 +212,7 @@ func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, 
 	})
 }
 
-// next returns the key that follows these; end: there are no more keys.
+// next returns the key at which the batch after keys begins. end is set if keys is the last batch.
 func next(keys [][]byte) (from []byte, end bool) {
 	if len(keys) == 0 {
 		return nil, true

@@ -37,7 +37,7 @@ func (info *TableInfo) Generates() bool {
 	return false
 }
 
-// computed reports whether an index has a column whose values are not stored.
+// computed reports whether an index x of tbl has a column whose values are not stored.
 func computed(tbl *catalog.Table, x catalog.Index) bool {
 	for _, p := range x.Parts {
 		if tbl.Columns[p.Column].Virtual {
@@ -60,7 +60,8 @@ func IsVirtual(c *gms.Column) bool { return c.Virtual }
 // IsGenerated reports whether a column is generated, stored or not.
 func IsGenerated(c *gms.Column) bool { return c.Generated != nil }
 
-// NewComputer parses the expressions of those generated columns that is accepts.
+// NewComputer returns a Computer for the generated columns for which is returns true. It parses the
+// expressions of those columns.
 func NewComputer(ctx *gms.Context, info *TableInfo, is func(*gms.Column) bool) (c *Computer, err error) {
 	// The builder panics if it cannot parse an expression.
 	defer func() {

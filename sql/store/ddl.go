@@ -151,7 +151,8 @@ func (st *Store) CreateStorage(tr *Transaction, t *catalog.Table) error {
 	return err
 }
 
-// number creates a sequence if want is set and there is none.
+// number creates a sequence that begins at first, and stores its address in p, if want is set and p
+// is nil. If want is not set, it does nothing.
 func (tr *Transaction) number(p *region.Ptr, want bool, first uint64) error {
 	if !want || !p.IsNil() {
 		return nil
@@ -234,7 +235,8 @@ func (t *Table) AddColumn(ctx *gms.Context, c *gms.Column, order *gms.ColumnOrde
 	})
 }
 
-// moveColumn moves the column from a position to where order says.
+// moveColumn moves the column at position from to the place that order names: first, or after
+// another column. nil leaves it where it is.
 func moveColumn(t *catalog.Table, from int, order *gms.ColumnOrder) {
 	to := from
 	switch {
@@ -330,8 +332,8 @@ func (t *Table) ModifyColumn(ctx *gms.Context, name string, c *gms.Column, order
 	})
 }
 
-// modifySequence adds or removes the sequence of a column that has become
-// AUTO_INCREMENT or is no longer.
+// modifySequence creates the sequence of a column that has become AUTO_INCREMENT, or frees the
+// sequence of one that no longer is.
 func (t *Table) modifySequence(ctx *gms.Context, tr *Transaction, tbl *catalog.Table, old, col catalog.Column) error {
 	switch {
 	case old.AutoIncrement && !col.AutoIncrement:
@@ -549,8 +551,8 @@ func storedIndex(tbl *catalog.Table, d gms.IndexDef) (catalog.Index, error) {
 	return x, nil
 }
 
-// freeIndexName returns MySQL's name for an unnamed index: its first column's, with
-// a number if that is taken.
+// freeIndexName returns MySQL's name for an unnamed index: the name of its first column, followed
+// by a number if an index has that name already.
 func freeIndexName(tbl *catalog.Table, column string) string {
 	name := column
 	for i := 2; tbl.Index(name) >= 0 || strings.EqualFold(name, primaryName); i++ {

@@ -10,8 +10,8 @@ import (
 // if sql_mode is strict and has ERROR_FOR_DIVISION_BY_ZERO: the session notes the warning
 // (Warn), and the table's editor fails.
 
-// Changes notes that a changing statement is about to be executed. strictly: it has no IGNORE,
-// so a division by zero fails it. Statements of its triggers belong to it.
+// Changes notes that a changing statement is about to be executed. strictly is set if the statement
+// has no IGNORE: a division by zero then fails it. Statements of its triggers belong to it.
 func (s *Session) Changes(ctx *gms.Context, strictly bool) {
 	if tr := CurrentOf(ctx); tr == nil || tr.Editing == 0 {
 		s.changing, s.divided = strictly, false

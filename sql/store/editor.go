@@ -164,8 +164,8 @@ func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error
 	return nil
 }
 
-// primaryKey returns the key of a new row, and its hidden number if that is the
-// key.
+// primaryKey returns the key of a new row. In a table without a primary key, that key is the row's
+// hidden number, which primaryKey draws and returns as number, too.
 func (e *Editor) primaryKey(ctx *gms.Context, row gms.Row) (key, number []byte, err error) {
 	if !e.Info.IsKeyless() {
 		key, err := e.keyOf(ctx, row)

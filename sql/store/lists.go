@@ -15,7 +15,6 @@ import (
 
 // LookupList implements compat.ListTable: it returns the lookup for the values of a list; false if
 // there is no index for them, or if the table has fewer rows than the list has values.
-// the table is shorter than the list.
 func (t *Table) LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error) {
 	x, err := t.listIndex(ctx, column)
 	if err != nil || x == nil {

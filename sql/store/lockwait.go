@@ -11,7 +11,8 @@ import (
 // being altered. Waits for rows are always shorter than its least value, 1 s.
 const lockWaitName = "innodb_lock_wait_timeout"
 
-// LockWaitTimeout returns that variable; go-mysql-server's own accepts no value but 1.
+// LockWaitTimeout returns the variable innodb_lock_wait_timeout; go-mysql-server's own accepts no
+// value but 1.
 func LockWaitTimeout() gms.SystemVariable {
 	return &gms.MysqlSystemVariable{
 		Name: lockWaitName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Both), Dynamic: true, SetVarHintApplies: true,
@@ -19,7 +20,7 @@ func LockWaitTimeout() gms.SystemVariable {
 	}
 }
 
-// lockWait returns the session's value.
+// lockWait returns the session's value of innodb_lock_wait_timeout.
 func lockWait(ctx *gms.Context) (time.Duration, error) {
 	v, err := ctx.GetSessionVariable(ctx, lockWaitName)
 	if err != nil {

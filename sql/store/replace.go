@@ -12,14 +12,14 @@ import (
 // replaced another row; and it drops the number that AUTO_INCREMENT has generated.
 type replacing struct {
 	table string
-	// until counts down to the first row with a generated number; below 0: there is
-	// none, or it has passed.
+	// until is the number of rows still to come before the first row with a generated number. It is
+	// below 0 once that row has passed, or if there is none.
 	until int
 	// deleted is the number of rows that the present row has replaced so far.
 	deleted int
 	extra   uint64 // deleted rows in addition to one for each new row
-	// id is the first generated number or, if there is none, the last row's; 0
-	// without such a column. drawn: it has been generated.
+	// id is the first generated number; if no number has been generated, the last row's number; 0
+	// without an AUTO_INCREMENT column. drawn is set if id has been generated.
 	id    uint64
 	drawn bool
 }

@@ -50,7 +50,8 @@ func (s *Session) TakeText(text string, bound int64) error {
 	return s.Holding.keep(textName, n)
 }
 
-// KeepPrepared counts a prepared statement; with an empty text, it no longer does.
+// KeepPrepared counts the memory of a prepared statement until it is called with an empty text for
+// the same id.
 func (s *Session) KeepPrepared(id uint32, text string) error {
 	return s.Holding.keep(preparedName+strconv.FormatUint(uint64(id), 10), textMemory(text))
 }

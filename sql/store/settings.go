@@ -33,7 +33,7 @@ type Settings struct {
 	warningsMax int64
 	// divisions is set if a division by zero is a warning.
 	divisions bool
-	// strictDivisions is set if it is an error in a statement that changes rows.
+	// strictDivisions is set if a division by zero is an error in a statement that changes rows.
 	strictDivisions bool
 }
 

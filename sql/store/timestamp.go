@@ -12,7 +12,7 @@ import (
 // binary logs use it to repeat statements with their original time.
 const timestampName = "timestamp"
 
-// TimestampVariable returns that variable; 0 is the present.
+// TimestampVariable returns the variable timestamp. Its value 0 means the present time.
 func TimestampVariable() gms.SystemVariable {
 	return &gms.MysqlSystemVariable{
 		Name: timestampName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Session), Dynamic: true, SetVarHintApplies: true,

@@ -111,7 +111,7 @@ func (tr *Transaction) savepoint(name string) (serial int, ok bool) {
 	return 0, false
 }
 
-// count notes that a table has gained n rows, unless that is rolled back.
+// count notes that a table has gained n rows. A rollback to an earlier point undoes the note.
 func (tr *Transaction) count(counter region.Ptr, n int64) {
 	if tr.rows == nil {
 		tr.rows = make(map[region.Ptr]int64)

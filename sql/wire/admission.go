@@ -20,7 +20,7 @@ func (m *mux) register(ctx context.Context, c *conn) error {
 	for {
 		out, wait, err := m.tryRegister(c)
 		if out != nil {
-			_ = out.Conn.Close() // the goroutine that serves it sees the error
+			_ = out.Conn.Close() // the goroutine that serves the closed connection sees the error
 		}
 		if err != nil || wait <= 0 {
 			return err

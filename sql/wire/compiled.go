@@ -132,14 +132,14 @@ func boundValue(v *querypb.BindVariable) (fast.Value, bool) {
 	return fast.Value{}, false
 }
 
-// A fieldSet is a result's header in the protocol's form, for one character set of
-// results.
-// results.
+// A fieldSet is a result's header in the protocol's form, for one character set of results.
 type fieldSet struct {
 	charset gms.CharacterSetID
 	fields  []*querypb.Field
 }
 
+// fieldsOf returns the header of a result in the protocol's form, for the session's character set
+// of results. It caches the latest in h.
 func fieldsOf(ctx *gms.Context, h *fast.Header) []*querypb.Field {
 	charset := ctx.GetCharacterSetResults()
 	if set, ok := h.Fields.Load().(fieldSet); ok && set.charset == charset {
