@@ -18,7 +18,7 @@ import (
 
 // A stay is a state of an object without a value, with bounds on its time.
 type stay struct {
-	value       Value // by which it was deleted
+	value       Value // the value of the deletion that began the state
 	after, till int64 // a read that saw it ended no earlier than after, and began no later than till
 }
 
@@ -133,7 +133,8 @@ func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	return stays
 }
 
-// checkAbsencesOf assigns to each read of absence the first state that it may have seen.
+// checkAbsencesOf assigns to each read of absence the first of the object's stays that it may have
+// seen, and reports a read that can have seen none.
 func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
 	slices.SortFunc(reads, func(a, b absence) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.tx, b.tx)) })
 	saw := make([]int, 0, len(reads)) // indexes of stays

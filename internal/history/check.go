@@ -31,18 +31,18 @@ type place struct {
 // A writer is the transaction that wrote a value.
 type writer struct {
 	tx    int
-	final bool // the transaction's last value for the object
+	final bool // set if this is the transaction's last value for the object
 }
 
 type checker struct {
 	options Options
 	txs     []Transaction
-	counts  []bool // whether a transaction must have a place in the serial order
+	counts  []bool // by transaction: whether it must have a place in the serial order
 	report  Report
 
 	writers map[place]writer
-	readers map[place][]int   // counting transactions that read the value from others
-	next    map[place]install // what replaced a value
+	readers map[place][]int   // the transactions that count and read the value from another one
+	next    map[place]install // the write that replaced a value
 	graph   *graph
 }
 
@@ -137,7 +137,7 @@ func (c *checker) checkReads(i int) {
 	sees := make(map[Object]Op) // last read or written
 	for _, op := range c.txs[i].Ops {
 		if op.Absent && !op.Write {
-			continue // checkAbsences
+			continue // checkAbsences checks reads of absence
 		}
 		before, known := sees[op.Object]
 		sees[op.Object] = op

@@ -4,10 +4,10 @@ package history
 type relation uint8
 
 const (
-	wr     relation = iota // it wrote what the other read
-	ww                     // it wrote what the other replaced
-	rw                     // it read what the other replaced
-	inTime                 // it had ended when the other began
+	wr     relation = iota // the earlier transaction wrote what the later one read
+	ww                     // the earlier transaction wrote what the later one replaced
+	rw                     // the earlier transaction read what the later one replaced
+	inTime                 // the earlier transaction had ended when the later one began
 )
 
 // An edge leads to a transaction or to a point in time.
@@ -15,8 +15,8 @@ type edge struct {
 	to     int
 	kind   relation
 	object Object
-	value  Value // written or read
-	next   Value // by which it was replaced
+	value  Value // the value that the earlier transaction wrote or read
+	next   Value // the value by which that one was replaced
 }
 
 // A graph has the transactions as its first nodes; points in time follow.

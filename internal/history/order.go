@@ -12,9 +12,9 @@ type install struct {
 	tx       int
 	value    Value
 	version  uint64
-	replaced Value // what the transaction had read; meaningful if hasRead
+	replaced Value // the value that the transaction had read before; meaningful if hasRead
 	hasRead  bool
-	absent   bool // a deletion
+	absent   bool // set if the write is a deletion
 }
 
 // addDependencies orders the writes of each object, and adds the edges that follow.
@@ -45,7 +45,7 @@ func (c *checker) installsByObject() map[Object][]install {
 		if !c.installs(i) {
 			continue
 		}
-		first := make(map[Object]Value) // read before written
+		first := make(map[Object]Value) // the value that the transaction read before it wrote
 		wrote := make(map[Object]bool)
 		for _, op := range c.txs[i].Ops {
 			if _, read := first[op.Object]; !op.Write && !read && !wrote[op.Object] {

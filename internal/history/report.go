@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Kind of violation.
+// A Kind is a kind of violation.
 type Kind string
 
 const (
@@ -58,12 +58,12 @@ type Report struct {
 	Violations []Violation
 	Dropped    int // violations beyond violationsMax
 
-	Transactions int // that count: committed, or unknown and seen, or aborted and held to their reads
+	Transactions int // number of transactions that count: committed, or unknown and seen, or aborted with reads that must be right
 	Committed    int // according to their clients
 	Aborted      int
 	Unknown      int
-	Objects      int // that were written
-	Dependencies int // edges, real time left out
+	Objects      int // number of objects that were written
+	Dependencies int // number of edges, without those of real time
 }
 
 // violationsMax is how many violations a report holds.

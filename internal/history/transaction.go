@@ -20,8 +20,8 @@ type Outcome uint8
 
 const (
 	Unknown   Outcome = iota // the client was not told: a lost connection, a crash
-	Committed                // the client was told so
-	Aborted                  // the client was told so; nobody may see its writes
+	Committed                // the client was told that it committed
+	Aborted                  // the client was told that it aborted; nobody may see its writes
 )
 
 func (o Outcome) String() string {
@@ -38,7 +38,7 @@ func (o Outcome) String() string {
 type Op struct {
 	Write  bool
 	Object Object
-	Value  Value // seen or written
+	Value  Value // the value that was read or written
 	// Version of a write orders the writes to the object by their versions; 0: the order
 	// follows from what the transaction has read.
 	Version uint64
@@ -51,10 +51,10 @@ type Op struct {
 // A Transaction is one attempt, as its client saw it.
 type Transaction struct {
 	Label   string // for reports; may be empty
-	Start   int64  // before its first operation, on a clock that all transactions share
-	End     int64  // after its outcome was known; ignored if Unknown
+	Start   int64  // a time before the first operation, on a clock that all transactions share
+	End     int64  // a time after the outcome was known; ignored if the outcome is Unknown
 	Outcome Outcome
-	Shown   bool // aborted, but its reads were shown to somebody
+	Shown   bool // set if the transaction aborted, but its reads were shown to somebody
 	Ops     []Op
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	Name func(Object) string
 }
 
-// describe prints a transaction on one line.
+// describe returns a transaction as one line of text.
 func (c *checker) describe(i int) string {
 	t := &c.txs[i]
 	var b strings.Builder

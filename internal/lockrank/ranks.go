@@ -52,8 +52,7 @@ type (
 )
 
 // order is the order in which mutexes are locked: first those that are held while another machine
-// is asked, then those that its answer locks here, then those held for a few instructions.
-// before what its answer needs here, and both before what is held for a few instructions.
+// is asked, then those that its answer locks here, then those that are held for a few instructions.
 var order = []Rank{
 	Connector{},
 	Opened{},

@@ -243,7 +243,8 @@ const (
 	StaleDirectory
 	// Fences: a leaf counts as the one that covers a key, whatever its fences.
 	Fences
-	// GlanceFences: the same in a lookup that reads the leaf in place.
+	// GlanceFences: a lookup that reads a leaf in place takes it as the one that covers the key,
+	// whatever its fences.
 	GlanceFences
 	// RangeEnds: keys added at the end of a range that was read do not count.
 	RangeEnds

@@ -14,12 +14,12 @@ type Machine struct {
 	world   *World
 	id      rdma.MachineID
 	domain  int
-	offset  time.Duration // of its clock
-	drift   float64       // by how much the clock runs fast
+	offset  time.Duration // offset of the machine's clock from the world's time
+	drift   float64       // drift of the machine's clock: by how much it runs fast
 	shelf   *Shelf
-	process *Process // nil while there is none
+	process *Process // the process that runs; nil while none runs
 	lives   int
-	past    []*Process // dead, with routines that may have to be unwound
+	past    []*Process // dead processes with routines that may have to be unwound
 	// onDeath are called when the process has died and its routines are unwound.
 	onDeath []func()
 }

@@ -18,15 +18,15 @@ type nic struct {
 	// until is the time up to which the card sends operations that the process has posted
 	// before its death.
 	until   time.Duration
-	ports   [2]port // of the process, and of its Aside
+	ports   [2]port // one port for the process, and one for its Aside
 	deaths  func(rdma.MachineID)
-	sending time.Duration // until when it sends
+	sending time.Duration // time until which the card is busy with sending
 }
 
 // A port is where datagrams arrive.
 type port struct {
 	receive  func(from rdma.MachineID, b []byte)
-	arriving int // datagrams
+	arriving int // number of datagrams on their way to the port
 }
 
 var _ rdma.NIC = (*nic)(nil)

@@ -16,12 +16,12 @@ type Process struct {
 	routines []*routine
 	dead     bool
 	paused   bool
-	pauses   int    // counts them
+	pauses   int    // number of pauses so far
 	hung     bool   // all routines but those aside are paused
 	held     []turn // turns that wait for the end of the pause
 	slow     slowness
 	nic      *nic
-	busy     int      // processors
+	busy     int      // number of processors that are busy
 	queued   []func() // turns that wait for a processor
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// queue is a worker's.
+// queue is the rdma.Queue of one worker: its connections to the workers of the same number.
 type queue struct {
 	nic     *nic
 	worker  int
@@ -20,24 +20,24 @@ type queue struct {
 	incoming []*conn
 }
 
-// A conn connects two sibling workers, for the operations of from.
+// A conn connects two sibling workers. The worker of queue from posts the operations.
 type conn struct {
 	from, to *queue
 	broken   bool
-	pending  int          // operations posted and not polled
+	pending  int          // number of operations posted and not polled
 	flying   []*operation // operations posted and not reported, in order
 	// appliedAt and answeredAt are the times at which the latest operation takes
 	// effect, and at which its completion arrives.
 	appliedAt, answeredAt time.Duration
 }
 
-// An operation is under way.
+// An operation is a READ or a WRITE that has been posted and has not been completed.
 type operation struct {
 	op   rdma.Op
 	conn *conn
 	key  rdma.Key
 	off  uint64
-	data []byte // of a write, a copy
+	data []byte // for a WRITE, a copy of the bytes to write
 	tag  uint64
 	err  error
 }
@@ -149,7 +149,7 @@ func (c *conn) schedule(o *operation) {
 		w.at(c.appliedAt, func() { c.apply(o, begin, end) })
 		at = end
 	}
-	waits := c.to.nic.sent(back) - w.time() // at the other card
+	waits := c.to.nic.sent(back) - w.time() // time until the other card has sent what it sends before
 	c.answeredAt = max(c.answeredAt+1, c.appliedAt+waits+w.delay(to, from))
 	w.at(c.answeredAt, func() { c.answer(o) })
 }

@@ -15,9 +15,9 @@ import (
 type routine struct {
 	world *World
 	id    uint64
-	// process is whose code f is.
+	// process is the process that f belongs to.
 	process *Process
-	place   int // in process.routines
+	place   int // index of the routine in process.routines
 	f       func()
 	aside   bool
 
@@ -154,7 +154,7 @@ func (w *World) unwind(p *Process) {
 // unwindAll unwinds all routines.
 func (w *World) unwindAll() {
 	for _, m := range w.machines {
-		m.end(newShelf) // nobody needs what it had
+		m.end(newShelf) // nobody needs the memory any more
 	}
 	w.outside.dead = true
 	w.unwind(w.outside)

@@ -38,7 +38,7 @@ func (p *Process) Meets(t clock.Trouble) bool {
 // Troubles returns how often each trouble has happened.
 func (w *World) Troubles() [clock.Troubles]int { return w.troubles }
 
-// comes draws true in chance of a thousand cases.
+// comes draws true with a probability of chance in a thousand.
 func (w *World) comes(chance int) bool { return chance > 0 && w.rng.IntN(1000) < chance }
 
 // early draws the length of a wait of at most d.

@@ -54,17 +54,17 @@ type World struct {
 	rng      *rand.Rand
 	now      time.Duration
 	events   events
-	count    uint64 // of events
+	count    uint64 // number of events so far
 	hash     uint64
 	outside  *Process
 	machines []*Machine // by id
 	current  *routine
 	worked   time.Duration // cost of the running turn so far
-	routines uint64        // made so far
+	routines uint64        // number of routines made so far
 	idle     []*routine
 	failure  error
 	network  network
-	troubles [clock.Troubles]int // that have come
+	troubles [clock.Troubles]int // number of times that each trouble has happened
 }
 
 // New returns a world without machines.

@@ -53,9 +53,9 @@ func (c *client) loop() {
 // pause is the pause of most clients.
 func (c *client) pause() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax)))) }
 
-// readOwn reads an object that this machine has created, and of which it is normally the
-// primary. The read involves no other machine, so that it would show a machine that continues
-// after the others have evicted it.
+// readOwn reads an object that this machine has created and normally is the primary of. Such a read
+// involves no other machine. So it would show a machine that continues after the others have
+// evicted it.
 func (c *client) readOwn() error {
 	all, n := len(c.store.objects), len(c.nodes)
 	own := (all - c.id%all + n - 1) / n
@@ -75,7 +75,7 @@ func (c *client) anything() error {
 	return c.transact(c.body)
 }
 
-// transact runs fn in a transaction that is recorded.
+// transact runs fn in a transaction, commits it, and records it.
 func (c *client) transact(fn func() error) error {
 	c.h = c.rec.Begin(c.label)
 	defer c.untold(c.h)
@@ -87,7 +87,7 @@ func (c *client) transact(fn func() error) error {
 	} else if moved := c.t.Validate(); moved != nil && !errors.Is(moved, txn.ErrDone) {
 		err = moved
 	} else if errors.Is(err, errUser) {
-		c.h.Shown() // what led to it was true
+		c.h.Shown() // the reads on which the client has given up held
 	}
 	// Not deferred: if a routine has panicked with a worker locked, the routines that end
 	// with it must not wait for that lock.
@@ -95,7 +95,8 @@ func (c *client) transact(fn func() error) error {
 	return c.end(err)
 }
 
-// untold records an unknown outcome if no client was told how a transaction ended.
+// untold records an unknown outcome, unless another outcome has been recorded. It counts the
+// transaction if its client has died.
 func (c *client) untold(h *history.Recording) {
 	if h.End(history.Unknown) && c.process.Dead() {
 		c.orphans++
@@ -148,6 +149,7 @@ func (c *client) sawHalves(i int, which []int, b []byte) error {
 	return nil
 }
 
+// readObject reads object i, without a transaction.
 func (c *client) readObject(i int) error {
 	return c.lockFree(func() error {
 		b, err := c.read(c.store.objects[i])
@@ -277,14 +279,14 @@ func (c *client) onPayload(o history.Object, p region.Ptr, write bool) error {
 	return nil
 }
 
-// rewrite gives an object a new value.
+// rewrite puts a new value of o into b, and records it as written.
 func (c *client) rewrite(o history.Object, b []byte) {
 	v := c.rec.Value()
 	fill(b, v)
 	c.h.Write(o, v)
 }
 
-// remove writes a tombstone: the key is absent from now on.
+// remove puts a new value into b, the tombstone of o, and records that o is deleted.
 func (c *client) remove(o history.Object, b []byte) {
 	v := c.rec.Value()
 	fill(b, v)
@@ -298,7 +300,7 @@ func (c *client) newValue(o history.Object) []byte {
 	return b
 }
 
-// die writes the value of a deleted key to the key's tombstone.
+// die writes the tombstone of a key that the transaction has deleted.
 func (c *client) die(o history.Object, tomb region.Ptr) error {
 	b, err := c.t.Write(tomb)
 	if err == nil {
@@ -307,6 +309,7 @@ func (c *client) die(o history.Object, tomb region.Ptr) error {
 	return err
 }
 
+// onHash reads a key of the hash table and, if write is set, inserts, replaces or deletes it.
 func (c *client) onHash(i int, write bool) error {
 	o, key, tomb := objectOf(inHash, i), keyOf(i), c.store.hashTombs[i]
 	b, found, err := c.table.Get(c.t, key)
@@ -339,6 +342,8 @@ func (c *client) onHash(i int, write bool) error {
 	return c.die(o, tomb)
 }
 
+// onTree reads a key of the B-tree and its row and, if write is set, inserts, changes or deletes
+// them.
 func (c *client) onTree(i int, write bool) error {
 	o, key, tomb := objectOf(inTree, i), keyOf(i), c.store.treeTombs[i]
 	row, found, err := c.tree.Get(c.t, key)

@@ -72,6 +72,7 @@ func (s storeClient) CompareAndSwap(old uint64, next *cluster.Configuration) err
 	return err
 }
 
+// isAway reports whether a fault keeps the machine from the store.
 func (s storeClient) isAway() bool { return s.away[s.machine] > 0 }
 
 // fails draws whether an operation fails.

@@ -15,14 +15,15 @@ import (
 // it.
 type copies struct {
 	now *cluster.Configuration // the current one; nil before the first
-	// void are replicas that count as full in the configuration although their memory was
-	// destroyed. lives are the lives of members; ended are the lives whose memory has been
-	// destroyed.
+	// void are replicas that count as full in the present configuration, although the machine's
+	// memory was destroyed. lives are the incarnations of each machine that have been a member,
+	// ended those whose memory was destroyed.
 	void  map[replica]bool
 	lives map[rdma.MachineID][]uint64
 	ended map[uint64]bool
 }
 
+// A replica is a region in the memory of one machine.
 type replica struct {
 	machine rdma.MachineID
 	region  region.ID
@@ -40,7 +41,7 @@ func (k *copies) stored(now *cluster.Configuration) error {
 		err = k.loses(now)
 	}
 	k.now = now.Clone()
-	for r := range k.void { // order does not show
+	for r := range k.void { // the order of deletions has no effect
 		if p, ok := now.Placement(r.region); !ok || !isFull(p, r.machine) {
 			delete(k.void, r)
 		}
@@ -80,13 +81,13 @@ func (k *copies) loses(now *cluster.Configuration) error {
 	return nil
 }
 
-// of returns the machines whose memory has all of a region.
+// of returns the machines whose memory certainly has all of the region placed by p.
 func (k *copies) of(p cluster.Placement) []rdma.MachineID {
 	return slices.DeleteFunc(full(p), func(m rdma.MachineID) bool { return k.void[replica{m, p.Region}] })
 }
 
-// full returns the machines that the configuration takes for full replicas, or whose
-// memory it waits for.
+// full returns the machines that are replicas of a region and not filling, and those whose memory
+// the region waits for.
 func full(p cluster.Placement) (machines []rdma.MachineID) {
 	for _, a := range p.Away {
 		machines = append(machines, a.Machine)
@@ -99,6 +100,7 @@ func full(p cluster.Placement) (machines []rdma.MachineID) {
 	return machines
 }
 
+// isFull reports whether machine m is among the machines that full returns.
 func isFull(p cluster.Placement, m rdma.MachineID) bool { return slices.Contains(full(p), m) }
 
 // destroyed records that a machine's memory is gone.
@@ -112,6 +114,7 @@ func (k *copies) destroyed(m rdma.MachineID) {
 	k.voidAll(m)
 }
 
+// voidAll adds all replicas of a machine that count as full to void.
 func (k *copies) voidAll(m rdma.MachineID) {
 	for _, p := range k.now.Regions {
 		if isFull(p, m) {
@@ -120,8 +123,8 @@ func (k *copies) voidAll(m rdma.MachineID) {
 	}
 }
 
-// isOnly reports whether machine m is the only one, among machines that count, with a full
-// replica of some region.
+// isOnly reports whether some region has a full replica at machine m and at no other machine for
+// which counts is true.
 func (k *copies) isOnly(m rdma.MachineID, counts func(rdma.MachineID) bool) bool {
 	return k.now != nil && slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
 		have := slices.DeleteFunc(k.of(p), func(x rdma.MachineID) bool { return x != m && !counts(x) })
@@ -129,15 +132,17 @@ func (k *copies) isOnly(m rdma.MachineID, counts func(rdma.MachineID) bool) bool
 	})
 }
 
-// suffice reports whether the machines that count can continue without the others: they are a
-// majority of the configuration, and have all regions. A member whose memory was destroyed
-// does not count until the others have let it join again.
+// suffice reports whether the machines for which counts is true can continue without the others:
+// they are a majority of the configuration, and have all regions. A member whose memory was
+// destroyed does not count until the others have let it join again.
 func (k *copies) suffice(counts func(rdma.MachineID) bool) bool {
 	return k.isMajority(counts) && !slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool {
 		return !slices.ContainsFunc(k.of(p), counts)
 	})
 }
 
+// isMajority reports whether the machines for which counts is true are a majority of the
+// configuration.
 func (k *copies) isMajority(counts func(rdma.MachineID) bool) bool {
 	if k.now == nil {
 		return false

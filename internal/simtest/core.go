@@ -52,8 +52,8 @@ func (t *overlapInjector) awaitCore() error {
 	return nil
 }
 
-// ponder is the clients' pause while the test only lets time pass: they run a transaction now
-// and then, so that machines can notice faults.
+// ponder is the clients' pause while the test lets time pass: the clients run a transaction now and
+// then, so that machines can notice faults.
 func (c *client) ponder() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(leaseTime)))) }
 
 // coreRounds is how often progress is awaited while the faults last.
@@ -80,8 +80,8 @@ func (t *overlapInjector) awaitProgress(away []int, faults []lastingFault, bound
 // including the time of a reconfiguration.
 const keptOutMax = 640*leaseTime + coreMax
 
-// areKeptOut reports whether all of these machines are excluded because their links have
-// broken before, and so are not late.
+// areKeptOut reports whether all of these machines are excluded because of links that broke
+// earlier. Such machines are not late.
 func (t *overlapInjector) areKeptOut(machines []int) bool {
 	return !slices.ContainsFunc(machines, func(i int) bool {
 		at := t.members.keptOut[i]
@@ -89,8 +89,9 @@ func (t *overlapInjector) areKeptOut(machines []int) bool {
 	})
 }
 
-// late returns the machines that reach the core and have committed nothing more. Of two
-// machines that do not reach each other, one may be evicted, but no further machine.
+// late returns the machines that reach the core and have committed nothing since before was
+// counted. Of two machines that do not reach each other, one may be evicted, but no further
+// machine.
 func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int) {
 	for _, i := range t.all() {
 		if t.hinders[i] == 0 && t.commits[i] == before[i] {
@@ -133,8 +134,9 @@ func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 	return away, bound
 }
 
-// isMajorityWithout reports whether the machines that count are a majority without those away,
-// also in a configuration that the others of away are joining.
+// isMajorityWithout reports whether a majority is left without the machines in away: the members
+// for which counts is true are a majority of the configuration, even if those in away that are no
+// members were added to it.
 func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
 	now := t.copies.now
 	if now == nil {

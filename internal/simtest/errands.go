@@ -28,6 +28,7 @@ type register struct {
 	pending []uint64
 }
 
+// may reports whether the key may hold v.
 func (g *register) may(v uint64) bool {
 	return slices.Contains(g.is, v) || slices.Contains(g.pending, v)
 }
@@ -75,7 +76,7 @@ func (g *register) saw(key []byte, v uint64) error {
 	return nil
 }
 
-// errand runs one.
+// errand runs one random errand.
 func (c *client) errand() error {
 	if c.errands < errandKeys {
 		c.errands++
@@ -114,6 +115,8 @@ func (c *client) try(fn func(t *txn.Tx) error) error {
 	return c.ended(err)
 }
 
+// ended turns the error of an operation into that of try: nil, errUser, errUnknown or a failure of
+// the test.
 func (c *client) ended(err error) error {
 	switch {
 	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
@@ -138,14 +141,14 @@ func (c *client) look(g *register, key []byte) error {
 	})
 	switch {
 	case errors.Is(err, errUser), errors.Is(err, errUnknown), g.owner != c:
-		return nil // or another life's client has taken over meanwhile
+		return nil // the client of another life has taken over meanwhile
 	case err != nil:
 		return err
 	}
 	return g.saw(key, v)
 }
 
-// blind changes a key without reading it first.
+// blind changes a key without reading it first. was is the value that the key must have now.
 func (c *client) blind(g *register, key []byte, was uint64) error {
 	v := uint64(c.rec.Value())
 	value := binary.LittleEndian.AppendUint64(nil, v)
@@ -180,7 +183,8 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 // isOver reports whether an error ends a machine's life.
 func isOver(err error) bool { return errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) }
 
-// insert writes a key that must not exist: it must fail if, and only if, the key exists.
+// insert calls do, which inserts a key with the value v, and checks the outcome: do must fail if,
+// and only if, the key exists, which is so if was is not 0.
 func (c *client) insert(g *register, key []byte, was, v uint64, do func() error) error {
 	return c.write(g, v, func() error {
 		err := do()
@@ -198,6 +202,8 @@ func (c *client) insert(g *register, key []byte, was, v uint64, do func() error)
 
 // removed deletes a key in a transaction, and checks that it existed if was says so.
 func (c *client) removed(t *txn.Tx, key []byte, was uint64) error {
+	// removed deletes a key in a transaction, and checks that the key existed, or was absent if was
+	// is 0.
 	deleted, err := c.annex.Delete(t, key)
 	if err == nil && deleted != (was != 0) {
 		if err = t.Validate(); err == nil {
@@ -255,7 +261,8 @@ func (c *client) deleteRow(g *register, key []byte, was uint64) error {
 	})
 }
 
-// unless returns wrong if the transaction's reads still hold; otherwise they explain it.
+// unless returns wrong, the error of a result that must not be, if the transaction's reads still
+// hold. If they do not, they explain the result, and unless returns the conflict.
 func (c *client) unless(t *txn.Tx, wrong error) error {
 	if err := t.Validate(); err != nil {
 		return err

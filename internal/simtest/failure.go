@@ -15,8 +15,8 @@ type Failing uint8
 
 const (
 	FailingMachine Failing = iota // a machine that is not the CM (SOSP'15 Figures 9 and 12)
-	FailingCM                     // (Figure 11)
-	FailingDomain                 // a failure domain without the CM (Figure 13)
+	FailingCM                     // the CM (SOSP'15 Figure 11)
+	FailingDomain                 // the machines of a failure domain without the CM (SOSP'15 Figure 13)
 )
 
 func (f Failing) String() string {
@@ -47,7 +47,7 @@ const (
 	// phase bounds a random delay of the failure, because the records that recovery finds
 	// depend on when truncations were last sent, which happens every 5 ms.
 	phase      = 5 * time.Millisecond
-	enough     = 0.8 // of the throughput
+	enough     = 0.8 // the share of the former throughput that counts as full
 	failureMax = 10 * time.Second
 )
 

@@ -17,20 +17,20 @@ type Fault uint8
 
 const (
 	Spike              Fault = iota // messages between some machines are slow
-	Pause                           // a machine stops for a while, maybe longer than a lease
+	Pause                           // a machine stops for a while, perhaps for longer than a lease
 	PowerCut                        // all machines stop at once; their memory is saved
-	PowerCutAtStep                  // the same, at a step of a transaction
-	PowerCutInRecovery              // the same, and again while they recover
-	PowerCutUnsaved                 // the same, and some do not complete their save
+	PowerCutAtStep                  // all machines stop at once, at a step of a transaction; their memory is saved
+	PowerCutInRecovery              // all machines stop at once, and once more while they recover; their memory is saved
+	PowerCutUnsaved                 // all machines stop at once, and some do not complete their save
 	Kill                            // a machine stops and keeps its memory
-	KillAtStep                      // the same, at a step of a transaction
-	KillInRecovery                  // the same, and a second one while they recover
+	KillAtStep                      // a machine stops, at a step of a transaction, and keeps its memory
+	KillInRecovery                  // a machine stops and keeps its memory, and a second one does while they recover
 	Destroy                         // a machine stops, and its memory is lost
 	FailDomain                      // all machines of a failure domain stop
-	Cut                             // some machines are cut off
-	CutOneWay                       // the same, in one direction
+	Cut                             // some machines are cut off from all others
+	CutOneWay                       // some machines are cut off from all others in one direction
 	CutInRecovery                   // a machine is killed, and another one cut off while it is suspected and replaced
-	single                          // faults of the kinds above come one after the other, unless there is an Overlap
+	single                          // not a fault: the kinds above come one after the other, unless there is an Overlap
 
 	Rolling       Fault = iota - 1 // machines are killed one after the other, each as soon as the one before serves again
 	LinkCut                        // two machines cannot reach each other, or one cannot reach the other
@@ -41,7 +41,7 @@ const (
 	StoreFailures                  // the store fails now and then, before or after it has carried out a request
 	Wedge                          // a machine does nothing for a while, but keeps its leases
 	FullMemory                     // a machine's memory is full: it can use only the storage that it gives back
-	OldCopy                        // a machine stops, and an older copy of its memory is put in its place
+	OldCopy                        // a machine stops, and its memory is replaced by an older copy of it
 	faults
 )
 
@@ -89,14 +89,14 @@ const (
 // injector injects faults, one after the other.
 type injector struct {
 	*run
-	// armed, if not nil, is called with the machine when step is reached for the countdown'th time;
-	// then struck is set.
+	// armed, if not nil, is called with the machine when step has been reached countdown more
+	// times; then struck is set.
 	armed     func(machine int)
 	step      step.Step
 	countdown int
 	struck    clock.Event
-	// second, if not nil, is called with the machine when recovery reaches steps that are in
-	// seconds for the recovering'th time.
+	// second, if not nil, is called with the machine when recovery has reached steps in seconds
+	// recovering more times.
 	second     func(machine int)
 	seconds    []recovery.Step
 	recovering int
@@ -107,7 +107,8 @@ func (j *injector) startAll() error { return j.start(j.all()) }
 
 func (j *injector) healthOf() *health { return j.health }
 
-// disturb calls do. When do returns, its faults are over.
+// disturb calls do, which injects a fault that affects all machines and returns when the fault is
+// over. Meanwhile the machines' health counts the fault.
 func (j *injector) disturb(do func()) {
 	h := j.health
 	if h == nil {
@@ -140,8 +141,10 @@ func (j *injector) injectAll() error {
 	return nil
 }
 
+// calm waits for a random time of about Calm.
 func (j *injector) calm() { j.outside.Sleep(j.upTo(2 * j.options.Calm)) }
 
+// upTo draws a duration below d.
 func (j *injector) upTo(d time.Duration) time.Duration { return time.Duration(j.rng.Int64N(int64(d))) }
 
 // any draws a machine.
@@ -160,7 +163,7 @@ func (j *injector) inject(f Fault) {
 		j.result.Faults[f]++
 		d := j.upTo(pauseMax)
 		j.machine(j.any()).Pause(d)
-		j.outside.Sleep(d) // until it notices that it has been given up, if it has
+		j.outside.Sleep(d) // wait for the end of the pause: the machine may notice then that it was evicted
 	case PowerCut:
 		j.powerCut(f)
 	case PowerCutAtStep:

@@ -138,7 +138,7 @@ func (c *members) live(i int, p *sim.Process) {
 		err = errors.Join(err, c.world.Machine(rdma.MachineID(i)).Memory().Close())
 		switch {
 		case err == nil, isPassing(err):
-		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, membership.ErrNeeded): // a later life may succeed
+		case errors.Is(err, nvram.ErrNoSpace), errors.Is(err, membership.ErrNeeded): // a later life of the machine may succeed
 			c.exit(i, err)
 			return
 		case c.err == nil:

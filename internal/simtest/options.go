@@ -100,7 +100,7 @@ func Draw(seed uint64) Options {
 		Calm: time.Duration(200+rng.IntN(3000)) * time.Microsecond,
 	}
 	if perDomain := (machines + o.Domains - 1) / o.Domains; 2*perDomain >= machines {
-		o.Domains = machines // the failure of one leaves a majority
+		o.Domains = machines // so many domains that the failure of one leaves a majority
 	}
 	if rng.IntN(2) > 0 {
 		o.Readers = 1
@@ -191,11 +191,11 @@ func (o Options) Overlapping() Options {
 	if later.IntN(2) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, Wedge)
 	}
-	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // likewise from before there were tables
+	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // a generator of its own keeps the draws from before there were tables
 	if defined.IntN(2) == 0 {
 		o.Tables = 1 + defined.IntN(4)
 	}
-	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // likewise from before there were old copies
+	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // a generator of its own keeps the draws from before there were old copies
 	if aged.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, OldCopy)
 	}

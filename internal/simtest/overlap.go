@@ -48,8 +48,8 @@ type overlapInjector struct {
 	open    int // faults under way
 	count   int // faults so far
 	watches []*watch
-	end     time.Duration // of all faults
-	// older are copies of machines' memories, taken when they were down once.
+	end     time.Duration // the time when all faults have to be over
+	// older are copies of machines' memories, each taken once, when its machine was down.
 	older []*sim.Shelf
 }
 
@@ -116,6 +116,7 @@ func (t *overlapInjector) injectUntilEnd() error {
 	return t.members.err
 }
 
+// goesOn reports whether more faults are to come.
 func (t *overlapInjector) goesOn() bool {
 	return t.world.Now() < t.end && t.failure == nil && t.members.err == nil
 }
@@ -172,6 +173,7 @@ func (t *overlapInjector) inject(f Fault) {
 	}
 }
 
+// came counts a fault.
 func (t *overlapInjector) came(f Fault) {
 	t.result.Faults[f]++
 	t.changed()
@@ -201,7 +203,7 @@ func anybody(rdma.MachineID) bool { return true }
 
 // may reports whether these machines may have a fault.
 func (t *overlapInjector) may(machines ...int) bool {
-	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // with nothing to spare
+	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // at first no region exists that must be spared
 	return !t.plan.Spare || isNew || t.copies.suffice(func(m rdma.MachineID) bool {
 		return t.isWell(m) && !slices.Contains(machines, int(m))
 	})
@@ -220,8 +222,9 @@ func (t *overlapInjector) mayLose(i int) bool {
 // loses draws whether a machine that dies loses its memory.
 func (t *overlapInjector) loses() bool { return t.rng.IntN(100) < t.plan.Lost }
 
-// kill ends the process of a machine, if it has one. If the memory is to be lost, and may not
-// be yet, kill returns true: it may be lost before the machine's next life.
+// kill ends the process of a machine, if it has one. If lose is set, kill destroys the memory if
+// mayLose allows that; if not, it returns true: the memory may be lost before the machine's next
+// life.
 func (t *overlapInjector) kill(i int, lose bool) (later bool) {
 	t.hinders[i]++
 	t.nodes[i] = nil
@@ -236,7 +239,8 @@ func (t *overlapInjector) kill(i int, lose bool) (later bool) {
 	return lose
 }
 
-// copyMemory keeps a copy of the memory of a machine that is down, for use as an older copy.
+// copyMemory keeps a copy of the memory of a machine that is down. destroy may later put this older
+// copy in place of the memory.
 func (t *overlapInjector) copyMemory(i int) {
 	if t.older[i] == nil && slices.Contains(t.plan.Kinds, OldCopy) {
 		t.older[i] = t.machine(i).Copy()
@@ -327,6 +331,8 @@ func (t *overlapInjector) onRecovering(machine int, s recovery.Step) {
 	t.onWatched(machine, func(w *watch) bool { return slices.Contains(w.recovery, s) })
 }
 
+// onWatched counts down the watches for which is returns true. The one that reaches 0 calls its
+// strike.
 func (t *overlapInjector) onWatched(machine int, is func(*watch) bool) {
 	for _, w := range t.watches {
 		if w.countdown > 0 && is(w) {
@@ -455,6 +461,7 @@ func (t *overlapInjector) cutLinks(f Fault) {
 
 const flapsMax = 20
 
+// each calls do for the two ends of every link.
 func (t *overlapInjector) each(links [][2]rdma.MachineID, do func(from, to rdma.MachineID)) {
 	for _, l := range links {
 		do(l[0], l[1])

@@ -332,11 +332,11 @@ func (r *run) startClients(n *node) {
 		r.startClient(n, others, r.timed(n, (*client).errand))
 		others++
 	}
-	if o.Tables > 0 { // a statement is several transactions
+	if o.Tables > 0 { // not timed: a statement consists of several transactions
 		r.startClient(n, others, (*client).define)
 		others++
 	}
-	for range o.Sessions { // whose statements may wait for others
+	for range o.Sessions { // not timed: a statement of a session may wait for others
 		r.startClient(n, others, (*client).runSession)
 		others++
 	}

@@ -21,7 +21,8 @@ type store struct {
 	hashTombs  []region.Ptr
 	treeTombs  []region.Ptr
 	tree, hash region.Ptr // anchors
-	// annex is the anchor of the errands' table. registers has that table's possible contents.
+	// annex is the anchor of the hash table that errands change; registers has the possible values
+	// of its keys.
 	annex     region.Ptr
 	registers map[string]*register
 	// catalog leads to the catalog.

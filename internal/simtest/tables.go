@@ -238,9 +238,9 @@ func (r *run) workloadAt(n *node) (*catalog.Catalog, error) {
 	return e.Catalog(), nil
 }
 
-// settle waits for that, and stops the sweepers. A machine may be evicted meanwhile for a
-// link that was broken before; settle then waits for its next life. catalogAt returns a
-// machine's catalog.
+// settle waits until all dropped objects have been freed and no table is being altered, and stops
+// the sweepers. A machine may be evicted meanwhile for a link that was broken before; settle then
+// waits for its next life. catalogAt returns a machine's catalog.
 func (r *run) settle(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) error {
 	left := "not whole"
 	for end := r.world.Now() + settleMax; r.world.Now() < end; r.outside.Sleep(time.Millisecond) {
@@ -302,8 +302,8 @@ func (r *run) leftOfTables(root region.Ptr, catalogAt func(*node) (*catalog.Cata
 	return left, resume, err
 }
 
-// reachableTables returns the objects of the catalog and of its tables, once they have
-// settled, and compares each table's indexes.
+// reachableTables returns the objects of the catalog and of its tables, and compares each table's
+// indexes. It is called only after settle.
 func (s *store) reachableTables(n *node) (ptrs []region.Ptr, err error) {
 	add := func(p region.Ptr) error {
 		ptrs = append(ptrs, p)

@@ -68,7 +68,8 @@ func (t *transaction) scan(where string, from, to uint64) error {
 	return nil
 }
 
-// valuesOf returns the values of rows, and of those that are gone.
+// valuesOf returns the values of rows by their keys, from rows of the table and from rows of its
+// _gone table.
 func valuesOf(rows, gone [][]uint64) (map[uint64]uint64, error) {
 	values := make(map[uint64]uint64)
 	for _, row := range gone {

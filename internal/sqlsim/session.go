@@ -20,7 +20,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A session is one client's.
+// A session is the session of one client with the SQL engine of a machine.
 type session struct {
 	*engine
 	sql *sql.Session

@@ -39,7 +39,7 @@ func (s *session) single(w simtest.Work) error {
 		return s.lookUp(w, id, o)
 	}
 	v := w.Value()
-	w.Record.Read(o, history.Value(was)) // if it does anything
+	w.Record.Read(o, history.Value(was)) // an UPDATE that changes the row has read this value
 	w.Record.Write(o, v)
 	res, err := s.run(fmt.Sprintf("UPDATE t SET v = %d WHERE id = %d AND v = %d", v, id, was))
 	delete(s.seen, id)
@@ -93,7 +93,7 @@ func (s *session) within(w simtest.Work, do func(*transaction) error) error {
 	return err
 }
 
-// body does this and that.
+// body runs a few random operations.
 func (t *transaction) body() error {
 	for range 1 + t.Rand.IntN(5) {
 		point := t.Rand.IntN(10) == 0
@@ -212,7 +212,7 @@ func (t *transaction) change(table string, id uint64) error {
 	return err
 }
 
-// changes runs a statement that changes so many rows.
+// changes runs a statement, and returns an error unless the statement changes this number of rows.
 func (t *transaction) changes(rows uint64, format string, args ...any) error {
 	query := fmt.Sprintf(format, args...)
 	res, err := t.run(query)

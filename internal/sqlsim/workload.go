@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A workload is that of one run, at all of its machines.
+// A workload is the SQL workload of one run. All machines of the run share it.
 type workload struct {
 	// rows is the number of keys of table t in use.
 	rows int
@@ -26,7 +26,7 @@ type workload struct {
 	places  map[uint64]int
 }
 
-// New returns the workload of one run, on so many rows.
+// New returns the workload of one run, with this number of rows in table t.
 func New(rows int) simtest.Workload {
 	return &workload{rows: rows, places: make(map[uint64]int)}
 }
@@ -42,7 +42,8 @@ func (w *workload) Name(i int) string {
 	return fmt.Sprintf("t-%d", i)
 }
 
-// given notes that a row has been given a number.
+// given notes that AUTO_INCREMENT has given number to a row of table n, and returns the row's
+// object of the history.
 func (w *workload) given(number uint64) (history.Object, error) {
 	if _, again := w.places[number]; again {
 		return 0, fmt.Errorf("sqlsim: number %d has been given twice", number)
@@ -64,7 +65,7 @@ func (w *workload) object(table string, key uint64) (history.Object, error) {
 	return simtest.Row(firstNumber + place), nil
 }
 
-// An engine is that of one machine.
+// An engine is the SQL engine of one machine.
 type engine struct {
 	*workload
 	machine *txn.Machine

@@ -30,7 +30,7 @@ func (x *Instance) Check(reachable iter.Seq[region.Ptr]) error {
 		errs = append(errs, faulty(p.Primary, primary.Check(reachable)))
 		for _, id := range p.Backups {
 			backup := x.machines[id].regions[p.Region]
-			unsound, _ := backup.Sound(context.Background()) // which does not end
+			unsound, _ := backup.Sound(context.Background()) // the context never ends, so Sound returns no error of it
 			errs = append(errs, faulty(id, unsound), faulty(id, primary.Compare(backup)))
 		}
 	}
