@@ -25,8 +25,8 @@ const (
 	postgresNoLockYet = "55P03"
 )
 
-// Those for a row that must not be inserted: its key exists, or its parent does
-// not.
+// MySQL's numbers and PostgreSQL's codes for a row that must not be inserted: its key exists, or
+// its parent does not.
 const (
 	mysqlDuplicate    = 1062
 	mysqlNoParent     = 1452

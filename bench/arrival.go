@@ -12,8 +12,8 @@ import (
 // process, as from many independent users.
 type arrivals struct {
 	rnd  *rand.Rand
-	mean float64 // ns between two
-	at   float64 // ns since the start
+	mean float64 // mean time between two arrivals, in ns
+	at   float64 // time of the latest arrival, in ns since the start
 }
 
 func newArrivals(seed uint64, rate float64) *arrivals {
@@ -76,8 +76,8 @@ type arrivalRecord struct {
 	// Late is how late transactions began although a thread was waiting for them. That is the
 	// generator's fault, and part of their latency.
 	Late histogram
-	// Waiting is the number of transactions that had arrived but not ended at the end of the
-	// run; Oldest is how long before the first of them had arrived.
+	// Waiting is the number of transactions that had arrived but not ended at the end of the run;
+	// Oldest is the time that the first of them had waited by then.
 	Waiting uint64
 	Oldest  time.Duration
 }

@@ -39,14 +39,14 @@ type Cluster struct {
 	mu struct {
 		sync.Mutex
 		machines []*process // the latest process of each machine
-		waiting  int        // at a barrier
+		waiting  int        // number of machines that wait at a barrier
 		stages   map[string]*Stage
-		threads  int // of each machine in the run under way
+		threads  int // number of clients of each machine in the run under way
 		// uncertain is the number of killed machines' transactions whose outcome is not known.
 		uncertain int64
 	}
-	opened  opened // the same for all machines, except the place
-	clients int    // of all runs so far
+	opened  opened // what machines report when they have joined; the same for all of them, except the place
+	clients int    // number of clients of all runs so far
 }
 
 // machineEnv is set in the environment of machines. Without it, a process that was meant to be
@@ -155,11 +155,10 @@ func (c *Cluster) Load(ctx context.Context, p *Progress) error {
 	return err
 }
 
-// Machines returns how many machines there are, and Processes the numbers of their
-// processes; one is 0 if the machine has been killed.
+// Machines returns the number of machines.
 func (c *Cluster) Machines() int { return c.cfg.Target.Machines }
 
-// Processes is described at Machines.
+// Processes returns the process numbers of the machines; 0 for a machine that has been killed.
 func (c *Cluster) Processes() []int {
 	all := make([]int, c.Machines())
 	for _, p := range c.alive() {
@@ -196,7 +195,7 @@ func (c *Cluster) Kill(machine int) (at time.Time, err error) {
 	if p.isKilled {
 		return at, fmt.Errorf("bench: machine %d has been killed before", machine)
 	}
-	p.isKilled = true // before it can be missed
+	p.isKilled = true // set before the end of the process can be noticed
 	c.mu.uncertain += int64(c.mu.threads)
 	at = time.Now()
 	if err := p.command.Process.Kill(); err != nil {
@@ -227,7 +226,7 @@ func (c *Cluster) Restart(ctx context.Context, machine int) error {
 	if err := c.awaitOpened(ctx, only); err != nil {
 		return err
 	}
-	p.place = old.place // where the data are
+	p.place = old.place // the places of the data are known already
 	_, err = c.ask(ctx, only, c.command(doJoin))
 	return err
 }
@@ -262,7 +261,7 @@ func (c *Cluster) Close() error {
 	var errs []error
 	alive := c.alive()
 	for _, p := range alive {
-		p.tell(command{Do: doClose}) // or it has ended
+		p.tell(command{Do: doClose}) // if the process has ended already, this has no effect
 	}
 	late := time.After(closePatience)
 	for _, p := range alive {
@@ -350,7 +349,7 @@ func (c *Cluster) Start(ctx context.Context, o Options) (*Running, error) {
 // Measured returns the beginning of the measured time, from which Result counts times.
 func (r *Running) Measured() time.Time { return r.start.Add(r.options.WarmUp) }
 
-// Stop ends the run before its time is over.
+// Stop ends the run before its time has passed.
 func (r *Running) Stop() {
 	for _, p := range r.machines {
 		p.tell(command{Do: doStop})
@@ -393,7 +392,7 @@ func (r *Running) Wait(ctx context.Context) (*Result, error) {
 func (r *Running) watch(ctx context.Context) {
 	o := &r.options
 	if o.Transactions > 0 {
-		return // only the machines know
+		return // only the machines know how far they are
 	}
 	total := o.WarmUp + o.Duration
 	stage := o.Progress.stage("running", int(total), unitTime)

@@ -19,7 +19,7 @@ import (
 type Conditions struct {
 	// The computer.
 	CPU         string `json:"cpu"`
-	Processors  int    `json:"processors"` // that Go uses
+	Processors  int    `json:"processors"` // processors that Go uses
 	MemoryBytes uint64 `json:"memoryBytes"`
 	Kernel      string `json:"kernel"`
 	Go          string `json:"go"`
@@ -30,13 +30,13 @@ type Conditions struct {
 	// The database.
 	Commit    string `json:"commit"`
 	API       API    `json:"api"`
-	Server    string `json:"server,omitempty"` // of a DSN
+	Server    string `json:"server,omitempty"` // the server at a DSN
 	Transport string `json:"transport,omitempty"`
 	Machines  int    `json:"machines,omitempty"`
-	Processes int    `json:"processes,omitempty"` // of the machines; 0 is the benchmark's own
+	Processes int    `json:"processes,omitempty"` // processes of the machines; 0 means that they are in the benchmark's own
 	Replicas  int    `json:"replicas,omitempty"`
-	Workers   int    `json:"workers,omitempty"` // of a machine; 0 is the default
-	Memory    string `json:"memory,omitempty"`  // where regions are
+	Workers   int    `json:"workers,omitempty"` // workers of a machine; 0 means the default
+	Memory    string `json:"memory,omitempty"`  // the kind of memory that regions are in
 	// Durability says what the data survive.
 	Durability Durability `json:"durability,omitempty"`
 
@@ -44,10 +44,10 @@ type Conditions struct {
 	Workload string    `json:"workload"`
 	Scale    Scale     `json:"scale"`
 	Seed     uint64    `json:"seed"`
-	Threads  int       `json:"threads"`        // at each machine
-	Rate     float64   `json:"rate,omitempty"` // of the open loop; else it is closed
+	Threads  int       `json:"threads"`        // clients at each machine
+	Rate     float64   `json:"rate,omitempty"` // rate of the open loop; 0 means the closed loop
 	WarmUp   float64   `json:"warmUpSeconds"`
-	Duration float64   `json:"durationSeconds,omitempty"` // after the warm-up
+	Duration float64   `json:"durationSeconds,omitempty"` // measured time, after the warm-up
 	Began    time.Time `json:"began"`
 }
 
@@ -103,6 +103,7 @@ func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, beg
 	return c
 }
 
+// cpuModel returns the processor's name.
 func cpuModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -117,6 +118,7 @@ func cpuModel() string {
 	return "unknown"
 }
 
+// memoryBytes returns the size of the computer's memory; 0 if the system does not tell it.
 func memoryBytes() uint64 {
 	var s unix.Sysinfo_t
 	if unix.Sysinfo(&s) != nil {
@@ -125,6 +127,7 @@ func memoryBytes() uint64 {
 	return uint64(s.Totalram) * uint64(s.Unit)
 }
 
+// kernel returns the name and version of the operating system's kernel.
 func kernel() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

@@ -49,7 +49,7 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 	closed, served := make(chan bool, 1), make(chan error, 1)
 	go func() {
 		closed <- m.listen(in)
-		cancel() // what is under way
+		cancel() // ends the commands that are under way
 	}()
 	go func() { served <- m.serve(ctx) }()
 	if <-closed {
@@ -89,15 +89,15 @@ type servedMachine struct {
 	cfg         MachineConfig
 	newWorkload func(*Target) (Workload, error)
 	speaker     *speaker
-	// listen sends to these: commands, to be executed one after the other, and pass, to leave
-	// a barrier.
+	// listen sends to these two: to commands what is to be executed, one after the other, and to
+	// pass when the machine may leave a barrier.
 	commands chan command
 	pass     chan struct{}
 
 	target   *Target
-	db       atomic.Pointer[farmsql.DB] // the target's
+	db       atomic.Pointer[farmsql.DB] // the database of the target
 	workload Workload
-	run      atomic.Pointer[run] // under way
+	run      atomic.Pointer[run] // the run that is under way
 }
 
 // listen reads the Cluster's commands, until the one to close (then it returns true) or the

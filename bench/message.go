@@ -20,11 +20,12 @@ import (
 //	                           ready                    part
 type command struct {
 	Do string `json:"do"`
-	// Places are those of all machines; for load and join.
+	// Places are the objects near which all machines allocate, one for each; in the commands load
+	// and join.
 	Places []region.Addr `json:"places,omitempty"`
 	Run    *runOrder     `json:"run,omitempty"`
 	Start  time.Time     `json:"start,omitzero"`
-	// Uncertain is peers.uncertain; for check.
+	// Uncertain is peers.uncertain; in the command check.
 	Uncertain int64 `json:"uncertain,omitempty"`
 }
 
@@ -32,12 +33,12 @@ type command struct {
 const (
 	doLoad  = "load"
 	doJoin  = "join"  // find the data that the others have loaded
-	doRun   = "run"   // open clients
-	doStart = "start" // run them
+	doRun   = "run"   // open the clients of a run
+	doStart = "start" // run the clients
 	doCheck = "check"
-	doStop  = "stop"  // end the run, which answers doStart; has no answer of its own
-	doPass  = "pass"  // all are at the barrier; not answered
-	doClose = "close" // answered by the end of the process
+	doStop  = "stop"  // end the run, which makes the machines answer doStart; not answered itself
+	doPass  = "pass"  // all machines are at the barrier; not answered
+	doClose = "close" // close the machine; its answer is the end of the process
 )
 
 // A runOrder describes a run; its threads are numbered from First, over all runs.
@@ -57,7 +58,7 @@ type report struct {
 	Opened   *opened       `json:"opened,omitempty"`
 	Part     *part         `json:"part,omitempty"`
 	Done     bool          `json:"done,omitempty"`
-	Space    *Space        `json:"space,omitempty"` // beside Done, of a check
+	Space    *Space        `json:"space,omitempty"` // set beside Done, in the answer to a check
 	Failed   *failedReport `json:"failed,omitempty"`
 }
 
@@ -78,8 +79,8 @@ type opened struct {
 // A failedReport is an error from another process.
 type failedReport struct {
 	Text           string
-	IsInconsistent bool // ErrInconsistent
-	IsRefused      bool // ErrTarget
+	IsInconsistent bool // the error is an ErrInconsistent
+	IsRefused      bool // the error is an ErrTarget
 }
 
 func failed(err error) report {

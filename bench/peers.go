@@ -19,7 +19,7 @@ type peers struct {
 	// whenever all have reached a barrier.
 	say  func(report) error
 	pass <-chan struct{}
-	// isLate is set if the others have loaded the data before.
+	// isLate is set if the machine joins after the others have loaded the data.
 	isLate bool
 	// uncertain is the number of killed machines' transactions whose outcome is not known.
 	uncertain int64

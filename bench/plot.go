@@ -75,7 +75,7 @@ type round struct{}
 // Ticks implements plot.Ticker.
 func (round) Ticks(low, high float64) (ticks []plot.Tick) {
 	step := roundStep((high - low) / ticksWanted)
-	for n := math.Ceil(low/step) + 0; n*step <= high; n++ { // + 0: not -0
+	for n := math.Ceil(low/step) + 0; n*step <= high; n++ { // + 0 turns -0 into 0
 		digits := max(0, -int(math.Floor(math.Log10(step))))
 		label := strconv.FormatFloat(n*step, 'f', digits, 64)
 		if digits == 0 {
@@ -193,7 +193,7 @@ func PlotCurve(results []*Result, base string) error {
 	} {
 		var points plotter.XYs
 		for _, r := range results {
-			us := max(of.us(&r.Total), 0.001) // for the logarithm
+			us := max(of.us(&r.Total), 0.001) // a logarithm needs a positive number
 			points = append(points, plotter.XY{X: r.Total.PerSecond, Y: us})
 			low, high = min(low, us), max(high, us)
 		}

@@ -12,10 +12,10 @@ import (
 // Suffixes of further profiles. The profile of processor time is in the file Options.Profile
 // itself.
 const (
-	ProfileAllocs     = ".allocs"      // since the process began
-	ProfileAllocsBase = ".allocs.base" // until the profile begins
-	ProfileMutex      = ".mutex"       // waits for locks
-	ProfileBlock      = ".block"       // waits for anything
+	ProfileAllocs     = ".allocs"      // allocations since the process began
+	ProfileAllocsBase = ".allocs.base" // allocations until the profile begins
+	ProfileMutex      = ".mutex"       // contended waits for locks
+	ProfileBlock      = ".block"       // waits for locks, channels and anything else
 )
 
 // ProfilesOf returns the files of another kind beside those of the processor time.
@@ -45,6 +45,8 @@ type profiler struct {
 	mutexFraction int
 }
 
+// mutexFraction is the setting of the runtime's mutex profile from before, which end restores.
+
 // beginProfile begins to take profiles, if there is a file for them.
 func beginProfile(file string) (end func() error, err error) {
 	if file == "" {
@@ -72,7 +74,7 @@ func (p *profiler) end() error {
 	pprof.StopCPUProfile()
 	runtime.SetBlockProfileRate(0)
 	runtime.SetMutexProfileFraction(p.mutexFraction)
-	p.takeAllocs(ProfileAllocs) // before the others, which allocate themselves
+	p.takeAllocs(ProfileAllocs) // before the other profiles, because taking those allocates
 	p.take("mutex", ProfileMutex)
 	p.take("block", ProfileBlock)
 	return p.write()
@@ -86,7 +88,7 @@ func (p *profiler) takeAllocs(suffix string) {
 }
 
 func (p *profiler) take(name, suffix string) {
-	_ = pprof.Lookup(name).WriteTo(p.taken[suffix], 0) // to memory, which does not fail
+	_ = pprof.Lookup(name).WriteTo(p.taken[suffix], 0) // cannot fail: it writes to memory
 }
 
 // write writes all that has been taken.

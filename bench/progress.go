@@ -42,7 +42,7 @@ type Stage struct {
 	total   int
 	begin   time.Time
 	done    atomic.Int64
-	told    atomic.Int64 // when, since begin
+	told    atomic.Int64 // time of the last display, since begin
 	bar     *progress.Tracker
 	drawing sync.WaitGroup
 }

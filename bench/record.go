@@ -9,7 +9,7 @@ import (
 // Bounds of the histograms. Three digits are kept from 100 ns on only if the
 // library's lowest discernible value is smaller than that.
 const (
-	latencyUnit   = 1 // ns
+	latencyUnit   = 1 // latencies are recorded in units of 1 ns
 	latencyMax    = 100 * time.Second
 	latencyDigits = 3
 )

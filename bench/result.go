@@ -31,8 +31,8 @@ type Result struct {
 	// clients and machines, which are the same. It includes only the time in which they ran,
 	// so that other processes disturb it least.
 	Processor float64 `json:"processorMicroseconds"`
-	// ServerProcessor is the same for the server at a DSN, if its processes are known
-	// (TargetConfig.ServerProcesses).
+	// ServerProcessor is the processor time of a transaction in the server at a DSN, in
+	// microseconds, if its processes are known (TargetConfig.ServerProcesses).
 	ServerProcessor float64 `json:"serverProcessorMicroseconds,omitempty"`
 	// Allocations is how often these processes allocated on the Go heap per transaction, and
 	// AllocatedBytes how many bytes, including the harness.
@@ -53,7 +53,8 @@ type Result struct {
 	ReplicasCompared bool `json:"replicasCompared,omitempty"`
 	// Space is the space that the check after the run has found, for a Spacious workload.
 	Space *Space `json:"space,omitempty"`
-	// PerSecond and PerMillisecond count the transactions that ended in each.
+	// PerSecond and PerMillisecond count the transactions that ended in each second and in each
+	// millisecond.
 	PerSecond      []uint32 `json:"perSecond"`
 	PerMillisecond []uint32 `json:"perMillisecond"`
 }
@@ -65,9 +66,8 @@ type Arrivals struct {
 	LateP50 float64 `json:"lateP50Microseconds"`
 	LateP99 float64 `json:"lateP99Microseconds"`
 	LateMax float64 `json:"lateMaxMicroseconds"`
-	// Waiting is the number of transactions that had arrived but not ended at the end of the
-	// run; no other figure includes them. Oldest is how long before the first of them had
-	// arrived.
+	// Waiting is the number of transactions that had arrived but not ended at the end of the run;
+	// no other figure includes them. Oldest is the time that the first of them had waited by then.
 	Waiting uint64  `json:"waiting"`
 	Oldest  float64 `json:"oldestMicroseconds"`
 }
@@ -110,16 +110,17 @@ type part struct {
 	Record *record
 	// Measured is the measured time, Own the processor time that it took.
 	Measured, Own time.Duration
-	// Allocations on the Go heap meanwhile.
+	// Allocations is the number of allocations on the Go heap in the measured time, AllocatedBytes
+	// their bytes.
 	Allocations, AllocatedBytes uint64
 	// ResidentBytes is the process's memory at the end, with its share of shared memory.
 	ResidentBytes int64
-	// Aborts are those of clients and of machines.
+	// Aborts counts, by reason, the aborts of clients and of machines.
 	Aborts map[string]uint64
 	Reads  *machineCounters // nil if there are no machines
 }
 
-// machineCounters are those of txn.Stats that a result has.
+// machineCounters are the counters of txn.Stats that a result has.
 type machineCounters struct{ Local, Remote, Messages, Records uint64 }
 
 // part combines the threads' measurements.

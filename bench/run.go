@@ -114,16 +114,15 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	return res, err
 }
 
-// A run is one Run under way.
+// A run is a workload that is being run in this process.
 type run struct {
 	target   *Target
 	workload Workload
 	options  Options
 	loops    []*loop
 
-	// start is when the threads begin; now returns the time since then; sleep sleeps for about
-	// a duration.
-	// so long.
+	// start is when the threads begin; now returns the time since then; sleep sleeps for about a
+	// duration.
 	start time.Time
 	now   func() time.Duration
 	sleep func(time.Duration)
@@ -146,7 +145,7 @@ type loop struct {
 	measuring bool
 	ended     time.Duration
 	err       error
-	arrivals  *arrivals // of the open loop
+	arrivals  *arrivals // arrivals in the open loop; nil in the closed loop
 	done      atomic.Int64
 }
 
@@ -174,7 +173,7 @@ func (r *run) openClients(ctx context.Context) error {
 		}
 		r.loops = append(r.loops, l)
 	}
-	runtime.GC() // of what loading has left
+	runtime.GC() // collects the garbage that loading has left
 	return nil
 }
 
@@ -262,7 +261,7 @@ func (r *run) watch(ctx context.Context) error {
 	return endProfile()
 }
 
-// progress is how far the run is, in the unit of its length.
+// progress returns how far the run is, in the unit of its length.
 func (r *run) progress() int {
 	if r.options.Transactions == 0 {
 		return int(time.Since(r.start))
@@ -296,7 +295,7 @@ func (l *loop) work(ctx context.Context) error {
 		}
 		isOver := n == o.Transactions
 		if o.Transactions == 0 {
-			isOver = max(now, begin) >= end // now: in the open loop the thread may be late
+			isOver = max(now, begin) >= end // now, because in the open loop the thread may be late
 		}
 		if isOver || l.run.stop.Load() || l.arrivals != nil && !l.arrive(begin, now) {
 			l.leave(begin)

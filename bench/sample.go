@@ -14,7 +14,7 @@ import (
 // A sample has the values of counters at one moment.
 type sample struct {
 	at  time.Time
-	txn txn.Stats // of all machines
+	txn txn.Stats // counters of all machines together
 	// own is the processor time of this process, all that of all processes of the computer.
 	own, all time.Duration
 	// allocations is how often this process has allocated on the Go heap, and allocatedBytes
@@ -68,6 +68,7 @@ func residentBytes() int64 {
 	return 0
 }
 
+// ownTime returns the processor time of this process.
 func ownTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -93,7 +94,7 @@ func computerTime() time.Duration {
 const (
 	statIdle   = 4
 	statIOWait = 5
-	// Time of guests is part of that of users.
+	// statGuest is the field for the time of guests, which is part of the time of users.
 	statGuest = 9
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
-	_ "github.com/go-sql-driver/mysql" // for TargetConfig.DSN
+	_ "github.com/go-sql-driver/mysql" // the driver for TargetConfig.DSN
 )
 
 // An API is the way in which clients reach the database.
@@ -46,10 +46,10 @@ type TargetConfig struct {
 	ServerProcesses []int
 	// The fields below are for farmsql without a DSN.
 
-	Machines, Replicas int // 1
-	// Workers of each machine; by default farmsql's.
+	Machines, Replicas int // 1 of each by default
+	// Workers is the number of workers of each machine; by default farmsql's.
 	Workers   int
-	Transport string // TransportLocal
+	Transport string // TransportLocal by default
 	// DataFolder, if not empty, is where the machines of this process keep their memory, in
 	// files of a new folder that Close removes; otherwise they use ordinary memory. Saves, if
 	// not empty, is where Close saves that memory, in a new folder that it also removes.
@@ -73,20 +73,20 @@ type Target struct {
 	// machines are all machines; those in other processes have no db.
 	machines []machine
 	sql      *sql.DB
-	dialect  *dialect   // of a DSN
-	server   string     // of a DSN
+	dialect  *dialect   // the dialect of the server at a DSN
+	server   string     // the name and version of the server at a DSN
 	served   chan error // receives the result of serving MySQL; nil if nothing is served
 	places   []region.Addr
 	peers    *peers   // nil if all machines are in this process
-	clients  int      // of all runs so far
-	folders  []string // to be removed
+	clients  int      // number of clients of all runs so far
+	folders  []string // folders that Close removes
 	count    counter
 }
 
-// A machine is one of those of a database.
+// A machine is one machine of a database.
 type machine struct {
 	db *farmsql.DB
-	i  int // in db
+	i  int // index of the machine in db
 }
 
 // ErrTarget is wrapped by all errors about a TargetConfig.

@@ -81,7 +81,7 @@ var (
 		{regexp.MustCompile(` AS SIGNED\)`), " AS BIGINT)"},
 	}
 	tableWordings = []wording{
-		{regexp.MustCompile(`\bINT UNSIGNED\b`), "BIGINT"}, // of 4 bytes are only signed ones
+		{regexp.MustCompile(`\bINT UNSIGNED\b`), "BIGINT"}, // PostgreSQL's integers of 4 bytes are signed
 		{regexp.MustCompile(`\bTINYINT\b`), "SMALLINT"},
 		{regexp.MustCompile(`\bDATETIME\b`), "TIMESTAMP"},
 		{regexp.MustCompile(`\b(VAR)?BINARY\(\d+\)`), "BYTEA"},

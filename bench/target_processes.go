@@ -73,7 +73,7 @@ func processStats() (map[int]processStat, error) {
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended since
+			continue // the process has ended since the folder was read
 		}
 		pid, p, err := parseStat(stat)
 		if err != nil {

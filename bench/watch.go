@@ -9,7 +9,7 @@ import (
 // A Watch measures how busy other processes keep the computer.
 type Watch struct{ begin sample }
 
-// StartWatch returns a Watch that begins now.
+// StartWatch returns a Watch whose measurement begins now.
 func StartWatch() *Watch { return &Watch{familySample()} }
 
 // Conditions returns the conditions of the computer and the program: the time at which the

@@ -101,7 +101,7 @@ func printResult(out io.Writer, file, work, name string) error {
 		fmt.Fprintf(out, "system\t%s\t%s\t%s\n", name, r.Conditions.Server, r.Conditions.Settings)
 	}
 	taken, processor := r.Processor, ""
-	if r.Conditions.API == bench.SQL { // for SQL, Processor is the client's
+	if r.Conditions.API == bench.SQL { // over SQL, Processor is the client's
 		taken = r.Server
 	}
 	if taken > 0 {

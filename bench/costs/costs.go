@@ -25,6 +25,7 @@ const Rest = "the rest"
 // Costs returns the samples by cost, the largest first.
 func (p *Profile) Costs() []Part { return p.parts(costOf) }
 
+// costOf returns the name of the cost that a sample with this stack belongs to.
 func costOf(stack []string) string {
 	for _, function := range slices.Backward(stack) {
 		if c := lookUp(function, wholes); c != nil {
@@ -42,6 +43,7 @@ func costOf(stack []string) string {
 // By function's name: the costs that have it in own, and those that have it in all.
 var owns, wholes = index(func(c *Cost) []string { return c.own }), index(func(c *Cost) []string { return c.all })
 
+// index maps the functions that names returns for each cost to the cost.
 func index(names func(*Cost) []string) map[string]*Cost {
 	m := make(map[string]*Cost)
 	for i := range table {

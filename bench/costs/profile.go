@@ -17,8 +17,8 @@ var ErrProfile = errors.New("costs: a profile cannot be used")
 // Weights of samples, as the profiles of Go's runtime name them.
 const (
 	ProcessorTime = "cpu"           // nanoseconds
-	Objects       = "alloc_objects" // allocated
-	Waited        = "delay"         // nanoseconds, for locks
+	Objects       = "alloc_objects" // number of allocated objects
+	Waited        = "delay"         // nanoseconds of waiting for locks
 )
 
 // A Profile has the samples of one or more processes that do the same work.
@@ -87,6 +87,7 @@ const Module = "github.com/farmsql/farmsql/"
 // inModule replaces Module in stacks; no other names begin with it.
 const inModule = "/"
 
+// stackOf returns the functions of a sample's stack, the innermost first.
 func stackOf(s *profile.Sample) (stack []string) {
 	for _, l := range s.Location {
 		for _, line := range l.Line {

@@ -18,12 +18,12 @@ type Kind string
 
 // The kinds.
 const (
-	Machine Kind = "machine" // one that is not the CM
+	Machine Kind = "machine" // a machine that is not the CM
 	CM      Kind = "cm"
-	Domain  Kind = "domain" // all machines of a failure domain, without the CM if there is such a one
+	Domain  Kind = "domain" // all machines of a failure domain; a domain without the CM, if there is one
 )
 
-// A Way is how they fail.
+// A Way says how the machines fail.
 type Way string
 
 // The ways.
@@ -35,7 +35,7 @@ const (
 	Stop Way = "stop"
 )
 
-// past is the participle: killed or stopped.
+// past returns the way as a participle: killed or stopped.
 func (w Way) past() string {
 	if w == Stop {
 		return stepStopped
@@ -45,12 +45,12 @@ func (w Way) past() string {
 
 // A Config describes a measurement of failures. The zero value of a field means its default.
 type Config struct {
-	Kill Kind // Machine
-	Way  Way  // Kill
-	Runs int  // 1
+	Kill Kind // which machines fail; Machine by default
+	Way  Way  // how they fail; Kill by default
+	Runs int  // number of failures; 1 by default
 	// Target is the cluster's.
 	Target bench.TargetConfig
-	// Threads at each machine; 1.
+	// Threads is the number of clients at each machine; 1 by default.
 	Threads int
 	// WarmUp and Before are the undisturbed time of a run: Before, 1 s by default, is the time
 	// of the throughput before the failure. The run continues for After, 500 ms by default,
@@ -73,7 +73,7 @@ func (c Config) Validate() error {
 	t := &c.Target
 	killed := 1
 	if c.Kill == Domain {
-		killed = (t.Machines + t.Domains - 1) / t.Domains // the largest
+		killed = (t.Machines + t.Domains - 1) / t.Domains // the number of machines in the largest domain
 	}
 	switch {
 	case c.Kill != Machine && c.Kill != CM && c.Kill != Domain:
@@ -223,11 +223,11 @@ const endless = 24 * time.Hour
 type failure struct {
 	*measurement
 	victims          []int
-	failed           int       // the number of them that have failed, in order
-	measured, killed time.Time // killed is when the first failed
+	failed           int       // number of victims that have failed so far; they fail in order
+	measured, killed time.Time // measured is when the measured time began, killed when the first victim failed
 	steps            reconfiguration
 	suspected        time.Time
-	returned         time.Time // when the victims are started again
+	returned         time.Time // time at which the victims were started again
 }
 
 // happen makes the victims fail after an undisturbed time, and returns when all steps of
@@ -295,7 +295,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	stopped := f.measured.Add(time.Duration(len(series)) * time.Millisecond)
 	for _, e := range f.log.since(f.killed, filled) {
 		if e.Time.After(stopped) || !e.Time.Before(f.returned) {
-			break // later ones are replicas of machines that are back
+			break // the replicas filled later are those of machines that are back
 		}
 		r.fill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
 		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
@@ -344,7 +344,7 @@ func (m *measurement) victims() ([]int, error) {
 	if m.cfg.Kill == CM {
 		return []int{int(c.CM)}, nil
 	}
-	groups := make(map[int][]int) // by what fails together
+	groups := make(map[int][]int) // the machines that fail together, by failure domain or by themselves
 	for i, id := range c.Machines {
 		key := int(id)
 		if m.cfg.Kill == Domain {

@@ -21,7 +21,7 @@ type Log struct {
 type event struct {
 	Time    time.Time     `json:"time"`
 	Message string        `json:"msg"`
-	Machine int           `json:"-"` // whose log it is
+	Machine int           `json:"-"` // the machine whose log has the line
 	Suspect *int          `json:"suspect"`
 	ID      uint64        `json:"configuration"`
 	Members []int         `json:"machines"`

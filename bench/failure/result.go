@@ -47,7 +47,7 @@ type Run struct {
 	// Whole is the time at which the killed machines, started again after the run, were back
 	// and all regions had all their replicas.
 	Whole          float64 `json:"whole"`
-	FilledReplicas int     `json:"filledReplicas"` // until Recovered
+	FilledReplicas int     `json:"filledReplicas"` // number of replicas that were filled until Recovered
 	FilledBytes    int64   `json:"filledBytes"`
 	Return         Return  `json:"return"`
 	// Aborts are bench.Result's, of the survivors.
@@ -61,15 +61,15 @@ type Run struct {
 // A Return is the time and the bytes that killed machines took to have everything again, from
 // their start.
 type Return struct {
-	Whole    float64 `json:"whole"` // milliseconds
+	Whole    float64 `json:"whole"` // time in milliseconds
 	Replicas int     `json:"filledReplicas"`
-	Read     int64   `json:"readBytes"` // by all machines: they read what may have changed
-	Held     int64   `json:"heldBytes"` // of all that the replicas hold
+	Read     int64   `json:"readBytes"` // bytes that all machines have read, because they may have changed
+	Held     int64   `json:"heldBytes"` // bytes that the replicas hold in all
 }
 
 // A Timeline is one run over time, in seconds since the measured time began.
 type Timeline struct {
-	Run            int       `json:"run"` // from 0
+	Run            int       `json:"run"` // number of the run, from 0
 	PerMillisecond []uint32  `json:"perMillisecond"`
 	Events         []Event   `json:"events"`
 	Filled         []float64 `json:"filled"`
@@ -239,7 +239,7 @@ const (
 	stepRecovered = "data recovered"
 )
 
-// A step is one of a run, in milliseconds since the failure.
+// A step is a step of a run, with its time in milliseconds since the failure.
 type step struct {
 	name string
 	ms   float64

@@ -19,10 +19,10 @@ type concurrent struct {
 	// first of them began.
 	ended int
 	first time.Duration
-	err   error // of the first wrong answer
+	err   error // the error of the first wrong answer
 }
 
-// asked is one lookup.
+// asked is a pending lookup.
 type asked struct {
 	key    [keyBytes]byte
 	number int

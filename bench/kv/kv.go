@@ -131,7 +131,7 @@ var _ bench.Spacious = (*Workload)(nil)
 type store interface {
 	// create creates the store or finds it; all processes call it at the same time.
 	create(ctx context.Context) error
-	// full is called once all pairs are loaded.
+	// full checks the size of the store. It is called only after all pairs have been loaded.
 	full() error
 	// newPutter returns a loader of pairs, newExecutor an executor of operations; each is used
 	// by one goroutine.
@@ -149,9 +149,9 @@ type putter interface {
 
 type executor interface {
 	lookup(ctx context.Context, key []byte) (value []byte, err error)
-	// lookupMany looks keys up together; it is native only.
+	// lookupMany looks keys up together. Only the native API has it.
 	lookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error
-	// lookups is hash.Table.Lookups, natively.
+	// lookups returns hash.Table.Lookups. Only the native API has it.
 	lookups(concurrent int, visit func(i int, value []byte, ok bool)) *hash.Lookups
 	update(ctx context.Context, key, value []byte) error
 	close() error
@@ -273,7 +273,7 @@ type client struct {
 	zipf  *bench.Zipf
 	key   [keyBytes]byte
 	value []byte
-	many  *many // nil if keys are looked up one by one
+	many  *many // many looks up several keys together; nil if keys are looked up one by one
 	// concurrent is nil if there is one lookup at a time.
 	concurrent *concurrent
 	executor

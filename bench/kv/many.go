@@ -8,7 +8,7 @@ type many struct {
 	w       *Workload
 	numbers []int
 	keys    [][]byte
-	err     error // of the first wrong answer
+	err     error // the error of the first wrong answer
 	visit   func(i int, value []byte, ok bool)
 }
 

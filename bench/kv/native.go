@@ -20,11 +20,11 @@ const slotsOfShard = 512
 // Config.Occupancy and does not grow: each shard may be full.
 type nativeStore struct {
 	w       *Workload
-	buckets int           // in all, a power of two
-	here    []int         // machines of this process
-	tables  []*hash.Table // by machine, for updates
-	readers []*hash.Table // by machine, for lookups
-	// memory is how large all objects of the table are, as each has last found.
+	buckets int           // number of buckets of all shards together, a power of two
+	here    []int         // the machines of this process
+	tables  []*hash.Table // handles for updates, by machine
+	readers []*hash.Table // handles for lookups, by machine
+	// memory is the size of all objects of the table, as each object was last found.
 	memory int64
 	// nextMachine spreads loaders over the machines.
 	nextMachine atomic.Uint32
@@ -37,7 +37,7 @@ func newNativeStore(w *Workload) *nativeStore {
 	return &nativeStore{w: w, buckets: max(bucketsMin, buckets)}
 }
 
-// bucketsOfShard is a power of two, too.
+// bucketsOfShard returns the number of buckets of a shard, which is a power of two.
 func (s *nativeStore) bucketsOfShard() int {
 	return min(s.buckets, nearestPower(slotsOfShard/float64(s.w.cfg.Neighbourhood/2)))
 }

@@ -104,7 +104,7 @@ func (res *Result) axes(p *plot.Plot, counts []float64) error {
 		}
 		ms = append(ms, x)
 	}
-	if len(counts) == 0 { // nothing ran out
+	if len(counts) == 0 { // no lease ran out
 		counts = []float64{1}
 	}
 	p.X.Min, p.X.Max = decades(ms)

@@ -32,14 +32,14 @@ var ErrConfig = errors.New("bench/lease: not to be measured")
 type Config struct {
 	Leases   []time.Duration // lease times
 	Variants []string        // names of Variants; all if empty
-	Duration time.Duration   // of each variant
+	Duration time.Duration   // measured time of each variant
 	Progress *bench.Progress // may be nil
 }
 
 // A Result has the measurements of Run.
 type Result struct {
 	Conditions bench.Conditions `json:"conditions"`
-	Seconds    float64          `json:"seconds"` // of each variant
+	Seconds    float64          `json:"seconds"` // measured time of each variant
 	Leases     []string         `json:"leases"`
 	Rows       []Row            `json:"rows"`
 }
@@ -120,7 +120,7 @@ func measure(ctx context.Context, v variant, cfg Config) (result []int64, err er
 			return nil, fmt.Errorf("bench/lease: %s: %w", v.name, err)
 		}
 	}
-	for _, k := range keepers { // measure only once leases are exchanged
+	for _, k := range keepers { // the measurement begins only once leases are exchanged
 		for !k.Valid() {
 			if err := sleep(ctx, time.Millisecond); err != nil {
 				return nil, err

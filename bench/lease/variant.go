@@ -12,7 +12,7 @@ import (
 // A variant is a way to keep leases.
 type variant struct {
 	name   string
-	isHere func() bool // in this build, for this user
+	isHere func() bool // whether the variant is in this build and permitted to this user
 	// cluster returns a function that starts the machines of a new cluster.
 	cluster func(id uint64) func(self call.Peer, cfg lease.Config) (lease.Keeper, error)
 }

@@ -10,8 +10,8 @@ import (
 type experiment struct {
 	// name is the name of its files. The part before the first "-" is its group.
 	name string
-	// args are the arguments of the tool, which is farmsql bench by default; then
-	// without --json and --seed.
+	// args are the arguments of the tool. For farmsql bench, which is the default, they lack --json
+	// and --seed.
 	args string
 	tool tool
 	// isForeign is set if farmsql bench writes no bench.Result for it.

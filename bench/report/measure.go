@@ -65,7 +65,7 @@ func groups() (names []string) {
 // A turn is one run of an experiment.
 type turn struct {
 	experiment
-	n int // from 1
+	n int // number of the run, from 1
 }
 
 // turns returns the runs in their order: all experiments once, then all again.

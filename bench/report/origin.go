@@ -10,7 +10,7 @@ import (
 // originHeader are the columns that say where a row's figures come from.
 var originHeader = []string{"lowest to highest", "runs", "data", "memory"}
 
-// origin are those columns of an experiment whose figure is f.
+// origin returns the columns of originHeader for an experiment whose figure is f.
 func (p *page) origin(e experiment, f figure) []string {
 	runs := p.runs[e.name]
 	if len(runs) == 0 {
@@ -23,6 +23,7 @@ func (p *page) origin(e experiment, f figure) []string {
 	return originOf(f, n, &runs[0].conditions[0])
 }
 
+// originOf returns the columns of originHeader for a figure.
 func originOf(f figure, runs int, c *bench.Conditions) []string {
 	return []string{f.spread(), fmt.Sprint(runs), dataOf(c), memoryOf(c)}
 }
@@ -35,7 +36,8 @@ func dataOf(c *bench.Conditions) string {
 	return number(float64(c.Scale.N)) + " " + c.Scale.Unit
 }
 
-// memoryOf is what the data were in. Earlier results have only where.
+// memoryOf returns the kind and the durability of the memory that the data were in. Earlier results
+// have only the place of the memory.
 func memoryOf(c *bench.Conditions) string {
 	switch {
 	case c.Durability != "":
@@ -48,7 +50,8 @@ func memoryOf(c *bench.Conditions) string {
 	return ""
 }
 
-// originText is what originHeader is about, as a sentence, where all rows have it in common.
+// originText is a sentence with the columns of originHeader, for a table all of whose rows have the
+// same.
 func originText(runs int, c *bench.Conditions) string {
 	parts := []string{fmt.Sprintf("%d runs", runs)}
 	if runs == 1 {

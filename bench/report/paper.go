@@ -21,10 +21,10 @@ const (
 const (
 	goalTATP      = 650_000 // transactions a second, 1,000,000 subscribers
 	goalTPCC      = 40_000  // transactions of the full mix a second, one warehouse
-	goalLookups   = 4e6     // a second, of 10 million keys or more in a table 90 % full
-	goalMultiGet  = 8e6     // the same, in batches
-	goalMisses    = 6       // dependent misses of a TATP transaction, at most
-	goalSQLite    = 2       // times SQLite's transactions of TATP, in memory, in one run
+	goalLookups   = 4e6     // lookups a second, of 10 million keys or more in a table 90 % full
+	goalMultiGet  = 8e6     // lookups a second in batches, of 10 million keys or more in a table 90 % full
+	goalMisses    = 6       // the greatest number of dependent misses of a TATP transaction
+	goalSQLite    = 2       // ratio to SQLite's transactions of TATP a second, in memory, in one run
 	hereThreads   = 2       // hardware threads that three machines share
 	goalTATP3     = hereThreads * paperTATP
 	goalNewOrder3 = hereThreads * paperNewOrders

@@ -40,9 +40,9 @@ const (
 type profiledRun struct {
 	variant
 	result *bench.Result
-	files  []string     // of the processor time, one of each process
-	costs  []costs.Part // the largest first, without costs.Rest
-	total  int64        // the weight of all that was profiled
+	files  []string     // the files of the profiles of processor time, one for each process
+	costs  []costs.Part // the largest cost first, without costs.Rest
+	total  int64        // the weight of all samples
 }
 
 // profiles writes what the costs of transactions are.
@@ -203,7 +203,7 @@ func (p *page) allocationsAndLocks(run *profiledRun) error {
 	return nil
 }
 
-// places names where most is.
+// places names the functions with the largest parts of a profile.
 func places(profile *costs.Profile) string {
 	var named []string
 	for _, part := range profile.Places() {

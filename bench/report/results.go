@@ -123,7 +123,7 @@ type metric func(*bench.Result) float64
 
 func throughput(res *bench.Result) float64 { return res.Total.PerSecond }
 
-// processorTime is that of a transaction, in microseconds.
+// processorTime is the metric of the processor time of a transaction, in microseconds.
 func processorTime(res *bench.Result) float64 { return res.Processor }
 
 // perProcessor divides a metric, a rate, by the number of processors that were kept
@@ -134,7 +134,7 @@ func perProcessor(m metric) metric {
 	}
 }
 
-// newOrders is TPC-C's metric: those committed in a second.
+// newOrders is TPC-C's metric: the New-Orders that were committed in a second.
 var newOrders = kindMetric("New-Order", func(k *bench.KindResult) float64 { return k.PerSecond * (1 - k.MissedPart) })
 
 func localReads(res *bench.Result) float64 {
@@ -151,7 +151,7 @@ func remoteReads(res *bench.Result) float64 {
 	return res.Reads.Remote
 }
 
-// allReads are local and remote ones.
+// allReads returns the number of reads, local and remote ones, of a transaction.
 func allReads(res *bench.Result) float64 { return localReads(res) + remoteReads(res) }
 
 func messages(res *bench.Result) float64 {
@@ -161,7 +161,7 @@ func messages(res *bench.Result) float64 {
 	return res.Reads.Messages
 }
 
-// usedSpace returns the percentage of the memory that keys and values are.
+// usedSpace returns the size of keys and values as a percentage of the memory that the table takes.
 func usedSpace(res *bench.Result) float64 {
 	if res.Space == nil {
 		return math.NaN()
@@ -172,7 +172,7 @@ func usedSpace(res *bench.Result) float64 {
 // A figure summarizes runs: the median, the lowest and the highest value.
 type figure struct {
 	median, low, high float64
-	n                 int // runs that have it
+	n                 int // number of runs that have the figure
 	// isForeign is set if there are runs, but they do not have the figure.
 	isForeign bool
 }
@@ -203,7 +203,7 @@ func figureOf(v []float64) figure {
 
 const notMeasured = "not measured"
 
-// short is the median.
+// short prints the median.
 func (f figure) short() string {
 	switch {
 	case f.isForeign:
@@ -239,7 +239,7 @@ func number(x float64) string {
 	case x < 99.95:
 		return strconv.FormatFloat(x, 'f', 1, 64)
 	}
-	if x >= 10_000 { // nothing is measured to more
+	if x >= 10_000 { // no figure is measured to more than three digits
 		unit := math.Pow(10, math.Floor(math.Log10(x))-2)
 		x = math.Round(x/unit) * unit
 	}
@@ -271,7 +271,8 @@ func (r *results) conditions(es []experiment) string {
 	return describe(all, fewest, most)
 }
 
-// describe says where results come from, each of which is of so many runs.
+// describe says where results come from: computers, commits, time and conditions. fewest and most
+// are the least and the greatest number of runs of a result.
 func describe(all []bench.Conditions, fewest, most int) string {
 	if len(all) == 0 {
 		return "Not measured."
@@ -304,6 +305,7 @@ func setUps(all []bench.Conditions) string {
 		list(func(c bench.Conditions) string { return fmt.Sprint(c.Seed) }), strings.Join(distinct(ran, func(c bench.Conditions) string { return c.SetUp() }), "; "))
 }
 
+// distinct returns the different values of of, in the order in which they first occur.
 func distinct(all []bench.Conditions, of func(bench.Conditions) string) (values []string) {
 	for _, c := range all {
 		if v := of(c); !slices.Contains(values, v) {

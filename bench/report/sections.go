@@ -46,7 +46,8 @@ type throughputRow struct {
 	what string
 	experiment
 	metric metric
-	// paper is per hardware thread, goal of all; 0 if there is none.
+	// paper is the paper's figure for a hardware thread, goal the goal for all threads together; 0
+	// if there is none.
 	paper, goal float64
 }
 
@@ -209,8 +210,8 @@ func (p *page) latency() error {
 	return nil
 }
 
-// arrivalCells describe how exactly transactions arrived; earlier results do not
-// have that.
+// arrivalCells returns the cells of a row that say how exactly transactions arrived. Earlier
+// results do not have them.
 func arrivalCells(a *bench.Arrivals) []string {
 	if a == nil {
 		return []string{notMeasured, notMeasured}

@@ -102,7 +102,7 @@ var scalings = []struct {
 	}},
 }
 
-// tpccWorkers is TPC-C on one machine with so many of all.
+// tpccWorkers is TPC-C on one machine with n workers, n warehouses and n clients.
 func tpccWorkers(name, n string) experiment {
 	return experiment{name: name, args: "tpcc --warehouses " + n + " --workers " + n + " --threads " + n + closed}
 }

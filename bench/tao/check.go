@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// total is how much there is.
+// total is the number of nodes and of edges.
 type total struct{ nodes, edges int64 }
 
 // A checker walks the graph.
@@ -20,7 +20,7 @@ type checker struct {
 	total
 	live    map[uint64]region.Ptr
 	deleted map[region.Ptr]bool
-	targets map[region.Ptr]bool // of a list
+	targets map[region.Ptr]bool // the targets of the list that is being followed
 }
 
 // check compares the graph with the expected totals. The outcome of uncertain updates is
@@ -53,9 +53,10 @@ func (s *store) check(ctx context.Context, want total, uncertain int64) error {
 	return nil
 }
 
+// apart returns the distance between two numbers.
 func apart(a, b int64) int64 { return max(a-b, b-a) }
 
-// name takes a pair of the table of names.
+// name checks a pair of the table of names, and notes its node as live or deleted.
 func (c *checker) name(key, value []byte) error {
 	if len(key) != keyBytes || len(value) != nameBytes || value[region.PtrBytes] > 1 {
 		return broken("node %x has the name %x", key, value)
@@ -98,6 +99,7 @@ func (c *checker) node(id uint64, p region.Ptr) error {
 	return nil
 }
 
+// checkNode returns an error if a node's type, version and data do not belong together.
 func checkNode(n node, id uint64) error {
 	data := n.data()
 	want := make([]byte, len(data))
@@ -108,7 +110,7 @@ func checkNode(n node, id uint64) error {
 	return nil
 }
 
-// list follows a list.
+// list checks a list of a node's edges.
 func (c *checker) list(n node, kind uint8) error {
 	id, last, isHead := n.id(), ^uint64(0), true
 	p, err := n.head(kind)

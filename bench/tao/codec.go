@@ -19,7 +19,7 @@ const (
 	nodeType    = 14
 	nodeCounts  = 16
 	nodeHeads   = nodeCounts + 4*types
-	nodeBytes   = nodeHeads + types*region.PtrBytes // before the data
+	nodeBytes   = nodeHeads + types*region.PtrBytes // bytes of a node before its data
 )
 
 // format makes an empty node of zero bytes.
@@ -39,7 +39,7 @@ func (n node) update() {
 func (n node) id() uint64      { return binary.LittleEndian.Uint64(n) }
 func (n node) version() uint32 { return binary.LittleEndian.Uint32(n[nodeVersion:]) }
 
-// data returns nil if the node's length cannot be.
+// data returns the node's data; nil if the node's length is impossible.
 func (n node) data() []byte {
 	end := nodeBytes + int(binary.LittleEndian.Uint16(n[nodeLength:]))
 	if end > len(n) {
@@ -81,7 +81,7 @@ const (
 	blockLength = 24
 	blockType   = 26
 	blockIsHead = 27
-	blockBytes  = 32 // before the edges
+	blockBytes  = 32 // bytes of a block before its edges
 
 	edgeTime  = region.PtrBytes
 	edgeData  = edgeTime + 8
@@ -94,7 +94,8 @@ var blockEdges = [...]int{2, 6, edgesMax}
 
 const edgesMax = 14
 
-// payloadFor is the payload of the smallest block for so many edges, at most edgesMax.
+// payloadFor returns the payload of the smallest block that has room for this number of edges, at
+// most edgesMax.
 func payloadFor(edges int) int {
 	i := 0
 	for blockEdges[i] < edges {
@@ -119,7 +120,7 @@ func (b block) format(id uint64, kind uint8) {
 func (b block) n() int     { return int(binary.LittleEndian.Uint16(b[blockLength:])) }
 func (b block) setN(n int) { binary.LittleEndian.PutUint16(b[blockLength:], uint16(n)) }
 
-// room is how many edges the block can have.
+// room returns the number of edges that the block has room for.
 func (b block) room() int    { return min(edgesMax, (len(b)-blockBytes)/edgeBytes) }
 func (b block) isHead() bool { return b[blockIsHead] != 0 }
 
@@ -134,13 +135,13 @@ func (b block) next() (region.Ptr, error) { return decodePtr(b[blockNext:]) }
 func (b block) isLast() bool              { return binary.LittleEndian.Uint64(b[blockNext:]) == 0 }
 func (b block) setNext(p region.Ptr)      { p.Append(b[:blockNext]) }
 
-// edge returns the bytes of an edge, and edges those of all from one on.
+// edge returns the bytes of edge i; edges returns the bytes of all edges from i on.
 func (b block) edge(i int) []byte  { return b[blockBytes+i*edgeBytes:][:edgeBytes] }
 func (b block) edges(i int) []byte { return b[blockBytes+i*edgeBytes : blockBytes+b.n()*edgeBytes] }
 
 func (b block) time(i int) uint64 { return binary.LittleEndian.Uint64(b.edge(i)[edgeTime:]) }
 
-// find returns which edge leads to a node whose encoded name is to, or -1.
+// find returns the index of the edge that leads to the node whose encoded name is to, or -1.
 func (b block) find(to []byte) int {
 	for i := range b.n() {
 		if string(b.edge(i)[:region.PtrBytes]) == string(to) {
@@ -150,8 +151,8 @@ func (b block) find(to []byte) int {
 	return -1
 }
 
-// insert puts an edge where its time says; there is room. Of edges of one time the
-// last is the newest.
+// insert puts an edge at its place in the order of times, the newest first. The block must have
+// room. Of edges of one time the last one inserted is the newest.
 func (b block) insert(e []byte) {
 	time, i, n := binary.LittleEndian.Uint64(e[edgeTime:]), 0, b.n()
 	for i < n && b.time(i) > time {
@@ -175,7 +176,7 @@ func putEdge(e []byte, id uint64, kind uint8, to region.Ptr, time uint64) {
 	binary.LittleEndian.PutUint64(e[edgeData:], edgeSum(e, id, kind))
 }
 
-// edgeSum is what the data of an edge are: they show if parts of edges are mixed.
+// edgeSum returns the data of an edge, a checksum: it shows if parts of two edges are mixed.
 func edgeSum(e []byte, id uint64, kind uint8) uint64 {
 	sum := mixed(id*types + uint64(kind))
 	for i := 0; i < edgeData; i += 8 {
@@ -187,7 +188,7 @@ func edgeSum(e []byte, id uint64, kind uint8) uint64 {
 // Keys and values of the table of names.
 const (
 	keyBytes  = 8
-	nameBytes = region.PtrBytes + 1 // and whether the node has been deleted
+	nameBytes = region.PtrBytes + 1 // a pointer, and whether the node has been deleted
 )
 
 func appendKey(b []byte, id uint64) []byte { return binary.LittleEndian.AppendUint64(b, id) }

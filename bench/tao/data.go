@@ -60,7 +60,7 @@ func (g generator) target(id uint64, kind uint8, k int) uint64 {
 
 func (g generator) time(k int) uint64 { return newest - uint64(k) }
 
-// length is that of a node's data.
+// length returns the length of a node's data.
 func (g generator) length(id uint64) int { return dataLength(g.draw(id, 2), g.draw(id, 3)) }
 
 // dataLength draws from a lognormal distribution with sigma 1, by Box and Muller.
@@ -69,7 +69,7 @@ func dataLength(a, b uint64) int {
 	return int(min(dataMedian*math.Exp(normal), dataMax))
 }
 
-// typeOf is a node's type.
+// typeOf returns a node's type.
 func typeOf(id uint64) uint8 { return uint8(mixed(id) % 10) }
 
 // fillData makes the data of a version of a node.

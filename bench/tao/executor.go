@@ -25,13 +25,13 @@ type executor struct {
 	reader
 	scan *scan
 	r    *request
-	ctx  context.Context // of the operation
+	ctx  context.Context // context of the operation
 	list list
 	// found is the result of the last read; a client would use it.
 	found []byte
 	count int
-	// Results of the last update: how it has changed the numbers of nodes and
-	// edges, and the name of a new node.
+	// delta is how the last update has changed the numbers of nodes and edges; added is the name of
+	// the node that it has added.
 	delta int64
 	added region.Ptr
 	arg   []byte
@@ -217,7 +217,7 @@ func newScan(m *txn.Machine) *scan {
 	return s
 }
 
-const scanBytes = keyBytes + region.PtrBytes + 1 // before the names
+const scanBytes = keyBytes + region.PtrBytes + 1 // bytes before the names
 
 // serve runs the scan for another machine.
 func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
@@ -239,7 +239,8 @@ func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
 	return found, err
 }
 
-// run returns the edges to those of the nodes that there are edges to.
+// run returns the edges of node n that lead to nodes in to. It leaves out nodes to which no edge
+// leads.
 func (s *scan) run(ctx context.Context, n *ref, kind uint8, to []byte) ([]byte, error) {
 	s.ref, s.kind, s.to, s.found = n, kind, to, s.found[:0]
 	b, ok, err := s.reader.list(n, kind)

@@ -11,7 +11,7 @@ import (
 // A list is the edges of one type of a node, in a transaction.
 type list struct {
 	t      *txn.Tx
-	at     region.Ptr // the node
+	at     region.Ptr // address of the node
 	id     uint64
 	kind   uint8
 	node   node
@@ -44,7 +44,8 @@ func isNode(payload []byte, id uint64) bool {
 	return len(payload) >= nodeBytes && node(payload).id() == id
 }
 
-// open reads the node and the blocks of the list, until they have that many edges.
+// open reads the node and the blocks of the list, until the blocks have at least the given number
+// of edges, or the list ends.
 func (l *list) open(t *txn.Tx, at region.Ptr, id uint64, kind uint8, edges int) (err error) {
 	*l = list{t: t, at: at, id: id, kind: kind, blocks: l.blocks[:0]}
 	if l.node, err = getNode(t, at, id); err != nil {
@@ -84,7 +85,8 @@ func (l *list) write(in int) error {
 	return err
 }
 
-// change opens the node for writing and adds to the number of edges.
+// change opens the node for writing and adds edges, which may be negative, to the number of the
+// list's edges.
 func (l *list) change(edges int) (node, error) {
 	payload, err := l.t.Write(l.at)
 	if err != nil {
@@ -128,13 +130,13 @@ func (l *list) fill(edges [][edgeBytes]byte) error {
 	return err
 }
 
-// insert puts an edge where its time says.
+// insert puts an edge at its place in the order of times.
 func (l *list) insert(e []byte, time uint64) error {
 	n, err := l.change(1)
 	if err != nil {
 		return err
 	}
-	in := 0 // the block it belongs to: the first with an older edge, or the last
+	in := 0 // the block that the edge belongs to: the first with an older edge, or the last
 	for in < len(l.blocks)-1 && l.blocks[in].time(l.blocks[in].n()-1) > time {
 		in++
 	}
@@ -227,7 +229,7 @@ func (l *list) split(in int) error {
 	return nil
 }
 
-// remove takes an edge out, and its block if it was the only one in it.
+// remove removes an edge. It removes the edge's block, too, if the block has no other edge.
 func (l *list) remove(in, i int) error {
 	n, err := l.change(-1)
 	if err != nil {

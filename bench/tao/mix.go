@@ -41,7 +41,7 @@ const (
 	updates = 0.002 * million / 100.9
 )
 
-// lockFree are the kinds that take one read each.
+// lockFree reports whether operations of a kind take one lock-free read each.
 func (k kind) lockFree() bool { return k < assocGet }
 
 // Exponents of LinkBench's distributions.
@@ -78,8 +78,8 @@ type request struct {
 	kind kind
 	node *ref // nil for obj_add
 	edge uint8
-	to   []*ref // assoc_get
-	// assoc_add and assoc_delete: to[0] and the time. obj_add: id, length, machine.
+	to   []*ref // the targets of assoc_get
+	// assoc_add and assoc_delete use to[0] and time; obj_add uses id, length and machine.
 	time    uint64
 	id      uint64
 	length  int
@@ -95,7 +95,7 @@ type mix struct {
 	added  uint32
 	// own are the nodes that the client has added; other clients do not know them.
 	own  []*ref
-	upTo [kinds]float64 // sums of shares
+	upTo [kinds]float64 // sums of the shares up to each kind
 }
 
 func newMix(w *Workload, th *bench.Thread) *mix {

@@ -38,9 +38,9 @@ func (h *cachedHead) store(p region.Ptr) {
 // store keeps the graph.
 type store struct {
 	w      *Workload
-	here   []int // machines of this process
+	here   []int // the machines of this process
 	places []region.Addr
-	names  []*hash.Table // by machine
+	names  []*hash.Table // handles of the table of names, by machine
 }
 
 func newStore(w *Workload) *store {

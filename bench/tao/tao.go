@@ -81,7 +81,7 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 	}
 	for _, stage := range []struct {
 		name  string
-		isAll bool // in each process
+		isAll bool // each process does the work for all nodes
 		do    func(ctx context.Context, machine int, from, to uint64) error
 	}{
 		{"loading nodes", false, w.store.loadNodes},
@@ -118,8 +118,9 @@ func (w *Workload) Attach(ctx context.Context) error {
 // batch is how many nodes are loaded at a time.
 const batch = 16
 
-// each calls do with all nodes in pieces, by number, each to be done at one machine:
-// of all pieces at one of this process, or of those of its machines.
+// each calls do with all nodes, in pieces of consecutive numbers. Each piece belongs to one
+// machine, and is done there. A process does the pieces of its own machines; if isAll is set, it
+// does all pieces, those of other processes' machines at its first one.
 func (w *Workload) each(ctx context.Context, stage *bench.Stage, isAll bool, do func(ctx context.Context, machine int, from, to uint64) error) error {
 	defer stage.Done()
 	var next atomic.Int64

@@ -13,7 +13,7 @@ const (
 	facilityBytes   = 3 + 5
 	forwardBytes    = 1 + numberDigits
 
-	// Where fields that change are.
+	// The offsets of the fields that transactions change.
 	subscriberBits = 0 // the lowest bit is bit_1
 	subscriberVLR  = 21
 	facilityDataA  = 2

@@ -7,11 +7,11 @@ import (
 // Cardinalities of the description.
 const (
 	accessMax    = 4 // rows of access information of a subscriber, 1 at least
-	facilityMax  = 4 // the same of special facilities
+	facilityMax  = 4 // rows of special facilities of a subscriber, 1 at least
 	forwardMax   = 3 // rows of call forwarding of a facility, 0 at least
-	startStep    = 8 // hours between the times at which a forwarding can start
+	startStep    = 8 // hours between two times at which a forwarding can start
 	endMax       = 24
-	activeChance = 85 // of 100
+	activeChance = 85 // percentage of facilities that are active
 	numberDigits = 15
 )
 
@@ -25,7 +25,7 @@ type person struct {
 type subscriber struct {
 	id    uint32
 	bits  uint16
-	hex   [10]uint8 // 0 to 15
+	hex   [10]uint8 // numbers from 0 to 15
 	bytes [10]uint8
 	msc   uint32
 	vlr   uint32
@@ -52,7 +52,7 @@ type forward struct {
 	number     [numberDigits]byte
 }
 
-// numberOf is a subscriber's number: the identifier in decimal digits.
+// numberOf returns a subscriber's number: the identifier in decimal digits.
 func numberOf(id uint32) (n [numberDigits]byte) {
 	for i := numberDigits - 1; i >= 0; i-- {
 		n[i] = '0' + byte(id%10)
@@ -154,7 +154,7 @@ func digits(rnd *rand.Rand, n *[numberDigits]byte) {
 	}
 }
 
-// totals are sums over all that is loaded.
+// totals are sums over all loaded data.
 type totals struct {
 	access, accessData                uint64
 	facilities, active, facilityError uint64

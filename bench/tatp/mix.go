@@ -43,7 +43,7 @@ var byPercent = func() (of [100]kind) {
 type request struct {
 	kind       kind
 	id         uint32
-	which      uint8 // of the kinds of access information or facilities
+	which      uint8 // which of the kinds of access information or facilities is meant
 	start, end uint8
 	bit, data  uint8
 	vlr        uint32

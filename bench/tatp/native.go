@@ -22,8 +22,8 @@ type tables struct{ subscribers, numbers, access, facilities, forwards *hash.Tab
 // nativeStore keeps the tables in hash tables.
 type nativeStore struct {
 	w      *Workload
-	here   []int    // machines of this process
-	tables []tables // by machine
+	here   []int    // the machines of this process
+	tables []tables // handles of the tables, by machine
 	// nextMachine spreads loaders over the machines.
 	nextMachine atomic.Uint32
 }
@@ -156,7 +156,7 @@ type nativeClient struct {
 	getNewDestination, updateSubscriberData, insertForward, deleteForward func(*txn.Tx) error
 
 	updateLocation func() error
-	ctx            context.Context // of updateLocation
+	ctx            context.Context // context of updateLocation
 	// found is the result of the last query; a client would use it.
 	found []byte
 }
@@ -193,7 +193,7 @@ func (c *nativeClient) execute(ctx context.Context, r *request) error {
 	}
 }
 
-// lookup is a query of one row.
+// lookup executes a query of one row.
 func (c *nativeClient) lookup(tb *hash.Table, key []byte) error {
 	v, ok, err := tb.Lookup(key, c.buf[:])
 	if err == nil && !ok {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// check walks the tables, with the checks of the hash tables themselves. Each pair
-// must be what was drawn for its subscriber, and there must be as many as were
-// drawn; then nothing is missing either, for a key is there only once.
+// check walks the tables, with the checks of the hash tables themselves. Each pair must be the one
+// that was drawn for its subscriber, and their number must be the drawn one. Then no pair is
+// missing, because the tables have each key only once.
 func (s *nativeStore) check(ctx context.Context, loaded *totals, forwards span) error {
 	tb := &s.tables[s.here[0]]
 	n := exactly(s.w.cfg.Subscribers)

@@ -208,14 +208,14 @@ func (c *sqlClient) attempt(ctx context.Context, r *request) error {
 	case updateSubscriberData:
 		return c.transaction(ctx, func() error {
 			if err := c.exec(ctx, updateBit, r.bit, r.id); err != nil && !errors.Is(err, bench.ErrMiss) {
-				return err // a row that already has the value does not count as changed
+				return err // a row that has the value already does not count as changed
 			}
 			return c.updateFacility(ctx, r)
 		})
 	case updateLocation:
 		err := c.exec(ctx, updateVLR, r.vlr, number[:])
 		if errors.Is(err, bench.ErrMiss) {
-			err = nil // the same location as before
+			err = nil // the location was the same before
 		}
 		return err
 	case insertCallForwarding:
@@ -266,7 +266,7 @@ func (c *sqlClient) insertForward(ctx context.Context, r *request, number []byte
 		return err
 	}
 	err := c.exec(ctx, insertForward, id, r.which, r.start, r.end, r.number[:])
-	if bench.ViolatesKey(err) { // expected by the description
+	if bench.ViolatesKey(err) { // the benchmark's description expects this error
 		return bench.ErrMiss
 	}
 	return err

@@ -8,7 +8,7 @@ import (
 
 // Cardinalities of the specification (clause 1.2.1).
 const (
-	districts = 10 // of a warehouse
+	districts = 10 // number of districts of a warehouse
 	customers = 3000
 	items     = 100_000
 	lastNames = 1000
@@ -18,7 +18,7 @@ const (
 const (
 	warehousesMax = 1<<24 - 1
 	customersMin  = 10
-	itemsMin      = 20 // more than an order has lines
+	itemsMin      = 20 // more than the number of lines of any order
 )
 
 // A Config describes the database.

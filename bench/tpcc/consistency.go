@@ -112,7 +112,7 @@ func (a *auditor) district(warehouse, district int, d *districtBook) {
 	a.customers(where, d)
 }
 
-// totals are of the orders of a district.
+// totals are sums over the orders of a district.
 type totals struct{ orders, last, news, firstNew, lastNew, says, lines int }
 
 // orders adds up the orders, and checks conditions 5, 6 and 7.

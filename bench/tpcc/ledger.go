@@ -12,7 +12,7 @@ type ledger struct {
 	items int
 }
 
-// A table is one whose rows are loaded, and neither added nor removed after that.
+// A table is a table whose rows are loaded, and neither added nor removed after that.
 type table int
 
 const (
@@ -22,48 +22,52 @@ const (
 	stockTable
 )
 
-// rows is how many rows of the table there must be.
+// rows returns the number of rows that the table must have.
 func (t table) rows(c *Config) int {
 	return c.Warehouses * [...]int{warehouseTable: 1, districtTable: districts, customerTable: districts * c.Customers, stockTable: c.Items}[t]
 }
 
-// A rowCount is how many rows of a table there are, or of one index that leads to them
-// or to parts of them.
+// A rowCount is the number of rows that were found in a table, or in an index that leads to them or
+// to parts of them.
 type rowCount struct {
 	table
 	name string
 	n    int
 }
 
+// A warehouseBook has a warehouse's data of the conditions.
 type warehouseBook struct {
 	exists    bool
-	stocks    []bool // by item - 1: exists
+	stocks    []bool // whether the stock of item i+1 exists
 	year      money  // W_YTD
-	paid      money  // of the history
+	paid      money  // sum of the payments in the history
 	districts [districts]districtBook
 }
 
+// A districtBook has a district's data of the conditions.
 type districtBook struct {
 	exists    bool
 	year      money // D_YTD
 	next      int   // D_NEXT_O_ID
-	paid      money // of the history
+	paid      money // sum of the payments in the history
 	customers []customerBook
-	orders    []orderBook // by number - 1
+	orders    []orderBook // element i is order i+1
 }
 
+// A customerBook has a customer's data of the conditions.
 type customerBook struct {
 	exists              bool
 	balance, yearToDate money // C_BALANCE, C_YTD_PAYMENT
 	deliveries          int
-	paid                money // of the history
+	paid                money // sum of the payments in the history
 }
 
+// An orderBook has an order's data of the conditions.
 type orderBook struct {
 	exists, isNew           bool // in ORDER, in NEW-ORDER
 	customer, carrier, says int  // O_C_ID, O_CARRIER_ID, O_OL_CNT
-	// Of ORDER-LINE: how many rows, how many of them are delivered, and the sum of
-	// those.
+	// lines is the number of rows in ORDER-LINE, delivered the number of those that are delivered,
+	// and amount the sum of the delivered ones.
 	lines, delivered int
 	amount           money
 }
@@ -79,7 +83,7 @@ func newLedger(cfg *Config) *ledger {
 	return l
 }
 
-// warehouse returns the page of a warehouse.
+// warehouse returns the book of a warehouse.
 func (l *ledger) warehouse(n int) (*warehouseBook, error) {
 	if n < 1 || n > len(l.warehouses) {
 		return nil, fmt.Errorf("a row of warehouse %d, of %d", n, len(l.warehouses))
@@ -126,7 +130,7 @@ func (l *ledger) order(warehouse, district, n int) (*orderBook, error) {
 	return &d.orders[n-1], nil
 }
 
-// count adds to how many rows there are.
+// count adds n to the number of rows of the table, or of its index, with that name.
 func (l *ledger) count(t table, name string, n int) {
 	for i := range l.counts {
 		if c := &l.counts[i]; c.name == name {

@@ -67,7 +67,7 @@ func fixed(n int64, digits int) string {
 	return sign + s[:len(s)-digits] + "." + s[len(s)-digits:]
 }
 
-// scanFixed is the other way round.
+// scanFixed is the inverse of fixed.
 func scanFixed(src any, digits int) (int64, error) {
 	var s string
 	switch v := src.(type) {

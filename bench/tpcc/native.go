@@ -23,7 +23,7 @@ type native struct {
 	client   uint32
 	payments uint32
 
-	key   []byte // scratch
+	key   []byte // buffer for a key
 	low   []byte
 	high  []byte
 	found []region.Ptr
@@ -84,7 +84,7 @@ func insert(t *txn.Tx, tb *hash.Table, key []byte, bytes int, hint region.Addr) 
 	return p, row, tb.Insert(t, key, p.Append(value[:0]))
 }
 
-// whom returns the customer that w describes.
+// whom returns the address of the customer that w describes.
 func (x *native) whom(t *txn.Tx, w *whom) (region.Ptr, error) {
 	part := x.part(w.warehouse)
 	if w.number != 0 {

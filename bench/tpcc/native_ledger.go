@@ -20,7 +20,7 @@ type reader struct {
 	buf    []byte
 }
 
-// row returns an object, in memory that the next one takes.
+// row returns an object. Its bytes are valid until the next call.
 func (r *reader) row(p region.Ptr) ([]byte, error) {
 	if n := p.Capacity(); cap(r.buf) < n {
 		r.buf = make([]byte, n)

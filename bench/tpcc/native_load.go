@@ -12,11 +12,11 @@ import (
 type nativeLoader struct {
 	native
 	ctx  context.Context
-	rows []func(*txn.Tx) error // not loaded yet
+	rows []func(*txn.Tx) error // rows that are not loaded yet
 }
 
-// rowsMax is how many rows are loaded in one transaction. A row that is given to
-// the loader may be of several objects; the largest are of 1 KB together.
+// rowsMax is the number of rows that are loaded in one transaction. A row that is given to the
+// loader may consist of several objects; the largest ones have 1 KB together.
 const rowsMax = 100
 
 func (l *nativeLoader) add(row func(*txn.Tx) error) error {
@@ -139,7 +139,7 @@ func (l *nativeLoader) customer(r *customerRow, paid *historyRow) error {
 			return err
 		}
 		customerText.set(b, row.data)
-		l.key = append(l.key, make([]byte, historyKeyBytes-keyBytes)...) // of no client
+		l.key = append(l.key, make([]byte, historyKeyBytes-keyBytes)...) // a key that belongs to no client
 		b = make([]byte, historyBytes)
 		history.encode(b)
 		if err := part.histories.Insert(t, l.key, b); err != nil {

@@ -18,6 +18,7 @@ func (s *nativeStore) create(ctx context.Context) (err error) {
 	return err
 }
 
+// session returns a native for the machine with index at.
 func (s *nativeStore) session(at int) native {
 	return native{m: s.target.Machine(at), at: at, partitions: s.partitions[at]}
 }

@@ -24,7 +24,7 @@ type partition struct {
 	newOrders, customerOrders, lines, lastNames *btree.Tree
 }
 
-// A hashIndex is one of a partition's hash tables, and how it is made.
+// A hashIndex describes one of a partition's hash tables, and how to create it.
 type hashIndex struct {
 	name string
 	cfg  hash.Config

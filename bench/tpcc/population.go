@@ -21,8 +21,8 @@ type placeRow struct {
 	name                string
 	address
 	tax  rate
-	year money // to date
-	next int   // order, of a district
+	year money // year-to-date payments
+	next int   // number of the next order of a district
 }
 
 type stockRow struct {
@@ -58,7 +58,7 @@ type orderRow struct {
 
 type lineRow struct {
 	item, supply, quantity int
-	delivered              time.Time // zero if not
+	delivered              time.Time // zero if the line is not delivered
 	amount                 money
 	info                   string
 }
@@ -87,10 +87,10 @@ const (
 	initialQuantity       = 5
 )
 
-// rows is how many steps all parts of one warehouse have.
+// rows returns the number of rows that all parts of one warehouse have, as steps of progress.
 func (c *Config) rows() int { return c.Items + 2*c.Customers*districts }
 
-// itemPart is all items.
+// itemPart loads all items.
 func itemPart(r *random, l loader) error {
 	for id := 1; id <= r.cfg.Items; id++ {
 		err := l.item(&itemRow{
@@ -103,7 +103,7 @@ func itemPart(r *random, l loader) error {
 	return l.flush()
 }
 
-// stockPart is a warehouse and its stock. It returns how many rows there were.
+// stockPart loads a warehouse and its stock. It returns the number of rows.
 func stockPart(r *random, l loader, warehouse int) (rows int, err error) {
 	row := r.place(warehouse)
 	row.year = money(districts*r.cfg.Customers) * initialPayment
@@ -122,7 +122,7 @@ func stockPart(r *random, l loader, warehouse int) (rows int, err error) {
 	return r.cfg.Items, l.flush()
 }
 
-// districtPart is a district, its customers and their orders.
+// districtPart loads a district, its customers and their orders. It returns the number of rows.
 func districtPart(r *random, l loader, warehouse, district int) (rows int, err error) {
 	row := r.place(warehouse)
 	row.district, row.year, row.next = district, money(r.cfg.Customers)*initialPayment, r.cfg.Customers+1

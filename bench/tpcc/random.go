@@ -12,7 +12,7 @@ type random struct {
 	c   constants
 }
 
-// constants are C of NURand for its three uses (clause 2.1.6.1).
+// constants are the constants C of NURand for its three uses (clause 2.1.6.1).
 type constants struct{ name, customer, item int }
 
 // The constants A of NURand.
@@ -22,7 +22,8 @@ const (
 	itemA     = 8191
 )
 
-// newRandom returns a source of its own. All clients of a run have the same constants.
+// newRandom returns a source of random numbers that is independent of those with other streams. All
+// clients of a run have the same constants.
 func newRandom(cfg *Config, c constants, seed, stream uint64) *random {
 	return &random{Rand: rand.New(rand.NewPCG(seed, stream)), cfg: cfg, c: c}
 }
@@ -34,7 +35,7 @@ const (
 	nameDeltaMax = 119
 )
 
-// drawConstants draws those of loading and those of running.
+// drawConstants draws the constants for loading and those for running.
 func drawConstants(seed uint64) (loading, running constants) {
 	r := random{Rand: rand.New(rand.NewPCG(seed, 0))}
 	loading = constants{r.between(0, nameA), r.between(0, customerA), r.between(0, itemA)}
@@ -56,8 +57,8 @@ func (r *random) between(low, high int) int { return low + r.IntN(high-low+1) }
 // percent returns true in n of 100 cases.
 func (r *random) percent(n int) bool { return r.IntN(100) < n }
 
-// nurand is NURand(A, low, high). If the range is smaller than the specification's, so
-// is A.
+// nurand is the function NURand(A, low, high). If the range is smaller than the specification's, A
+// is halved until it fits.
 func (r *random) nurand(a, c, low, high int) int {
 	n := high - low + 1
 	for a >= n && a > 1 {
@@ -77,7 +78,7 @@ func (r *random) lastName() string {
 
 var syllables = [...]string{"BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"}
 
-// lastName is name n of a thousand (clause 4.3.2.3).
+// lastName returns last name n of a thousand (clause 4.3.2.3).
 func lastName(n int) string {
 	return syllables[n/100%10] + syllables[n/10%10] + syllables[n%10]
 }
@@ -85,7 +86,7 @@ func lastName(n int) string {
 const (
 	digits  = "0123456789"
 	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits
-	capital = 26 // letters that are capital
+	capital = 26 // number of capital letters
 )
 
 // text draws an a-string of low to high characters.

@@ -51,8 +51,8 @@ func (f textField) set(row []byte, s string) { clear(row[f.at+copy(row[f.at:f.at
 
 // Lengths of text.
 const (
-	nameMax     = 16 // of a customer, first and last
-	placeMax    = 10 // of a warehouse or district
+	nameMax     = 16 // of a customer's first and last name
+	placeMax    = 10 // of the name of a warehouse or a district
 	streetMax   = 20
 	addressMax  = 3*streetMax + 2 + 9
 	infoMax     = 24 // S_DIST_xx, H_DATA
@@ -170,7 +170,8 @@ const (
 	stockBytes    = 16
 )
 
-// A stock's data, which are not: S_DIST_xx and S_DATA.
+// stockDataBytes is the length of the data of a stock that no transaction changes: S_DIST_xx and
+// S_DATA.
 const stockDataBytes = districts*infoMax + itemDataMax
 
 var stockText = textField{districts * infoMax, itemDataMax}
@@ -202,7 +203,7 @@ func appendKey(b []byte, warehouse, district, number int) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(warehouse)<<40|uint64(district)<<32|uint64(number))
 }
 
-// splitKey is the other way round.
+// splitKey is the inverse of appendKey.
 func splitKey(b []byte) (warehouse, district, number int) {
 	k := binary.BigEndian.Uint64(b)
 	return int(k >> 40), int(k >> 32 & 0xff), int(k & 0xffffffff)

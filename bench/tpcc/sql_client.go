@@ -15,7 +15,7 @@ type sqlClient struct {
 	conn     *sql.Conn
 	prepared [statements]*sql.Stmt
 	thread   *bench.Thread
-	ctx      context.Context // of the transaction
+	ctx      context.Context // context of the transaction
 	ids      []int
 }
 
@@ -76,7 +76,7 @@ func (x *sqlClient) get(s statement, args []any, to ...any) error {
 	return err
 }
 
-// change runs a statement that is to change one row at least.
+// change runs a statement, and returns an error unless it changes at least one row.
 func (x *sqlClient) change(s statement, args ...any) error {
 	res, err := x.prepared[s].ExecContext(x.ctx, args...)
 	if err != nil {
@@ -225,7 +225,7 @@ func (x *sqlClient) pay(in *payment) error {
 		warehouse.name+historyGap+district.name)
 }
 
-// shown are the fields of a warehouse or district that a terminal shows.
+// shown returns the fields of a warehouse or district that a terminal shows.
 func (r *placeRow) shown() []any {
 	return []any{&r.name, &r.street1, &r.street2, &r.city, &r.state, &r.zip}
 }

@@ -93,7 +93,7 @@ func (s *sqlStore) read(ctx context.Context, l *ledger) error {
 	return conn.Close()
 }
 
-// read asks the query of all that there are.
+// read runs the query for each warehouse, or each district, if its text asks for their numbers.
 func (q *query) read(ctx context.Context, conn *sql.Conn, l *ledger) error {
 	warehouses, each := 1, 1
 	if q.asks > 0 {

@@ -1,6 +1,6 @@
 package tpcc
 
-// schemaName is the database's.
+// schemaName is the name of the benchmark's database.
 const schemaName = "tpcc"
 
 // schema is the nine tables (clause 1.3), the indexes that the transactions need

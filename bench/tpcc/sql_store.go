@@ -15,7 +15,7 @@ import (
 type sqlStore struct {
 	target *bench.Target
 	db     *sql.DB
-	drop   bool // the database, if there is one
+	drop   bool // drop an existing database first
 }
 
 // create implements store.
@@ -90,14 +90,14 @@ func (s *sqlStore) client(ctx context.Context, th *bench.Thread, warehouses int)
 	return x, all, nil
 }
 
-// A sqlLoader loads rows with INSERT of many.
+// A sqlLoader loads rows with INSERTs of many rows each.
 type sqlLoader struct {
 	ctx     context.Context
 	conn    *sql.Conn
-	pending map[string]*rows // by table
+	pending map[string]*rows // rows that are not loaded yet, by table
 }
 
-// rows are those of one table that are not loaded yet.
+// rows are the rows of one table that are not loaded yet.
 type rows struct {
 	n    int
 	args []any

@@ -98,7 +98,7 @@ const (
 	brandGeneric  = 'G'
 )
 
-// brand examines I_DATA and S_DATA, both whatever is in the other.
+// brand examines both I_DATA and S_DATA, whatever the other contains.
 func brand(itemData, stockData []byte) byte {
 	item, stock := bytes.Contains(itemData, []byte(original)), bytes.Contains(stockData, []byte(original))
 	if item && stock {
@@ -143,7 +143,7 @@ type payment struct {
 	amount              money
 	paid                time.Time
 
-	number  int // of the customer
+	number  int // number of the customer
 	balance money
 }
 
@@ -160,7 +160,7 @@ func (in *payment) draw(r *random, warehouse int) {
 type orderStatus struct {
 	customer whom
 
-	number  int // of the customer
+	number  int // number of the customer
 	balance money
 	order   int
 	lines   int
@@ -196,7 +196,7 @@ func (in *stockLevel) draw(r *random, warehouse int) {
 	*in = stockLevel{warehouse: warehouse, district: r.between(1, districts), threshold: r.between(thresholdMin, thresholdMax)}
 }
 
-// middle is the index of the customer who is meant among n of one last name, in the
+// middle returns the index of the customer that is meant among n with the same last name, in the
 // order of their first names: n/2 rounded up, counted from 1.
 func middle(n int) int { return (n+1)/2 - 1 }
 

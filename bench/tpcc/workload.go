@@ -33,7 +33,7 @@ type store interface {
 	// client returns the database for a client's transactions, and the client's
 	// warehouses.
 	client(ctx context.Context, th *bench.Thread, warehouses int) (database, []int, error)
-	// read enters all there is.
+	// read reads all tables into the ledger.
 	read(ctx context.Context, l *ledger) error
 }
 
@@ -129,7 +129,7 @@ func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error 
 				if n >= w.cfg.Warehouses*(1+districts) {
 					return
 				}
-				if !w.target.IsMine(n / (1 + districts)) { // by warehouse, as partitionOf
+				if !w.target.IsMine(n / (1 + districts)) { // pieces are divided by warehouse, as partitionOf does
 					continue
 				}
 				rows, err := w.loadPart(ctx, n)
