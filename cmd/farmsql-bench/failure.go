@@ -38,7 +38,7 @@ type failureCommand struct {
 	JSON        string        `name:"json" placeholder:"FILE" help:"Write the result there, as one JSON object."`
 	Plot        string        `placeholder:"FILE" help:"Write a plot of the median run to FILE.svg and FILE.png: throughput by the millisecond around the failure, and until replicas are filled."`
 
-	// Of a machine's process.
+	// The flags of a machine's process.
 	Machine int    `hidden:""`
 	Folder  string `hidden:""`
 }
@@ -52,7 +52,7 @@ the throughput of the others, and when they suspected, reconfigured and recovere
 run whose data are inconsistent, or whose replicas differ, has no result.`
 }
 
-// flags are those that benchmarks have in common.
+// flags returns the flags that this benchmark has in common with the others.
 func (c *failureCommand) flags() commonFlags {
 	return commonFlags{
 		API: string(c.API), Transport: c.Transport, Machines: c.Machines, Replicas: c.Replicas, Workers: c.Workers,

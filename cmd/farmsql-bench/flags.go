@@ -42,12 +42,12 @@ type commonFlags struct {
 	Plot      string        `placeholder:"FILE" help:"Write plots to FILE.svg and FILE.png: throughput over time, or latency over throughput."`
 	Profile   string        `placeholder:"FILE" help:"Profile the measured time of the last run, for go tool pprof: processor time to FILE, allocations to FILE.allocs (with -base FILE.allocs.base), waiting for locks to FILE.mutex, for anything to FILE.block. Of machines that are processes FILE is FILE.0, FILE.1 and so on."`
 
-	// Of a machine's process.
+	// The flags of a machine's process.
 	Machine int    `hidden:""`
 	Folder  string `hidden:""`
 }
 
-// config is the target's configuration.
+// config returns the target's configuration.
 func (f *commonFlags) config() bench.TargetConfig {
 	return bench.TargetConfig{
 		API: bench.API(f.API), DSN: f.DSN, ServerProcesses: f.ServerPID, Machines: f.Machines, Replicas: f.Replicas, Workers: f.Workers, Transport: f.Transport,
@@ -80,8 +80,8 @@ func (f *commonFlags) validate() error {
 type system interface {
 	Load(ctx context.Context, p *bench.Progress) error
 	Run(ctx context.Context, o bench.Options) (*bench.Result, error)
-	// Compare compares the replicas after all runs, unless Run has, and records that in the
-	// results.
+	// Compare compares the replicas after all runs, and records that in the results. If Run has
+	// compared them, Compare does nothing.
 	Compare(ctx context.Context, results ...*bench.Result) error
 	Close() error
 }
@@ -172,7 +172,7 @@ func (f *commonFlags) cluster(args []string) bench.ClusterConfig {
 	}
 }
 
-// executable is this program.
+// executable returns the path of this program.
 func executable() string {
 	file, err := os.Executable()
 	if err != nil {
@@ -197,8 +197,8 @@ func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, worklo
 	return bench.ServeMachine(context.Background(), cfg, workload, std.In, std.Out)
 }
 
-// runs executes the configured number of runs, for each rate if there are several, and returns
-// the results so far when an error ends it. Of several runs it returns the median one.
+// runs executes the configured number of runs, for each rate if there are several. Of several runs
+// at a rate it returns the median one. If an error ends it, it returns the results so far, too.
 func (f *commonFlags) runs(ctx context.Context, s system, progress *bench.Progress) (results []*bench.Result, err error) {
 	rates := f.Rate
 	if len(rates) == 0 {

@@ -30,8 +30,8 @@ const (
 	keyFile         = "server-key.pem"
 
 	certificateLife = 10 * 365 * 24 * time.Hour
-	// certificateRenewal is how long before its expiry a start replaces the certificate: a
-	// server may run that long.
+	// certificateRenewal is the least time that a certificate must still be valid when the server
+	// starts; a start replaces an older one. A server may run for that long.
 	certificateRenewal = 365 * 24 * time.Hour
 )
 
@@ -101,7 +101,7 @@ func makeCertificate(folder, listen string, now time.Time) error {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "farmsql, made by itself"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife), // clocks differ
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife), // begins earlier because clocks differ
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true, // so that a client can be told to trust it
 	}

@@ -70,7 +70,7 @@ func (c *checkCommand) open(ctx context.Context, std cli.Streams) (*farmsql.DB, 
 	}
 	if _, exists, err := farm.Stored(cfg.Folder); err != nil {
 		return nil, err
-	} else if !exists && len(machineFolders(cfg.Folder)) == 0 { // Open would create one
+	} else if !exists && len(machineFolders(cfg.Folder)) == 0 { // farmsql.Open would create a folder that does not exist
 		return nil, fmt.Errorf("nothing to check: no database in %s", cfg.Folder)
 	}
 	if err := farmsql.Inspect(ctx, farmsql.Offline{Data: c.Data, Trust: c.Trust}); err != nil {

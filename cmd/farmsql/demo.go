@@ -91,8 +91,8 @@ type demo struct {
 	command *demoCommand
 	std     cli.Streams
 	data    string
-	flags   []string // of all machines
-	remove  []string // folders
+	flags   []string // flags that all machines get
+	remove  []string // folders to remove at the end
 	events  chan demoEvent
 	over    chan struct{} // closed when events are no longer handled
 	m       []demoMachine
@@ -105,7 +105,7 @@ type demoMachine struct {
 	port    int
 	process *exec.Cmd // nil if it does not run
 	isReady bool
-	starts  int // lives
+	starts  int // number of lives so far
 }
 
 // A demoEvent is a log line of a machine's process, or the process's end.
@@ -116,7 +116,7 @@ type demoEvent struct {
 	// ready is set if the machine now serves clients, and restart if it is time to start the
 	// machine again.
 	ready, restart bool
-	err            error // of the process's end
+	err            error // the error with which the process ended
 }
 
 // prepare makes folders and finds ports.
@@ -252,7 +252,7 @@ func (d *demo) tell(e demoEvent) {
 	}
 }
 
-// ended is the result of a process; a nil error is exit status 0.
+// ended is the result of a process that has ended; a nil error is exit status 0.
 type ended struct{ error }
 
 func (e ended) isKilled() bool {
@@ -360,7 +360,7 @@ func (d *demo) stop() error {
 func (d *demo) signal(s syscall.Signal) {
 	for _, m := range d.m {
 		if m.process != nil {
-			_ = m.process.Process.Signal(s) // fails if it has ended
+			_ = m.process.Process.Signal(s) // fails if the process has ended
 			_ = m.process.Process.Signal(syscall.SIGCONT)
 		}
 	}

@@ -69,8 +69,8 @@ func (c *forgetCommand) ask() (statusAnswer, error) {
 	return slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() }), nil
 }
 
-// possible returns an error if the machine cannot be forgotten; all are the
-// machines that are waited for.
+// possible returns an error if the machine cannot be forgotten. all are the machines whose memory
+// is waited for.
 func (c *forgetCommand) possible(a statusAnswer, all []int) error {
 	isMember := slices.ContainsFunc(a.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
 	switch {
@@ -110,7 +110,7 @@ func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) 
 	fmt.Fprintf(w, "Try first: start machine %d with its data folder. Then it is all back, and nothing is lost.\n", c.Machine)
 }
 
-// confirmed asks.
+// confirmed asks the user to confirm, and reports whether he did.
 func (c *forgetCommand) confirmed(std cli.Streams) bool {
 	want := fmt.Sprintf("forget machine %d", c.Machine)
 	fmt.Fprintf(std.Out, "If its memory is gone for ever, type %q; anything else changes nothing: ", want)

@@ -13,7 +13,7 @@ import (
 // sessions. Errors of reading and writing the file are ignored.
 type history struct {
 	lines []string // oldest first
-	path  string   // "" if it is not kept
+	path  string   // the file of the history; empty if the history is not kept
 }
 
 var _ term.History = (*history)(nil)

@@ -116,7 +116,7 @@ func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
 		return true, false
 	}
 	if split.pending() {
-		return false, false // part of the statement
+		return false, false // the backslash is a part of the statement
 	}
 	switch strings.ToLower(strings.TrimSuffix(word, ";")) {
 	case "exit", "quit":
@@ -157,7 +157,7 @@ func (e *editor) reset() {
 
 // read returns the next line; io.EOF after Ctrl-D; errInterrupted after Ctrl-C.
 func (e *editor) read(more bool) (string, error) {
-	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 && h > 0 { // 0 is unknown
+	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 && h > 0 { // a size of 0 is unknown
 		_ = e.terminal.SetSize(w, h) // only fails for sizes below zero
 	}
 	e.terminal.SetPrompt(promptFirst)

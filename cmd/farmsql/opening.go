@@ -22,7 +22,7 @@ type opening struct {
 // forClients is the text for clients that have not logged in.
 const forClients = "this machine is starting, and serves nobody yet: its log and farmsql status say what it waits for"
 
-// text is for the log.
+// text returns what the database waits for, in words for the log.
 func (o *opening) text() string {
 	what := "opens its data folder"
 	if x := o.operator.Load(); x != nil {
@@ -33,8 +33,8 @@ func (o *opening) text() string {
 	return "it " + what
 }
 
-// turnAway refuses clients of l with that text, and logs the reason, once opening takes
-// longer than patience.
+// turnAway refuses clients of l with forClients, and logs the reason, once opening takes longer
+// than patience.
 func (o *opening) turnAway(l net.Listener, patience time.Duration, log *slog.Logger) (stop func()) {
 	late := time.AfterFunc(patience, func() {
 		log.Warn("not open yet: clients are refused", "address", l.Addr().String(), "reason", o.text())

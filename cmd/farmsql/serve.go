@@ -145,7 +145,7 @@ func (s *serveCommand) Run(std cli.Streams) error {
 	var last error
 	for isBack := false; ; isBack = true {
 		ended, err := s.live(ctx, cfg, l, std.Out)
-		if isBack && isPassing(err) { // the machine has served before
+		if isBack && isPassing(err) { // isBack is set if the machine has served before
 			ended, err = err, nil
 			pause(ctx, comingBackPause)
 		}

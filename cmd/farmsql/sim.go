@@ -101,7 +101,7 @@ type simRuns struct {
 	until   time.Time
 
 	mu      sync.Mutex
-	next    uint64 // seed
+	next    uint64 // the next seed to run
 	runs    uint64
 	total   simtest.Result
 	failure error
@@ -128,7 +128,7 @@ func (s *simRuns) begin() (seed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.command
-	begun := s.next - c.Seed // at least one run begins, however short the time
+	begun := s.next - c.Seed // the first seed always runs, however short the time is
 	if s.failure != nil || c.Runs > 0 && begun >= c.Runs || begun > 0 && !s.until.IsZero() && time.Now().After(s.until) {
 		return 0, false
 	}

@@ -13,13 +13,13 @@ import (
 // has become idle, and not again before much has been allocated.
 type spareMemory struct {
 	allocated uint64 // bytes since the process started, at the last check
-	collected uint64 // the same, at the last collection
+	collected uint64 // bytes allocated since the process started, at the last collection
 }
 
 const (
 	// idleBytes is the most that an idle process allocates between two checks.
 	idleBytes = 4 << 20
-	// spareBytes is the least spare memory that is worth a collection.
+	// spareBytes is the least spare memory for which a collection pays.
 	spareBytes = 32 << 20
 )
 

@@ -6,10 +6,10 @@ import "strings"
 // so a semicolon inside a quote or comment does not end a statement.
 type splitter struct {
 	delimiter string
-	text      strings.Builder // of the statement being collected
+	text      strings.Builder // text of the statement that is being collected
 	quote     byte            // the quote (', " or `) that is open, or * in a comment
-	line      int             // lines seen
-	start     int             // line on which the statement began
+	line      int             // number of lines read so far
+	start     int             // number of the line on which the statement began
 }
 
 // A command is one complete statement.
@@ -93,7 +93,7 @@ func (s *splitter) scan(rest string) int {
 		case c == '\\' && s.quote != '`' && len(rest) > 1:
 			n = 2
 		case c == s.quote:
-			s.quote = 0 // a doubled quote opens again at once
+			s.quote = 0 // the second of two quotes opens the string again at once
 		}
 	case c == '\'' || c == '"' || c == '`':
 		s.quote = c

@@ -114,7 +114,7 @@ func (c *statusCommand) stored(std cli.Streams) error {
 	return nil
 }
 
-// nobody returns the error for the case that there is nothing to print.
+// nobody returns the error for a command that has nothing to print.
 func (c *statusCommand) nobody(answers []statusAnswer) error {
 	var said []string
 	for _, a := range answers {
@@ -198,7 +198,7 @@ func printStatusJSON(w io.Writer, answers []statusAnswer) error {
 
 // printStatus prints s for people.
 func printStatus(w io.Writer, s farmsql.Status) {
-	if s.Configuration == 0 { // a starting machine
+	if s.Configuration == 0 { // the machine is starting, and knows no configuration yet
 		fmt.Fprintf(w, "no configuration yet, %s\n", sourceText(s))
 	} else {
 		fmt.Fprintf(w, "configuration %d (revision %d) of cluster %s, %s\n", s.Configuration, s.Revision, s.Cluster, sourceText(s))
@@ -209,14 +209,14 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.Ended != "" {
 		fmt.Fprintf(w, "the machine has no part any more: %s\n", s.Ended)
 	}
-	if s.Unavailable != "" && s.Starting == "" { // Starting says more
+	if s.Unavailable != "" && s.Starting == "" { // Starting says more than Unavailable
 		fmt.Fprintf(w, "NOT AVAILABLE: machine %d serves nobody: %s\n", s.Machine, s.Unavailable)
 	}
 	fmt.Fprintln(w)
 	printMachines(w, s)
 	fmt.Fprintln(w)
 	printRegions(w, s)
-	if s.Source != farmsql.StatusStored { // a stored configuration does not tell
+	if s.Source != farmsql.StatusStored { // a stored configuration does not have what follows
 		fmt.Fprintf(w, "\nrecovery: %s\n", recoveryText(s.Recovery))
 	}
 	if s.Lease != nil {
@@ -338,7 +338,7 @@ func printOthers(w io.Writer, answers []statusAnswer, shown statusAnswer) {
 			fmt.Fprintf(t, "%s\tprocess %d\thas no part any more: %s\n", name, a.Process, a.Ended)
 		default:
 			r := a.Recovery
-			if a.Revision < shown.Revision { // a has not seen the replicas filled since
+			if a.Revision < shown.Revision { // the process of a has not seen the replicas that were filled since
 				r.FillingReplicas = shown.Recovery.FillingReplicas
 			}
 			fmt.Fprintf(t, "%s\tprocess %d\tconfiguration %d\trecovery: %s\n", name, a.Process, a.Configuration, recoveryText(r))
