@@ -90,6 +90,8 @@ func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.
 	return d.createTable(ctx, name, schema, key, collation, d.e.Store.TableComment(ctx))
 }
 
+// createTable creates a table with the primary key that key describes, and with what the syntax
+// tree of the statement adds.
 func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {
@@ -212,6 +214,7 @@ func (d *Database) DropView(ctx *gms.Context, name string) error {
 	return d.drop(ctx, catalog.View, name, gms.ErrViewDoesNotExist.New(d.name, name))
 }
 
+// drop removes a definition; without one of that name, it fails with missing.
 func (d *Database) drop(ctx *gms.Context, kind catalog.Definer, name string, missing error) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {

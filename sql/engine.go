@@ -31,9 +31,9 @@ type Options struct {
 	Files string
 	// Memory bounds what statements hold; nil: nothing does.
 	Memory *store.Memory
-	// Processors is the number of transactions worth running at a time where most of them
-	// conflict; 0: the number of this computer's processors. The simulator sets it, because
-	// its runs must not depend on the computer.
+	// Processors is the number of transactions that run at a time where most of them conflict; 0:
+	// the number of this computer's processors. The simulator sets it, because its runs must not
+	// depend on the computer.
 	Processors int
 }
 

@@ -26,7 +26,7 @@ func (c coster) EstimateCost(ctx *gms.Context, r memo.RelExpr, s gms.StatsProvid
 	}
 	switch r := r.(type) {
 	case *memo.Max1Row:
-		return 0, nil // no more than its child
+		return 0, nil // a Max1Row costs no more than its child
 	case *memo.MergeJoin:
 		if losesNulls(ctx, r) {
 			return math.MaxFloat64, nil
@@ -106,6 +106,7 @@ func putRows(g *memo.ExprGroup, rows float64) {
 	g.RelProps.SetStats(counted{s.WithRowCount(uint64(max(rows, 1))), guess})
 }
 
+// isCounted reports whether the row count of a group of plans is corrected already.
 func isCounted(g *memo.ExprGroup) bool {
 	_, ok := g.RelProps.GetStats().(counted)
 	return ok

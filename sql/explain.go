@@ -97,6 +97,7 @@ func (r *explained) row() gms.Row {
 		orNull(strings.Join(r.ref, ",")), rows, filtered, orNull(strings.Join(r.extra, "; ")))
 }
 
+// orNull returns a text, or nil for an empty one.
 func orNull(s string) any {
 	if s == "" {
 		return nil
@@ -104,6 +105,7 @@ func orNull(s string) any {
 	return s
 }
 
+// has reports whether the row has a text in its column Extra.
 func (r *explained) has(extra string) bool {
 	for _, e := range r.extra {
 		if e == extra {
@@ -113,6 +115,7 @@ func (r *explained) has(extra string) bool {
 	return false
 }
 
+// note adds a text to the row's column Extra, once.
 func (r *explained) note(extra string) {
 	if !r.has(extra) {
 		r.extra = append(r.extra, extra)
@@ -191,6 +194,7 @@ func (x *explainer) note(n gms.Node, below []*explained) {
 	}
 }
 
+// named returns the name of the first table below a node.
 func named(n gms.Node) string {
 	if name, ok := n.(gms.Nameable); ok {
 		return name.Name()
@@ -213,6 +217,7 @@ func (x *explainer) table(n *plan.ResolvedTable, id int, kind string) *explained
 	return r
 }
 
+// rowCount returns a table's number of rows; false if it is not known.
 func (x *explainer) rowCount(t gms.Table) (uint64, bool) {
 	s, ok := gms.GetUnderlyingTable(t).(gms.StatisticsTable)
 	if !ok {
@@ -247,6 +252,8 @@ func (x *explainer) indexed(n *plan.IndexedTableAccess, id int, kind string) *ex
 	return r
 }
 
+// static fills in the access, the length of the key and the rows of a table that is read by given
+// ranges.
 func (x *explainer) static(n *plan.IndexedTableAccess, r *explained) {
 	l, ok, err := n.GetLookup(x.ctx, nil)
 	if err != nil || !ok {
@@ -371,6 +378,7 @@ func (x *explainer) derived(n *plan.SubqueryAlias, id int, kind string) {
 	x.later = append(x.later, func() { x.walk(n.Child, of, "DERIVED") })
 }
 
+// setOp adds the tables of both sides of a UNION, and a row for its result.
 func (x *explainer) setOp(n *plan.SetOp, id int, kind string) {
 	x.walk(n.Left(), id, kind)
 	x.last++
@@ -381,6 +389,7 @@ func (x *explainer) setOp(n *plan.SetOp, id int, kind string) {
 	}
 }
 
+// join adds the tables of both sides of a join, and notes at the right ones how they are joined.
 func (x *explainer) join(n *plan.JoinNode, id int, kind string) {
 	x.walk(n.Left(), id, kind)
 	from := len(x.rows)

@@ -24,8 +24,8 @@ type jsonOther struct {
 
 type jsonBlock struct {
 	ID     int         `json:"select_id,omitempty"`
-	Table  *jsonTable  `json:"table,omitempty"`       // of a query of one table
-	Loop   []jsonInner `json:"nested_loop,omitempty"` // of a query of several tables
+	Table  *jsonTable  `json:"table,omitempty"`       // the table of a query of one table
+	Loop   []jsonInner `json:"nested_loop,omitempty"` // the tables of a query of several
 	tables []*jsonTable
 }
 

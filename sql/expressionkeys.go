@@ -19,7 +19,8 @@ import (
 // in place of the expression. The parsed statement is then split: these indexes are taken out of
 // it, and are created after it.
 
-// withKeys returns a statement that creates the indexes of expressions last.
+// withKeys returns a statement that creates or alters the table first, and then creates the indexes
+// of expressions. It returns other statements unchanged.
 func withKeys(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	keys := compat.KeyExpressions(compat.NewTokens(query, o))
 	if len(keys) == 0 {
@@ -151,6 +152,7 @@ func (w withIndexes) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
 	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
 }
 
+// isThere reports whether the table exists before the statement.
 func (w withIndexes) isThere(ctx *gms.Context, s *Session) bool {
 	database := cmp.Or(w.table.DbQualifier.String(), ctx.GetCurrentDatabase())
 	_, _, err := s.e.gms.Analyzer.Catalog.Table(ctx, database, w.table.Name.String())

@@ -42,7 +42,7 @@ func (e *Engine) usable(ctx *gms.Context, path string) error {
 	return nil
 }
 
-// intoFile does the same check for SELECT INTO OUTFILE and DUMPFILE.
+// intoFile checks SELECT INTO OUTFILE and DUMPFILE as usable does.
 func (e *Engine) intoFile(ctx *gms.Context, n *plan.Into) error {
 	for _, path := range []string{n.Outfile, n.Dumpfile} {
 		if path != "" {
@@ -54,7 +54,7 @@ func (e *Engine) intoFile(ctx *gms.Context, n *plan.Into) error {
 	return nil
 }
 
-// fromFile does the same check for LOAD DATA, unless the file is on the client.
+// fromFile checks LOAD DATA as usable does, unless the file is on the client.
 func (e *Engine) fromFile(ctx *gms.Context, n *plan.LoadData) error {
 	if n.Local {
 		return nil
@@ -101,7 +101,7 @@ type loadFile struct {
 	path gms.Expression
 }
 
-// loadFile returns the function.
+// loadFile returns LOAD_FILE for this engine.
 func (e *Engine) loadFile() gms.Function {
 	return gms.Function1{Name: "load_file", Fn: func(_ *gms.Context, path gms.Expression) gms.Expression { return &loadFile{e, path} }}
 }

@@ -142,7 +142,7 @@ type firingUpdater struct {
 	gms.RowUpdater
 	t     *firingTable
 	again []regenerator
-	err   error // error in the creation of again
+	err   error // error of making the regenerators
 }
 
 // Update implements gms.RowUpdater. It writes what the triggers have made of the new row into
@@ -184,6 +184,7 @@ func (f *firingReplacer) Delete(ctx *gms.Context, row gms.Row) error {
 	return f.t.delete(ctx, f.RowReplacer, row)
 }
 
+// delete deletes a row, and runs the triggers around that.
 func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row) error {
 	if _, err := t.fire(ctx, t.before, row); err != nil {
 		return err
@@ -195,6 +196,7 @@ func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row)
 	return err
 }
 
+// insert inserts a row, and runs the triggers after that.
 func (t *firingTable) insert(ctx *gms.Context, into gms.RowInserter, row gms.Row) error {
 	if err := t.check(ctx, row); err != nil {
 		return err
@@ -206,6 +208,7 @@ func (t *firingTable) insert(ctx *gms.Context, into gms.RowInserter, row gms.Row
 	return err
 }
 
+// check returns an error if a row violates one of the statement's CHECKs.
 func (t *firingTable) check(ctx *gms.Context, row gms.Row) error {
 	for _, c := range t.checks {
 		if !c.Enforced {

@@ -43,7 +43,7 @@ func (b *builder) grouped(ctx *gms.Context, s *Session, n *plan.GroupBy, row gms
 type groupIter struct {
 	rows    gms.RowIter
 	h       *store.Holding
-	bytes   int64 // counted by h
+	bytes   int64 // bytes that h counts for the groups
 	by      []gms.Expression
 	schema  gms.Schema
 	columns []gms.Expression
@@ -53,7 +53,7 @@ type groupIter struct {
 	buffers [][]gms.AggregationBuffer // by group
 	read    bool
 	next    int
-	any     bool // no aggregates: each row is a group
+	any     bool // set if there are no aggregates: then each row is a group
 }
 
 func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
@@ -143,6 +143,7 @@ func (i *groupIter) add(ctx *gms.Context, row gms.Row) error {
 	return update(ctx, i.buffers[at], row)
 }
 
+// keyOf returns a hash of the row's grouped values.
 func (i *groupIter) keyOf(ctx *gms.Context, row gms.Row) (uint64, error) {
 	if len(i.by) == 0 {
 		return 0, nil
@@ -189,6 +190,7 @@ func (i *groupIter) newGroup(ctx *gms.Context) ([]gms.AggregationBuffer, error) 
 	return group, nil
 }
 
+// take counts n more bytes.
 func (i *groupIter) take(n int64) error {
 	err := i.h.Take(n)
 	if err == nil {
@@ -197,6 +199,7 @@ func (i *groupIter) take(n int64) error {
 	return err
 }
 
+// update passes a row to all aggregates of a group.
 func update(ctx *gms.Context, group []gms.AggregationBuffer, row gms.Row) error {
 	for _, b := range group {
 		if err := b.Update(ctx, row); err != nil {
@@ -206,6 +209,7 @@ func update(ctx *gms.Context, group []gms.AggregationBuffer, row gms.Row) error 
 	return nil
 }
 
+// evaluated returns the row of a group's results.
 func evaluated(ctx *gms.Context, group []gms.AggregationBuffer) (gms.Row, error) {
 	row := make(gms.Row, len(group))
 	for at, b := range group {
@@ -234,11 +238,12 @@ func (i *groupIter) Close(ctx *gms.Context) error {
 type holds uint8
 
 const (
-	holdsNone holds = iota // a number
-	holdsOne               // a single value, which may be long
+	holdsNone holds = iota // the aggregate keeps only a number
+	holdsOne               // the aggregate keeps a single value, which may be long
 	holdsAll
 )
 
+// holdsOf returns which of its input values the aggregate c keeps.
 func holdsOf(ctx *gms.Context, c gms.Expression) holds {
 	switch c := c.(type) {
 	case *aggregation.GroupConcat, *aggregation.JsonArray, *aggregation.JSONObjectAgg, *aggregation.CountDistinct, *compat.DistinctAggregate:
@@ -257,7 +262,7 @@ func holdsOf(ctx *gms.Context, c gms.Expression) holds {
 func (i *groupIter) counted(ctx *gms.Context, a gms.Aggregation, h holds) (gms.Aggregation, error) {
 	switch d := a.(type) {
 	case *compat.DistinctAggregate:
-		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // it keeps no values itself
+		if _, ok := d.Aggregation.(*aggregation.CountDistinct); ok { // COUNT DISTINCT with our counter keeps no values itself
 			return &compat.DistinctAggregate{Aggregation: d.Aggregation, Keys: d.Keys, Memory: i.h, Counts: d.Counts}, nil
 		}
 		inner, err := i.held(ctx, d.Aggregation, h)

@@ -44,7 +44,7 @@ func isOfOutside(ctx *gms.Context, a gms.Aggregation, inside insiders) bool {
 			about = true
 			own = own || inside.have(e)
 		case *plan.Subquery:
-			own = true // the subquery may refer to it
+			own = true // a subquery within the aggregate may use an inside table
 		}
 		return true
 	})

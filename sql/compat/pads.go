@@ -15,6 +15,7 @@ import (
 func padLeft(ctx *gms.Context, args gms.Row) (any, error)  { return padded(ctx, args, true) }
 func padRight(ctx *gms.Context, args gms.Row) (any, error) { return padded(ctx, args, false) }
 
+// padded executes LPAD, if left is set, or RPAD.
 func padded(ctx *gms.Context, args gms.Row, left bool) (any, error) {
 	length, err := padLength(ctx, args[1])
 	if err != nil || length < 0 {

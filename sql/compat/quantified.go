@@ -12,14 +12,15 @@ import (
 
 // go-mysql-server's parser does not know comparisons with ANY, SOME or ALL of a subquery.
 
-// A quantifier is such a comparison; start and end are its place in the text.
+// A quantifier is a comparison with ANY, SOME or ALL of a subquery; start and end are its place in
+// the text.
 type quantifier struct {
 	operator   int
 	all        bool
 	start, end int
 }
 
-// quantified returns the quantifiers of a statement.
+// quantified returns the comparisons of a statement with ANY, SOME or ALL.
 func quantified(s *Tokens) iter.Seq[quantifier] {
 	return func(yield func(quantifier) bool) {
 		for s.Next(); !s.IsOver(); {
@@ -66,7 +67,7 @@ func (q quantifier) in() string {
 	return ""
 }
 
-// CheckQuantifiers refuses quantifiers that cannot be spelled with IN.
+// CheckQuantifiers refuses comparisons with ANY, SOME or ALL that cannot be spelled with IN.
 func CheckQuantifiers(query string, o sqlparser.ParserOptions) error {
 	for q := range quantified(NewTokens(query, o)) {
 		if q.in() == "" {

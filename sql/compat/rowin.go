@@ -22,7 +22,8 @@ type rowInQuery struct {
 
 var _ gms.Expression = (*rowInQuery)(nil)
 
-// newRowInQuery returns nil if a comparison is not one of a row with a subquery.
+// newRowInQuery returns our comparison of a row with a subquery; nil if the comparison is of other
+// operands.
 func newRowInQuery(ctx *gms.Context, left, right gms.Expression, equal func(l, r gms.Expression) gms.Expression, isIn bool) (gms.Expression, error) {
 	row, isRow := left.(expression.Tuple)
 	query, isQuery := right.(*plan.Subquery)
@@ -87,6 +88,8 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return found, nil
 }
 
+// one compares the left side with the row of a subquery that must have at most one. Without a row
+// it compares with a row of NULLs, but does not return true.
 func (r *rowInQuery) one(ctx *gms.Context, left []any, rows []any) (any, error) {
 	switch len(rows) {
 	case 0:

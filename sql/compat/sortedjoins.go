@@ -52,7 +52,7 @@ func mayMiss(ctx *gms.Context, n gms.Node, by []gms.Expression, isDerived bool) 
 	return slices.ContainsFunc(n.Children(), func(c gms.Node) bool { return mayMiss(ctx, c, by, isDerived) })
 }
 
-// isAbout reports whether expressions are about columns of some tables.
+// isAbout reports whether any of the expressions uses a column of tables.
 func isAbout(ctx *gms.Context, all []gms.Expression, tables insiders) (found bool) {
 	for _, e := range all {
 		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
@@ -87,7 +87,7 @@ func (in insiders) name(n gms.Node) {
 	}
 }
 
-// have reports whether a column is, or may be, of one of the tables.
+// have reports whether a column belongs, or may belong, to one of the tables.
 func (in insiders) have(c *expression.GetField) bool {
 	return c.TableId() == 0 || in.ids[c.TableId()] || in.names[strings.ToLower(c.Table())]
 }

@@ -12,7 +12,7 @@ import (
 // go-mysql-server's parser does not know some of MySQL's older or shorter spellings of
 // statements.
 
-// synonyms respells them.
+// synonyms replaces older or shorter spellings of statements by those that the parser knows.
 func synonyms(s *Tokens) []Edit {
 	switch s.Next() {
 	case sqlparser.LOCK, sqlparser.UNLOCK:

@@ -20,7 +20,7 @@ type timePart struct {
 
 var _ gms.FunctionExpression = (*timePart)(nil)
 
-// timeParts are these functions, of a time in microseconds.
+// timeParts maps the names of these two functions to their result for a time in microseconds.
 var timeParts = map[string]func(microseconds int64) int64{
 	"time_to_sec": func(us int64) int64 { return us / 1e6 },
 	"microsecond": func(us int64) int64 { return max(us, -us) % 1e6 },

@@ -27,6 +27,7 @@ func NameWindows(query string, stmt sqlparser.Statement) (err error) {
 	return err
 }
 
+// nameWindowsOf replaces the names of windows in one SELECT.
 func nameWindowsOf(s *sqlparser.Select) error {
 	if err := misplaced(s.Where); err != nil {
 		return err
@@ -100,7 +101,7 @@ func eachOver(s *sqlparser.Select, f func(*sqlparser.Over) error) error {
 	}, s)
 }
 
-// The namedWindows of a SELECT.
+// namedWindows are the windows that a SELECT names in WINDOW.
 type namedWindows struct {
 	defined map[string]*sqlparser.WindowDef
 	open    map[string]bool // windows that are being resolved

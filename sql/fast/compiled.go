@@ -51,7 +51,7 @@ type form struct {
 	join  *join
 	// refused is set if the statement cannot be compiled for this version.
 	refused bool
-	// schema is that of the rows.
+	// schema describes the columns of the returned rows.
 	schema *Header
 	lookup lookup
 	// columns are the positions of the returned columns, if the statement returns rows
@@ -106,6 +106,8 @@ func NewCache(st *store.Store, gms *sqle.Engine, readOnly bool) *Cache {
 	return &Cache{st: st, gms: gms, readOnly: readOnly}
 }
 
+// get returns the Compiled for a key, and creates it if there is none. The statement's text begins
+// at index text of the key.
 func (c *Cache) get(key []byte, text int) *Compiled {
 	c.RLock()
 	s := c.statements[string(key)]
@@ -158,6 +160,8 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 	return c, n.values
 }
 
+// parse parses the statement's text and computes its shape, which stays nil if the statement cannot
+// be compiled.
 func (c *Compiled) parse(s *Session) {
 	ctx := gms.NewContext(context.Background(), gms.WithSession(s.self), gms.WithProcessList(c.cache.gms.ProcessList), gms.WithMemoryManager(c.cache.gms.MemoryManager))
 	s.Begun(ctx)
@@ -205,6 +209,7 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	return res, s.autocommitted(ctx, tr)
 }
 
+// run runs the form by its kind: SELECT, INSERT, UPDATE or DELETE.
 func (f *form) run(ctx *gms.Context, c *Compiled, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
 	switch {
 	case f.change != nil:
@@ -259,6 +264,8 @@ func (c *Compiled) current(ctx *gms.Context, tr *store.Transaction, values []Val
 	return f, nil
 }
 
+// formOf returns the form for the present descriptor of the statement's table or tables. It
+// compiles the statement again if a descriptor has changed.
 func (c *Compiled) formOf(ctx *gms.Context, tr *store.Transaction, values []Value) (*form, error) {
 	f := c.form.Load()
 	if !c.shape.simple {

@@ -83,7 +83,7 @@ type directRoom struct {
 	cells [][]byte
 	// order is the order of the rows, and places the buffer for the next order.
 	order, places []int32
-	text          int // bytes of characters
+	text          int // bytes of the characters in cells
 }
 
 // clear drops the rows, so that nothing refers to the transaction's memory.

@@ -22,7 +22,8 @@ type firstRows struct {
 	limit      operand
 }
 
-// ordered takes the order and the limit of a SELECT.
+// ordered takes the order and the limit of a SELECT into the shape; false if the shape cannot
+// express them.
 func (s *shape) ordered(n *sqlparser.Select) bool {
 	if n.QueryOpts.Distinct || len(n.OrderBy) != 1 || n.Limit.Offset != nil {
 		return false
@@ -72,6 +73,7 @@ func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
 	return p.leaf, true
 }
 
+// isOrder reports whether a plan sorts by the column and in the direction of r.
 func (r *firstRows) isOrder(f gms.SortField) bool {
 	column, ok := f.Column.(*expression.GetField)
 	return ok && store.SameName(column.Name(), r.column) && (f.Order == gms.Descending) == r.descending

@@ -12,9 +12,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An insertion is an INSERT of one row of literals. It leaves to go-mysql-server
-// what a change leaves, and tables with a default for a column that the statement
-// does not name.
+// An insertion is an INSERT of one row of literals. go-mysql-server runs INSERTs into tables for
+// which it also runs changes (see change), and into tables with a default for a column that the
+// statement does not name.
 type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
@@ -25,6 +25,7 @@ type insertion struct {
 	generated, unique bool
 }
 
+// newInsertion returns the insertion for a shape; false if it is left to go-mysql-server.
 func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 	if !plainTable(info) {
 		return nil, false
@@ -222,7 +223,7 @@ func keyIn(info *store.TableInfo, k *store.KeyInfo, fk *catalog.ForeignKey, pare
 	return key, len(key) <= row.KeyBytesMax
 }
 
-// draw returns the next number of the AUTO_INCREMENT column, as it is kept.
+// draw returns the next number of the AUTO_INCREMENT column, in the column's stored form.
 func draw(ctx *gms.Context, t *store.Table) (any, error) {
 	n, err := t.GetNextAutoIncrementValue(ctx, nil)
 	if err != nil {

@@ -139,7 +139,8 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 
 func (b *binding) codec(at columnAt) *row.KeyCodec { return codec(b.tables[at.table].info, at.column) }
 
-// takes notes a comparison with a literal; false if keys cannot decide it.
+// takes adds a comparison with a literal to the binding; false if comparing keys does not decide
+// it, or the column equals another literal already.
 func (b *binding) takes(at columnAt, c comparison) bool {
 	k := b.codec(at)
 	if c.op != sqlparser.EqualStr {
@@ -151,8 +152,8 @@ func (b *binding) takes(at columnAt, c comparison) bool {
 	return k.TakesLiterals() && !twice
 }
 
-// comparable reports whether two columns that are equal are equal to the same
-// literals. Integers of any width are, and characters of one collation.
+// comparable reports whether two columns that are equal to each other are always equal to the same
+// literals. That holds for integers of any width, and for characters of one collation.
 func (b *binding) comparable(left, right columnAt) bool {
 	l, r := b.codec(left), b.codec(right)
 	if l.IsInteger() || r.IsInteger() {
@@ -179,8 +180,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 	})
 }
 
-// lookups finds the lookup of each table, and puts the one that may return many rows
-// last. It returns false if there are two of these.
+// lookups finds the lookup of each table, and puts the one that may return many rows last. It
+// returns false if two may.
 func (b *binding) lookups() bool {
 	many := 0
 	for i, t := range b.tables {

@@ -16,6 +16,7 @@ type joinShape struct {
 	pairs [][2]columnRef
 }
 
+// A joinTable is a table in FROM, with its alias or, without one, its own name as name.
 type joinTable struct {
 	db, table, name string
 	auth            sqlparser.AuthInformation
@@ -33,7 +34,8 @@ func (s *shape) auths() []sqlparser.AuthInformation {
 	return auths
 }
 
-// A columnRef is a column as a statement names it: of any table, if table is empty.
+// A columnRef is a column as a statement names it. If table is empty, the column may be of any
+// table.
 type columnRef struct{ table, column string }
 
 // A comparison is column = literal, or one of <, <=, > and >=.
@@ -49,7 +51,8 @@ var flipped = map[string]string{
 	sqlparser.LessEqualStr: sqlparser.GreaterEqualStr, sqlparser.GreaterEqualStr: sqlparser.LessEqualStr,
 }
 
-// joined takes over any number of tables and conditions.
+// joined takes any number of tables, and their conditions, into the shape; false if the shape
+// cannot express one of them.
 func (s *shape) joined(from sqlparser.TableExprs, where *sqlparser.Where) bool {
 	s.join = &joinShape{}
 	for _, t := range from {
@@ -60,6 +63,8 @@ func (s *shape) joined(from sqlparser.TableExprs, where *sqlparser.Where) bool {
 	return where != nil && s.joinCondition(where.Expr)
 }
 
+// joinFrom adds a table, or a join of tables and its conditions, to the shape; false if the shape
+// cannot express it, or has a table of that name already.
 func (s *shape) joinFrom(e sqlparser.TableExpr) bool {
 	if j, ok := e.(*sqlparser.JoinTableExpr); ok {
 		if j.Join != sqlparser.JoinStr || len(j.Condition.Using) > 0 || !s.joinFrom(j.LeftExpr) || !s.joinFrom(j.RightExpr) {
@@ -88,6 +93,8 @@ func (s *shape) joinFrom(e sqlparser.TableExpr) bool {
 	return true
 }
 
+// joinCondition adds a condition, and those within AND and parentheses, to the shape; false if the
+// shape cannot express one.
 func (s *shape) joinCondition(e sqlparser.Expr) bool {
 	switch e := e.(type) {
 	case *sqlparser.AndExpr:
@@ -102,6 +109,8 @@ func (s *shape) joinCondition(e sqlparser.Expr) bool {
 	return false
 }
 
+// joinComparison adds a comparison of two columns, or of a column with a literal, to the shape;
+// false if the shape cannot express it.
 func (s *shape) joinComparison(e *sqlparser.ComparisonExpr) bool {
 	op, known := flipped[e.Operator]
 	if !known {
@@ -119,6 +128,7 @@ func (s *shape) joinComparison(e *sqlparser.ComparisonExpr) bool {
 	return s.compares(e.Right, op, e.Left)
 }
 
+// compares adds the comparison of a column with a literal to the shape; false if it is not one.
 func (s *shape) compares(column sqlparser.Expr, op string, literal sqlparser.Expr) bool {
 	c, ok := joinColumn(column)
 	if !ok {
@@ -129,6 +139,8 @@ func (s *shape) compares(column sqlparser.Expr, op string, literal sqlparser.Exp
 	return ok
 }
 
+// joinColumn returns the column that an expression names; false if it is no column, or is qualified
+// by a database.
 func joinColumn(e sqlparser.Expr) (columnRef, bool) {
 	c, ok := e.(*sqlparser.ColName)
 	if !ok || !c.Qualifier.DbQualifier.IsEmpty() || !c.Qualifier.SchemaQualifier.IsEmpty() {

@@ -22,7 +22,7 @@ type rowStep struct {
 
 // A rowOrder orders rows by one of their columns. NULL is below every value.
 type rowOrder struct {
-	place      int // among the columns read
+	place      int // position of the column among the columns read
 	descending bool
 	// weights are those of the column's characters, nil for integers.
 	weights *row.Weights
@@ -79,6 +79,8 @@ func projected(list []gms.Expression, below []int) (columns []int, ok bool) {
 	return columns, true
 }
 
+// fieldOf returns the column that an expression names, given the columns below; false if it is no
+// column.
 func fieldOf(e gms.Expression, below []int) (int, bool) {
 	f, ok := e.(*expression.GetField)
 	if !ok || f.Index() < 0 || f.Index() >= len(below) {
@@ -153,7 +155,7 @@ func (d *direct) order(column int) (rowOrder, bool) {
 	return o, o.weights != nil || o.signed || c.IsUnsigned()
 }
 
-// arrange does the steps. It returns false if a text has an invalid character.
+// arrange executes the steps in order. It returns false if a text has an invalid character.
 func (d *directRun) arrange() bool {
 	for i := range d.steps {
 		s := &d.steps[i]
@@ -165,8 +167,8 @@ func (d *directRun) arrange() bool {
 	return true
 }
 
-// step does one step. Equal rows keep their order. A DISTINCT may leave any order if the
-// next step orders all its rows (ordered).
+// step executes one step. Equal rows keep their order; but if ordered is set, because the next step
+// orders all rows, a DISTINCT may leave the rows in any order.
 func (d *directRun) step(s *rowStep, ordered bool) bool {
 	c := rowComparison{directRun: d, by: s.by, valid: true}
 	places := d.room.places[:0]

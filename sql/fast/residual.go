@@ -14,7 +14,7 @@ import (
 type residual struct {
 	comparison
 	codec *row.KeyCodec
-	at    int // position among the columns read
+	at    int // position of the column among the columns read
 }
 
 // boundsOf returns the encodings that rows are compared with; false if a column

@@ -55,6 +55,7 @@ type planPool struct {
 // plansMax bounds the idle plans of a statement.
 const plansMax = 16
 
+// take removes an idle plan from the pool and returns it; nil if there is none.
 func (p *planPool) take() *selectPlan {
 	p.Lock()
 	defer p.Unlock()
@@ -66,6 +67,7 @@ func (p *planPool) take() *selectPlan {
 	return last
 }
 
+// give puts a plan back into the pool, unless the pool is full.
 func (p *planPool) give(s *selectPlan) {
 	p.Lock()
 	defer p.Unlock()
@@ -178,6 +180,8 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	return p, nil
 }
 
+// inspectRoot finds the leaf of the plan, and reports whether it knows all nodes of the plan. If
+// first is set, the plan may only sort by its column and limit.
 func (p *selectPlan) inspectRoot(first *firstRows) (ok bool) {
 	if first == nil {
 		return p.inspect(p.root)
@@ -237,7 +241,7 @@ func (p *selectPlan) inspectJoin(n gms.Node, name string) bool {
 	return false
 }
 
-// writes takes over the table that an INSERT writes to.
+// writes takes over the table that an INSERT writes to; false if the table is not ours.
 func (p *selectPlan) writes(n gms.Node) bool {
 	if h, ok := n.(*plan.ForeignKeyHandler); ok {
 		n = h.OriginalNode
@@ -265,6 +269,8 @@ func unwrapped(t gms.Table) gms.Table {
 	}
 }
 
+// reads takes over the table that an index lookup reads; false if the lookup is not of a given
+// range and the plan is not a join, or the table is not ours.
 func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
 	if !n.IsStatic() && p.accesses == nil {
 		return false
@@ -404,6 +410,7 @@ func (f *form) point(s *Session, tr *store.Transaction, r *store.KeyRange) ([]gm
 	return []gms.Row{row}, nil
 }
 
+// scan returns the rows of a range, by the form's index.
 func (f *form) scan(ctx *gms.Context, st *store.Store, s *Session, tr *store.Transaction, columns []int, r store.KeyRange) gms.RowIter {
 	t := &store.Table{Store: st, Info: f.info, Columns: columns}
 	return t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}})

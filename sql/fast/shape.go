@@ -12,7 +12,7 @@ type shape struct {
 	db, table string
 	auth      sqlparser.AuthInformation
 	where     []condition
-	set       []assignment // of an UPDATE
+	set       []assignment // assignments of an UPDATE
 	// into are the columns that an INSERT names, nil for all; row are their values.
 	into []string
 	row  []operand
@@ -53,7 +53,8 @@ type operand struct {
 	negative bool
 }
 
-// in returns the value; false if it cannot be negated.
+// in returns the operand's value among the values of the statement; false if the value cannot be
+// negated.
 func (l operand) in(values []Value) (Value, bool) {
 	v := values[l.at]
 	if l.negative {
@@ -146,8 +147,8 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 	return shapeOfChange(shapeDelete, n.TableExprs, n.Where)
 }
 
-// shapeOfChange takes over the table and the conditions of a change, which may
-// include conditions beyond the row's key.
+// shapeOfChange returns the shape of an UPDATE or DELETE, with the table and the conditions, which
+// may include conditions beyond the row's key; nil if there is none.
 func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.Where) *shape {
 	s, wide := &shape{kind: kind, simple: true}, &shape{kind: kind, simple: true}
 	joined := wide.from(from) && wide.joined(from, where)
@@ -177,7 +178,8 @@ func shapeOfInsert(n *sqlparser.Insert) *shape {
 	return s
 }
 
-// tuple takes over the single row of literals of an INSERT.
+// tuple takes the single row of literals of an INSERT into the shape; false if there are several
+// rows, or other values.
 func (s *shape) tuple(rows sqlparser.InsertRows) bool {
 	if a, ok := rows.(*sqlparser.AliasedValues); ok {
 		if !a.As.IsEmpty() || len(a.Columns) > 0 {
@@ -199,7 +201,8 @@ func (s *shape) tuple(rows sqlparser.InsertRows) bool {
 	return len(s.row) > 0
 }
 
-// from takes over the table, which must be the only one and have no alias.
+// from takes the table of a statement into the shape; false if there are several tables, or the
+// table has an alias or other clauses.
 func (s *shape) from(tables sqlparser.TableExprs) bool {
 	if len(tables) != 1 {
 		return false
@@ -213,13 +216,18 @@ func (s *shape) from(tables sqlparser.TableExprs) bool {
 	return ok && s.named(name)
 }
 
+// named takes the name of the statement's table into the shape; false if the name is qualified by a
+// schema.
 func (s *shape) named(name sqlparser.TableName) bool {
 	s.db, s.table = name.DbQualifier.String(), name.Name.String()
 	return name.SchemaQualifier.IsEmpty()
 }
 
+// conditions takes a WHERE into the shape; false if there is none, or the shape cannot express it.
 func (s *shape) conditions(w *sqlparser.Where) bool { return w != nil && s.condition(w.Expr) }
 
+// condition adds a condition, and those within AND and parentheses, to the shape; false if the
+// shape cannot express one.
 func (s *shape) condition(e sqlparser.Expr) bool {
 	switch e := e.(type) {
 	case *sqlparser.AndExpr:
@@ -234,6 +242,8 @@ func (s *shape) condition(e sqlparser.Expr) bool {
 	return false
 }
 
+// conditionOn adds column = lo or, if hi is not nil, column BETWEEN lo AND hi to the shape; false
+// if the shape cannot express it, or has a condition on that column already.
 func (s *shape) conditionOn(column, lo, hi sqlparser.Expr) bool {
 	c := condition{isRange: hi != nil}
 	var ok bool
@@ -257,6 +267,7 @@ func (s *shape) conditionOn(column, lo, hi sqlparser.Expr) bool {
 	return true
 }
 
+// column returns the column that an expression names; false if it is no column, or is qualified.
 func (s *shape) column(e sqlparser.Expr) (string, bool) {
 	c, ok := e.(*sqlparser.ColName)
 	if !ok || !c.Qualifier.IsEmpty() {
@@ -265,6 +276,8 @@ func (s *shape) column(e sqlparser.Expr) (string, bool) {
 	return c.Name.String(), true
 }
 
+// literal returns the operand for a parameter or its negative, and counts the parameter; false for
+// other expressions.
 func (s *shape) literal(e sqlparser.Expr) (operand, bool) {
 	if u, ok := e.(*sqlparser.UnaryExpr); ok && u.Operator == sqlparser.UMinusStr {
 		l, ok := s.literal(u.Expr)
@@ -307,6 +320,8 @@ func (s *shape) assignments(list sqlparser.AssignmentExprs) bool {
 	return len(s.set) > 0
 }
 
+// assignment adds an assignment of an UPDATE to the shape; false if the shape cannot express it, or
+// assigns the column already.
 func (s *shape) assignment(a *sqlparser.AssignmentExpr) bool {
 	to, ok := s.column(a.Name)
 	if !ok {

@@ -80,6 +80,7 @@ func isNameByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' || isDigit(c)
 }
 
+// nameEnd returns where the name that begins at i ends.
 func nameEnd(s string, i int) int {
 	for i < len(s) && isNameByte(s[i]) {
 		i++
@@ -105,6 +106,8 @@ func isPlain(s string, i int) bool {
 	return false
 }
 
+// number replaces the whole number at i by a parameter, and returns where it ends; 0 if it is not a
+// plain whole number.
 func (n *normaliser) number(s string, i int) int {
 	end := i
 	for end < len(s) && isDigit(s[end]) {
@@ -121,6 +124,8 @@ func (n *normaliser) number(s string, i int) int {
 	return end
 }
 
+// text replaces the string at i by a parameter, and returns where it ends; 0 if the string has no
+// end, or has escapes or invalid characters.
 func (n *normaliser) text(s string, i int) int {
 	length := strings.IndexByte(s[i+1:], '\'')
 	if length < 0 {
@@ -134,6 +139,7 @@ func (n *normaliser) text(s string, i int) int {
 	return end
 }
 
+// quoted copies the quoted name at i, and returns where it ends; 0 if it has no end.
 func (n *normaliser) quoted(s string, i int) int {
 	length := strings.IndexByte(s[i+1:], '`')
 	if length < 0 {
@@ -144,6 +150,8 @@ func (n *normaliser) quoted(s string, i int) int {
 	return end
 }
 
+// parameter takes the next bound value for the question mark at i, and returns where that ends; 0
+// if there is no value for it.
 func (n *normaliser) parameter(i int) int {
 	if !n.prepared || len(n.bound) == 0 {
 		return 0
@@ -153,6 +161,7 @@ func (n *normaliser) parameter(i int) int {
 	return i + 1
 }
 
+// literal appends a parameter to the text, and its value to the values.
 func (n *normaliser) literal(v Value) {
 	n.key = append(n.key, '?')
 	n.values = append(n.values, v)

@@ -35,8 +35,8 @@ type Store struct {
 type Config struct {
 	// Memory bounds what sessions hold; nil: nothing does.
 	Memory *Memory
-	// Processors is the number of transactions worth running at a time where most of them
-	// conflict; 0: the number of this computer's processors.
+	// Processors is the number of transactions that run at a time where most of them conflict; 0:
+	// the number of this computer's processors.
 	Processors int
 	// Parse parses the text of the running statement again: go-mysql-server drops parts
 	// of it.
