@@ -23,6 +23,7 @@ func (x account) name() mysql_db.UserPrimaryKey {
 	return mysql_db.UserPrimaryKey{User: x.user.User, Host: x.user.Host}
 }
 
+// putInto adds the account to a database of users, in place of one with the same name.
 func (x account) putInto(ed *mysql_db.Editor) {
 	ed.PutUser(x.user)
 	for _, r := range x.roles {

@@ -48,6 +48,7 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 	return rows, nil
 }
 
+// putAll adds accounts to a database of users, in place of those with the same names.
 func putAll(db *mysql_db.MySQLDb, accounts []account) {
 	ed := db.Editor()
 	defer ed.Close()

@@ -219,6 +219,8 @@ func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
 	return accounts, nil
 }
 
+// firstAccounts returns the accounts of an instance without any in the catalog: those that the
+// version before kept in usersSetting or, in a new instance, root.
 func (e *Engine) firstAccounts(t *txn.Tx) ([]account, error) {
 	before, err := e.Store.Catalog.Setting(t, usersSetting)
 	if err != nil {

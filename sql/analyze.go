@@ -86,6 +86,7 @@ func (i *measuredIter) Close(ctx *gms.Context) error {
 	return i.RowIter.Close(ctx)
 }
 
+// end adds the time until the last row to the node's measurements, once.
 func (i *measuredIter) end() {
 	if !i.ended {
 		i.ended = true

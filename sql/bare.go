@@ -30,6 +30,8 @@ func bareSubqueries(query string, stmt sqlparser.Statement) {
 	}, stmt)
 }
 
+// bareSubquery corrects one comparison. It also turns = ANY, = SOME and <> ALL into IN and NOT IN,
+// and refuses other quantifiers.
 func bareSubquery(c *sqlparser.ComparisonExpr) {
 	if c.Operator == sqlparser.InStr || c.Operator == sqlparser.NotInStr {
 		if q := onlySubquery(c.Right); q != nil {

@@ -47,6 +47,7 @@ func eachObject(t *txn.Tx, p region.Ptr, object func(region.Ptr) error) error {
 	return row.EachSpill(t, p, func(ref []byte) error { return catalog.ChainLinks(t, ref, object) })
 }
 
+// table checks the rows and indexes of one table.
 func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
 	// Each table has its own transaction, so that its read set can be freed after it.
 	t := c.e.Store.Machine.Begin()
@@ -57,6 +58,7 @@ func (c *checker) table(_ *txn.Tx, tbl *catalog.Table) error {
 	return nil
 }
 
+// rows checks that every row has its entries in all indexes, and that no index has other entries.
 func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	info, err := store.NewTableInfo(tbl)
 	if err != nil {

@@ -79,6 +79,7 @@ func (b *builder) explained(ctx *gms.Context, n *plan.DescribeQuery) []*explaine
 	return x.rows
 }
 
+// row returns the row of EXPLAIN's result.
 func (r *explained) row() gms.Row {
 	var id, rows, filtered, keyBytes any
 	if r.id > 0 {
@@ -324,6 +325,7 @@ func keyBytes(ctx *gms.Context, n *plan.IndexedTableAccess, parts int) (sum int)
 	return sum
 }
 
+// columnOf returns the column of a node that an index's expression names, nil if there is none.
 func columnOf(ctx *gms.Context, n gms.Node, expr string) *gms.Column {
 	name := expr[strings.LastIndexByte(expr, '.')+1:]
 	for _, c := range n.Schema(ctx) {
@@ -337,6 +339,7 @@ func columnOf(ctx *gms.Context, n gms.Node, expr string) *gms.Column {
 var partSizes = map[string]int{"INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "INT24": 3, "UINT24": 3, "INT32": 4, "UINT32": 4,
 	"INT64": 8, "UINT64": 8, "FLOAT32": 4, "FLOAT64": 8, "DATE": 3, "YEAR": 1, "ENUM": 2, "SET": 8, "BIT": 8}
 
+// partBytes returns the length of a part of a key, as MySQL counts it, without the byte for NULL.
 func partBytes(t gms.Type, prefix int) int {
 	const fractions = 2 // digits in a byte
 	switch t := t.(type) {

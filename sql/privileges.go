@@ -115,6 +115,8 @@ func noteOtherTables(stmt sqlparser.Statement) {
 	}
 }
 
+// otherTables returns the tables that a definition copies with LIKE or refers to by foreign keys,
+// each with the privilege that this needs.
 func otherTables(d *sqlparser.DDL) (others []otherTable) {
 	if d.OptLike != nil {
 		for _, t := range d.OptLike.LikeTables {

@@ -207,6 +207,7 @@ func executors(n gms.Node) (all []*plan.TriggerExecutor, inside gms.Node) {
 	}
 }
 
+// resolvedIn returns the first table within a node, nil if there is none.
 func resolvedIn(n gms.Node) (table gms.Node) {
 	transform.Inspect(n, func(n gms.Node) bool {
 		if x, ok := n.(*plan.IndexedTableAccess); ok {

@@ -56,6 +56,7 @@ type load struct {
 	values []any
 }
 
+// loadOf returns the load of the INSERT being planned. Elsewhere the functions do not exist.
 func loadOf(ctx *gms.Context) (*load, error) {
 	if s, ok := ctx.Session.(*Session); ok && s.load != nil {
 		return s.load, nil
@@ -69,6 +70,7 @@ type carry struct {
 	load *load
 }
 
+// newCarry returns a call of carry, and notes the types of the carried values.
 func newCarry(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 	l, err := loadOf(ctx)
 	if err != nil {
@@ -121,6 +123,8 @@ type carried struct {
 	at   int
 }
 
+// newCarried returns a call of carried; its argument is the number of a carried value, below 0
+// counted from the end.
 func newCarried(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 	l, err := loadOf(ctx)
 	if err != nil {

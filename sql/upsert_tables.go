@@ -74,6 +74,8 @@ func (e *Engine) fromTables(ctx *gms.Context, t sqlparser.TableExpr, ctes map[st
 	return nil
 }
 
+// fromTable returns a table, view or subquery in FROM; false for DUAL. ctes are the names of WITH,
+// in lower case.
 func (e *Engine) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes map[string]bool) (fromTable, bool) {
 	f := fromTable{name: t.As.String()}
 	switch x := t.Expr.(type) {

@@ -34,6 +34,7 @@ func CheckBody(stmt sqlparser.Statement) error {
 	return nil
 }
 
+// checkLabels checks statements that are within the labels in.
 func checkLabels(in []label, all ...sqlparser.Statement) error {
 	for _, s := range all {
 		if err := checkStatement(in, s); err != nil {
@@ -43,6 +44,7 @@ func checkLabels(in []label, all ...sqlparser.Statement) error {
 	return nil
 }
 
+// checkStatement checks one statement that is within the labels in.
 func checkStatement(in []label, s sqlparser.Statement) error {
 	switch s := s.(type) {
 	case *sqlparser.BeginEndBlock:
@@ -81,6 +83,7 @@ func checkStatement(in []label, s sqlparser.Statement) error {
 	return nil
 }
 
+// checkLabelled checks the statements within label l, which must not be one of the labels in.
 func checkLabelled(in []label, l label, all sqlparser.Statements) error {
 	if l.name == "" {
 		return checkLabels(in, all...)
@@ -93,6 +96,7 @@ func checkLabelled(in []label, l label, all sqlparser.Statements) error {
 
 func (l label) isSame(other label) bool { return strings.EqualFold(l.name, other.name) }
 
+// checkJump refuses LEAVE or ITERATE (verb) to a label that is not one of the labels in.
 func checkJump(verb, to string, in []label) error {
 	if slices.ContainsFunc(in, label{name: to}.isSame) {
 		return nil

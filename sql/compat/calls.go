@@ -49,6 +49,7 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	}, stmt)
 }
 
+// useOurAggregate makes the call of an aggregate one of ours, except SUM and AVG in a window.
 func useOurAggregate(f *sqlparser.FuncExpr) {
 	switch f.Name.Lowered() {
 	case "std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp":

@@ -64,6 +64,8 @@ func noteValues(s *sqlparser.Insert, note func(name string, e sqlparser.Expr)) {
 	}
 }
 
+// errDefault returns the error for a DEFAULT or DEFAULT(column) that is not the whole value of that
+// column.
 func errDefault(d *sqlparser.Default, stmt sqlparser.Statement) error {
 	if d.ColName == "" {
 		return myerr.MisplacedDefault.New()
@@ -74,6 +76,7 @@ func errDefault(d *sqlparser.Default, stmt sqlparser.Statement) error {
 	return myerr.NotSupported("'DEFAULT(%s)' except as the value of that column in VALUES and SET. Write the default itself", d.ColName)
 }
 
+// noTables reports whether a SELECT reads no table: it has no FROM, or FROM DUAL.
 func noTables(s *sqlparser.Select) bool {
 	if len(s.From) != 1 {
 		return len(s.From) == 0

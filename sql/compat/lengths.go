@@ -376,6 +376,7 @@ func prettyBytes(a gms.Row) int64 {
 	return bytes
 }
 
+// prettyIn bounds the JSON_PRETTY of a value that is nested this deep.
 func prettyIn(v any, depth int64) int64 {
 	n := int64(0)
 	switch v := v.(type) {

@@ -148,6 +148,8 @@ func disjuncts(e gms.Expression) []gms.Expression {
 	})
 }
 
+// chain returns the terms of a chain in order; split returns the two sides of an operator of the
+// chain, and false for a term.
 func chain(e gms.Expression, split func(gms.Expression) (l, r gms.Expression, ok bool)) (all []gms.Expression) {
 	todo := []gms.Expression{e}
 	for len(todo) > 0 {
@@ -181,6 +183,7 @@ func hideLists(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, er
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), transform.NewTree, nil
 }
 
+// isLong reports whether a condition is a list or a chain too long for the search for indexes.
 func isLong(e gms.Expression) bool {
 	switch e := e.(type) {
 	case *expression.Not:

@@ -48,6 +48,7 @@ func quantified(s *Tokens) iter.Seq[quantifier] {
 	}
 }
 
+// isComparison reports whether a token is a comparison that a quantifier may follow.
 func isComparison(token int) bool {
 	switch token {
 	case '=', '<', '>', sqlparser.LE, sqlparser.GE, sqlparser.NE, sqlparser.NULL_SAFE_EQUAL:

@@ -184,6 +184,7 @@ func (i *CommonRows) Next(ctx *gms.Context) (gms.Row, error) {
 	}
 }
 
+// read reads all rows of the right side into a set.
 func (i *CommonRows) read(ctx *gms.Context) error {
 	rows := NewRowSet(i.Memory, i.Schema)
 	for {

@@ -78,6 +78,7 @@ func tablesWithin(n gms.Node) insiders {
 	return in
 }
 
+// name adds the names of the tables within n, in lower case.
 func (in insiders) name(n gms.Node) {
 	if t, ok := n.(gms.NameableNode); ok {
 		in.names[strings.ToLower(t.Name())] = true

@@ -88,6 +88,7 @@ func codec(info *store.TableInfo, column int) *row.KeyCodec {
 	return &k
 }
 
+// sets reports whether an UPDATE assigns a value to the column.
 func (ch *change) sets(column int) bool {
 	for _, s := range ch.set {
 		if s.to == column {
@@ -230,6 +231,7 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 	return row, true
 }
 
+// eval returns the new value for row r; false if it cannot be computed, or stored unchanged, here.
 func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 	v, ok := s.value.in(values)
 	if !ok || v.IsNull {

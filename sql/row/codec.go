@@ -182,6 +182,7 @@ func (img *Image) Append(dst []byte) []byte {
 	return dst
 }
 
+// appendBits appends n bits, the lowest bit of each byte first.
 func appendBits(dst []byte, n int, bit func(int) bool) []byte {
 	for i := 0; i < n; i += 8 {
 		var b byte
@@ -225,6 +226,7 @@ func Parse(b []byte) (View, error) {
 	return r, nil
 }
 
+// end returns the offset at which the value of a slot ends.
 func (r *View) end(slot int) int {
 	switch r.width {
 	case 1:

@@ -51,6 +51,7 @@ func (st *Store) Access(x *catalog.Index) Access {
 // tables do: the statement found the tree through the catalog, which has changed since.
 type treeAccess struct{ tree *btree.Tree }
 
+// inTx turns the error that the tree has been freed into a conflict of the transaction.
 func (a treeAccess) inTx(err error) error {
 	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, txn.ErrConflict) {
 		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.tree.Anchor().Addr}

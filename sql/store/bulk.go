@@ -172,6 +172,7 @@ func (i *frozenIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return row, nil
 }
 
+// fill reads the next batch of rows in a transaction of its own.
 func (i *frozenIter) fill(ctx *gms.Context) error {
 	return i.b.each(ctx, i.from, func(tx *txn.Tx, keys [][]byte, rows []region.Ptr) error {
 		i.rows = i.rows[:0]
@@ -368,6 +369,7 @@ func (w *bulkRewriter) Close(ctx *gms.Context) error {
 	return myerr.Storage(w.b.finish(ctx, w.swap))
 }
 
+// swap returns the descriptor of tbl with the new structures and sequences, and drops the old ones.
 func (w *bulkRewriter) swap(tx *txn.Tx, tbl *catalog.Table) (*catalog.Table, error) {
 	e, next := w.b.t.Store, *w.next
 	// Marking the table has changed its descriptor since next was made from it.

@@ -470,6 +470,8 @@ func (t *Table) UpdateForeignKey(ctx *gms.Context, name string, f gms.ForeignKey
 	return t.AddForeignKey(ctx, f)
 }
 
+// editForeignKeys commits the client's open transaction, and lets edit change the latest descriptor
+// of the table. The table then shows what edit has stored.
 func (t *Table) editForeignKeys(ctx *gms.Context, edit func(*Transaction, *catalog.Table) error) error {
 	tr, err := DDL(ctx)
 	if err != nil {

@@ -81,6 +81,8 @@ func (e *Editor) StatementComplete(ctx *gms.Context) error {
 	return nil
 }
 
+// end forgets the statement's point in the transaction. The last editor to end also drops the
+// strays.
 func (e *Editor) end() {
 	if e.serial == 0 {
 		return
@@ -377,6 +379,8 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 	})
 }
 
+// updateEntry updates the entry of a changed row in a secondary index. p is the address of the row
+// before the change, to the one after it.
 func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, p, to region.Ptr) error {
 	from, _, err := k.Entry(ctx, old, oldPrimary)
 	if err != nil {

@@ -50,6 +50,7 @@ func NewMemory(c clock.Clock, statement, computer int64) *Memory {
 	return &Memory{statement: statement, Limit: limit, Live: func() int64 { return measured64("/gc/heap/live:bytes") }, clock: c}
 }
 
+// measured64 returns a measurement of Go's runtime by its name; 0 if the runtime does not have it.
 func measured64(name string) int64 {
 	sample := [1]metrics.Sample{{Name: name}}
 	metrics.Read(sample[:])

@@ -154,6 +154,7 @@ func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
 	return region.Ptr{}, false, nil
 }
 
+// collectRows reads the addresses of all rows of the scan.
 func (i *rowIter) collectRows(ctx *gms.Context) error {
 	found := []region.Ptr{}
 	for {
@@ -194,6 +195,7 @@ func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 	}
 }
 
+// entry returns the address of the next row in the scan's index, from one range to the next.
 func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 	for {
 		if i.cur != nil {
@@ -299,6 +301,7 @@ func (i *rowIter) single(r *KeyRange) bool {
 	return i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull
 }
 
+// load reads a row into the read set; into the write set if the statement locks its rows.
 func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 	info := i.t.Info
 	if i.scan.keysOnly {

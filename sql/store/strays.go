@@ -23,6 +23,7 @@ func strayKey(ctx *gms.Context, info *TableInfo, row gms.Row) (string, error) {
 	return string(img.Append(binary.LittleEndian.AppendUint64(nil, info.ID))), nil
 }
 
+// rememberStray keeps the address of a row that a scan has returned, for takeStray.
 func (tr *Transaction) rememberStray(ctx *gms.Context, info *TableInfo, row gms.Row, p region.Ptr) error {
 	key, err := strayKey(ctx, info, row)
 	if err != nil {

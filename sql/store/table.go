@@ -94,6 +94,7 @@ func (t *Table) Schema(*gms.Context) gms.Schema {
 // ShowExact implements compat.ExactTable: the table's schema then compares strings by their bytes.
 func (t *Table) ShowExact() { t.exact = true }
 
+// ownSchema returns the table's copy of the schema, and makes it on the first call.
 func (t *Table) ownSchema() gms.PrimaryKeySchema {
 	if t.schema.Schema == nil {
 		t.schema = t.Info.Schema
@@ -238,6 +239,7 @@ func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
 	return min(n, t.Info.autoMax()), myerr.Storage(err)
 }
 
+// peek returns the next number of a sequence without drawing it.
 func (st *Store) peek(tr *Transaction, sequence region.Ptr) (uint64, error) {
 	if tr.born[sequence] {
 		return catalog.PeekIn(tr.Tx, sequence)
@@ -273,6 +275,7 @@ func (t *Table) DataLength(ctx *gms.Context) (uint64, error) {
 	return n * perRow, err
 }
 
+// guessBytes guesses the length of a column's values.
 func guessBytes(d catalog.Type) uint32 {
 	switch d.Kind {
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindBinary, catalog.KindVarbinary:
@@ -306,6 +309,7 @@ func (t *Table) Truncate(ctx *gms.Context) (int, error) {
 	return int(n), nil
 }
 
+// truncate gives the table new, empty structures, and drops the old ones.
 func (t *Table) truncate(ctx *gms.Context, tr *Transaction) error {
 	tbl, err := t.latest(ctx, tr)
 	if err != nil {

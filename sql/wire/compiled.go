@@ -74,6 +74,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	return spoolRows(sqlCtx, res, buf.add)
 }
 
+// spoolRows passes a result's rows to spool in the protocol's form.
 func spoolRows(ctx *gms.Context, res *fast.Result, spool mysql.ResultSpoolFn) error {
 	buf := gms.ByteBufPool.Get().(*gms.ByteBuffer)
 	defer func() {

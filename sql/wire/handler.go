@@ -129,6 +129,8 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 	return h.query(ctx, c, query, true, callback)
 }
 
+// query runs the first statement of a request, compiled or in the engine, passes its result to
+// callback, and returns the rest of the request.
 func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi bool, callback mysql.ResultSpoolFn) (string, error) {
 	defer stateOf(c).settle()
 	text := gms.RemoveSpaceAndDelimiter(query, ';')

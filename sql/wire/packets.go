@@ -138,6 +138,7 @@ func (m *packetMeter) look(p []byte) {
 	}
 }
 
+// addLong counts bytes of long data for a prepared statement.
 func (m *packetMeter) addLong(statement uint32, bytes int64) {
 	if m.long == nil {
 		m.long = make(map[uint32]int64)

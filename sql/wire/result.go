@@ -134,6 +134,7 @@ func floatText(number []byte) []byte {
 	return strconv.AppendFloat(nil, f, 'f', -1, 64)
 }
 
+// copy copies a value into the buffer's present chunk, or into a new one if there is no room.
 func (b *resultBuffer) copy(src []byte) []byte {
 	if len(src) > cap(b.chunk)-len(b.chunk) {
 		size := min(max(2*cap(b.chunk), chunkBytesMin), chunkBytesMax)

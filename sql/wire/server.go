@@ -98,6 +98,8 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	return s, nil
 }
 
+// addEngine adds a protocol server for an engine. All engines share the process list, the locks and
+// the users of the first.
 func (s *Server) addEngine(e Engine) error {
 	e.GMS.ProcessList = s.gms.ProcessList
 	e.GMS.LS = s.gms.LS
@@ -127,6 +129,7 @@ func (s *Server) addEngine(e Engine) error {
 	return nil
 }
 
+// innerConfig returns the configuration of a protocol server.
 func (s *Server) innerConfig() server.Config {
 	return server.Config{
 		Listener:                s.mux,
@@ -175,6 +178,8 @@ func tlsVersions(c *tls.Config) string {
 	return "TLSv1.2,TLSv1.3"
 }
 
+// createAccounts creates the account of in-process connections and, if the engine has no users,
+// root.
 func (s *Server) createAccounts() {
 	s.local = account{user: localUser, password: rand.Text()}
 	db := s.gms.Analyzer.Catalog.MySQLDb

@@ -82,6 +82,7 @@ func comOf(ast sqlparser.Statement) (counted, bool) {
 	return 0, false
 }
 
+// comOfInsert returns the counter for an INSERT or REPLACE, with VALUES or with SELECT.
 func comOfInsert(n *sqlparser.Insert) counted {
 	_, isValues := n.Rows.(*sqlparser.AliasedValues)
 	if !isValues {
@@ -98,6 +99,7 @@ func comOfInsert(n *sqlparser.Insert) counted {
 	return comInsertSelect
 }
 
+// ofSeveral returns one for a statement on a single table, and several for others.
 func ofSeveral(tables sqlparser.TableExprs, one, several counted) counted {
 	if len(tables) == 1 {
 		if _, ok := tables[0].(*sqlparser.AliasedTableExpr); ok {

@@ -69,6 +69,7 @@ func binaryTimes(r *sqltypes.Result) {
 	}
 }
 
+// emptyZeros removes the bytes of dates of zeros in a column.
 func emptyZeros(rows [][]sqltypes.Value, at int) {
 	for _, row := range rows {
 		if v := row[at]; !v.IsNull() && len(bytes.Trim(v.Raw(), "0-: .")) == 0 {
@@ -77,6 +78,7 @@ func emptyZeros(rows [][]sqltypes.Value, at int) {
 	}
 }
 
+// hasFraction reports whether a value of a column has a fraction of a second.
 func hasFraction(rows [][]sqltypes.Value, at int) bool {
 	for _, row := range rows {
 		if bytes.IndexByte(row[at].Raw(), '.') >= 0 {
