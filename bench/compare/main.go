@@ -226,6 +226,7 @@ func (c *comparison) row(work, system string) *row {
 	return r
 }
 
+// compute computes the medians, and the ratios to the first system at each work.
 func (c *comparison) compute() {
 	var first *row
 	for _, r := range c.Rows {
@@ -266,6 +267,7 @@ func (c *comparison) print(out io.Writer) error {
 	return err
 }
 
+// table returns the comparison as a table in Markdown.
 func (c *comparison) table() string {
 	w := table.NewWriter()
 	w.AppendHeader(table.Row{"work", "system", "per second, median", "runs", "ratio to the first", "processor time, µs"})
@@ -283,6 +285,7 @@ func (c *comparison) table() string {
 	return w.RenderMarkdown()
 }
 
+// runs returns the rates of all runs as text.
 func runs(perSecond []float64) string {
 	var s []string
 	for _, v := range perSecond {

@@ -60,6 +60,7 @@ func (p *Profile) Subtract(weight string, files ...string) error {
 	return nil
 }
 
+// add adds the samples of a profile, or subtracts them if sign is -1.
 func (p *Profile) add(weight, file string, sign int64) error {
 	f, err := os.Open(file)
 	if err != nil {

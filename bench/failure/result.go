@@ -107,6 +107,7 @@ var distributions = []struct {
 	{"suspected to data recovered", func(r *Run) (float64, bool) { return r.sinceSuspicion(r.Recovered) }},
 }
 
+// sinceSuspicion returns the time from the suspicion to a step; false if the step did not happen.
 func (r *Run) sinceSuspicion(ms *float64) (float64, bool) {
 	if ms == nil {
 		return 0, false

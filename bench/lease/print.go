@@ -112,6 +112,7 @@ func (res *Result) axes(p *plot.Plot, counts []float64) error {
 	return nil
 }
 
+// decades returns the whole powers of ten around values.
 func decades(xs []float64) (low, high float64) {
 	low, high = math.Inf(1), 0
 	for _, x := range xs {
@@ -121,6 +122,8 @@ func decades(xs []float64) (low, high float64) {
 	return low, max(10*low, math.Pow(10, math.Ceil(math.Log10(high))))
 }
 
+// points returns the curve of a variant: false positives in ten minutes for each lease time with at
+// least one.
 func (res *Result) points(r Row) (points plotter.XYs, err error) {
 	for i, n := range r.Counts {
 		x, err := milliseconds(res.Leases[i])

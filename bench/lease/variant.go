@@ -53,6 +53,7 @@ func Variants() (names []string) {
 // kindLease is the kind of notices by which calls keep leases.
 const kindLease = 1
 
+// callCluster starts machines that keep leases by calls over rdma/local.
 func callCluster(uint64) func(call.Peer, lease.Config) (lease.Keeper, error) {
 	network := local.NewNetwork(local.Options{})
 	return func(self call.Peer, cfg lease.Config) (lease.Keeper, error) {

@@ -72,6 +72,7 @@ func (p *page) profiles() error {
 	return nil
 }
 
+// profiledRun reads the profiles and the result of a variant's first run.
 func (p *page) profiledRun(v variant) (*profiledRun, error) {
 	files, err := p.o.profileFiles(turn{v.experiment, 1})
 	if err != nil {

@@ -48,6 +48,7 @@ func readResults(o *Options) (*results, error) {
 	return r, nil
 }
 
+// readRun reads the objects of a result file.
 func readRun(file string, areResults bool) (r run, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -137,6 +138,7 @@ func perProcessor(m metric) metric {
 // newOrders is TPC-C's metric: the New-Orders that were committed in a second.
 var newOrders = kindMetric("New-Order", func(k *bench.KindResult) float64 { return k.PerSecond * (1 - k.MissedPart) })
 
+// localReads returns the local reads of a transaction.
 func localReads(res *bench.Result) float64 {
 	if res.Reads == nil {
 		return math.NaN()
@@ -144,6 +146,7 @@ func localReads(res *bench.Result) float64 {
 	return res.Reads.Local
 }
 
+// remoteReads returns the remote reads of a transaction.
 func remoteReads(res *bench.Result) float64 {
 	if res.Reads == nil {
 		return math.NaN()
@@ -154,6 +157,7 @@ func remoteReads(res *bench.Result) float64 {
 // allReads returns the number of reads, local and remote ones, of a transaction.
 func allReads(res *bench.Result) float64 { return localReads(res) + remoteReads(res) }
 
+// messages returns the messages of a transaction.
 func messages(res *bench.Result) float64 {
 	if res.Reads == nil {
 		return math.NaN()
@@ -188,6 +192,7 @@ func (r *results) of(e experiment, m metric) figure {
 	return f
 }
 
+// figureOf returns the figure of values; NaN does not count.
 func figureOf(v []float64) figure {
 	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
 	if len(v) == 0 {

@@ -107,6 +107,8 @@ func (e *executor) open(t *txn.Tx, edges int) error {
 	return e.list.open(t, e.r.node.ptr, e.r.node.id, e.r.edge, edges)
 }
 
+// doAssocGet runs the scan here if this machine is the primary of the node; otherwise it ships the
+// scan there.
 func (e *executor) doAssocGet() (err error) {
 	r := e.r
 	if e.m.IsPrimary(r.node.ptr.Addr) {
@@ -172,6 +174,7 @@ func (e *executor) doDelete(t *txn.Tx) error {
 	return e.s.names[e.th.Machine].Put(t, appendKey(key[:0], r.node.id), appendName(name[:0], r.node.ptr, true))
 }
 
+// doAssocAdd adds an edge, in place of one to the same target.
 func (e *executor) doAssocAdd(t *txn.Tx) error {
 	if err := e.open(t, edgesAll); err != nil {
 		return err

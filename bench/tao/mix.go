@@ -115,6 +115,7 @@ func newMix(w *Workload, th *bench.Thread) *mix {
 	return m
 }
 
+// kind draws a kind of operation by the shares.
 func (m *mix) kind() kind {
 	x := m.rnd.Float64() * m.upTo[kinds-1]
 	k := objGet
@@ -124,6 +125,7 @@ func (m *mix) kind() kind {
 	return k
 }
 
+// next draws the next request.
 func (m *mix) next(r *request) {
 	r.kind, r.node, r.to = m.kind(), nil, r.to[:0]
 	if r.kind == objAdd {

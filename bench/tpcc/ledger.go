@@ -227,6 +227,7 @@ func (l *ledger) enterOrder(warehouse, district, n, customer, carrier, lines int
 	return err
 }
 
+// enterNewOrder enters a row of NEW-ORDER.
 func (l *ledger) enterNewOrder(warehouse, district, n int) error {
 	o, err := l.order(warehouse, district, n)
 	if err == nil {
@@ -235,6 +236,7 @@ func (l *ledger) enterNewOrder(warehouse, district, n int) error {
 	return err
 }
 
+// enterLine enters a row of ORDER-LINE.
 func (l *ledger) enterLine(warehouse, district, order int, amount money, isDelivered bool) error {
 	o, err := l.order(warehouse, district, order)
 	if err != nil {

@@ -134,6 +134,7 @@ func (x *sqlClient) newOrder(ctx context.Context, in *newOrder) error {
 	return x.do(ctx, func() error { return x.enter(in) })
 }
 
+// enter executes a New-Order (clause 2.4.2.2).
 func (x *sqlClient) enter(in *newOrder) error {
 	var warehouseTax, districtTax, discount rate
 	var last, credit string
@@ -203,6 +204,7 @@ func (x *sqlClient) payment(ctx context.Context, in *payment) error {
 	return x.do(ctx, func() error { return x.pay(in) })
 }
 
+// pay executes a Payment (clause 2.5.2.2).
 func (x *sqlClient) pay(in *payment) error {
 	var warehouse, district placeRow
 	if err := x.change(payWarehouse, in.amount, in.warehouse); err != nil {
@@ -251,6 +253,7 @@ func (x *sqlClient) orderStatus(ctx context.Context, in *orderStatus) error {
 	return x.do(ctx, func() error { return x.status(in) })
 }
 
+// status executes an Order-Status (clause 2.6.2.2).
 func (x *sqlClient) status(in *orderStatus) (err error) {
 	who := &in.customer
 	if in.number, err = x.find(who); err != nil {
