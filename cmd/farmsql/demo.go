@@ -245,6 +245,7 @@ func (d *demo) follow(i int, p *exec.Cmd, out, log io.Reader) {
 	d.tell(demoEvent{machine: i, err: ended{p.Wait()}})
 }
 
+// tell passes an event to run, unless run has ended.
 func (d *demo) tell(e demoEvent) {
 	select {
 	case d.events <- e:
@@ -255,6 +256,7 @@ func (d *demo) tell(e demoEvent) {
 // ended is the result of a process that has ended; a nil error is exit status 0.
 type ended struct{ error }
 
+// isKilled reports whether a signal has ended the process.
 func (e ended) isKilled() bool {
 	var exit *exec.ExitError
 	if !errors.As(e.error, &exit) {

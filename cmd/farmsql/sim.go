@@ -136,6 +136,7 @@ func (s *simRuns) begin() (seed uint64, ok bool) {
 	return s.next - 1, true
 }
 
+// end counts and prints the result of a run. The first failure ends the command.
 func (s *simRuns) end(o simtest.Options, r simtest.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,6 +192,7 @@ func (c *simCommand) overlap(o simtest.Options) simtest.Options {
 	return o
 }
 
+// replay returns the flags that repeat the run of a seed.
 func (c *simCommand) replay(seed uint64) string {
 	args := []string{fmt.Sprintf("--seed %d", seed)}
 	if c.Machines != 0 {

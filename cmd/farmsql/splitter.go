@@ -58,6 +58,7 @@ func (s *splitter) add(line string) []command {
 // flush returns the statement that the end of the input leaves unterminated.
 func (s *splitter) flush() []command { return s.finish(nil, false) }
 
+// finish appends the collected statement to done, unless it is empty, and begins the next one.
 func (s *splitter) finish(done []command, vertical bool) []command {
 	text := strings.TrimSpace(s.text.String())
 	s.reset()
