@@ -31,6 +31,8 @@ func (c *checker) reportCycles() {
 	}
 }
 
+// cycleIn searches for the shortest cycle within a group, from at most startsMax of its
+// transactions.
 func (c *checker) cycleIn(group []int, inGroup []bool) []link {
 	slices.Sort(group) // transactions first
 	var shortest []link
@@ -71,6 +73,7 @@ func (c *checker) reportCycle(cycle []link) {
 	c.violation(kindOf(cycle), txs, text.String())
 }
 
+// explain says why one transaction of a cycle comes before the next.
 func (c *checker) explain(l link) string {
 	from, to, o := c.name(l.from), c.name(l.to), c.object(l.edge.object)
 	switch l.edge.kind {

@@ -63,6 +63,7 @@ type search struct {
 // A step is a node on the current path and how many of its edges were taken.
 type step struct{ node, taken int }
 
+// run visits all nodes that can be reached from root and were not visited before.
 func (s *search) run(root int) {
 	s.enter(root)
 	for len(s.path) > 0 {
@@ -81,6 +82,7 @@ func (s *search) run(root int) {
 	}
 }
 
+// enter begins the visit of a node.
 func (s *search) enter(node int) {
 	s.count++
 	s.order[node], s.low[node] = s.count, s.count
@@ -89,6 +91,8 @@ func (s *search) enter(node int) {
 	s.path = append(s.path, step{node: node})
 }
 
+// leave ends the visit of a node. If no earlier open node can be reached from it, the open nodes
+// from it on are a component.
 func (s *search) leave(node int) {
 	s.path = s.path[:len(s.path)-1]
 	if len(s.path) > 0 {

@@ -39,6 +39,7 @@ func (c *checker) addDependencies() {
 	}
 }
 
+// installsByObject returns the last write of each transaction to each object, by object.
 func (c *checker) installsByObject() map[Object][]install {
 	all := make(map[Object][]install)
 	for i := range c.txs {
@@ -122,6 +123,7 @@ func (c *checker) replaces(o Object, before int, value Value, w install) {
 	}
 }
 
+// depend adds an edge between two transactions, unless they are the same.
 func (c *checker) depend(from, to int, e edge) {
 	if from != to {
 		e.to = to

@@ -94,6 +94,7 @@ const datagramsMax = 1024
 // Datagram implements rdma.NIC.
 func (n *nic) Datagram(to rdma.MachineID, b []byte) error { return n.datagram(to, b, 0) }
 
+// datagram sends a datagram to a port of a peer. It may be lost, late, or arrive twice.
 func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	w := n.process.world
 	switch {

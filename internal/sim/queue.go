@@ -76,6 +76,7 @@ func (q *queue) Ring(to rdma.MachineID) error {
 	return q.post(to, &operation{op: rdma.OpRing, tag: rdma.Unsignalled})
 }
 
+// post puts an operation on the way. Operations of a dead process have no effect.
 func (q *queue) post(to rdma.MachineID, o *operation) error {
 	n := q.nic
 	switch {
@@ -217,6 +218,7 @@ func (c *conn) answer(o *operation) {
 	c.report(o, err)
 }
 
+// report queues the completion of an operation, and rings the bell a little later.
 func (c *conn) report(o *operation, err error) {
 	if o.tag == rdma.Unsignalled && err == nil {
 		c.pending--

@@ -36,6 +36,8 @@ const thinkMax = 100 * time.Microsecond
 // errUser is the error of transactions that their user gives up.
 var errUser = errors.New("simtest: given up")
 
+// loop runs the client's work until the test or the machine's life ends. An unexpected error fails
+// the run.
 func (c *client) loop() {
 	for !c.stopping {
 		err := c.work(c)
@@ -193,6 +195,7 @@ func (c *client) body() error {
 	return nil
 }
 
+// operation runs a random operation of the transaction; if write is not set, it only reads.
 func (c *client) operation(write bool) error {
 	if c.catalog != nil && c.rng.IntN(6) == 0 {
 		return c.onTable(c.pick(c.options.Tables), write)

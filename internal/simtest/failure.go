@@ -89,6 +89,7 @@ type measurement struct {
 
 func (m *measurement) onStep(i int, s step.Step) { m.machine(i).Process().Work(stepCosts[s]) }
 
+// onRecovery makes a step of recovery take its time, and counts the decisions after the failure.
 func (m *measurement) onRecovery(i int, s recovery.Step) {
 	m.machine(i).Process().Work(recoveryCosts[s])
 	if m.failed && s == recovery.StepOutcome {
@@ -230,6 +231,8 @@ func (m *measurement) fullThroughput(n float64) (time.Duration, error) {
 	}
 }
 
+// evaluate computes the result from the times at which the failure happened, the throughput was
+// full again, and all replicas were filled.
 func (m *measurement) evaluate(at, full, filled time.Duration) {
 	f, t := &m.failure, m.timeline
 	suspect := m.active - t.AllActive.Sub(t.Suspect)

@@ -444,6 +444,7 @@ func (r *run) finalCheck() (err error) {
 	return err
 }
 
+// checkStores compares every store with the objects that are in use.
 func (r *run) checkStores(n *node) error {
 	reachable, err := r.store.reachable(n)
 	if err != nil {

@@ -194,6 +194,7 @@ func (c *client) lookAtRows(tbl *catalog.Table) error {
 	return nil
 }
 
+// lookAtRow reads a row of a table by its address, and checks that all indexes have it.
 func (c *client) lookAtRow(tbl *catalog.Table, key []byte, row region.Ptr) error {
 	b, err := c.t.Read(row)
 	if err != nil {

@@ -36,6 +36,7 @@ type result struct {
 	ok   types.OkResult
 }
 
+// session returns the session of a new client.
 func (e *engine) session() *session {
 	e.clients++
 	s := &session{engine: e, sql: e.sql.NewSession("localhost", client, e.clients), seen: make(map[uint64]uint64)}
@@ -47,6 +48,8 @@ func (e *engine) session() *session {
 // run runs a statement as the listener does, once.
 func (s *session) run(query string) (result, error) { return s.runWith(wire.Statement{}, query) }
 
+// runWith runs a statement as the listener does, once; st is what the listener would tell the
+// session about it.
 func (s *session) runWith(st wire.Statement, query string) (result, error) {
 	s.end.BeginStatement(st)
 	res, err := s.guarded(query)
