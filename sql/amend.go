@@ -35,7 +35,7 @@ func noteInserts(stmt sqlparser.Statement) {
 
 var insertType = reflect.TypeFor[*sqlparser.Insert]()
 
-// unqualifyValues turns VALUES(t.c) into VALUES(c): go-mysql-server evaluates the former as the
+// unqualifyValues turns VALUES(t.c) into VALUES(c): go-mysql-server evaluates VALUES(t.c) as the
 // column of the existing row.
 func unqualifyValues(n *sqlparser.Insert) {
 	// The visitor never fails, so neither does Walk.

@@ -80,7 +80,7 @@ func (s *Session) enterBody(ctx *gms.Context) (leave func()) {
 		s.Body = tr
 	} else {
 		s.Body = nil
-		s.Abandon() // it does not come back
+		s.Abandon() // the statements do not belong to the open transaction: it is aborted, not put aside
 	}
 	s.calls++
 	open := ctx.GetTransaction()
@@ -138,7 +138,7 @@ func (s *Session) giveBack(ctx *gms.Context, n *plan.Call, parameters *bodyScope
 		v := parameters.variables[p.Name]
 		s.returned[i] = v.value
 		switch to := n.Params[i].(type) {
-		case *expression.ProcedureParam: // of a trigger's
+		case *expression.ProcedureParam: // a parameter of the trigger that calls the procedure
 			err = to.Set(ctx, v.value, v.typ)
 		case *expression.UserVar:
 			err = ctx.SetUserVariable(ctx, to.Name, v.value, v.typ)
@@ -215,7 +215,7 @@ func (r *bodyRunner) attempt(ctx *gms.Context, stmt sqlparser.Statement, joined 
 	rows, err := r.s.Holding.ReadAll(ctx, iter)
 	if err != nil {
 		err = failed(err)
-		_ = iter.Close(ctx) // its error is known already
+		_ = iter.Close(ctx) // the error of the rows is known already
 		return nil, nil, err
 	}
 	if err = iter.Close(ctx); err == nil && !joined {

@@ -13,12 +13,11 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Check walks the catalog, every table, every row and every index, and returns
-// the first thing that is wrong: a structure that is not sound, a row that does
-// not decode, an index entry without its row or a row without its entry. object,
-// which may be nil, is passed every object that is in use but for the root; dropped,
-// which may be nil, those that were dropped and have not been freed yet. No statement
-// may run meanwhile, nor may the catalog free what is dropped (PauseSweeping).
+// Check walks the catalog, every table, every row and every index, and returns the first thing that
+// is wrong: a structure that is not sound, a row that does not decode, an index entry without its
+// row or a row without its entry. If object is not nil, Check passes it every object in use, except
+// the root; if dropped is not nil, every object that was dropped and has not been freed yet. No
+// statement may run meanwhile, nor may the catalog free what is dropped (PauseSweeping).
 func (e *Engine) Check(ctx context.Context, root region.Ptr, object, dropped func(region.Ptr) error) error {
 	if object == nil {
 		object = func(region.Ptr) error { return nil }

@@ -50,7 +50,7 @@ type groupIter struct {
 	holds   []holds
 	key     gms.Row
 	groups  map[uint64]int
-	buffers [][]gms.AggregationBuffer // by group
+	buffers [][]gms.AggregationBuffer // the aggregates' buffers, by group
 	read    bool
 	next    int
 	any     bool // set if there are no aggregates: then each row is a group

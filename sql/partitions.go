@@ -9,9 +9,9 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// refusedPartitions refuses statements that change partitions, or that read or write only some:
-// go-mysql-server ignores the former, and takes the whole table for the latter. No table has
-// partitions here, whatever CREATE TABLE says.
+// refusedPartitions refuses statements that change partitions, and statements that read or write
+// only some: go-mysql-server ignores what changes partitions, and reads or writes the whole table
+// in place of some. No table has partitions here, whatever CREATE TABLE says.
 func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
 	if stmt == nil || !compat.ContainsFold(query, "partition") {
 		return nil

@@ -44,8 +44,7 @@ func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.
 	if err != nil || !t.Info.HasVirtual || t.Comment() == "" {
 		return rows, err
 	}
-	// go-mysql-server drops a table's comment if the table has virtual columns, because it
-	// wraps such tables.
+	// go-mysql-server wraps a table with virtual columns, and then drops its comment.
 	all, err := gms.RowIterToRows(ctx, rows)
 	for _, r := range all {
 		r[1] = fmt.Sprintf("%s COMMENT='%s'", r[1], gms.EscapeSpecialCharactersInComment(t.Comment()))

@@ -29,7 +29,7 @@ func (t weighedType) Compare(ctx context.Context, a, b any) (int, error) {
 	return t.StringType.Compare(ctx, a, b)
 }
 
-// weighed is an expression of such a type.
+// weighed is an expression of a weighedType.
 type weighed struct {
 	gms.Expression
 	typ gms.Type

@@ -19,7 +19,7 @@ import (
 // the process; and it would take the statistics of t2 for those of t.
 type statistics struct {
 	mu     lockrank.RWMutex[lockrank.Leaf]
-	tables map[string]*memory.StatsProv // by database and table, in lower case
+	tables map[string]*memory.StatsProv // providers by database and table, in lower case
 }
 
 var _ gms.StatsProvider = (*statistics)(nil)

@@ -11,8 +11,8 @@ import (
 // become a capital. The collations come from the table's schema, so such a statement gets a
 // schema whose strings compare by their bytes.
 
-// CompareExactly makes the tables of a plan, and the nodes between them and the UPDATE, which
-// may have copied another schema, return ExactSchema from here on. The SELECT of a derived
+// CompareExactly makes the tables of a plan, and the nodes between them and the UPDATE, return
+// ExactSchema from here on: these nodes may have copied another schema. The SELECT of a derived
 // table is not changed, and DISTINCT in it uses collations.
 func CompareExactly(ctx *gms.Context, n gms.Node) {
 	transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {

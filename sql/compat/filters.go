@@ -30,7 +30,7 @@ func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 		}
 		whole, err := n.WithChildren(ctx, plan.NewFilter(newAside(expression.NewLiteral(true, types.Boolean)), n.Child))
 		return whole, transform.NewTree, err
-	case *plan.Update: // its nodes keep the positions of tables in a row, as DELETE's do
+	case *plan.Update: // the nodes of an UPDATE keep the positions of tables in a row, as those of a DELETE do
 		return n, same, err
 	}
 	if err != nil {

@@ -100,8 +100,8 @@ type rangeFramer struct {
 	keys       gms.SortFields
 	start, end gms.Expression // bounds at a distance, nil if there are none
 
-	partition, peers, at gms.WindowInterval // of the current row
-	row                  int                // the next one
+	partition, peers, at gms.WindowInterval // the partition, the peers and the frame of the current row
+	row                  int                // index of the next row
 }
 
 // NewFramer implements gms.WindowFramer.

@@ -82,8 +82,8 @@ func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 	return kept
 }
 
-// listOf returns the IN for a chain of equalities with one column; nil if the terms are no such
-// chain.
+// listOf returns the IN for a chain of equalities of one column with constants; nil for other
+// chains.
 func listOf(ctx *gms.Context, terms []gms.Expression) gms.Expression {
 	if len(terms) < ChainMin {
 		return nil

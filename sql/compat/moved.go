@@ -80,7 +80,7 @@ func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 	if again := newMoved(children[0]); again != nil {
 		return again, nil
 	}
-	return children[0], nil // it is a DateAdd or DateSub
+	return children[0], nil // the child is a DateAdd or DateSub
 }
 
 // Moved is a rule that puts movedTimes into statements with an interval.

@@ -90,7 +90,7 @@ func (d *asDigits) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 
 func digitsOfTime(t time.Time, isDate bool) decimal.Decimal {
 	if t.Year() <= 0 {
-		return decimal.Zero // for 0000-00-00
+		return decimal.Zero // 0000-00-00 has the number 0
 	}
 	year, month, day := t.Date()
 	n := int64((year*100+int(month))*100 + day)

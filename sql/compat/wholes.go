@@ -11,9 +11,9 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A roundedNumber is FLOOR or CEIL of a double, with a double as its result, or of a decimal
-// that may exceed BIGINT, with a decimal as its result. go-mysql-server returns the largest
-// BIGINT for such values.
+// A roundedNumber is FLOOR or CEIL of a double, whose result is a double, or of a decimal that may
+// exceed BIGINT, whose result is a decimal. go-mysql-server returns the largest BIGINT for a result
+// that exceeds it.
 type roundedNumber struct {
 	expression.UnaryExpressionStub
 	name string

@@ -13,7 +13,7 @@ import (
 // A Kind is a kind of error that this project makes, or that it converts an error to.
 type Kind struct {
 	Number int    // MySQL's error number
-	State  string // its SQLSTATE
+	State  string // SQLSTATE of the error
 
 	format string // MySQL's text
 }
@@ -60,8 +60,8 @@ var (
 	QueryTimeout     = kind(3024, "Query execution was interrupted, maximum statement execution time exceeded")
 
 	InCommit   = kind(1180, ownText)
-	TooLarge   = kind(1197, ownText) // of transactions
-	RecordFull = kind(1114, ownText) // of objects without room
+	TooLarge   = kind(1197, ownText) // a transaction is too large
+	RecordFull = kind(1114, ownText) // an object finds no room
 	LogFull    = kind(1205, ownText)
 	RowTooBig  = kind(1105, ownText)
 	Corrupt    = kind(1815, ownText)

@@ -31,7 +31,7 @@ const (
 
 // A Codec turns rows of one table into bytes and back. It is immutable.
 type Codec struct {
-	Columns []Column // in the table's order
+	Columns []Column // columns in the table's order
 	slots   int
 	chars   []int // the columns of type CHAR
 }
@@ -45,8 +45,8 @@ type Column struct {
 	ValueCodec
 	Name    string
 	Slot    int  // place of its values in a stored row
-	Virtual bool // it is computed and not stored
-	NotNull bool // it is stored and never NULL
+	Virtual bool // the column is computed and not stored
+	NotNull bool // the column is stored and never NULL
 }
 
 // NewCodec returns the codec of a table's rows. It fails for an unknown type.

@@ -182,7 +182,7 @@ func (c *Codec) sameColumns(a, b []byte, columns []int) bool {
 	}
 	for _, at := range columns {
 		if c.Columns[at].Virtual {
-			continue // its value follows from other columns, which are also compared
+			continue // the column's value follows from other columns, which are also compared
 		}
 		v, isOut, errX := x.Slot(c.Columns[at].Slot)
 		w, isOutNow, errY := y.Slot(c.Columns[at].Slot)

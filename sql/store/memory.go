@@ -140,7 +140,7 @@ type Holding struct {
 		lockrank.Mutex[lockrank.Holding]       // also guards changes of granted
 		kept                             int64 // used by variables
 		variables                        map[string]int64
-		read                             int64 // by the transaction, if bytes includes it
+		read                             int64 // bytes read by the transaction, if bytes includes them
 	}
 	// inputs are the nodes of the running statement whose rows are to be metered.
 	inputs struct {

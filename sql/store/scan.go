@@ -19,8 +19,8 @@ var (
 	_ gms.RowIter       = (*rowIter)(nil)
 )
 
-// A Scan says which rows of a table to read, and through which index. A table has a single
-// partition in go-mysql-server's sense: its rows are spread over regions instead.
+// A Scan says which rows of a table to read, and by what index. A table has a single partition in
+// go-mysql-server's sense: its rows are spread over regions instead.
 type Scan struct {
 	// Index is read in Ranges of its keys, one range after the other, backwards if Reverse.
 	Index   *KeyInfo

@@ -25,7 +25,7 @@ type Store struct {
 
 	mu struct {
 		lockrank.RWMutex[lockrank.Engine]
-		infos map[uint64]*TableInfo // by table id: the latest committed one
+		infos map[uint64]*TableInfo // the latest committed TableInfo of each table, by the table's id
 		// pruneAt is the size of infos at which prune runs.
 		pruneAt int
 	}

@@ -125,7 +125,7 @@ func boundValue(v *querypb.BindVariable) (fast.Value, bool) {
 		sqltypes.Uint8, sqltypes.Uint16, sqltypes.Uint24, sqltypes.Uint32, sqltypes.Uint64:
 		n, err := strconv.ParseInt(string(v.Value), 10, 64)
 		return fast.Value{Number: n, IsNumber: true}, err == nil
-	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // as clients send strings
+	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text, sqltypes.VarBinary: // clients send strings in these types
 		return fast.Value{Text: string(v.Value)}, true
 	case sqltypes.Null:
 		return fast.Value{IsNull: true}, true

@@ -161,7 +161,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // refresh reads the accounts again if they have changed, so that the client is authenticated
 // by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
-	said := c.mux.cfg.available() // it waits no longer than for a statement
+	said := c.mux.cfg.available() // available waits no longer than for a statement
 	if said == nil {
 		said = myerr.Of(c.mux.refresh(context.Background()))
 	}

@@ -16,7 +16,7 @@ var ErrClosed = net.ErrClosed
 func clientErrorOf(st statement, current string, err error) error {
 	ast := st.ast
 	if ast == nil { // the statement was prepared or compiled
-		ast, _ = sqlparser.Parse(st.text) // for a text that does not parse, err says so
+		ast, _ = sqlparser.Parse(st.text) // if the text does not parse, err says so
 	}
 	return myerr.In(ast, current, err)
 }

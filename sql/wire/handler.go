@@ -463,8 +463,8 @@ func (h *handler) count(c *mysql.Conn, st statement) {
 	}
 }
 
-// settle executes a statement, with retries, until it succeeds or fails for good, and returns
-// its whole result. Its errors are those for the client.
+// settle executes a statement, and retries it after conflicts as often as allowed. It returns the
+// whole result, or the error for the client.
 func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
 	if accepted := connOf(c); accepted != nil {

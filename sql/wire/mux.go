@@ -155,7 +155,7 @@ func (m *mux) push(ctx context.Context, raw net.Conn, source net.Listener) error
 	}
 }
 
-// connections returns the open connections for which which returns true.
+// connections returns the open connections that which accepts.
 func (m *mux) connections(which func(*conn) bool) []*conn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
