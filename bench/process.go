@@ -107,7 +107,7 @@ func (c *Cluster) answer(ctx context.Context, p *process) (r report, err error) 
 		return r, ctx.Err()
 	case <-p.ended:
 		select {
-		case r = <-p.answers: // its last words
+		case r = <-p.answers: // the last answer of a process that has ended
 		default:
 			return r, c.endOf(p)
 		}

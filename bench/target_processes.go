@@ -13,7 +13,7 @@ import (
 // Fields of /proc/PID/stat after the name, which is in parentheses.
 const (
 	statParent     = 1
-	statTimesFirst = 11 // in user and system mode, of the process and of children that it has waited for
+	statTimesFirst = 11 // first of the fields for the time in user and in system mode, of the process and of children that it has waited for
 	statTimes      = 4
 )
 

@@ -122,7 +122,8 @@ func (g *generator) facility(f *facility, kind uint8) {
 func (g *generator) some(n, k int) []uint8 {
 	all := make([]uint8, 0, 4) // stays on the stack
 	for i := 1; i <= n; i++ {
-		// Each of those left is taken so often that k are.
+		// Take i with the probability of numbers still to take among numbers left, so that k are
+		// taken in all.
 		if left := n - i + 1; g.rnd.IntN(left) < k-len(all) {
 			all = append(all, uint8(i))
 		}

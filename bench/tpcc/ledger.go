@@ -6,7 +6,7 @@ import "fmt"
 // either API.
 type ledger struct {
 	cfg        *Config
-	warehouses []warehouseBook // by number - 1
+	warehouses []warehouseBook // element i is warehouse i+1
 	counts     []rowCount
 	// items is the number of items; natively, of a copy that lacks some, if one does.
 	items int
@@ -64,7 +64,7 @@ type customerBook struct {
 
 // An orderBook has an order's data of the conditions.
 type orderBook struct {
-	exists, isNew           bool // in ORDER, in NEW-ORDER
+	exists, isNew           bool // exists is set for a row in ORDER, isNew for one in NEW-ORDER
 	customer, carrier, says int  // O_C_ID, O_CARRIER_ID, O_OL_CNT
 	// lines is the number of rows in ORDER-LINE, delivered the number of those that are delivered,
 	// and amount the sum of the delivered ones.

@@ -51,8 +51,8 @@ func (f textField) set(row []byte, s string) { clear(row[f.at+copy(row[f.at:f.at
 
 // Lengths of text.
 const (
-	nameMax     = 16 // of a customer's first and last name
-	placeMax    = 10 // of the name of a warehouse or a district
+	nameMax     = 16 // greatest length of a customer's first and last name
+	placeMax    = 10 // greatest length of the name of a warehouse or a district
 	streetMax   = 20
 	addressMax  = 3*streetMax + 2 + 9
 	infoMax     = 24 // S_DIST_xx, H_DATA
@@ -192,7 +192,7 @@ func setAddress(row []byte, at int, a *address) {
 // Keys of the indexes.
 const (
 	keyBytes        = 8 // key
-	keyOfDistrict   = 4 // of those
+	keyOfDistrict   = 4 // bytes of a key that identify the district
 	customerOrder   = keyBytes + 4
 	nameKeyBytes    = keyOfDistrict + 2*nameMax + 4
 	historyKeyBytes = 16
