@@ -20,7 +20,7 @@ type progress struct {
 
 	mu    sync.Mutex
 	shown time.Time
-	width int // of the line on the terminal; 0 if there is none
+	width int // width of the line on the terminal; 0 if there is none
 }
 
 func newProgress(w io.Writer, what string) *progress {

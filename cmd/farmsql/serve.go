@@ -219,7 +219,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 			log.Info("stopped", "opening", err)
 			return nil, nil
 		}
-		if errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) { // it was evicted while it was starting
+		if errors.Is(err, membership.ErrEvicted) || errors.Is(err, membership.ErrRestart) { // the machine was evicted while it was starting
 			return err, nil
 		}
 		return nil, err

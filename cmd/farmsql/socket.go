@@ -29,7 +29,7 @@ type socketServer struct {
 // process's user can connect.
 func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, error) {
 	s := &socketServer{path: filepath.Join(folder, name)}
-	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be left by a killed process
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // the socket may be left by a killed process
 		return nil, err
 	}
 	config := nvram.ListenPrivately()
