@@ -39,7 +39,7 @@ type Program struct {
 
 // Run runs a command line and returns the exit status. Without arguments it prints the help.
 func (p Program) Run(args []string, std Streams) (status int) {
-	exited := false // by --help, after it has printed
+	exited := false // set if --help, after printing, has ended the program
 	parser := kong.Must(p.Commands,
 		kong.Name(p.Name),
 		kong.Description(p.Description),

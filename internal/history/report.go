@@ -45,7 +45,7 @@ const (
 // A Violation is one reason why a history is not strictly serializable.
 type Violation struct {
 	Kind Kind
-	// Transactions are the indexes of those involved; for a cycle in its order.
+	// Transactions are the indexes of the transactions involved; for a cycle in its order.
 	Transactions []int
 	Text         string // several lines for a cycle
 }

@@ -50,7 +50,7 @@ type Op struct {
 
 // A Transaction is one attempt, as its client saw it.
 type Transaction struct {
-	Label   string // for reports; may be empty
+	Label   string // name for reports; may be empty
 	Start   int64  // a time before the first operation, on a clock that all transactions share
 	End     int64  // a time after the outcome was known; ignored if the outcome is Unknown
 	Outcome Outcome

@@ -38,7 +38,7 @@ var places = func() map[Rank]int {
 
 // before reports whether a goroutine that holds a mutex of rank a may lock one of rank b.
 func before(a, b Rank) bool {
-	_, several := b.(Giving) // in the order of machines
+	_, several := b.(Giving) // a goroutine may lock several of rank Giving, in the order of their machines
 	return places[a] < places[b] || several && a == b
 }
 

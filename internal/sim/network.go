@@ -47,7 +47,7 @@ func (w *World) Up(from, to rdma.MachineID) bool { return w.up(from, to) }
 // Breaking reports whether a connection has failed of which a living machine has not been
 // told yet.
 func (w *World) Breaking() bool {
-	for _, n := range w.network.nics { // order does not show
+	for _, n := range w.network.nics { // the order of the cards has no effect
 		for _, q := range n.queues {
 			if q != nil && slices.ContainsFunc(q.conns, (*conn).isBreaking) {
 				return true

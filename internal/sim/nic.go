@@ -13,7 +13,7 @@ type nic struct {
 	process *Process
 	id      rdma.MachineID
 	memory  map[rdma.Key]*nvram.Memory
-	queues  []*queue // by worker; nil where there is none
+	queues  []*queue // queues by worker; nil where there is none
 	closed  bool
 	// until is the time up to which the card sends operations that the process has posted
 	// before its death.

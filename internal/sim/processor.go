@@ -9,8 +9,8 @@ import (
 
 // Costs are the times for which operations occupy a processor. The zero value costs nothing.
 type Costs struct {
-	Operation time.Duration // to post a READ or a WRITE and to take its completion
-	Datagram  time.Duration // to send one, and to receive one
+	Operation time.Duration // time to post a READ or a WRITE and to take its completion
+	Datagram  time.Duration // time to send a datagram, and time to receive one
 	// Kilobyte is the cost, at the receiver, of each 1024 bytes of a datagram.
 	Kilobyte time.Duration
 	// Yield is the additional time after which a yielding routine continues: a thread that has

@@ -12,7 +12,7 @@ type queue struct {
 	nic     *nic
 	worker  int
 	bell    func()
-	conns   []*conn // by machine; nil where never connected
+	conns   []*conn // connections by machine; nil where there was never one
 	reports []report
 	belled  bool // a call of the bell is pending
 	closed  bool

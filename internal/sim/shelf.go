@@ -13,7 +13,7 @@ import (
 // A Shelf is a machine's non-volatile memory: ranges by name, as in an nvram.Folder.
 type Shelf struct {
 	memory map[string]stored
-	mapped map[string]bool // by the process
+	mapped map[string]bool // the names that the process has mapped
 	disk   *disk
 }
 

@@ -32,8 +32,8 @@ type Cluster interface {
 	// Whole reports whether every region has all of its replicas, so that another machine
 	// may fail.
 	Whole() bool
-	// Primaries returns the configuration in which machine i is, and the regions
-	// of which it believes to be the primary.
+	// Primaries returns the configuration that machine i is in, and the regions that it believes to
+	// be the primary of.
 	Primaries(i int) (cluster.ID, []region.ID)
 	// Lives returns the lives that a serving machine knows of.
 	Lives(i int) catalog.Lives

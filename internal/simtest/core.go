@@ -18,10 +18,10 @@ import (
 // restart together (meetingMax), and may wait for those that do not come back.
 const (
 	coreMax    = 10 * leaseTime
-	meetingMax = 10 * time.Second * 65 / 64 // as long on the slowest clock
+	meetingMax = 10 * time.Second * 65 / 64 // the slowest clock takes this long for 10 s
 )
 
-// lasting are the faults that can stay for good at a machine outside of the core.
+// lasting are the faults that a machine outside of the core can keep until the end.
 var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge, FullMemory}
 
 // awaitCore injects faults that last, waits, more than once, for the progress of the core, and

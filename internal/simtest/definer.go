@@ -98,7 +98,7 @@ type building struct {
 	*client
 	name  int
 	index catalog.Index
-	owner uint64 // of the alteration; 0 if there is none
+	owner uint64 // owner of the table's alteration; 0 if there is none
 }
 
 // entriesCopied is how many entries of an index are made in one transaction.

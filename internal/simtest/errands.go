@@ -48,7 +48,7 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 	err := do()
 	switch {
 	case g.owner != c || c.process.Dead() || errors.Is(err, errUnknown):
-		return nil // it stays pending
+		return nil // the value stays pending
 	case isOver(err): // the life ends, and the client with it
 		return err
 	case err == nil:
@@ -156,7 +156,7 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 	now := func(do func() error) func() error {
 		return func() error {
 			if err := do(); c.process.Dead() || err != nil && !errors.Is(err, hash.ErrExists) && !isOver(err) {
-				return errUnknown // it may have been shipped, and executed
+				return errUnknown // the operation may have been shipped, and executed
 			} else {
 				return err
 			}

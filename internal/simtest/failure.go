@@ -189,7 +189,7 @@ func (m *measurement) victims() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := (int(c.CM) + 1) % len(m.nodes) // in another failure domain
+	next := (int(c.CM) + 1) % len(m.nodes) // the next machine is in another failure domain
 	switch m.which {
 	case FailingCM:
 		return []int{int(c.CM)}, nil

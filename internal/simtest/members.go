@@ -35,8 +35,8 @@ type members struct {
 	config farm.Config
 	hooks  Hooks
 	store  *configurations
-	up     []*farm.Member // by machine; nil while it does not serve
-	begun  []*farm.Member // by machine: its latest life, from the time when it begins to open
+	up     []*farm.Member // serving members by machine; nil while a machine does not serve
+	begun  []*farm.Member // latest life of each machine, from the time when it begins to open
 	err    error          // the reason why a machine could not begin a life
 	early  bool           // faults may come before all machines serve
 	aside  bool           // leases are kept on a separate processor, so that they stay valid while a machine hangs
@@ -123,7 +123,7 @@ func (c *members) live(i int, p *sim.Process) {
 	for !p.Dead() {
 		over := p.NewEvent()
 		m, nic, err := c.open(i, p, over)
-		if p.Dead() { // it died at a step of opening; later results of open do not count
+		if p.Dead() { // the process died at a step of opening; later results of open do not count
 			return
 		}
 		if err == nil {

@@ -116,7 +116,7 @@ type run struct {
 	store    store
 	rec      *history.Recorder
 	nodes    []*node
-	prepared []*node // those that will serve
+	prepared []*node // the nodes of machines that are about to serve
 	stopping bool
 	running  int // clients
 	commits  []int

@@ -45,7 +45,7 @@ func (r *run) openCatalog(n *node) error {
 		return err
 	}
 	n.catalog = c
-	c.LivesChanged() // for changes that came meanwhile
+	c.LivesChanged() // lives may have changed before the catalog was open
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (r *run) engineAt(n *node) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Catalog().LivesChanged() // for changes that came meanwhile
+	e.Catalog().LivesChanged() // lives may have changed before the catalog was open
 	n.engine = e
 	return e, nil
 }

@@ -33,7 +33,7 @@ var definedOtherwise = []int{1050, 1051, 1054, 1060, 1061, 1091, 1146}
 func (s *session) Define(w simtest.Work) error {
 	query := definitions[w.Rand.IntN(len(definitions))]
 	var err error
-	for range 3 { // as the listener does
+	for range 3 { // the listener retries, too
 		if _, err = s.run(query); !myerr.IsConflict(err) {
 			break
 		}

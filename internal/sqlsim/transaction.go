@@ -87,7 +87,7 @@ func (s *session) within(w simtest.Work, do func(*transaction) error) error {
 			return outcome(err)
 		}
 	}
-	if errors.Is(err, txn.ErrInDoubt) { // of a nested transaction, such as a sequence's: the outer one is not in doubt
+	if errors.Is(err, txn.ErrInDoubt) { // a nested transaction, such as a sequence's, is in doubt; the outer one is not
 		return simtest.ErrGivenUp
 	}
 	return err

@@ -26,8 +26,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Config says how many machines there are, and how large what they keep is. The zero value
-// of each field stands for its default.
+// Config says how many machines there are, and how large their memories are. The zero value of each
+// field stands for its default.
 type Config struct {
 	// Machines is how many there are; 1 by default.
 	Machines int
