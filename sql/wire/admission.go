@@ -126,7 +126,8 @@ func (m *mux) enter(c *conn, limit int) bool {
 	return true
 }
 
-// leaveRoom wakes the first waiting client, which then checks whether there is room.
+// leaveRoom wakes the first of the clients that wait for room. The client itself checks whether
+// there is room now.
 func (m *mux) leaveRoom() {
 	select {
 	case m.room <- struct{}{}:
