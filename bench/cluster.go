@@ -231,7 +231,7 @@ func (c *Cluster) Restart(ctx context.Context, machine int) error {
 	return err
 }
 
-// Check checks the data, at one of the running machines, while no client runs.
+// Check checks the data, at one of the running machines. No client may run meanwhile.
 func (c *Cluster) Check(ctx context.Context) error {
 	_, err := c.check(ctx)
 	return err

@@ -33,8 +33,8 @@ func (t *Target) TreeAt(ctx context.Context, at int, name string, cfg btree.Conf
 	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.TreeAt(ctx, m.i, name, cfg) })
 }
 
-// handles opens an index at the machines of this process, once the machine that
-// creates it has done so.
+// handles opens an index at the machines of this process. It waits until the machine that creates
+// the index has done so.
 func handles[H any](ctx context.Context, t *Target, at int, name string, open func(machine) (H, error)) ([]H, error) {
 	all := make([]H, t.Machines())
 	var err error

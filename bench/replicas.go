@@ -21,8 +21,8 @@ var ErrReplicasDiffer = errors.New("bench: no result, for replicas differ after 
 // have been compared.
 const comparePatience = 10 * time.Minute
 
-// compareReplicas compares the replicas of several machines in this process, while no client
-// runs, and reports whether there were any to compare.
+// compareReplicas compares the replicas of several machines in this process, and reports whether
+// there were any to compare. No client may run meanwhile.
 func (t *Target) compareReplicas(ctx context.Context) (bool, error) {
 	if t.peers != nil || t.Machines() < 2 {
 		return false, nil

@@ -23,8 +23,8 @@ type Workload interface {
 	Attach(ctx context.Context) error
 	// NewClient returns the client of one thread, which uses no other's state.
 	NewClient(ctx context.Context, th *Thread) (Client, error)
-	// Check returns an error if the data are inconsistent, or not the result of the clients'
-	// work. It is called in one of the processes, while no client runs.
+	// Check returns an error if the data are inconsistent, or not the result of the clients' work.
+	// It is called in one of the processes, and only while no client runs.
 	Check(ctx context.Context) error
 }
 

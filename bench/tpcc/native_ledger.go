@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A reader fills a ledger from one partition, while no transaction changes it. Its
-// walks also check the indexes.
+// A reader fills a ledger from one partition. No transaction may change the partition meanwhile.
+// Its walks also check the indexes.
 type reader struct {
 	*partition
 	ctx    context.Context
