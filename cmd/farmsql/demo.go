@@ -305,7 +305,8 @@ func endText(e ended) string {
 	return ": " + e.Error()
 }
 
-// printHowToConnect prints how to connect, once all machines are ready.
+// printHowToConnect prints how to connect, if all machines are ready and it has not printed that
+// before.
 func (d *demo) printHowToConnect() {
 	for i := range d.m {
 		if !d.m[i].isReady {
