@@ -40,7 +40,7 @@ func (m *Machine) SetDomain(d int) { m.domain = d }
 // Domain returns the machine's failure domain.
 func (m *Machine) Domain() int { return m.domain }
 
-// Boot starts a process. None may be running.
+// Boot starts a process of the machine. It must not be called while one is running.
 func (m *Machine) Boot() *Process {
 	if m.process != nil {
 		invariant.Violated("a machine runs one process", m.process, nil)

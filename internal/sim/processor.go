@@ -103,7 +103,8 @@ func (a Aside) Go(f func()) { a.world.start(a.Process, yieldMin+a.world.upTo(yie
 // AfterFunc implements clock.Clock.
 func (a Aside) AfterFunc(d time.Duration, f func()) clock.Timer { return a.afterFunc(d, f, true) }
 
-// NIC returns the process's card, which must have joined, for datagrams between Asides.
+// NIC returns the process's card for datagrams between Asides. The process must have called Join
+// before.
 func (a Aside) NIC() rdma.NIC { return asideNIC{a.nic} }
 
 type asideNIC struct{ *nic }

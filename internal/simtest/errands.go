@@ -298,7 +298,7 @@ func (s *store) reachableAnnex(n *node) (ptrs []region.Ptr, err error) {
 	return ptrs, err
 }
 
-// lookAtRegisters reads every key of the errands, while no other client runs.
+// lookAtRegisters reads every key of the errands. No other client may run meanwhile.
 func (c *client) lookAtRegisters() error {
 	names := make([]string, 0, len(c.store.registers))
 	for name := range c.store.registers { // any order: sorted next

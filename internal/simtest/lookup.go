@@ -158,8 +158,8 @@ func (c *client) lookUpTree(i int) error {
 	})
 }
 
-// lookAtAll reads every object and looks up every key, without transactions. No other client is
-// left, so each must be answered.
+// lookAtAll reads every object and looks up every key, without transactions. No other client may
+// run, so that each of them must be answered.
 func (c *client) lookAtAll() error {
 	c.alone = true
 	var keys []int

@@ -407,7 +407,7 @@ func (r *run) watch() {
 	}
 }
 
-// finalCheck checks everything, once nothing runs.
+// finalCheck checks everything. It is called only after all clients have ended.
 func (r *run) finalCheck() (err error) {
 	if r.failure != nil {
 		return r.failure

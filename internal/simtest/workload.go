@@ -30,8 +30,8 @@ type Engine interface {
 	SetUp() error
 	// Session returns the session of a new client.
 	Session() Session
-	// Check walks all data, while no session runs, and passes each object in use, except
-	// the root, to object.
+	// Check walks all data, and passes each object in use, except the root, to object. It is called
+	// only while no session runs.
 	Check(root region.Ptr, object func(region.Ptr) error) error
 }
 
@@ -127,8 +127,8 @@ func (c *client) recorded(transact func(Work) error) error {
 	return c.end(transact(c.newWork(c.h)))
 }
 
-// readWorkload reads all data of the workload in one transaction, while no other client
-// runs.
+// readWorkload reads all data of the workload in one transaction. No other client may run
+// meanwhile.
 func (c *client) readWorkload() error {
 	e, err := c.engineAt(c.node)
 	if err != nil {

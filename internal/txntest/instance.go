@@ -102,7 +102,7 @@ func (x *Instance) start() error {
 	return x.connect()
 }
 
-// connect connects every machine to every other, once all of them listen.
+// connect connects every machine to every other. It is called only after all of them listen.
 func (x *Instance) connect() error {
 	for _, m := range x.machines {
 		for _, peer := range x.machines {
