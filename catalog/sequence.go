@@ -235,8 +235,8 @@ func (s *Sequences) replace(ctx context.Context, p region.Ptr, q *sequence, to f
 	return err
 }
 
-// Close gives the unused rest of every range back, unless another machine has reserved
-// numbers above it since. The sequences must not be used any more.
+// Close gives back the unused rest of every range, except where another machine has reserved
+// numbers above that range. The sequences must not be used after Close.
 func (s *Sequences) Close(ctx context.Context) error {
 	s.mu.Lock()
 	all := s.of

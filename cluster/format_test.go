@@ -52,8 +52,8 @@ func checkFormat3(t *testing.T, c *Configuration) {
 	}
 }
 
-// What the version before stored in a file is understood, and what is stored after it as long
-// as its programs are members: they find there what they would have stored.
+// This program reads a file that the version before has stored. As long as programs of that version
+// are members, it stores what they would store.
 func TestFormat3(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "configuration.json")
 	if err := os.WriteFile(path, format3(t), 0o600); err != nil {

@@ -243,7 +243,7 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 }
 
 // successor returns the machine that has a backup of all regions of a group and is the primary of
-// the fewest regions. ok is false if there is none.
+// the fewest regions. ok is false if no machine has all of these backups.
 func (c *Configuration) successor(group []int) (best rdma.MachineID, ok bool) {
 	for _, m := range c.Regions[group[0]].Backups {
 		whole := !slices.ContainsFunc(group, func(i int) bool {

@@ -52,7 +52,7 @@ func TestWireHoldsCalls(t *testing.T) {
 		}()
 		request := <-sent
 		if c.isHeldForAWhile {
-			time.Sleep(20 * time.Millisecond) // it is sent again
+			time.Sleep(20 * time.Millisecond) // the caller repeats its request meanwhile: the wire holds one of them
 		}
 		held := w.Held()
 		if len(held) != 1 || request.From != 0 || request.To != 1 || request.Kind != c.kind || request.IsReply || string(request.Body) != "ab" {
