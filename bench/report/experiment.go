@@ -24,6 +24,8 @@ type experiment struct {
 	isLarge bool
 	// isProfiled is set if profiles are taken, into files beside the result.
 	isProfiled bool
+	// isUnguided is set if farmsql-bench is built without cmd/farmsql/default.pgo for it.
+	isUnguided bool
 }
 
 // resultsFolder in args stands for the folder of the results.
@@ -87,6 +89,9 @@ func (e experiment) command(o *Options, n int) []string {
 	}
 	if !e.isForeign {
 		args = append(args, "--seed", strconv.Itoa(n))
+	}
+	if e.isUnguided {
+		return append(slices.Clone(o.Unguided), args...)
 	}
 	return append(slices.Clone(o.Program), args...)
 }

@@ -23,6 +23,9 @@ import (
 type Options struct {
 	// Program is the command line of farmsql-bench, before its arguments.
 	Program []string
+	// Unguided is that of the program built without a profile, which shows what the profile
+	// adds. Measure builds it if there is none and an experiment needs it.
+	Unguided []string
 	// Folder is the folder of the results. It is created if necessary.
 	Folder string
 	// Runs is the number of runs of each experiment; the experiments take turns.
@@ -91,8 +94,11 @@ func Measure(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Folder, 0o777); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	var failed []string
 	ts := o.turns()
+	if err := o.buildUnguided(ctx, ts); err != nil {
+		return err
+	}
+	var failed []string
 	for i, t := range ts {
 		at := fmt.Sprintf("%d of %d: %s, run %d", i+1, len(ts), t.name, t.n)
 		if o.has(t) {
@@ -146,6 +152,7 @@ func (o *Options) has(t turn) bool {
 func (o *Options) heading(t turn) string {
 	named := *o
 	named.Program, named.Folder = []string{"farmsql", "bench"}, resultsFolder
+	named.Unguided = []string{"farmsql", "bench", "(built with -pgo=off)"}
 	return strings.Join(t.command(&named, t.n), " ")
 }
 

@@ -59,6 +59,28 @@ func TestMemoryInTheFolderOfTheResults(t *testing.T) {
 	}
 }
 
+// A program built without the profile is another one, and its results are known as such.
+func TestUnguided(t *testing.T) {
+	o := script(t, works)
+	plain := pairs[0].unguided
+	if err := Measure(t.Context(), Options{Program: o.Program, Unguided: append(slices.Clone(o.Program), "unguided"), Folder: o.Folder, Runs: 1,
+		Only: []string{plain.name, tatp1M.name}, Progress: o.Progress}); err != nil {
+		t.Fatal(err)
+	}
+	if got := calls(t, o); len(got) != 2 || strings.HasPrefix(got[0], "unguided") || !strings.HasPrefix(got[1], "unguided tatp --subscribers 1000000") {
+		t.Errorf("called with %q", got)
+	}
+	if got := o.heading(turn{plain, 1}); !strings.HasPrefix(got, "farmsql bench (built with -pgo=off) tatp ") {
+		t.Errorf("the heading is %q", got)
+	}
+	// It is built where the source is; here there is none.
+	t.Chdir(t.TempDir())
+	o.Only = []string{"unguided"}
+	if err := Measure(t.Context(), o); err == nil || !strings.Contains(err.Error(), "go build -pgo=off") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestExperimentsTakeTurns(t *testing.T) {
 	o := script(t, works)
 	if err := Measure(t.Context(), o); err != nil {
@@ -183,7 +205,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 func TestSuite(t *testing.T) {
 	commands := make(map[string]string)
 	for _, e := range suite() {
-		c := strings.Join(e.command(&Options{}, 1), " ")
+		c := strings.Join(e.command(&Options{Unguided: []string{"unguided"}}, 1), " ")
 		if other, ok := commands[c]; ok {
 			t.Errorf("%s and %s are the same: %s", e.name, other, c)
 		}
@@ -441,6 +463,7 @@ func TestDocument(t *testing.T) {
 	put(t, &o, graphs[1].experiment, 1, strings.Replace(sample(500_000, 0.1), `"remote": 0`, `"remote": 0.7`, 1))
 	put(t, &o, curves[0].experiment, 1, sample(0, 0.1, 1000, 2000))
 	put(t, &o, curves[1].experiment, 1, strings.NewReplacer(`"memory"`, `"durability": "tmpfs", "memory"`, `"reads"`, `"arrivals": {"lateP99Microseconds": 0.75, "waiting": 12}, "reads"`).Replace(sample(0, 0.1, 1000, 2000)))
+	put(t, &o, pairs[0].unguided, 1, sample(500_000, 0.1))
 	put(t, &o, tatp100K, 1, "{}")
 	if err := os.Remove(o.file(turn{tatp100K, 1}, ".log")); err != nil { // so it is of nobody knows what
 		t.Fatal(err)
@@ -462,6 +485,7 @@ func TestDocument(t *testing.T) {
 		"![TATP, one machine, one thread: latency over throughput](benchmarks/tatp-open-1.svg)\n",
 		"| 1,000 | 1,000 |  | 1 | 921 rows | volatile anonymous memory | 1.00 | 2.00 | 3.00 | not measured | not measured | 0.1 |\n| 2,000 | 2,000 |",
 		"1,000 |  | 1 | 921 rows | tmpfs | 1.00 | 2.00 | 3.00 | 0.75 | 12 | 0.1 |\n",
+		"| TATP, 1 machine, 1 thread, 1,000,000 subscribers | 650,000 | 500,000 | 1.30 |  | 1 | 921 rows | volatile anonymous memory | 2.00 | 2.00 |\n",
 		"After.\n## kv\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -474,7 +498,7 @@ func TestSectionWithoutAResult(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 3}
 	file := document(t, "By hand.\n")
 	put(t, &o, tpcc1, 1, sample(1, 1))
-	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-2 || !strings.Contains(text, "**The computer was not quiet") {
+	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-3 || !strings.Contains(text, "**The computer was not quiet") {
 		t.Errorf("what was there before is not:\n%s", text)
 	}
 	// What is asked for decides what is measured, not which results are shown.
@@ -482,7 +506,7 @@ func TestSectionWithoutAResult(t *testing.T) {
 	put(t, &o, kvVariants[1].experiment, 1, sample(1, 0.1))
 	text := written(t, o, file)
 	for _, s := range sections {
-		if kept := s.name != "throughput" && s.name != "scaling" && s.name != "kv"; strings.Contains(text, markerBegin+s.name+" -->\nBy hand.\n"+markerEnd) != kept {
+		if kept := s.name != "throughput" && s.name != "scaling" && s.name != "guided" && s.name != "kv"; strings.Contains(text, markerBegin+s.name+" -->\nBy hand.\n"+markerEnd) != kept {
 			t.Errorf("%s: kept what was there: %v", s.name, !kept)
 		}
 	}

@@ -19,6 +19,7 @@ var sections = []section{
 	{"scaling", scalingExperiments(), (*page).scaling},
 	{"kv", experimentsOf(kvVariants, func(v variant) experiment { return v.experiment }), (*page).kv},
 	{"latency", experimentsOf(curves, func(v variant) experiment { return v.experiment }), (*page).latency},
+	{"guided", pairedExperiments(), (*page).guided},
 	{"tao", experimentsOf(graphs, func(v variant) experiment { return v.experiment }), (*page).graph},
 	{"failure", experimentsOf(failures, func(v variant) experiment { return v.experiment }), (*page).failure},
 	{"lease", []experiment{leases}, (*page).lease},

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// A pair is the same benchmark with two builds of farmsql-bench: by the profile
+// cmd/farmsql/default.pgo, as go build does it, and without.
+type pair struct {
+	label            string
+	guided, unguided experiment
+}
+
+// pairs are of benchmarks that the profile was taken of (make profile), but for the data,
+// so that what they gain is the most that it adds.
+var pairs = []pair{
+	withoutProfile("TATP, 1 machine, 1 thread, 1,000,000 subscribers", tatp1M),
+	withoutProfile("TPC-C, 1 machine, 1 thread, 1 warehouse", tpcc1),
+	withoutProfile("lookups, 1 machine, 1 thread, 15.1 M keys", kv15M),
+	withoutProfile("TATP, 3 machines over `rdma/shm`, 3 replicas, 1 thread each", tatp3),
+	withoutProfile("TATP over SQL, 1 machine, 2 threads", experiment{name: "guided-tatp-sql",
+		args: "tatp --api sql --subscribers 100000 --threads 2" + closed, isLarge: true}),
+}
+
+// withoutProfile compares an experiment with itself. Since the whole program is compiled for it,
+// it runs only if it is asked for.
+func withoutProfile(label string, e experiment) pair {
+	plain := e
+	plain.name, plain.isUnguided, plain.isLarge = "unguided-"+e.name, true, true
+	return pair{label, e, plain}
+}
+
+func pairedExperiments() (es []experiment) {
+	for _, c := range pairs {
+		es = append(es, c.guided, c.unguided)
+	}
+	return es
+}
+
+// guided is the table of what optimising by the profile adds.
+func (p *page) guided() error {
+	var rows [][]string
+	for _, c := range pairs {
+		with, without := p.of(c.guided, throughput), p.of(c.unguided, throughput)
+		row := append([]string{c.label, with.short(), without.short(), with.over(without.median)}, p.origin(c.unguided, without)...)
+		rows = append(rows, append(row, p.of(c.guided, processorTime).short(), p.of(c.unguided, processorTime).short()))
+	}
+	header := append([]string{"what", "a second, by the profile", "without", "times"}, originHeader...)
+	p.table(append(header, "µs of processor time, by the profile", "without"), rows)
+	return nil
+}
+
+// buildUnguided builds farmsql-bench without a profile, from the source in the current folder, if
+// an experiment that lacks a result needs it.
+func (o *Options) buildUnguided(ctx context.Context, ts []turn) error {
+	isWanted := slices.ContainsFunc(ts, func(t turn) bool { return t.isUnguided && !o.has(t) })
+	if len(o.Unguided) > 0 || !isWanted {
+		return nil
+	}
+	program, err := filepath.Abs(filepath.Join(o.Folder, "farmsql-bench.unguided"))
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "gms_pure_go", "-pgo=off", "-o", program, "./cmd/farmsql-bench")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("report: go build -pgo=off: %w: %s", err, lastLine(string(out)))
+	}
+	o.Unguided = []string{program}
+	return nil
+}
