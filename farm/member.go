@@ -521,7 +521,7 @@ func (m *Member) recallLogs() error {
 		return err
 	}
 	m.oldAnnexes = annexes
-	if err := m.txn.Recall(logs, parked, annexes, settled); err != nil {
+	if err := m.txn.Recovery().Recall(logs, parked, annexes, settled); err != nil {
 		return fmt.Errorf("farm: machine %d: %w", m.id, err)
 	}
 	return m.makeRoom(logs)

@@ -138,7 +138,7 @@ func TestLoansEndWithTheConnection(t *testing.T) {
 			g.world.Mend(lender, borrower) // or the next ones wait for what cannot arrive
 			g.until("all have settled", func() bool {
 				for _, m := range g.up {
-					if m.Transactions().Recovering() || m.Membership().Status().Recovering {
+					if m.Transactions().Recovery().IsGoing() || m.Membership().Status().Recovering {
 						return false
 					}
 				}

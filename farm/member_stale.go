@@ -66,7 +66,7 @@ func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, erro
 		m.memories.leave(regionName(id), r.Memory())
 		return nil, err
 	}
-	for p := range m.txn.RecalledWrites {
+	for p := range m.txn.Recovery().RecalledWrites {
 		if p.Addr.Region() == id {
 			s.Forget(p)
 		}

@@ -37,7 +37,7 @@ func wholeConfiguration(members []*Member) *cluster.Configuration {
 	newest := members[0].membership.Configuration()
 	for _, m := range members {
 		c := m.membership.Configuration()
-		if c.ID != members[0].membership.Configuration().ID || m.settledFor.Load() < uint32(c.ID) || m.txn.Recovering() {
+		if c.ID != members[0].membership.Configuration().ID || m.settledFor.Load() < uint32(c.ID) || m.txn.Recovery().IsGoing() {
 			return nil
 		}
 		if c.Revision > newest.Revision {

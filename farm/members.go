@@ -175,7 +175,7 @@ func beginAll(ctx context.Context, members []*Member) error {
 // has noticed it by then.
 func settleAll(ctx context.Context, members []*Member) error {
 	for _, m := range members {
-		for m.settledFor.Load() < uint32(m.membership.Configuration().ID) || m.txn.Recovering() {
+		for m.settledFor.Load() < uint32(m.membership.Configuration().ID) || m.txn.Recovery().IsGoing() {
 			if err := errors.Join(m.membership.Err(), ctx.Err()); err != nil {
 				return m.opening(err)
 			}

@@ -34,7 +34,7 @@ func (q *deadEnd) Close() error {
 // A machine that is evicted does not wait for what its functions read at others: they may
 // never answer, and nobody waits for the functions any more.
 func TestAbandonEndsReadsOfFunctions(t *testing.T) {
-	m := recoveringIn(t, 7, false)
+	m, _ := listener(t)
 	q := &deadEnd{posted: make(chan struct{})}
 	m.workers[0].q = &patientQueue{Queue: q}
 	failed := make(chan error, 1)

@@ -14,7 +14,6 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
-	"github.com/farmsql/farmsql/txn/step"
 )
 
 // Functions that this package ships itself.
@@ -223,6 +222,21 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 	}
 }
 
+// lend records a loan. It returns false if the borrower has left the configuration, or the
+// connection has ended.
+func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
+	if int(to.Worker) >= len(m.workers) {
+		return false
+	}
+	w := m.workers[to.Worker]
+	w.lock() // excludes relisten
+	defer w.unlock()
+	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
+		return false
+	}
+	return m.replicas.Loans.Add(p, to)
+}
+
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	p, err := region.DecodePtr(arg)
 	if err != nil || !m.replicas.Loans.Take(p) {
@@ -230,65 +244,4 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	}
 	m.cfg.Allocator.Release(p)
 	return nil, nil
-}
-
-// WriteBackups writes data at off to every backup of a region, and then to its own replica. This
-// machine must be the region's primary. The allocator replicates block headers with it. If a backup
-// is lost, WriteBackups waits for the next configuration and writes to the backups of that one. But
-// if the configuration passed to it is not 0, it must be the result of ReserveBackups, and
-// WriteBackups fails with region.ErrBackups if the replicas have changed since.
-func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
-	for {
-		before := m.routes.Load()
-		err := m.writeReplicas(id, off, data, in)
-		if err == nil || errors.Is(err, region.ErrBackups) {
-			return err
-		}
-		if err := m.awaitReplacement(context.Background(), before, err); err != nil {
-			return err
-		}
-	}
-}
-
-// writeReplicas makes one attempt at WriteBackups. It holds blocks, so that SendBlocks, which sends
-// the block table to new backups, runs entirely before or after it.
-func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
-	m.cfg.Clock.Lock(&m.blocks)
-	defer m.blocks.Unlock()
-	rt := m.route(id)
-	if rt != nil && in != 0 && in != uint32(rt.LastReplicaChange) {
-		return region.ErrBackups
-	}
-	err := m.writeBackups(rt, id, off, data)
-	if err == nil && rt.PrimaryHere {
-		rt.Local.Memory().CopyIn(off, data)
-	}
-	return err
-}
-
-func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
-	if rt == nil {
-		return m.noRegion(region.MakeAddr(id, uint32(off)))
-	}
-	if sabotage.BlockBackups.Skipped() {
-		return nil
-	}
-	w := m.anyWorker()
-	wait := m.newWaiter()
-	var failed error
-	w.lock()
-	for _, b := range rt.Backups {
-		tag := w.ops.add(pendingOp{wait: &wait})
-		wait.add(1)
-		done, err := w.q.Write(b, route.BlocksKey(rt.Placement), off, data, tag)
-		m.replicas.Reached(step.Block)
-		if done || err != nil {
-			w.ops.drop(tag)
-			wait.add(-1)
-			failed = errors.Join(failed, err)
-			w.loseLocked(b, err)
-		}
-	}
-	w.unlock()
-	return errors.Join(failed, w.await(&wait))
 }

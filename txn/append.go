@@ -67,7 +67,7 @@ func (w *worker) encodeLocked(c *commit, p *part, kind record.Kind) stagedRecord
 	}
 	rec := stagedRecord{kind: kind, bytes: record.HeaderBytes(len(truncated), len(regions)) + bytes, piggybacked: 8 * len(truncated)}
 	b := w.logOfLocked(p).Stage(rec.bytes)[:0]
-	b = record.AppendHeader(b, kind|flag, c.id, w.window.low, truncated, regions, writes)
+	b = record.AppendHeader(b, kind|flag, c.id, w.window.Low, truncated, regions, writes)
 	switch {
 	case annex != nil:
 		b = annex.Append(b)

@@ -286,7 +286,7 @@ func (s *state) begin() error {
 		}
 		w.lock()
 	}
-	c.id = record.ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.begin()}
+	c.id = record.ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.Begin()}
 	w.joinLocked(c)
 	w.writeLockRecordsLocked(c)
 	if err := s.lockSelfLocked(); err != nil {
@@ -568,14 +568,14 @@ func (s *state) applyInSlicesLocked(primaries bool) error {
 // finishLocked closes a transaction whose records nobody needs any more: all participants may
 // truncate them.
 func (w *worker) finishLocked(seq uint64, peers []*peer) {
-	w.window.finish(seq)
+	w.window.Finish(seq)
 	for _, p := range peers {
 		p.truncated = append(p.truncated, seq)
 	}
 	if len(peers) > 0 {
 		w.startTimerLocked()
 	}
-	if err := w.self.free(&w.m.replicas, &w.window); err != nil {
+	if err := w.self.Free(&w.m.replicas, &w.window); err != nil {
 		invariant.Violated("own log is as it was written", err, nil)
 	}
 }

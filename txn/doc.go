@@ -3,8 +3,9 @@
 // function shipping (NSDI'14 sections 3.4, 3.5).
 //
 // The packages below it: record (the records in logs), message (the messages between workers),
-// route (the machines that have each region), step (the steps at which tests interrupt) and
-// participant (the primary's and the backup's side of the protocol).
+// route (the machines that have each region), step (the steps at which tests interrupt),
+// participant (the primary's and the backup's side of the protocol) and evidence (a machine's part
+// in the recovery of transactions).
 //
 // A Machine coordinates the transactions that begin on it and takes part, as
 // primary and as backup, in those of others:
@@ -53,9 +54,9 @@
 //
 // # Machines that fail
 //
-// reconfigure.go takes a machine from one configuration to the next, evidence.go collects the logs'
-// evidence about undecided transactions, and resolve.go carries out decisions. In between, package
-// recovery talks to the other machines.
+// reconfigure.go takes a machine from one configuration to the next. Package evidence (Recovery)
+// collects the logs' evidence about undecided transactions and carries out decisions. In between,
+// package recovery talks to the other machines.
 //
 // # Concurrency
 //
@@ -63,8 +64,8 @@
 // waits in one place, waiter. A worker's stepLocked method handles the input of the worker. It
 // reads no clock, starts no goroutine and draws no randomness, and runs under the worker's lock;
 // package participant has the participants' side. A method that needs a lock to be held has a name
-// that ends in Locked; participant.Log, selfLog, window and ops are parts of a worker, whose lock
-// guards them as a whole. A function that takes a lock releases it, too. A method whose name ends
+// that ends in Locked; participant.Log, participant.OwnLog, record.Window and ops are parts of a
+// worker, whose lock guards them as a whole. A function that takes a lock releases it, too. A method whose name ends
 // in Locked may release the lock while it waits, and then says so. Machine.mu may be taken while a
 // worker's lock is held, but not the other way round. No method waits for a reply with a worker's
 // lock held. A worker rings peers with its lock held, once for everything that it has written

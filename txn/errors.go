@@ -91,10 +91,6 @@ func (e *AbortError) Is(target error) bool {
 	return target == ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
 }
 
-// ErrConfiguration rejects a step of recovery that belongs to another configuration than the
-// current one.
-var ErrConfiguration = errors.New("txn: not the current configuration")
-
 type lostError struct{}
 
 func (lostError) Error() string { return "txn: machine has left the configuration" }

@@ -126,13 +126,13 @@ func (m *Machine) Idle() error {
 func (w *worker) idle() error {
 	w.lock()
 	defer w.unlock()
-	if n := w.self.log.Reserved() - w.self.spare; n != 0 {
+	if n := w.self.Reserved(); n != 0 {
 		return fmt.Errorf("%d bytes of the own log are reserved", n)
 	}
-	if w.window.low != w.window.next {
-		return fmt.Errorf("transactions from %d to %d are not truncated", w.window.low, w.window.next)
+	if w.window.Low != w.window.Next {
+		return fmt.Errorf("transactions from %d to %d are not truncated", w.window.Low, w.window.Next)
 	}
-	if head, tail := w.self.log.Head(), w.self.log.Tail(); head != tail {
+	if head, tail := w.self.Log.Head(), w.self.Log.Tail(); head != tail {
 		return fmt.Errorf("own log is used from %d to %d", head, tail)
 	}
 	if len(w.commits) != 0 || len(w.calls) != 0 || len(w.ops.slots) != len(w.ops.free) {
@@ -214,7 +214,7 @@ func (m *Machine) LastID(worker int) record.ID {
 	w := m.workers[worker]
 	w.lock()
 	defer w.unlock()
-	return record.ID{Config: w.config, Machine: m.cfg.ID, Worker: w.id, Seq: w.window.next - 1}
+	return record.ID{Config: w.config, Machine: m.cfg.ID, Worker: w.id, Seq: w.window.Next - 1}
 }
 
 // LedgerNames is how far above the low bound a transaction can be named.

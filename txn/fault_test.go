@@ -632,12 +632,12 @@ func TestListenAgainKeepsTheLedger(t *testing.T) {
 	next.Seq++
 	awaitTrue(t, "the transaction is truncated", func() bool {
 		must(t, r.Machine(0).Quiesce(time.Second))
-		return m.Truncated(id, region.ID(1))
+		return m.Recovery().Truncated(id, region.ID(1))
 	})
 	_, err := m.Listen(0)
 	must(t, err)
-	if !m.Truncated(id, region.ID(1)) || m.Truncated(next, region.ID(1)) {
-		t.Errorf("%v is truncated: %v; the next one: %v", id, m.Truncated(id, region.ID(1)), m.Truncated(next, region.ID(1)))
+	if !m.Recovery().Truncated(id, region.ID(1)) || m.Recovery().Truncated(next, region.ID(1)) {
+		t.Errorf("%v is truncated: %v; the next one: %v", id, m.Recovery().Truncated(id, region.ID(1)), m.Recovery().Truncated(next, region.ID(1)))
 	}
 }
 

@@ -43,22 +43,18 @@ func (m *Machine) Listen(peer rdma.MachineID) (Greeting, error) {
 		}
 		g.workers = append(g.workers, one)
 	}
-	m.recovery.mu.Lock()
-	defer m.recovery.mu.Unlock()
-	if !m.recovery.going.Load() { // during a recovery, Settle ends the loans when all transactions are decided
-		m.endLoansLocked()
-	}
+	m.recovery.EndLoans()
 	return g, nil
 }
 
-// listenAt is Listen at one worker. If a ledger is kept, votes find it among the kept ledgers, or
-// still in its log: voting holds recovery.mu.
-func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (greeting, error) {
-	m.recovery.mu.Lock()
-	defer m.recovery.mu.Unlock()
-	w.lock()
-	defer w.unlock()
-	return w.listenLocked(peer)
+// listenAt is Listen at one worker.
+func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (g greeting, err error) {
+	m.recovery.WithLedgers(func() {
+		w.lock()
+		defer w.unlock()
+		g, err = w.listenLocked(peer)
+	})
+	return g, err
 }
 
 // Connect connects to a peer that returned g from Listen, after listening to it.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
@@ -113,97 +112,17 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// header is that of the object.
-func (l *testLog) header() region.Header {
-	return l.m.route(1).Local.Header(l.ptr.Addr.Offset())
-}
-
-// append appends a record of a transaction.
-func (l *testLog) append(kind record.Kind, config uint32, seq, low uint64) {
-	l.t.Helper()
-	rec := &record.Record{Kind: kind, ID: record.ID{Config: config, Machine: 1, Seq: seq}, LowBound: low}
-	if kind == record.Lock || kind == record.CommitBackup {
-		rec.Regions = []region.ID{1}
-		rec.Writes = []record.Write{{Ptr: l.ptr, Version: l.header().Version(), Payload: make([]byte, l.ptr.Capacity())}}
-	}
-	_, _, err := l.tx.Append(rdma.Unsignalled, record.Append(nil, rec))
-	must(l.t, err)
-}
-
-// write appends one, and has the reader look at it.
-func (l *testLog) write(kind record.Kind, config uint32, seq, low uint64) (reply message.Message) {
-	l.t.Helper()
-	l.append(kind, config, seq, low)
-	reply, more, err := l.in.Step()
-	must(l.t, err)
-	if !more {
-		l.t.Fatalf("%v is not there", kind)
-	}
-	return reply
-}
-
-// It is no evidence either: not to a later recovery, though another record of its
-// transaction is held in front of it, and not to a later life of the machine, whether
-// anybody had looked at it before the machine died or not.
-func TestLateRecordsAreNoEvidence(t *testing.T) {
-	const seq = 1<<record.LifeShift + 1
-	for _, seen := range []bool{true, false} {
-		l := newTestLog(t)
-		m, log := l.m, l.in.Ledger().Log()
-		l.in.Freeze(2)
-		l.write(record.Lock, 1, seq, seq)
-		l.in.Ledger().Drain(1, l.in.Receiver().Next())
-		l.in.Thaw(1)
-		if seen {
-			l.write(record.CommitBackup, 1, seq, seq)
-		} else {
-			l.append(record.CommitBackup, 1, seq, seq)
-		}
-		l.append(record.CommitBackup, 2, seq+1, seq)
-		of := func(gather func(*recoveryState)) (first, second Seen) {
-			r := new(recoveryState)
-			r.init(m)
-			gather(r)
-			for id, tr := range r.traces {
-				switch {
-				case id.Seq == seq && len(tr.parts) == 1:
-					first = tr.parts[0].seen
-				case id.Seq == seq+1 && id.Config == 2 && len(tr.parts) == 1:
-					second = tr.parts[0].seen
-				default:
-					t.Errorf("evidence of %v", id)
-				}
-			}
-			return first, second
-		}
-		m.recalled.logs = []*nvram.Memory{log}
-		if first, second := of(m.recalled.gatherLocked); first != SeenLock || second != SeenCommitBackup {
-			t.Errorf("seen %v: a later life has seen %v and %v", seen, first, second)
-		}
-		if !seen {
-			continue
-		}
-		first, _ := of(func(r *recoveryState) {
-			r.scanLocked(log, 1, l.in.Receiver().Next(), func(*record.Record, uint64) bool { return true })
-			r.takeFoundLocked()
-		})
-		if first != SeenLock {
-			t.Errorf("a later recovery has seen %v", first)
-		}
-	}
-}
-
 // An acknowledgement that comes when another configuration has begun counts no more:
 // recovery has the transaction, and truncates it when all know how it ended.
 func TestOldAcknowledgementsDoNotCount(t *testing.T) {
 	for config, want := range map[uint32]bool{2: true, 1: false} {
 		log := nvram.NewMemory(64 << 10)
-		self, err := newSelfLog(log, record.Coordinator{Machine: 0, Worker: 0}, 1)
+		self, err := participant.NewOwnLog(log, record.Coordinator{Machine: 0, Worker: 0}, 1)
 		must(t, err)
-		w := &worker{m: &Machine{}, self: self, config: 2, window: newWindow(1)}
-		seq := w.window.begin()
+		w := &worker{m: &Machine{}, self: self, config: 2, window: record.NewWindow(1)}
+		seq := w.window.Begin()
 		w.ackedLocked(&acks{seq: seq, config: config, open: 1}, nil)
-		if w.window.finished(seq) != want {
+		if w.window.Finished(seq) != want {
 			t.Errorf("an acknowledgement of configuration %d in 2: truncated %v", config, !want)
 		}
 	}

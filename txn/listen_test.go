@@ -13,6 +13,7 @@ import (
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
@@ -113,7 +114,7 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, mapped := listener(t)
-			self, err := newSelfLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
+			self, err := participant.NewOwnLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,9 +122,11 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 			if _, err := m.Listen(1); err != nil {
 				t.Fatal(err)
 			}
+			id := record.ID{Config: 1, Machine: 1, Seq: 1<<record.LifeShift + 7}
+			m.workers[0].peerLocked(1).in.Ledger().Raise(id.Seq + 1)
 			m.Freeze(c.without)
 			if c.isSettled {
-				if err := m.Settle(c.without); err != nil {
+				if err := m.recovery.Settle(c.without); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -133,9 +136,9 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 			if _, err := m.Listen(1); err != nil {
 				t.Fatal(err)
 			}
-			kept := m.recalled.ledgers[record.Coordinator{Machine: 1, Worker: 0}]
-			if isKept := len(mapped) == 2 && len(kept) == 1; isKept != c.isKept {
-				t.Errorf("%d logs are mapped, %d ledgers kept, should be kept: %v", len(mapped), len(kept), c.isKept)
+			isTruncated := m.recovery.Truncated(id, 2)
+			if isKept := len(mapped) == 2 && isTruncated; isKept != c.isKept {
+				t.Errorf("%d logs are mapped, its ledger is there: %v, should be kept: %v", len(mapped), isTruncated, c.isKept)
 			}
 		})
 	}
@@ -145,13 +148,14 @@ func TestLedgerOfALifeThatIsOver(t *testing.T) {
 func TestListenSideBySide(t *testing.T) {
 	m, _ := listener(t)
 	var all sync.WaitGroup
-	for range 20 {
+	const rounds, first = 20, 1<<record.LifeShift + 1
+	for n := range uint64(rounds) {
 		for peer := rdma.MachineID(1); peer <= 2; peer++ {
 			all.Go(func() {
 				if _, err := m.Listen(peer); err != nil {
 					t.Error(err)
 				}
-				m.Truncated(record.ID{Config: 1, Machine: peer}, 1)
+				m.recovery.Truncated(record.ID{Config: 1, Machine: peer}, 1)
 			})
 		}
 		all.Wait()
@@ -160,8 +164,11 @@ func TestListenSideBySide(t *testing.T) {
 				p.hasLeft = true
 			}
 		}
+		m.workers[0].peerLocked(1).in.Ledger().Name(first + n)
 	}
-	if kept := len(m.recalled.ledgers[record.Coordinator{Machine: 1, Worker: 0}]); kept != 19 {
-		t.Errorf("%d ledgers are kept", kept)
+	for n := range uint64(rounds) {
+		if !m.recovery.Truncated(record.ID{Config: 1, Machine: 1, Seq: first + n}, 1) {
+			t.Errorf("ledger %d is not kept", n)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -107,11 +108,10 @@ type Machine struct {
 	txs           clock.Pool // a pool of *Tx
 	raw           clock.Pool // a pool of *rawBuffer
 	nextWorker    atomic.Uint32
-	recalled      recalled // under recovery.mu
 	writeBytesMax int
 	// config is the current configuration's identifier.
 	config   atomic.Uint32
-	recovery recoveryState
+	recovery evidence.Recovery
 	// blocks is held while parts of block tables go to backups.
 	blocks lockrank.Mutex[lockrank.Blocks]
 	frees  atomic.Bool // see Frees
@@ -146,7 +146,6 @@ func New(cfg Config) (*Machine, error) {
 	m.epoch.Store(1)
 	m.config.Store(cfg.Config)
 	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
-	m.recovery.init(m)
 	m.initReplicas()
 	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
 	// together hold every write of the transaction once. Own logs keep an eighth free.
@@ -166,6 +165,7 @@ func New(cfg Config) (*Machine, error) {
 		}
 		m.workers = append(m.workers, w)
 	}
+	m.initRecovery()
 	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
 	m.txs = cfg.Clock.NewPool(func() any { return new(Tx) })
 	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: m.newWaiter()} })

@@ -165,7 +165,7 @@ func (w *worker) reserveLocked(c *commit) bool {
 
 func (w *worker) logOfLocked(p *part) *ring.Sender {
 	if p.peer == nil {
-		return w.self.log
+		return w.self.Log
 	}
 	return p.peer.log
 }

@@ -12,57 +12,6 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// The window against a set of open sequence numbers.
-func TestWindow(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 1))
-	for range 50 {
-		w := newWindow(1)
-		open := map[uint64]bool{}
-		var list []uint64
-		for range 500 {
-			if n := len(list); n == 0 || rng.IntN(100) < 52 {
-				seq := w.begin()
-				if open[seq] || seq != w.next-1 {
-					t.Fatalf("begin returned %d", seq)
-				}
-				open[seq] = true
-				list = append(list, seq)
-			} else {
-				i := rng.IntN(n)
-				if rng.IntN(2) == 0 {
-					i = n - 1 // leave the low bound behind
-				}
-				w.finish(list[i])
-				delete(open, list[i])
-				list[i] = list[n-1]
-				list = list[:n-1]
-			}
-			low := w.next
-			for seq := range open {
-				low = min(low, seq)
-			}
-			if w.low != low {
-				t.Fatalf("low bound %d, want %d", w.low, low)
-			}
-			for seq := newWindow(1).low; seq < w.next+3; seq++ {
-				if w.finished(seq) != (seq < w.next && !open[seq]) {
-					t.Fatalf("finished(%d) is %v", seq, w.finished(seq))
-				}
-			}
-		}
-	}
-}
-
-func TestWindowRefusesNonsense(t *testing.T) {
-	for name, after := range map[string]uint64{"twice": 0, "never begun": 2} {
-		w := newWindow(1)
-		first := w.begin()
-		w.finish(first)
-		w.begin()
-		mustPanic(t, name, func() { w.finish(first + after) })
-	}
-}
-
 func mustPanic(t *testing.T, name string, f func()) {
 	t.Helper()
 	defer func() {

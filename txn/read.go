@@ -178,6 +178,29 @@ func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []b
 	return err
 }
 
+// ReadReplica fills dst with what a machine's replica of a region holds at off. It uses a one-sided
+// READ without any consistency check: data recovery copies with it. Bytes from a machine that is
+// not the primary any more are useless, but do no harm: the caller ends with its configuration.
+func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
+	return m.readRemote(from, route.RegionKey(id), off, dst)
+}
+
+// readRemote reads in pieces, and releases the worker's lock between two pieces.
+func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
+	w, wait := m.anyWorker(), m.newWaiter()
+	for len(dst) > 0 {
+		n := min(len(dst), pieceBytes)
+		w.lock()
+		err := w.postLocked(from, k, off, dst[:n], &wait)
+		w.unlock()
+		if err := errors.Join(err, w.await(&wait)); err != nil {
+			return err
+		}
+		off, dst = off+uint64(n), dst[n:]
+	}
+	return nil
+}
+
 // ReadPair is Machine.ReadPair within the operation.
 func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
 	first, second, err = o.w.readPair(context.Background(), p, dst, readPatience)

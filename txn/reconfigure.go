@@ -26,7 +26,7 @@ import (
 //	         records, and acknowledgements do not count any more. Every commit in
 //	         progress is caught: recovery decides it, and its caller waits for that.
 //	Drain    NEW-CONFIG-COMMIT: the records in the logs are processed; records that
-//	         arrive later are not. Drain returns the logs' evidence (evidence.go).
+//	         arrive later are not. Drain returns the logs' evidence.
 //	Resume   commits begin again, in regions that are active.
 //	Settle   recovery is over: its memory and log space are freed.
 
@@ -56,10 +56,7 @@ const replacementPoll = 200 * time.Microsecond
 func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
 	apart = slices.DeleteFunc(slices.Clone(c.Machines), func(id rdma.MachineID) bool { return id == m.cfg.ID || m.Connected(id) })
-	m.recovery.going.Store(true)
-	m.recovery.mu.Lock()
-	m.config.Store(uint32(c.ID))
-	m.recovery.mu.Unlock()
+	m.recovery.Begin(c.ID)
 	for _, w := range m.workers {
 		w.freeze(uint32(c.ID), member, apart)
 	}
@@ -81,15 +78,13 @@ func (w *worker) freeze(config uint32, member func(rdma.MachineID) bool, apart [
 	w.lock()
 	defer w.unlock()
 	if w.config == 0 { // the first configuration of this life of the machine
-		w.window = newWindow(config)
+		w.window = record.NewWindow(config)
 	}
-	w.frozen, w.config, w.boundary = true, config, w.window.next
+	w.frozen, w.config, w.boundary = true, config, w.window.Next
 	for w.begun != nil {
 		w.catchLocked(w.begun)
 	}
-	w.self.log.Release(w.self.log.Reserved())
-	w.self.spare = 0
-	w.self.restock()
+	w.self.Freeze()
 	for _, p := range w.peers {
 		if p == nil {
 			continue
@@ -133,18 +128,13 @@ func (w *worker) markLostLocked(p *peer) {
 
 // Resume lets commits begin in the given configuration, unless the next one's Freeze has begun.
 func (m *Machine) Resume(in cluster.ID) error {
-	r := &m.recovery
-	r.mu.Lock() // Freeze changes the configuration before it freezes a worker
-	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
-		return err
-	}
-	for _, w := range m.workers {
-		w.lock()
-		w.frozen = false
-		w.unlock()
-	}
-	return nil
+	return m.recovery.During(in, func() { // Freeze changes the configuration before it freezes a worker
+		for _, w := range m.workers {
+			w.lock()
+			w.frozen = false
+			w.unlock()
+		}
+	})
 }
 
 // Config returns the identifier of the current configuration.

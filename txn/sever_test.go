@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -46,13 +47,13 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 		if apart := m.Freeze(next); !slices.Equal(apart, []rdma.MachineID{0}) {
 			t.Errorf("machine 1 is apart from %v", apart)
 		}
-		found, err := m.Drain(next.ID)
+		found, err := m.Recovery().Drain(next.ID)
 		must(t, err)
-		i := slices.IndexFunc(found, func(e txn.Evidence) bool { return e.ID == id })
+		i := slices.IndexFunc(found, func(e evidence.Evidence) bool { return e.ID == id })
 		if i < 0 {
 			t.Fatalf("found %v", found)
 		}
-		if writes, err := r.Machine(2).Fetch(1, found[i]); err != nil || len(writes) != 1 {
+		if writes, err := r.Machine(2).Recovery().Fetch(1, found[i]); err != nil || len(writes) != 1 {
 			t.Errorf("fetched %v, %v", writes, err)
 		}
 		err = sender.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs[:1], 7) })

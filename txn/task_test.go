@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/farmsql/farmsql/internal/clock"
@@ -9,7 +8,6 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
@@ -62,22 +60,6 @@ func (l *testLog) appendLarge(kind record.Kind, config uint32, seq uint64, ptrs 
 	must(l.t, err)
 }
 
-// steps does so many steps.
-func (l *testLog) steps(n int) (reply message.Message) {
-	l.t.Helper()
-	for range n {
-		r, more, err := l.in.Step()
-		must(l.t, err)
-		if !more {
-			l.t.Fatal("there is nothing to do")
-		}
-		if r.Kind != 0 {
-			reply = r
-		}
-	}
-	return reply
-}
-
 // isLocked says whether an object is locked.
 func (l *testLog) isLocked(p region.Ptr) bool {
 	return l.m.route(1).Local.Header(p.Addr.Offset()).Locked()
@@ -109,41 +91,6 @@ func TestOneSliceAtATime(t *testing.T) {
 	}
 }
 
-// A record that names an annex which is not there fences its writer, also while the log is
-// frozen, and is no evidence: not beside another record of its transaction, and not in a
-// later life, which would take its own memory for damaged.
-func TestRecordsWithoutTheirAnnexAreNoEvidence(t *testing.T) {
-	const seq = 1<<record.LifeShift + 1
-	for _, isFrozen := range []bool{false, true} {
-		l := newTestLog(t)
-		m := l.m
-		withAnnexes(t, m)
-		m.recovery.init(m)
-		l.appendLarge(record.Lock, 1, seq, l.ptr)
-		l.steps(3)
-		if isFrozen {
-			l.in.Freeze(2)
-		}
-		rec := &record.Record{Kind: record.CommitBackup, ID: record.ID{Config: 1, Machine: 1, Seq: seq}, LowBound: seq, Regions: []region.ID{1}, Annex: record.Annex{Number: 77, Writes: 1, Bytes: 4096}}
-		_, _, err := l.tx.Append(rdma.Unsignalled, record.Append(nil, rec))
-		must(t, err)
-		if _, _, err := l.in.Step(); !errors.Is(err, record.ErrBad) {
-			t.Errorf("frozen %v: %v", isFrozen, err)
-		}
-		r, log := &m.recovery, l.in.Ledger().Log()
-		r.scanLocked(log, 1, l.in.Receiver().Next(), func(*record.Record, uint64) bool { return true })
-		r.takeFoundLocked()
-		tr := r.traces[rec.ID]
-		if tr == nil || len(tr.parts) != 1 || tr.parts[0].seen != SeenLock {
-			t.Errorf("frozen %v: %+v", isFrozen, tr)
-		}
-		m.recalled.logs = []*nvram.Memory{log}
-		if err := m.checkAnnexesLocked(); err != nil {
-			t.Errorf("frozen %v: a later life: %v", isFrozen, err)
-		}
-	}
-}
-
 // The annex of a record in the own log goes when the log's head has passed it, and not before.
 func TestOwnAnnexesGoAfterTheirRecords(t *testing.T) {
 	l := newTestLog(t)
@@ -158,14 +105,14 @@ func TestOwnAnnexesGoAfterTheirRecords(t *testing.T) {
 			t.Errorf("there are %d annexes when the record is freed", m.Annexes())
 		}
 	}
-	self, err := newSelfLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
+	self, err := participant.NewOwnLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
 	must(t, err)
-	w := newWindow(1)
-	rec := &record.Record{Kind: record.Lock, ID: record.ID{Config: 1, Seq: w.begin()}, Regions: []region.ID{1}, Annex: fillAnnex(t, m, nil, l.ptr)}
-	_, _, err = self.log.Append(rdma.Unsignalled, record.Append(nil, rec))
+	w := record.NewWindow(1)
+	rec := &record.Record{Kind: record.Lock, ID: record.ID{Config: 1, Seq: w.Begin()}, Regions: []region.ID{1}, Annex: fillAnnex(t, m, nil, l.ptr)}
+	_, _, err = self.Log.Append(rdma.Unsignalled, record.Append(nil, rec))
 	must(t, err)
-	w.finish(rec.ID.Seq)
-	must(t, self.free(&m.replicas, &w))
+	w.Finish(rec.ID.Seq)
+	must(t, self.Free(&m.replicas, &w))
 	if freed != 1 || m.Annexes() != 0 {
 		t.Errorf("freed %d times, %d annexes are left", freed, m.Annexes())
 	}

@@ -25,8 +25,8 @@ func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 	rest := p.truncated[:0]
 	for _, seq := range p.truncated {
 		switch {
-		case seq < w.window.low:
-		case seq-w.window.low >= record.LedgerNames && !sabotage.FarTruncations.Skipped():
+		case seq < w.window.Low:
+		case seq-w.window.Low >= record.LedgerNames && !sabotage.FarTruncations.Skipped():
 			p.far = append(p.far, seq)
 			continue
 		case len(w.named) < record.TruncatedMax:
@@ -44,9 +44,9 @@ func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 // bringNearLocked checks again the transactions that were too far above the low bound. It does so
 // only once the bound has moved, not for each record, since there may be many.
 func (w *worker) bringNearLocked(p *peer) {
-	if p.farFrom != w.window.low {
+	if p.farFrom != w.window.Low {
 		p.truncated = append(p.truncated, p.far...)
-		p.far, p.farFrom = p.far[:0], w.window.low
+		p.far, p.farFrom = p.far[:0], w.window.Low
 	}
 }
 
@@ -74,7 +74,7 @@ func (w *worker) flushTruncationsLocked() {
 
 // hasNearLocked reports whether there is a truncation that a record can tell p of.
 func (w *worker) hasNearLocked(p *peer) bool {
-	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.low+record.LedgerNames })
+	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.Low+record.LedgerNames })
 }
 
 func (w *worker) writeTruncateLocked(p *peer) {
@@ -84,7 +84,7 @@ func (w *worker) writeTruncateLocked(p *peer) {
 		invariant.Violated("room for a TRUNCATE record", ring.Space(n), p.log.Available())
 	}
 	id := record.ID{Config: w.config, Machine: w.m.cfg.ID, Worker: w.id}
-	record.AppendHeader(p.log.Stage(n)[:0], record.Truncate, id, w.window.low, named, nil, 0)
+	record.AppendHeader(p.log.Stage(n)[:0], record.Truncate, id, w.window.Low, named, nil, 0)
 	w.stats.records.Add(1)
 	if _, _, err := p.log.PostReserved(rdma.Unsignalled); err != nil {
 		w.fenceLocked(p, err)
@@ -145,7 +145,7 @@ type logEnd struct {
 func (w *worker) quiescence() *quiescence {
 	w.lock()
 	defer w.unlock()
-	return &quiescence{next: w.window.next, releases: w.releases}
+	return &quiescence{next: w.window.Next, releases: w.releases}
 }
 
 // reached drives truncation forward and reports whether the point has been reached.
@@ -154,10 +154,10 @@ func (q *quiescence) reached(w *worker) bool {
 	defer w.unlock()
 	defer w.ringPeersLocked()
 	w.flushTruncationsLocked()
-	if w.frozen || w.m.Recovering() {
+	if w.frozen || w.m.recovery.IsGoing() {
 		return false
 	}
-	if w.window.low < q.next || w.released < q.releases {
+	if w.window.Low < q.next || w.released < q.releases {
 		return false
 	}
 	if q.ends == nil {

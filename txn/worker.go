@@ -36,18 +36,16 @@ type worker struct {
 	// bell says that there may be input to process; see answerBell.
 	bell atomic.Bool
 
-	mu    lockrank.Mutex[lockrank.Worker]
-	q     *patientQueue
-	peers []*peer // indexed by machine; nil for a machine that is no peer
-	self  *selfLog
-	// selfMemory is the memory of self.
-	selfMemory *nvram.Memory
-	window     window
-	commits    map[uint64]*commit // commits that wait for LOCK-REPLYs, by sequence number
-	calls      map[uint64]*call   // calls that wait for a reply, by tag
-	ops        ops
-	nextTag    uint64
-	beats      uint64 // see Beat
+	mu      lockrank.Mutex[lockrank.Worker]
+	q       *patientQueue
+	peers   []*peer // indexed by machine; nil for a machine that is no peer
+	self    *participant.OwnLog
+	window  record.Window
+	commits map[uint64]*commit // commits that wait for LOCK-REPLYs, by sequence number
+	calls   map[uint64]*call   // calls that wait for a reply, by tag
+	ops     ops
+	nextTag uint64
+	beats   uint64 // see Beat
 	// releases counts the slots returned to other machines; released counts those that have arrived
 	// there.
 	releases, released uint64
@@ -122,7 +120,7 @@ const (
 )
 
 func newWorker(m *Machine, id uint16) *worker {
-	w := &worker{m: m, id: id, window: newWindow(m.cfg.Config), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
+	w := &worker{m: m, id: id, window: record.NewWindow(m.cfg.Config), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
 	w.epochs.current = &m.epoch
 	return w
 }
@@ -168,10 +166,9 @@ func (w *worker) listenToSelfLocked() error {
 	if err != nil {
 		return err
 	}
-	if w.self, err = newSelfLog(log, record.Coordinator{Machine: cfg.ID, Worker: w.id}, cfg.Clock.Uint64()); err != nil {
+	if w.self, err = participant.NewOwnLog(log, record.Coordinator{Machine: cfg.ID, Worker: w.id}, cfg.Clock.Uint64()); err != nil {
 		return err
 	}
-	w.selfMemory = log
 	return cfg.NIC.Register(route.LogKey(cfg.ID, w.id, 0), log)
 }
 
@@ -245,7 +242,7 @@ func (w *worker) relogLocked(before, p *peer) error {
 	if err != nil {
 		return err
 	}
-	w.m.recalled.keepLocked(record.Coordinator{Machine: p.id, Worker: w.id}, before.in.Ledger())
+	w.m.recovery.KeepLedgerLocked(record.Coordinator{Machine: p.id, Worker: w.id}, before.in.Ledger())
 	b.Drain(before.in.Drained(), rx.Next())
 	p.in, p.relogged = participant.NewLog(&w.m.replicas, p.id, w.id, rx, b), before.relogged+1
 	return nil

@@ -83,7 +83,7 @@ var table = []Cost{
 		Why:  "what is written goes into the log of each replica, where a recovery finds it; one's own included",
 		own: []string{
 			"txn.(*worker).writeLockRecordsLocked", "txn.(*worker).encodeLocked", "txn.(*worker).appendLocked", "txn.(*worker).reserveLocked", "txn.(*worker).logOfLocked", "txn.(*commit).appendWrites",
-			"txn/record.AppendHeader", "txn/record.AppendWrite", "txn/record.Append", "txn/record.WriteBytes", "txn/record.HeaderBytes", "txn/record.roundUp8", "txn.(*selfLog).",
+			"txn/record.AppendHeader", "txn/record.AppendWrite", "txn/record.Append", "txn/record.WriteBytes", "txn/record.HeaderBytes", "txn/record.roundUp8", "txn/participant.(*OwnLog).",
 			"txn.(*worker).writeTruncateLocked", "txn.(*worker).flushTruncationsLocked", "txn.(*worker).takeTruncatedLocked", "rdma/ring.(*Sender).", "rdma/shm.(*Queue).Write", "txn.(*patientQueue).Write",
 		},
 	},
@@ -97,7 +97,7 @@ var table = []Cost{
 	{
 		Name: "transactions: beginning, planning, ending",
 		Why:  "who has which object, in which order; sets that the next transaction uses again are cleared",
-		own:  []string{"txn."},
+		own:  []string{"txn.", "txn/record.(*Window)."},
 	},
 	{
 		Name: "READs of other machines' memory",

@@ -135,6 +135,7 @@ var without = map[string]string{
 	"txn/message":        "carries replies, validation and functions between machines, of which there is one in what is profiled",
 	"txn/route":          "is loads, which are those of what calls them",
 	"txn/step":           "is names",
+	"txn/evidence":       "works when machines fail",
 }
 
 // interfaces are packages that have no cost, for they have hardly any code, but packages in

@@ -18,6 +18,7 @@ var layers = [][]string{
 	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn/record", "txn/message", "txn/route", "txn/step"},
 	{"txn/participant"},
+	{"txn/evidence"},
 	{"txn"},
 	{"recovery", "internal/txntest"},
 	{"recovery/membership", "recovery/transactions", "recovery/data"},
@@ -71,6 +72,7 @@ var core = map[string][]string{
 	"txn/route":             nil,
 	"txn/step":              nil,
 	"txn/participant":       nil,
+	"txn/evidence":          nil,
 	"txn":                   nil,
 	"recovery":              nil,
 	"recovery/membership":   nil,
@@ -103,7 +105,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/participant", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/fast", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}

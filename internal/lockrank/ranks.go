@@ -39,7 +39,7 @@ type (
 	Apply      struct{ rank } // recovery/membership: a configuration is applied
 	Reserving  struct{ rank } // txn: replicas are given storage, by the routes of one configuration
 	Run        struct{ rank } // recovery/transactions: what the recovery of one configuration has heard
-	Recovery   struct{ rank } // txn: evidence and ledgers
+	Recovery   struct{ rank } // txn/evidence: evidence and ledgers
 	Worker     struct{ rank } // txn: a worker's commits, calls and peers
 	Machine    struct{ rank } // txn: handlers and hooks of epochs
 	Routes     struct{ rank } // txn/route: where regions live, while that changes

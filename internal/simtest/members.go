@@ -293,7 +293,7 @@ func (c *members) Whole() bool {
 		return false
 	}
 	for _, m := range c.up {
-		if m.Membership().Status().Recovering || m.Transactions().Recovering() {
+		if m.Membership().Status().Recovering || m.Transactions().Recovery().IsGoing() {
 			return false
 		}
 	}
@@ -327,7 +327,7 @@ func (c *members) state() string {
 			continue
 		}
 		s := m.Membership().Status()
-		fmt.Fprintf(&b, "; machine %d in configuration %d, recovering %v, changing %v, suspects %v", i, s.Configuration.ID, s.Recovering || m.Transactions().Recovering(), s.Changing, s.Suspects)
+		fmt.Fprintf(&b, "; machine %d in configuration %d, recovering %v, changing %v, suspects %v", i, s.Configuration.ID, s.Recovering || m.Transactions().Recovery().IsGoing(), s.Changing, s.Suspects)
 	}
 	return b.String()
 }

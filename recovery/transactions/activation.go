@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 )
 
 // togetherPatience bounds how long a machine waits for everything that its regions need, so that
@@ -112,7 +112,7 @@ func (r *run) activateSome(ctx context.Context, ids []region.ID) error {
 	if err := r.sendBlocks(ctx, ids); err != nil {
 		return err
 	}
-	if err := r.m.LockRegions(r.c.ID, ids); err != nil {
+	if err := r.m.Recovery().LockRegions(r.c.ID, ids); err != nil {
 		return err
 	}
 	r.t.reached(recovery.StepLocked)
@@ -128,7 +128,7 @@ func (r *run) activateSome(ctx context.Context, ids []region.ID) error {
 func (r *run) regionsActive(ids []region.ID) {
 	var list []entry
 	for _, id := range ids {
-		list = append(list, entry{Evidence: txn.Evidence{Region: id}})
+		list = append(list, entry{Evidence: evidence.Evidence{Region: id}})
 	}
 	r.t.parallel(r.others(), func(to rdma.MachineID) { r.send(to, kindRegionActive, list) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -24,7 +24,7 @@ func (r *run) vote() {
 	for _, c := range r.claimed() {
 		to := coordinator(r.c, c.ID)
 		e := c.Evidence
-		e.At = txn.Extent{}
+		e.At = evidence.Extent{}
 		lists[to] = append(lists[to], entry{Evidence: e})
 	}
 	r.enter(voted)
@@ -54,7 +54,7 @@ func (r *run) decide() error {
 		}
 		commit := Decide(r.votes(b)) == Commit
 		commits[id] = commit
-		e := entry{Evidence: txn.Evidence{ID: id}}
+		e := entry{Evidence: evidence.Evidence{ID: id}}
 		if commit {
 			e.flag = 1
 		}
@@ -117,7 +117,7 @@ func (r *run) requestVotes() {
 				continue
 			}
 			if p, ok := r.c.Placement(reg); ok && p.IsAvailable() {
-				lists[p.Primary] = append(lists[p.Primary], entry{Evidence: txn.Evidence{ID: id, Region: reg}})
+				lists[p.Primary] = append(lists[p.Primary], entry{Evidence: evidence.Evidence{ID: id, Region: reg}})
 			}
 		}
 	}

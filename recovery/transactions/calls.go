@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -90,7 +91,7 @@ func (r *run) onBlocks(from call.Peer, list []entry) {
 // onNeedRecovery takes the evidence that a backup has in its logs about regions whose primary is
 // here.
 func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
-	found := make([]txn.Evidence, len(list))
+	found := make([]evidence.Evidence, len(list))
 	for i := range list {
 		found[i] = list[i].Evidence
 	}
@@ -120,13 +121,13 @@ func (r *run) onReplicate(from call.Peer, list []entry) error {
 		e := list[i].Evidence
 		var writes []record.Write
 		// Nobody has the writes if an earlier recovery has truncated them.
-		if own, ok := r.m.Evidence(e.ID, e.Region); (!ok || own.At.Empty()) && !e.At.Empty() {
+		if own, ok := r.m.Recovery().Evidence(e.ID, e.Region); (!ok || own.At.Empty()) && !e.At.Empty() {
 			var err error
-			if writes, err = r.m.Fetch(from.Machine, e); err != nil {
+			if writes, err = r.m.Recovery().Fetch(from.Machine, e); err != nil {
 				return err
 			}
 		}
-		if err := r.m.Learn(r.c.ID, e, writes); err != nil {
+		if err := r.m.Recovery().Learn(r.c.ID, e, writes); err != nil {
 			return err
 		}
 	}
@@ -161,11 +162,11 @@ func (r *run) onVote(from call.Peer, list []entry, last bool) {
 func (r *run) onRequestVote(list []entry) []byte {
 	reply := make([]byte, len(list))
 	for i := range list {
-		e, ok := r.m.Evidence(list[i].ID, list[i].Region)
+		e, ok := r.m.Recovery().Evidence(list[i].ID, list[i].Region)
 		switch {
 		case ok:
 			reply[i] = byte(voteOf(e.Seen))
-		case r.m.Truncated(list[i].ID, list[i].Region):
+		case r.m.Recovery().Truncated(list[i].ID, list[i].Region):
 			reply[i] = byte(VoteTruncated)
 		default:
 			reply[i] = byte(VoteUnknown)
@@ -176,7 +177,7 @@ func (r *run) onRequestVote(list []entry) []byte {
 
 func (r *run) onOutcome(list []entry) error {
 	for i := range list {
-		if err := r.m.Decide(r.c.ID, list[i].ID, list[i].flag != 0); err != nil {
+		if err := r.m.Recovery().Decide(r.c.ID, list[i].ID, list[i].flag != 0); err != nil {
 			return err
 		}
 		r.t.reached(recovery.StepOutcome)
@@ -186,7 +187,7 @@ func (r *run) onOutcome(list []entry) error {
 
 func (r *run) onTruncate(list []entry) error {
 	for i := range list {
-		if err := r.m.Truncate(r.c.ID, list[i].ID); err != nil {
+		if err := r.m.Recovery().Truncate(r.c.ID, list[i].ID); err != nil {
 			return err
 		}
 		r.t.reached(recovery.StepTruncated)
@@ -197,7 +198,7 @@ func (r *run) onTruncate(list []entry) error {
 // onDecided learns what the sender has truncated, and then records that the sender has decided.
 func (r *run) onDecided(from call.Peer, list []entry, last bool) error {
 	for _, b := range boundsOf(list) {
-		if err := r.m.LearnBound(r.c.ID, b); err != nil {
+		if err := r.m.Recovery().LearnBound(r.c.ID, b); err != nil {
 			return err
 		}
 	}

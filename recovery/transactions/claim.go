@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -21,13 +21,13 @@ type claimID struct {
 
 // A claim is the merged evidence of a region's replicas about a transaction.
 type claim struct {
-	txn.Evidence // the evidence of all replicas together
-	sources      map[rdma.MachineID]txn.Evidence
+	evidence.Evidence // the evidence of all replicas together
+	sources           map[rdma.MachineID]evidence.Evidence
 }
 
 // needRecovery sends the evidence about each region that this machine backs up to the region's
 // primary.
-func (r *run) needRecovery(found []txn.Evidence) {
+func (r *run) needRecovery(found []evidence.Evidence) {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, p := range r.c.Regions { // any order
 		if r.backsUp(p) && lists[p.Primary] == nil {
@@ -50,19 +50,19 @@ func (r *run) backsUp(p cluster.Placement) bool {
 
 // claimLocked merges what a replica has seen of transactions into the claims of this machine's
 // regions.
-func (r *run) claimLocked(from rdma.MachineID, found []txn.Evidence) {
+func (r *run) claimLocked(from rdma.MachineID, found []evidence.Evidence) {
 	for _, e := range found {
 		p, ok := r.c.Placement(e.Region)
 		if !ok || !p.IsPrimary(r.self) || !p.Has(from) {
 			continue
 		}
 		if sabotage.Votes.Skipped() && from != r.self {
-			e.Seen &= txn.SeenLock
+			e.Seen &= evidence.SeenLock
 		}
 		id := claimID{e.ID, e.Region}
 		c := r.mu.claims[id]
 		if c == nil {
-			c = &claim{Evidence: e, sources: make(map[rdma.MachineID]txn.Evidence)}
+			c = &claim{Evidence: e, sources: make(map[rdma.MachineID]evidence.Evidence)}
 			r.mu.claims[id] = c
 		}
 		c.Seen |= e.Seen
@@ -91,7 +91,7 @@ func (r *run) complete(ctx context.Context, c *claim) error {
 		if err != nil {
 			return err
 		}
-		return r.m.Learn(r.c.ID, c.Evidence, writes)
+		return r.m.Recovery().Learn(r.c.ID, c.Evidence, writes)
 	})
 }
 
@@ -103,7 +103,7 @@ func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	}
 	for _, from := range sortedKeys(c.sources) {
 		if e := c.sources[from]; !e.At.Empty() {
-			if writes, err = r.m.Fetch(from, e); err == nil {
+			if writes, err = r.m.Recovery().Fetch(from, e); err == nil {
 				return writes, nil
 			}
 		}
@@ -115,7 +115,7 @@ func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 func (r *run) replicate() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, c := range r.claimed() {
-		own, ok := r.m.Evidence(c.ID, c.Region)
+		own, ok := r.m.Recovery().Evidence(c.ID, c.Region)
 		if !ok {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -24,7 +24,7 @@ func (t *Recovery) Late(id cluster.ID) func() error {
 
 // RequestedVote returns what this machine answers to REQUEST-VOTE.
 func (t *Recovery) RequestedVote(in cluster.ID, tx record.ID, id region.ID) Vote {
-	asked := []entry{{Evidence: txn.Evidence{ID: tx, Region: id}}}
+	asked := []entry{{Evidence: evidence.Evidence{ID: tx, Region: id}}}
 	return Vote(t.current(in).onRequestVote(asked)[0])
 }
 
@@ -60,8 +60,8 @@ func KindNamed(name string) uint8 {
 }
 
 // Batch is the argument of a call about one transaction, or none, and one region.
-func Batch(in cluster.ID, tx record.ID, id region.ID, seen txn.Seen) []byte {
-	return batches(in, []entry{{Evidence: txn.Evidence{ID: tx, Regions: []region.ID{id}, Region: id, Seen: seen}}})[0]
+func Batch(in cluster.ID, tx record.ID, id region.ID, seen evidence.Seen) []byte {
+	return batches(in, []entry{{Evidence: evidence.Evidence{ID: tx, Regions: []region.ID{id}, Region: id, Seen: seen}}})[0]
 }
 
 // Relayed is the argument of RELAYED of a RECOVERY-VOTE of machine from.

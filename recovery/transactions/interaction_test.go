@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
@@ -23,6 +22,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -444,7 +444,7 @@ func (x *interaction) reboot(m rdma.MachineID) {
 		for sender := range x.nodes {
 			logs = append(logs, was.logs[[2]int{sender, 0}])
 		}
-		x.must(n.m.Recall(logs, nil, nil, 0))
+		x.must(n.m.Recovery().Recall(logs, nil, nil, 0))
 	})
 	x.nodes[m], x.back = n, append(x.back, m)
 }
@@ -567,7 +567,7 @@ func (x *interaction) call(d *datadriven.TestData) {
 		}
 	}
 	n, to := x.nodes[x.argument(d, "from")], rdma.MachineID(x.argument(d, "to"))
-	arg := transactions.Batch(x.c.ID, id, region.ID(x.argument(d, "region")), txn.SeenCommitPrimary)
+	arg := transactions.Batch(x.c.ID, id, region.ID(x.argument(d, "region")), evidence.SeenCommitPrimary)
 	if what == "RELAYED" {
 		arg = transactions.Relayed(rdma.MachineID(x.argument(d, "of")), arg)
 	}

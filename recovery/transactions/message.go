@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -47,7 +47,7 @@ const argumentHeaderBytes = 8
 
 // An entry is one line of a list. The meaning of flag depends on the kind of call.
 type entry struct {
-	txn.Evidence
+	evidence.Evidence
 	flag uint8
 }
 
@@ -77,7 +77,7 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 		return e, nil, errBadCall
 	}
 	e.ID = record.ID{Config: le.Uint32(b), Machine: rdma.MachineID(le.Uint16(b[4:])), Worker: le.Uint16(b[6:]), Seq: le.Uint64(b[8:])}
-	e.Region, e.Seen, e.flag = region.ID(le.Uint32(b[16:])), txn.Seen(b[20]), b[21]
+	e.Region, e.Seen, e.flag = region.ID(le.Uint32(b[16:])), evidence.Seen(b[20]), b[21]
 	n := int(le.Uint16(b[22:]))
 	if b = b[24:]; len(b) < 4*n+40 {
 		return e, nil, errBadCall
@@ -86,7 +86,7 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 		e.Regions = append(e.Regions, region.ID(le.Uint32(b)))
 		b = b[4:]
 	}
-	e.At = txn.Extent{Key: rdma.Key(le.Uint64(b)), Off: le.Uint64(b[8:]), N: le.Uint64(b[16:]), Rest: le.Uint64(b[24:]), More: le.Uint64(b[32:])}
+	e.At = evidence.Extent{Key: rdma.Key(le.Uint64(b)), Off: le.Uint64(b[8:]), N: le.Uint64(b[16:]), Rest: le.Uint64(b[24:]), More: le.Uint64(b[32:])}
 	if e.At.N > uint64(ringBytesMax) || e.At.More > uint64(ringBytesMax) {
 		return e, nil, errBadCall
 	}
@@ -147,25 +147,25 @@ func decodeBatch(b []byte) (id cluster.ID, list []entry, last bool, err error) {
 const flagNamed = 1
 
 // boundEntries encodes bounds as entries, between any two of which a list may be split.
-func boundEntries(bounds []txn.Bound) (list []entry) {
+func boundEntries(bounds []evidence.Bound) (list []entry) {
 	for _, b := range bounds {
 		id := record.ID{Machine: b.Machine, Worker: b.Worker, Seq: b.Low}
-		list = append(list, entry{Evidence: txn.Evidence{ID: id}})
+		list = append(list, entry{Evidence: evidence.Evidence{ID: id}})
 		for _, seq := range b.Named {
 			id.Seq = seq
-			list = append(list, entry{Evidence: txn.Evidence{ID: id}, flag: flagNamed})
+			list = append(list, entry{Evidence: evidence.Evidence{ID: id}, flag: flagNamed})
 		}
 	}
 	return list
 }
 
 // boundsOf decodes what boundEntries has encoded.
-func boundsOf(list []entry) (bounds []txn.Bound) {
+func boundsOf(list []entry) (bounds []evidence.Bound) {
 	for i := range list {
 		id := list[i].ID
-		b := txn.Bound{Machine: id.Machine, Worker: id.Worker, Low: id.Seq}
+		b := evidence.Bound{Machine: id.Machine, Worker: id.Worker, Low: id.Seq}
 		if list[i].flag == flagNamed {
-			b = txn.NamedBound(id.Machine, id.Worker, id.Seq)
+			b = evidence.NamedBound(id.Machine, id.Worker, id.Seq)
 		}
 		bounds = append(bounds, b)
 	}

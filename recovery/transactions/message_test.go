@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
 // Whatever arrives is refused, or a list that is the same once it is sent on.
 func FuzzDecodeBatch(f *testing.F) {
-	full := entry{flag: 1, Evidence: txn.Evidence{
-		ID: record.ID{Config: 3, Machine: 2, Worker: 1, Seq: 77}, Region: 5, Seen: txn.SeenLock,
-		Regions: []region.ID{5, 6, 9}, At: txn.Extent{Key: 7, Off: 64, N: 100, Rest: 8, More: 16},
+	full := entry{flag: 1, Evidence: evidence.Evidence{
+		ID: record.ID{Config: 3, Machine: 2, Worker: 1, Seq: 77}, Region: 5, Seen: evidence.SeenLock,
+		Regions: []region.ID{5, 6, 9}, At: evidence.Extent{Key: 7, Off: 64, N: 100, Rest: 8, More: 16},
 	}}
 	for _, list := range [][]entry{nil, {full}, {full, {}, full}} {
 		for _, b := range batches(4, list) {
@@ -44,7 +44,7 @@ func FuzzDecodeBatch(f *testing.F) {
 // What DECIDED says arrives as it was, wherever its list is cut.
 func TestBoundEntries(t *testing.T) {
 	const life = 5 << 44
-	sent := []txn.Bound{
+	sent := []evidence.Bound{
 		{Machine: 1, Worker: 2, Low: life + 9, Named: []uint64{life + 12, life + 10}},
 		{Machine: 1, Worker: 2, Low: 2*life + 1},
 		{Machine: 4, Worker: 0, Low: life + 1, Named: []uint64{life + 3}},
@@ -53,13 +53,13 @@ func TestBoundEntries(t *testing.T) {
 	if len(list) != 6 {
 		t.Fatalf("%d entries", len(list))
 	}
-	var got []txn.Bound
+	var got []evidence.Bound
 	for _, e := range list { // each by itself
 		got = append(got, boundsOf([]entry{e})...)
 	}
-	want := []txn.Bound{
-		{Machine: 1, Worker: 2, Low: life + 9}, txn.NamedBound(1, 2, life+12), txn.NamedBound(1, 2, life+10),
-		{Machine: 1, Worker: 2, Low: 2*life + 1}, {Machine: 4, Low: life + 1}, txn.NamedBound(4, 0, life+3),
+	want := []evidence.Bound{
+		{Machine: 1, Worker: 2, Low: life + 9}, evidence.NamedBound(1, 2, life+12), evidence.NamedBound(1, 2, life+10),
+		{Machine: 1, Worker: 2, Low: 2*life + 1}, {Machine: 4, Low: life + 1}, evidence.NamedBound(4, 0, life+3),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)

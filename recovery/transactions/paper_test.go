@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -439,12 +440,12 @@ func TestLateReplicateIsIgnored(t *testing.T) {
 	s := newStage(t, 5)
 	s.cut(3, step.CommitBackup, 1, []int{0}, 7, 3)
 	in := s.ptrs[0].Addr.Region()
-	late := txn.Evidence{ID: record.ID{Config: 1, Machine: 3, Seq: 1<<44 + 2}, Regions: []region.ID{in}, Region: in, Seen: txn.SeenLock}
+	late := evidence.Evidence{ID: record.ID{Config: 1, Machine: 3, Seq: 1<<44 + 2}, Regions: []region.ID{in}, Region: in, Seen: evidence.SeenLock}
 	for _, n := range s.survivors() {
-		if err := n.m.Learn(s.configuration().ID, late, nil); err != nil {
+		if err := n.m.Recovery().Learn(s.configuration().ID, late, nil); err != nil {
 			t.Error(err)
 		}
-		if open := n.m.Open(); len(open) > 0 {
+		if open := n.m.Recovery().Open(); len(open) > 0 {
 			t.Errorf("machine %d: %v", n.id, open)
 		}
 	}

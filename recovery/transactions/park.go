@@ -5,7 +5,7 @@ import (
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 )
 
 // waits reports whether one of the regions is unavailable, so that transactions that write to it
@@ -48,9 +48,9 @@ func (r *run) park() {
 			if !ok || !p.IsAvailable() || !hasVoted || v != VoteUnknown && v != VoteTruncated {
 				continue
 			}
-			e := entry{Evidence: txn.Evidence{ID: id, Regions: b.regions, Region: reg}}
+			e := entry{Evidence: evidence.Evidence{ID: id, Regions: b.regions, Region: reg}}
 			if v == VoteTruncated {
-				e.Seen = txn.SeenTruncated
+				e.Seen = evidence.SeenTruncated
 			}
 			for _, m := range p.Replicas() {
 				lists[m] = append(lists[m], e)
@@ -62,7 +62,7 @@ func (r *run) park() {
 
 func (r *run) onPark(list []entry) error {
 	for i := range list {
-		if err := r.m.Park(r.c.ID, list[i].Evidence); err != nil {
+		if err := r.m.Recovery().Park(r.c.ID, list[i].Evidence); err != nil {
 			return err
 		}
 	}

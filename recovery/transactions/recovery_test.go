@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -96,8 +96,8 @@ func TestCommitIsOvertaken(t *testing.T) {
 					goOn.Store(&f)
 					x.kill(0)
 				case c == 3 && s == at && overtaken.CompareAndSwap(false, true):
-					if err := (*goOn.Load())(); !errors.Is(err, txn.ErrConfiguration) {
-						t.Errorf("an overtaken commit: %v, want %v", err, txn.ErrConfiguration)
+					if err := (*goOn.Load())(); !errors.Is(err, evidence.ErrConfiguration) {
+						t.Errorf("an overtaken commit: %v, want %v", err, evidence.ErrConfiguration)
 					}
 				}
 			})
@@ -123,8 +123,8 @@ func TestResumeIsOvertaken(t *testing.T) {
 		}
 	})
 	n.t.Freeze(second)
-	if err := n.t.Commit(context.Background(), second); !errors.Is(err, txn.ErrConfiguration) {
-		t.Errorf("an overtaken commit: %v, want %v", err, txn.ErrConfiguration)
+	if err := n.t.Commit(context.Background(), second); !errors.Is(err, evidence.ErrConfiguration) {
+		t.Errorf("an overtaken commit: %v, want %v", err, evidence.ErrConfiguration)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -342,7 +343,7 @@ func (x *instance) enter(next *cluster.Configuration, dead []rdma.MachineID) boo
 	for _, n := range x.survivors() {
 		go func() {
 			err := n.t.Commit(context.Background(), next)
-			if err != nil && !n.dead.Load() && !errors.Is(err, context.Canceled) && !errors.Is(err, txn.ErrConfiguration) && x.configuration() == next {
+			if err != nil && !n.dead.Load() && !errors.Is(err, context.Canceled) && !errors.Is(err, evidence.ErrConfiguration) && x.configuration() == next {
 				x.t.Errorf("machine %d: %v", n.id, err)
 			}
 		}()
@@ -374,7 +375,7 @@ func (x *instance) awaitSettled() bool {
 		}
 		if time.Now().After(deadline) {
 			for _, n := range x.survivors() {
-				x.t.Errorf("machine %d: settled %d of %d, open %d, caught %v, %s", n.id, n.settled.Load(), x.c.ID, len(n.m.Open()), n.m.Caught(), n.t.Progress())
+				x.t.Errorf("machine %d: settled %d of %d, open %d, caught %v, %s", n.id, n.settled.Load(), x.c.ID, len(n.m.Recovery().Open()), n.m.Caught(), n.t.Progress())
 			}
 			x.t.Fatal("recovery does not end")
 		}

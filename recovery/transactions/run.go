@@ -18,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -142,7 +143,7 @@ func (r *run) activate(ctx context.Context) error {
 	if sabotage.DrainFirst.Skipped() {
 		_ = r.m.Resume(r.c.ID)
 	}
-	found, err := r.m.Drain(r.c.ID)
+	found, err := r.m.Recovery().Drain(r.c.ID)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 		}
 		sent[id] = changed
 		for _, b := range p.Filling {
-			lists[b] = append(lists[b], entry{Evidence: txn.Evidence{Region: id}})
+			lists[b] = append(lists[b], entry{Evidence: evidence.Evidence{Region: id}})
 		}
 	}
 	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindBlocks, lists[to]) })
@@ -193,7 +194,7 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	return nil
 }
 
-// again calls f until it succeeds, it fails with txn.ErrConfiguration, or ctx ends, at the latest
+// again calls f until it succeeds, it fails with evidence.ErrConfiguration, or ctx ends, at the latest
 // with the run. f fails while a machine cannot be reached or its log is full.
 func (r *run) again(ctx context.Context, f func() error) error {
 	for {
@@ -201,7 +202,7 @@ func (r *run) again(ctx context.Context, f func() error) error {
 		if err == nil {
 			return nil
 		}
-		if over := ctx.Err(); over != nil || errors.Is(err, txn.ErrConfiguration) {
+		if over := ctx.Err(); over != nil || errors.Is(err, evidence.ErrConfiguration) {
 			return cmp.Or(over, err)
 		}
 		r.t.cfg.Clock.Sleep(retryDelay)
@@ -220,7 +221,7 @@ func (r *run) rest() {
 		return
 	}
 	r.enter(decided)
-	bounds := boundEntries(r.m.Bounds())
+	bounds := boundEntries(r.m.Recovery().Bounds())
 	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindDecided, bounds) })
 	err := r.wait(r.ctx, func() bool {
 		return sabotage.AllDecided.Skipped() || len(r.mu.deciders) == len(r.c.Machines) && !r.isOpen()
@@ -228,7 +229,7 @@ func (r *run) rest() {
 	if err != nil {
 		return
 	}
-	if r.again(r.ctx, func() error { return r.m.Settle(r.c) }) != nil {
+	if r.again(r.ctx, func() error { return r.m.Recovery().Settle(r.c) }) != nil {
 		return
 	}
 	r.enter(settled)
@@ -243,7 +244,7 @@ func (r *run) rest() {
 // transaction whose regions are all lost will not be truncated, nor will one that waits for a
 // region.
 func (r *run) isOpen() bool {
-	for _, e := range r.m.Open() {
+	for _, e := range r.m.Recovery().Open() {
 		if p, ok := r.c.Placement(e.Region); ok && p.Has(r.self) && !r.waits(e.Regions) {
 			return true
 		}

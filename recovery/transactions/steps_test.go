@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -221,7 +222,7 @@ func TestPaper5_3_EveryOlderTransactionWithARecordRecovers(t *testing.T) {
 		if m != p.Primary || step != recovery.StepDrained {
 			return
 		}
-		if open := s.nodes[m].m.Open(); len(open) != 1 || open[0].ID.Machine != coordinator || open[0].ID.Config != 1 || open[0].Seen != txn.SeenLock {
+		if open := s.nodes[m].m.Recovery().Open(); len(open) != 1 || open[0].ID.Machine != coordinator || open[0].ID.Config != 1 || open[0].Seen != evidence.SeenLock {
 			t.Errorf("recovering: %+v, want the one of machine %d", open, coordinator)
 		}
 		close(drained)
@@ -260,7 +261,7 @@ func TestPaper5_3_LockRecoveryFetchesMissingRecords(t *testing.T) {
 		case m != promoted:
 		case step == recovery.StepDrained:
 			seen.Add(1)
-			if open := n.m.Open(); len(open) != 0 {
+			if open := n.m.Recovery().Open(); len(open) != 0 {
 				t.Errorf("the new primary has got %+v itself", open)
 			}
 		case step == recovery.StepLocked:
@@ -300,8 +301,8 @@ func TestPaper5_3_RequestVoteTruncated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := s.atDecided(func(e txn.Evidence) {
-		if e.Seen != txn.SeenCommitBackup {
+	asked := s.atDecided(func(e evidence.Evidence) {
+		if e.Seen != evidence.SeenCommitBackup {
 			t.Errorf("region %d has seen %05b", e.Region, e.Seen)
 		}
 		for _, c := range []struct {
@@ -328,7 +329,7 @@ func TestPaper5_3_RequestVoteUnknown(t *testing.T) {
 	s := newUntimed(t, 6, 2)
 	i, j := s.apart()
 	coordinator := s.outsider(i, j)
-	asked := s.atDecided(func(e txn.Evidence) {
+	asked := s.atDecided(func(e evidence.Evidence) {
 		for _, object := range []int{i, j} {
 			p, want := s.placement(object), transactions.VoteUnknown
 			if p.Region == e.Region {
@@ -398,13 +399,13 @@ func (s *stage) apart() (i, j int) {
 // atDecided calls f when all have voted and nothing has been carried out anywhere,
 // with what the primaries of the objects know about the first transaction. The
 // result says whether it has.
-func (s *stage) atDecided(f func(txn.Evidence), objects ...int) *atomic.Bool {
+func (s *stage) atDecided(f func(evidence.Evidence), objects ...int) *atomic.Bool {
 	called := new(atomic.Bool)
 	var once sync.Once
 	ask := func() {
 		for _, i := range objects {
 			p := s.placement(i)
-			for _, e := range s.nodes[p.Primary].m.Open() {
+			for _, e := range s.nodes[p.Primary].m.Recovery().Open() {
 				if e.Region == p.Region && !called.Swap(true) {
 					f(e)
 				}

@@ -2,7 +2,7 @@ package transactions
 
 import (
 	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 )
 
 // A Vote is what the replicas of one region know about a recovering transaction (RECOVERY-VOTE,
@@ -25,17 +25,17 @@ const (
 )
 
 // voteOf returns the vote of a region whose replicas together have seen s (step 6).
-func voteOf(s txn.Seen) Vote {
+func voteOf(s evidence.Seen) Vote {
 	switch {
-	case s&(txn.SeenCommitPrimary|txn.SeenCommitRecovery) != 0:
+	case s&(evidence.SeenCommitPrimary|evidence.SeenCommitRecovery) != 0:
 		return VoteCommitPrimary
-	case s&txn.SeenAbortRecovery != 0:
+	case s&evidence.SeenAbortRecovery != 0:
 		return VoteAbort
-	case s&txn.SeenCommitBackup != 0:
+	case s&evidence.SeenCommitBackup != 0:
 		return VoteCommitBackup
-	case s&txn.SeenLock != 0:
+	case s&evidence.SeenLock != 0:
 		return VoteLock
-	case s&txn.SeenTruncated != 0:
+	case s&evidence.SeenTruncated != 0:
 		return VoteTruncated
 	}
 	return VoteUnknown

@@ -6,7 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -59,16 +59,16 @@ func TestPaper5_3_Decide(t *testing.T) {
 // replica saw a LOCK record and no ABORT-RECOVERY. Otherwise, it votes abort."
 // Who has nothing at all votes truncated or unknown; see onRequestVote.
 func TestPaper5_3_WhatARegionVotes(t *testing.T) {
-	const all = txn.SeenLock | txn.SeenCommitBackup | txn.SeenCommitPrimary | txn.SeenCommitRecovery | txn.SeenAbortRecovery
-	for seen := txn.Seen(1); seen <= all; seen++ {
-		saw := func(s txn.Seen) bool { return seen&s != 0 }
+	const all = evidence.SeenLock | evidence.SeenCommitBackup | evidence.SeenCommitPrimary | evidence.SeenCommitRecovery | evidence.SeenAbortRecovery
+	for seen := evidence.Seen(1); seen <= all; seen++ {
+		saw := func(s evidence.Seen) bool { return seen&s != 0 }
 		want := VoteAbort
 		switch {
-		case saw(txn.SeenCommitPrimary) || saw(txn.SeenCommitRecovery):
+		case saw(evidence.SeenCommitPrimary) || saw(evidence.SeenCommitRecovery):
 			want = VoteCommitPrimary
-		case saw(txn.SeenCommitBackup) && !saw(txn.SeenAbortRecovery):
+		case saw(evidence.SeenCommitBackup) && !saw(evidence.SeenAbortRecovery):
 			want = VoteCommitBackup
-		case saw(txn.SeenLock) && !saw(txn.SeenAbortRecovery):
+		case saw(evidence.SeenLock) && !saw(evidence.SeenAbortRecovery):
 			want = VoteLock
 		}
 		if got := voteOf(seen); got != want {

@@ -14,11 +14,13 @@
 // From Freeze (NEW-CONFIG) on, records are kept as evidence. Thaw ends that, and says which records
 // come too late from then on. Release frees the records that recovery has needed.
 //
+// An OwnLog is the log that a worker writes to its own machine, for recovery (own.go).
+//
 // Besides its logs a machine has Annexes, the memory of records that do not fit a log (annex.go has
 // the rules; task.go says how they are processed in slices), and Loans, the slots that it has
 // reserved for new objects of other machines.
 //
-// A Log uses no time, goroutine or randomness of its own and has no lock: it is part of the worker
-// that it is written for, and that worker's lock guards it. Replicas, Annexes and Loans are safe
+// A Log and an OwnLog use no time, goroutine or randomness and have no lock: they are parts of the
+// worker that they are written for or by, and its lock guards them. Replicas, Annexes and Loans are safe
 // for concurrent use.
 package participant

@@ -32,7 +32,7 @@ const (
 	Abort
 	Truncate
 	// Notes, which a machine writes to its own log while transactions recover (table 2; see
-	// txn/evidence.go). They may carry identifiers of other coordinators' transactions.
+	// package evidence). They may carry identifiers of other coordinators' transactions.
 	Replicate
 	CommitRecovery
 	AbortRecovery

@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"testing"
@@ -38,9 +38,8 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			id := record.ID{Config: c.config, Machine: 6, Worker: 3, Seq: 23}
-			m := &Machine{}
-			m.recovery.init(m)
-			m.recalled.settled, m.recalled.parkedIn, m.recalled.before = parkedIn, parkedIn, before
+			r, _ := awaiting(t, false)
+			r.recalled.settled, r.recalled.parkedIn, r.recalled.before = parkedIn, parkedIn, before
 			rt := &route.Route{Placement: cluster.Placement{Region: 2}}
 			if c.replica > 0 {
 				local, err := region.Format(2, nvram.NewMemory(1<<20))
@@ -50,7 +49,7 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 				rt.Local = local
 				local.SetSince(c.replica)
 			}
-			m.routes.Store(&route.List{2: rt})
+			r.Replicas.Routes.Store(&route.List{2: rt})
 			rec := record.Record{Kind: record.Replicate, ID: id, LowBound: packSeen(2, SeenLock), Regions: []region.ID{2, 3},
 				Writes: []record.Write{{Ptr: region.MakePtr(region.MakeAddr(2, 0x440), 2, 0), Op: record.OpFree, Version: 6}}}
 			if c.noted > 0 {
@@ -58,12 +57,12 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 			}
 			log := logWith(t, &rec)
 			if c.isParked {
-				m.recalled.parked = []*nvram.Memory{log}
+				r.recalled.parked = []*nvram.Memory{log}
 			} else {
-				m.recalled.logs = []*nvram.Memory{log}
+				r.recalled.logs = []*nvram.Memory{log}
 			}
-			m.recalled.gatherLocked(&m.recovery)
-			if tr := m.recovery.traces[id]; (tr != nil && len(tr.parts) == 1 && len(tr.parts[0].writes) == 1) != c.counts {
+			r.recalled.gatherLocked(r)
+			if tr := r.traces[id]; (tr != nil && len(tr.parts) == 1 && len(tr.parts[0].writes) == 1) != c.counts {
 				t.Errorf("%+v", tr)
 			}
 		})

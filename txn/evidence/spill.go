@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 // needed. It holds parked transactions, and notes of recoveries for which the machine's own logs
 // have no room.
 type spill struct {
-	m *Machine
+	r *Recovery
 	// open makes the n'th memory for a configuration. Peers read it under key.
 	open func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	key  func(in cluster.ID, n int) rdma.Key
@@ -72,14 +72,14 @@ func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
 			count++
 		}
 	}
-	bytes := max(min(int64(s.m.cfg.LogBytes), spillBytes<<min(count, 16)), record.LogBytesFor(n))
+	bytes := max(min(int64(s.r.LogBytes), spillBytes<<min(count, 16)), record.LogBytesFor(n))
 	l.in, l.key = in, s.key(in, count)
 	if l.memory, err = s.open(in, count, bytes); err != nil {
 		return l, err
 	}
 	// Write the ledger first: a log without one counts as damaged.
-	record.NewLedger(l.memory, record.Coordinator{Machine: s.m.cfg.ID, Worker: 0})
-	if l.rx, err = record.CreateLog(l.memory, s.m.cfg.Clock.Uint64()); err != nil {
+	record.NewLedger(l.memory, record.Coordinator{Machine: s.r.Replicas.ID, Worker: 0})
+	if l.rx, err = record.CreateLog(l.memory, s.r.Replicas.Clock.Uint64()); err != nil {
 		return l, err
 	}
 	state, err := l.rx.State()
@@ -87,7 +87,7 @@ func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
 		return l, err
 	}
 	l.log = ring.NewLocalSender(state, l.memory, 0)
-	return l, s.m.cfg.NIC.Register(l.key, l.memory)
+	return l, s.r.Replicas.NIC.Register(l.key, l.memory)
 }
 
 func (s *spill) memory() (all []*nvram.Memory) {
@@ -101,12 +101,11 @@ func (s *spill) memory() (all []*nvram.Memory) {
 // if the log is full, to a memory of its own. A recovery may need more room than a log has: the log
 // may hold records of transactions that only this recovery can truncate, and a machine notes what
 // others know of all transactions in progress.
-func (r *recoveryState) noteLocked(in cluster.ID, rec *record.Record) (Extent, error) {
+func (r *Recovery) noteLocked(in cluster.ID, rec *record.Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
 	b := record.Append(make([]byte, 0, record.Bytes(rec)), rec)
-	w := r.m.workers[int(rec.ID.Worker)%len(r.m.workers)]
-	at, err := w.note(b)
-	if (errors.Is(err, ring.ErrFull) || errors.Is(err, ring.ErrTooLarge)) && r.m.cfg.Note != nil {
+	at, err := r.noteInLogLocked(uint16(int(rec.ID.Worker)%len(r.Workers)), b)
+	if (errors.Is(err, ring.ErrFull) || errors.Is(err, ring.ErrTooLarge)) && r.OpenNotes != nil {
 		if at, err = r.notes.append(in, b); err != nil {
 			err = fmt.Errorf("%w, and there is no memory beside the own log: %w", ring.ErrFull, err)
 		}
@@ -117,32 +116,34 @@ func (r *recoveryState) noteLocked(in cluster.ID, rec *record.Record) (Extent, e
 	return at, nil
 }
 
-// note appends a note to the own log.
-func (w *worker) note(b []byte) (Extent, error) {
-	w.lock()
-	defer w.unlock()
-	pos := w.self.log.Tail()
-	if err := w.self.note(b); err != nil {
-		return Extent{}, err
-	}
-	return extentOf(w.self.rx, route.LogKey(w.m.cfg.ID, w.id, 0), ring.Record{Pos: pos, Payload: b}), nil
+// noteInLogLocked appends a note to the own log of the worker with number id.
+func (r *Recovery) noteInLogLocked(id uint16, b []byte) (at Extent, err error) {
+	w := r.Workers[id]
+	w.Locked(func() {
+		own, _ := w.OwnLocked()
+		pos := own.Log.Tail()
+		if err = own.Note(b); err == nil {
+			at = extentOf(own.Receiver, route.LogKey(r.Replicas.ID, id, 0), ring.Record{Pos: pos, Payload: b})
+		}
+	})
+	return at, err
 }
 
 // gatherNotesLocked collects the notes outside of the machine's own logs.
-func (r *recoveryState) gatherNotesLocked() {
+func (r *Recovery) gatherNotesLocked() {
 	if sabotage.SpilledNotes.Skipped() {
 		return
 	}
 	for i := range r.notes.logs {
 		l := &r.notes.logs[i]
-		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *record.Record, _ uint64) bool { return r.m.recalled.countsLocked(rec) })
+		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *record.Record, _ uint64) bool { return r.recalled.countsLocked(rec) })
 	}
 }
 
 // forget drops the memory: peers cannot read it any more.
 func (s *spill) forget() {
 	for i := range s.logs {
-		s.m.cfg.NIC.Deregister(s.logs[i].key)
+		s.r.Replicas.NIC.Deregister(s.logs[i].key)
 	}
 	s.logs = slices.Delete(s.logs, 0, len(s.logs))
 }

@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"errors"
@@ -13,41 +13,20 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// recoveringIn returns a machine in the midst of a recovery, with one worker whose own
-// log has 64 KB and, if it may spill, memory for notes that do not fit there.
-func recoveringIn(t *testing.T, in cluster.ID, maySpill bool) *Machine {
-	t.Helper()
-	m, _ := awaiting(t, false)
-	if maySpill {
-		m.cfg.Note = func(cluster.ID, int, int64) (*nvram.Memory, error) { return nvram.NewMemory(64 << 10), nil }
-	}
-	m.recovery.init(m)
-	m.config.Store(uint32(in))
-	m.recovery.going.Store(true)
-	w := &worker{m: m, selfMemory: nvram.NewMemory(64 << 10)}
-	w.window = newWindow(uint32(in))
-	var err error
-	if w.self, err = newSelfLog(w.selfMemory, record.Coordinator{Machine: m.cfg.ID, Worker: 0}, 1); err != nil {
-		t.Fatal(err)
-	}
-	m.workers = []*worker{w}
-	return m
-}
-
 // learn has a machine learn of transactions that write an object each.
-func learn(t *testing.T, m *Machine, in cluster.ID, from, to uint64) {
+func learn(t *testing.T, r *Recovery, in cluster.ID, from, to uint64) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		if err := learnOne(m, in, n); err != nil {
+		if err := learnOne(r, in, n); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func learnOne(m *Machine, in cluster.ID, n uint64) error {
+func learnOne(r *Recovery, in cluster.ID, n uint64) error {
 	e := Evidence{ID: idOf(1, 5, n), Regions: []region.ID{2}, Region: 2, Seen: SeenLock}
 	p := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
-	return m.Learn(in, e, []record.Write{{Ptr: p, Op: record.OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())}})
+	return r.Learn(in, e, []record.Write{{Ptr: p, Op: record.OpUpdate, Version: region.Version(n), Payload: make([]byte, p.Capacity())}})
 }
 
 // What a recovery notes is not bounded by the own log: the rest goes into memory of its
@@ -55,13 +34,13 @@ func learnOne(m *Machine, in cluster.ID, n uint64) error {
 // recovery.
 func TestNotesBeyondTheOwnLog(t *testing.T) {
 	const in, all = 7, 300
-	m := recoveringIn(t, in, true)
-	learn(t, m, in, 1, all/2)
-	learn(t, m, in, all/2, all+1)
-	if n := len(m.recovery.notes.logs); n < 3 {
+	r := recoveringIn(t, in, true)
+	learn(t, r, in, 1, all/2)
+	learn(t, r, in, all/2, all+1)
+	if n := len(r.notes.logs); n < 3 {
 		t.Fatalf("%d logs beside the own one", n)
 	}
-	complete := func(when string, r *recoveryState, memory map[rdma.Key]*nvram.Memory) {
+	complete := func(when string, r *Recovery, memory map[rdma.Key]*nvram.Memory) {
 		t.Helper()
 		for n := uint64(1); n <= all; n++ {
 			tr := r.traces[idOf(1, 5, n)]
@@ -80,21 +59,21 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 			}
 		}
 	}
-	memory := map[rdma.Key]*nvram.Memory{route.LogKey(3, 0, 0): m.workers[0].selfMemory}
-	logs := []*nvram.Memory{m.workers[0].selfMemory}
-	for i := range m.recovery.notes.logs {
-		l := &m.recovery.notes.logs[i]
+	memory := map[rdma.Key]*nvram.Memory{route.LogKey(3, 0, 0): ownLog(r, 0)}
+	logs := []*nvram.Memory{ownLog(r, 0)}
+	for i := range r.notes.logs {
+		l := &r.notes.logs[i]
 		memory[l.key] = l.memory
 		logs = append(logs, l.memory)
 	}
-	complete("as it is told", &m.recovery, memory)
+	complete("as it is told", r, memory)
 
-	m.config.Store(in + 1)
-	if _, err := m.Drain(in + 1); err != nil {
+	r.Begin(in + 1)
+	if _, err := r.Drain(in + 1); err != nil {
 		t.Fatal(err)
 	}
-	complete("in the next recovery", &m.recovery, memory)
-	learn(t, m, in+1, all+1, all+100)
+	complete("in the next recovery", r, memory)
+	learn(t, r, in+1, all+1, all+100)
 
 	again := recoveringIn(t, in+2, true)
 	if err := again.Recall(logs, nil, nil, in-1); err != nil {
@@ -105,22 +84,22 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	local.SetSince(1)
-	(*again.routes.Load()).Of(2).Local = local
-	again.recalled.gatherLocked(&again.recovery)
+	(*again.Replicas.Routes.Load()).Of(2).Local = local
+	again.recalled.gatherLocked(again)
 	recalled := make(map[rdma.Key]*nvram.Memory)
 	for i, l := range again.recalled.logs {
 		recalled[route.RecalledKey(i)] = l
 	}
-	complete("in the next life", &again.recovery, recalled)
+	complete("in the next life", again, recalled)
 
-	if err := m.Settle(&cluster.Configuration{ID: in + 1}); err != nil {
+	if err := r.Settle(&cluster.Configuration{ID: in + 1}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(m.recovery.notes.logs); n != 0 {
+	if n := len(r.notes.logs); n != 0 {
 		t.Errorf("%d logs are kept when the recovery is over", n)
 	}
 	for k := range memory {
-		if err := m.cfg.NIC.Register(k, nvram.NewMemory(4096)); err != nil {
+		if err := r.Replicas.NIC.Register(k, nvram.NewMemory(4096)); err != nil {
 			t.Errorf("still registered: %v", err)
 		}
 	}
@@ -129,13 +108,13 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 // Without more memory who notes hears that there is no room, and why.
 func TestNoMemoryForNotes(t *testing.T) {
 	without, refused := recoveringIn(t, 7, false), recoveringIn(t, 7, true)
-	refused.recovery.notes.open = func(cluster.ID, int, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
-	for _, m := range []*Machine{without, refused} {
+	refused.notes.open = func(cluster.ID, int, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
+	for _, r := range []*Recovery{without, refused} {
 		var err error
 		for n := uint64(1); n < 200 && err == nil; n++ {
-			err = learnOne(m, 7, n)
+			err = learnOne(r, 7, n)
 		}
-		if !errors.Is(err, ring.ErrFull) || errors.Is(err, nvram.ErrNoSpace) != (m == refused) {
+		if !errors.Is(err, ring.ErrFull) || errors.Is(err, nvram.ErrNoSpace) != (r == refused) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -145,21 +124,21 @@ func TestNoMemoryForNotes(t *testing.T) {
 // before is in the way.
 func TestParkAgain(t *testing.T) {
 	const in, all = 7, 300
-	m := recoveringIn(t, in, true)
-	(*m.routes.Load()).Of(2).Away = []cluster.Memory{{Machine: 1, Token: 7}}
-	learn(t, m, in, 1, all)
+	r := recoveringIn(t, in, true)
+	(*r.Replicas.Routes.Load()).Of(2).Away = []cluster.Memory{{Machine: 1, Token: 7}}
+	learn(t, r, in, 1, all)
 	isFull := true
-	m.cfg.Park = func(_ cluster.ID, n int, _ int64) (*nvram.Memory, error) {
+	r.OpenParked = func(_ cluster.ID, n int, _ int64) (*nvram.Memory, error) {
 		if n == 1 && isFull {
 			return nil, nvram.ErrNoSpace
 		}
 		return nvram.NewMemory(64 << 10), nil
 	}
-	if _, err := m.recovery.parkLocked(in); !errors.Is(err, nvram.ErrNoSpace) {
+	if _, err := r.parkLocked(in); !errors.Is(err, nvram.ErrNoSpace) {
 		t.Fatalf("without room: %v", err)
 	}
 	isFull = false
-	if parked, err := m.recovery.parkLocked(in); err != nil || len(parked) < 2 {
+	if parked, err := r.parkLocked(in); err != nil || len(parked) < 2 {
 		t.Errorf("with room: %d parked, %v", len(parked), err)
 	}
 }

@@ -1,43 +1,17 @@
-package txn
+package evidence
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
-	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
-	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 )
-
-// awaiting returns a machine that knows a region which is unavailable, or not, and parks
-// in memory that the test keeps.
-func awaiting(t *testing.T, unavailable bool) (m *Machine, parked *[]*nvram.Memory) {
-	t.Helper()
-	parked = new([]*nvram.Memory)
-	m = &Machine{}
-	nic, err := rdmalocal.NewNetwork(rdmalocal.Options{}).Join(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.cfg.ID, m.cfg.Clock, m.cfg.NIC = 3, clock.System{}, nic
-	m.cfg.Park = func(cluster.ID, int, int64) (*nvram.Memory, error) {
-		memory := nvram.NewMemory(64 << 10)
-		*parked = append(*parked, memory)
-		return memory, nil
-	}
-	m.recovery.init(m)
-	rt := &route.Route{Placement: cluster.Placement{Region: 2}}
-	if unavailable {
-		rt.Away = []cluster.Memory{{Machine: 1, Token: 7}}
-	}
-	m.routes.Store(&route.List{2: rt})
-	return m, parked
-}
 
 // idOf is a transaction of a life that began in a configuration.
 func idOf(machine rdma.MachineID, life, n uint64) record.ID {
@@ -47,7 +21,7 @@ func idOf(machine rdma.MachineID, life, n uint64) record.ID {
 // What another machine has truncated is known here, also after a restart, as long as a
 // region is unavailable: below the low bound of each life, and what is named above it.
 func TestBoundsOfOthersCount(t *testing.T) {
-	m, parked := awaiting(t, true)
+	r, parked := awaiting(t, true)
 	var named []uint64
 	for n := range uint64(100) {
 		named = append(named, idOf(1, 5, 2*n+30).Seq)
@@ -58,12 +32,12 @@ func TestBoundsOfOthersCount(t *testing.T) {
 		{Machine: 1, Worker: 1, Low: idOf(1, 9, 4).Seq},  // a later life
 		NamedBound(2, 1, idOf(2, 5, 8).Seq),
 	} {
-		if err := m.LearnBound(0, b); err != nil {
+		if err := r.LearnBound(0, b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	again, _ := awaiting(t, true)
-	memory, err := m.recovery.parkLocked(7)
+	memory, err := r.parkLocked(7)
 	if err != nil || len(memory) == 0 || len(memory) != len(*parked) {
 		t.Fatalf("%d parked, %d made: %v", len(memory), len(*parked), err)
 	}
@@ -77,21 +51,21 @@ func TestBoundsOfOthersCount(t *testing.T) {
 		{idOf(1, 5, 19), true}, {idOf(1, 5, 20), false}, {idOf(1, 5, 30), true}, {idOf(1, 5, 31), false}, {idOf(1, 5, 228), true}, {idOf(1, 5, 230), false},
 		{idOf(1, 9, 3), true}, {idOf(1, 9, 4), false}, {idOf(1, 4, 3), false}, {idOf(2, 5, 8), true}, {idOf(2, 5, 7), false}, {idOf(0, 5, 8), false},
 	} {
-		if now, later := m.Truncated(c.id, 2), again.Truncated(c.id, 2); now != c.want || later != c.want {
+		if now, later := r.Truncated(c.id, 2), again.Truncated(c.id, 2); now != c.want || later != c.want {
 			t.Errorf("%v is truncated: %v, after a restart %v, want %v", c.id, now, later, c.want)
 		}
 	}
-	if got := again.recalled.bounds.sorted(); !slices.EqualFunc(got, m.recalled.bounds.sorted(), func(a, b Bound) bool {
+	if got := again.recalled.bounds.sorted(); !slices.EqualFunc(got, r.recalled.bounds.sorted(), func(a, b Bound) bool {
 		return a.key() == b.key() && a.Low == b.Low && slices.Equal(a.Named, b.Named)
 	}) {
 		t.Errorf("after a restart %+v", got)
 	}
-	again.recalled.settleLocked(again, 8, nil)
+	again.settleRecalledLocked(8, nil)
 	if len(again.recalled.bounds) == 0 {
 		t.Error("bounds are forgotten though a region is unavailable")
 	}
-	again.routes.Store(&route.List{2: &route.Route{Placement: cluster.Placement{Region: 2}}})
-	if again.recalled.settleLocked(again, 9, nil); len(again.recalled.bounds) != 0 {
+	again.Replicas.Routes.Store(&route.List{2: &route.Route{Placement: cluster.Placement{Region: 2}}})
+	if again.settleRecalledLocked(9, nil); len(again.recalled.bounds) != 0 {
 		t.Error("bounds are kept though no region is unavailable")
 	}
 }
@@ -112,25 +86,25 @@ func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
 		{"a replica that has truncated it", 5, idOf(1, 5, 21).Seq, true, true, false},
 		{"nobody has", 6, 0, false, false, false},
 	} {
-		m, _ := awaiting(t, true)
-		r, err := region.Format(1, nvram.NewMemory(region.MinSize))
+		r, _ := awaiting(t, true)
+		local, err := region.Format(1, nvram.NewMemory(region.MinSize))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.SetSince(c.since)
-		next := append(*m.routes.Load(), nil)
-		next[1] = &route.Route{Placement: cluster.Placement{Region: 1, Primary: 3}, Local: r, PrimaryHere: true}
-		m.routes.Store(&next)
+		local.SetSince(c.since)
+		next := append(*r.Replicas.Routes.Load(), nil)
+		next[1] = &route.Route{Placement: cluster.Placement{Region: 1, Primary: 3}, Local: local, PrimaryHere: true}
+		r.Replicas.Routes.Store(&next)
 		l := record.NewLedger(nvram.NewMemory(64<<10), record.Coordinator{Machine: 1, Worker: 1})
 		l.Raise(c.low)
-		m.recalled.keepLocked(record.Coordinator{Machine: 1, Worker: 1}, l)
-		m.recalled.before = 9
+		r.KeepLedgerLocked(record.Coordinator{Machine: 1, Worker: 1}, l)
+		r.recalled.before = 9
 		if c.isForeign {
-			if err := m.LearnBound(0, Bound{Machine: 1, Worker: 1, Low: idOf(1, 5, 30).Seq, Named: []uint64{idOf(1, 5, 40).Seq}}); err != nil {
+			if err := r.LearnBound(0, Bound{Machine: 1, Worker: 1, Low: idOf(1, 5, 30).Seq, Named: []uint64{idOf(1, 5, 40).Seq}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, named := m.Truncated(idOf(1, 5, 20), 1), m.Truncated(idOf(1, 5, 40), 1); got != c.want || named != c.wanted {
+		if got, named := r.Truncated(idOf(1, 5, 20), 1), r.Truncated(idOf(1, 5, 40), 1); got != c.want || named != c.wanted {
 			t.Errorf("%s: truncated %v, %v, want %v, %v", c.name, got, named, c.want, c.wanted)
 		}
 	}
@@ -140,23 +114,23 @@ func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
 // workers, as long as a region is unavailable.
 func TestBounds(t *testing.T) {
 	for _, unavailable := range []bool{true, false} {
-		m, _ := awaiting(t, unavailable)
-		w := &worker{m: m, id: 1, window: newWindow(9)}
-		first := w.window.begin()
+		r, _ := awaiting(t, unavailable)
+		w := &testWorker{window: record.NewWindow(9)}
+		first := w.window.Begin()
 		for range 3 {
-			w.window.begin()
+			w.window.Begin()
 		}
-		w.window.finish(first)
-		w.window.finish(first + 2)
-		m.workers = []*worker{w}
+		w.window.Finish(first)
+		w.window.Finish(first + 2)
+		r.Workers = []Worker{w}
 		log := nvram.NewMemory(64 << 10)
 		l := record.NewLedger(log, record.Coordinator{Machine: 2, Worker: 1})
 		l.Raise(idOf(2, 6, 40).Seq)
 		l.Name(idOf(2, 6, 41).Seq)
 		l.Name(idOf(2, 6, 50).Seq)
 		l.Raise(idOf(2, 6, 43).Seq) // the first name is below it
-		m.recalled.keepLocked(record.Coordinator{Machine: 2, Worker: 1}, l)
-		got := m.Bounds()
+		r.KeepLedgerLocked(record.Coordinator{Machine: 2, Worker: 1}, l)
+		got := r.Bounds()
 		if !unavailable {
 			if len(got) != 0 {
 				t.Errorf("%+v, and no region is unavailable", got)
@@ -165,7 +139,7 @@ func TestBounds(t *testing.T) {
 		}
 		want := []Bound{
 			{Machine: 2, Worker: 1, Low: idOf(2, 6, 43).Seq, Named: []uint64{idOf(2, 6, 50).Seq}},
-			{Machine: 3, Worker: 1, Low: first + 1, Named: []uint64{first + 2}},
+			{Machine: 3, Low: first + 1, Named: []uint64{first + 2}},
 		}
 		if !slices.EqualFunc(got, want, func(a, b Bound) bool { return a.key() == b.key() && a.Low == b.Low && slices.Equal(a.Named, b.Named) }) {
 			t.Errorf("%+v, want %+v", got, want)
@@ -177,19 +151,16 @@ func TestBounds(t *testing.T) {
 // otherwise low bounds would say later that it was truncated.
 func TestNothingSeenIsLearned(t *testing.T) {
 	for _, unavailable := range []bool{true, false} {
-		m, _ := awaiting(t, unavailable)
-		m.recovery.going.Store(true)
-		memory := nvram.NewMemory(64 << 10)
-		self, err := newSelfLog(memory, record.Coordinator{Machine: 3, Worker: 0}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.workers = []*worker{{m: m, self: self, selfMemory: memory}}
+		r, _ := awaiting(t, unavailable)
+		r.going.Store(true)
+		own, err := participant.NewOwnLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 3, Worker: 0}, 1)
+		must(t, err)
+		r.Workers = []Worker{&testWorker{r: r, own: own}}
 		e := Evidence{ID: idOf(1, 5, 8), Regions: []region.ID{2, 3}, Region: 3}
-		if err := m.Learn(0, e, nil); err != nil {
+		if err := r.Learn(0, e, nil); err != nil {
 			t.Fatal(err)
 		}
-		if got, known := m.Evidence(e.ID, 3); known != unavailable || got.Seen != 0 {
+		if got, known := r.Evidence(e.ID, 3); known != unavailable || got.Seen != 0 {
 			t.Errorf("region unavailable: %v; known %v, seen %05b", unavailable, known, got.Seen)
 		}
 	}

@@ -1,22 +1,22 @@
-package txn
+package participant
 
 import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
-	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A selfLog is the log that a worker writes to its own machine, guarded by the worker's lock. The
+// An OwnLog is the log that a worker writes to its own machine, guarded by the worker's lock. The
 // coordinator acts on its own replicas by direct call, so only recovery needs this log: nothing but
 // the ends of its records is read from it before. While transactions recover, the machine also
-// writes notes there about other machines' transactions (evidence.go).
-type selfLog struct {
-	log    *ring.Sender
-	rx     *ring.Receiver
-	ledger *record.Ledger
+// writes notes there about other machines' transactions (package evidence).
+type OwnLog struct {
+	// Log is the writing end, Receiver the reading end.
+	Log      *ring.Sender
+	Receiver *ring.Receiver
+	ledger   *record.Ledger
 	// front is the oldest record that has not been freed.
 	front ring.Record
 	has   bool
@@ -32,7 +32,8 @@ type selfLog struct {
 // cannot wait for others to truncate.
 const spareShare = 8
 
-func newSelfLog(m *nvram.Memory, c record.Coordinator, nonce uint64) (*selfLog, error) {
+// NewOwnLog opens the log in m, which must be empty, or makes one. nonce is random.
+func NewOwnLog(m *nvram.Memory, c record.Coordinator, nonce uint64) (*OwnLog, error) {
 	b := record.NewLedger(m, c)
 	rx, err := record.OpenEmptyLog(m, nonce)
 	if err != nil {
@@ -42,41 +43,62 @@ func newSelfLog(m *nvram.Memory, c record.Coordinator, nonce uint64) (*selfLog, 
 	if err != nil {
 		return nil, err
 	}
-	l := &selfLog{log: ring.NewLocalSender(state, m, 0), rx: rx, ledger: b}
-	l.spareWanted = l.log.Bytes() / spareShare
+	l := &OwnLog{Log: ring.NewLocalSender(state, m, 0), Receiver: rx, ledger: b}
+	l.spareWanted = l.Log.Bytes() / spareShare
 	l.restock()
 	return l, nil
 }
 
+// Memory returns the memory of the log.
+func (l *OwnLog) Memory() *nvram.Memory { return l.ledger.Log() }
+
+// Reserved returns how much space commits have reserved.
+func (l *OwnLog) Reserved() uint64 { return l.Log.Reserved() - l.spare }
+
+// Freeze gives up the reservations of commits, which write no more records in this configuration.
+func (l *OwnLog) Freeze() {
+	l.Log.Release(l.Log.Reserved())
+	l.spare = 0
+	l.restock()
+}
+
+// Settle gives up the notes, when a recovery is over, and frees what it can.
+func (l *OwnLog) Settle(r *Replicas, w *record.Window) error {
+	l.notes = false
+	err := l.Free(r, w)
+	l.restock()
+	return err
+}
+
 // restock reserves space for notes, up to spareWanted.
-func (l *selfLog) restock() {
-	if missing := l.spareWanted - l.spare; missing > 0 && l.log.Reserve(missing) {
+func (l *OwnLog) restock() {
+	if missing := l.spareWanted - l.spare; missing > 0 && l.Log.Reserve(missing) {
 		l.spare = l.spareWanted
 	}
 }
 
-// note appends a note, into free space or else into the spare space.
-func (l *selfLog) note(b []byte) error {
+// Note appends a note, into free space or else into the spare space.
+func (l *OwnLog) Note(b []byte) error {
 	need := ring.Space(len(b))
-	if need > l.log.Available() && need <= l.spare {
-		l.log.Release(need)
+	if need > l.Log.Available() && need <= l.spare {
+		l.Log.Release(need)
 		l.spare -= need
 	}
-	_, _, err := l.log.Append(rdma.Unsignalled, b)
+	_, _, err := l.Log.Append(rdma.Unsignalled, b)
 	if err == nil {
 		l.notes = true
 	}
 	return err
 }
 
-// free moves the log's head past the records of finished transactions, and past notes that are not
+// Free moves the log's head past the records of finished transactions, and past notes that are not
 // needed any more.
-func (l *selfLog) free(r *participant.Replicas, w *window) error {
+func (l *OwnLog) Free(r *Replicas, w *record.Window) error {
 	var end uint64
 	for {
 		if !l.has {
 			var err error
-			if l.front, l.has, err = l.rx.Poll(); err != nil {
+			if l.front, l.has, err = l.Receiver.Poll(); err != nil {
 				return err
 			}
 		}
@@ -96,7 +118,7 @@ func (l *selfLog) free(r *participant.Replicas, w *window) error {
 		end, l.has = l.front.End, false
 	}
 	if end != 0 {
-		l.rx.Free(end)
+		l.Receiver.Free(end)
 		r.Reached(step.FreeLog)
 	}
 	for _, number := range l.passed {
@@ -107,11 +129,11 @@ func (l *selfLog) free(r *participant.Replicas, w *window) error {
 }
 
 // finish reports whether a transaction is truncated, and if so records it in the ledger.
-func (l *selfLog) finish(seq uint64, w *window) bool {
-	if !w.finished(seq) {
+func (l *OwnLog) finish(seq uint64, w *record.Window) bool {
+	if !w.Finished(seq) {
 		return false
 	}
-	l.ledger.Raise(w.low)
+	l.ledger.Raise(w.Low)
 	if l.ledger.Passed(seq) {
 		return true
 	}

@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"maps"
@@ -28,11 +28,10 @@ type recoveredLock struct {
 // that it does not have yet; it counts locked slots as in use. After that the regions can be
 // activated. The locks are for the given configuration; once the next one's Freeze has begun,
 // LockRegions does nothing, since that configuration may give a region to another machine.
-func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
-	r := &m.recovery
+func (r *Recovery) LockRegions(in cluster.ID, ids []region.ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return err
 	}
 	before := r.locks
@@ -55,8 +54,8 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 		}
 	}
 	for _, id := range ids {
-		if rt := m.route(id); rt != nil && rt.PrimaryHere {
-			m.cfg.Allocator.Attach(rt.Local)
+		if rt := r.Replicas.Routes.Of(id); rt != nil && rt.PrimaryHere {
+			r.Replicas.Allocator.Attach(rt.Local)
 		}
 	}
 	return nil
@@ -65,8 +64,8 @@ func (m *Machine) LockRegions(in cluster.ID, ids []region.ID) error {
 // lockPartLocked locks the objects of one transaction's part, or counts one more transaction for
 // the locks that exist. A lock that LockRegions makes anew keeps the release mark of its
 // predecessor.
-func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
-	rt := r.m.route(p.region)
+func (r *Recovery) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
+	rt := r.Replicas.Routes.Of(p.region)
 	if p.locked || rt == nil || !rt.PrimaryHere {
 		return
 	}
@@ -76,7 +75,7 @@ func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*rec
 		l := r.locks[ptr.Addr]
 		if l == nil {
 			l = &recoveredLock{ptr: ptr}
-			l.release = r.m.cfg.Allocator.Hold(ptr, func() {
+			l.release = r.Replicas.Allocator.Hold(ptr, func() {
 				if !sabotage.LockRecovery.Skipped() {
 					rt.Local.SetLock(ptr)
 				}
@@ -91,13 +90,13 @@ func (r *recoveryState) lockPartLocked(p *tracePart, before map[region.Addr]*rec
 }
 
 // unlockObjectLocked unlocks an object that no recovering transaction writes any more.
-func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
-	rt := r.m.route(l.ptr.Addr.Region())
+func (r *Recovery) unlockObjectLocked(l *recoveredLock) {
+	rt := r.Replicas.Routes.Of(l.ptr.Addr.Region())
 	if rt == nil || !rt.PrimaryHere {
 		return
 	}
 	if l.release && !rt.Local.Header(l.ptr.Addr.Offset()).Allocated() {
-		r.m.cfg.Allocator.Release(l.ptr) // the slot must be released before it is unlocked, as in ApplyPrimary
+		r.Replicas.Allocator.Release(l.ptr) // the slot must be released before it is unlocked, as in ApplyPrimary
 	}
 	rt.Local.ClearLock(l.ptr)
 }
@@ -105,11 +104,10 @@ func (r *recoveryState) unlockObjectLocked(l *recoveredLock) {
 // Decide applies the decision about a transaction (COMMIT-RECOVERY, ABORT-RECOVERY) to this
 // machine's replicas, after noting it. Repeating it changes nothing; if the transaction has left no
 // trace here, there is nothing to do. It fails with ring.ErrFull while there is no room for a note.
-func (m *Machine) Decide(in cluster.ID, id record.ID, commit bool) error {
-	r := &m.recovery
+func (r *Recovery) Decide(in cluster.ID, id record.ID, commit bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return err
 	}
 	t := r.traces[id]
@@ -138,8 +136,8 @@ func (m *Machine) Decide(in cluster.ID, id record.ID, commit bool) error {
 }
 
 // finishPartLocked gives the objects of a part their final state.
-func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
-	rt := r.m.route(p.region)
+func (r *Recovery) finishPartLocked(p *tracePart, commit bool) error {
+	rt := r.Replicas.Routes.Of(p.region)
 	if rt == nil || rt.Local == nil {
 		return nil
 	}
@@ -160,13 +158,13 @@ func (r *recoveryState) finishPartLocked(p *tracePart, commit bool) error {
 
 // finishPrimaryLocked gives one object its final state at the primary, and unlocks it after the
 // last transaction that wants the lock.
-func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *record.Write, commit bool) {
+func (r *Recovery) finishPrimaryLocked(local *region.Region, w *record.Write, commit bool) {
 	l := r.locks[w.Ptr.Addr]
 	v, allocated, incarnation := w.After()
 	if commit && local.ApplyLocked(w.Ptr, w.Payload, v, allocated, incarnation) {
 		switch w.Op {
 		case record.OpAlloc:
-			r.m.replicas.Loans.Take(w.Ptr)
+			r.Replicas.Loans.Take(w.Ptr)
 		case record.OpFree:
 			l.release = true
 		}
@@ -178,32 +176,30 @@ func (r *recoveryState) finishPrimaryLocked(local *region.Region, w *record.Writ
 }
 
 // Truncate forgets a transaction whose outcome all participants know (TRUNCATE-RECOVERY).
-func (m *Machine) Truncate(in cluster.ID, id record.ID) error {
-	r := &m.recovery
+func (r *Recovery) Truncate(in cluster.ID, id record.ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return err
 	}
 	delete(r.traces, id)
 	r.over[id] = true
-	if id.Machine == m.cfg.ID || int(id.Worker) >= len(m.workers) {
+	if id.Machine == r.Replicas.ID || int(id.Worker) >= len(r.Workers) {
 		return nil // Settle finishes this machine's own transactions
 	}
-	w := m.workers[id.Worker]
-	w.lock()
-	defer w.unlock()
-	if p := w.peerLocked(id.Machine); p != nil && !m.recalled.hasLocked(id) {
-		if err := p.in.Release(id.Seq); err != nil {
-			w.fenceLocked(p, err)
+	w := r.Workers[id.Worker]
+	w.Locked(func() {
+		if l := logFromLocked(w, id.Machine); l.Log != nil && !r.recalled.hasLocked(id) {
+			if err := l.Release(id.Seq); err != nil {
+				w.FencePeerLocked(l.From, err)
+			}
 		}
-	}
+	})
 	return nil
 }
 
 // Open returns what this machine knows of transactions that are not truncated.
-func (m *Machine) Open() []Evidence {
-	r := &m.recovery
+func (r *Recovery) Open() []Evidence {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.evidenceLocked()
@@ -213,87 +209,30 @@ func (m *Machine) Open() []Evidence {
 // now decided and truncated, or waits for an unavailable region and is parked. Settle frees the log
 // space that recovery has held, and the slots lent to machines that are not in c, or over
 // connections that have ended. It fails if there is no room to park in.
-func (m *Machine) Settle(c *cluster.Configuration) error {
-	r := &m.recovery
+func (r *Recovery) Settle(c *cluster.Configuration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(c.ID); err != nil {
+	if err := r.Check(c.ID); err != nil {
 		return err
 	}
 	parked, err := r.parkLocked(c.ID)
 	if err != nil {
 		return err
 	}
-	if m.cfg.Settling != nil { // Settling must be called before any storage is given back
-		m.cfg.Settling(c.ID)
+	if r.Settling != nil { // Settling must be called before any storage is given back
+		r.Settling(c.ID)
 	}
 	clear(r.traces)
 	clear(r.over)
-	m.recalled.settleLocked(m, c.ID, parked)
+	r.settleRecalledLocked(c.ID, parked)
 	r.notes.forget() // the recovery is over
-	for _, w := range m.workers {
-		w.lock()
-		w.settleRecoveryLocked()
-		w.unlock()
+	isWhole := !r.awaitsAny()
+	for _, w := range r.Workers {
+		w.Locked(func() { w.SettleLocked(isWhole) })
 	}
 	if !sabotage.LoansEnd.Skipped() {
-		m.endLoansLocked()
+		r.endLoansLocked()
 	}
 	r.going.Store(false)
 	return nil
-}
-
-func (w *worker) settleRecoveryLocked() {
-	isWhole := !w.m.awaitsAny()
-	for _, p := range w.peers {
-		if p == nil {
-			continue
-		}
-		if p.hasLeft { // later WRITEs of the peer find no log, or come too late
-			w.m.replicas.Annexes.DropUnbound(p.in, false)
-		}
-		p.hasLeft = p.hasLeft && !isWhole
-		for _, seq := range p.in.Transactions() {
-			if err := p.in.Release(seq); err != nil { // the region of the transaction is lost
-				w.fenceLocked(p, err)
-				break
-			}
-		}
-		if err := p.in.Free(); err != nil { // frees records that belong to no transaction, such as TRUNCATE
-			w.fenceLocked(p, err)
-		}
-	}
-	for seq := w.window.low; seq < w.boundary; seq++ {
-		if !w.window.finished(seq) {
-			w.window.finish(seq)
-		}
-	}
-	w.self.notes = false
-	if err := w.self.free(&w.m.replicas, &w.window); err != nil {
-		invariant.Violated("own log is as it was written", err, nil)
-	}
-	w.self.restock()
-}
-
-// SendBlocks copies the block table of a region to all its backups. This machine must be the
-// region's primary. A new primary does this before anybody allocates (SOSP'15 section 5.5): the old
-// one may have failed halfway through a change, so that the table has to be repaired. A new backup
-// has no table yet.
-func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
-	m.cfg.Clock.Lock(&m.blocks)
-	defer m.blocks.Unlock()
-	if err := m.recovery.check(in); err != nil {
-		return err
-	}
-	rt := m.route(id)
-	if rt == nil || !rt.PrimaryHere {
-		return m.noRegion(region.MakeAddr(id, 0))
-	}
-	if !m.cfg.Allocator.Has(id) {
-		rt.Local.Repair()
-	}
-	off, n := rt.Local.Table()
-	table := make([]byte, n)
-	rt.Local.Memory().CopyOut(table, off)
-	return m.writeBackups(rt, id, off, table)
 }

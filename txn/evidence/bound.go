@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"cmp"
@@ -102,11 +102,11 @@ func boundIn(l *record.Ledger, c record.Coordinator) Bound {
 	return Bound{Machine: c.Machine, Worker: c.Worker, Low: l.LowBound(), Named: l.Named()}
 }
 
-// boundLocked returns the bound of the worker's own transactions.
-func (w *worker) boundLocked() Bound {
-	b := Bound{Machine: w.m.cfg.ID, Worker: w.id, Low: w.window.low}
-	for seq := w.window.low; seq < w.window.next; seq++ {
-		if w.window.finished(seq) {
+// boundOf returns the bound of a worker's own transactions.
+func boundOf(window *record.Window, c record.Coordinator) Bound {
+	b := Bound{Machine: c.Machine, Worker: c.Worker, Low: window.Low}
+	for seq := window.Low; seq < window.Next; seq++ {
+		if window.Finished(seq) {
 			b.Named = append(b.Named, seq)
 		}
 	}
@@ -115,45 +115,42 @@ func (w *worker) boundLocked() Bound {
 
 // Bounds returns all bounds that this machine knows if a region is unavailable, and nothing
 // otherwise, since nobody needs them then.
-func (m *Machine) Bounds() []Bound {
-	if !m.awaitsAny() || sabotage.Bounds.Skipped() {
+func (r *Recovery) Bounds() []Bound {
+	if !r.awaitsAny() || sabotage.Bounds.Skipped() {
 		return nil
 	}
-	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := m.recalled.bounds.clone()
-	for c, ledgers := range m.recalled.ledgers { // any order
+	all := r.recalled.bounds.clone()
+	for c, ledgers := range r.recalled.ledgers { // any order
 		for _, l := range ledgers {
 			all.learn(boundIn(l, c))
 		}
 	}
-	for _, w := range m.workers {
-		w.lock()
-		all.learn(w.boundLocked())
-		for _, p := range w.peers {
-			if p != nil {
-				all.learn(boundIn(p.in.Ledger(), record.Coordinator{Machine: p.id, Worker: w.id}))
+	for i, w := range r.Workers {
+		w.Locked(func() {
+			_, window := w.OwnLocked()
+			all.learn(boundOf(window, record.Coordinator{Machine: r.Replicas.ID, Worker: uint16(i)}))
+			for _, l := range w.LogsLocked() {
+				all.learn(boundIn(l.Ledger(), record.Coordinator{Machine: l.From, Worker: uint16(i)}))
 			}
-		}
-		w.unlock()
+		})
 	}
 	return all.sorted()
 }
 
 // LearnBound adds a bound that another machine knows. It becomes durable when the recovery is
 // settled.
-func (m *Machine) LearnBound(in cluster.ID, b Bound) error {
-	r := &m.recovery
+func (r *Recovery) LearnBound(in cluster.ID, b Bound) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return err
 	}
-	if m.recalled.bounds == nil {
-		m.recalled.bounds = make(bounds)
+	if r.recalled.bounds == nil {
+		r.recalled.bounds = make(bounds)
 	}
-	m.recalled.bounds.learn(b)
+	r.recalled.bounds.learn(b)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 )
 
 // recalled holds the logs of this machine's earlier lives. Nobody writes to them any more; they are
-// evidence (see evidence.go) until a recovery is over. recoveryState.mu guards them.
+// evidence until a recovery is over. Recovery.mu guards them.
 type recalled struct {
 	logs []*nvram.Memory
 	// annexes are the numbers of the annexes of earlier lives.
@@ -44,16 +44,16 @@ type recalled struct {
 //
 // annexes are the annexes of the earlier lives, by number. Recall also fails if a record that
 // counts names an annex that is missing.
-func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
+func (r *Recovery) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
 		return err
 	}
-	if err := m.replicas.Annexes.Recall(annexes); err != nil {
+	if err := r.Replicas.Annexes.Recall(annexes); err != nil {
 		return err
 	}
 	for i, log := range formatted {
-		if err := m.cfg.NIC.Register(route.RecalledKey(i), log); err != nil {
+		if err := r.Replicas.NIC.Register(route.RecalledKey(i), log); err != nil {
 			return fmt.Errorf("txn: a log of an earlier life: %w", err)
 		}
 	}
@@ -63,29 +63,29 @@ func (m *Machine) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram
 				return fmt.Errorf("txn: transactions parked by an earlier life: %w", err)
 			}
 		}
-		if err := m.cfg.NIC.Register(route.ParkedKey(settled, n), p); err != nil {
+		if err := r.Replicas.NIC.Register(route.ParkedKey(settled, n), p); err != nil {
 			return fmt.Errorf("txn: transactions parked by an earlier life: %w", err)
 		}
 	}
-	m.recovery.mu.Lock()
-	defer m.recovery.mu.Unlock()
-	m.recalled.logs, m.recalled.ledgers = formatted, ledgers
-	m.recalled.parked, m.recalled.parkedIn, m.recalled.settled = parked, settled, uint32(settled)
-	m.recalled.annexes = slices.Sorted(maps.Keys(annexes))
-	m.recalled.bounds = boundsIn(parked)
-	return m.checkAnnexesLocked()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recalled.logs, r.recalled.ledgers = formatted, ledgers
+	r.recalled.parked, r.recalled.parkedIn, r.recalled.settled = parked, settled, uint32(settled)
+	r.recalled.annexes = slices.Sorted(maps.Keys(annexes))
+	r.recalled.bounds = boundsIn(parked)
+	return r.checkAnnexesLocked()
 }
 
 // checkAnnexesLocked checks that all annexes named by records that count are there. An annex is
 // freed only after its record, so a missing one is damage.
-func (m *Machine) checkAnnexesLocked() error {
-	for _, log := range m.recalled.logs {
+func (r *Recovery) checkAnnexesLocked() error {
+	for _, log := range r.recalled.logs {
 		b, _ := record.OpenLedger(log)
 		for raw, rec := range recordsIn(log) {
-			if rec.Annex.IsNone() || rec.IsVoid() || !m.recalled.countsLocked(rec) || b.IsLate(rec.ID.Config, raw.Pos) {
+			if rec.Annex.IsNone() || rec.IsVoid() || !r.recalled.countsLocked(rec) || b.IsLate(rec.ID.Config, raw.Pos) {
 				continue
 			}
-			if _, err := m.replicas.Annexes.Body(&rec.Annex); err != nil {
+			if _, err := r.Replicas.Annexes.Body(&rec.Annex); err != nil {
 				return fmt.Errorf("%w: %v of %v: %w", errDamagedLog, rec.Kind, rec.ID, err)
 			}
 		}
@@ -163,9 +163,9 @@ var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (withou
 // gatherLocked takes the evidence of all records, also where a later record names the transaction
 // as truncated: that later record may have arrived without being processed, so that a backup has
 // not applied the transaction's writes yet. Recovering them once more changes nothing.
-func (l *recalled) gatherLocked(r *recoveryState) {
+func (l *recalled) gatherLocked(r *Recovery) {
 	if l.before == 0 {
-		l.before = r.m.config.Load()
+		l.before = r.Configuration.Load()
 	}
 	for i, log := range l.logs {
 		b, _ := record.OpenLedger(log)
@@ -213,25 +213,25 @@ func (l *recalled) countsLocked(rec *record.Record) bool {
 // Notes and parked transactions of an earlier life are dropped in the same way, but by the
 // configuration in which that life made them: a replica that has been there since knows the
 // transaction as of then, and may be the one that holds its locks, however old the transaction is.
-func (r *recoveryState) leaveOutOlderLocked() {
+func (r *Recovery) leaveOutOlderLocked() {
 	for _, t := range r.traces { // any order
 		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool { return !r.hasHadSince(p.region, t.id.Config) })
 	}
 }
 
 // hasHadSince reports whether this machine has had its replica of a region since configuration c.
-func (r *recoveryState) hasHadSince(id region.ID, c uint32) bool {
-	rt := r.m.route(id)
+func (r *Recovery) hasHadSince(id region.ID, c uint32) bool {
+	rt := r.Replicas.Routes.Of(id)
 	return rt != nil && rt.Local != nil && rt.Local.Since() <= c
 }
 
 // RecalledWrites yields every object written by a record in the logs of earlier lives, or by a
 // transaction that they have parked. No other write to this machine's replicas can be undecided:
 // the writes of truncated transactions have been applied.
-func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
-	m.recovery.mu.Lock()
-	logs := slices.Concat(m.recalled.logs, m.recalled.parked)
-	m.recovery.mu.Unlock()
+func (r *Recovery) RecalledWrites(yield func(region.Ptr) bool) {
+	r.mu.Lock()
+	logs := slices.Concat(r.recalled.logs, r.recalled.parked)
+	r.mu.Unlock()
 	for _, log := range logs {
 		for _, rec := range recordsIn(log) {
 			for i := range rec.Writes {
@@ -239,7 +239,7 @@ func (m *Machine) RecalledWrites(yield func(region.Ptr) bool) {
 					return
 				}
 			}
-			if !m.replicas.Annexes.EachPtr(&rec.Annex, yield) {
+			if !r.Replicas.Annexes.EachPtr(&rec.Annex, yield) {
 				return
 			}
 		}
@@ -263,27 +263,30 @@ func (l *recalled) truncatedLocked(id record.ID) bool {
 	return false
 }
 
-// keepLocked keeps the ledger of a log that has been replaced.
-func (l *recalled) keepLocked(c record.Coordinator, b *record.Ledger) {
+// KeepLedgerLocked keeps the ledger of a log that has been replaced. It is called within
+// WithLedgers.
+func (r *Recovery) KeepLedgerLocked(c record.Coordinator, b *record.Ledger) {
+	l := &r.recalled
 	if l.ledgers == nil {
 		l.ledgers = make(map[record.Coordinator][]*record.Ledger)
 	}
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settleLocked forgets the logs, and replaces the notes parked before by parked. It keeps the
+// settleRecalledLocked forgets the logs, and replaces the notes parked before by parked. It keeps the
 // ledgers as long as a region is unavailable.
-func (l *recalled) settleLocked(m *Machine, in cluster.ID, parked []*nvram.Memory) {
+func (r *Recovery) settleRecalledLocked(in cluster.ID, parked []*nvram.Memory) {
+	l := &r.recalled
 	for i := range l.logs {
-		m.cfg.NIC.Deregister(route.RecalledKey(i))
+		r.Replicas.NIC.Deregister(route.RecalledKey(i))
 	}
 	for n := range l.parked {
-		m.cfg.NIC.Deregister(route.ParkedKey(l.parkedIn, n))
+		r.Replicas.NIC.Deregister(route.ParkedKey(l.parkedIn, n))
 	}
 	l.logs, l.parked, l.parkedIn, l.settled = nil, parked, in, uint32(in)
-	m.replicas.Annexes.Forget(l.annexes)
+	r.Replicas.Annexes.Forget(l.annexes)
 	l.annexes = nil
-	if !m.awaitsAny() {
+	if !r.awaitsAny() {
 		l.ledgers, l.bounds = nil, nil
 	}
 }

@@ -1,4 +1,4 @@
-package txn
+package evidence
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ import (
 //    long ago.
 
 // awaits reports whether one of the regions is unavailable in the present configuration.
-func (m *Machine) awaits(regions []region.ID) bool {
-	routes := m.routes.Load()
+func (r *Recovery) awaits(regions []region.ID) bool {
+	routes := r.Replicas.Routes.Load()
 	return slices.ContainsFunc(regions, func(id region.ID) bool {
 		rt := routes.Of(id)
 		return rt != nil && !rt.IsAvailable()
@@ -38,18 +38,17 @@ func (m *Machine) awaits(regions []region.ID) bool {
 }
 
 // awaitsAny reports whether any region is unavailable.
-func (m *Machine) awaitsAny() bool {
-	return slices.ContainsFunc(*m.routes.Load(), func(rt *route.Route) bool { return rt != nil && !rt.IsAvailable() })
+func (r *Recovery) awaitsAny() bool {
+	return slices.ContainsFunc(*r.Replicas.Routes.Load(), func(rt *route.Route) bool { return rt != nil && !rt.IsAvailable() })
 }
 
 // Park notes durably the records that a region with a replica here has seen of a transaction that
 // is going to be parked, even if it has seen none. It fails with ring.ErrFull while there is no
 // room.
-func (m *Machine) Park(in cluster.ID, e Evidence) error {
-	r := &m.recovery
+func (r *Recovery) Park(in cluster.ID, e Evidence) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return err
 	}
 	if !r.going.Load() || r.traces[e.ID].knows(e.Region) {
@@ -71,8 +70,8 @@ func (t *trace) knows(id region.ID) bool {
 // parkLocked writes to new memory everything known of transactions that wait for an unavailable
 // region and, while any region is unavailable, what other machines have said is truncated (Bound).
 // It returns that memory.
-func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
-	l := spill{m: r.m, open: r.m.cfg.Park, key: route.ParkedKey}
+func (r *Recovery) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
+	l := spill{r: r, open: r.OpenParked, key: route.ParkedKey}
 	if err := r.parkInLocked(&l, in); err != nil {
 		l.forget() // the next attempt makes this memory again, under the same keys
 		return nil, err
@@ -81,20 +80,20 @@ func (r *recoveryState) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 }
 
 // parkInLocked writes notes about all transactions that wait for an unavailable region.
-func (r *recoveryState) parkInLocked(l *spill, in cluster.ID) error {
+func (r *Recovery) parkInLocked(l *spill, in cluster.ID) error {
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		t := r.traces[id]
-		if !r.m.awaits(t.regions) {
+		if !r.awaits(t.regions) {
 			continue
 		}
 		if err := l.appendAll(in, t.notes()); err != nil {
 			return fmt.Errorf("txn: park %v: %w", id, err)
 		}
 	}
-	if !r.m.awaitsAny() {
+	if !r.awaitsAny() {
 		return nil
 	}
-	for _, b := range r.m.recalled.bounds.sorted() {
+	for _, b := range r.recalled.bounds.sorted() {
 		if err := l.appendAll(in, b.records(in)); err != nil {
 			return fmt.Errorf("txn: keep what machine %d has truncated: %w", b.Machine, err)
 		}

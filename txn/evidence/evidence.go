@@ -1,15 +1,12 @@
-package txn
+package evidence
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -65,34 +62,10 @@ type Extent struct {
 // Empty reports whether there is no record.
 func (e *Extent) Empty() bool { return e.N+e.More == 0 }
 
-// recoveryState is a machine's knowledge of recovering transactions. Its lock is taken before a
-// worker's lock, and never held across a wait.
-type recoveryState struct {
-	m *Machine
-	// going says that a reconfiguration has begun and is not settled yet.
-	going atomic.Bool
-
-	mu     lockrank.Mutex[lockrank.Recovery]
-	traces map[record.ID]*trace
-	locks  map[region.Addr]*recoveredLock
-	// over are the transactions that this recovery has truncated: a late copy of a call must not
-	// recreate their traces.
-	over map[record.ID]bool
-	// notes are the notes that this machine's own logs had no room for.
-	notes spill
-	// found are records that scanLocked has found in logs and takeFoundLocked has not taken yet.
-	found []found
-}
-
 // found is a record, and where it is.
 type found struct {
 	record *record.Record
 	at     Extent
-}
-
-func (r *recoveryState) init(m *Machine) {
-	r.notes = spill{m: m, open: m.cfg.Note, key: route.NotesKey}
-	r.m, r.traces, r.locks, r.over = m, make(map[record.ID]*trace), make(map[region.Addr]*recoveredLock), make(map[record.ID]bool)
 }
 
 // A trace is this machine's knowledge of one recovering transaction.
@@ -127,31 +100,23 @@ func (t *trace) evidence(p *tracePart) Evidence {
 	return Evidence{ID: t.id, Regions: t.regions, Region: p.region, Seen: p.seen | t.outcome, At: p.at}
 }
 
-// Recovering reports whether a reconfiguration has begun here and not been settled.
-func (m *Machine) Recovering() bool { return m.recovery.going.Load() }
-
 // Drain processes every record in every log of this machine, including the logs of machines that
 // have left the configuration, and returns the evidence in the logs, in order. From then on,
 // records of an older configuration that arrive late have no effect. Once the next configuration's
 // Freeze has begun, Drain does nothing: its findings and locks would be forgotten.
-func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
-	r := &m.recovery
+func (r *Recovery) Drain(in cluster.ID) ([]Evidence, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return nil, err
 	}
-	for _, w := range m.workers {
-		w.lock()
-		w.drainLocked()
-		w.unlock()
+	for _, w := range r.Workers {
+		w.Locked(func() { drainLocked(w, uint32(in)-1) })
 	}
 	r.traces, r.over = make(map[record.ID]*trace), make(map[record.ID]bool)
-	m.recalled.gatherLocked(r)
-	for _, w := range m.workers {
-		w.lock()
-		w.gatherLocked(r)
-		w.unlock()
+	r.recalled.gatherLocked(r)
+	for i, w := range r.Workers {
+		w.Locked(func() { r.gatherWorkerLocked(uint16(i), w) })
 		r.takeFoundLocked() // read annexes without the worker's lock: it may take long
 	}
 	r.gatherNotesLocked()
@@ -162,7 +127,7 @@ func (m *Machine) Drain(in cluster.ID) ([]Evidence, error) {
 	return r.evidenceLocked(), nil
 }
 
-func (r *recoveryState) evidenceLocked() []Evidence {
+func (r *Recovery) evidenceLocked() []Evidence {
 	var all []Evidence
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		t := r.traces[id]
@@ -173,54 +138,43 @@ func (r *recoveryState) evidenceLocked() []Evidence {
 	return all
 }
 
-// check returns an error unless the given configuration is the one that this recovery is for.
-func (r *recoveryState) check(in cluster.ID) error {
-	if now := r.m.config.Load(); now != uint32(in) {
-		return fmt.Errorf("%w: %d, this is %d", ErrConfiguration, in, now)
-	}
-	return nil
-}
-
-func (w *worker) drainLocked() {
-	for _, p := range w.peers {
-		if p == nil {
-			continue
-		}
+// drainLocked processes all records in the worker's logs. Records of the given and of earlier
+// configurations that arrive later have no effect.
+func drainLocked(w Worker, config uint32) {
+	for _, l := range w.LogsLocked() {
 		for !sabotage.Drain.Skipped() {
-			_, more, err := p.in.Step() // no machine waits for the reply any more
+			_, more, err := l.Step() // no machine waits for the reply any more
 			if err != nil {
-				w.fenceLocked(p, err)
+				w.FencePeerLocked(l.From, err)
 			}
 			if !more {
 				break
 			}
 		}
-		p.in.Ledger().Drain(w.config-1, p.in.Receiver().Next()) // the ledger must know the drain before anything is reported from the log
-		p.in.Thaw(w.config - 1)
+		l.Ledger().Drain(config, l.Receiver().Next()) // the ledger must know the drain before anything is reported from the log
+		l.Thaw(config)
 	}
 }
 
-// gatherLocked collects the evidence in the worker's logs.
-func (w *worker) gatherLocked(r *recoveryState) {
-	for _, p := range w.peers {
-		if p == nil {
-			continue
-		}
-		r.scanLocked(p.memory, route.LogKey(p.id, w.id, p.life), p.in.Receiver().Next(), func(rec *record.Record, _ uint64) bool {
-			return p.in.IsHeld(rec.ID.Seq)
+// gatherWorkerLocked collects the evidence in the logs of the worker with number id.
+func (r *Recovery) gatherWorkerLocked(id uint16, w Worker) {
+	for _, l := range w.LogsLocked() {
+		r.scanLocked(l.Memory, l.Key, l.Receiver().Next(), func(rec *record.Record, _ uint64) bool {
+			return l.IsHeld(rec.ID.Seq)
 		})
 	}
-	r.scanLocked(w.selfMemory, route.LogKey(w.m.cfg.ID, w.id, 0), w.self.log.Tail(), func(rec *record.Record, _ uint64) bool {
+	own, window := w.OwnLocked()
+	r.scanLocked(own.Memory(), route.LogKey(r.Replicas.ID, id, 0), own.Log.Tail(), func(rec *record.Record, _ uint64) bool {
 		if rec.Kind.IsNote() {
-			return w.m.recalled.countsLocked(rec)
+			return r.recalled.countsLocked(rec)
 		}
-		return !w.window.finished(rec.ID.Seq)
+		return !window.Finished(rec.ID.Seq)
 	})
 }
 
 // scanLocked finds the records of a log up to position end that want selects, by content and
 // position. takeFoundLocked takes them.
-func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *record.Record, at uint64) bool) {
+func (r *Recovery) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *record.Record, at uint64) bool) {
 	rx, err := record.OpenLog(log)
 	if err != nil || rx == nil {
 		return
@@ -241,7 +195,7 @@ func (r *recoveryState) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, wa
 }
 
 // takeFoundLocked takes the records that scanLocked has found, in order.
-func (r *recoveryState) takeFoundLocked() {
+func (r *Recovery) takeFoundLocked() {
 	for i := range r.found {
 		r.takeLocked(r.found[i].record, r.found[i].at)
 	}
@@ -262,7 +216,7 @@ func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
 func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
 
 // takeLocked adds one record to the traces.
-func (r *recoveryState) takeLocked(rec *record.Record, at Extent) {
+func (r *Recovery) takeLocked(rec *record.Record, at Extent) {
 	t := r.traces[rec.ID]
 	if t == nil {
 		t = &trace{id: rec.ID}
@@ -314,8 +268,7 @@ func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 }
 
 // Evidence returns this machine's present evidence about a transaction and a region.
-func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
-	r := &m.recovery
+func (r *Recovery) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.traces[id]
@@ -333,42 +286,58 @@ func (m *Machine) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 // Truncated reports whether this machine's replica of a region has truncated a transaction. The
 // transaction must have no record here: Truncated then tells whether its records were truncated, or
 // never came.
-func (m *Machine) Truncated(id record.ID, at region.ID) bool {
+func (r *Recovery) Truncated(id record.ID, at region.ID) (is bool) {
 	if sabotage.Truncated.Skipped() {
 		return false
 	}
-	r := &m.recovery
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case m.recalled.bounds.truncated(id) && (!r.hasHadSince(at, id.Config) || sabotage.ForeignBounds.Skipped()):
+	case r.recalled.bounds.truncated(id) && (!r.hasHadSince(at, id.Config) || sabotage.ForeignBounds.Skipped()):
 		return true
-	case m.recalled.truncatedLocked(id):
+	case r.recalled.truncatedLocked(id):
 		return true
-	case m.recalled.hasLocked(id):
+	case r.recalled.hasLocked(id):
 		return false
 	}
-	if int(id.Worker) >= len(m.workers) {
+	if int(id.Worker) >= len(r.Workers) {
 		return false
 	}
-	w := m.workers[id.Worker]
-	w.lock()
-	defer w.unlock()
-	if id.Machine == m.cfg.ID {
-		return w.window.finished(id.Seq)
+	w := r.Workers[id.Worker]
+	w.Locked(func() { is = r.isTruncatedLocked(w, id) })
+	return is
+}
+
+// isTruncatedLocked reports whether a transaction of this life of its coordinator, which is the
+// worker or a sibling of it, is truncated.
+func (r *Recovery) isTruncatedLocked(w Worker, id record.ID) bool {
+	if id.Machine == r.Replicas.ID {
+		_, window := w.OwnLocked()
+		return window.Finished(id.Seq)
 	}
-	p := w.peerLocked(id.Machine)
-	return p != nil && p.in.Ledger().Has(id.Seq)
+	l := logFromLocked(w, id.Machine)
+	return l.Log != nil && l.Ledger().Has(id.Seq)
+}
+
+// logFromLocked returns the log that a machine writes to the worker; its Log is nil if there is
+// none.
+func logFromLocked(w Worker, from rdma.MachineID) Log {
+	for _, l := range w.LogsLocked() {
+		if l.From == from {
+			return l
+		}
+	}
+	return Log{}
 }
 
 // Fetch reads a transaction's writes to a region out of a record at another machine.
-func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error) {
+func (r *Recovery) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error) {
 	raw := make([]byte, e.At.N+e.At.More)
-	if err := m.readRemote(from, e.At.Key, e.At.Off, raw[:e.At.N]); err != nil {
+	if err := r.Read(from, e.At.Key, e.At.Off, raw[:e.At.N]); err != nil {
 		return nil, err
 	}
 	if e.At.More > 0 {
-		if err := m.readRemote(from, e.At.Key, e.At.Rest, raw[e.At.N:]); err != nil {
+		if err := r.Read(from, e.At.Key, e.At.Rest, raw[e.At.N:]); err != nil {
 			return nil, err
 		}
 	}
@@ -389,37 +358,13 @@ func (m *Machine) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error)
 	return slices.DeleteFunc(rec.Writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
 }
 
-// ReadReplica fills dst with what a machine's replica of a region holds at off. It uses a one-sided
-// READ without any consistency check: data recovery copies with it. Bytes from a machine that is
-// not the primary any more are useless, but do no harm: the caller ends with its configuration.
-func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
-	return m.readRemote(from, route.RegionKey(id), off, dst)
-}
-
-// readRemote reads in pieces, and releases the worker's lock between two pieces.
-func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
-	w, wait := m.anyWorker(), m.newWaiter()
-	for len(dst) > 0 {
-		n := min(len(dst), pieceBytes)
-		w.lock()
-		err := w.postLocked(from, k, off, dst[:n], &wait)
-		w.unlock()
-		if err := errors.Join(err, w.await(&wait)); err != nil {
-			return err
-		}
-		off, dst = off+uint64(n), dst[n:]
-	}
-	return nil
-}
-
 // Learn notes durably the records of a transaction that other replicas of a region have seen, and
 // its writes to the region if this machine does not have them. Repeating the call changes nothing.
 // Learn fails with ring.ErrFull while there is no room for a note.
-func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
-	r := &m.recovery
+func (r *Recovery) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(in); err != nil {
+	if err := r.Check(in); err != nil {
 		return err
 	}
 	if !r.going.Load() || r.over[e.ID] {
@@ -429,7 +374,7 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error 
 	if t == nil {
 		t = &trace{id: e.ID, regions: e.Regions}
 	}
-	isKnown := t.knows(e.Region) || !m.awaits(e.Regions)
+	isKnown := t.knows(e.Region) || !r.awaits(e.Regions)
 	p := t.part(e.Region)
 	if p.writes != nil {
 		writes = nil
@@ -453,12 +398,12 @@ func (m *Machine) Learn(in cluster.ID, e Evidence, writes []record.Write) error 
 // takeAnnexedLocked is takeLocked for a record whose writes are in an annex. If the annex does not
 // decode, its writer is fenced, as after any malformed record. Recall and Bind have checked that
 // the annex is there.
-func (r *recoveryState) takeAnnexedLocked(t *trace, rec *record.Record) {
+func (r *Recovery) takeAnnexedLocked(t *trace, rec *record.Record) {
 	seen := SeenLock
 	if rec.Kind == record.CommitBackup {
 		seen = SeenCommitBackup
 	}
-	body, err := r.m.replicas.Annexes.Body(&rec.Annex)
+	body, err := r.Replicas.Annexes.Body(&rec.Annex)
 	if err != nil {
 		invariant.Violated("a record that counts has its annex", err, rec.ID)
 	}

@@ -1,0 +1,40 @@
+package evidence
+
+import "github.com/farmsql/farmsql/txn/participant"
+
+// EndLoans takes back the slots lent over connections that have ended. During a recovery it does
+// nothing: Settle ends the loans when all transactions are decided.
+func (r *Recovery) EndLoans() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.going.Load() {
+		r.endLoansLocked()
+	}
+}
+
+// endLoansLocked takes back two kinds of lent slots: slots lent to machines that have left the
+// configuration, and slots lent over connections that have ended. A slot may be locked by a parked
+// transaction, which is still undecided. It is given back when that transaction is decided, if the
+// slot then holds no object.
+func (r *Recovery) endLoansLocked() {
+	connections := make(map[participant.Loan]bool)
+	for i, w := range r.Workers {
+		w.Locked(func() {
+			for _, l := range w.LogsLocked() {
+				connections[participant.Loan{Machine: l.From, Worker: uint16(i), Connection: l.Connection}] = true
+			}
+		})
+	}
+	for _, p := range r.Replicas.Loans.Except(func(l participant.Loan) bool { return connections[l] }) {
+		if !r.Replicas.Loans.Take(p) {
+			continue // the borrower has just returned this slot
+		}
+		if l := r.locks[p.Addr]; l != nil {
+			l.release = true
+			continue
+		}
+		if rt := r.Replicas.Routes.Of(p.Addr.Region()); rt != nil && rt.PrimaryHere && !rt.Local.Header(p.Addr.Offset()).Allocated() {
+			r.Replicas.Allocator.Release(p)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/participant"
+	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/route"
+)
+
+// ErrConfiguration rejects a step of recovery that belongs to another configuration than the
+// current one.
+var ErrConfiguration = errors.New("txn: not the current configuration")
+
+// A Recovery is a machine's part in the recovery of transactions. Its lock is taken before a
+// worker's lock, and never held across a wait.
+type Recovery struct {
+	Config
+	// going says that a reconfiguration has begun and is not settled yet.
+	going atomic.Bool
+
+	mu     lockrank.Mutex[lockrank.Recovery]
+	traces map[record.ID]*trace
+	locks  map[region.Addr]*recoveredLock
+	// over are the transactions that this recovery has truncated: a late copy of a call must not
+	// recreate their traces.
+	over     map[record.ID]bool
+	recalled recalled
+	// notes are the notes that this machine's own logs had no room for.
+	notes spill
+	// found are records that scanLocked has found in logs and takeFoundLocked has not taken yet.
+	found []found
+}
+
+// Config has the parts of a machine that its Recovery uses.
+type Config struct {
+	Replicas *participant.Replicas
+	Workers  []Worker // by number
+	// Configuration is the identifier of the machine's current configuration. Begin changes it.
+	Configuration *atomic.Uint32
+	LogBytes      int
+	// Read reads from a registration of another machine.
+	Read func(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error
+	// OpenParked and OpenNotes are txn.Config's Park and Note, Settling is that of txn.Config.
+	OpenParked func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
+	OpenNotes  func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
+	Settling   func(in cluster.ID)
+}
+
+// A Worker is one of the machine's workers. Methods whose names end in Locked need its lock.
+type Worker interface {
+	// Locked calls f with the worker's lock held.
+	Locked(f func())
+	// LogsLocked returns the logs that the worker's siblings write to.
+	LogsLocked() []Log
+	// OwnLocked returns the log that the worker writes to its own machine, and the window of the
+	// transactions that it coordinates.
+	OwnLocked() (*participant.OwnLog, *record.Window)
+	// FencePeerLocked ignores all further input from the sibling at a machine, which has written
+	// something that makes no sense, and asks for another configuration.
+	FencePeerLocked(from rdma.MachineID, err error)
+	// SettleLocked ends the recovery at the worker: it frees the log space that recovery has held,
+	// and ends the worker's transactions that a reconfiguration has caught. isWhole says that no
+	// region is unavailable.
+	SettleLocked(isWhole bool)
+}
+
+// A Log is a log that a worker's sibling at another machine writes to.
+type Log struct {
+	*participant.Log
+	From rdma.MachineID
+	// Connection is the number of the connection over which the sibling writes.
+	Connection uint32
+	Memory     *nvram.Memory
+	Key        rdma.Key // of Memory, as it is registered
+}
+
+// Init sets up the recovery; Config must be set.
+func (r *Recovery) Init() {
+	r.notes = spill{r: r, open: r.OpenNotes, key: route.NotesKey}
+	r.traces, r.locks, r.over = make(map[record.ID]*trace), make(map[region.Addr]*recoveredLock), make(map[record.ID]bool)
+}
+
+// IsGoing reports whether a reconfiguration has begun here and not been settled.
+func (r *Recovery) IsGoing() bool { return r.going.Load() }
+
+// Begin makes the given configuration the current one (NEW-CONFIG). From now on, all steps of
+// earlier configurations fail with ErrConfiguration.
+func (r *Recovery) Begin(in cluster.ID) {
+	r.going.Store(true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Configuration.Store(uint32(in))
+}
+
+// During calls f if the given configuration is the current one, and holds off the next one until f
+// returns.
+func (r *Recovery) During(in cluster.ID, f func()) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.Check(in)
+	if err == nil {
+		f()
+	}
+	return err
+}
+
+// Check returns an error unless the given configuration is the current one, which this recovery is
+// for.
+func (r *Recovery) Check(in cluster.ID) error {
+	if now := r.Configuration.Load(); now != uint32(in) {
+		return fmt.Errorf("%w: %d, this is %d", ErrConfiguration, in, now)
+	}
+	return nil
+}
+
+// WithLedgers calls f, which may replace logs and keep their ledgers (KeepLedgerLocked). Meanwhile
+// nobody asks whether a transaction is truncated: the answer is in a ledger that is kept, or in one
+// that is still in its log.
+func (r *Recovery) WithLedgers(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
