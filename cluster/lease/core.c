@@ -4,7 +4,7 @@
 #include "section.h"
 
 // Constants as in core.go.
-enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = 2, MARGIN = 8 };
+enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = 2, AGAIN = 2, MARGIN = 8 };
 enum { GRANT_REQUEST = 1, GRANT = 2 };
 static const int64_t FOREVER = (int64_t)1 << 62;
 
@@ -46,7 +46,7 @@ IN_SECTION static struct lease_relation continued(const struct lease_core *c, in
 		const struct lease_relation *was = &c->relations[i];
 		if (!same(was->peer, p))
 			continue;
-		if (c->cm == cm && !was->expired)
+		if (c->cm == cm && was->standing != LEASE_EXPIRED)
 			return *was;
 		r.granted = was->granted;
 	}
@@ -90,7 +90,7 @@ IN_SECTION static int64_t interval(const struct lease_core *c, int64_t now) {
 	int is_beginning = c->valid <= now;
 	for (int i = 0; i < c->n; i++) {
 		const struct lease_relation *r = &c->relations[i];
-		is_beginning |= !r->expired && (r->held <= now || !r->served);
+		is_beginning |= r->standing != LEASE_EXPIRED && (r->held <= now || !r->served);
 	}
 	return is_beginning ? c->length / BEGINNINGS : c->length / RENEWALS;
 }
@@ -108,13 +108,17 @@ IN_SECTION static int is_hung(const struct lease_core *c, int64_t now) {
 	return c->beat != 0 && now - c->beat >= c->length - c->length / MARGIN;
 }
 
+IN_SECTION static void wait_for(const struct lease_core *c, struct lease_relation *r, int64_t now) {
+	r->patience = MAX(r->patience, now + AGAIN * c->length / RENEWALS);
+}
+
 IN_SECTION static void revive(struct lease_core *c, int64_t now) {
 	c->hung = 0;
 	for (int i = 0; i < c->n; i++)
-		c->relations[i].patience = MAX(c->relations[i].patience, now + 2 * c->length / RENEWALS);
+		wait_for(c, &c->relations[i], now);
 }
 
-IN_SECTION static int tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
+IN_SECTION static int tick(struct lease_core *c, int64_t now, uint16_t *suspects, int *n) {
 	int late = is_late(c, now);
 	if (is_hung(c, now)) {
 		c->hung = 1;
@@ -124,15 +128,15 @@ IN_SECTION static int tick(struct lease_core *c, int64_t now, uint16_t *expired,
 		revive(c, now);
 	for (int i = 0; i < c->n; i++) {
 		struct lease_relation *r = &c->relations[i];
-		if (r->expired || now < ends(c, r))
+		if (r->standing == LEASE_EXPIRED || now < ends(c, r))
 			continue;
-		if (late && !r->spared) {
-			r->spared = 1;
-			r->patience = now + 2 * c->length / RENEWALS;
+		if (late && r->standing == LEASE_TRUSTED) {
+			r->standing = LEASE_SPARED;
+			wait_for(c, r, now);
 			continue;
 		}
-		r->expired = 1;
-		expired[(*n)++] = r->peer.machine;
+		r->standing = LEASE_EXPIRED;
+		suspects[(*n)++] = r->peer.machine;
 	}
 	if (!c->is_cm || c->n == 0 || now < due(c, now))
 		return 0;
@@ -145,16 +149,16 @@ IN_SECTION int64_t lease_core_next(const struct lease_core *c, int64_t now) {
 		return now + c->length / RENEWALS;
 	int64_t t = now + c->length;
 	for (int i = 0; i < c->n; i++)
-		if (!c->relations[i].expired)
+		if (c->relations[i].standing != LEASE_EXPIRED)
 			t = MIN(t, ends(c, &c->relations[i]));
 	if (c->is_cm && c->n > 0)
 		t = MIN(t, due(c, now));
 	return MAX(t, now);
 }
 
-IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n) {
+IN_SECTION int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *suspects, int *n) {
 	*n = 0;
-	int is_due = tick(c, now, expired, n);
+	int is_due = tick(c, now, suspects, n);
 	c->wakes = lease_core_next(c, now);
 	return is_due;
 }
@@ -192,7 +196,7 @@ IN_SECTION int lease_core_receive(struct lease_core *c, int64_t now, struct leas
 			r = &c->relations[i];
 	if (!r || (m->kind == GRANT_REQUEST) == c->is_cm)
 		return 0;
-	r->expired = r->spared = 0;
+	r->standing = LEASE_TRUSTED;
 	hold(c, now, r, m);
 	if (!c->is_cm && is_hung(c, now))
 		return 0;

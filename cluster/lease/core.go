@@ -19,6 +19,9 @@ const (
 	drift = 32
 	// grace is how many lease times a machine has to begin the exchange.
 	grace = 2
+	// again is how many renewals the peer of a machine that was held up gets, to answer it and to
+	// grant what it asks for, before the machine suspects the peer.
+	again = 2
 	// margin: a machine renews only while its last beat is younger than the lease time minus
 	// 1/margin of it. Then everything that the machine was renewed for before it hung ends within
 	// two leases of its last beat, drift included.
@@ -54,10 +57,10 @@ type relation struct {
 	granted int64
 	// held is when the lease that this machine holds from the peer ends.
 	held int64
-	// patience is when the first exchange must be done.
+	// patience is the time before which this machine does not suspect the peer, whatever has run
+	// out: the first exchange takes time, and so does another one after this machine was held up.
 	patience int64
-	expired  bool // the expiry has been reported, and nothing was heard since
-	spared   bool // the peer got more time because this machine was late, and nothing was heard since
+	standing standing
 }
 
 // A core implements the rules for one machine. Its caller drives it: it has no clock of its own.
@@ -106,7 +109,7 @@ func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == p })
 	r := relation{peer: p}
 	if i >= 0 {
-		if c.cm == cm && !c.relations[i].expired {
+		if c.cm == cm && c.relations[i].standing != expired {
 			return c.relations[i]
 		}
 		r.granted = c.relations[i].granted // the peer may rely on it, whatever its role is now
@@ -175,14 +178,14 @@ func (c *core) ends(r *relation) int64 {
 	return max(min(r.granted, held), r.patience)
 }
 
-// tick reports whether the CM's messages are due, and appends to expired the machines whose lease
+// tick reports whether the CM's messages are due, and appends to suspects the machines whose lease
 // has run out, once each time.
-func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
+func (c *core) tick(now int64, suspects []rdma.MachineID) (isDue bool, _ []rdma.MachineID) {
 	isLate := c.isLate(now)
 	defer func() { c.wakes = c.next(now) }()
 	if c.isHung(now) {
 		c.hung = true
-		return false, expired
+		return false, suspects
 	}
 	if c.hung {
 		c.revive(now)
@@ -190,19 +193,25 @@ func (c *core) tick(now int64, expired []rdma.MachineID) (isDue bool, _ []rdma.M
 	for i := range c.relations {
 		r := &c.relations[i]
 		switch {
-		case r.expired || now < c.ends(r) || sabotage.Expiry.Skipped():
-		case isLate && !r.spared:
-			r.spared, r.patience = true, now+2*c.length/renewals // time for the peer to answer, and to grant what this machine asks for
+		case r.standing == expired || now < c.ends(r) || sabotage.Expiry.Skipped():
+		case isLate && r.standing == trusted:
+			r.become(spared)
+			c.wait(r, now)
 		default:
-			r.expired = true
-			expired = append(expired, r.peer.Machine)
+			r.become(expired)
+			suspects = append(suspects, r.peer.Machine)
 		}
 	}
 	if !c.isCM || len(c.relations) == 0 || now < c.due(now) {
-		return false, expired
+		return false, suspects
 	}
 	c.asked = now
-	return true, expired
+	return true, suspects
+}
+
+// wait gives r's peer time to answer this machine, and to grant what it asks for.
+func (c *core) wait(r *relation, now int64) {
+	r.patience = max(r.patience, now+again*c.length/renewals)
 }
 
 // isHung reports that this machine's workers have not worked for so long that others must not rely
@@ -217,8 +226,7 @@ func (c *core) isHung(now int64) bool {
 func (c *core) revive(now int64) {
 	c.hung = false
 	for i := range c.relations {
-		r := &c.relations[i]
-		r.patience = max(r.patience, now+2*c.length/renewals)
+		c.wait(&c.relations[i], now)
 	}
 }
 
@@ -253,7 +261,7 @@ func (c *core) interval(now int64) int64 {
 	isBeginning := c.valid <= now
 	for i := range c.relations {
 		r := &c.relations[i]
-		isBeginning = isBeginning || !r.expired && (r.held <= now || !r.served)
+		isBeginning = isBeginning || r.standing != expired && (r.held <= now || !r.served)
 	}
 	if isBeginning {
 		return c.length / beginnings
@@ -268,7 +276,7 @@ func (c *core) next(now int64) int64 {
 	}
 	t := now + c.length
 	for i := range c.relations {
-		if r := &c.relations[i]; !r.expired {
+		if r := &c.relations[i]; r.standing != expired {
 			t = min(t, c.ends(r))
 		}
 	}
@@ -285,7 +293,7 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 		return message{}, false
 	}
 	r := &c.relations[i]
-	r.expired, r.spared = false, false
+	r.become(trusted)
 	c.hold(now, r, m)
 	if !c.isCM && c.isHung(now) {
 		return message{}, false

@@ -26,10 +26,14 @@ struct lease_peer {
 	uint64_t incarnation;
 };
 
+// As the standings in core.go.
+enum lease_standing { LEASE_TRUSTED, LEASE_SPARED, LEASE_EXPIRED };
+
 struct lease_relation {
 	struct lease_peer peer;
 	int64_t request, arrived, granted, held, patience;
-	int served, expired, spared;
+	int served;
+	enum lease_standing standing;
 };
 
 struct lease_core {
@@ -44,9 +48,9 @@ struct lease_core {
 };
 
 void lease_core_configure(struct lease_core *c, int64_t now, uint16_t cm, const struct lease_peer *members, int n);
-// Returns 1 if the CM's messages to all others are due. Stores expired machines in expired, which
-// has room for all, and their number in n.
-int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *expired, int *n);
+// Returns 1 if the CM's messages to all others are due. Stores the machines whose lease has run
+// out in suspects, which has room for all, and their number in n.
+int lease_core_tick(struct lease_core *c, int64_t now, uint16_t *suspects, int *n);
 // Returns the CM's message to the peer of its i-th relation.
 struct lease_message lease_core_message(struct lease_core *c, int64_t now, int i);
 int64_t lease_core_next(const struct lease_core *c, int64_t now);
