@@ -34,17 +34,50 @@ const (
 	flapsMax, flapMemory = 6, 200
 	// exclusionMin and exclusionMax bound, in lease times, how long an evicted machine stays out.
 	exclusionMin, exclusionMax = 10, 640
+	// reportLeases is how many lease times a report stays valid. Members repeat theirs.
+	reportLeases = 4
 )
 
 // ErrApart: the machine does not reach all members, or did not lately, and is not admitted.
 var ErrApart = errors.New("membership: the machine does not reach all members")
 
-// A breakage is the CM's knowledge of a link that a member has reported.
+// A breakage is the CM's knowledge of a direction of a link that a member has reported as broken.
 type breakage struct {
-	open        bool
-	since, last time.Time // times of the first report, which opened it, and of the latest
-	times       int       // within flapMemory of each other
-	closed      time.Time
+	// since is when the reports began that have not been withdrawn, last the time of the latest of
+	// them. Both are zero if the member has reported since then that it reaches the other.
+	since, last time.Time
+	times       int       // how often the direction broke, each time within flapMemory of the last
+	closed      time.Time // when the member last reported that it reaches the other
+}
+
+// A condition is what the CM makes of a breakage.
+//
+//	whole -> broken -> lasting
+//	  ^--------+---------+
+//
+//	whole    The member reaches the other, or has reported nothing for reportLeases: it may have
+//	         left, or this machine has become the CM and has old reports.
+//	broken   The member does not reach the other. The next configuration connects the two anew. For
+//	         linkPatience at most.
+//	lasting  That has not helped for linkPatience, or the direction broke for the flapsMax'th time
+//	         within flapMemory. One of the two is evicted, if the instance can go on without it.
+type condition uint8
+
+const (
+	whole condition = iota
+	broken
+	lasting
+)
+
+// condition returns the condition of a direction at the given time.
+func (b *breakage) condition(now time.Time, lease time.Duration) condition {
+	switch {
+	case b.since.IsZero() || now.Sub(b.last) > reportLeases*lease:
+		return whole
+	case b.times < flapsMax && now.Sub(b.since) < linkPatience*lease:
+		return broken
+	}
+	return lasting
 }
 
 // A direction is a member that reports, and a member that it does not reach.
@@ -250,18 +283,18 @@ func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time.Duration) {
 	b := l.breakages[d]
 	switch {
-	case !isBroken && b != nil && b.open:
-		b.open, b.closed = false, now
+	case !isBroken && b != nil && !b.since.IsZero():
+		b.since, b.last, b.closed = time.Time{}, time.Time{}, now
 	case !isBroken:
 	case b == nil:
-		l.breakages[d] = &breakage{open: true, since: now, last: now, times: 1}
-	case b.open:
+		l.breakages[d] = &breakage{since: now, last: now, times: 1}
+	case !b.since.IsZero():
 		b.last = now
 	default:
 		if now.Sub(b.closed) > flapMemory*lease {
 			b.times = 0
 		}
-		b.open, b.since, b.last = true, now, now
+		b.since, b.last = now, now
 		b.times++
 	}
 }
@@ -273,7 +306,7 @@ func (l *links) reportedLocked(now time.Time, lease time.Duration) (far []rdma.M
 		far = append(far, p.Machine)
 	}
 	for d, b := range l.breakages { // any order
-		if b.isOpen(now, lease) {
+		if b.condition(now, lease) != whole {
 			far = append(far, d.to.Machine)
 		}
 	}
@@ -281,28 +314,20 @@ func (l *links) reportedLocked(now time.Time, lease time.Duration) (far []rdma.M
 	return slices.Compact(far)
 }
 
-// isOpen reports whether the member that reported a link as broken still does.
-func (b *breakage) isOpen(now time.Time, lease time.Duration) bool {
-	return b.open && now.Sub(b.last) <= reportLeases*lease
-}
-
-// reportLeases is how many lease times a report stays valid.
-const reportLeases = 4
-
-// brokenLocked returns the links that have been broken for long, or repeatedly, and are still
+// lastingLocked returns the links that have been broken for long, or repeatedly, and are still
 // reported as broken: each once, in order.
-func (m *Machine) brokenLocked() []cluster.Link {
-	return m.mu.links.brokenLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
+func (m *Machine) lastingLocked() []cluster.Link {
+	return m.mu.links.lastingLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
 }
 
-func (l *links) brokenLocked(now time.Time, lease time.Duration) (broken []cluster.Link) {
+func (l *links) lastingLocked(now time.Time, lease time.Duration) (list []cluster.Link) {
 	for d, b := range l.breakages { // any order: sorted below
-		if b.isOpen(now, lease) && (now.Sub(b.since) >= linkPatience*lease || b.times >= flapsMax) {
-			broken = append(broken, cluster.LinkOf(d.from.Machine, d.to.Machine))
+		if b.condition(now, lease) == lasting {
+			list = append(list, cluster.LinkOf(d.from.Machine, d.to.Machine))
 		}
 	}
-	slices.SortFunc(broken, func(a, b cluster.Link) int { return slices.Compare(a[:], b[:]) })
-	return slices.Compact(broken)
+	slices.SortFunc(list, func(a, b cluster.Link) int { return slices.Compare(a[:], b[:]) })
+	return slices.Compact(list)
 }
 
 // victimsLocked returns the machines that the CM evicts because of broken links.
@@ -310,8 +335,8 @@ func (m *Machine) victimsLocked(c *cluster.Configuration) (victims []call.Peer) 
 	if len(m.mu.links.breakages) == 0 || c.CM != m.self.Machine {
 		return nil
 	}
-	if broken := m.brokenLocked(); len(broken) > 0 {
-		for _, x := range c.Cover(broken, m.self.Machine) {
+	if links := m.lastingLocked(); len(links) > 0 {
+		for _, x := range c.Cover(links, m.self.Machine) {
 			victims = append(victims, recovery.PeerIn(c, x))
 		}
 	}
@@ -337,19 +362,19 @@ func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID
 // reportUnresolvedLocked reports, once in a configuration, that links are broken and nobody can be
 // evicted for it.
 func (m *Machine) reportUnresolvedLocked() {
-	broken := m.brokenLocked()
-	if len(broken) == 0 || m.mu.links.unresolved || len(m.victimsLocked(m.mu.current)) > 0 {
+	links := m.lastingLocked()
+	if len(links) == 0 || m.mu.links.unresolved || len(m.victimsLocked(m.mu.current)) > 0 {
 		return
 	}
 	m.mu.links.unresolved = true
 	m.unlocked(func() {
-		m.cfg.Events.failed("links", fmt.Errorf("membership: machines do not reach each other, and the instance cannot go on without any of them: mend the links %v", broken))
+		m.cfg.Events.failed("links", fmt.Errorf("membership: machines do not reach each other, and the instance cannot go on without any of them: mend the links %v", links))
 	})
 }
 
 // exclude records that machines were evicted because of their links, by configuration c,
 // which is stored, and tells them.
-func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, broken []cluster.Link) {
+func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, links []cluster.Link) {
 	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
 	for _, v := range victims {
 		if recovery.IsMember(c, v) {
@@ -364,15 +389,15 @@ func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, broken 
 		x.until = now.Add(time.Duration(min(exclusionMin<<min(x.times, 10), exclusionMax)) * length)
 		x.times++
 		m.mu.Unlock()
-		arg := append(encodeID(c.ID), reasonOf(v.Machine, broken)...)
+		arg := append(encodeID(c.ID), reasonOf(v.Machine, links)...)
 		m.spawn(func() { _, _ = m.cfg.Endpoint.Call(m.within(m.patience()), v, kindExcluded, arg) }) // if the call fails, the machine finds out by itself
 	}
 }
 
 // reasonOf returns why a machine is evicted.
-func reasonOf(x rdma.MachineID, broken []cluster.Link) string {
+func reasonOf(x rdma.MachineID, links []cluster.Link) string {
 	var others []rdma.MachineID
-	for _, l := range broken {
+	for _, l := range links {
 		if other := l[0] + l[1] - x; slices.Contains(l[:], x) && !slices.Contains(others, other) {
 			others = append(others, other)
 		}

@@ -200,11 +200,74 @@ func TestBrokenLinksInOrder(t *testing.T) {
 		for b := a + 1; b < 4; b++ {
 			want = append(want, cluster.LinkOf(a, b))
 			for _, d := range []direction{{call.Peer{Machine: a}, call.Peer{Machine: b}}, {call.Peer{Machine: b}, call.Peer{Machine: a}}} {
-				l.breakages[d] = &breakage{open: true, last: now, since: now.Add(-linkPatience * leaseLength)}
+				l.breakages[d] = &breakage{last: now, since: now.Add(-linkPatience * leaseLength)}
 			}
 		}
 	}
-	if got := l.brokenLocked(now, leaseLength); !slices.Equal(got, want) {
+	if got := l.lastingLocked(now, leaseLength); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A direction of a link is broken, and lasts as broken, for as long as the constants say: its
+// condition follows from what its member reports, and when.
+func TestConditionsOfALink(t *testing.T) {
+	const tick = leaseLength / 10
+	type report struct {
+		at       time.Duration // in lease times
+		isBroken bool
+	}
+	every := func(from, to time.Duration) (list []report) {
+		for at := from; at < to; at++ {
+			list = append(list, report{at, true})
+		}
+		return list
+	}
+	flaps := func(n, apart time.Duration) (list []report) {
+		for i := range n {
+			list = append(list, report{apart * i, true}, report{apart*i + 1, false})
+		}
+		return append(list, report{apart * n, true})
+	}
+	for _, x := range []struct {
+		name    string
+		reports []report
+		// when the direction is whole for the first time since it broke, and lasting, in lease times;
+		// -1 for never
+		isWhole, isLasting time.Duration
+	}{
+		{"reported once", every(0, 1), reportLeases, linkPatience},
+		{"reported again and again", every(0, 10), 9 + reportLeases, linkPatience},
+		{"withdrawn", []report{{0, true}, {1, false}}, 1, -1},
+		{"broken too often", flaps(flapsMax-1, 3), 3*(flapsMax-1) + reportLeases, 3 * (flapsMax - 1)},
+		{"broken often", flaps(flapsMax-2, 3), 3*(flapsMax-2) + reportLeases, 3*(flapsMax-2) + linkPatience},
+		{"broken often, in a long time", flaps(flapsMax-1, flapMemory+2), (flapMemory+2)*(flapsMax-1) + reportLeases, (flapMemory+2)*(flapsMax-1) + linkPatience},
+	} {
+		var l links
+		l.init()
+		begin := time.Unix(100, 0)
+		d := direction{call.Peer{Machine: 1}, call.Peer{Machine: 2}}
+		last := x.reports[len(x.reports)-1].at
+		isWhole, isLasting := time.Duration(-1), time.Duration(-1)
+		for at := time.Duration(0); at < (last+20)*leaseLength; at += tick {
+			for _, r := range x.reports {
+				if r.at*leaseLength == at {
+					l.takeLocked(d, r.isBroken, begin.Add(at), leaseLength)
+				}
+			}
+			switch now := l.breakages[d].condition(begin.Add(at), leaseLength); {
+			case now == lasting && isLasting < 0:
+				isLasting = at
+			case now == whole && isWhole < 0 && at >= last*leaseLength:
+				isWhole = at
+			}
+		}
+		// A bound that has passed is noticed by the next tick.
+		if d := isWhole - x.isWhole*leaseLength; d < 0 || d > tick {
+			t.Errorf("%s: whole after %v, want %d lease times", x.name, isWhole, x.isWhole)
+		}
+		if want := x.isLasting * leaseLength; isLasting != want && (want >= 0 || isLasting >= 0) {
+			t.Errorf("%s: lasting after %v, want %v", x.name, isLasting, want)
+		}
 	}
 }

@@ -91,8 +91,8 @@ type reasons struct {
 	joiners       []joinRequest // empty while there is something to recover
 	roomy         []roomRequest // machines that have room again; empty while there is something to recover
 	renew, handed bool
-	victims       []call.Peer // members to evict because of broken links
-	broken        []cluster.Link
+	victims       []call.Peer // members to evict because of links
+	links         []cluster.Link
 }
 
 func (m *Machine) reasons() reasons {
@@ -101,7 +101,7 @@ func (m *Machine) reasons() reasons {
 	c := m.mu.current
 	r := reasons{
 		current: c, suspects: slices.Clone(m.mu.suspects), since: m.mu.since, forget: slices.Clone(m.mu.forget),
-		renew: m.mu.renew, handed: m.mu.handed, victims: m.victimsLocked(c), broken: m.brokenLocked(),
+		renew: m.mu.renew, handed: m.mu.handed, victims: m.victimsLocked(c), links: m.lastingLocked(),
 	}
 	if m.isSettledLocked() {
 		r.joiners, r.roomy = slices.Clone(m.mu.joiners), slices.Clone(m.mu.roomy)
@@ -150,7 +150,7 @@ func (m *Machine) reconfigure() error {
 		return err
 	}
 	t.Stored = m.cfg.Clock.Now()
-	m.exclude(why.victims, next, why.broken)
+	m.exclude(why.victims, next, why.links)
 	return m.distribute(next, t)
 }
 
