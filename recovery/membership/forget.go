@@ -19,6 +19,14 @@ type forgetRequest struct {
 	Lost    []region.ID
 }
 
+// isOver reports whether c does not wait for the machine any more, or would lose other regions than
+// the operator has named. A request that has waited for another change of the configuration may be
+// over; the operator is then told so when the call is repeated.
+func (r forgetRequest) isOver(c *cluster.Configuration) bool {
+	all, only := c.Awaited(r.Machine)
+	return len(all) == 0 || !slices.Equal(only, r.Lost)
+}
+
 // Forget ends the wait for the memory of a machine, because an operator knows that it is gone.
 // Regions that wait for no other memory are lost; lost must list exactly these, ascending, as shown
 // to the operator. Forget returns when a configuration says so. Errors: ErrNotAwaited, ctx's, and
@@ -63,8 +71,8 @@ func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
 	case !slices.Equal(only, r.Lost):
 		return false, fmt.Errorf("%w: regions %v would be lost with machine %d, not %v", ErrNotAwaited, only, r.Machine, r.Lost)
 	}
-	if !slices.Contains(m.mu.forget, r.Machine) {
-		m.mu.forget = append(m.mu.forget, r.Machine)
+	if !slices.ContainsFunc(m.mu.forget, func(x forgetRequest) bool { return x.Machine == r.Machine }) {
+		m.mu.forget = append(m.mu.forget, r)
 	}
 	m.leadLocked()
 	return true, nil

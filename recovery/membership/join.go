@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
@@ -20,6 +21,19 @@ type joinRequest struct {
 	Holds []region.ID
 	// Apart are members that the machine does not reach.
 	Apart []rdma.MachineID `json:",omitempty"`
+
+	at time.Time // when it arrived, at the CM
+}
+
+// joinPatience is how many lease times the CM keeps a request to join that is not repeated. A
+// machine repeats it within about eight, even if messages are lost. A configuration with a machine
+// that has stopped meanwhile would interrupt all members until its first lease runs out.
+const joinPatience = 16
+
+// dropJoinersLocked drops the requests to join of machines that have stopped asking.
+func (m *Machine) dropJoinersLocked() {
+	now := m.cfg.Clock.Now()
+	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { return now.Sub(j.at) > joinPatience*m.cfg.Keeper.Length() })
 }
 
 // join asks the CM of c to admit this machine. The machine keeps its memory until it has applied a
@@ -29,7 +43,7 @@ func (m *Machine) join(c *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	arg, err := json.Marshal(joinRequest{m.cfg.Cluster, m.cfg.Self, holds, m.apartFrom(c)})
+	arg, err := json.Marshal(joinRequest{Cluster: m.cfg.Cluster, Member: m.cfg.Self, Holds: holds, Apart: m.apartFrom(c)})
 	if err != nil {
 		return err
 	}
@@ -88,6 +102,7 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool { return j.Member.Machine == from.Machine })
+	r.at = m.cfg.Clock.Now()
 	m.mu.joiners = append(m.mu.joiners, r)
 	m.leadLocked()
 	return nil, nil

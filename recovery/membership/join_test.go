@@ -106,6 +106,40 @@ func TestJoinWaitsForRecovery(t *testing.T) {
 	})
 }
 
+// A machine that asks to join and stops before its turn is dropped joinPatience after it has asked,
+// and no configuration contains it.
+func TestJoinerThatStops(t *testing.T) {
+	simulate(t, sim.Options{Seed: 21}, 4, 2, func(g *group) {
+		before := g.settled(4)
+		slow := g.nodes[g.others()[1]]
+		release := false
+		slow.host.commit = func(ctx context.Context) error {
+			for !release && ctx.Err() == nil {
+				slow.process.Sleep(time.Millisecond)
+			}
+			return nil
+		}
+		g.world.Machine(g.others()[0]).Kill()
+		g.until("recovery has begun", func() bool { return slices.Contains(slow.host.log, fmt.Sprintf("commit %d", before.ID+1)) })
+		joins := func() bool { return slices.Equal(g.nodes[before.CM].Status().Joining, []rdma.MachineID{9}) }
+		g.boot(9, nil)
+		g.until("it asks to join", joins)
+		g.world.Outside().Sleep(10 * leaseLength)
+		g.world.Machine(9).Kill()
+		begin := g.world.Now()
+		g.until("its request is dropped", func() bool { return !joins() })
+		if took := g.world.Now() - begin; took < (joinPatience-8)*leaseLength || took > joinPatience*leaseLength+time.Millisecond {
+			t.Errorf("dropped after %v", took)
+		}
+		release = true
+		g.settled(3)
+		g.world.Outside().Sleep(20 * leaseLength)
+		if c := g.cmConfig(); c.ID != before.ID+1 {
+			t.Errorf("configuration %d of %v follows %d", c.ID, c.Machines, before.ID)
+		}
+	})
+}
+
 // Two machines with one identifier: the second is told so, the first goes on.
 func TestTwoMachinesWithOneID(t *testing.T) {
 	simulate(t, sim.Options{Seed: 22}, 3, 2, func(g *group) {

@@ -86,7 +86,7 @@ type Machine struct {
 		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
 		roomy                               []roomRequest                     // machines that have room for replicas again
-		forget                              []rdma.MachineID                  // machines whose memories no region is to wait for any more
+		forget                              []forgetRequest                   // machines whose memories no region is to wait for any more
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
 		leads                               bool                              // lead runs
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender

@@ -206,7 +206,7 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 		return in || c.Admits(j.Member) != nil
 	})
 	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(r roomRequest) bool { return !r.changes(c) })
-	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(x rdma.MachineID) bool { all, _ := c.Awaited(x); return len(all) == 0 })
+	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(r forgetRequest) bool { return r.isOver(c) })
 	m.mu.isActive, m.mu.renew, m.mu.handed = nil, false, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)

@@ -33,6 +33,7 @@ func (m *Machine) isWorkLocked() bool {
 	if !m.staysLocked() {
 		return false
 	}
+	m.dropJoinersLocked()
 	isCM := m.mu.current.CM == m.self.Machine
 	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || len(m.mu.joiners)+len(m.mu.roomy) > 0 && m.isSettledLocked())
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
@@ -87,7 +88,7 @@ type reasons struct {
 	current       *cluster.Configuration // the configuration that they are about
 	suspects      []call.Peer
 	since         time.Time // the time of the first suspicion
-	forget        []rdma.MachineID
+	forget        []forgetRequest
 	joiners       []joinRequest // empty while there is something to recover
 	roomy         []roomRequest // machines that have room again; empty while there is something to recover
 	renew, handed bool
@@ -180,11 +181,12 @@ func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (m
 // machines come first, because regions wait for them.
 func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, why reasons, t *Timeline) (next *cluster.Configuration, report cluster.Remapped, err error) {
 	m.proceed(remapping)
+	forget := slices.DeleteFunc(slices.Clone(why.forget), func(r forgetRequest) bool { return r.isOver(base) })
 	switch {
 	case len(missing) > 0:
 		next, report = base.Without(missing, m.self.Machine)
-	case len(why.forget) > 0:
-		next, report = base.Forget(why.forget[0])
+	case len(forget) > 0:
+		next, report = base.Forget(forget[0].Machine)
 	case len(why.joiners) > 0:
 		j := why.joiners[0]
 		next, report = base.With(j.Member, j.Holds)

@@ -581,6 +581,47 @@ func TestForget(t *testing.T) {
 	})
 }
 
+// Two operators who give up one machine each, of two that a region waits for, do not lose the
+// region, which neither of them has named.
+func TestForgetBoth(t *testing.T) {
+	waited := 0
+	for seed := uint64(11); seed < 23; seed++ {
+		simulate(t, sim.Options{Seed: seed}, 5, 2, func(g *group) {
+			p := g.awayRegion()
+			c := g.settled(3)
+			if away, _ := c.Placement(p.Region); len(away.Away) != 2 {
+				return // one of the two was left out before the other
+			}
+			waited++
+			var errs []error
+			g.at(c.CM, func(n *node) {
+				n.cfg.Clock.Lock(&n.change) // another change is under way
+				for _, machine := range p.Replicas() {
+					n.process.Go(func() {
+						err := errChanging
+						for IsPassing(err) {
+							err = n.Forget(context.Background(), machine, nil)
+						}
+						errs = append(errs, err)
+					})
+				}
+				n.process.Sleep(leaseLength)
+				n.change.Unlock()
+			})
+			g.until("both are answered", func() bool { return len(errs) == 2 })
+			if !slices.Contains(errs, nil) || !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, ErrNotAwaited) }) {
+				t.Errorf("seed %d: %v", seed, errs)
+			}
+			if now, _ := g.cmConfig().Placement(p.Region); len(now.Away) != 1 || len(g.lost) > 0 {
+				t.Errorf("seed %d: the region waits for %v, lost are %v", seed, now.Away, g.lost)
+			}
+		})
+	}
+	if waited == 0 {
+		t.Fatal("in no world does a region wait for two machines")
+	}
+}
+
 // Rolling kills: whoever is let in has nothing yet, and together they are a majority.
 // When the last machine fails that has everything, all waits for it, and goes on.
 func TestRollingKills(t *testing.T) {

@@ -45,6 +45,7 @@ func (m *Machine) Status() Status {
 	for _, p := range m.mu.suspects {
 		s.Suspects = append(s.Suspects, p.Machine)
 	}
+	m.dropJoinersLocked()
 	for _, j := range m.mu.joiners {
 		s.Joining = append(s.Joining, j.Member.Machine)
 	}
