@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
@@ -120,4 +121,51 @@ func TestBytesOfInterruptedFills(t *testing.T) {
 	if n, again := m.allRead(1), m.allRead(1); n != 11 || again != 0 {
 		t.Errorf("%d bytes read, and %d for the next time", n, again)
 	}
+}
+
+// Filling that fails is tried again, at times that grow from fillRetry to fillRetryMax and no
+// further, and goes on where it was as soon as it can.
+func TestFillIsTriedAgain(t *testing.T) {
+	keepReplicas(t, 5, func(k *keeping) {
+		k.kill(2)
+		k.awaitMembers(2)
+		k.change(0, 10)
+		asked := make(map[byte][]time.Duration) // by region
+		for _, m := range k.up {                // any order
+			m.endpoint.Handle(kindMarked, func(_ call.Peer, arg []byte) ([]byte, error) {
+				asked[arg[4]] = append(asked[arg[4]], k.world.Now())
+				return nil, errBadQuestion
+			})
+		}
+		k.boot(2)
+		k.until("it was tried for seconds", func() bool {
+			for _, at := range asked { // any order
+				if len(at) > 12 {
+					return true
+				}
+			}
+			return false
+		})
+		for id, at := range asked { // any order
+			if len(at) < 12 {
+				continue // its turn has not come: it was asked about once
+			}
+			want := fillRetry
+			for i := 2; i < len(at); i++ { // the first is asked before it is the region's turn
+				if pause := at[i] - at[i-1]; pause < want || pause > want+fillRetry {
+					t.Errorf("region %d is tried again after %v, want %v", id, pause, want)
+				}
+				want = min(2*want, fillRetryMax)
+			}
+		}
+		for _, m := range k.up { // any order
+			m.endpoint.Handle(kindMarked, m.onMarked)
+		}
+		k.pieces[2] = 0
+		begin := k.world.Now()
+		k.until("it is filled", k.filled)
+		if took := k.world.Now() - begin; took > 2*fillRetryMax || k.pieces[2] > all/2 {
+			t.Errorf("filled %v after it could be, with %d pieces", took, k.pieces[2])
+		}
+	})
 }

@@ -141,7 +141,10 @@ type group struct {
 	violated func(format string, args ...any)
 }
 
-const leaseLength = 10 * time.Millisecond
+const (
+	leaseLength = 10 * time.Millisecond
+	restartWait = 20 * leaseLength
+)
 
 // A slowStore takes as long as a real one, and can fail.
 type slowStore struct {
@@ -235,7 +238,7 @@ func (g *group) boot(id rdma.MachineID, first *cluster.Configuration) *node {
 			Self:  cluster.Member{Machine: id, FailureDomain: g.world.Machine(id).Domain(), Incarnation: incarnation, Memory: 100*uint64(id) + g.wiped[id] + 1},
 			Empty: g.held[id] == nil,
 			First: first, Store: storeOf{g.store, p}, NIC: nic, Worker: 3, Endpoint: e, Keeper: n.keeper, Clock: p, Host: n.host,
-			RestartWait: 200 * time.Millisecond,
+			RestartWait: restartWait,
 			Step:        func(s recovery.Step) { g.steps[id] = append(g.steps[id], s) },
 			Events: Events{
 				Suspected: func(rdma.MachineID) { g.events["suspected"]++ },

@@ -219,6 +219,7 @@ func TestMeeting(t *testing.T) {
 				for i := range 5 {
 					g.world.Machine(rdma.MachineID(i)).Kill()
 				}
+				begin := g.world.Now()
 				for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(5)[:back] {
 					g.world.Outside().Sleep(time.Duration(seed) * 3 * time.Millisecond)
 					g.boot(rdma.MachineID(i), nil)
@@ -231,6 +232,12 @@ func TestMeeting(t *testing.T) {
 					return
 				}
 				c := g.settled(back)
+				switch took := g.world.Now() - begin; {
+				case back == 5 && took > restartWait:
+					t.Errorf("all are back, and begin after %v", took)
+				case back < 5 && (took < restartWait || took > restartWait+15*leaseLength):
+					t.Errorf("%d are back, and begin after %v; they wait %v for the others", back, took, restartWait)
+				}
 				if len(c.Lost)+len(c.Unavailable()) > 0 || len(c.Regions) != 5 {
 					t.Errorf("lost %v, unavailable %v", c.Lost, c.Unavailable())
 				}
