@@ -60,7 +60,7 @@ var core = map[string][]string{
 	"rdma":                  nil,
 	"rdma/ring":             nil,
 	"rdma/call":             nil,
-	"rdma/call/calltest":    nil,
+	"rdma/call/calltest":    {"github.com/cockroachdb/datadriven"},
 	"rdma/rdmatest":         nil,
 	"rdma/local":            nil,
 	"rdma/shm":              {"golang.org/x/sys/unix"}, // futex, mapped files

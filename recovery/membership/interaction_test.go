@@ -36,11 +36,8 @@ import (
 //	cut machine=N                 the store does not answer it any more
 //	hang machine=N                its recovery of transactions does not end
 //	disconnect machine=N of=N     a connection breaks: machine N hears that the other is away
-//	deliver [from=N] [to=N] [what=NAME] [id=N] [no-answers]
-//	                              the messages that are held now, or those of them that are
-//	                              about a configuration, one after the other
-//	drop [from=N] [to=N] [what=NAME] [id=N]
-//	run                           deliver until nothing is held
+//	deliver, drop, run            as calltest.Script says; with id=N only messages about that
+//	                              configuration
 //	wait leases=N                 time passes
 //	state                         where everybody is
 //
@@ -74,11 +71,12 @@ const (
 // An interaction is the group that a script drives, and what it does.
 type interaction struct {
 	*group
-	wire  *calltest.Wire
-	done  calltest.Transcript
-	kills map[rdma.MachineID]recovery.Step
-	slow  map[rdma.MachineID]clock.Event // who stores only when it is set
-	hangs map[rdma.MachineID]bool
+	wire     *calltest.Wire
+	messages calltest.Script
+	done     calltest.Transcript
+	kills    map[rdma.MachineID]recovery.Step
+	slow     map[rdma.MachineID]clock.Event // who stores only when it is set
+	hangs    map[rdma.MachineID]bool
 }
 
 func (x *interaction) run(t *testing.T, d *datadriven.TestData) string {
@@ -117,11 +115,11 @@ func (x *interaction) run(t *testing.T, d *datadriven.TestData) string {
 		n := x.nodes[machine]
 		n.process.Go(func() { n.Disconnected(rdma.MachineID(argument(t, d, "of"))) })
 	case "deliver":
-		return x.deliver(t, d)
+		return x.messages.Deliver(t, d, x.chosen(t, d))
 	case "drop":
-		return x.drop(t, d)
+		return x.messages.Drop(x.chosen(t, d))
 	case "run":
-		return x.deliverAll()
+		return x.messages.Run(t, d)
 	case "wait":
 		x.world.Outside().Sleep(time.Duration(argument(t, d, "leases")) * scriptLease)
 	case "state":
@@ -154,6 +152,10 @@ func (x *interaction) open(machines, replicas int) {
 	x.kills, x.slow = map[rdma.MachineID]recovery.Step{}, map[rdma.MachineID]clock.Event{}
 	x.wire.Sent = func(m calltest.Message) {
 		x.done.Send(m.From, m.To, fmt.Sprintf("%ssends %s to %d", x.tagOfSend(m), messageText(m), m.To))
+	}
+	x.messages = calltest.Script{
+		Wire: x.wire, Name: func(m calltest.Message) string { return callNames[m.Kind] }, Text: messageText, Settle: x.settle,
+		IsDead: func(id rdma.MachineID) bool { return x.nodes[id].process.Dead() },
 	}
 	x.wrap = func(n rdma.NIC) rdma.NIC { return scriptNIC{x.wire.Wrap(n), x} }
 	x.change = x.script
@@ -240,61 +242,9 @@ func (x *interaction) settle() string {
 
 // chosen are the held messages that the arguments name.
 func (x *interaction) chosen(t *testing.T, d *datadriven.TestData) []calltest.Message {
-	return slices.DeleteFunc(x.wire.Held(), func(m calltest.Message) bool {
-		what := ""
-		d.MaybeScanArgs(t, "what", &what)
-		is := func(arg string, id rdma.MachineID) bool { return !d.HasArg(arg) || argument(t, d, arg) == int(id) }
-		if d.HasArg("id") && messageText(m) != fmt.Sprintf("%s %d", callNames[m.Kind], argument(t, d, "id")) {
-			return true
-		}
-		return !is("from", m.From) || !is("to", m.To) || what != "" && callNames[m.Kind] != what || m.IsReply && d.HasArg("no-answers")
+	return slices.DeleteFunc(x.messages.Chosen(t, d), func(m calltest.Message) bool {
+		return d.HasArg("id") && messageText(m) != fmt.Sprintf("%s %d", callNames[m.Kind], argument(t, d, "id"))
 	})
-}
-
-func (x *interaction) deliver(t *testing.T, d *datadriven.TestData) string {
-	chosen := x.chosen(t, d)
-	if len(chosen) == 0 {
-		d.Fatalf(t, "no such message is held")
-	}
-	return x.deliverThese(chosen)
-}
-
-func (x *interaction) deliverThese(messages []calltest.Message) string {
-	var b strings.Builder
-	for _, m := range messages {
-		fmt.Fprintf(&b, "%d > %d: %s%s\n", m.From, m.To, messageText(m), x.fate(m))
-		x.wire.Deliver(m)
-		b.WriteString(x.settle())
-	}
-	return b.String()
-}
-
-// fate says that a message does not arrive.
-func (x *interaction) fate(m calltest.Message) string {
-	if x.nodes[m.To].process.Dead() {
-		return fmt.Sprintf(", which is lost: %d is dead", m.To)
-	}
-	return ""
-}
-
-func (x *interaction) deliverAll() string {
-	var b strings.Builder
-	for {
-		held := x.wire.Held()
-		if len(held) == 0 {
-			return b.String()
-		}
-		b.WriteString(x.deliverThese(held))
-	}
-}
-
-func (x *interaction) drop(t *testing.T, d *datadriven.TestData) string {
-	var b strings.Builder
-	for _, m := range x.chosen(t, d) {
-		fmt.Fprintf(&b, "%d > %d: %s, which is lost\n", m.From, m.To, messageText(m))
-		x.wire.Drop(m)
-	}
-	return b.String()
 }
 
 func (x *interaction) expire(at, of rdma.MachineID) {

@@ -43,13 +43,10 @@ import (
 //	forget machine=N              members apply one that waits for its memory no more
 //	boot machine=N                a new life, with its memory, which the next new-config lets in
 //	commit [machine=N]            NEW-CONFIG-COMMIT arrives, everywhere or there
-//	deliver [from=N] [to=N] [what=NAME] [answers=no]
-//	                              the messages that are held now, one after the other
-//	drop [from=N] [to=N] [what=NAME]
+//	deliver, drop, run            as calltest.Script says
 //	call from=N to=N what=NAME region=N [tx=N] [of=N]
 //	                              a machine calls another one, though it has no reason to
 //	sees object=N machine=N       whether the machine looks at an object of its own
-//	run [without=NAME]            deliver until nothing is held, or nothing else
 //	wait                          longer than machines wait to have all their regions active at
 //	                              once
 //	get object=N                  its value, at its primary
@@ -84,18 +81,19 @@ const (
 
 // An interaction is the instance that a script drives, and what it does.
 type interaction struct {
-	t       *testing.T
-	world   *sim.World
-	wire    *calltest.Wire
-	done    calltest.Transcript
-	isQuiet bool
-	nodes   []*scripted
-	ptrs    []region.Ptr
-	c       *cluster.Configuration
-	back    []rdma.MachineID  // booted, and not in c
-	numbers map[record.ID]int // of transactions, in the order in which they are heard of
-	limits  map[rdma.MachineID]*limit
-	late    []func()
+	t        *testing.T
+	world    *sim.World
+	wire     *calltest.Wire
+	messages calltest.Script
+	done     calltest.Transcript
+	isQuiet  bool
+	nodes    []*scripted
+	ptrs     []region.Ptr
+	c        *cluster.Configuration
+	back     []rdma.MachineID  // booted, and not in c
+	numbers  map[record.ID]int // of transactions, in the order in which they are heard of
+	limits   map[rdma.MachineID]*limit
+	late     []func()
 }
 
 // A limit stops a coordinator: it writes no record after so many of a kind. What it writes then
@@ -157,21 +155,15 @@ func (x *interaction) run(t *testing.T, d *datadriven.TestData) string {
 		x.late = nil
 		return text + x.settle()
 	case "deliver":
-		chosen := x.chosen(d)
-		if len(chosen) == 0 {
-			d.Fatalf(t, "no such message is held")
-		}
-		return x.deliver(chosen)
+		return x.messages.Deliver(t, d, x.messages.Chosen(t, d))
 	case "drop":
-		return x.drop(d)
+		return x.messages.Drop(x.messages.Chosen(t, d))
 	case "call":
 		x.call(d)
 	case "sees":
 		return x.sees(x.nodes[x.argument(d, "machine")], x.ptrs[x.argument(d, "object")])
 	case "run":
-		without := ""
-		d.MaybeScanArgs(t, "without", &without)
-		return x.deliverAll(without)
+		return x.messages.Run(t, d)
 	case "wait":
 		x.world.Outside().Sleep(scriptLong)
 	case "get":
@@ -195,6 +187,15 @@ func (x *interaction) must(err error) {
 
 func (x *interaction) open(machines, replicas int) {
 	x.wire, x.isQuiet = new(calltest.Wire), true
+	x.messages = calltest.Script{
+		Wire: x.wire, Text: x.text, Settle: x.settle,
+		Name:   func(m calltest.Message) string { return strings.ReplaceAll(transactions.CallName(m.Kind), " ", "-") },
+		IsDead: func(id rdma.MachineID) bool { return x.nodes[id].process.Dead() },
+		Pause: func() string { // a call may be made again
+			x.world.Outside().Sleep(scriptPause)
+			return x.settle()
+		},
+	}
 	c := &cluster.Configuration{Cluster: 1, ID: 1, Revision: 1, Replicas: replicas, NextRegion: 1, Workers: 1, RegionBytes: region.MinSize, LogBytes: rigLogBytes}
 	for i := range machines {
 		c.AddMember(cluster.Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: uint64(100 + i), Memory: uint64(1 + i)})
@@ -500,58 +501,6 @@ func (x *interaction) number(id record.ID) int {
 func (x *interaction) settle() string {
 	x.world.Outside().Sleep(scriptStep)
 	return x.done.Take()
-}
-
-// chosen are the held messages that the arguments name.
-func (x *interaction) chosen(d *datadriven.TestData) []calltest.Message {
-	return slices.DeleteFunc(x.wire.Held(), func(m calltest.Message) bool {
-		what := ""
-		d.MaybeScanArgs(x.t, "what", &what)
-		is := func(arg string, id rdma.MachineID) bool { return !d.HasArg(arg) || x.argument(d, arg) == int(id) }
-		name := strings.ReplaceAll(transactions.CallName(m.Kind), " ", "-")
-		return !is("from", m.From) || !is("to", m.To) || what != "" && name != what || m.IsReply && d.HasArg("answers")
-	})
-}
-
-func (x *interaction) deliver(messages []calltest.Message) string {
-	var b strings.Builder
-	for _, m := range messages {
-		fmt.Fprintf(&b, "%d > %d: %s", m.From, m.To, x.text(m))
-		if x.nodes[m.To].process.Dead() {
-			fmt.Fprintf(&b, ", which is lost: %d is dead", m.To)
-		}
-		x.wire.Deliver(m)
-		b.WriteString("\n" + x.settle())
-	}
-	return b.String()
-}
-
-func (x *interaction) deliverAll(without string) string {
-	var b strings.Builder
-	take := func() []calltest.Message {
-		return slices.DeleteFunc(x.wire.Held(), func(m calltest.Message) bool { return transactions.CallName(m.Kind) == without })
-	}
-	for {
-		held := take()
-		if len(held) == 0 { // unless a call is made again
-			x.world.Outside().Sleep(scriptPause)
-			b.WriteString(x.settle())
-			held = take()
-		}
-		if len(held) == 0 {
-			return b.String()
-		}
-		b.WriteString(x.deliver(held))
-	}
-}
-
-func (x *interaction) drop(d *datadriven.TestData) string {
-	var b strings.Builder
-	for _, m := range x.chosen(d) {
-		fmt.Fprintf(&b, "%d > %d: %s, which is lost\n", m.From, m.To, x.text(m))
-		x.wire.Drop(m)
-	}
-	return b.String()
 }
 
 // call has a machine call another one, and say that the transaction has come as far as it can.
