@@ -264,7 +264,8 @@ func (t *Table) ForeignKey(name string) int {
 	return -1
 }
 
-// Storage lists the structures that hold the table's rows and keys.
+// Storage lists the structures that hold the table's rows and keys: the indexes, and last the
+// primary one, which has the rows.
 func (t *Table) Storage() []Storage {
 	s := make([]Storage, 0, 1+len(t.Indexes))
 	for _, x := range t.Indexes {

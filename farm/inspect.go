@@ -50,8 +50,8 @@ func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvr
 }
 
 // InspectFolder checks every region in a folder that the caller holds, and returns ErrTorn with the
-// places of the faults. It reads all objects. The regions for which needed, if not nil, returns
-// true have to be complete; others may have been cut short while they were made.
+// places of the faults. It reads all objects. A region must be complete if needed returns true for
+// it; any other may be half made. If needed is nil, all may.
 func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) bool) error {
 	names, err := f.Names()
 	if err != nil {

@@ -219,7 +219,7 @@ func (m *Member) prepare(context.Context) (err error) {
 	}
 	m.transactions = transactions.New(transactions.Config{
 		Machine: m.txn, Endpoint: m.endpoint, Clock: m.clock,
-		Blocks: m.compareBlocks, Settled: m.settled, Step: m.cfg.Recovering,
+		Blocks: m.compareBlocks, Settled: m.removeSettled, Step: m.cfg.Recovering,
 	})
 	expired := func(x rdma.MachineID) { m.membership.Suspect(x) }
 	if m.keeper, err = m.cfg.Keeper(m.endpoint, expired); err != nil {

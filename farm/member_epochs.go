@@ -108,8 +108,8 @@ func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// reclaim ends epochs in the background until no freed memory waits for the end of one, or this
-// machine is not the CM any more.
+// reclaim ends epochs in the background while freed memory waits for that and this machine is the
+// CM.
 func (m *Member) reclaim() {
 	m.epochs.Lock()
 	isGoing := m.epochs.reclaims
@@ -119,20 +119,26 @@ func (m *Member) reclaim() {
 		return
 	}
 	m.background.run(func() {
-		waiting := 1
-		for delay := reclaimDelay; m.hasToEnd(waiting); m.clock.Sleep(delay) {
-			c := m.membership.Configuration()
-			if c.CM != m.id {
-				waiting = 0 // machines that are short of memory ask the next CM
-				continue
-			}
-			ended := 0
-			ended, waiting = m.endEpochs(c, epochLevel(delay))
-			if delay = min(2*delay, reclaimDelayMax); ended > 0 {
-				delay = reclaimDelay
-			}
+		waiting, delay := 1, reclaimDelay
+		for m.hasToEnd(waiting) {
+			waiting, delay = m.reclaimOnce(delay)
+			m.clock.Sleep(delay)
 		}
 	})
+}
+
+// reclaimOnce ends epochs if this machine is the CM. It returns how many blocks wait for the end of
+// another, and the time until the next attempt, which grows while no epoch ends.
+func (m *Member) reclaimOnce(delay time.Duration) (waiting int, next time.Duration) {
+	c := m.membership.Configuration()
+	if c.CM != m.id {
+		return 0, delay // machines that are short of memory ask the next CM
+	}
+	ended, waiting := m.endEpochs(c, epochLevel(delay))
+	if ended > 0 {
+		return waiting, reclaimDelay
+	}
+	return waiting, min(2*delay, reclaimDelayMax)
 }
 
 // hasToEnd reports whether epochs have to end: memory waits for it, or reclaim has been called
@@ -145,9 +151,9 @@ func (m *Member) hasToEnd(waiting int) bool {
 	return m.epochs.reclaims
 }
 
-// endEpochs ends as many epochs as make memory available that was freed before. It returns how many
-// it has ended, and how many blocks wait for another. It logs the reason for a failure at the given
-// level.
+// endEpochs ends epochs until no freed memory waits for that, but at most epochsAtOnce. It returns
+// how many it has ended, and how many blocks wait for the end of another. It logs the reason for a
+// failure at the given level.
 func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, waiting int) {
 	ctx := configurationContext{m.ctx, m, c.ID}
 	waiting = 1
@@ -170,7 +176,8 @@ func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, w
 	return ended, waiting
 }
 
-// advance tells all allocators the result of EndEpoch.
+// advance tells every machine's allocator that an epoch has ended, and returns how many blocks wait
+// for the end of another.
 func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epoch uint64) (waiting int, err error) {
 	arg := binary.LittleEndian.AppendUint64(nil, epoch)
 	for i, x := range c.Machines {

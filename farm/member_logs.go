@@ -46,8 +46,8 @@ func (m *Member) parkIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error
 	return m.mapReserved(parkedName(in, n), bytes)
 }
 
-// noteIn makes the n'th memory for notes of a configuration's recovery. The next life treats it as
-// a log.
+// noteIn creates the n'th memory for the notes that recovery in a configuration writes. After a
+// restart, this machine reads it like a log.
 func (m *Member) noteIn(in cluster.ID, n int, bytes int64) (*nvram.Memory, error) {
 	if err := m.memory.Remove(m.noteName(in, n)); err != nil { // left by an attempt that failed
 		return nil, err
@@ -70,19 +70,24 @@ func isOf(prefix, name string, in cluster.ID) bool {
 	return found && err == nil && cluster.ID(of) <= in
 }
 
-// settled removes memory that recovery no longer needs: notes, and transactions parked earlier. If
-// no region is unavailable, it also removes the logs of this machine's earlier lives and logs that
-// have been replaced.
-func (m *Member) settled(c *cluster.Configuration) {
+// removeSettled removes memory that recovery no longer needs: notes, and transactions parked
+// earlier. If no region is unavailable, it also removes the logs of this machine's earlier lives
+// and logs that have been replaced.
+func (m *Member) removeSettled(c *cluster.Configuration) {
 	if cluster.ID(m.settledFor.Load()) >= c.ID {
 		return // this call is late: a later recovery is settled already
 	}
 	names, err := m.memory.Names()
 	unavailable := c.Unavailable()
 	relogged := m.takeRelogged(len(unavailable) == 0)
+	isOver := func(name string) bool {
+		if len(unavailable) == 0 && m.isOldLog(name) {
+			return true
+		}
+		return isOf(parkedPrefix, name, c.ID-1) || isOf(notePrefix, name, c.ID) || slices.Contains(relogged, name)
+	}
 	for _, name := range names {
-		isOver := isOf(parkedPrefix, name, c.ID-1) || isOf(notePrefix, name, c.ID) || len(unavailable) == 0 && m.isOldLog(name) || slices.Contains(relogged, name)
-		if err == nil && isOver {
+		if err == nil && isOver(name) {
 			err = m.memory.Remove(name)
 		}
 	}

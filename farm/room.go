@@ -31,8 +31,8 @@ type awaiting struct {
 	next       time.Duration // the time until the next look; it grows after each look
 }
 
-// awaitRoom starts to look for room if c bounds the replicas of this member because it has refused
-// some. The search ends with the first configuration that does not bound them.
+// awaitRoom starts to look for room if c gives this member no further replicas, because the member
+// has refused one for lack of room. The search ends when a configuration lifts that.
 func (m *Member) awaitRoom(c *cluster.Configuration) {
 	if !m.membership.IsBounded(c) {
 		return

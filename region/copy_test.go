@@ -162,7 +162,7 @@ func TestTakeOfWhatChanges(t *testing.T) {
 		"locked": func(r *Region, p Ptr) { mustLock(t, r, p, 1) },
 		"torn": func(r *Region, p Ptr) {
 			off := uint64(p.Addr.Offset()) + lineBytes
-			r.m.Store(off, r.m.Load(off)^writing)
+			r.m.Store(off, r.m.Load(off)^writingMark)
 		},
 	} {
 		from := newRegion(t, 3, MinSize)

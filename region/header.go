@@ -26,8 +26,8 @@ const (
 
 	incarnationOffset = 8
 	versionBytes      = 2 // the length of a line version
-	// writing, XORed with a line version, marks a line that is being written.
-	writing = 0x8000
+	// writingMark is XORed into a line's version while the line is being written.
+	writingMark = 0x8000
 )
 
 // The build fails if the header's parts overlap or leave its two words.

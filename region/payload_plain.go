@@ -69,7 +69,7 @@ func copyLine(to, from unsafe.Pointer) {
 func (r *Region) storePayload(off uint64, c Class, payload []byte, v Version) {
 	lines := c.lines()
 	object := r.m.Pointer(off, uint64(lines)*lineBytes)
-	markLines(object, lines, lineVersion(v)^writing)
+	markLines(object, lines, lineVersion(v)^writingMark)
 	fillLines(object, lines, payload)
 	markLines(object, lines, lineVersion(v))
 }

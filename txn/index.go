@@ -207,9 +207,11 @@ func (l *Late) Free(p region.Ptr) error {
 // Machine returns the machine on which the intent is prepared.
 func (l *Late) Machine() *Machine { return l.s.m }
 
-// written reports whether the preparation writes e, rather than only reads it.
+// written reports whether the preparation writes e, rather than only reads it. Of the entries with
+// OpUpdate, it has only read those without base, the payload that a write replaces.
 func (e *entry) written() bool {
-	return !e.dead && (e.op != record.OpUpdate || !e.late || e.base != nil)
+	isOnlyRead := e.op == record.OpUpdate && e.late && e.base == nil
+	return !e.dead && !isOnlyRead
 }
 
 // discard undoes the intents' preparations.

@@ -54,7 +54,7 @@ func index(names func(*Cost) []string) map[string]*Cost {
 	return m
 }
 
-// inStack returns a name of the table in the form that it has in stacks.
+// inStack returns a function's name in the cost table as stack traces spell it.
 func inStack(name string) string {
 	if isForeign(name) {
 		return name
@@ -68,8 +68,8 @@ func isForeign(name string) bool {
 	return strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "runtime.")
 }
 
-// lookUp returns the cost of a function by the longest matching name: the function's, that of
-// a function around it (as for func1), or a beginning of several names.
+// lookUp returns the cost of a function: that of its full name or else of the longest beginning
+// that the table has. It tries a.b.func1, a.b., a.b, a., and a.
 func lookUp(function string, names map[string]*Cost) *Cost {
 	for name := function; name != ""; {
 		if c, ok := names[name]; ok {

@@ -111,7 +111,8 @@ type page struct {
 	plots string
 }
 
-// begin writes where the section's figures come from.
+// begin writes the warning of a quick run, and the conditions under which the section's figures
+// were measured.
 func (p *page) begin(s section) {
 	p.line("")
 	if p.o.Quick {

@@ -85,10 +85,10 @@ func (a *auditor) warehousesAndDistricts() {
 		sum := money(0)
 		for d := range w.districts {
 			a.require(0, w.districts[d].exists, "no district %d of warehouse %d", d+1, i+1)
-			sum += w.districts[d].year
+			sum += w.districts[d].ytd
 		}
-		a.require(1, w.year == sum, "warehouse %d: W_YTD is %v, the sum of D_YTD %v", i+1, w.year, sum)
-		a.require(8, w.year == w.paid, "warehouse %d: W_YTD is %v, the sum of H_AMOUNT %v", i+1, w.year, w.paid)
+		a.require(1, w.ytd == sum, "warehouse %d: W_YTD is %v, the sum of D_YTD %v", i+1, w.ytd, sum)
+		a.require(8, w.ytd == w.paid, "warehouse %d: W_YTD is %v, the sum of H_AMOUNT %v", i+1, w.ytd, w.paid)
 	}
 }
 
@@ -100,7 +100,7 @@ func (a *auditor) district(warehouse, district int, d *districtBook) {
 		where, d.next, t.last, t.lastNew)
 	a.require(3, t.news == 0 || t.lastNew-t.firstNew+1 == t.news, "%s: %d new orders from %d to %d", where, t.news, t.firstNew, t.lastNew)
 	a.require(4, t.says == t.lines, "%s: the sum of O_OL_CNT is %d, there are %d lines", where, t.says, t.lines)
-	a.require(9, d.year == d.paid, "%s: D_YTD is %v, the sum of H_AMOUNT %v", where, d.year, d.paid)
+	a.require(9, d.ytd == d.paid, "%s: D_YTD is %v, the sum of H_AMOUNT %v", where, d.ytd, d.paid)
 	deliveries := 0
 	for i := range d.customers {
 		deliveries += d.customers[i].deliveries
@@ -156,7 +156,7 @@ func (a *auditor) customers(where string, d *districtBook) {
 		a.require(0, c.exists, "%s: no customer %d", where, i+1)
 		a.require(10, c.balance == delivered[i]-c.paid, "%s: customer %d has C_BALANCE %v, but %v of orders and %v of payments",
 			where, i+1, c.balance, delivered[i], c.paid)
-		a.require(12, c.balance+c.yearToDate == delivered[i], "%s: customer %d has C_BALANCE %v, C_YTD_PAYMENT %v and %v of orders",
-			where, i+1, c.balance, c.yearToDate, delivered[i])
+		a.require(12, c.balance+c.ytd == delivered[i], "%s: customer %d has C_BALANCE %v, C_YTD_PAYMENT %v and %v of orders",
+			where, i+1, c.balance, c.ytd, delivered[i])
 	}
 }

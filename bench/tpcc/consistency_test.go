@@ -78,8 +78,8 @@ func (x *native) changeOrder(t *txn.Tx, n int, change func(row []byte)) error {
 	return addTo(t, p, err, change)
 }
 
-func (x *native) changeYear(t *txn.Tx, district int, by money) error {
-	p, err := find(t, x.only().districtYears, x.number(1, district, 0))
+func (x *native) changeYTD(t *txn.Tx, district int, by money) error {
+	p, err := find(t, x.only().districtYTD, x.number(1, district, 0))
 	return addTo(t, p, err, func(row []byte) { yearToDate.add(row, by) })
 }
 
@@ -87,7 +87,7 @@ var damages = []damage{
 	{0, "an item is gone", []int{0}, gone(func(p *partition) *hash.Table { return p.items }, 0, 0, 1, itemBytes, nil), []string{
 		"DELETE FROM item WHERE i_id = 1|INSERT INTO item (i_id) VALUES (1)",
 	}},
-	{0, "a warehouse is gone", []int{0, 1, 8}, gone(func(p *partition) *hash.Table { return p.warehouseYears }, 1, 0, 0, yearBytes, func(row []byte) {
+	{0, "a warehouse is gone", []int{0, 1, 8}, gone(func(p *partition) *hash.Table { return p.warehouseYTD }, 1, 0, 0, ytdBytes, func(row []byte) {
 		yearToDate.set(row, 1000_00) // 10.00 of each customer
 	}), []string{
 		"DELETE FROM warehouse WHERE w_id = 1|INSERT INTO warehouse (w_id, w_ytd) VALUES (1, 1000)",
@@ -98,7 +98,7 @@ var damages = []damage{
 		"DELETE FROM district WHERE d_w_id = 1 AND d_id = 10|INSERT INTO district (d_id, d_w_id, d_ytd, d_next_o_id) VALUES (10, 1, 100, 11)",
 	}},
 	{0, "what Payment changes of a district is gone", []int{0, 1, 2, 9},
-		gone(func(p *partition) *hash.Table { return p.districtYears }, 1, 10, 0, yearBytes, func(row []byte) { yearToDate.set(row, 100_00) }), nil},
+		gone(func(p *partition) *hash.Table { return p.districtYTD }, 1, 10, 0, ytdBytes, func(row []byte) { yearToDate.set(row, 100_00) }), nil},
 	{0, "what New-Order changes of a district is gone", []int{0, 2},
 		gone(func(p *partition) *hash.Table { return p.districtOrders }, 1, 10, 0, nextOrderBytes, func(row []byte) { nextOrder.set(row, 11) }), nil},
 	{0, "what does not change of a district is gone", []int{0},
@@ -119,7 +119,7 @@ var damages = []damage{
 		"INSERT INTO stock (s_i_id, s_w_id) VALUES (1, 2)|DELETE FROM stock WHERE s_w_id = 2",
 	}},
 	{1, "W_YTD", []int{1, 8}, func(x *native, t *txn.Tx, by int) error {
-		p, err := find(t, x.only().warehouseYears, x.number(1, 0, 0))
+		p, err := find(t, x.only().warehouseYTD, x.number(1, 0, 0))
 		return addTo(t, p, err, func(row []byte) { yearToDate.add(row, money(by)) })
 	}, []string{
 		"UPDATE warehouse SET w_ytd = w_ytd + 0.01 * %d",
@@ -188,7 +188,7 @@ var damages = []damage{
 		"UPDATE history SET h_amount = h_amount + 0.01 * %d WHERE h_d_id = 1 AND h_c_id = 1",
 	}},
 	{9, "D_YTD of two districts, whose sum is the same", []int{9}, func(x *native, t *txn.Tx, by int) error {
-		return errors.Join(x.changeYear(t, 1, money(by)), x.changeYear(t, 2, -money(by)))
+		return errors.Join(x.changeYTD(t, 1, money(by)), x.changeYTD(t, 2, -money(by)))
 	}, []string{
 		"UPDATE district SET d_ytd = d_ytd + 0.01 * %d WHERE d_id = 1",
 		"UPDATE district SET d_ytd = d_ytd - 0.01 * %d WHERE d_id = 2",
@@ -301,7 +301,7 @@ func TestEveryConditionIsBroken(t *testing.T) {
 func TestBrokenRunHasNoResult(t *testing.T) {
 	tg, w := open(t, bench.TargetConfig{}, small)
 	x := w.store.(*nativeStore).session(0)
-	err := tg.Machine(0).Run(context.Background(), func(tx *txn.Tx) error { return x.changeYear(tx, 1, 1) })
+	err := tg.Machine(0).Run(context.Background(), func(tx *txn.Tx) error { return x.changeYTD(tx, 1, 1) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,9 +348,9 @@ func TestStrayRowsAreCaught(t *testing.T) {
 		warehouse, district, n int
 	}{
 		"warehouse":         {p.warehouses, 2, 0, 0},
-		"W_YTD":             {p.warehouseYears, 2, 0, 0},
+		"W_YTD":             {p.warehouseYTD, 2, 0, 0},
 		"district":          {p.districts, 1, 11, 0},
-		"D_YTD":             {p.districtYears, 1, 11, 0},
+		"D_YTD":             {p.districtYTD, 1, 11, 0},
 		"D_NEXT_O_ID":       {p.districtOrders, 1, 11, 0},
 		"customer":          {p.customers, 1, 1, 11},
 		"C_DATA":            {p.customerData, 1, 1, 11},

@@ -39,7 +39,7 @@ type rowCount struct {
 type warehouseBook struct {
 	exists    bool
 	stocks    []bool // whether the stock of item i+1 exists
-	year      money  // W_YTD
+	ytd       money  // W_YTD
 	paid      money  // sum of the payments in the history
 	districts [districts]districtBook
 }
@@ -47,7 +47,7 @@ type warehouseBook struct {
 // A districtBook has a district's data of the conditions.
 type districtBook struct {
 	exists    bool
-	year      money // D_YTD
+	ytd       money // D_YTD
 	next      int   // D_NEXT_O_ID
 	paid      money // sum of the payments in the history
 	customers []customerBook
@@ -56,10 +56,10 @@ type districtBook struct {
 
 // A customerBook has a customer's data of the conditions.
 type customerBook struct {
-	exists              bool
-	balance, yearToDate money // C_BALANCE, C_YTD_PAYMENT
-	deliveries          int
-	paid                money // sum of the payments in the history
+	exists       bool
+	balance, ytd money // C_BALANCE, C_YTD_PAYMENT
+	deliveries   int
+	paid         money // sum of the payments in the history
 }
 
 // An orderBook has an order's data of the conditions.
@@ -176,26 +176,26 @@ func (l *ledger) enterStock(warehouse, item int) error {
 	return err
 }
 
-func (l *ledger) enterWarehouse(n int, year money) error {
+func (l *ledger) enterWarehouse(n int, ytd money) error {
 	w, err := l.warehouse(n)
 	if err == nil {
-		w.exists, w.year = true, year
+		w.exists, w.ytd = true, ytd
 	}
 	return err
 }
 
-func (l *ledger) enterDistrict(warehouse, n int, year money, next int) error {
+func (l *ledger) enterDistrict(warehouse, n int, ytd money, next int) error {
 	d, err := l.district(warehouse, n)
 	if err == nil {
-		d.exists, d.year, d.next = true, year, next
+		d.exists, d.ytd, d.next = true, ytd, next
 	}
 	return err
 }
 
-func (l *ledger) enterCustomer(warehouse, district, n int, balance, yearToDate money, deliveries int) error {
+func (l *ledger) enterCustomer(warehouse, district, n int, balance, ytd money, deliveries int) error {
 	c, err := l.customer(warehouse, district, n)
 	if err == nil {
-		c.exists, c.balance, c.yearToDate, c.deliveries = true, balance, yearToDate, deliveries
+		c.exists, c.balance, c.ytd, c.deliveries = true, balance, ytd, deliveries
 	}
 	return err
 }

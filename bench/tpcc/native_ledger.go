@@ -110,7 +110,7 @@ func (r *reader) readWarehouses() error {
 	if err != nil {
 		return err
 	}
-	return r.rowsOf(fixedIndex{warehouseTable, "warehouse (W_YTD)", r.warehouseYears}, func(w, _, _ int, row []byte) error {
+	return r.rowsOf(fixedIndex{warehouseTable, "warehouse (W_YTD)", r.warehouseYTD}, func(w, _, _ int, row []byte) error {
 		return r.ledger.enterWarehouse(w, yearToDate.get(row))
 	})
 }
@@ -127,7 +127,7 @@ func (r *reader) readDistricts() error {
 	if err != nil {
 		return err
 	}
-	return r.rowsOf(fixedIndex{districtTable, "district (D_YTD)", r.districtYears}, func(w, d, _ int, row []byte) error {
+	return r.rowsOf(fixedIndex{districtTable, "district (D_YTD)", r.districtYTD}, func(w, d, _ int, row []byte) error {
 		return r.ledger.enterDistrict(w, d, yearToDate.get(row), next[[2]int{w, d}])
 	})
 }

@@ -48,7 +48,8 @@ func (l *nativeLoader) item(r *itemRow) error {
 	row := *r
 	return l.add(func(t *txn.Tx) error {
 		part := &l.partitions[l.at]
-		_, b, err := insert(t, part.items, l.number(0, 0, row.id), itemBytes, part.hint)
+		key := l.number(0, 0, row.id)
+		_, b, err := insert(t, part.items, key, itemBytes, part.hint)
 		if err != nil {
 			return err
 		}
@@ -65,13 +66,14 @@ func (l *nativeLoader) warehouse(r *placeRow) error {
 	row := *r
 	return l.add(func(t *txn.Tx) error {
 		part := l.part(row.warehouse)
-		_, b, err := insert(t, part.warehouses, l.number(row.warehouse, 0, 0), placeBytes, part.hint)
+		key := l.number(row.warehouse, 0, 0)
+		_, b, err := insert(t, part.warehouses, key, placeBytes, part.hint)
 		if err != nil {
 			return err
 		}
 		row.encode(b)
-		if _, b, err = insert(t, part.warehouseYears, l.key, yearBytes, part.hint); err == nil {
-			yearToDate.set(b, row.year)
+		if _, b, err = insert(t, part.warehouseYTD, key, ytdBytes, part.hint); err == nil {
+			yearToDate.set(b, row.ytd)
 		}
 		return err
 	})
@@ -88,16 +90,17 @@ func (l *nativeLoader) district(r *placeRow) error {
 	row := *r
 	return l.add(func(t *txn.Tx) error {
 		part := l.part(row.warehouse)
-		_, b, err := insert(t, part.districts, l.number(row.warehouse, row.district, 0), placeBytes, part.hint)
+		key := l.number(row.warehouse, row.district, 0)
+		_, b, err := insert(t, part.districts, key, placeBytes, part.hint)
 		if err != nil {
 			return err
 		}
 		row.encode(b)
-		if _, b, err = insert(t, part.districtYears, l.key, yearBytes, part.hint); err != nil {
+		if _, b, err = insert(t, part.districtYTD, key, ytdBytes, part.hint); err != nil {
 			return err
 		}
-		yearToDate.set(b, row.year)
-		if _, b, err = insert(t, part.districtOrders, l.key, nextOrderBytes, part.hint); err == nil {
+		yearToDate.set(b, row.ytd)
+		if _, b, err = insert(t, part.districtOrders, key, nextOrderBytes, part.hint); err == nil {
 			nextOrder.set(b, row.next)
 		}
 		return err
@@ -109,12 +112,13 @@ func (l *nativeLoader) stock(r *stockRow) error {
 	row := *r
 	return l.add(func(t *txn.Tx) error {
 		part := l.part(row.warehouse)
-		_, b, err := insert(t, part.stocks, l.number(row.warehouse, 0, row.item), stockBytes, part.hint)
+		key := l.number(row.warehouse, 0, row.item)
+		_, b, err := insert(t, part.stocks, key, stockBytes, part.hint)
 		if err != nil {
 			return err
 		}
 		stockQuantity.set(b, row.quantity)
-		if _, b, err = insert(t, part.stockData, l.key, stockDataBytes, part.hint); err != nil {
+		if _, b, err = insert(t, part.stockData, key, stockDataBytes, part.hint); err != nil {
 			return err
 		}
 		for d, info := range row.districts {
@@ -130,12 +134,13 @@ func (l *nativeLoader) customer(r *customerRow, paid *historyRow) error {
 	row, history := *r, *paid
 	return l.add(func(t *txn.Tx) error {
 		part := l.part(row.warehouse)
-		p, b, err := insert(t, part.customers, l.number(row.warehouse, row.district, row.id), customerBytes, part.hint)
+		key := l.number(row.warehouse, row.district, row.id)
+		p, b, err := insert(t, part.customers, key, customerBytes, part.hint)
 		if err != nil {
 			return err
 		}
 		row.encode(b)
-		if _, b, err = insert(t, part.customerData, l.key, dataMax, part.hint); err != nil {
+		if _, b, err = insert(t, part.customerData, key, dataMax, part.hint); err != nil {
 			return err
 		}
 		customerText.set(b, row.data)
@@ -172,7 +177,8 @@ func (l *nativeLoader) order(r *orderRow) error {
 	row := *r
 	return l.add(func(t *txn.Tx) error {
 		part := l.part(row.warehouse)
-		p, b, err := insert(t, part.orders, l.number(row.warehouse, row.district, row.id), orderBytes, part.hint)
+		key := l.number(row.warehouse, row.district, row.id)
+		p, b, err := insert(t, part.orders, key, orderBytes, part.hint)
 		if err != nil {
 			return err
 		}
@@ -182,7 +188,7 @@ func (l *nativeLoader) order(r *orderRow) error {
 		orderIsLocal.set(b, 1)
 		orderAt.set(b, row.at)
 		if row.carrier == 0 {
-			if err := part.newOrders.Insert(t, l.key, p); err != nil {
+			if err := part.newOrders.Insert(t, key, p); err != nil {
 				return err
 			}
 		}
@@ -194,7 +200,7 @@ func (l *nativeLoader) order(r *orderRow) error {
 		for i := range row.lines {
 			row.lines[i].encode(lineOf(b, i))
 		}
-		if err := part.lines.Insert(t, l.key, at); err != nil {
+		if err := part.lines.Insert(t, key, at); err != nil {
 			return err
 		}
 		l.key = appendCustomerOrder(l.key[:0], row.warehouse, row.district, row.customer, row.id)

@@ -146,7 +146,7 @@ func (x *native) enterLine(t *txn.Tx, in *newOrder, i int, row []byte) (money, e
 		return 0, err
 	}
 	stockQuantity.set(stock, restocked(stockQuantity.get(stock), line.quantity))
-	stockYear.add(stock, line.quantity)
+	stockYTD.add(stock, line.quantity)
 	stockOrders.add(stock, 1)
 	if line.supply != in.warehouse {
 		stockRemote.add(stock, 1)

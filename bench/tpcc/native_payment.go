@@ -14,19 +14,19 @@ func (x *native) pay(t *txn.Tx, in *payment) error {
 	if err != nil {
 		return err
 	}
-	year, err := write(t, home.warehouseYears, x.key)
+	ytd, err := write(t, home.warehouseYTD, x.key)
 	if err != nil {
 		return err
 	}
-	yearToDate.add(year, in.amount)
+	yearToDate.add(ytd, in.amount)
 	district, err := read(t, home.districts, x.number(in.warehouse, in.district, 0))
 	if err != nil {
 		return err
 	}
-	if year, err = write(t, home.districtYears, x.key); err != nil {
+	if ytd, err = write(t, home.districtYTD, x.key); err != nil {
 		return err
 	}
-	yearToDate.add(year, in.amount)
+	yearToDate.add(ytd, in.amount)
 	if err := x.payFor(t, in); err != nil {
 		return err
 	}

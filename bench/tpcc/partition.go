@@ -17,8 +17,8 @@ type partition struct {
 	// hint is an address near which the partition's rows are allocated.
 	hint region.Addr
 
-	warehouses, warehouseYears                  *hash.Table
-	districts, districtOrders, districtYears    *hash.Table
+	warehouses, warehouseYTD                    *hash.Table
+	districts, districtOrders, districtYTD      *hash.Table
 	customers, customerData, histories, orders  *hash.Table
 	stocks, stockData, items                    *hash.Table
 	newOrders, customerOrders, lines, lastNames *btree.Tree
@@ -41,10 +41,10 @@ var toRows = hash.Config{KeyBytes: keyBytes, ValueBytes: region.PtrBytes}
 
 var hashIndexes = []hashIndex{
 	{"warehouse", toRows, func(p *partition) **hash.Table { return &p.warehouses }},
-	{"warehouse_year", toRows, func(p *partition) **hash.Table { return &p.warehouseYears }},
+	{"warehouse_year", toRows, func(p *partition) **hash.Table { return &p.warehouseYTD }},
 	{"district", toRows, func(p *partition) **hash.Table { return &p.districts }},
 	{"district_order", toRows, func(p *partition) **hash.Table { return &p.districtOrders }},
-	{"district_year", toRows, func(p *partition) **hash.Table { return &p.districtYears }},
+	{"district_year", toRows, func(p *partition) **hash.Table { return &p.districtYTD }},
 	{"customer", toRows, func(p *partition) **hash.Table { return &p.customers }},
 	{"customer_data", toRows, func(p *partition) **hash.Table { return &p.customerData }},
 	{"history", hash.Config{KeyBytes: historyKeyBytes, ValueBytes: historyBytes}, func(p *partition) **hash.Table { return &p.histories }},

@@ -21,7 +21,7 @@ type placeRow struct {
 	name                string
 	address
 	tax  rate
-	year money // year-to-date payments
+	ytd  money // ytd-to-date payments
 	next int   // number of the next order of a district
 }
 
@@ -106,7 +106,7 @@ func itemPart(r *random, l loader) error {
 // stockPart loads a warehouse and its stock. It returns the number of rows.
 func stockPart(r *random, l loader, warehouse int) (rows int, err error) {
 	row := r.place(warehouse)
-	row.year = money(districts*r.cfg.Customers) * initialPayment
+	row.ytd = money(districts*r.cfg.Customers) * initialPayment
 	if err := l.warehouse(&row); err != nil {
 		return 0, err
 	}
@@ -125,7 +125,7 @@ func stockPart(r *random, l loader, warehouse int) (rows int, err error) {
 // districtPart loads a district, its customers and their orders. It returns the number of rows.
 func districtPart(r *random, l loader, warehouse, district int) (rows int, err error) {
 	row := r.place(warehouse)
-	row.district, row.year, row.next = district, money(r.cfg.Customers)*initialPayment, r.cfg.Customers+1
+	row.district, row.ytd, row.next = district, money(r.cfg.Customers)*initialPayment, r.cfg.Customers+1
 	if err := l.district(&row); err != nil {
 		return 0, err
 	}

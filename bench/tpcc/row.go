@@ -73,7 +73,7 @@ var placeName = textField{4, placeMax}
 // Year-to-date payments of a warehouse or a district.
 const (
 	yearToDate = moneyField(0)
-	yearBytes  = 8
+	ytdBytes   = 8
 )
 
 // The counter of a district for its next order.
@@ -166,12 +166,12 @@ const (
 	stockQuantity = intField(0)
 	stockOrders   = intField(4)
 	stockRemote   = intField(8)
-	stockYear     = intField(12)
+	stockYTD      = intField(12)
 	stockBytes    = 16
 )
 
-// stockDataBytes is the length of the data of a stock that no transaction changes: S_DIST_xx and
-// S_DATA.
+// stockDataBytes is the length of the part of a STOCK row that no transaction changes: S_DIST_xx
+// and S_DATA.
 const stockDataBytes = districts*infoMax + itemDataMax
 
 var stockText = textField{districts * infoMax, itemDataMax}

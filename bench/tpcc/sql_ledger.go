@@ -28,15 +28,15 @@ var queries = []query{
 	}},
 	{"SELECT w_id, w_ytd FROM warehouse", 0, func(l *ledger, rows *sql.Rows) error {
 		var w int
-		var year money
-		err := rows.Scan(&w, &year)
-		return errors.Join(err, l.enterWarehouse(w, year))
+		var ytd money
+		err := rows.Scan(&w, &ytd)
+		return errors.Join(err, l.enterWarehouse(w, ytd))
 	}},
 	{"SELECT d_w_id, d_id, d_ytd, d_next_o_id FROM district", 0, func(l *ledger, rows *sql.Rows) error {
 		var w, d, next int
-		var year money
-		err := rows.Scan(&w, &d, &year, &next)
-		return errors.Join(err, l.enterDistrict(w, d, year, next))
+		var ytd money
+		err := rows.Scan(&w, &d, &ytd, &next)
+		return errors.Join(err, l.enterDistrict(w, d, ytd, next))
 	}},
 	{"SELECT c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, c_delivery_cnt FROM customer WHERE c_w_id = ?", 1, func(l *ledger, rows *sql.Rows) error {
 		var w, d, n, deliveries int

@@ -147,12 +147,12 @@ func (l *sqlLoader) item(r *itemRow) error {
 
 // warehouse implements loader.
 func (l *sqlLoader) warehouse(r *placeRow) error {
-	return l.add("warehouse", r.warehouse, r.name, r.street1, r.street2, r.city, r.state, r.zip, r.tax, r.year)
+	return l.add("warehouse", r.warehouse, r.name, r.street1, r.street2, r.city, r.state, r.zip, r.tax, r.ytd)
 }
 
 // district implements loader.
 func (l *sqlLoader) district(r *placeRow) error {
-	return l.add("district", r.district, r.warehouse, r.name, r.street1, r.street2, r.city, r.state, r.zip, r.tax, r.year, r.next)
+	return l.add("district", r.district, r.warehouse, r.name, r.street1, r.street2, r.city, r.state, r.zip, r.tax, r.ytd, r.next)
 }
 
 // stock implements loader.

@@ -98,7 +98,8 @@ const (
 	brandGeneric  = 'G'
 )
 
-// brand examines both I_DATA and S_DATA, whatever the other contains.
+// brand returns an order line's brand-generic. It searches both I_DATA and S_DATA, even if the
+// first lacks ORIGINAL, as the clause asks.
 func brand(itemData, stockData []byte) byte {
 	item, stock := bytes.Contains(itemData, []byte(original)), bytes.Contains(stockData, []byte(original))
 	if item && stock {

@@ -49,7 +49,7 @@ func (p *pending) Prepare(l *txn.Late) error {
 	if len(p.changes) == 0 {
 		return nil
 	}
-	if err := e.configure(); err != nil {
+	if err := e.loadConfig(); err != nil {
 		return stale(err)
 	}
 	if err := e.leaves(p.changes); err != nil {
@@ -68,9 +68,10 @@ func (e *editor) done() {
 	*e = editor{work: e.work[:0]}
 }
 
-// configure reads the tree's configuration.
-func (e *editor) configure() error {
+// loadConfig sets the editor's copy of the tree's configuration.
+func (e *editor) loadConfig() error {
 	if e.tr.config.Load() == nil {
+		// Reading the anchor sets tr.config.
 		if _, err := e.tr.read(e.s, e.tr.anchor); err != nil {
 			return err
 		}

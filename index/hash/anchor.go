@@ -80,7 +80,11 @@ func decodeAnchor(b []byte) (*anchor, error) {
 	return a, nil
 }
 
-func (p shardPtr) encode(b []byte) { p.first.Append(p.header.Append(b[:0:shardPtrBytes])) }
+// encode writes the header's pointer, then the first block's, into b.
+func (p shardPtr) encode(b []byte) {
+	header := p.header.Append(b[:0:shardPtrBytes])
+	p.first.Append(header)
+}
 
 func decodeShardPtr(b []byte, lay *layout) (p shardPtr, err error) {
 	if p.header, err = region.DecodePtr(b); err == nil {

@@ -14,16 +14,16 @@ const (
 	destroyBlocks  = 64
 )
 
-// Destroy frees all objects of the table, in transactions of bounded size. It calls each, which may
-// be nil, with each pair, within the transaction that frees the pair, so that each can free the
-// object that a value leads to. If that transaction must be run again, each is called again. The
-// table must not be used any more.
+// Destroy frees all objects of the table, in transactions of bounded size. It calls visit, unless
+// that is nil, with every pair, within the transaction that frees the pair, so that visit can free
+// the object that a value points to. If that transaction must be run again, visit is called again.
+// The table must not be used any more.
 //
 // After a crash, or after ctx was cancelled, call Destroy again: it continues where it stopped. It
 // does nothing if the table has been destroyed completely.
-func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []byte) error) error {
-	if each == nil {
-		each = func(*txn.Tx, []byte, []byte) error { return nil }
+func (tb *Table) Destroy(ctx context.Context, visit func(t *txn.Tx, key, value []byte) error) error {
+	if visit == nil {
+		visit = func(*txn.Tx, []byte, []byte) error { return nil }
 	}
 	tb.opened.Store(nil) // open then checks whether the table still exists
 	o, err := tb.open()
@@ -33,7 +33,7 @@ func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []
 	if err != nil {
 		return err
 	}
-	d := destroyer{ctx: ctx, tb: tb, o: o, each: each}
+	d := destroyer{ctx: ctx, tb: tb, o: o, visit: visit}
 	if err := d.shard(&shard{shardPtr: o.root}); err != nil {
 		return err
 	}
@@ -47,10 +47,10 @@ func (tb *Table) Destroy(ctx context.Context, each func(t *txn.Tx, key, value []
 }
 
 type destroyer struct {
-	ctx  context.Context
-	tb   *Table
-	o    *opened
-	each func(t *txn.Tx, key, value []byte) error
+	ctx   context.Context
+	tb    *Table
+	o     *opened
+	visit func(t *txn.Tx, key, value []byte) error
 }
 
 // shard frees all of a shard but its header: first the shards that were split from it, then its
@@ -159,5 +159,5 @@ func (d *destroyer) pair(t *txn.Tx, e *editor, s slot) error {
 			return err
 		}
 	}
-	return d.each(t, key, value)
+	return d.visit(t, key, value)
 }

@@ -141,7 +141,7 @@ func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data in
 		if !s.matches(h, key) {
 			continue
 		}
-		if value, ok, err := outside(op, buf, s, key, dst); ok || err != nil {
+		if value, ok, err := readOutside(op, buf, s, key, dst); ok || err != nil {
 			return value, ok, err
 		}
 	}
@@ -200,15 +200,15 @@ func inPage(op txn.Operation, buf *buffer, p page, h uint64, key, dst []byte, ne
 		if !s.outside() {
 			return append(dst[:0], s.value()...), true, nil
 		}
-		if v, ok, err := outside(op, buf, s, key, dst); ok || err != nil {
+		if v, ok, err := readOutside(op, buf, s, key, dst); ok || err != nil {
 			return v, ok, err
 		}
 	}
 	return nil, false, nil
 }
 
-// outside reads the pair that s leads to, and returns its value if its key is key.
-func outside(op txn.Operation, buf *buffer, s slot, key, dst []byte) ([]byte, bool, error) {
+// readOutside reads the pair that s points to, and returns its value if its key is key.
+func readOutside(op txn.Operation, buf *buffer, s slot, key, dst []byte) ([]byte, bool, error) {
 	_, ptr, err := s.pair()
 	if err != nil {
 		return nil, false, err

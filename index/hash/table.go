@@ -201,7 +201,7 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 	if bit < s.initialDepth || bit >= depth {
 		return nil, fmt.Errorf("%w: shard of prefix %#x/%d asked for hash %#x at depth %d", ErrCorrupt, s.prefix, s.initialDepth, h, depth)
 	}
-	if next := o.after(s, h, bit); next != nil {
+	if next := o.nextShard(s, h, bit); next != nil {
 		return next, nil
 	}
 	tb.stats.refreshes.Add(1)
@@ -211,15 +211,15 @@ func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*s
 	if _, err := tb.refresh(o, s); err != nil {
 		return nil, err
 	}
-	if next := o.after(s, h, bit); next != nil {
+	if next := o.nextShard(s, h, bit); next != nil {
 		return next, nil
 	}
 	return nil, errOvertaken
 }
 
-// after returns a shard that was split from s, directly or not, on the way to h's shard, or nil
-// if none is known.
-func (o *opened) after(s *shard, h uint64, bit int) *shard {
+// nextShard returns a known shard that is nearer than s to the shard of hash h: the directory's, if
+// it is younger than s, or the one split from s at bit. nil: none is known.
+func (o *opened) nextShard(s *shard, h uint64, bit int) *shard {
 	if next := o.dir.find(h); next.initialDepth > s.initialDepth {
 		return next
 	}

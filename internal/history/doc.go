@@ -49,7 +49,6 @@
 // then its write follows the one it read. A write with neither is an error in
 // the test and is reported as one.
 //
-// Transactions whose outcome is Unknown count as committed if anybody who counts
 // Transactions whose outcome is Unknown count as committed if a counting transaction saw their
 // writes, otherwise not at all. Aborted ones do not count, unless their reads were shown to
 // somebody (Transaction.Shown, or Options.Opacity for all of them): then they must obey the same

@@ -168,7 +168,7 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 	case 1:
 		return c.insert(g, key, was, v, inTx(func(t *txn.Tx) error { return c.annex.Insert(t, key, value) }))
 	case 2:
-		return c.write(g, 0, inTx(func(t *txn.Tx) error { return c.removed(t, key, was) }))
+		return c.write(g, 0, inTx(func(t *txn.Tx) error { return c.deleteKey(t, key, was) }))
 	case 3:
 		return c.write(g, v, now(func() error { return c.annex.PutNow(ctx, key, value) }))
 	case 4:
@@ -200,10 +200,8 @@ func (c *client) insert(g *register, key []byte, was, v uint64, do func() error)
 	})
 }
 
-// removed deletes a key in a transaction, and checks that it existed if was says so.
-func (c *client) removed(t *txn.Tx, key []byte, was uint64) error {
-	// removed deletes a key in a transaction, and checks that the key existed, or was absent if was
-	// is 0.
+// deleteKey deletes a key in a transaction, and checks that the key existed, or was absent if was is 0.
+func (c *client) deleteKey(t *txn.Tx, key []byte, was uint64) error {
 	deleted, err := c.annex.Delete(t, key)
 	if err == nil && deleted != (was != 0) {
 		if err = t.Validate(); err == nil {
@@ -256,7 +254,7 @@ func (c *client) deleteRow(g *register, key []byte, was uint64) error {
 			if err := t.Free(p); err != nil {
 				return err
 			}
-			return c.removed(t, key, was)
+			return c.deleteKey(t, key, was)
 		})
 	})
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// An Overlap describes faults that come at any time: while replicas are filled, at any step
-// of the recovery from others, to the machine that has the last full replica. Memory is lost
-// only if another machine's has the same data, so in the end every region must be there.
+// An Overlap describes faults that come at any time: while replicas are filled, and at any step of
+// the recovery from other faults. They may hit the machine that has the last full replica. But a
+// machine loses its memory only if another has a copy of the data, so in the end every region must
+// exist.
 type Overlap struct {
 	Kinds []Fault
 	// Open bounds the faults at one time, and Max is their number; 0: as many as come in the

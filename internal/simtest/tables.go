@@ -313,14 +313,16 @@ func (s *store) reachableTables(n *node) (ptrs []region.Ptr, err error) {
 	err = n.catalog.Check(ctx, s.catalog, catalog.Visitor{Object: add, Table: func(_ *txn.Tx, tbl *catalog.Table) error {
 		rows := make(map[string]region.Ptr)
 		all := tbl.Storage()
-		err := n.catalog.Walk(ctx, all[len(all)-1], add, func(key []byte, row region.Ptr) error {
+		indexes, primary := all[:len(all)-1], all[len(all)-1]
+		err := n.catalog.Walk(ctx, primary, add, func(key []byte, row region.Ptr) error {
 			rows[string(key)] = row
 			return add(row)
 		})
-		for _, x := range all[:len(all)-1] {
-			if err == nil {
-				err = sameEntries(n, tbl, x, add, rows)
+		for _, x := range indexes {
+			if err != nil {
+				return err
 			}
+			err = sameEntries(n, tbl, x, add, rows)
 		}
 		return err
 	}})

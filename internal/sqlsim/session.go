@@ -106,8 +106,8 @@ func (s *session) compiled(query string) (r result, err error) {
 	return r, nil
 }
 
-// planned runs a statement through go-mysql-server, as its listener does. It also closes
-// the rows of a failed statement, in a context that has ended.
+// planned runs a statement through go-mysql-server. If the statement fails, planned cancels its
+// context and then closes its rows, as the listener does.
 func (s *session) planned(query string) (r result, err error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -121,10 +121,10 @@ func (s *session) planned(query string) (r result, err error) {
 		if err == nil {
 			err = r.add(row)
 		}
-		if err == io.EOF {
+		switch {
+		case err == io.EOF:
 			return r, iter.Close(c)
-		}
-		if err != nil {
+		case err != nil:
 			if !types.IsOkResultSchema(schema) {
 				cancel(err)
 				_ = iter.Close(c) // the first error is the one that counts

@@ -122,8 +122,8 @@ func TestDamageIsReported(t *testing.T) {
 		"other seal's state": func(p *pair) uint64 { return stateOf(seal0(p)+1<<40, 8) },
 		"length of the ring": func(p *pair) uint64 { return stateOf(seal0(p), p.options.bytes) },
 		"length just beyond": func(p *pair) uint64 { return stateOf(seal0(p), p.receiver.Bytes()-frameBytes+1) },
-		"largest length":     func(p *pair) uint64 { return stateOf(seal0(p), nothing-1) },
-		"largest, rounds up": func(p *pair) uint64 { return stateOf(seal0(p), nothing-7) },
+		"largest length":     func(p *pair) uint64 { return stateOf(seal0(p), noRecord-1) },
+		"largest, rounds up": func(p *pair) uint64 { return stateOf(seal0(p), noRecord-7) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, pairOptions{bytes: 1024})

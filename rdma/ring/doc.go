@@ -28,7 +28,7 @@
 //
 // Space need not be cleared between laps: a seal of an earlier lap, or payload bytes that look like
 // a seal, differ from the seal that the receiver waits for. And because the receiver waits at a
-// frame whose seal it has verified, the state word that it polls is always either "nothing" or "a
+// frame whose seal it has verified, the state word that it polls is always either "no record" or "a
 // record": any other value, and any length that does not fit, is damage and reported as ErrCorrupt.
 // No content of a ring can make the receiver fail in another way.
 //

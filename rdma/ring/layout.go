@@ -24,11 +24,11 @@ const (
 	BytesMin = controlBytes + 2*nvram.LineBytes
 	BytesMax = 1 << 31
 
-	// nothing is the length in the state of a frame that no record follows.
-	nothing = 1<<32 - 1
+	// noRecord is the length in the state of a frame that no record follows.
+	noRecord = 1<<32 - 1
 )
 
-var _ = [1]struct{}{}[BytesMax/(nothing+1)] // a length cannot be taken for nothing
+var _ = [1]struct{}{}[BytesMax/(noRecord+1)] // no length equals noRecord
 
 // Space returns the space of a ring that a record with n bytes of payload takes.
 func Space(n int) uint64 { return frameBytes + padded(n) }
@@ -52,15 +52,15 @@ func seal(nonce, p uint64) uint64 {
 }
 
 // stateOf returns the state of the frame with the given seal that is followed by length bytes of
-// payload, or, if length is nothing, by no record. lengthOf checks the upper half.
+// payload, or, if length is noRecord, by no record. lengthOf checks the upper half.
 func stateOf(seal, length uint64) uint64 { return check(seal) | length }
 
 // lengthOf returns the length in a state; ok is false if the state does not belong to the seal.
 func lengthOf(seal, state uint64) (length uint64, ok bool) {
-	return state & nothing, state&^nothing == check(seal)
+	return state & noRecord, state&^noRecord == check(seal)
 }
 
-func check(seal uint64) uint64 { return ^seal &^ nothing }
+func check(seal uint64) uint64 { return ^seal &^ noRecord }
 
 // A State is what a Sender must know about a ring whose memory it cannot read. The receiver's
 // machine sends it when the two connect.

@@ -108,7 +108,7 @@ func (r *Receiver) Poll() (rec Record, ok bool, err error) {
 // not there yet it returns c.
 func (r *Receiver) after(c cursor) (next cursor, length uint64, err error) {
 	state := r.load(c.offset)
-	if state == stateOf(c.seal, nothing) {
+	if state == stateOf(c.seal, noRecord) {
 		return c, 0, nil
 	}
 	length, ok := lengthOf(c.seal, state)
@@ -262,7 +262,7 @@ func (r *Receiver) format(nonce, pos uint64) {
 	m.Store(r.base+magicAt, 0)
 	r.nonce, r.head, r.reported = nonce, pos, pos
 	r.Rewind()
-	r.store(r.next.offset, stateOf(r.next.seal, nothing))
+	r.store(r.next.offset, stateOf(r.next.seal, noRecord))
 	r.store(r.wrap(r.next.offset+wordBytes), r.next.seal)
 	m.Store(r.base+bytesAt, r.bytes)
 	m.Store(r.base+nonceAt, nonce)

@@ -220,7 +220,7 @@ func (s *Sender) post(tag, space uint64) (pos uint64, done bool, err error) {
 // before the record last, so that a receiver which finds the length finds all of the record.
 func (s *Sender) publish(next cursor) {
 	var frame [frameBytes]byte
-	putWord(frame[:], stateOf(next.seal, nothing))
+	putWord(frame[:], stateOf(next.seal, noRecord))
 	putWord(frame[wordBytes:], next.seal)
 	s.memory.CopyIn(s.base+controlBytes+next.offset, frame[:])
 	s.memory.Store(s.base+controlBytes+s.tail.offset, stateOf(s.tail.seal, uint64(s.staged)))
@@ -232,7 +232,7 @@ func (s *Sender) send(tag uint64, next cursor) (done bool, err error) {
 	end := len(b) - frameBytes
 	putWord(b, stateOf(s.tail.seal, uint64(s.staged)))
 	putWord(b[wordBytes:], s.tail.seal)
-	putWord(b[end:], stateOf(next.seal, nothing))
+	putWord(b[end:], stateOf(next.seal, noRecord))
 	putWord(b[end+wordBytes:], next.seal)
 	if first := s.bytes - s.tail.offset; first < uint64(len(b)) {
 		return s.writeInTwo(tag, b[:first], b[first:])

@@ -165,7 +165,7 @@ func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (m
 		// A suspicion may have been wrong: go on with the suspects rather than not at all.
 		probed, _ = m.probeAll(c, nil)
 		answering = m.answering(c, probed)
-		missing = unprobed(c, suspects, probed, answering)
+		missing = unfit(c, suspects, probed, answering)
 	}
 	if 2*len(answering) <= len(c.Machines) && !sabotage.Majority.Skipped() {
 		m.waiting(silent(c, answering))

@@ -23,13 +23,16 @@ func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) 
 	return answer
 }
 
-// unprobed returns the members of c that have not answered a probe, and the suspects that have
-// answered a probe but not a call. A configuration with a suspect that is stopped would fail, and
-// another would be made at once, again and again until the suspect continues.
-func unprobed(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
-	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) bool {
-		isSuspect := slices.Contains(suspects, recovery.PeerIn(c, x))
-		return slices.Contains(probed, x) && (!isSuspect || slices.Contains(answering, x))
+// unfit returns the members of c that must not be in the next configuration: those that have not
+// answered a probe, and suspects that have answered no call. A configuration with a suspect that is
+// stopped would fail, and another would be made at once, again and again until the suspect
+// continues.
+func unfit(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) (isFit bool) {
+		if slices.Contains(suspects, recovery.PeerIn(c, x)) && !slices.Contains(answering, x) {
+			return false
+		}
+		return slices.Contains(probed, x)
 	})
 }
 

@@ -84,7 +84,7 @@ func refusedBy(lives []life) (err error) {
 }
 
 // reportRefusal reports, once, that this machine shares no protocol version with others. The
-// machine goes on waiting for enough machines, and these others may be among them.
+// machine keeps waiting: enough machines without those may start, or those may be upgraded.
 func (m *Machine) reportRefusal(lives []life) {
 	i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil })
 	if i < 0 || m.reportedRefusal {

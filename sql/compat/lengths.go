@@ -327,12 +327,12 @@ func textOf(v any) string {
 	return ""
 }
 
-// regexpReplaced bounds the result if the replacement is inserted before and after each
-// character. The result is hardly ever that long, so a sixteenth of the replacements counts.
+// regexpReplaced estimates the result's length. At most, there is a replacement before and after
+// every character; so many are rare, and a sixteenth of them is assumed.
 func regexpReplaced(a gms.Row) int64 {
-	const hardly = 16
+	const replacedShare = 16
 	text := TextBytes(a[0])
-	return text + product(text+1, TextBytes(a[2]))/hardly
+	return text + product(text+1, TextBytes(a[2]))/replacedShare
 }
 
 // formatted bounds the result if the format consists of %W, whose result is the longest.

@@ -9,9 +9,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// A likePattern is the pattern of a LIKE with backslashes in place of another ESCAPE
-// character, and with a final backslash doubled. go-mysql-server fails for a pattern that
-// ends in a backslash, and for an empty ESCAPE, which means a backslash.
+// A likePattern is a LIKE's pattern rewritten to escape with backslashes. A final backslash is
+// doubled. go-mysql-server fails for a pattern that ends in a backslash, and for an empty ESCAPE, which
+// MySQL takes for a backslash.
 type likePattern struct {
 	expression.UnaryExpressionStub
 	escape gms.Expression

@@ -6,10 +6,10 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// go-mysql-server's parser wants parentheses around every default that is no literal.
+// go-mysql-server's parser wants parentheses around every default that is not a literal.
 
-// openDefaults finds defaults of columns that are calls or columns without parentheses: MariaDB
-// accepts and dumps DEFAULT uuid(), concat('a', 'b') and `b`.
+// openDefaults puts parentheses around a DEFAULT that is a function call or a column's name:
+// MariaDB accepts and dumps DEFAULT uuid(), concat('a', 'b') and `b`.
 func openDefaults(s *Tokens) (edits []Edit) {
 	if first := s.Next(); first != sqlparser.CREATE && first != sqlparser.ALTER {
 		return nil

@@ -129,8 +129,8 @@ func (b *barrier) WithChildren(_ *gms.Context, children ...gms.Node) (gms.Node, 
 // replaceCrossJoinsRule is the name of the rule that makes inner joins of cross joins.
 const replaceCrossJoinsRule = "replaceCrossJoins"
 
-// notInOuterJoins keeps conditions on rows that may be missing from becoming conditions of a cross
-// join inside the outer join.
+// notInOuterJoins prevents conditions on outer-joined tables, whose rows may be missing, from
+// moving into a cross join inside the outer join.
 func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {
@@ -207,14 +207,14 @@ func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 	}
 	c := sortConditions(ctx, join)
 	above = append(above, c.above...)
-	if len(above)+len(c.there)+len(c.below) == 0 {
+	if len(above)+len(c.required)+len(c.below) == 0 {
 		return join, transform.TreeIdentity(!hoisted), nil
 	}
 	var below gms.Node = plan.NewCrossJoin(join.Left(), join.Right())
 	if len(c.stay) > 0 {
 		below = join.WithFilter(expression.JoinAnd(c.stay...))
 	}
-	below, err := innerJoins(ctx, below, c.there)
+	below, err := innerJoins(ctx, below, c.required)
 	if err != nil {
 		return n, transform.SameTree, err
 	}
@@ -231,8 +231,8 @@ type sortedConditions struct {
 	stay, above []gms.Expression
 	// below are those on one table.
 	below []aboutTable
-	// there are the tables of which some condition needs a row: the row must be there.
-	there map[gms.TableId]bool
+	// required has the tables of which some condition needs a row.
+	required map[gms.TableId]bool
 }
 
 // An aboutTable is a condition that uses a single table.
@@ -246,7 +246,7 @@ type aboutTable struct {
 func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 	inside, missing := tablesOf(join), missingIn(join.Left())
 	maps.Copy(missing, missingIn(join.Right()))
-	s := sortedConditions{there: make(map[gms.TableId]bool)}
+	s := sortedConditions{required: make(map[gms.TableId]bool)}
 	for _, e := range expression.SplitConjunction(ctx, join.Filter) {
 		about, known := mentions(ctx, e)
 		needs := needed(e)
@@ -261,7 +261,7 @@ func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 			s.stay = append(s.stay, e)
 		}
 		for _, t := range outer {
-			s.there[t] = true
+			s.required[t] = true
 		}
 	}
 	return s
@@ -332,16 +332,16 @@ func overJoin(n gms.Node) (gms.Node, []gms.Expression) {
 	return n, nil
 }
 
-// innerJoins turns an outer join into an inner one if its optional side includes a table of there,
-// the tables whose row must not be missing. The outer join's conditions then count as an inner
-// join's.
-func innerJoins(ctx *gms.Context, n gms.Node, there map[gms.TableId]bool) (gms.Node, error) {
-	if len(there) == 0 {
+// innerJoins turns an outer join into an inner one if its optional side includes a required table,
+// one whose row must not be missing. The outer join's conditions then move as those of an inner
+// join do.
+func innerJoins(ctx *gms.Context, n gms.Node, required map[gms.TableId]bool) (gms.Node, error) {
+	if len(required) == 0 {
 		return n, nil
 	}
 	changed, same, err := transform.Node(ctx, n, func(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		outer, ok := n.(*plan.JoinNode)
-		if !ok || outer.Op != plan.JoinTypeLeftOuter || !includes(outer.Right(), there) {
+		if !ok || outer.Op != plan.JoinTypeLeftOuter || !includes(outer.Right(), required) {
 			return n, transform.SameTree, nil
 		}
 		return plan.NewInnerJoin(outer.Left(), outer.Right(), outer.Filter), transform.NewTree, nil

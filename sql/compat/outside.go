@@ -77,8 +77,9 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 // outer query.
 const outerScopeIndexes = "applyIndexesFromOuterScope"
 
-// aboveLimits wraps that rule: it keeps a subquery's conditions on the outer query above a LIMIT or
-// a window. Used for a lookup below it, they would change which rows the LIMIT or window returns.
+// aboveLimits wraps the rule applyIndexesFromOuterScope. It keeps a subquery's conditions on the
+// outer query above a LIMIT or a window: used in a lookup below, they would change the rows that
+// the LIMIT or window returns.
 func aboveLimits(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		return transform.NodeWithOpaque(ctx, n, asideAboveLimit)

@@ -69,6 +69,17 @@ func NewTokens(query string, o sqlparser.ParserOptions) *Tokens {
 	return &Tokens{t: t, query: query}
 }
 
+// Match moves over the given tokens, and reports whether they come next. At the first token that
+// differs it stops.
+func (s *Tokens) Match(tokens ...int) bool {
+	for _, t := range tokens {
+		if s.Next() != t {
+			return false
+		}
+	}
+	return true
+}
+
 // Next goes to the next token and returns it.
 func (s *Tokens) Next() int {
 	s.before = s.end
@@ -134,7 +145,7 @@ func shareLocks(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// yearWidths finds the (4) of columns of type YEAR(4). A name before YEAR distinguishes them from
+// yearWidths removes the (4) of columns of type YEAR(4). A name before YEAR distinguishes them from
 // calls of the function.
 func yearWidths(s *Tokens) (edits []Edit) {
 	for last := s.Next(); !s.IsOver(); last = s.Token {
@@ -142,7 +153,7 @@ func yearWidths(s *Tokens) (edits []Edit) {
 			continue
 		}
 		e := Edit{Start: s.end}
-		if s.Next() != '(' || s.Next() != sqlparser.INTEGRAL || string(s.value) != "4" || s.Next() != ')' {
+		if !s.Match('(', sqlparser.INTEGRAL) || string(s.value) != "4" || !s.Match(')') {
 			continue
 		}
 		e.End = s.end

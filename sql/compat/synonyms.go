@@ -145,7 +145,7 @@ func passwordFor(s *Tokens) []Edit {
 		return nil
 	}
 	all = append(all, Edit{from, s.end, " "})
-	if s.Next() != sqlparser.STRING || s.Next() != ')' {
+	if !s.Match(sqlparser.STRING, ')') {
 		return nil
 	}
 	return append(all, Edit{s.end - 1, s.end, ""})

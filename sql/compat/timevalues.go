@@ -212,8 +212,8 @@ func mixed(ctx *gms.Context, results []gms.Expression) bool {
 	return times && others
 }
 
-// withSameTexts converts the possible results of a function, its arguments from first on, to
-// text if they are mixed, and returns nil if they are not.
+// withSameTexts converts the arguments from first on, one of which the function returns, to text if
+// dates or times are among values of other types. Otherwise it returns nil.
 func withSameTexts(ctx *gms.Context, e gms.Expression, first int) (gms.Expression, error) {
 	args := slices.Clone(e.Children())
 	if !mixed(ctx, args[first:]) {

@@ -128,9 +128,9 @@ func (c *Cache) get(key []byte, text int) *Compiled {
 	return s
 }
 
-// Compiled returns the compiled form of a statement and its literals, which are valid
-// until the session's next statement; nil for statements that cannot be compiled. bound
-// are the values of a prepared statement's parameters.
+// Compiled returns the compiled form of a statement and its literals, which are valid until the
+// session's next statement; nil for statements that cannot be compiled. bound has the parameters'
+// values of a prepared statement.
 func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	settings := s.Settings()
 	if s.PlanOnly || !settings.Compile || s.Body != nil {

@@ -79,8 +79,8 @@ func projected(list []gms.Expression, below []int) (columns []int, ok bool) {
 	return columns, true
 }
 
-// fieldOf returns the column that an expression names, given the columns below; false if it is no
-// column.
+// fieldOf returns the table's column that an expression names; below maps the child node's columns
+// to the table's. false means that the expression is not a column.
 func fieldOf(e gms.Expression, below []int) (int, bool) {
 	f, ok := e.(*expression.GetField)
 	if !ok || f.Index() < 0 || f.Index() >= len(below) {

@@ -105,7 +105,7 @@ func (h *Holding) forgetInputs() {
 	clear(h.inputs.of)
 }
 
-// Metered returns rows counted as m says, for a caller that keeps them.
+// Metered wraps rows that the caller keeps, so that their memory is counted (see Metering).
 func (h *Holding) Metered(rows gms.RowIter, m Metering) gms.RowIter {
 	if plan.IsEmptyIter(rows) {
 		return rows

@@ -53,7 +53,8 @@ func (tr *Transaction) takeStray(ctx *gms.Context, info *TableInfo, row gms.Row)
 	return region.Ptr{}, false, nil
 }
 
-// findStray searches the whole table for a row that no scan has returned.
+// findStray scans the whole table for a row equal to r, whose address no scan of the statement has
+// remembered.
 func (e *Editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error) {
 	want, err := strayKey(ctx, e.Info, r)
 	if err != nil {
@@ -70,8 +71,11 @@ func (e *Editor) findStray(ctx *gms.Context, r gms.Row) (region.Ptr, bool, error
 			return p, false, err
 		}
 		got, err := strayKey(ctx, e.Info, have)
-		if err != nil || got == want {
-			return p, err == nil, err
+		if err != nil {
+			return p, false, err
+		}
+		if got == want {
+			return p, true, nil
 		}
 	}
 }

@@ -65,24 +65,24 @@ func describeField(f *querypb.Field) {
 	switch t := f.Type; {
 	case t == sqltypes.Float32 || t == sqltypes.Float64: // the C client rounds to this many digits
 		f.Decimals = decimalsOfDouble
-		isNoText(f)
+		markBinary(f)
 	case t == sqltypes.Year:
 		f.Flags |= uint32(querypb.MySqlFlag_ZEROFILL_FLAG)
-		isNoText(f)
+		markBinary(f)
 	case t == sqltypes.Bit: // mariadb-dump --hex-blob expects bytes, not text
 		f.Charset = uint32(gms.Collation_binary)
 	case t == sqltypes.Geometry || t == sqltypes.TypeJSON:
 		f.Flags |= uint32(querypb.MySqlFlag_BLOB_FLAG)
-		isNoText(f)
+		markBinary(f)
 	case t == sqltypes.Text || t == sqltypes.Blob:
 		f.Flags |= uint32(querypb.MySqlFlag_BLOB_FLAG)
 	case sqltypes.IsIntegral(t) || t == sqltypes.Decimal || t == sqltypes.Date || t == sqltypes.Datetime || t == sqltypes.Timestamp || t == sqltypes.Time:
-		isNoText(f)
+		markBinary(f)
 	}
 }
 
-// isNoText marks a column as having no character set.
-func isNoText(f *querypb.Field) {
+// markBinary marks a column as binary, without a character set.
+func markBinary(f *querypb.Field) {
 	f.Charset = uint32(gms.Collation_binary)
 	f.Flags |= uint32(querypb.MySqlFlag_BINARY_FLAG)
 }

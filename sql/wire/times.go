@@ -8,9 +8,9 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 )
 
-// mendTimes pads the numbers in parameters that clients send as binary dates and times with
-// zeros. The protocol library converts these to text without leading zeros: 5 ms become
-// .5000, and a day in a text column 2024-1-2. They alone have the type VARCHAR.
+// mendTimes pads with zeros the numbers in dates and times that clients send in binary. The
+// protocol library converts these to text without leading zeros: 5 ms become .5000, and a day in a
+// text column 2024-1-2. Only these parameters have the type VARCHAR.
 func mendTimes(vars map[string]*querypb.BindVariable) {
 	for _, v := range vars {
 		if v.Type == sqltypes.VarChar {

@@ -140,8 +140,8 @@ func (a *Annexes) Drop(number uint64) {
 	})
 }
 
-// DropUnbound frees the annexes of a log that no record names. If the flag is set, because the log
-// itself ends, it frees every annex of the log.
+// DropUnbound frees the log's annexes that none of its records names. If all is set, the log itself
+// ends, and DropUnbound frees every annex.
 func (a *Annexes) DropUnbound(owner *Log, all bool) {
 	for _, number := range a.of(owner, all) {
 		a.Drop(number)

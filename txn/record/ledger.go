@@ -135,5 +135,5 @@ func (l *Ledger) Named() (named []uint64) {
 	return named
 }
 
-// Log returns the memory of the log that the ledger is of.
+// Log returns the memory of the ledger's log.
 func (l *Ledger) Log() *nvram.Memory { return l.memory }

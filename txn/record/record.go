@@ -200,7 +200,7 @@ func AppendHeader(b []byte, k Kind, id ID, low uint64, truncated []uint64, regio
 	return b
 }
 
-// Bytes is the encoded size of a record whose writes are in it.
+// Bytes is the encoded size of a record that holds its writes itself, not in an annex.
 func Bytes(r *Record) int {
 	n := HeaderBytes(len(r.Truncated), len(r.Regions))
 	for i := range r.Writes {
