@@ -42,7 +42,7 @@ func (r Report) String() string {
 	return sb.String()
 }
 
-// count is a number of things, in words.
+// count returns a number of things in words.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -66,7 +66,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	}
 	faults, err := db.instance.check(ctx, slices.Values(reached))
 	if err != nil {
-		return r, named("", err)
+		return r, withPrefix("", err)
 	}
 	unreached := 0
 	for _, f := range faults {
@@ -88,7 +88,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 // Inspect checks the memory of an instance without Cluster: the bytes of every object of all
 // machines. The instance must not be running, and Inspect opens nothing else. Errors are
 // farm.ErrTorn, with the places, ErrOtherFolder, and the errors of nvram.HoldFolder. A missing
-// folder is no error.
+// folder is not an error.
 func Inspect(ctx context.Context, o Offline) error {
 	if err := o.validate(); err != nil {
 		return err

@@ -179,9 +179,9 @@ const (
 	logSizeUnit        = 4 * KiB
 )
 
-// stored sets the layout fields that are zero to those of the database in the folder, if there is
+// withStored sets the layout fields that are zero to those of the database in the folder, if there is
 // one.
-func (c Config) stored() (Config, error) {
+func (c Config) withStored() (Config, error) {
 	if err := c.checkFolder(); err != nil {
 		return c, err
 	}
@@ -193,7 +193,7 @@ func (c Config) stored() (Config, error) {
 		s, exists, err = farm.Stored(c.Saves)
 	}
 	if err != nil {
-		return c, named("", err)
+		return c, withPrefix("", err)
 	}
 	if exists {
 		// Check this here, before the replicas are compared with the number of machines.

@@ -42,7 +42,7 @@ func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cf
 // OpenContext is Open, but gives up when ctx ends: a machine of a cluster waits until there are
 // enough others.
 func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
-	cfg, err := cfg.stored()
+	cfg, err := cfg.withStored()
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	o := newOperator(cfg)
 	in, err := cfg.openInstance(ctx, o)
 	if err != nil {
-		return nil, named("", err)
+		return nil, withPrefix("", err)
 	}
 	db := &DB{cfg: cfg, instance: in, operator: o}
 	err = db.start(ctx)
@@ -63,7 +63,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 		err = tornBy(err)
 	}
 	if err != nil {
-		return nil, named("", errors.Join(err, db.Close()))
+		return nil, withPrefix("", errors.Join(err, db.Close()))
 	}
 	o.isOpen.Store(true)
 	return db, nil
@@ -213,7 +213,7 @@ func (db *DB) close() error {
 	if db.wire != nil {
 		if err := db.wire.Close(); err != nil {
 			// A statement still runs: unmapping its memory would crash it.
-			return named("", errors.Join(append(errs, err)...))
+			return withPrefix("", errors.Join(append(errs, err)...))
 		}
 	}
 	db.leave()
@@ -231,7 +231,7 @@ func (db *DB) close() error {
 	}
 	errs = append(db.unfinished(errs), db.operator.end(), db.instance.Close())
 	if err := errors.Join(errs...); err != nil {
-		return named("", err)
+		return withPrefix("", err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func ParseDSN(name string) (cfg Config, schema string, err error) {
 	}
 	values, err := url.ParseQuery(options)
 	if err != nil {
-		return Config{}, "", named(fmt.Sprintf("data source name %q: ", name), err)
+		return Config{}, "", withPrefix(fmt.Sprintf("data source name %q: ", name), err)
 	}
 	for key, vs := range values {
 		value := vs[len(vs)-1]
@@ -70,7 +70,7 @@ func ParseDSN(name string) (cfg Config, schema string, err error) {
 			continue
 		}
 		if err := cfg.setOption(key, value); err != nil {
-			return Config{}, "", named(fmt.Sprintf("data source name %q: ", name), err)
+			return Config{}, "", withPrefix(fmt.Sprintf("data source name %q: ", name), err)
 		}
 	}
 	return cfg, schema, cfg.Validate()
@@ -168,7 +168,7 @@ func (c *connector) key() (string, error) {
 	}
 	folder, err := filepath.Abs(c.cfg.Folder)
 	if err != nil {
-		return "", named("", err)
+		return "", withPrefix("", err)
 	}
 	return folder, nil
 }

@@ -2,9 +2,9 @@ package farmsql
 
 import "github.com/farmsql/farmsql/sql/myerr"
 
-// named adds what an error of a package below is about. The text has one prefix only, because
+// withPrefix adds what an error of a package below is about. The text has one prefix only, because
 // users of this package do not know the packages below.
-func named(about string, err error) error { return &namedError{about, err} }
+func withPrefix(about string, err error) error { return &namedError{about, err} }
 
 type namedError struct {
 	about string

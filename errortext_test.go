@@ -12,7 +12,7 @@ import (
 
 func TestErrorsHaveOnePrefix(t *testing.T) {
 	inner := fmt.Errorf("farmsql: %w", errors.Join(fmt.Errorf("txn: commit: %w", txn.ErrClosed), errors.New("sql: other")))
-	err := named("index \"a\": ", inner)
+	err := withPrefix("index \"a\": ", inner)
 	if got, want := err.Error(), "farmsql: index \"a\": commit: machine closed\nother"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

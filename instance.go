@@ -65,7 +65,7 @@ func (in *instance) listensTo(c Config, o *Operator) farm.Config {
 	cfg.Each = func(m *farm.MemberConfig) {
 		id := m.Self.Machine
 		m.Events = o.listen(in.listen(id, c.eventsTogether(int(id))))
-		m.Begun, m.Ended = o.member.Store, in.ended
+		m.Begun, m.Ended = o.member.Store, in.onEnd
 	}
 	return cfg
 }
@@ -92,8 +92,8 @@ func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Ev
 	return e
 }
 
-// ended keeps the first reason.
-func (in *instance) ended(reason error) {
+// onEnd keeps the reason why the first of the machines ended.
+func (in *instance) onEnd(reason error) {
 	in.isOver.Store(true)
 	select {
 	case in.end <- reason:
@@ -118,7 +118,7 @@ func (in *instance) over() error {
 	return nil
 }
 
-// check is farm.Local.Check. It needs all machines in this process, because nobody may write
+// check calls farm.Local.Check. It needs all machines in this process, because nobody may write
 // while it runs.
 func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 	if in.hasOtherProcesses() {

@@ -170,7 +170,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 			cfg.Logger.Info("available again", "machine", cfg.MachineID, "after", after)
 		},
 		Begun:  o.member.Store,
-		Ended:  in.ended,
+		Ended:  in.onEnd,
 		Events: o.listen(in.listen(rdma.MachineID(cfg.MachineID), cfg.events(cfg.MachineID))),
 	})
 	o.failed(nil) // whatever was tried before
@@ -204,14 +204,14 @@ func (c Config) checkFolder() error {
 func (c Config) checkMemories() error {
 	identities, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.IdentityFile))
 	if err != nil {
-		return named(c.Folder+": ", err)
+		return withPrefix(c.Folder+": ", err)
 	}
 	back := fmt.Sprintf("if it was in %s, put it back, or restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s",
 		filepath.Join(c.Folder, configurationName), c.Folder)
 	for _, path := range identities {
 		id, err := farm.ReadIdentity(path)
 		if err != nil {
-			return named("", err)
+			return withPrefix("", err)
 		}
 		if id.Cluster != 0 {
 			return fmt.Errorf("%w: %s is of a machine whose configuration is not here: if it is one of a cluster, --cluster must say where it is; %s", ErrOtherFolder, filepath.Dir(path), back)
@@ -336,8 +336,8 @@ func (c Config) events(machine int) membership.Events {
 	}
 }
 
-// eventsTogether is events for machines in one process: they begin and end together, so it does not
-// log that one waits for another.
+// eventsTogether is like events, for machines in one process. These begin and end together: that
+// one waits for a majority is logged at debug level only.
 func (c Config) eventsTogether(machine int) membership.Events {
 	e, log := c.events(machine), c.Logger.With("machine", machine)
 	e.Waiting = func(missing []rdma.MachineID) { log.Debug("waiting for a majority", "missing", missing) }
@@ -379,8 +379,9 @@ func (db *DB) Hurry() {
 	}
 }
 
-// leave ends the machine's part in a cluster's reconfigurations before it stops: it evicts no other
-// machine, which may be stopping, too, and does not wait as long as a lease for one.
+// leave ends the machine's part in a cluster's reconfigurations before it stops. From now on it
+// evicts no other machine, which may be stopping, too, and waits less than a lease for recoveries
+// to end.
 func (db *DB) leave() {
 	for _, m := range db.instance.members {
 		m.Membership().Leave()
@@ -402,9 +403,9 @@ func (db *DB) available() func(context.Context) error {
 // startRetry is the time between two attempts at a step of starting.
 const startRetry = 50 * time.Millisecond
 
-// persist repeats a step of starting until it succeeds, or fails for another reason than that the
-// cluster is unavailable or changing. If the machine has left the cluster meanwhile, persist
-// returns that reason: the machine can come back as another life.
+// persist repeats a step of starting while it fails because the cluster is unavailable or changing.
+// If the machine has left the cluster meanwhile, persist returns the reason for that: the machine
+// can come back as another life.
 func (db *DB) persist(ctx context.Context, step func() error) error {
 	for {
 		err := step()

@@ -36,7 +36,7 @@ func fieldOf(file, name string) int64 {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 3 && fields[0] == name+":" {
-			n, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is no number
+			n, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is not a number
 			return n << 10
 		}
 	}

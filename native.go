@@ -43,7 +43,7 @@ func (db *DB) Tree(ctx context.Context, name string, cfg btree.Config) (*btree.T
 	return db.TreeAt(ctx, 0, name, cfg)
 }
 
-// TreeAt is Tree for transactions of machine i, counted from 0.
+// TreeAt is like Tree, for transactions of machine i, counted from 0.
 func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) (*btree.Tree, error) {
 	anchor, err := db.native(ctx, i, name, kindTree, func(t *txn.Tx) (region.Ptr, error) {
 		return btree.Create(t, cfg, 0)
@@ -54,15 +54,15 @@ func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) 
 	return db.catalogs[i].Tree(anchor), nil
 }
 
-// Hash is Tree for hash tables. Their values are bytes, and Check does not follow pointers in them.
-// Each machine serves the shards whose primary it is: single operations (PutNow and so on) are
-// shipped there. If the table is opened at its Anchor by hash.OpenWith with the option OneTwoSided,
-// lookups that one READ does not decide are shipped, too.
+// Hash is like Tree, for hash tables. Their values are bytes, and Check does not follow pointers in
+// them. Each machine serves the shards whose primary it is: single operations (PutNow and so on)
+// are shipped there. If the table is opened at its Anchor by hash.OpenWith with the option
+// OneTwoSided, lookups that one READ does not decide are shipped, too.
 func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
 	return db.HashAt(ctx, 0, name, cfg)
 }
 
-// HashAt is Hash for transactions of machine i, counted from 0.
+// HashAt is like Hash, for transactions of machine i, counted from 0.
 func (db *DB) HashAt(ctx context.Context, i int, name string, cfg hash.Config) (*hash.Table, error) {
 	anchor, err := db.native(ctx, i, name, kindHash, func(t *txn.Tx) (region.Ptr, error) {
 		return hash.Create(t, cfg, 0)
@@ -101,7 +101,7 @@ func (db *DB) native(ctx context.Context, machine int, name, kind string, create
 		return c.PutSetting(t, nativeSetting, text)
 	})
 	if err != nil {
-		return region.Ptr{}, named(fmt.Sprintf("index %q: ", name), err)
+		return region.Ptr{}, withPrefix(fmt.Sprintf("index %q: ", name), err)
 	}
 	return anchor, nil
 }

@@ -177,7 +177,7 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	}
 }
 
-// Forget is Operator.Forget.
+// Forget calls Operator.Forget.
 func (db *DB) Forget(ctx context.Context, machine int, lost []int) error {
 	return db.operator.Forget(ctx, machine, lost)
 }

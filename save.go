@@ -75,7 +75,7 @@ func ours(err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), "farmsql: ") {
 		return err
 	}
-	return named("", err)
+	return withPrefix("", err)
 }
 
 func (o Offline) validate() error {
@@ -118,7 +118,7 @@ func (o Offline) counter(total int64) func(int64) {
 }
 
 // Save writes the memory of all machines of an instance into a save at path, which must not exist.
-// No machine may be running, and Save keeps machines from starting meanwhile. It does not change
+// No machine may be running, and Save prevents machines from starting meanwhile. It does not change
 // the instance. If it fails, it leaves no save behind.
 //
 // Errors: nvram.ErrInUse and those of nvram.HoldFolder, nvram.ErrNoSpace, ErrNotThere, ErrAway,
@@ -128,7 +128,7 @@ func Save(o Offline, path string) (SaveReport, error) {
 		return SaveReport{}, err
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return SaveReport{}, named("", errors.Join(err, &fs.PathError{Op: "save", Path: path, Err: fs.ErrExist}))
+		return SaveReport{}, withPrefix("", errors.Join(err, &fs.PathError{Op: "save", Path: path, Err: fs.ErrExist}))
 	}
 	store, err := o.openStore()
 	if err != nil {
@@ -161,7 +161,7 @@ func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 	if c == nil {
 		return nil, fmt.Errorf("there is no configuration at %s, so nothing is there to be saved or checked", o.where())
 	}
-	if err := notAway(c); err != nil {
+	if err := checkAway(c); err != nil {
 		return nil, err
 	}
 	h := &heldInstance{configuration: c}
@@ -175,8 +175,8 @@ func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 // alone would miss these regions.
 var ErrAway = errors.New("farmsql: regions are unavailable")
 
-// notAway returns ErrAway if the members of c together do not have all regions.
-func notAway(c *cluster.Configuration) error {
+// checkAway returns ErrAway if the members of c together do not have all regions.
+func checkAway(c *cluster.Configuration) error {
 	var waits []string
 	for _, a := range absences(c, c.Unavailable()) {
 		verb := "wait"

@@ -28,7 +28,7 @@ type Status struct {
 	Protocol      int             `json:"protocol"` // the version that the instance speaks
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
-	Root          int             `json:"root,omitempty"` // the region of the object that leads to everything else
+	Root          int             `json:"root,omitempty"` // the region of the object that points to everything else
 	Lost          []int           `json:"lost"`           // regions that an operator has given up
 	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM knows them
 
@@ -110,12 +110,12 @@ func (db *DB) Status() Status { return db.operator.Status() }
 func StoredStatus(url string) (Status, error) {
 	store, err := cluster.Open(url)
 	if err != nil {
-		return Status{}, named("", err)
+		return Status{}, withPrefix("", err)
 	}
 	defer store.Close()
 	c, err := store.Load()
 	if err != nil {
-		return Status{}, named("", err)
+		return Status{}, withPrefix("", err)
 	}
 	if c == nil {
 		return Status{}, fmt.Errorf("farmsql: there is no configuration at %s", url)

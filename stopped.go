@@ -13,8 +13,8 @@ import (
 )
 
 // OpenStopped opens a cluster with all of its machines in this process (see Config.Cluster). No
-// process of the cluster may be running. It is for DB.Check. The machines do what they do after a
-// restart of all, with their own memory and configuration. cfg must not describe a single machine.
+// process of the cluster may be running. It is for DB.Check. The machines start as after a restart
+// of them all, with their own memory and configuration. cfg must not describe a single machine.
 // OpenStopped fails if a machine of the configuration has no folder in o.Data, or an unusable one,
 // since the others would go on without that machine. It fails with ErrAway if regions wait for a
 // machine that is not in the configuration.
@@ -108,7 +108,7 @@ func (h *heldInstance) checkRegions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkRegion checks that a replica exists; Inspect has checked its content before.
+// checkRegion checks that a replica exists; Inspect has already checked its content.
 func (h *heldInstance) checkRegion(f *nvram.Folder, id region.ID) error {
 	name := farm.RegionName(id)
 	names, err := f.Names()

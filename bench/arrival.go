@@ -84,7 +84,7 @@ type arrivalRecord struct {
 
 func newArrivalRecord() *arrivalRecord { return &arrivalRecord{Late: histogram{newHistogram()}} }
 
-// late notes by how much a transaction began after its arrival.
+// late records how long after its arrival a transaction began.
 func (r *arrivalRecord) late(by time.Duration) {
 	// Cannot fail: the value is within the bounds.
 	_ = r.Late.RecordValue(int64(min(max(by, 0), latencyMax)))

@@ -237,7 +237,7 @@ func (c *Cluster) Check(ctx context.Context) error {
 	return err
 }
 
-// check is Check, and returns the space of a Spacious workload.
+// check runs Check on the machines, and returns the space of a Spacious workload.
 func (c *Cluster) check(ctx context.Context) (*Space, error) {
 	alive := c.alive()
 	if len(alive) == 0 {
@@ -281,8 +281,8 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.folder))...)
 }
 
-// arrived counts a machine that has reached a barrier, and lets all pass when all have.
-func (c *Cluster) arrived() {
+// arrive counts a machine that has reached a barrier, and lets all pass when all have.
+func (c *Cluster) arrive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	alive := c.aliveLocked()

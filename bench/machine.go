@@ -89,8 +89,8 @@ type servedMachine struct {
 	cfg         MachineConfig
 	newWorkload func(*Target) (Workload, error)
 	speaker     *speaker
-	// listen sends to these two: to commands what is to be executed, one after the other, and to
-	// pass when the machine may leave a barrier.
+	// listen sends to these two channels: commands to execute, one after the other, to commands,
+	// and to pass when the machine may leave a barrier.
 	commands chan command
 	pass     chan struct{}
 

@@ -28,7 +28,7 @@ func (t *Target) HashAt(ctx context.Context, at int, name string, cfg hash.Confi
 	return handles(ctx, t, at, name, func(m machine) (*hash.Table, error) { return m.db.HashAt(ctx, m.i, name, cfg) })
 }
 
-// TreeAt is HashAt for B-trees.
+// TreeAt is like HashAt, but for B-trees.
 func (t *Target) TreeAt(ctx context.Context, at int, name string, cfg btree.Config) ([]*btree.Tree, error) {
 	return handles(ctx, t, at, name, func(m machine) (*btree.Tree, error) { return m.db.TreeAt(ctx, m.i, name, cfg) })
 }

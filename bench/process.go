@@ -77,7 +77,7 @@ func (c *Cluster) listen(p *process, out io.Reader) {
 		}
 		switch {
 		case r.Barrier:
-			c.arrived()
+			c.arrive()
 		case r.Progress != nil:
 			c.show(r.Progress)
 		default:

@@ -18,7 +18,8 @@ const (
 	ProfileBlock      = ".block"       // waits for locks, channels and anything else
 )
 
-// ProfilesOf returns the files of another kind beside those of the processor time.
+// ProfilesOf returns the profiles of a kind, one of the suffixes above, that were written beside
+// the given profiles of processor time.
 func ProfilesOf(files []string, kind string) []string {
 	of := make([]string, len(files))
 	for i, file := range files {
@@ -38,14 +39,12 @@ const (
 // A profiler takes the profiles of the time between beginProfile and end.
 type profiler struct {
 	file string
-	// taken has the profiles by the suffix of their files. They are written at the end,
-	// because runtime/pprof hides errors of files.
+	// taken has the profiles, each under the suffix of its file's name. The files are written at
+	// the end, because runtime/pprof hides their errors.
 	taken map[string]*bytes.Buffer
-	// mutexFraction is the former setting.
+	// mutexFraction is the runtime's earlier setting, which end restores.
 	mutexFraction int
 }
-
-// mutexFraction is the setting of the runtime's mutex profile from before, which end restores.
 
 // beginProfile begins to take profiles, if there is a file for them.
 func beginProfile(file string) (end func() error, err error) {

@@ -15,8 +15,8 @@ type Zipf struct {
 	theta, alpha, zetan, eta float64
 }
 
-// NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time
-// proportional to n; For copies the result cheaply.
+// NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time proportional to n; to copy
+// the result with its method For is cheap.
 func NewZipf(n int, theta float64) *Zipf {
 	z := &Zipf{n: float64(n), theta: theta, alpha: 1 / (1 - theta)}
 	for i := 1; i <= n; i++ {

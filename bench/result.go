@@ -194,7 +194,8 @@ func (p *part) result(c Conditions, kinds []string) (*Result, error) {
 		total.Merge(k.Latency.Histogram)
 		misses += k.Misses
 	}
-	if res.Total = res.kind("all", total, misses); res.Total.Count == 0 {
+	res.Total = res.kind("all", total, misses)
+	if res.Total.Count == 0 {
 		return nil, fmt.Errorf("bench: no transaction ended within the %v that were measured", p.Measured)
 	}
 	res.PerSecond, res.Arrivals = perSecond(p.Record.Series), p.Record.arrivals()

@@ -212,7 +212,8 @@ func (r *run) measure(ctx context.Context) error {
 	var watcher sync.WaitGroup
 	var watchErr error
 	watcher.Go(func() {
-		if watchErr = r.watch(watching); watchErr != nil {
+		watchErr = r.watch(watching)
+		if watchErr != nil {
 			r.finish() // there will be no result
 		}
 	})

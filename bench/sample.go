@@ -61,7 +61,7 @@ func residentBytes() int64 {
 	for line := range bytes.Lines(rollup) {
 		f := bytes.Fields(line)
 		if len(f) == 3 && string(f[0]) == "Pss:" {
-			kb, _ := strconv.ParseInt(string(f[1]), 10, 64) // 0 if it is no number
+			kb, _ := strconv.ParseInt(string(f[1]), 10, 64) // 0 if it is not a number
 			return kb << 10
 		}
 	}

@@ -109,7 +109,7 @@ func (c *TargetConfig) validate() error {
 	case c.DataFolder != "" && (c.DSN != "" || c.Transport != TransportLocal):
 		return fmt.Errorf("%w: a data folder (--data) is for machines of farmsql in one process", ErrTarget)
 	case c.Saves != "" && c.DataFolder == "":
-		return fmt.Errorf("%w: what is to be saved (--saves) is in a data folder (--data)", ErrTarget)
+		return fmt.Errorf("%w: saves (--saves) need a data folder (--data)", ErrTarget)
 	case c.Transport != TransportLocal && c.Transport != TransportSHM:
 		return fmt.Errorf("%w: transport %q", ErrTarget, c.Transport)
 	case c.Domains < 0 || c.Domains > c.Machines || c.Domains > 0 && c.Replicas > c.Domains:

@@ -78,7 +78,7 @@ type Config struct {
 	FreeRow func(*txn.Tx, region.Ptr) error
 }
 
-// Open opens the catalog that the root object leads to, and creates an empty
+// Open opens the catalog that the root object points to, and creates an empty
 // one if there is none. The root object's first bytes belong to the catalog.
 func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Catalog, error) {
 	var directory region.Ptr
@@ -181,7 +181,8 @@ func handle[T any](c *Catalog, anchor region.Ptr, in map[region.Ptr]*T, open fun
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h = in[anchor]; h == nil {
+	h = in[anchor]
+	if h == nil {
 		if len(c.mu.trees)+len(c.mu.hashes) >= c.mu.handlesMax {
 			c.pruneHandlesLocked()
 		}

@@ -112,13 +112,14 @@ func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visit
 		return err
 	}
 	for _, s := range storage {
-		if gone, err := c.gone(t, s.Anchor); gone || err != nil {
-			if err != nil {
-				return err
-			}
+		gone, err := c.gone(t, s.Anchor)
+		if err != nil {
+			return err
+		}
+		if gone {
 			continue
 		}
-		err := c.walk(ctx, s, true, v.Dropped, func(_ []byte, p region.Ptr) error {
+		err = c.walk(ctx, s, true, v.Dropped, func(_ []byte, p region.Ptr) error {
 			if !s.Rows || v.Row == nil {
 				return nil
 			}
@@ -145,7 +146,8 @@ func (c *Catalog) Walk(ctx context.Context, s Storage, object func(region.Ptr) e
 	return c.walk(ctx, s, false, object, entry)
 }
 
-// walk is Walk. Of a dropped structure, it visits the objects that have not been freed yet.
+// walk is Walk for dropped structures, too: of those it visits the objects that have not been freed
+// yet.
 func (c *Catalog) walk(ctx context.Context, s Storage, dropped bool, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
 	if s.Access == AccessHash {
 		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Destroying: dropped, Node: object, Pair: func(key, value []byte) error {

@@ -194,8 +194,8 @@ type Table struct {
 	Checks       []Check
 	ForeignKeys  []ForeignKey
 	ReferencedBy []Reference
-	// Sequence is the number object of AUTO_INCREMENT, RowSequence that of hidden row
-	// numbers, Counter that of the row count; nil if the table has none.
+	// Sequence is the object with the next AUTO_INCREMENT number, RowSequence the one with the next
+	// hidden row number, Counter the one with the row count; nil if the table needs no such object.
 	Sequence    region.Ptr
 	RowSequence region.Ptr
 	Counter     region.Ptr
@@ -205,7 +205,7 @@ type Table struct {
 	body region.Ptr
 }
 
-// Clone copies a table so deeply that every field of the copy can be changed.
+// Clone returns a deep copy of a table: every field of it can be changed.
 func (t *Table) Clone() *Table {
 	c := *t
 	c.Columns = append([]Column(nil), t.Columns...)
@@ -271,7 +271,7 @@ func (t *Table) Storage() []Storage {
 	for _, x := range t.Indexes {
 		s = append(s, Storage{Access: x.Access, Anchor: x.Anchor})
 	}
-	// Rows go last: no index may lead to a row that has been freed.
+	// Rows go last: no index may point to a row that has been freed.
 	return append(s, Storage{Access: t.Primary.Access, Anchor: t.Primary.Anchor, Rows: true})
 }
 

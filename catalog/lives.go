@@ -110,7 +110,7 @@ type abandoned struct {
 	owner    uint64
 }
 
-// AbandonAlteration is EndAlteration for the machine that began the alteration. If it fails,
+// AbandonAlteration is like EndAlteration, for the machine that began the alteration. If it fails,
 // because machines do not answer or ctx is done, the sweeper tries again until it succeeds: other
 // machines do not end the alteration as long as this machine's life is not over.
 func (c *Catalog) AbandonAlteration(ctx context.Context, db, name string, owner uint64) error {

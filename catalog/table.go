@@ -20,7 +20,7 @@ func (c *Catalog) Table(t *txn.Tx, db, name string) (*Table, error) {
 	return c.table(t, db, name, 0)
 }
 
-// Altered is Table for the owner of an alteration of the table.
+// Altered is like Table, but for the owner of an alteration of the table.
 func (c *Catalog) Altered(t *txn.Tx, db, name string, owner uint64) (*Table, error) {
 	return c.table(t, db, name, owner)
 }
@@ -42,7 +42,7 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 	// Peek first: a Read would make the transaction depend on a table that is being altered.
 	b, _, err := t.Peek(head)
 	switch {
-	case err == nil && !open(b, owner):
+	case err == nil && !isHeadOpen(b, owner):
 		return nil, ErrAltering
 	case err != nil && !IsFreed(err) && !c.Changed(t): // Peek does not see the transaction's own changes
 		return nil, err
@@ -59,8 +59,8 @@ func (tbl *Table) isOpen(owner uint64) bool { return isOpen(tbl.Alteration.Owner
 
 func isOpen(at, owner uint64) bool { return at == 0 || at == owner || sabotage.Mark.Skipped() }
 
-// open is isOpen for a table with this head.
-func open(head []byte, owner uint64) bool {
+// isHeadOpen is like isOpen, for a table with this head.
+func isHeadOpen(head []byte, owner uint64) bool {
 	if len(head) < headBytes {
 		return true // load then returns ErrCorrupt
 	}
@@ -82,7 +82,7 @@ func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 	// Peek first: after a Read of a freed head, the transaction would have to abort.
 	b, _, err := t.Peek(tbl.head)
 	if err == nil && tbl.isHead(b) {
-		if owner != anyOwner && !open(b, owner) {
+		if owner != anyOwner && !isHeadOpen(b, owner) {
 			return nil, ErrAltering
 		}
 		if b, err = t.Read(tbl.head); err != nil {

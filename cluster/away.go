@@ -14,7 +14,7 @@ import (
 // of them, or its logs, has everything that was reported committed. A machine that left earlier
 // will not do if the others have gone on without it: see Follow.
 
-// whole returns the memories of the members that have all of region id; none if the region is
+// whole returns the memories of members with the whole region id; none if the region is
 // unavailable.
 func (c *Configuration) whole(id region.ID) []Memory {
 	p, _ := c.Placement(id)
@@ -124,7 +124,8 @@ func (p *Placement) giveUp(is func(Memory) bool) {
 	}
 }
 
-// keep records that m holds an older state of the given regions, where m is being filled.
+// keep records, for those of the given regions that are being filled at m, that m holds an older
+// state.
 func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	for _, id := range holds {
 		if i, ok := c.find(id); ok && slices.Contains(c.Regions[i].Filling, m) {

@@ -43,15 +43,15 @@ type Placement struct {
 	// Group is the first of the regions that are co-located with this one. All regions of a group
 	// have the same replicas.
 	Group region.ID
-	// Away are memories of machines that are not members, each with all of the region. Away is
-	// empty while a member has all of it. Otherwise the region cannot be used until one of these
-	// memories is back; Primary is then the machine of the first of them, and all Backups are
-	// Filling.
+	// Away lists memories, of machines that are not members, each of which has the whole region. It
+	// is empty while a member has the whole region. Otherwise the region cannot be used until one
+	// of these memories is back; Primary is then the machine of the first of them, and all Backups
+	// are Filling.
 	Away []Memory `json:",omitempty"`
-	// Before are memories, besides the memories of full replicas, that have everything committed to
-	// the region up to this configuration. They are needed if the region becomes unavailable before
-	// a transaction can have committed to it in this configuration. Earlier program versions leave
-	// it out.
+	// Before lists memories other than those of full replicas that have everything committed to the
+	// region up to this configuration. They are needed if the region becomes unavailable before a
+	// transaction can have committed to it in this configuration. Earlier program versions leave it
+	// out.
 	Before []Memory `json:",omitempty"`
 	// LastPrimaryChange is the last configuration in which another machine became the primary.
 	// LastReplicaChange is the last in which the set of replicas changed (SOSP'15 section 5.3 step
@@ -59,8 +59,8 @@ type Placement struct {
 	LastPrimaryChange, LastReplicaChange ID
 }
 
-// A Memory identifies a machine's non-volatile memory from the time when it was empty, through all
-// processes that have used it, up to the last one that was a member.
+// A Memory identifies a machine's non-volatile memory, from the time when it was empty (Token) to
+// the last process with it that was a member (Life).
 type Memory struct {
 	Machine rdma.MachineID
 	// Token is the random number that was drawn when the memory was empty; 0 if the program version
@@ -272,10 +272,10 @@ func (c *Configuration) find(id region.ID) (int, bool) {
 	return slices.BinarySearchFunc(c.Regions, id, func(p Placement, id region.ID) int { return cmp.Compare(p.Region, id) })
 }
 
-// Place returns the configuration with one more region, whose primary is the given machine. If near
-// is given, the new region gets exactly near's replicas, so that objects in both stay co-located.
-// In this case near must have the same primary, and all its replicas must be members with room for
-// one more region.
+// Place returns the configuration with one more region, whose primary is the given machine. The new
+// region gets exactly near's replicas, so that objects in both stay co-located, if near is a region
+// with the given primary and enough replicas, and all its replicas have room for one more region.
+// Otherwise Place picks backups.
 func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configuration, Placement, error) {
 	if c.domain(primary) < 0 {
 		return nil, Placement{}, fmt.Errorf("%w: machine %d is no member", ErrNoRoom, primary)

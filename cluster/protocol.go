@@ -47,7 +47,8 @@ func (c *Configuration) Agree() error {
 // Knows fails with protocol.ErrRange if a machine that speaks r does not know the instance's
 // version: members have written memory that the machine could not read.
 func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
-	if r = r.Stated(); r.Max >= c.Version() {
+	r = r.Stated()
+	if r.Max >= c.Version() {
 		return nil
 	}
 	return fmt.Errorf("%w: machine %d speaks %v, the instance speaks version %d since configuration %d or before: start machine %d with a newer farmsql, which speaks that version",
@@ -93,7 +94,8 @@ func (c *Configuration) speaker(i int) protocol.Speaker {
 // validateProtocol returns an error if c's protocol versions are not valid.
 func (c *Configuration) validateProtocol() error {
 	for i, r := range c.Protocol {
-		if r = r.Stated(); !r.IsValid() || !r.Has(c.Version()) {
+		r = r.Stated()
+		if !r.IsValid() || !r.Has(c.Version()) {
 			return fmt.Errorf("machine %d speaks versions %d to %d of the protocol, the instance version %d", c.Machines[i], r.Min, r.Max, c.Version())
 		}
 	}

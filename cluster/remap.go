@@ -100,7 +100,7 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	return d
 }
 
-// Refuse returns the configuration after c in which machine m is no backup of the given regions,
+// Refuse returns the configuration after c in which machine m is not a backup of the given regions,
 // since it has no room for them, and gets no other regions. The regions get another backup if
 // possible.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
@@ -114,7 +114,8 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 		}
 	}
 	if i, ok := slices.BinarySearch(d.Machines, m); ok {
-		if d.Capacity[i] = d.load()[m]; d.Capacity[i] == 0 {
+		d.Capacity[i] = d.load()[m]
+		if d.Capacity[i] == 0 {
 			d.Capacity[i] = -1
 		}
 	}
@@ -160,8 +161,8 @@ func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	return list
 }
 
-// remap gives the replicas of machines that have left since the configuration before to other
-// machines. It works on whole groups. It first drops everything that has failed, then chooses
+// remap gives the replicas of machines that are in the configuration before, and no longer in c, to
+// other machines. It works on whole groups. It first drops everything that has failed, then chooses
 // primaries, then backups, so that each choice sees the load.
 func (c *Configuration) remap(before *Configuration) Remapped {
 	var report Remapped

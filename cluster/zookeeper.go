@@ -157,7 +157,8 @@ func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
 	var err error
 	for range zooKeeperTries {
 		var done bool
-		if done, err = s.attempt(old, next.Revision, b, lost); done {
+		done, err = s.attempt(old, next.Revision, b, lost)
+		if done {
 			return nil
 		}
 		if !connectionLost(err) {

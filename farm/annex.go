@@ -85,9 +85,9 @@ func dropAnnexes(in memories, all map[uint64]*nvram.Memory) error {
 	return errors.Join(errs...)
 }
 
-// withoutAnnexes waits until the machine has freed all annexes, which it does in the background,
-// and returns an error if it keeps some. No transaction may be in progress on the machine.
-func (m *machine) withoutAnnexes(c clock.Clock) error {
+// awaitNoAnnexes waits until the machine, which frees annexes in the background, has freed all, and
+// returns an error if some remain. No transaction may be in progress on the machine.
+func (m *machine) awaitNoAnnexes(c clock.Clock) error {
 	for end := c.Now().Add(closePatience); ; c.Sleep(time.Millisecond) {
 		names, err := m.memory.Names()
 		if err != nil {

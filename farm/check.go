@@ -30,7 +30,7 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 		machines[m.id] = &m.machine
 	}
 	for _, m := range members { // all have quiesced, so no machine has anything to truncate
-		if err := m.withoutAnnexes(m.clock); err != nil {
+		if err := m.awaitNoAnnexes(m.clock); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ var ErrTorn = errors.New("farm: memory is torn")
 // tornShown bounds how many faults an error names.
 const tornShown = 5
 
-// InspectTrusted is Inspect of a folder that can only be opened if it is trusted.
+// InspectTrusted is like Inspect, for a folder that can only be opened if it is trusted.
 func InspectTrusted(path string, o nvram.Options) error {
 	if !o.Trust {
 		return nil
@@ -29,12 +29,12 @@ func InspectTrusted(path string, o nvram.Options) error {
 
 // Inspect checks the memory in a machine's folder, and returns ErrTorn, with the places, if it
 // cannot be relied on. Nobody may have the folder open; Inspect changes nothing in it. It also
-// returns the errors of nvram.HoldFolder. A missing folder is no error.
+// returns the errors of nvram.HoldFolder. A missing folder is not an error.
 func Inspect(ctx context.Context, path string, o nvram.Options) error {
 	return inspect(ctx, path, o, func(*nvram.Folder) bool { return true })
 }
 
-// inspect is Inspect for folders that wanted selects; it opens the folder first.
+// inspect opens a folder, and inspects it if wanted returns true.
 func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvram.Folder) bool) error {
 	f, err := nvram.HoldFolder(path, o)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 	return torn, err
 }
 
-// unowned is Local.Unowned once everything is recovered and filled in c.
+// unowned is Local.Unowned, after everything has been recovered and filled in c.
 func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {

@@ -154,7 +154,7 @@ func (c Config) areThere(last *cluster.Configuration) error {
 	return nil
 }
 
-// machinesThere returns the machines of the instance that have memory.
+// machinesThere returns the machines of the instance whose memory exists.
 func (c Config) machinesThere(last *cluster.Configuration) ([]rdma.MachineID, error) {
 	if c.Folder == "" {
 		return c.Volatile.machines(), nil

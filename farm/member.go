@@ -111,8 +111,8 @@ type Member struct {
 	// background counts the goroutines of data and allocator recovery.
 	background group
 
-	// relogged are the names of logs that were replaced in this life and are kept for their
-	// ledgers; guarded by replicas.
+	// relogged names the logs that were replaced in this life and whose ledgers are still needed;
+	// guarded by replicas.
 	relogged []string
 	// oldAnnexes are the annexes of earlier lives that still exist; guarded by replicas.
 	oldAnnexes map[uint64]*nvram.Memory
@@ -136,7 +136,7 @@ type Member struct {
 
 // Kinds of calls between members; recovery and txn have theirs below.
 const (
-	// KindLease is for the keepers of leases that are made with MemberConfig.Keeper.
+	// KindLease is the kind of calls between lease keepers (MemberConfig.Keeper).
 	KindLease = 1 + iota
 	kindAdvance
 	kindReclaim
@@ -577,7 +577,8 @@ func (m *Member) Transactions() *txn.Machine { return m.txn }
 // Root returns the instance's root object.
 func (m *Member) Root() region.Ptr { return m.root }
 
-// Primaries returns the configuration of this machine, and the regions whose primary it is in it.
+// Primaries returns this machine's configuration, and the regions whose primary the machine is in
+// that configuration.
 func (m *Member) Primaries() (cluster.ID, []region.ID) {
 	ids := m.replicaIDs()
 	return m.txn.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })

@@ -95,8 +95,8 @@ func (m *Member) askReclaim() {
 	}
 }
 
-// reclaimWaiting is askReclaim if some of this machine's memory waits for the end of epochs. Epochs
-// should not end needlessly: caches of index nodes are empty after each.
+// reclaimWaiting calls askReclaim if some of this machine's memory waits for the end of epochs.
+// Epochs should not end needlessly: each end empties the caches of index nodes.
 func (m *Member) reclaimWaiting() {
 	if m.allocator.Waiting() > 0 {
 		m.askReclaim()
@@ -193,7 +193,7 @@ func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epo
 	return waiting, nil
 }
 
-// onAdvance is advance at one machine. It first waits until all backups have applied the
+// onAdvance is one machine's part of advance. It first waits until all backups have applied the
 // transactions that were committed here before.
 func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) != 8 {

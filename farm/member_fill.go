@@ -23,13 +23,13 @@ const (
 // scan rebuilds the free lists of the regions whose primary is new (SOSP'15
 // section 5.5).
 func (m *Member) scan() {
-	if err := data.Scan(m.ctx, m.allocator, m.clock, m.recovering); err != nil && m.ctx.Err() == nil {
+	if err := data.Scan(m.ctx, m.allocator, m.clock, m.reportStep); err != nil && m.ctx.Err() == nil {
 		m.log.Error("free lists are not complete", "machine", m.id, "error", err)
 	}
 }
 
-// recovering reports a step of recovery.
-func (m *Member) recovering(s recovery.Step) {
+// reportStep reports a step of recovery.
+func (m *Member) reportStep(s recovery.Step) {
 	if m.cfg.Recovering != nil {
 		m.cfg.Recovering(s)
 	}
@@ -120,13 +120,13 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	f := m.refill(c, p, stale)
 	f.Bytes = func(n int) {
 		m.haveRead(p.Region, n)
-		m.recovering(recovery.StepFilling)
+		m.reportStep(recovery.StepFilling)
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
 		err := f.Run(ctx)
 		if err == nil {
 			backup.EndFill()
-			m.recovering(recovery.StepFilled)
+			m.reportStep(recovery.StepFilled)
 			// Objects that earlier transactions wrote may have been locked at the primary when they
 			// were copied; their writes come with the recovery of those transactions.
 			err = m.awaitSettled(ctx, c)

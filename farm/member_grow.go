@@ -63,9 +63,9 @@ func (m *Member) colocated(a, b region.ID) bool {
 // rootBytes is the payload of the root object.
 const rootBytes = 1008
 
-// openRoot finds the root object, or makes it, which takes as many machines as a region has
-// replicas. If several machines make one at the same time, all but one free theirs. A machine
-// proposes the object that it has made until it gets an answer.
+// openRoot finds the root object, or makes it. To make it, as many machines must be there as a
+// region has replicas. If several machines make one at the same time, all but one free theirs. A
+// machine proposes its object until it gets an answer.
 func (m *Member) openRoot(ctx context.Context) error {
 	var made region.Ptr
 	for {
@@ -97,7 +97,8 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	}
 	switch {
 	case m.root.IsNil():
-		if *made = m.leftRoot(); made.IsNil() {
+		*made = m.leftRoot()
+		if made.IsNil() {
 			*made, err = m.makeRoot(ctx)
 		}
 		if err == nil {

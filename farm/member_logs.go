@@ -33,8 +33,8 @@ func (m *Member) relogName(sender rdma.MachineID, worker, n int) string {
 
 const parkedPrefix = "parked-"
 
-// parkedIn is the prefix of the names of memories of transactions parked in a configuration,
-// parkedName the n'th name.
+// parkedIn returns the prefix of the names of memories that hold the transactions parked in a
+// configuration; parkedName returns the n'th of these names.
 func parkedIn(in cluster.ID) string          { return fmt.Sprintf("%s%d-", parkedPrefix, in) }
 func parkedName(in cluster.ID, n int) string { return fmt.Sprint(parkedIn(in), n) }
 

@@ -21,7 +21,7 @@ const stalePrefix = "stale-"
 
 func staleName(id region.ID) string { return fmt.Sprintf("%s%d", stalePrefix, id) }
 
-// asOf is the last configuration that this machine's memory has applied, or 0.
+// asOf returns the last configuration that this machine's memory has applied, or 0.
 func (m *Member) asOf() cluster.ID { return cluster.ID(m.identity.Load(identityApplied)) }
 
 // openFilling opens a replica that has to be filled: the existing one, if the machine was a member
@@ -124,8 +124,8 @@ func (m *Member) staleOf(id region.ID) *region.Stale {
 	return m.stale[id]
 }
 
-// compareBlocks finds the blocks of a replica being filled that belong to another slab now, once
-// the primary has sent its block table.
+// compareBlocks forgets the blocks of a replica being filled that belong to another slab now. It is
+// called once the primary has sent its block table.
 func (m *Member) compareBlocks(id region.ID) {
 	if s := m.staleOf(id); s != nil {
 		s.Compare()
@@ -253,7 +253,7 @@ func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p clu
 	return m.endpoint.Call(ctx, to, kind, regionQuestion(c.ID, p.Region, a, b))
 }
 
-// askMarked asks which chunks have changed in configuration since or later.
+// askMarked asks which chunks have changed in the configuration since, or in later ones.
 func (m *Member) askMarked(ctx context.Context, c *cluster.Configuration, p cluster.Placement, since uint32) (region.ChunkSet, bool, error) {
 	reply, err := m.askPrimary(ctx, c, p, kindMarked, since, 0)
 	if err != nil {

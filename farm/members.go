@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// openMembers is OpenMember for machines in one process that begin together: each answers the
-// others before one asks, and one makes the root object. If one cannot be opened, none is. leases
-// makes their keepers, and must be ended before the machines are closed.
+// openMembers is like OpenMember, for machines in one process that begin together: all of them can
+// answer before any of them asks, and one makes the root object. If one cannot be opened, none is.
+// leases makes their keepers, and must be ended before the machines are closed.
 func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
 	o := opening{members: make([]*Member, len(cfgs))}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
@@ -26,14 +26,14 @@ func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfi
 			return leases.Join(e.Self(), expired), nil
 		}
 		o.members[i] = newMember(cfg)
-		o.members[i].keepNoRoom()
+		o.members[i].delayReserve()
 	}
 	if err := o.run(); err != nil {
 		leases.End()
 		return nil, errors.Join(err, closeMembers(o.members))
 	}
 	for _, m := range o.members {
-		m.begunTogether()
+		m.takeDelayedReserve()
 	}
 	return o.members, nil
 }

@@ -20,7 +20,7 @@ type memories interface {
 	// MemorySize returns the size of the memory called name.
 	MemorySize(name string) (int64, error)
 	Remove(name string) error
-	// Detach is Remove for memory that may still be in use until release is called.
+	// Detach is like Remove, for memory that may still be in use until release is called.
 	Detach(name string) (release func() error, err error)
 	Close() error
 }

@@ -53,8 +53,8 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	return m.giveBackReserve()
 }
 
-// A reserve is room for logs: pieces of memory that have storage. To grow, it adds pieces and never
-// gives one back first, since another program might take that room.
+// A reserve is room for logs: pieces of memory whose storage is allocated. It grows by more pieces.
+// It never gives back a piece to get a larger one, since another program might take that room.
 type reserve struct {
 	lockrank.Mutex[lockrank.Reserve]
 	// waits says that the machine begins together with others of its process, which may be on the
@@ -165,8 +165,8 @@ func isOfReserve(name string) bool {
 	return name == reserveName || strings.HasPrefix(name, reserveName+"-")
 }
 
-// mapLog is mapReserved for a log that a peer waits for. If there is no room, it ends this life of
-// the member.
+// mapLog is like mapReserved, for a log that a peer waits for. If there is no room, it ends this
+// life of the member.
 func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	mem, err := m.mapReserved(name, m.cfg.Settings.LogBytes)
 	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
@@ -223,7 +223,7 @@ func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// keepSomeRoom takes as much of a reserve as there is room for, unless there is a reserve.
+// keepSomeRoom takes as much of a reserve as there is room for, unless the member has a reserve.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
 	has := len(m.reserve.pieces) > 0
@@ -259,15 +259,15 @@ func (m *Member) keepRoomLocked() error {
 	return cmp.Or(m.shrinkReserveLocked(has-wanted), m.growReserveLocked(wanted-has))
 }
 
-// keepNoRoom makes keepRoom and keepSomeRoom do nothing until begunTogether.
-func (m *Member) keepNoRoom() {
+// delayReserve makes keepRoom and keepSomeRoom do nothing until takeDelayedReserve is called.
+func (m *Member) delayReserve() {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
 	m.reserve.waits = true
 }
 
-// begunTogether takes the reserve that keepNoRoom has put off.
-func (m *Member) begunTogether() {
+// takeDelayedReserve takes the reserve, once all machines of the process have their logs.
+func (m *Member) takeDelayedReserve() {
 	m.reserve.Lock()
 	m.reserve.waits = false
 	m.reserve.Unlock()

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyOutBare is CopyOut for callers that may read an object whose storage has been given back
-// (Discard). It then reads zeroes, even if the file system is so full that the read faults for want
-// of a page. A fault for another reason, such as a file that has been cut short, panics.
+// CopyOutBare is like CopyOut, for callers that may read an object whose storage has been given
+// back (Discard). It then reads zeroes, even if the file system is so full that the read faults for
+// want of a page. A fault for another reason, such as a file that has been cut short, panics.
 func (m *Memory) CopyOutBare(dst []byte, off uint64) {
-	defer m.bare(dst, debug.SetPanicOnFault(true))
+	defer m.recoverBare(dst, debug.SetPanicOnFault(true))
 	m.CopyOut(dst, off)
 }
 
-// bare is deferred by CopyOutBare. If the copy has faulted for want of a page it clears dst; it
+// recoverBare must be deferred. If the copy has faulted for want of a page, it clears dst; it
 // repeats any other panic.
-func (m *Memory) bare(dst []byte, panicOnFault bool) {
+func (m *Memory) recoverBare(dst []byte, panicOnFault bool) {
 	r := recover()
 	debug.SetPanicOnFault(panicOnFault)
 	if r == nil {

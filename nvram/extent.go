@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eachExtent calls fn for each part of the first size bytes of f that holds
-// data, skipping holes, so that an untouched region costs nothing to save. On a
-// file system that cannot tell, all of it is data.
+// eachExtent calls fn for each part of the first size bytes of f that holds data, skipping holes,
+// so that an untouched region costs nothing to save. On a file system that does not report holes,
+// all of it counts as data.
 func eachExtent(f *os.File, size int64, fn func(off, n int64) error) error {
 	for off := int64(0); off < size; {
 		begin, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)
@@ -26,7 +26,8 @@ func eachExtent(f *os.File, size int64, fn func(off, n int64) error) error {
 		if err != nil {
 			return &os.PathError{Op: "seek hole", Path: f.Name(), Err: err}
 		}
-		if begin = min(begin, size); begin < min(end, size) {
+		begin = min(begin, size)
+		if begin < min(end, size) {
 			if err := fn(begin, min(end, size)-begin); err != nil {
 				return err
 			}

@@ -100,7 +100,7 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 		return nil, err
 	}
 	if _, ok, err := readManifest(path); err != nil || !ok { // before a lock is made there
-		return nil, errors.Join(err, isFolder(path, ok))
+		return nil, errors.Join(err, checkFolder(path, ok))
 	}
 	lock, err := lockFolder(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 	}
 	m, ok, err := readManifest(path)
 	if err == nil {
-		err = isFolder(path, ok)
+		err = checkFolder(path, ok)
 	}
 	f := &Folder{path: path, boot: boot, lock: lock, held: true}
 	if err == nil {
@@ -124,7 +124,7 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 	return f, nil
 }
 
-func isFolder(path string, ok bool) error {
+func checkFolder(path string, ok bool) error {
 	if ok {
 		return nil
 	}
@@ -392,8 +392,8 @@ func (f *Folder) Remove(name string) error {
 	return errors.Join(err, release())
 }
 
-// Detach is Remove for memory that may still be in use: it stays mapped, without a name, until
-// release is called. The name may be mapped again at once, to new memory. release is never
+// Detach is like Remove, for memory that may still be in use: it stays mapped, without a name,
+// until release is called. The name may be mapped again at once, to new memory. release is never
 // nil, and is called once.
 func (f *Folder) Detach(name string) (release func() error, err error) {
 	f.mu.Lock()

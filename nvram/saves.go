@@ -17,7 +17,7 @@ const (
 	// use. So that save is older than the folder's memory.
 	usedName = "IN-USE"
 	// savesKept is the number of complete saves that are kept. OpenFolder uses only the newest; the
-	// one before it is for people.
+	// one before it is kept for operators.
 	savesKept = 2
 )
 

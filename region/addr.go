@@ -9,7 +9,7 @@ import (
 type ID uint32
 
 // Addr is the address of an object in the shared address space: region and
-// offset. Zero is no address, since a region begins with its header. An Addr
+// offset. Zero is not an address, since a region begins with its header. An Addr
 // serves as a location hint for allocation just as it is.
 type Addr uint64
 

@@ -61,7 +61,7 @@ type Allocator struct {
 	dir     atomic.Pointer[directory]
 
 	grow    lockrank.Mutex[lockrank.Grow]     // held while a region is added
-	holding lockrank.Mutex[lockrank.HoldBack] // held while blocks are found to hold back
+	holding lockrank.Mutex[lockrank.HoldBack] // held while blocks to hold back are chosen
 	dirty   lockrank.Mutex[lockrank.Dirty]    // held while former slabs' blocks are marked dirty
 
 	mu struct {
@@ -101,7 +101,7 @@ func NewAllocator(cfg AllocatorConfig) *Allocator {
 //
 // Objects are placed near hint: in its block, in its region, in a co-located
 // region, in any. Zero, or an address in a region the allocator does not have,
-// is no hint. Errors are ErrTooLarge, ErrFull, and those of the hooks.
+// is not a hint. Errors are ErrTooLarge, ErrFull, and those of the hooks.
 func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (Ptr, Version, error) {
 	c, ok := ClassFor(payload)
 	if !ok {

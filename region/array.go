@@ -91,7 +91,7 @@ func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Add
 	return nil, 0, a.orReclaiming(full)
 }
 
-// orHeldRun is findRun, which has failed with err, in a block that is held back.
+// orHeldRun does the work of findRun, which has failed with err, in a block that is held back.
 func (a *Allocator) orHeldRun(need Need, w *worker, c Class, n int, hint Addr, err error) (*slab, int, error) {
 	s, errHeld := a.orHeld(need, c, n, err)
 	if errHeld != nil {
@@ -137,7 +137,7 @@ func (s *slab) takeUpTo(first, n int) int {
 		if atomic.AndUint64(&s.free[slot/64], ^bit)&bit == 0 {
 			return i
 		}
-		s.counted(-1)
+		s.addFree(-1)
 	}
 	return n
 }

@@ -11,7 +11,7 @@ type FaultKind uint8
 const (
 	// Leak: an allocated object that nothing reaches.
 	Leak FaultKind = iota + 1
-	// Orphan: a pointer that leads to no object: freed, another incarnation, or
+	// Orphan: a pointer that points to no object: freed, another incarnation, or
 	// no slab there.
 	Orphan
 	// Overlap: a pointer leads into a slab, but not to the beginning of a slot: its object would

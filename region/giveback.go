@@ -108,8 +108,8 @@ func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
 }
 
 // Discard gives the storage of n bytes at off of this replica back. While the replica is being
-// filled it keeps the storage, because a room records the blocks that have some. It fails unless
-// all blocks there are free.
+// filled it keeps the storage, because the room for filling records which blocks have storage.
+// Discard fails unless all blocks there are free.
 func (r *Region) Discard(off, n uint64) error {
 	if off < r.first || off+n > r.size || off+n < off {
 		return fmt.Errorf("%w: %d bytes at %#x of region %d", ErrBadPtr, n, off, r.id)

@@ -106,7 +106,8 @@ func (a *Allocator) popHeldLocked(c Class, n int) (h heldBlock, e extent, ok boo
 		return h, e, false
 	}
 	h = a.mu.held[last]
-	if e = h.space.region.extentOf(h.block, 1, c); e.slots < n {
+	e = h.space.region.extentOf(h.block, 1, c)
+	if e.slots < n {
 		return h, e, false // n objects do not fit into one block
 	}
 	a.mu.held = a.mu.held[:last]

@@ -136,7 +136,7 @@ func (r *Region) Write(p Ptr, payload []byte, v Version, allocated bool, incarna
 	r.write(off, p.Class(), payload, v, allocated, incarnation, 0)
 }
 
-// write is Write without its checks. It leaves the object locked if lock is lockBit.
+// write does the work of Write without its checks. It leaves the object locked if lock is lockBit.
 func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated bool, incarnation uint64, lock Header) {
 	if len(payload) > c.Capacity() {
 		invariant.Violated("payload within the object's capacity", len(payload), c.Capacity())
@@ -168,7 +168,7 @@ func (r *Region) ApplyLocked(p Ptr, payload []byte, v Version, allocated bool, i
 }
 
 // apply writes an object at version v. lock is the lock bit that the object has afterwards. It
-// returns false if the slot has version v or a newer one already, or if p leads to no slot. If the
+// returns false if the slot has version v or a newer one already, or if p points to no slot. If the
 // replica has no room for the object yet, it skips the write and returns true.
 func (r *Region) apply(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64, lock Header) bool {
 	off, ok := r.slotAt(p)

@@ -18,7 +18,7 @@ func copyFirst(to, object unsafe.Pointer) {
 	copy(unsafe.Slice((*byte)(to), firstPayload), line[HeaderBytes:])
 }
 
-// copyLine copies the payload of any other line.
+// copyLine copies the payload of a line other than the first.
 func copyLine(to, from unsafe.Pointer) {
 	line := wordsOf(unsafe.Add(from, -versionBytes))
 	copy(unsafe.Slice((*byte)(to), linePayload), line[versionBytes:])

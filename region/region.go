@@ -47,9 +47,8 @@ type Region struct {
 	filling atomic.Pointer[room]  // nil unless the replica is being filled
 	marks   atomic.Pointer[marks] // nil unless changes are marked
 
-	// applying serializes the writers of an object at a backup, by address. These
-	// locks are volatile: one that survived a crash would keep a log from being
-	// applied again.
+	// applying serializes the writers of an object at a backup, by address. These locks are
+	// volatile: one that survived a crash would prevent a log from being applied again.
 	applying [64]struct {
 		lockrank.Mutex[lockrank.Leaf]
 		_ [lineBytes - 8]byte
@@ -88,8 +87,8 @@ func Format(id ID, m *nvram.Memory) (*Region, error) {
 func Formatted(m *nvram.Memory) bool { return m.Load(magicOffset) != 0 }
 
 // Open returns region id, which m must hold. It returns ErrFormat if m holds other bytes, another
-// region, a region whose size is not m's, or a newer format. It upgrades a region of the format
-// before.
+// region, a region whose size is not m's, or a newer format. It upgrades a region of the previous
+// format.
 func Open(id ID, m *nvram.Memory) (*Region, error) {
 	if m.Size() < MinSize || m.Load(magicOffset) != magic {
 		return nil, fmt.Errorf("%w: no region header", ErrFormat)
@@ -127,7 +126,7 @@ func upgrade(m *nvram.Memory, shape, size uint64) {
 // formatted returns a shape with its format replaced.
 func formatted(shape, format uint64) uint64 { return shape&^0xffff | format }
 
-// tableEnd is where the block table of a region ends, and objects may begin.
+// tableEnd returns where the block table of a region ends, and objects may begin.
 func tableEnd(size uint64) uint64 {
 	blocks := size >> blockShiftFor(size)
 	return tableOffset + (blocks*8+lineBytes-1)&^(lineBytes-1)
@@ -204,7 +203,7 @@ func (r *Region) within(a Addr, n uint64) bool {
 	return a.Region() == r.id && off%lineBytes == 0 && off >= r.first && off+n <= r.size
 }
 
-// slotAt is at for writers: p must point to the beginning of a slot, too.
+// slotAt is like at, but for writers: p must point to the beginning of a slot.
 func (r *Region) slotAt(p Ptr) (uint64, bool) {
 	off, ok := r.at(p)
 	if !ok {

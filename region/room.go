@@ -52,9 +52,9 @@ func (r *Region) hasRoom(off, n uint64) bool {
 	return r.filling.Load() == nil || r.makeRoom(off, n, true) == nil
 }
 
-// makeRoom reserves storage for the blocks of a range that have none yet, while the replica is
-// being filled. isWrite says that the caller skips a write if this fails: the block is then marked
-// as missed.
+// makeRoom reserves storage for those blocks of a range that lack it, while the replica is being
+// filled. isWrite says that the caller skips its write if this fails: the block is then marked as
+// missed.
 func (r *Region) makeRoom(off, n uint64, isWrite bool) error {
 	f := r.filling.Load()
 	if f == nil {
@@ -71,7 +71,7 @@ func (r *Region) makeRoom(off, n uint64, isWrite bool) error {
 	return nil
 }
 
-// makeBlock is makeRoom for block i.
+// makeBlock does the work of makeRoom for block i.
 func (r *Region) makeBlock(f *room, i uint64, isWrite bool) error {
 	f.making.Lock()
 	defer f.making.Unlock()

@@ -52,12 +52,12 @@ func (s *slab) freeAll() {
 		atomic.StoreUint64(&s.free[i], s.full(i))
 	}
 	s.scanned.Store(int32(s.slots))
-	s.counted(s.slots)
+	s.addFree(s.slots)
 }
 
-// counted adds n to count, keeps the space's count of idle blocks up to date, and reports
-// whether every slot is free now.
-func (s *slab) counted(n int) (emptied bool) {
+// addFree adds n to the number of free slots, keeps the space's count of idle blocks up to date,
+// and reports whether every slot is free now.
+func (s *slab) addFree(n int) (emptied bool) {
 	switch after := int(s.count.Add(int32(n))); s.slots {
 	case after:
 		s.space.idle.Add(int32(s.blocks))
@@ -80,7 +80,7 @@ func (s *slab) take() (int, bool) {
 		for word != 0 {
 			bit := word & -word
 			if atomic.CompareAndSwapUint64(&s.free[i], word, word&^bit) {
-				s.counted(-1)
+				s.addFree(-1)
 				if i != start {
 					s.cursor.Store(uint32(i))
 				}
@@ -102,14 +102,14 @@ func (s *slab) give(i int) (given, emptied bool) {
 	if atomic.OrUint64(&s.free[i/64], bit)&bit != 0 {
 		return false, false
 	}
-	return true, s.counted(1)
+	return true, s.addFree(1)
 }
 
 // hold takes slot i again, if it was released before the scan reached it.
 func (s *slab) hold(i int) {
 	bit := uint64(1) << (i % 64)
 	if atomic.AndUint64(&s.free[i/64], ^bit)&bit != 0 {
-		s.counted(-1)
+		s.addFree(-1)
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *slab) takeAll() bool {
 			return false
 		}
 	}
-	s.counted(-s.slots)
+	s.addFree(-s.slots)
 	return true
 }
 

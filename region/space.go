@@ -28,7 +28,7 @@ type space struct {
 	// current has, by class, the slab for allocations with a hint into this region
 	// by workers whose own slab lies in another region.
 	current [Classes]atomic.Pointer[slab]
-	// closed says, by class, that a search found no room here.
+	// closed is set, for a class, after a search has found no room here.
 	closed [Classes]atomic.Bool
 	// idle is the number of blocks of empty slabs.
 	idle atomic.Int32
@@ -108,7 +108,7 @@ func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
 	least = (size + block - 1) / block
 	for n := least; n <= least*spanMax && n <= r.Blocks()/spanMax; n++ {
-		if n*block%size*8 <= n*block {
+		if wasted := n * block % size; wasted*8 <= n*block {
 			return least, n
 		}
 	}

@@ -24,8 +24,8 @@ import (
 //   - Objects that were written by transactions that were not truncated when the machine
 //     failed: a coordinator applies changes to its own backup early, objects may be locked
 //     or half-written, writes may not have been applied. The machine's own logs name all
-//     these objects. Forget sets version and incarnation of a slot to zero, which is
-//     older than any other state.
+//     these objects. Forget sets a slot's version and incarnation to zero: any other
+//     state is newer.
 //   - Objects in blocks that belong to another slab now. Versions restart with a block's
 //     next slab, so versions from two slabs cannot be compared. The machine's own block
 //     table says which slabs the replica had, by their generations; Compare forgets the
@@ -79,8 +79,8 @@ func FormatStale(id ID, size int64, m *nvram.Memory) error {
 	})
 }
 
-// FormatStale makes m the Stale of r, which has all changes from before configuration since.
-// No one may write to r meanwhile.
+// FormatStale makes m the Stale of r, a replica that has all changes made before configuration
+// since. No one may write to r meanwhile.
 func (r *Region) FormatStale(since uint32, m *nvram.Memory) error {
 	return formatStale(r.id, r.size, m, func() {
 		s := Stale{r: r, m: m}
@@ -89,8 +89,8 @@ func (r *Region) FormatStale(since uint32, m *nvram.Memory) error {
 	})
 }
 
-// formatStale writes the words that identify m, and calls f for the others in between. It
-// writes the first word last, so that a copy cut short by a crash is not valid.
+// formatStale writes the words that identify m, and f the others. The first word comes last, so
+// that m is not valid if a crash interrupts this.
 func formatStale(id ID, size uint64, m *nvram.Memory, f func()) error {
 	if err := m.Reserve(0, m.Size()); err != nil {
 		return fmt.Errorf("region: what is stale of region %d: %w", id, err)
@@ -212,7 +212,7 @@ func (s *Stale) InUse(chunk, n int) bool {
 	return false
 }
 
-// Pieces yields the pieces of a chunk that are to be read: see Region.Pieces.
+// Pieces yields the pieces to read for a chunk: see Region.Pieces.
 func (s *Stale) Pieces(chunk, n int) iter.Seq[Piece] {
 	begin := uint64(chunk) << chunkShift
 	return s.r.pieces(begin, begin+ChunkBytes, n)

@@ -2,10 +2,10 @@ package region
 
 import "encoding/binary"
 
-// Repair repairs a block table that a crash, or a hook that failed, has left in the middle of
-// a change. A complete run is a slab, because a later write over part of it would have broken
-// it. Any other block that is not free becomes dirty, which is always safe: it was not used
-// yet, or is not used any more. No allocator may have the region yet.
+// Repair repairs a block table after a crash, or a failed hook, in the middle of a change. A
+// complete run is a slab, because a later write over part of it would have broken it. Any other
+// block that is not free becomes dirty. That is always safe: such a block was not used yet, or is
+// not used any more. No allocator may have the region yet.
 func (r *Region) Repair() {
 	n := r.Blocks()
 	covered := make([]bool, n)

@@ -143,7 +143,7 @@ func (r *Region) Gather(b *prefetch.Batch, p Ptr) {
 // them. It ignores bytes beyond the payload.
 func (v View) Touch(from, to int) { v.TouchLines(v.class.Lines(from, to)) }
 
-// TouchLines is Touch for the given lines.
+// TouchLines is like Touch, but only for the given lines.
 func (v View) TouchLines(l Lines) {
 	if v.object != nil && !l.isEmpty() {
 		prefetch.Lines(unsafe.Add(v.object, l.first*lineBytes), l.count())
@@ -229,8 +229,8 @@ func (v View) Equal(b []byte, from int) bool {
 	return equalBytes(b, unsafe.Add(v.object, place))
 }
 
-// place returns the offset in the object of a byte of the payload. It panics unless n bytes from
-// there on are payload.
+// place returns where, in the object, byte from of the payload is. It panics unless the payload has
+// n bytes from there on.
 func (v View) place(from, n int) int {
 	if from < 0 || from+n > v.class.Capacity() {
 		invariant.Violated("view within the payload", from+n, v.class.Capacity())

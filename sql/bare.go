@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// twiceOpened finds two opening parentheses in a row, before what may be a subquery.
+// twiceOpened matches two opening parentheses before the beginning of a subquery.
 var twiceOpened = regexp.MustCompile(`(?i)\(\s*\(\s*(?:SELECT|WITH|\()`)
 
 // bareSubqueries turns IN ((SELECT ...)) into IN (SELECT ...): it is a subquery, not a list of

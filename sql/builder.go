@@ -183,7 +183,7 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:
 		if s := FromContext(ctx); s.calls == 0 && !sets(n, "lock_warnings") {
-			s.ClearWarnings() // drop the warnings of the statement before, which go-mysql-server keeps
+			s.ClearWarnings() // drop the previous statement's warnings, which go-mysql-server keeps
 		}
 		return b.e.settable(ctx, n)
 	case *plan.CreateEvent:
@@ -208,7 +208,7 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	return nil
 }
 
-// ordinary has go-mysql-server execute a node.
+// ordinary makes go-mysql-server execute a node.
 func (b *builder) ordinary(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	s.plain = n
 	defer func() { s.plain = nil }()

@@ -214,7 +214,7 @@ func (d *Database) DropView(ctx *gms.Context, name string) error {
 	return d.drop(ctx, catalog.View, name, gms.ErrViewDoesNotExist.New(d.name, name))
 }
 
-// drop removes a definition; without one of that name, it fails with missing.
+// drop removes a definition; if there is none of that name, it fails with missing.
 func (d *Database) drop(ctx *gms.Context, kind catalog.Definer, name string, missing error) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {

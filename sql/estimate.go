@@ -76,11 +76,11 @@ func payForLookups(l *memo.LookupJoin) (restore func()) {
 	return func() { g.RelProps.SetStats(s) }
 }
 
-// countedMax is how many keys of a range are counted. A range with as many or more is
-// left to go-mysql-server's estimate.
+// countedMax is the number of keys at which counting a range stops: go-mysql-server estimates a
+// range with as many or more.
 const countedMax = 1000
 
-// A counted is a statistic with a better row count than go-mysql-server's, which is guess.
+// A counted is a statistic with a better row count than guess, go-mysql-server's.
 type counted struct {
 	gms.Statistic
 	guess float64
@@ -165,7 +165,7 @@ func (c coster) countGroup(ctx *gms.Context, g *memo.ExprGroup) bool {
 	return false
 }
 
-// countChild scales a group's row count by the correction of its child's.
+// countChild multiplies a group's row count by the factor that corrected its child's.
 func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
 	if !c.countGroup(ctx, child) {
 		return false

@@ -85,7 +85,8 @@ func alteredWithKeys(n *sqlparser.AlterTable, expression func([]*sqlparser.Index
 			return nil, err
 		}
 	}
-	if n.Statements = rest; len(rest) > 0 {
+	n.Statements = rest
+	if len(rest) > 0 {
 		made.first = n
 	}
 	return made.injected(), nil

@@ -16,10 +16,10 @@ import (
 // statement may. go-mysql-server commits after any plan of a definition. That is too
 // often, since views are planned as definitions when they are read, and too rarely.
 
-// readView notes the CREATE VIEW text of a view that is being read: go-mysql-server parses
-// it next, and plans it with the view's database as the current one. A session without a
-// current database is asked for its database all the same, to restore it afterwards, and
-// answers the view's.
+// readView remembers the CREATE VIEW text of a view that is being read: go-mysql-server parses it
+// next, and plans it with the view's database as the current one. A session without a current
+// database is asked for its database all the same, to restore it afterwards, and answers the
+// view's.
 func readView(ctx *gms.Context, db, statement string) error {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
@@ -30,8 +30,8 @@ func readView(ctx *gms.Context, db, statement string) error {
 	return s.noteView(ctx, statement)
 }
 
-// spareView keeps the CREATE VIEW of a view that is being read from committing: it marks
-// it as temporary, and temporary definitions do not commit. Clients cannot create
+// spareView marks the CREATE VIEW of a view that is being read as temporary: otherwise it would
+// commit the transaction, as every definition does that is not temporary. Clients cannot create
 // temporary views.
 func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 	c, ok := ctx.(*gms.Context)

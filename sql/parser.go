@@ -66,10 +66,12 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		}
 		// Report errors in the text that the client has written, not in the rewritten one.
 		again, at, wrong := compat.ParseFirst(ctx, text, o)
-		if again = compat.AsDo(query, again, o); wrong != nil || again == nil {
+		again = compat.AsDo(query, again, o)
+		if wrong != nil || again == nil {
 			return stmt, end, cmp.Or(compat.CheckStatements(query), err)
 		}
-		if again, wrong = withKeys(query, again, o); wrong != nil {
+		again, wrong = withKeys(query, again, o)
+		if wrong != nil {
 			return stmt, end, wrong
 		}
 		stmt, end = again, at-len(text)+len(query)
@@ -112,10 +114,12 @@ func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptio
 			return stmt, cmp.Or(compat.CheckStatements(query), err)
 		}
 		again, wrong := compat.ParseAll(ctx, text, o)
-		if again = compat.AsDo(query, again, o); wrong != nil || again == nil {
+		again = compat.AsDo(query, again, o)
+		if wrong != nil || again == nil {
 			return stmt, cmp.Or(compat.CheckStatements(query), err)
 		}
-		if again, wrong = withKeys(query, again, o); wrong != nil {
+		again, wrong = withKeys(query, again, o)
+		if wrong != nil {
 			return stmt, wrong
 		}
 		stmt = again

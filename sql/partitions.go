@@ -10,8 +10,8 @@ import (
 )
 
 // refusedPartitions refuses statements that change partitions, and statements that read or write
-// only some: go-mysql-server ignores what changes partitions, and reads or writes the whole table
-// in place of some. No table has partitions here, whatever CREATE TABLE says.
+// only some partitions: go-mysql-server ignores the former, and executes the latter on the whole
+// table. No table has partitions here, whatever CREATE TABLE says.
 func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
 	if stmt == nil || !compat.ContainsFold(query, "partition") {
 		return nil

@@ -28,8 +28,9 @@ type regenerator struct {
 	compute *store.Computer
 }
 
-// regenerators returns the regenerators of the table whose columns are among a row's last
-// ones.
+// regenerators returns the regenerator of a table, as a list, which is empty if the table has no
+// generated columns. Rows end with the given columns; name, if not empty, says which of them are
+// the table's.
 func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator {
 	resolved, ok := resolvedIn(table).(*plan.ResolvedTable)
 	if !ok {

@@ -38,7 +38,7 @@ func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row
 		if err != nil {
 			return nil, err
 		}
-		return s.limited(ctx, n, rows)
+		return s.applyLimit(ctx, n, rows)
 	}
 	return nil, nil
 }
@@ -55,7 +55,7 @@ func (b *builder) unionAll(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.
 	if err != nil {
 		return nil, err
 	}
-	return s.limited(ctx, n, rows)
+	return s.applyLimit(ctx, n, rows)
 }
 
 // setOp executes a set operation without ORDER BY and LIMIT.
@@ -127,8 +127,8 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 	return gms.Collation_binary, implicit
 }
 
-// limited applies the ORDER BY and LIMIT of a set operation.
-func (s *Session) limited(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
+// applyLimit applies the ORDER BY and LIMIT of a set operation.
+func (s *Session) applyLimit(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
 	if len(n.SortFields) > 0 {
 		rows = iters.NewSortIter(n.SortFields, s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64}))
 	}

@@ -22,7 +22,8 @@ import (
 // go-mysql-server writes SHOW CREATE TABLE, but leaves out some properties of our tables. This
 // file adds them, so that a dump creates the same table again.
 
-// showCreate executes SHOW CREATE TABLE; for anything but a table of ours it returns no rows.
+// showCreate executes SHOW CREATE TABLE; for anything other than one of our tables it returns no
+// rows.
 func (b *builder) showCreate(ctx *gms.Context, n *plan.ShowCreateTable, row gms.Row) (gms.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if !ok {
@@ -72,7 +73,7 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 	if n.Full {
 		at = 5
 	}
-	for i, c := range visible(n) {
+	for i, c := range shownColumns(n) {
 		if text, ok := all[i][at].(string); ok {
 			all[i][at] = defaultText(text)
 		}
@@ -120,8 +121,8 @@ func showDefinition(ctx *gms.Context, n gms.Databaser, row gms.Row) (gms.RowIter
 	return gms.RowsToRowIter(all...), nil
 }
 
-// visible are the columns that SHOW COLUMNS has a row for.
-func visible(n *plan.ShowColumns) gms.Schema {
+// shownColumns returns the columns that SHOW COLUMNS has a row for.
+func shownColumns(n *plan.ShowColumns) gms.Schema {
 	var columns gms.Schema
 	for _, c := range n.TargetSchema() {
 		if !c.HiddenSystem || n.Extended {
@@ -244,7 +245,7 @@ func findChecks(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scop
 	})
 }
 
-// truncatable refuses to truncate anything but a table: for a view, go-mysql-server would
+// truncatable refuses to truncate anything other than a table: for a view, go-mysql-server would
 // empty the table that it reads.
 func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 	name := n.Child.String()

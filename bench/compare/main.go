@@ -19,7 +19,7 @@
 //	compare --result FILE WORK SYSTEM
 //
 // prints the line "run" for what farmsql bench --json has written, and "system" for a
-// program that is no server and says its settings there.
+// program that is not a server and says its settings there.
 package main
 
 import (

@@ -10,9 +10,9 @@ type Cost struct {
 	Name string
 	// Why says what the cost is, and why it exists.
 	Why string
-	// own are functions whose own time belongs to the cost, and the time of their callees that
-	// belong to no other cost; all are functions that belong to it with all callees. Each is a
-	// function's name or, if it ends with a dot, the beginning of several names.
+	// own lists functions that belong to the cost themselves, with those callees that belong to no
+	// other cost. all lists functions that belong to it with every callee. An entry is a function's
+	// name or, if it ends with a dot, the beginning of several names.
 	own, all []string
 }
 
@@ -40,10 +40,11 @@ func costOf(stack []string) string {
 	return Rest
 }
 
-// By function's name: the costs that have it in own, and those that have it in all.
+// The costs by the functions in own, and by those in all.
 var owns, wholes = index(func(c *Cost) []string { return c.own }), index(func(c *Cost) []string { return c.all })
 
-// index maps the functions that names returns for each cost to the cost.
+// index returns a map from functions to their costs. names returns the functions of a cost to
+// enter.
 func index(names func(*Cost) []string) map[string]*Cost {
 	m := make(map[string]*Cost)
 	for i := range table {

@@ -141,7 +141,7 @@ type running interface {
 	Wait(ctx context.Context) (*bench.Result, error)
 }
 
-// processes are machines that are processes.
+// processes are machines each of which is a process of its own.
 type processes struct{ *bench.Cluster }
 
 // Start implements machines.
@@ -216,7 +216,7 @@ func (m *measurement) run(ctx context.Context) (*Run, error) {
 	return f.result(measured, time.Now()), nil
 }
 
-// endless is the duration of runs, which are stopped before.
+// endless is a duration that no run reaches: each is stopped before.
 const endless = 24 * time.Hour
 
 // A failure is one run, in progress or ended.
@@ -297,7 +297,7 @@ func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 		if e.Time.After(stopped) || !e.Time.Before(f.returned) {
 			break // the replicas filled later are those of machines that are back
 		}
-		r.fill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
+		r.noteFill(since(e.Time.Add(-e.Took)), since(e.Time), e.Bytes)
 		r.timeline.Filled = append(r.timeline.Filled, e.Time.Sub(f.measured).Seconds())
 	}
 	r.Return = f.comeBack(whole)
@@ -321,8 +321,8 @@ func (f *failure) comeBack(whole time.Time) Return {
 	return b
 }
 
-// fill notes that a replica was filled.
-func (r *Run) fill(began, ended float64, bytes int64) {
+// noteFill notes that a replica was filled.
+func (r *Run) noteFill(began, ended float64, bytes int64) {
 	r.FilledReplicas++
 	r.FilledBytes += bytes
 	if r.RecoveryStarted == nil || began < *r.RecoveryStarted {

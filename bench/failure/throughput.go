@@ -38,7 +38,7 @@ func mean(series []uint32) float64 {
 	return sum / math.Max(1, float64(len(series)))
 }
 
-// smooth adds a series up in intervals of n milliseconds, per second.
+// smooth sums a series over intervals of n milliseconds, and returns the rates per second.
 func smooth(series []uint32, n int) (perSecond []float64) {
 	for at := 0; at+n <= len(series); at += n {
 		perSecond = append(perSecond, 1000*mean(series[at:at+n]))

@@ -111,7 +111,7 @@ func (e experiment) group() string {
 func (e experiment) replicas() int {
 	args := strings.Fields(e.args)
 	if i := slices.Index(args, "--replicas"); i >= 0 {
-		n, _ := strconv.Atoi(args[i+1]) // 0 if it is no number
+		n, _ := strconv.Atoi(args[i+1]) // 0 if it is not a number
 		return n
 	}
 	return 1

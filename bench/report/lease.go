@@ -6,7 +6,7 @@ import (
 	"github.com/farmsql/farmsql/bench/lease"
 )
 
-// lease is the table and the plot of SOSP'15's Figure 16.
+// lease writes the table and the plot of SOSP'15's Figure 16.
 func (p *page) lease() error {
 	found, err := objectsOf[lease.Result](p.results, leases)
 	if err != nil || len(found) == 0 {

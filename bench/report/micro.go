@@ -42,7 +42,7 @@ func nanoseconds(rows []*table.Row, name string) figure {
 	return figure{}
 }
 
-// micro is the table of single operations.
+// micro writes the table of single operations.
 func (p *page) micro() error {
 	found, err := p.microRows()
 	if err != nil {

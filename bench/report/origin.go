@@ -50,8 +50,8 @@ func memoryOf(c *bench.Conditions) string {
 	return ""
 }
 
-// originText is a sentence with the columns of originHeader, for a table all of whose rows have the
-// same.
+// originText returns the columns of originHeader as a sentence, for a table whose rows all have the
+// same ones.
 func originText(runs int, c *bench.Conditions) string {
 	parts := []string{fmt.Sprintf("%d runs", runs)}
 	if runs == 1 {

@@ -45,7 +45,7 @@ type profiledRun struct {
 	total  int64        // the weight of all samples
 }
 
-// profiles writes what the costs of transactions are.
+// profiles writes the costs of transactions.
 func (p *page) profiles() error {
 	var runs []*profiledRun
 	for _, v := range profiles {
@@ -147,7 +147,7 @@ func (p *page) costs(runs []*profiledRun) {
 	p.line("The %d largest of each are bold.\n\n%s\n", largest, strings.Join(why, "\n"))
 }
 
-// costRow is the row of a cost, with its part of each run's processor time.
+// costRow returns the row of a cost, with its part of each run's processor time.
 func costRow(name string, runs []*profiledRun, parts []float64) []string {
 	row := []string{name}
 	for i, run := range runs {

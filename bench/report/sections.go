@@ -75,7 +75,7 @@ var throughputRows = []throughputRow{
 	{"the same, lookups of 32 keys together", kv3Many, throughput, paperLookups, 0},
 }
 
-// throughput is the table beside the paper's figures.
+// throughput writes the table of throughputs, beside the paper's figures.
 func (p *page) throughput() error {
 	var rows [][]string
 	for _, r := range throughputRows {
@@ -135,7 +135,7 @@ func (p *page) scaling() error {
 	return nil
 }
 
-// kv is the table of the hash table's settings.
+// kv writes the table of the hash table's settings.
 func (p *page) kv() error {
 	var rows [][]string
 	for _, v := range kvVariants {
@@ -157,7 +157,7 @@ func (p *page) kv() error {
 	return nil
 }
 
-// graph is the table of the graph store, beside the paper's figures.
+// graph writes the table of the graph store, beside the paper's figures.
 func (p *page) graph() error {
 	var rows [][]string
 	for _, v := range graphs {
@@ -177,7 +177,7 @@ func (p *page) graph() error {
 	return nil
 }
 
-// latencies are the 50th and the 99th percentile of a kind of transactions.
+// latencies returns the 50th and the 99th percentile for a kind of transactions.
 func (p *page) latencies(e experiment, kind string) [2]string {
 	return [2]string{
 		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P50 })).short(),
@@ -185,7 +185,7 @@ func (p *page) latencies(e experiment, kind string) [2]string {
 	}
 }
 
-// latency is the curves of the open loop, as tables and plots.
+// latency writes the curves of the open loop, as tables and plots.
 func (p *page) latency() error {
 	for _, c := range curves {
 		runs := p.runs[c.name]

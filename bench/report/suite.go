@@ -49,7 +49,7 @@ var (
 	kv3Many  = experiment{name: "kv-shm-3-many", args: "kv --keys 300000 --batch 32" + three + worker + closed}
 )
 
-// tatpMachines is TATP on machines that share memory.
+// tatpMachines returns the experiment of TATP on machines that share memory.
 func tatpMachines(name, machines string) experiment {
 	return experiment{name: name, args: "tatp --subscribers 30000 --transport shm " + machines + closed}
 }
@@ -152,7 +152,7 @@ func kvVariant(name, args string) experiment {
 	return experiment{name: name, args: "kv --keys 1000000 " + args + worker + brief}
 }
 
-// kvFew has fewer keys: to load a million would take longer than all else.
+// kvFew returns a kv experiment with fewer keys: to load a million would take longer than all else.
 func kvFew(name, args string) experiment {
 	return experiment{name: name, args: "kv --keys 300000 " + args + worker + brief}
 }

@@ -50,8 +50,8 @@
 //
 // # What is checked
 //
-// Nodes and edges are as many as were loaded and clients have added less those
-// deleted; counts are the lengths of lists, which are in order, belong to their node
-// and lead nowhere twice; every edge leads to a node that is there or has been deleted;
-// the data of nodes and edges are those of their version and time.
+// Nodes and edges are as many as were loaded and clients have added, minus those deleted; counts
+// are the lengths of lists, which are in order, belong to their node and lead nowhere twice; every
+// edge leads to a node that is there or has been deleted; the data of nodes and edges are those of
+// their version and time.
 package tao

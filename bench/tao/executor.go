@@ -89,8 +89,8 @@ func (e *executor) assocRange(ctx context.Context) error {
 	return nil
 }
 
-// doRange is assocRange for more edges than the head has: all blocks must be of one
-// moment.
+// doRange is assocRange for more edges than the head has. It reads all blocks in a transaction, so
+// that they are of one moment.
 func (e *executor) doRange(t *txn.Tx) error {
 	e.found = nil
 	if err := e.open(t, rangeEdges); err != nil {

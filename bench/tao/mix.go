@@ -93,7 +93,7 @@ type mix struct {
 	choose chooser
 	thread uint32
 	added  uint32
-	// own are the nodes that the client has added; other clients do not know them.
+	// own has the nodes that the client has added; other clients do not know them.
 	own  []*ref
 	upTo [kinds]float64 // sums of the shares up to each kind
 }

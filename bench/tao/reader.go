@@ -77,7 +77,8 @@ func (r *reader) list(n *ref, kind uint8) (block, bool, error) {
 			if err := r.heads(n); err != nil {
 				return nil, false, err
 			}
-			if p = n.heads[kind].load(); p.IsNil() {
+			p = n.heads[kind].load()
+			if p.IsNil() {
 				return nil, true, nil
 			}
 		}

@@ -33,7 +33,7 @@ type Workload struct {
 	gen    generator
 	choose chooser
 	store  *store
-	// refs are the nodes loaded, by number - 1. They are there once Load has ended.
+	// refs has the loaded nodes, by number - 1. Load sets it when it ends.
 	refs []ref
 }
 
@@ -155,8 +155,8 @@ func (w *Workload) NewClient(_ context.Context, th *bench.Thread) (bench.Client,
 	return &client{mix: newMix(w, th), executor: w.store.newExecutor(th)}, nil
 }
 
-// Nodes and edges that clients have added less those they have deleted are counted
-// together: nodes from this bit on.
+// One number counts the nodes and the edges that clients have added, minus those they have deleted:
+// the nodes from this bit on, the edges below it.
 const nodesShift = 40
 
 func counted(nodes, edges int) int64 { return int64(nodes)<<nodesShift + int64(edges) }

@@ -42,7 +42,7 @@ func newNativeStore(w *Workload) *nativeStore {
 	return s
 }
 
-// On average, of a subscriber.
+// Averages for a subscriber.
 const (
 	accessMean   = 2.5
 	facilityMean = 2.5

@@ -31,7 +31,7 @@ type Workload struct {
 	target *bench.Target
 	cfg    Config
 	store  store
-	// The target counts call forwardings that have been inserted less those deleted.
+	// The target counts call forwardings that have been inserted, minus those deleted.
 }
 
 var _ bench.Workload = (*Workload)(nil)

@@ -45,7 +45,8 @@ func (x *native) takeOldest(t *txn.Tx, in *delivery) error {
 		if err != nil {
 			return err
 		}
-		if in.orders[d-1] = order; order == 0 {
+		in.orders[d-1] = order
+		if order == 0 {
 			continue
 		}
 		t.Fetch(p)

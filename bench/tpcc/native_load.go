@@ -144,7 +144,7 @@ func (l *nativeLoader) customer(r *customerRow, paid *historyRow) error {
 			return err
 		}
 		customerText.set(b, row.data)
-		l.key = append(l.key, make([]byte, historyKeyBytes-keyBytes)...) // a key that belongs to no client
+		l.key = append(key, make([]byte, historyKeyBytes-keyBytes)...) // a key that belongs to no client
 		b = make([]byte, historyBytes)
 		history.encode(b)
 		if err := part.histories.Insert(t, l.key, b); err != nil {

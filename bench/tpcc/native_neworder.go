@@ -86,9 +86,9 @@ func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	return sum, home.lines.Put(t, x.number(in.warehouse, in.district, in.number), p)
 }
 
-// fetchLines fetches the index entries of the lines' rows. Like findLines, it visits
-// all lines before the first is needed, because a processor waits for many misses in
-// about the time of one.
+// fetchLines fetches the index entries of the lines' rows. Like findLines, it visits all lines
+// before the first is needed, because a processor waits for many cache misses in about the time of
+// one.
 func (x *native) fetchLines(t *txn.Tx, in *newOrder) {
 	for i := range in.lines {
 		line := &in.lines[i]

@@ -40,8 +40,8 @@ func (s *nativeStore) warehouseLoader(ctx context.Context, warehouse int) (loade
 	return s.loader(ctx, partitionOf(warehouse, len(s.partitions))), nil
 }
 
-// client implements store. Clients have the warehouses of their machine; if the machine
-// has none, they have all.
+// client implements store. A client has the warehouses of its machine, or all warehouses if the
+// machine has none.
 func (s *nativeStore) client(_ context.Context, th *bench.Thread, warehouses int) (database, []int, error) {
 	at := th.Machine
 	x := s.session(at)

@@ -61,8 +61,8 @@ var treeIndexes = []treeIndex{
 	{"customer_last", func(p *partition) **btree.Tree { return &p.lastNames }},
 }
 
-// A partitioning has all partitions, by the machine that uses them and by the
-// machine at which they are. Machines of other processes have none.
+// A partitioning has all partitions, indexed by the machine that uses them, then by the machine
+// that stores them. It has no entries for machines of other processes.
 type partitioning [][]partition
 
 // partitionOf returns the machine of a warehouse.

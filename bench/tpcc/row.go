@@ -9,7 +9,7 @@ import (
 type (
 	intField   int // 4 bytes
 	moneyField int // 8 bytes
-	timeField  int // 8 bytes; zero is no time
+	timeField  int // 8 bytes; zero is not a time
 	// A textField is followed by zeros.
 	textField struct{ at, n int }
 )

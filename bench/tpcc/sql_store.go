@@ -110,7 +110,8 @@ func (l *sqlLoader) add(table string, columns ...any) error {
 		l.pending[table] = r
 	}
 	r.n++
-	if r.args = append(r.args, columns...); r.n < rowsMax {
+	r.args = append(r.args, columns...)
+	if r.n < rowsMax {
 		return nil
 	}
 	return l.insert(table, r)

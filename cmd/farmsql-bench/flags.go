@@ -186,7 +186,7 @@ func (f *commonFlags) serve(std cli.Streams, workload newWorkload) error {
 	return f.serveAs(std, f.config(), workload)
 }
 
-// serveAs is serve for a target that the flags do not describe fully.
+// serveAs is like serve, for a target that the flags do not describe fully.
 func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, workload newWorkload) error {
 	cfg := bench.MachineConfig{
 		Target: target, Folder: f.Folder, Machine: f.Machine, Log: slog.New(slog.NewJSONHandler(std.Err, nil)),

@@ -33,7 +33,7 @@ func main() {
 	os.Exit(run(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
-// run is main without the process: it returns the exit status.
+// run executes a command line, and returns the exit status.
 func run(args []string, std cli.Streams) int {
 	p := cli.Program{Name: "farmsql-bench", Description: description, Commands: new(commands),
 		Vars: map[string]string{"workers": fmt.Sprint(min(runtime.GOMAXPROCS(0), 8))}}

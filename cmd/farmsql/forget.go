@@ -40,7 +40,7 @@ func (c *forgetCommand) Run(std cli.Streams) error {
 		return err
 	}
 	all, only := best.Awaited(c.Machine)
-	if err := c.possible(best, all); err != nil {
+	if err := c.checkPossible(best, all); err != nil {
 		return err
 	}
 	c.explain(std.Out, best.Status, all, only)
@@ -69,9 +69,9 @@ func (c *forgetCommand) ask() (statusAnswer, error) {
 	return slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() }), nil
 }
 
-// possible returns an error if the machine cannot be forgotten. all are the machines whose memory
-// is waited for.
-func (c *forgetCommand) possible(a statusAnswer, all []int) error {
+// checkPossible returns an error if the machine cannot be forgotten. all lists the machines whose
+// memory regions wait for.
+func (c *forgetCommand) checkPossible(a statusAnswer, all []int) error {
 	isMember := slices.ContainsFunc(a.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
 	switch {
 	case a.Source == farmsql.StatusOfProcess:

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/sql/wire"
 )
 
-// openPatience is how long clients wait that connect while a database is being opened;
+// openPatience is how long a client waits if it connects while a database is being opened;
 // --unavailable-after overrides it.
 const openPatience = 3 * time.Second
 

@@ -21,7 +21,7 @@ type offlineFlags struct {
 	Cluster string   `placeholder:"URL" help:"Of a cluster, whose machines are processes of their own: where the configuration is kept, as for farmsql serve."`
 }
 
-// offline returns the files of an instance in the library's form.
+// offline converts the flags to the library's type.
 func (f offlineFlags) offline() farmsql.Offline {
 	return farmsql.Offline{Data: f.Data, Cluster: f.Cluster}
 }

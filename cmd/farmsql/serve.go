@@ -182,8 +182,8 @@ func (s *serveCommand) logComingBack(log *slog.Logger, reason, last error) {
 	}
 }
 
-// awaitsRoom reports whether a machine could not open for lack of space. A machine that
-// has ended its life for that reason first begins another one, which may need less.
+// awaitsRoom reports whether a machine could not open for lack of space. If a machine has ended its
+// life for lack of space, it first begins another life, which may need less.
 func awaitsRoom(reason error) bool {
 	return errors.Is(reason, nvram.ErrNoSpace) && !errors.Is(reason, membership.ErrRestart)
 }

@@ -60,7 +60,8 @@ func untilSignal(log *slog.Logger, stderr io.Writer) (ctx context.Context, stop 
 	}
 }
 
-// asksToStop reports whether a signal asks the server to close.
+// asksToStop reports whether a signal asks the server to close. For SIGQUIT it first prints the
+// stacks of all goroutines.
 func asksToStop(s os.Signal, hasTerminal bool, log *slog.Logger, stderr io.Writer) bool {
 	switch s {
 	case syscall.SIGHUP:

@@ -105,8 +105,8 @@ type simRuns struct {
 	runs    uint64
 	total   simtest.Result
 	failure error
-	// ended has the lines of runs that have ended before runs with lower seeds;
-	// printed is the next seed to print.
+	// ended has the output lines, by seed, of runs that wait until those with lower seeds have
+	// ended; printed is the next seed to print.
 	ended   map[uint64]string
 	printed uint64
 }

@@ -169,7 +169,7 @@ func (c *Cursor) reachesBeyond(fence []byte) bool {
 	return len(c.hi) == 0 || bytes.Compare(fence, c.hi) < 0
 }
 
-// readRows requests the objects that the next entries lead to, together with the leaves after them.
+// readRows requests the objects that the next entries point to, together with the leaves after them.
 func (c *Cursor) readRows() {
 	a := &c.ahead
 	if p, err := c.lf.node.ptr(c.entry()); a.rows < rowsAhead && (err != nil || !c.isElsewhere(p)) {
@@ -201,7 +201,8 @@ func (c *Cursor) readRows() {
 	}
 	n := c.t.ReadAhead(ptrs)
 	c.p.ahead = ptrs
-	if a.asked = max(1, min(n, rows)); n > rows {
+	a.asked = max(1, min(n, rows))
+	if n > rows {
 		a.next = append(a.next, ptrs[rows:n]...)
 	}
 	a.rows = rowsAhead
@@ -231,8 +232,8 @@ func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	return ptrs
 }
 
-// addLeaves appends the leaves of the next rows to ptrs, unless some are already requested, or a
-// scan without an end has only begun.
+// addLeaves appends the leaves of the next rows to ptrs, unless leaves are requested already, or a
+// scan without an end has just begun.
 func (c *Cursor) addLeaves(ptrs []region.Ptr) []region.Ptr {
 	a := &c.ahead
 	isEndless := len(c.hi) == 0 && !c.reverse || len(c.lo) == 0 && c.reverse

@@ -28,7 +28,7 @@ const (
 // within reports whether the position is between the fences of n.
 func (p position) within(n node) bool { return p.between(n.low(), n.high()) }
 
-// between is within for fences alone.
+// between reports whether the position is between two fences.
 func (p position) between(low, high []byte) bool {
 	switch p.side {
 	case at:

@@ -75,8 +75,8 @@ func prefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// KeysOnly has only the keys become part of what the transaction has read, and
-// not where they lead: see Has. It is called before the first Next and returns c.
+// KeysOnly makes the cursor add only the keys to what the transaction has read, and not their
+// values: see Has. It is called before the first Next and returns c.
 func (c *Cursor) KeysOnly() *Cursor {
 	c.existence = true
 	return c
@@ -116,7 +116,8 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 		order := 0 // compares base with own: negative if the leaf's entry comes first
 		switch {
 		case base && own != nil:
-			if order = bytes.Compare(c.key, own.key); c.reverse {
+			order = bytes.Compare(c.key, own.key)
+			if c.reverse {
 				order = -order
 			}
 		case base:
@@ -174,7 +175,8 @@ func (c *Cursor) load() error {
 	*q = rangeQuestion{tr: c.tr, n: lf.node, reverse: c.reverse, existence: c.existence, from: pos.key}
 	q.first[0] = lf.src
 	q.srcs = q.first[:]
-	if c.slot = lf.count(); pos.side != end {
+	c.slot = lf.count()
+	if pos.side != end {
 		c.slot, _ = lf.search(pos.key)
 	}
 	q.slot = c.slot
@@ -183,8 +185,8 @@ func (c *Cursor) load() error {
 	return nil
 }
 
-// position is where the next leaf is: at the bound from which the scan begins,
-// or beyond the leaf that was left.
+// position returns where the next leaf is: at the bound from which the scan begins, or beyond the
+// last leaf.
 func (c *Cursor) position() position {
 	switch {
 	case !c.reverse && c.q == nil:
@@ -199,7 +201,7 @@ func (c *Cursor) position() position {
 	return position{side: end}
 }
 
-// entry is the slot of the next entry in the leaf.
+// entry returns the slot of the next entry in the leaf.
 func (c *Cursor) entry() int {
 	if c.reverse {
 		return c.slot - 1
@@ -298,7 +300,7 @@ func (c *Cursor) leave() {
 	c.loaded = false
 }
 
-// own is the transaction's next change in the range, or nil.
+// own returns the transaction's own next change in the range, or nil.
 func (c *Cursor) own() *change {
 	if c.edits != c.p.edits {
 		c.find()

@@ -13,15 +13,14 @@ import (
 // first leaf. Destroy halves it when the logs are too small for that.
 const freeEntriesMax = 512
 
-// Destroy frees the tree in transactions of bounded size. Each is passed every
-// entry, in the transaction that removes it, so that it can free what the entry
-// leads to; it may be called again for an entry whose transaction was retried,
-// and may be nil.
+// Destroy frees the tree in transactions of bounded size. It calls visit, unless that is nil, with
+// every entry, in the transaction that removes the entry, so that visit can free what the entry
+// points to. If that transaction is retried, visit is called again.
 //
 // From the first transaction on all operations on the tree fail with
 // ErrDestroyed. If Destroy ends early, by an error or a crash, another call goes on
 // where it stopped; on a tree that has been freed it does nothing.
-func (tr *Tree) Destroy(ctx context.Context, each func(t *txn.Tx, key []byte, v region.Ptr) error) error {
+func (tr *Tree) Destroy(ctx context.Context, visit func(t *txn.Tx, key []byte, v region.Ptr) error) error {
 	defer tr.cache.reset()
 	if gone, err := tr.gone(); gone || err != nil {
 		return err
@@ -32,7 +31,7 @@ func (tr *Tree) Destroy(ctx context.Context, each func(t *txn.Tx, key []byte, v 
 	for entries := freeEntriesMax; ; {
 		done := false
 		err := tr.m.Run(ctx, func(t *txn.Tx) (err error) {
-			done, err = tr.freeLeaves(t, entries, each)
+			done, err = tr.freeLeaves(t, entries, visit)
 			return err
 		})
 		switch {
@@ -79,7 +78,7 @@ type step struct {
 
 // freeLeaves frees leaves from the left until it has freed more than the given number of entries,
 // and then the inner nodes without children. It returns true when the anchor is freed, too.
-func (tr *Tree) freeLeaves(t *txn.Tx, entries int, each func(*txn.Tx, []byte, region.Ptr) error) (done bool, err error) {
+func (tr *Tree) freeLeaves(t *txn.Tx, entries int, visit func(*txn.Tx, []byte, region.Ptr) error) (done bool, err error) {
 	path, err := tr.leftEdge(t)
 	if err != nil {
 		return false, err
@@ -91,7 +90,7 @@ func (tr *Tree) freeLeaves(t *txn.Tx, entries int, each func(*txn.Tx, []byte, re
 		if err != nil {
 			return false, err
 		}
-		n, err := tr.freeLeaf(t, p, each)
+		n, err := tr.freeLeaf(t, p, visit)
 		if err != nil {
 			return false, err
 		}
@@ -137,7 +136,7 @@ func (tr *Tree) leftEdge(t *txn.Tx) ([]step, error) {
 }
 
 // freeLeaf frees one leaf and returns how many entries it had.
-func (tr *Tree) freeLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, region.Ptr) error) (int, error) {
+func (tr *Tree) freeLeaf(t *txn.Tx, p region.Ptr, visit func(*txn.Tx, []byte, region.Ptr) error) (int, error) {
 	b, err := t.Read(p)
 	if err != nil {
 		return 0, err
@@ -150,13 +149,13 @@ func (tr *Tree) freeLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, reg
 		return 0, err
 	}
 	var key []byte
-	for i := 0; each != nil && i < n.count(); i++ {
+	for i := 0; visit != nil && i < n.count(); i++ {
 		v, err := n.ptr(i)
 		if err != nil {
 			return 0, err
 		}
 		key = n.appendKey(key[:0], i)
-		if err := each(t, key, v); err != nil {
+		if err := visit(t, key, v); err != nil {
 			return 0, err
 		}
 	}
@@ -164,7 +163,7 @@ func (tr *Tree) freeLeaf(t *txn.Tx, p region.Ptr, each func(*txn.Tx, []byte, reg
 }
 
 // prune removes the first freed children from the last node of path, and frees
-// every node that has none left. What remains is no search tree any more, but
+// every node that has none left. What remains is not a search tree any more, but
 // its left edge leads to all of it.
 func (tr *Tree) prune(t *txn.Tx, path []step, freed int) (done bool, err error) {
 	for i := len(path) - 1; i >= 0; i-- {

@@ -76,7 +76,7 @@ func TestDestroy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := trees[1].Lookup(intKey(2999)); round > 0 && !errors.Is(err, ErrDestroyed) {
-			// Machine 1's cache may still lead to a leaf that stands.
+			// Machine 1's cache may still point to a leaf that stands.
 			if _, _, err := Open(c.Machine(1), trees[1].Anchor()).Lookup(intKey(2999)); !errors.Is(err, ErrDestroyed) {
 				t.Errorf("lookup in a tree half destroyed: %v", err)
 			}
@@ -116,7 +116,7 @@ func readAnchor(t *testing.T, tr *Tree) (anchor, bool) {
 	return a, false
 }
 
-// TestDestroyFreesRows: what entries lead to goes with them, at once.
+// TestDestroyFreesRows: what entries point to goes with them, at once.
 func TestDestroyFreesRows(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, Config{})[0]

@@ -36,7 +36,7 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// nodeSize is what build needs for the entries between the fences.
+// nodeSize returns how many bytes build needs for the entries between the fences.
 func nodeSize(f fences, entries []entry) int {
 	size := nodeHeaderBytes + len(f.low) + len(f.high) + len(entries)*(entryBytes-f.prefix())
 	for i := range entries {
@@ -45,8 +45,7 @@ func nodeSize(f fences, entries []entry) int {
 	return size
 }
 
-// fit reports whether nodeSize is within budget, without adding up all of very
-// many entries.
+// fit reports whether nodeSize is within budget. It adds up no more entries than it needs to.
 func fit(f fences, entries []entry, budget int) bool {
 	size, p := nodeHeaderBytes+len(f.low)+len(f.high), f.prefix()
 	for i := range entries {

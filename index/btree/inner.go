@@ -47,7 +47,7 @@ func newInner(n node, p region.Ptr) *inner {
 func (in *inner) low() []byte  { return in.text[in.lowAt:in.highAt] }
 func (in *inner) high() []byte { return in.text[in.highAt:] }
 
-// size is how many bytes the copy takes.
+// size returns how many bytes the copy takes.
 func (in *inner) size() int {
 	const perEntry = 4 + region.PtrBytes + 2
 	return len(in.heads)*perEntry + len(in.text)
@@ -76,7 +76,7 @@ func (in *inner) child(pos position) (region.Ptr, error) {
 	return p, nil
 }
 
-// index is the index of the child that leads to pos, -1 if there is none.
+// index returns the index of the child that leads to pos, -1 if there is none.
 func (in *inner) index(pos position) int {
 	if pos.side == end {
 		return len(in.heads) - 1
@@ -88,7 +88,7 @@ func (in *inner) index(pos position) int {
 	return i - 1
 }
 
-// search is node.search.
+// search is like node.search.
 func (in *inner) search(key []byte) (i int, found bool) {
 	if int(in.prefix) > len(key) {
 		return 0, false
@@ -102,8 +102,7 @@ func (in *inner) search(key []byte) (i int, found bool) {
 	return in.searchFrom(i, h, suffix)
 }
 
-// touch has the processor fetch the lines that a search may need, and does not
-// wait for them.
+// touch makes the processor fetch the lines that a search may need, and does not wait for them.
 func (in *inner) touch() {
 	const line = 64
 	for i := 0; i < len(in.heads); i += line / 4 {
@@ -130,7 +129,7 @@ func (in *inner) below(h uint32) int {
 	return base
 }
 
-// searchFrom is search among the keys from i on; the key at i must have the head h.
+// searchFrom searches among the keys from i on; the key at i must have the head h.
 func (in *inner) searchFrom(i int, h uint32, suffix []byte) (int, bool) {
 	same := in.heads[i:]
 	if h < 1<<32-1 {

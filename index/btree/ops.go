@@ -73,11 +73,11 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 
 // Fetch makes the processor fetch the leaf in which t is going to look for key, without waiting.
 // Callers with several keys should Fetch them all first: then they wait for memory about as long as
-// for one. Fetch does nothing if the way to the leaf is not cached, or if another machine is the
-// leaf's primary.
+// for a single key. Fetch does nothing if the way to the leaf is not cached, or if another machine
+// is the leaf's primary.
 func (tr *Tree) Fetch(t *txn.Tx, key []byte) { tr.fetch(t, key) }
 
-// fetch is Fetch, and returns the leaf if one is known.
+// fetch does the work of Fetch, and returns the leaf if one is known.
 func (tr *Tree) fetch(t *txn.Tx, key []byte) region.Ptr {
 	s := tr.scratch()
 	defer s.free()

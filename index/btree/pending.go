@@ -85,7 +85,7 @@ func (tr *Tree) of(t *txn.Tx) *pending {
 	return p
 }
 
-// pend is of, but creates the state if there is none.
+// pend returns t's pending state for the tree, and creates it if t has not used the tree.
 func (tr *Tree) pend(t *txn.Tx) *pending {
 	if p := tr.of(t); p != nil {
 		return p

@@ -135,7 +135,7 @@ func (e *editor) leaf(lf leaf, changes []*change) error {
 			opened = true
 			b, err := e.l.Write(lf.src.Ptr)
 			if err != nil {
-				return moved(err)
+				return asMoved(err)
 			}
 			n = node{b}
 			if err := n.checkSlots(); err != nil {
@@ -175,8 +175,8 @@ func mustBeSound(n node) {
 	}
 }
 
-// roomFor reports whether the node may grow by key: beyond its budget only while
-// it has too few entries to split.
+// roomFor reports whether the node may grow by key. It may exceed its budget only while it has too
+// few entries to split.
 func (e *editor) roomFor(n node, key []byte) bool {
 	return n.count()+1 < minSplit || n.used()+entryBytes+len(key)-n.prefix() <= e.cfg.budget(n.level())
 }

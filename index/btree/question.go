@@ -57,7 +57,7 @@ type rangeQuestion struct {
 	tr      *Tree
 	n       node
 	reverse bool
-	// existence says that what the keys lead to does not matter.
+	// existence says that what the keys point to does not matter.
 	existence bool
 	from      []byte
 	to        []byte
@@ -102,7 +102,7 @@ func (s span) below(key []byte) bool {
 	return c < 0 || s.closed && c == 0
 }
 
-// reached is the span that was read, and the slots [i, j) of its entries.
+// reached returns the span that was read, and the slots [i, j) of its entries.
 func (q *rangeQuestion) reached() (s span, i, j int) {
 	if q.reverse {
 		s, i, j = span{lo: q.to, hi: q.from, open: len(q.from) == 0}, q.slot-q.count, q.slot
@@ -133,7 +133,7 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 	defer s.free()
 	within, i, j := q.reached()
 	var was, is []byte
-	var srcs []txn.Source // the question's only once it is answered: see txn.Question
+	var srcs []txn.Source // stored in q only with a definite answer: see txn.Question
 	for pos := within.lo; ; {
 		lf, err := q.tr.seek(s, f, f, position{key: pos})
 		if err == nil {
@@ -145,7 +145,8 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 		srcs = append(srcs, lf.src)
 		first, _ := lf.search(pos)
 		for k := first; k < lf.count(); k++ {
-			if is = lf.appendKey(is[:0], k); !within.below(is) {
+			is = lf.appendKey(is[:0], k)
+			if !within.below(is) {
 				q.srcs = srcs
 				return i == j, nil
 			}
@@ -156,12 +157,14 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 			if i == j || !q.existence && lf.value(k) != q.n.value(i) {
 				return false, nil
 			}
-			if was = q.n.appendKey(was[:0], i); !bytes.Equal(is, was) {
+			was = q.n.appendKey(was[:0], i)
+			if !bytes.Equal(is, was) {
 				return false, nil
 			}
 			i++
 		}
-		if pos = lf.high(); len(pos) == 0 || !within.below(pos) {
+		pos = lf.high()
+		if len(pos) == 0 || !within.below(pos) {
 			q.srcs = srcs
 			return i == j, nil
 		}

@@ -88,7 +88,8 @@ func (e *editor) parent(x *image) (*image, error) {
 		case e.inPlace:
 			_, p, err = e.tr.descend(lateReader{e.l}, pos, level)
 		case level == 1:
-			if in = e.tr.cache.find(&e.s.probe, pos); in == nil {
+			in = e.tr.cache.find(&e.s.probe, pos)
+			if in == nil {
 				in, err = e.tr.load(e.s, pos)
 			}
 			if in != nil {
@@ -148,15 +149,14 @@ func (e *editor) replace(parent *image, kids []*image) error {
 // fences, the two copies were read at different times.
 func (parent *image) index(x *image) (int, error) {
 	j, found := slices.BinarySearchFunc(parent.entries, x.low, func(e entry, low []byte) int { return bytes.Compare(e.key, low) })
-	if !found || parent.entries[j].val != encodePtr(x.ptr) || !bytes.Equal(parent.after(j), x.high) {
+	if !found || parent.entries[j].val != encodePtr(x.ptr) || !bytes.Equal(parent.highFence(j), x.high) {
 		return 0, errMoved
 	}
 	return j, nil
 }
 
-// after is the key at which the child after child j begins: the high fence of
-// child j.
-func (parent *image) after(j int) []byte {
+// highFence returns the high fence of child j: the key at which the next child begins.
+func (parent *image) highFence(j int) []byte {
 	if j+1 < len(parent.entries) {
 		return parent.entries[j+1].key
 	}
@@ -205,7 +205,7 @@ type unmerged struct {
 }
 
 // mergeUnmerged merges the unmerged nodes, from the top down. It finds them through the
-// nodes that this preparation has changed, because the committed nodes do not lead to them.
+// nodes that this preparation has changed, because the committed nodes do not point to them.
 func (e *editor) mergeUnmerged() error {
 	e.inPlace = true
 	for range attemptsMax {
@@ -262,7 +262,7 @@ func (e *editor) sibling(parent *image, k, level int, kids []*image) (*image, er
 	}
 	b, err := e.l.Read(p)
 	if err != nil {
-		return nil, moved(err)
+		return nil, asMoved(err)
 	}
 	n, err := parse(b, e.tr.id)
 	if err != nil {
@@ -280,7 +280,7 @@ func (e *editor) sibling(parent *image, k, level int, kids []*image) (*image, er
 }
 
 // place puts x back as nodes, using its objects where they fit and freeing the
-// rest, and returns the entries that lead to them.
+// rest, and returns the entries that point to them.
 func (e *editor) place(x *image) ([]entry, error) {
 	budget := e.cfg.budget(x.level)
 	pieces := partition(x.fences, x.entries, x.level == 0, budget, x.ascending)
@@ -302,7 +302,7 @@ func (e *editor) place(x *image) ([]entry, error) {
 	}
 	for _, p := range objects {
 		if err := e.l.Free(p); err != nil {
-			return nil, moved(err)
+			return nil, asMoved(err)
 		}
 	}
 	return nodes, nil
@@ -315,7 +315,7 @@ func (e *editor) object(objects *[]region.Ptr, need, budget int, hint region.Add
 		if c := p.Capacity(); need <= c && c <= max(2*need, budget) {
 			*objects = slices.Delete(slices.Clone(*objects), i, i+1)
 			b, err := e.l.Write(p)
-			return p, b, moved(err)
+			return p, b, asMoved(err)
 		}
 	}
 	return e.l.Alloc(max(need, budget), hint)
@@ -332,7 +332,7 @@ func (e *editor) settle(x *image) error {
 	}
 	b, err := e.l.Write(x.ptr)
 	if err != nil {
-		return moved(err)
+		return asMoved(err)
 	}
 	build(b, e.tr.id, x.level, x.fences, x.entries)
 	return nil
@@ -364,12 +364,12 @@ func (e *editor) settleAnchor(x *image) error {
 		x.entries[0].val = root.value(0)
 		x.level--
 		if err := e.l.Free(p); err != nil {
-			return moved(err)
+			return asMoved(err)
 		}
 	}
 	b, err := e.l.Write(x.ptr)
 	if err != nil {
-		return moved(err)
+		return asMoved(err)
 	}
 	buildAnchor(b, e.tr.id, e.cfg, x.level, x.entries)
 	return nil

@@ -176,7 +176,7 @@ func (tr *Tree) follow(r reader, in *inner, pos position) (leaf, error) {
 func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	b, v, err := r.Peek(p)
 	if err != nil {
-		return leaf{}, moved(err)
+		return leaf{}, asMoved(err)
 	}
 	n, err := parse(b, tr.id)
 	if err != nil {
@@ -188,8 +188,8 @@ func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	return leaf{n, txn.Source{Ptr: p, Version: v}}, nil
 }
 
-// moved converts the error of reading freed memory to errMoved.
-func moved(err error) error {
+// asMoved converts the error of reading freed memory to errMoved.
+func asMoved(err error) error {
 	if errors.Is(err, region.ErrFreed) {
 		return errMoved
 	}
@@ -262,7 +262,7 @@ func (tr *Tree) read(r reader, p region.Ptr) (node, error) {
 		return a.node, err
 	}
 	if err != nil {
-		return node{}, moved(err)
+		return node{}, asMoved(err)
 	}
 	return parse(b, tr.id)
 }

@@ -21,7 +21,7 @@ type anchor struct {
 	places []region.Addr
 }
 
-// A shardPtr leads to a shard.
+// A shardPtr points to a shard.
 type shardPtr struct {
 	header region.Ptr
 	first  region.Ptr // bucket 0

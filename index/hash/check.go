@@ -180,10 +180,10 @@ func (c *checker) chain(w *walk, home page, nodes []region.Ptr) ([]region.Ptr, e
 		if err := b.valid(); err != nil {
 			return nodes, err
 		}
-		if short || b.taken() == 0 {
+		if short || b.usedSlots() == 0 {
 			return nodes, fmt.Errorf("%w: hole in a chain, before or in block %v", ErrCorrupt, ptr)
 		}
-		short = b.taken() < blockSlots
+		short = b.usedSlots() < blockSlots
 		nodes = append(nodes, ptr)
 		p = b
 	}

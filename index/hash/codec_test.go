@@ -350,7 +350,7 @@ func TestCheckFinds(t *testing.T) {
 		"control word":  spoilBucket(func(_ *opened, p page, _ int) bool { p.b[24+3] |= 0x80; return true }),
 		"tag":           spoilBucket(func(_ *opened, p page, _ int) bool { p.b[24]++; return p.control(0) != 1 }),
 		"wrong home": spoilBucket(func(o *opened, p page, i int) bool {
-			if p.taken() == 0 {
+			if p.usedSlots() == 0 {
 				return false
 			}
 			k, _ := p.resident(false)

@@ -109,7 +109,7 @@ func (d *destroyer) doom(s *shard) (*header, error) {
 	})
 }
 
-// forget frees the header of child i of s, which is all that is left of it.
+// forget frees the header of child i of s. The rest of that child has been freed.
 func (d *destroyer) forget(s *shard, i int) error {
 	_, err := d.update(s, func(t *txn.Tx, h *header) error {
 		if h.children[i].header.IsNil() {

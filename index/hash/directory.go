@@ -13,15 +13,14 @@ type shard struct {
 	prefix       uint64
 	initialDepth int
 	// child is the shard that this one last split into. The directory does not
-	// lead to it before the split is complete.
+	// point to it before the split is complete.
 	child atomic.Pointer[shard]
 	// overflows counts pairs that this machine put into chains; see growth.
 	overflows atomic.Uint32
 }
 
-// covers reports whether the keys with hash h belong into a bucket of s that gives depth as the
-// length of its prefix. A bucket that is deeper than the directory knew reveals that the directory
-// is stale.
+// covers reports whether keys with hash h belong in a bucket of s whose own prefix length is depth.
+// For a bucket that is deeper than the directory knew, this shows whether the directory is stale.
 func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, depth) }
 
 // covers reports whether prefix and h have the first depth bits in common, up to 63. It shifts
@@ -103,8 +102,8 @@ func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entranc
 // entrance shifts twice as covers does: where there is one shard, bits is 0.
 func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
-// add adds a shard. It replaces entries of shards that were its ancestors, and keeps entries of
-// shards that were split from it.
+// add adds a shard. It replaces the entries of its ancestors, and keeps those of shards split from
+// it.
 func (d *directory) add(s *shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +138,7 @@ func (d *directory) size() int {
 	return d.mu.shards
 }
 
-// grow returns routes with more bits that lead to the same shards.
+// grow returns routes with more bits that point to the same shards.
 func (r *routes) grow(bits int) *routes {
 	g := newRoutes(bits)
 	for i := range g.shards {

@@ -16,7 +16,7 @@ func numberedShard(i int, prefix uint64, initialDepth int) *shard {
 }
 
 // A directory led through random splits finds for every hash the shard that the
-// longest known prefix leads to.
+// longest known prefix points to.
 func TestDirectory(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

@@ -291,7 +291,7 @@ func (n *neighbourhood) vacate(at spot) error {
 		p.set(at.slot, p.slot(from), false)
 		p.clear(from)
 	}
-	if n.pages[last].taken() == 0 {
+	if n.pages[last].usedSlots() == 0 {
 		if err := n.drop(last); err != nil {
 			return err
 		}

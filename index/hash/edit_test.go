@@ -161,8 +161,8 @@ func (e *editor) contents(t testing.TB) map[string]string {
 			if err := p.valid(); err != nil {
 				t.Fatal(err)
 			}
-			if p.taken() == 0 || b+3 < len(n.pages) && p.taken() != blockSlots {
-				t.Fatalf("bucket %d: block %d of %d holds %d pairs", i, b, len(n.pages)-2, p.taken())
+			if p.usedSlots() == 0 || b+3 < len(n.pages) && p.usedSlots() != blockSlots {
+				t.Fatalf("bucket %d: block %d of %d holds %d pairs", i, b, len(n.pages)-2, p.usedSlots())
 			}
 			for k := range p.slots {
 				if s := p.slot(k); s.used() {
@@ -434,7 +434,7 @@ func TestDisplacement(t *testing.T) {
 			}
 		}
 		home := rnd.IntN(lay.buckets)
-		if b[home].taken() < lay.slots || b[home+1].taken() < lay.slots {
+		if b[home].usedSlots() < lay.slots || b[home+1].usedSlots() < lay.slots {
 			continue
 		}
 		read := func(i int) (page, error) { return b[i], nil }

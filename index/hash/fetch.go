@@ -2,10 +2,9 @@ package hash
 
 import "github.com/farmsql/farmsql/txn"
 
-// Fetch prefetches the buckets that t will read to Get key, and does not wait for them.
-// Callers with several keys should Fetch them all first: then they wait for memory about as
-// long as for one. Fetch reads nothing and does not fail; with a stale directory it prefetches
-// in vain.
+// Fetch prefetches the buckets that t will read to Get key, and does not wait for them. Callers
+// with several keys should Fetch them all first: then they wait for memory about as long as for a
+// single key. Fetch reads nothing and does not fail; with a stale directory it prefetches in vain.
 func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 	o := tb.opened.Load()
 	if o == nil {
@@ -14,7 +13,7 @@ func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 	o.fetch(t, sum(o.seed, key))
 }
 
-// fetch is Fetch of a key with hash h.
+// fetch does the work of Fetch for a key with hash h.
 func (o *opened) fetch(t *txn.Tx, h uint64) {
 	home := o.home(&sight{h: h})
 	t.Fetch(home)

@@ -73,7 +73,7 @@ func TestGlanceAlongChains(t *testing.T) {
 	}
 }
 
-// TestGlanceAtChanges: a chain that is not the one that its bucket leads to decides
+// TestGlanceAtChanges: a chain that is not the one that its bucket points to decides
 // nothing, nor does one that leads astray, and both find their way as searches do.
 func TestGlanceAtChanges(t *testing.T) {
 	for name, spoil := range map[string]func(p page){

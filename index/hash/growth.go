@@ -225,7 +225,7 @@ func (tb *Table) full(o *opened, s *shard) (bool, error) {
 		if _, _, err := tb.m.ReadPair(s.first.Element(i), buf.pair); err != nil {
 			return false, gone(err)
 		}
-		taken += o.bucket(buf.pair[:n]).taken() + o.bucket(buf.pair[n:]).taken()
+		taken += o.bucket(buf.pair[:n]).usedSlots() + o.bucket(buf.pair[n:]).usedSlots()
 	}
 	return taken*100 >= o.buckets*o.slots*o.maxLoad, nil
 }
@@ -315,7 +315,8 @@ func (tb *Table) moveHomes(ctx context.Context, o *opened, s *shard, homes int) 
 	if err := errors.Join(old.seal(), young.seal()); err != nil {
 		return err
 	}
-	if h.cursor = to; to == o.buckets {
+	h.cursor = to
+	if to == o.buckets {
 		if err := complete(t, o, h); err != nil {
 			return err
 		}

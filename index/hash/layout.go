@@ -132,7 +132,7 @@ func (l *layout) dataOffset(i int) int {
 	return pageHeaderBytes + controlBytes*l.slots + i*l.dataBytes
 }
 
-// blockDataOffset is dataOffset of an overflow block.
+// blockDataOffset is like dataOffset, for an overflow block.
 func (l *layout) blockDataOffset(i int) int {
 	return pageHeaderBytes + controlBytes*blockSlots + i*l.dataBytes
 }

@@ -81,7 +81,7 @@ func (tb *Table) insist(op txn.Operation, o *opened, s *sight, key, dst []byte) 
 	return nil, false, fmt.Errorf("%w: lookup overtaken %d times: %w", txn.ErrConflict, restartsMax, err)
 }
 
-// LookupPtr is Lookup of a value that is a pointer.
+// LookupPtr is like Lookup, for a value that is a pointer.
 func (tb *Table) LookupPtr(key []byte) (region.Ptr, bool, error) {
 	var buf [64]byte
 	v, ok, err := tb.Lookup(key, buf[:])
@@ -125,7 +125,7 @@ func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byt
 }
 
 // outsideIn looks for key among the outside pairs that the given slots of a bucket or block v
-// lead to. data is the offset of the data of v's slots.
+// point to. data is the offset of the data of v's slots.
 func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
 	for ; slots != 0; slots &= slots - 1 {
 		i := bits.TrailingZeros(slots)
@@ -166,7 +166,7 @@ func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, ds
 }
 
 // inPair looks for key in its home and the bucket after it, and in the objects and blocks that they
-// lead to. The caller must have read the two buckets into pair. If the directory was stale, inPair
+// point to. The caller must have read the two buckets into pair. If the directory was stale, inPair
 // returns the shard to search instead.
 func (tb *Table) inPair(op txn.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
 	home, next := o.bucket(pair[:len(pair)/2]), o.bucket(pair[len(pair)/2:])
@@ -253,7 +253,7 @@ func (tb *Table) inChain(op txn.Operation, o *opened, buf *buffer, home page, h 
 	return nil, false, fmt.Errorf("%w: endless chain", ErrCorrupt)
 }
 
-// shipLookup has the shard's primary look key up.
+// shipLookup asks the shard's primary to look up key.
 func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, error) {
 	tb.stats.shipped.Add(1)
 	reply, err := tb.m.Ship(context.Background(), to, handlerLookup, appendKey(tb.anchor.Append(nil), key))

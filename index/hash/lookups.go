@@ -103,7 +103,8 @@ func (l *Lookups) turn() error {
 	keys := l.keys[p.turns%groups][:l.n]
 	l.n, l.visiting = 0, true
 	defer func() {
-		if l.visiting = false; failed { // visit may have failed or panicked
+		l.visiting = false
+		if failed { // visit may have failed or panicked
 			l.end()
 		}
 	}()

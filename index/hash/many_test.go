@@ -320,7 +320,7 @@ func keysOf(t *testing.T, tb *Table, home, n int) (keys [][]byte) {
 	return keys
 }
 
-// TestLookupManyOfTheEmptyKey: a slot that leads to a pair outside says that it has a key
+// TestLookupManyOfTheEmptyKey: a slot that points to a pair outside says that it has a key
 // of no bytes, which is none.
 func TestLookupManyOfTheEmptyKey(t *testing.T) {
 	tb := newTable(t, Config{})

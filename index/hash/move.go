@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// take removes and returns the pairs of this home for whose hash goes returns true. A split
+// take removes and returns those pairs of this home whose hash the function goes accepts. A split
 // uses it to move half of a shard's pairs, home by home. Outside pairs keep their objects. Pairs
 // that stay in the chain move into slots that have become free before them.
 func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
@@ -45,8 +45,8 @@ func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 
 func (s slot) clone() slot { return slot{s.control, bytes.Clone(s.data)} }
 
-// takeFromBucket removes the pairs of this home that are in bucket i and whose hash goes selects,
-// and appends them to taken.
+// takeFromBucket moves pairs from bucket i to taken: those of this home whose hash the function
+// goes accepts.
 func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
 	for k := range n.pages[i].slots {
 		s := n.pages[i].slot(k)

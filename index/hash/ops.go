@@ -44,7 +44,7 @@ func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
 	return e.value, e.found, nil
 }
 
-// GetPtr is Get of a value that is a pointer.
+// GetPtr is like Get, for a value that is a pointer.
 func (tb *Table) GetPtr(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	v, ok, err := tb.Get(t, key)
 	if !ok || err != nil {
@@ -130,8 +130,8 @@ func (tb *Table) Delete(t *txn.Tx, key []byte) (bool, error) {
 	return found, err
 }
 
-// change is begin for an operation that changes the table. It also does a step of the
-// table's growth, if one is due.
+// change is like begin, for an operation that changes the table. It also does a step of the table's
+// growth, if one is due.
 func (tb *Table) change(t *txn.Tx, key, value []byte) (*opened, *overlay, *entry, error) {
 	if err := checkPair(len(key), len(value)); err != nil {
 		return nil, nil, nil, err

@@ -24,7 +24,7 @@ type overlay struct {
 	byKey map[string]*entry
 	// spare are entries of earlier transactions.
 	spare []*entry
-	// pending are the entries with an operation, while Prepare applies them.
+	// pending has the entries with an operation, while Prepare applies these.
 	pending []*entry
 	// editors change the shards that pending entries belong to. The array behind them
 	// keeps further editors for later. The first used editors of the array have been in
@@ -102,7 +102,7 @@ func (tb *Table) overlay(t *txn.Tx) (*overlay, error) {
 	return ov, nil
 }
 
-// openIn is open within transaction t, which may have created the table: isNew says so.
+// openIn is like open, but within transaction t. isNew is true if t has created the table.
 func (tb *Table) openIn(t *txn.Tx) (o *opened, isNew bool, err error) {
 	if o, err = tb.open(); !errors.Is(err, ErrDestroyed) {
 		return o, false, err
@@ -176,7 +176,7 @@ func (ov *overlay) find(h uint64, key []byte) *entry {
 	return nil
 }
 
-// change sets the operation on the key of e to op. A rollback restores the one before.
+// change sets the operation on the key of e to op. A rollback restores the previous one.
 func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 	before, next := e.op, e.next
 	if before == opNone && op != opNone {
@@ -191,8 +191,8 @@ func (ov *overlay) change(t *txn.Tx, e *entry, op operation, value []byte) {
 	}
 }
 
-// ask finds out for the transaction whether the key is in the table and, if want says so, its
-// value. An answer once given must stay the same; otherwise the transaction aborts.
+// ask looks up for the transaction whether the key is in the table and, if want says so, its value.
+// Later answers must equal the first; otherwise the transaction aborts.
 func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
 	if e.asked >= want || ov.isNew {
 		return nil

@@ -51,7 +51,8 @@ const (
 	nextFlag         = 1 << 29
 	outsideFlag      = 1 << 30
 
-	// outsideBytes is the data of a pair that is an object: hash and pointer.
+	// outsideBytes is the length of a slot's data if the pair is in an object of its own: hash and
+	// pointer.
 	outsideBytes = 8 + region.PtrBytes
 )
 
@@ -64,7 +65,7 @@ func (l *layout) block(b []byte) page  { return page{b, l, blockSlots} }
 func (p page) u16(off int) uint16       { return binary.LittleEndian.Uint16(p.b[off:]) }
 func (p page) setU16(off int, v uint16) { binary.LittleEndian.PutUint16(p.b[off:], v) }
 
-// A link leads to the next block of a chain. A reader that finds another chain
+// A link points to the next block of a chain. A reader that finds another chain
 // version in the block than in the link has been overtaken by a change of the chain.
 type link struct {
 	ptr     region.Ptr
@@ -115,7 +116,7 @@ type slot struct {
 
 func (p page) slot(i int) slot { return slot{p.control(i), p.data(i)} }
 
-// set stores s in slot i; next says that the key's home is the bucket before.
+// set stores s in slot i; next says that the key's home is the bucket before this one.
 func (p page) set(i int, s slot, next bool) {
 	control := s.control &^ nextFlag
 	if next {
@@ -142,8 +143,8 @@ func (p page) free() (int, bool) {
 	return 0, false
 }
 
-// taken counts the slots in use.
-func (p page) taken() (n int) {
+// usedSlots counts the slots in use.
+func (p page) usedSlots() (n int) {
 	for i := range p.slots {
 		if p.control(i) != 0 {
 			n++
@@ -198,7 +199,7 @@ func inlineSlot(h uint64, key, value, buf []byte) slot {
 	return slot{usedFlag | tagOf(h) | uint32(len(key))<<keyLengthShift | uint32(len(value))<<valueLengthShift, buf}
 }
 
-// outsideSlot returns a slot that leads to the pair's object.
+// outsideSlot returns a slot that points to the pair's object.
 func outsideSlot(h uint64, p region.Ptr, buf []byte) slot {
 	return slot{usedFlag | outsideFlag | tagOf(h), p.Append(binary.LittleEndian.AppendUint64(buf[:0], h))}
 }

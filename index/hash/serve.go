@@ -58,7 +58,7 @@ func (s *Server) Forget(anchor region.Ptr) {
 }
 
 // table returns the handle on a message's table. It does not keep the handle if the
-// anchor leads to no table.
+// anchor points to no table.
 func (s *Server) table(anchor region.Ptr) (*Table, error) {
 	tb := s.Open(anchor)
 	if _, err := tb.open(); err != nil {
@@ -130,7 +130,8 @@ func decodeSingles(b []byte) (ops []single, err error) {
 			return nil, fmt.Errorf("%w: operation", errMessage)
 		}
 		kind, n := singleKind(b[0]), uint64(binary.LittleEndian.Uint32(b[1:]))
-		if b = b[singleHeaderBytes:]; uint64(len(b)) < n {
+		b = b[singleHeaderBytes:]
+		if uint64(len(b)) < n {
 			return nil, fmt.Errorf("%w: value of %d bytes", errMessage, n)
 		}
 		ops = append(ops, single{kind: kind, value: b[:n:n]})

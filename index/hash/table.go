@@ -115,7 +115,7 @@ type extent struct {
 // first operation reads the anchor.
 func Open(m *txn.Machine, anchor region.Ptr) *Table { return OpenWith(m, anchor, Options{}) }
 
-// OpenWith is Open with options.
+// OpenWith is like Open, but with options.
 func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
 	return &Table{m: m, anchor: anchor, opt: opt}
 }
@@ -194,7 +194,7 @@ func gone(err error) error {
 // use (live is false).
 func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*shard, error) {
 	if !live {
-		// The directory leads to a shard only once all of it is in use.
+		// The directory points to a shard only once all of it is in use.
 		return nil, errOvertaken
 	}
 	bit := firstDifference(h, s.prefix)

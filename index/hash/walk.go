@@ -162,10 +162,10 @@ func (w *walk) all(home page, visit func(s slot, key, value []byte) error) error
 	if err != nil {
 		return err
 	}
-	if err := w.each(home, false, visit); err != nil {
+	if err := w.visitPage(home, false, visit); err != nil {
 		return err
 	}
-	if err := w.each(next, true, visit); err != nil {
+	if err := w.visitPage(next, true, visit); err != nil {
 		return err
 	}
 	for p := home; ; {
@@ -173,15 +173,15 @@ func (w *walk) all(home page, visit func(s slot, key, value []byte) error) error
 		if err != nil || !more {
 			return err
 		}
-		if err := w.each(b, false, visit); err != nil {
+		if err := w.visitPage(b, false, visit); err != nil {
 			return err
 		}
 		p = b
 	}
 }
 
-// each visits the pairs of one page whose next flag is as given.
-func (w *walk) each(p page, next bool, visit func(s slot, key, value []byte) error) error {
+// visitPage visits those pairs of one page that have the given next flag.
+func (w *walk) visitPage(p page, next bool, visit func(s slot, key, value []byte) error) error {
 	for k := range p.slots {
 		s := p.slot(k)
 		if !s.used() || s.next() != next {

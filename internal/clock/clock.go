@@ -56,7 +56,7 @@ type Event interface {
 	Set()
 	// Wait returns once the event is set, and unsets it.
 	Wait()
-	// WaitFor is Wait with a bound of about d. It reports whether the event was set.
+	// WaitFor is like Wait, but waits for about d at most. It reports whether the event was set.
 	WaitFor(d time.Duration) bool
 }
 

@@ -22,7 +22,7 @@ type stay struct {
 	after, till int64 // a read that saw it ended no earlier than after, and began no later than till
 }
 
-// An absence is a read of absence.
+// An absence is a read that found an object absent.
 type absence struct {
 	tx         int
 	start, end int64
@@ -113,7 +113,8 @@ func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 		if gone {
 			at.till = earliestEnd[next.tx]
 		}
-		if gone = next.absent; gone {
+		gone = next.absent
+		if gone {
 			stays = append(stays, stay{value: next.value, after: latestStart[next.tx], till: math.MaxInt64})
 			at = &stays[len(stays)-1]
 		}

@@ -10,7 +10,7 @@ import (
 type Kind string
 
 const (
-	// Malformed: the test recorded something impossible. It is no statement about
+	// Malformed: the test recorded something impossible. It is not a statement about
 	// the database.
 	Malformed Kind = "malformed history"
 	// GarbageRead: a transaction read a value that no transaction wrote.

@@ -21,7 +21,7 @@ type Excerpt struct {
 func (e Excerpt) String() string { return fmt.Sprintf("%s:%d\n%s\n", e.File, e.Line, e.Text) }
 
 // Draw returns n functions and n comments (fewer if there are not so many) of the code
-// below the root of fsys that is no test, each drawn with the same probability. The same
+// below the root of fsys that is not a test, each drawn with the same probability. The same
 // seed draws the same from the same code. Only folders that begin with one of prefixes
 // count; all do if there is none.
 func Draw(fsys fs.FS, seed uint64, n int, prefixes ...string) (functions, comments []Excerpt, err error) {

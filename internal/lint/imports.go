@@ -18,8 +18,8 @@ func importPath(spec *ast.ImportSpec) string {
 	return p
 }
 
-// own returns the folder of a package of this module.
-func own(importPath string) (dir string, ok bool) {
+// ownFolder returns the folder of a package of this module.
+func ownFolder(importPath string) (dir string, ok bool) {
 	if importPath == module {
 		return ".", true
 	}
@@ -60,7 +60,7 @@ func checkLayers(dir string, files []*file, report func(*file, token.Pos, string
 		return
 	}
 	eachImport(files, func(f *file, spec *ast.ImportSpec) {
-		target, ok := own(importPath(spec))
+		target, ok := ownFolder(importPath(spec))
 		if !ok || f.isTest {
 			return
 		}
@@ -77,7 +77,7 @@ func checkModules(dir string, files []*file, report func(*file, token.Pos, strin
 	allowed, isCore := core[dir]
 	eachImport(files, func(f *file, spec *ast.ImportSpec) {
 		p := importPath(spec)
-		if _, ours := own(p); ours || isStd(p) {
+		if _, ours := ownFolder(p); ours || isStd(p) {
 			return
 		}
 		if within(p, mysqlServer) {

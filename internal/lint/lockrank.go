@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// checkRanks has mutexes be of internal/lockrank, which orders them.
+// checkRanks requires mutexes to be those of internal/lockrank, which orders them.
 func checkRanks(dir string, files []*file, report func(*file, token.Pos, string)) {
 	if !slices.Contains(simulated, dir) && !slices.Contains(ranked, dir) {
 		return

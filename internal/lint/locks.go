@@ -12,7 +12,8 @@ import (
 // Locked, and in which a lock is released by the function that takes it.
 var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/participant", "txn/evidence", "recovery/membership", "recovery/transactions", "recovery/data"}
 
-// lockMarks begin the comment on a call of such a function for which another reason holds.
+// lockMarks begin the comment on a call of a function named Locked by a caller that does not hold
+// the lock itself: the comment gives the reason.
 var lockMarks = []string{"// locked: "}
 
 // unlocks are the methods that take locks, and those that give them back.

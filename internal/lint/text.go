@@ -32,8 +32,8 @@ func checkDoc(dir string, files []*file, report func(*file, token.Pos, string)) 
 	}
 }
 
-// openEnd finds the marks of unfinished work; settled is what may stand: what
-// would settle it, in parentheses, and a colon.
+// openEnd matches the marks of unfinished work. Those that settled matches are allowed: they name
+// in parentheses what would settle the matter.
 var (
 	openEnd = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
 	settled = regexp.MustCompile(`\bTODO\([a-z][^()]*\): \S`)

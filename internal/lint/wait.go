@@ -52,7 +52,8 @@ func checkWait(dir string, files []*file, report func(*file, token.Pos, string))
 	}
 }
 
-// wait says how a node starts a goroutine or waits for one, or nothing.
+// wait returns the name of a node that starts a goroutine or waits for another, and "" for other
+// nodes.
 func wait(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -71,8 +72,8 @@ func wait(n ast.Node) string {
 	return ""
 }
 
-// patientLocks returns the names of the mutexes that are locked with
-// Clock.Lock(&x.name) somewhere: they are held across waits.
+// patientLocks returns the names of mutexes that may be held across waits: somewhere they are
+// locked with Clock.Lock(&x.name).
 func patientLocks(files []*file) map[string]bool {
 	names := make(map[string]bool)
 	for _, f := range files {
@@ -102,7 +103,7 @@ func locked(n ast.Node) string {
 	return ""
 }
 
-// lastName is the name that an identifier or a selector ends with.
+// lastName returns the name that an identifier or a selector ends with.
 func lastName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -117,9 +118,8 @@ func lastName(e ast.Expr) string {
 // over something else.
 var orderMarks = []string{"// any order", "// in order"}
 
-// checkOrder finds loops over maps: over variables of the function, and over
-// what is named like a field that is a map in this package, and only a map.
-// Types are not known here.
+// checkOrder reports loops over maps without a mark. Types are not known here: a map is a variable
+// that the function makes as one, or a name that mapFields returns.
 func checkOrder(dir string, files []*file, report func(*file, token.Pos, string)) {
 	if !slices.Contains(simulated, dir) {
 		return
@@ -156,7 +156,7 @@ func mapName(x ast.Expr, fields map[string]bool) string {
 	return ""
 }
 
-// mapFields returns the names of fields that are maps wherever they are fields.
+// mapFields returns the names that in every struct with such a field belong to a map.
 func mapFields(files []*file) map[string]bool {
 	fields := make(map[string]bool)
 	other := make(map[string]bool)

@@ -37,7 +37,7 @@ type (
 	Change     struct{ rank } // recovery/membership: the configuration is moved on
 	Probe      struct{ rank } // recovery/membership: a round of probes
 	Apply      struct{ rank } // recovery/membership: a configuration is applied
-	Reserving  struct{ rank } // txn: replicas are given storage, by the routes of one configuration
+	Reserving  struct{ rank } // txn: storage is reserved for replicas, by the routes of one configuration
 	Run        struct{ rank } // recovery/transactions: what the recovery of one configuration has heard
 	Recovery   struct{ rank } // txn/evidence: evidence and ledgers
 	Worker     struct{ rank } // txn: a worker's commits, calls and peers

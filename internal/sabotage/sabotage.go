@@ -165,7 +165,7 @@ const (
 	Truncated
 	// CommitPrimaryVote: a commit-primary vote counts as a lock vote.
 	CommitPrimaryVote
-	// OtherVotes: one commit-backup vote is enough, whatever the other votes are.
+	// OtherVotes: one commit-backup vote is enough; the other votes are ignored.
 	OtherVotes
 	// BackupOutcome: backups do not carry out a decision to commit.
 	BackupOutcome
@@ -251,7 +251,7 @@ const (
 
 	// The catalog:
 
-	// Descriptor: a cached descriptor counts without checking the table's head.
+	// Descriptor: a cached descriptor is used without checking the table's head.
 	Descriptor
 	// Mark: transactions can use tables that another transaction is altering.
 	Mark

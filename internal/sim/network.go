@@ -122,7 +122,7 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	return nil
 }
 
-// fly makes a datagram arrive at a peer at a time.
+// fly makes a datagram arrive at a peer at the given time.
 func (n *nic) fly(peer *nic, b []byte, at int, when time.Duration) {
 	w, from, to := n.process.world, n.id, peer.id
 	peer.ports[at].arriving++

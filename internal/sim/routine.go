@@ -99,7 +99,8 @@ func (w *World) run(r *routine) {
 
 // arm prepares a wait of the running routine, and returns its number for wake.
 func (w *World) arm() (r *routine, wait uint64) {
-	if r = w.current; r == nil {
+	r = w.current
+	if r == nil {
 		panic("sim: only a routine can wait")
 	}
 	r.waits++

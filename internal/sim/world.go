@@ -145,7 +145,7 @@ func (w *World) step() bool {
 	return true
 }
 
-// after has f happen in d.
+// after makes f happen after d.
 func (w *World) after(d time.Duration, f func()) { w.at(w.time()+max(d, 0), f) }
 
 func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }

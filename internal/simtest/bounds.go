@@ -153,8 +153,8 @@ type timing struct {
 	since time.Duration
 }
 
-// timed wraps work so that the beginning of each call is recorded.
-func (r *run) timed(n *node, work func(*client) error) func(*client) error {
+// withTiming wraps work so that the beginning of each call is recorded.
+func (r *run) withTiming(n *node, work func(*client) error) func(*client) error {
 	t := &timing{node: n}
 	r.timings = append(r.timings, t)
 	return func(c *client) error {

@@ -52,7 +52,7 @@ func (c *client) loop() {
 	}
 }
 
-// pause is the pause of most clients.
+// pause is how most clients pause between transactions.
 func (c *client) pause() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax)))) }
 
 // readOwn reads an object that this machine has created and normally is the primary of. Such a read

@@ -34,7 +34,7 @@ func (t *overlapInjector) awaitCore() error {
 		for _, f := range slices.Backward(faults) {
 			f.undo()
 		}
-		t.changed()
+		t.noteChange()
 	}()
 	if err := t.awaitProgress(away, faults, bound); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (t *overlapInjector) awaitCore() error {
 	return nil
 }
 
-// ponder is the clients' pause while the test lets time pass: the clients run a transaction now and
-// then, so that machines can notice faults.
+// ponder is a longer pause, for clients while the test lets time pass: they run a transaction now
+// and then, so that machines can notice faults.
 func (c *client) ponder() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(leaseTime)))) }
 
 // coreRounds is how often progress is awaited while the faults last.
@@ -135,7 +135,7 @@ func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 }
 
 // isMajorityWithout reports whether a majority is left without the machines in away: the members
-// for which counts is true are a majority of the configuration, even if those in away that are no
+// for which counts is true are a majority of the configuration, even if those in away that are not
 // members were added to it.
 func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.MachineID) bool) bool {
 	now := t.copies.now
@@ -165,7 +165,8 @@ func (t *overlapInjector) hinderForGood(away []int) (faults []lastingFault) {
 		}
 		f := lastingFault{kind: kinds[t.rng.IntN(len(kinds))], at: i}
 		if f.kind == LinkCut {
-			if f.other = t.pickOther(away); f.other < 0 {
+			f.other = t.pickOther(away)
+			if f.other < 0 {
 				continue
 			}
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Definers are clients that create, change, rename and drop tables, and build indexes in
-// several transactions while the table is marked. Each machine has one; all work on the same
-// few names.
+// Definers are clients that create, change, rename and drop tables, and build indexes in several
+// transactions while the table is marked. Each machine has one definer; all work on the same few
+// names.
 
 // define runs one statement.
 func (c *client) define() error {
 	if c.catalog == nil {
-		return passes(c.ended(c.openCatalog(c.node)))
+		return passes(c.outcome(c.openCatalog(c.node)))
 	}
 	i := c.pick(c.options.Tables)
 	switch c.rng.IntN(6) {
@@ -109,7 +109,7 @@ const entriesCopied = 5
 // outcome is unknown, is abandoned, which changes nothing if it was complete.
 func (c *client) buildIndex(i int) error {
 	b := &building{client: c, name: i, index: catalog.Index{Name: "x", Access: catalog.Access(c.rng.IntN(2))}}
-	err := c.ended(c.m.Run(ctx, b.begin))
+	err := c.outcome(c.m.Run(ctx, b.begin))
 	if err == nil && b.owner != 0 {
 		err = b.copy()
 	}
@@ -121,7 +121,7 @@ func (c *client) buildIndex(i int) error {
 	if err = passes(err); err != nil || b.owner == 0 || c.process.Dead() {
 		return err
 	}
-	return passes(c.ended(c.catalog.AbandonAlteration(ctx, tableDB, tableName(i), b.owner)))
+	return passes(c.outcome(c.catalog.AbandonAlteration(ctx, tableDB, tableName(i), b.owner)))
 }
 
 // begin marks the table as being altered, if it exists and is not being altered already.
@@ -167,7 +167,7 @@ func unlessGone(err error) error {
 func (b *building) copy() error {
 	for from := []byte{}; from != nil; {
 		var next []byte
-		err := b.ended(b.m.Run(ctx, func(t *txn.Tx) (err error) {
+		err := b.outcome(b.m.Run(ctx, func(t *txn.Tx) (err error) {
 			next, err = b.copySome(t, from)
 			return err
 		}))

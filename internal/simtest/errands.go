@@ -17,26 +17,26 @@ import (
 // keys. So the client knows the possible values of each key: the last one that it wrote, and the
 // values of transactions whose outcome it did not learn.
 
-// errandKeys is the number of keys that a client uses over time; odd ones lead to rows.
+// errandKeys is the number of keys that a client uses over time; odd ones point to rows.
 const errandKeys = 200
 
 // A register holds the possible values of a key; 0 means that the key is absent.
 type register struct {
-	owner *client
-	is    []uint64
+	owner  *client
+	values []uint64
 	// pending are the values of transactions that may still commit, or have committed.
 	pending []uint64
 }
 
-// may reports whether the key may hold v.
-func (g *register) may(v uint64) bool {
-	return slices.Contains(g.is, v) || slices.Contains(g.pending, v)
+// mayHold reports whether the key may hold v.
+func (g *register) mayHold(v uint64) bool {
+	return slices.Contains(g.values, v) || slices.Contains(g.pending, v)
 }
 
 // sure returns what the key holds, if that is certain.
 func (g *register) sure() (v uint64, ok bool) {
-	if len(g.is) == 1 && len(g.pending) == 0 {
-		return g.is[0], true
+	if len(g.values) == 1 && len(g.pending) == 0 {
+		return g.values[0], true
 	}
 	return 0, false
 }
@@ -52,7 +52,7 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 	case isOver(err): // the life ends, and the client with it
 		return err
 	case err == nil:
-		g.is = []uint64{v}
+		g.values = []uint64{v}
 		c.result.Errands++
 	}
 	g.pending = slices.DeleteFunc(g.pending, func(x uint64) bool { return x == v })
@@ -68,10 +68,10 @@ var errUnknown = errors.New("simtest: in doubt")
 // saw records the value that was read for a key, and returns an error if the key cannot
 // have it.
 func (g *register) saw(key []byte, v uint64) error {
-	if !g.may(v) {
-		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.is, g.pending)
+	if !g.mayHold(v) {
+		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.values, g.pending)
 	}
-	g.is = []uint64{v}
+	g.values = []uint64{v}
 	g.pending = slices.DeleteFunc(g.pending, func(x uint64) bool { return x == v && v != 0 })
 	return nil
 }
@@ -85,7 +85,7 @@ func (c *client) errand() error {
 	name := fmt.Sprintf("%02d%05d", c.id, i)
 	g := c.store.registers[name]
 	if g == nil {
-		g = &register{is: []uint64{0}}
+		g = &register{values: []uint64{0}}
 		c.store.registers[name] = g
 	}
 	key := []byte(name)
@@ -112,12 +112,12 @@ func (c *client) try(fn func(t *txn.Tx) error) error {
 	} else if moved := t.Validate(); moved != nil && !errors.Is(moved, txn.ErrDone) {
 		err = moved
 	}
-	return c.ended(err)
+	return c.outcome(err)
 }
 
-// ended turns the error of an operation into that of try: nil, errUser, errUnknown or a failure of
+// outcome turns the error of an operation into that of try: nil, errUser, errUnknown or a failure of
 // the test.
-func (c *client) ended(err error) error {
+func (c *client) outcome(err error) error {
 	switch {
 	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
 		return errUnknown
@@ -183,8 +183,8 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 // isOver reports whether an error ends a machine's life.
 func isOver(err error) bool { return errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) }
 
-// insert calls do, which inserts a key with the value v, and checks the outcome: do must fail if,
-// and only if, the key exists, which is so if was is not 0.
+// insert calls do, which inserts a key with the value v, and checks the outcome: do must fail if
+// the key exists (was is not 0), and only then.
 func (c *client) insert(g *register, key []byte, was, v uint64, do func() error) error {
 	return c.write(g, v, func() error {
 		err := do()

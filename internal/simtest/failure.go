@@ -141,7 +141,7 @@ func (m *measurement) phases() error {
 	if err := m.stop(); err != nil {
 		return err
 	}
-	filled, err := m.filled()
+	filled, err := m.awaitFilled()
 	m.evaluate(at, full, filled)
 	return err
 }
@@ -165,9 +165,9 @@ func (m *measurement) learnRegions() error {
 	return m.run.failure
 }
 
-// filled waits until all regions have all replicas, and returns the time. No client works
+// awaitFilled waits until all regions have all replicas, and returns the time. No client works
 // meanwhile: data recovery is paced, so it takes as long as beside work.
-func (m *measurement) filled() (time.Duration, error) {
+func (m *measurement) awaitFilled() (time.Duration, error) {
 	for end := m.world.Now() + failureMax; ; m.outside.Sleep(window) {
 		c, err := m.members.store.Load()
 		switch {

@@ -75,7 +75,7 @@ const (
 	stepsMax         = 8
 	recoveryStepsMax = 200
 	// onceBits: in half of all cases the crash comes when a certain step is reached for the first
-	// time, which is the only time for some steps, and at the latest at the eighth time.
+	// time, since some steps are reached only once. It comes at the eighth time at the latest.
 	onceBits = 4
 	// cutStepsMax is recoveryStepsMax for a cut. The first step is the suspicion: then the lease of
 	// the machine that is cut off still lasts for a while.
@@ -118,7 +118,7 @@ func (j *injector) disturb(do func()) {
 	h.disturbs++
 	do()
 	h.disturbs--
-	h.changed()
+	h.noteChange()
 }
 
 // injectAll injects faults until the time is up, and repairs each before the next.

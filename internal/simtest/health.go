@@ -36,8 +36,8 @@ func newHealth(r *run, m *members) *health {
 	return h
 }
 
-// changed notes that a fault has begun or ended.
-func (h *health) changed() { h.last = h.world.Now() }
+// noteChange notes that a fault has begun or ended.
+func (h *health) noteChange() { h.last = h.world.Now() }
 
 // isWell reports whether a machine is a member without faults.
 func (h *health) isWell(m rdma.MachineID) bool {

@@ -17,9 +17,9 @@ import (
 // errNoAnswer is the result of a lock-free read that conflicting writers kept from an answer.
 var errNoAnswer = errors.New("simtest: no answer")
 
-// unanswered turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
+// asNoAnswer turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
 // is not one of them: the caller knows whether the object can be freed.
-func unanswered(err error) error {
+func asNoAnswer(err error) error {
 	if errors.Is(err, region.ErrLocked) || errors.Is(err, txn.ErrConflict) && !errors.Is(err, region.ErrFreed) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
@@ -36,7 +36,7 @@ func (c *client) lockFree(read func() error) error {
 // endLockFree records the result of a lock-free read.
 func (c *client) endLockFree(h *history.Recording, err error) error {
 	c.h = h
-	if err = unanswered(err); errors.Is(err, errNoAnswer) {
+	if err = asNoAnswer(err); errors.Is(err, errNoAnswer) {
 		if c.alone {
 			return err
 		}
@@ -45,8 +45,8 @@ func (c *client) endLockFree(h *history.Recording, err error) error {
 	return c.end(err)
 }
 
-// answered records the answer of a lookup of o.
-func (c *client) answered(o history.Object, b []byte, ok bool) error {
+// recordAnswer records the answer of a lookup of o.
+func (c *client) recordAnswer(o history.Object, b []byte, ok bool) error {
 	if !ok {
 		c.h.Absent(o)
 		return nil
@@ -79,7 +79,7 @@ func (c *client) lookUpKey(table *hash.Table, i int) error {
 		if err != nil {
 			return err
 		}
-		return c.answered(objectOf(inHash, i), b, ok)
+		return c.recordAnswer(objectOf(inHash, i), b, ok)
 	})
 }
 
@@ -110,7 +110,7 @@ func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) e
 			return
 		}
 		c.h = recordings[k]
-		answers[k] = c.answered(objectOf(inHash, keys[k]), b, ok)
+		answers[k] = c.recordAnswer(objectOf(inHash, keys[k]), b, ok)
 	})
 	for k, answer := range answers {
 		switch {
@@ -126,9 +126,9 @@ func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) e
 	return nil
 }
 
-// lookUpTree finds a row and reads it. While the row exists it has the key's value, so this counts
-// as one read. If the row is freed meanwhile, the key has changed, so a lookup that begins later
-// must not find that row.
+// lookUpTree finds a row and reads it. A row keeps its key's value as long as it exists, so the
+// history records this as one read. If the row is freed meanwhile, the key has changed, so a lookup
+// that begins later must not find that row.
 func (c *client) lookUpTree(i int) error {
 	return c.lockFree(func() error {
 		o := c.m.Start()

@@ -43,10 +43,10 @@ func TestFalseAbsenceIsSeen(t *testing.T) {
 		want history.Kind
 	}{
 		"found": {f: func(c *client, b []byte) error {
-			return c.lockFree(func() error { return c.answered(objectOf(inHash, 1), b, true) })
+			return c.lockFree(func() error { return c.recordAnswer(objectOf(inHash, 1), b, true) })
 		}},
 		"not found": {want: history.FalseAbsence, f: func(c *client, b []byte) error {
-			return c.lockFree(func() error { return c.answered(objectOf(inHash, 1), nil, false) })
+			return c.lockFree(func() error { return c.recordAnswer(objectOf(inHash, 1), nil, false) })
 		}},
 		"no answer": {f: func(c *client, b []byte) error {
 			return c.lockFree(func() error { return region.ErrLocked })
@@ -104,7 +104,7 @@ func TestLookupsThatFail(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := unanswered(&txn.AbortError{Reason: txn.ReasonFreed}); errors.Is(err, errNoAnswer) {
+	if err := asNoAnswer(&txn.AbortError{Reason: txn.ReasonFreed}); errors.Is(err, errNoAnswer) {
 		t.Errorf("an object that is gone is no answer: %v", err)
 	}
 }

@@ -244,8 +244,8 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 	return m, nic, err
 }
 
-// asideKeeper keeps leases on a processor of its own, with datagrams of its own. It passes
-// expired leases to a routine of the process, as the thread of C does.
+// asideKeeper keeps leases on a processor of its own, with datagrams of its own. It passes expired
+// leases to a routine of the process, as the C thread of a real process does.
 type asideKeeper struct {
 	lease.Keeper
 	endpoint *call.Endpoint

@@ -187,7 +187,7 @@ func (o Options) Overlapping() Options {
 	if rng.IntN(2) == 0 {
 		o.Trouble = rng.IntN(30)
 	}
-	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // a generator of its own keeps the draws from before there were wedges
+	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // its own generator, so that the other draws stay as they were before there were wedges
 	if later.IntN(2) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, Wedge)
 	}

@@ -177,7 +177,7 @@ func (t *overlapInjector) inject(f Fault) {
 // came counts a fault.
 func (t *overlapInjector) came(f Fault) {
 	t.result.Faults[f]++
-	t.changed()
+	t.noteChange()
 }
 
 // hold draws the duration of a fault.
@@ -204,7 +204,7 @@ func anybody(rdma.MachineID) bool { return true }
 
 // may reports whether these machines may have a fault.
 func (t *overlapInjector) may(machines ...int) bool {
-	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // at first no region exists that must be spared
+	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // at first there is no region to be spared
 	return !t.plan.Spare || isNew || t.copies.suffice(func(m rdma.MachineID) bool {
 		return t.isWell(m) && !slices.Contains(machines, int(m))
 	})
@@ -268,7 +268,7 @@ func (t *overlapInjector) revive(i int, lose bool) {
 	}
 	t.members.boot(i)
 	t.hinders[i]--
-	t.changed()
+	t.noteChange()
 }
 
 // die kills machines at one moment, and starts each again after a while.
@@ -332,11 +332,11 @@ func (t *overlapInjector) onRecovering(machine int, s recovery.Step) {
 	t.onWatched(machine, func(w *watch) bool { return slices.Contains(w.recovery, s) })
 }
 
-// onWatched counts down the watches for which is returns true. The one that reaches 0 calls its
-// strike.
-func (t *overlapInjector) onWatched(machine int, is func(*watch) bool) {
+// onWatched counts down the watches for which matches returns true. A watch that reaches 0 calls
+// its strike.
+func (t *overlapInjector) onWatched(machine int, matches func(*watch) bool) {
 	for _, w := range t.watches {
-		if w.countdown > 0 && is(w) {
+		if w.countdown > 0 && matches(w) {
 			if w.countdown--; w.countdown == 0 {
 				w.strike(machine)
 			}
@@ -395,7 +395,7 @@ func (t *overlapInjector) hinder(f Fault, i int) {
 		t.machine(i).Relieve()
 	}
 	t.hinders[i]--
-	t.changed()
+	t.noteChange()
 }
 
 // maybeLong draws the duration of a wedge or full memory: one of longFaults lasts longFault
@@ -457,7 +457,7 @@ func (t *overlapInjector) cutLinks(f Fault) {
 	for _, i := range away {
 		t.hinders[i]--
 	}
-	t.changed()
+	t.noteChange()
 }
 
 const flapsMax = 20
@@ -477,7 +477,7 @@ func (t *overlapInjector) storm(f Fault) {
 	t.outside.Sleep(t.hold())
 	t.world.Storm(sim.Storm{})
 	t.disturbs--
-	t.changed()
+	t.noteChange()
 }
 
 // failStore makes operations of the store fail, for a while.
@@ -491,5 +491,5 @@ func (t *overlapInjector) failStore(f Fault) {
 	t.outside.Sleep(t.hold())
 	t.members.store.failing = 0
 	t.disturbs--
-	t.changed()
+	t.noteChange()
 }

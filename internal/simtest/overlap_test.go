@@ -93,7 +93,7 @@ func TestTroubles(t *testing.T) {
 func TestRegister(t *testing.T) {
 	w := sim.New(sim.Options{Seed: 1})
 	c := &client{run: &run{world: w}, node: &node{process: w.Outside()}}
-	g := &register{is: []uint64{0}}
+	g := &register{values: []uint64{0}}
 	for _, step := range []struct {
 		write uint64
 		err   error
@@ -109,7 +109,7 @@ func TestRegister(t *testing.T) {
 			t.Fatal(err)
 		}
 		for v := range uint64(6) {
-			if want := slices.Contains(step.may, v); g.may(v) != want {
+			if want := slices.Contains(step.may, v); g.mayHold(v) != want {
 				t.Errorf("after %d was written, %v: may be %d: %v", step.write, step.err, v, !want)
 			}
 		}
@@ -117,16 +117,16 @@ func TestRegister(t *testing.T) {
 			t.Errorf("after %d was written, %v: sure: %v", step.write, step.err, sure)
 		}
 	}
-	if err := c.write(g, 6, func() error { return txn.ErrEvicted }); !errors.Is(err, txn.ErrEvicted) || !g.may(6) {
+	if err := c.write(g, 6, func() error { return txn.ErrEvicted }); !errors.Is(err, txn.ErrEvicted) || !g.mayHold(6) {
 		t.Errorf("a write of a machine that is evicted: %v, %+v", err, g)
 	}
 	if err := g.saw([]byte("key"), 1); err == nil {
 		t.Error("a value that was overwritten can be read")
 	}
-	if err := g.saw([]byte("key"), 3); err != nil || g.may(4) || !g.may(0) {
+	if err := g.saw([]byte("key"), 3); err != nil || g.mayHold(4) || !g.mayHold(0) {
 		t.Errorf("after a pending value was read: %v, %+v", err, g)
 	}
-	if err := c.write(g, 5, func() error { g.owner = nil; return nil }); err != nil || !g.may(3) || !g.may(5) {
+	if err := c.write(g, 5, func() error { g.owner = nil; return nil }); err != nil || !g.mayHold(3) || !g.mayHold(5) {
 		t.Errorf("a write that ends after another client took over: %v, %+v", err, g)
 	}
 }

@@ -325,11 +325,11 @@ func (r *run) startClients(n *node) {
 		if k >= o.Clients {
 			work = (*client).readOwn
 		}
-		r.startClient(n, k, r.timed(n, work))
+		r.startClient(n, k, r.withTiming(n, work))
 	}
 	others := o.Clients + o.Readers
 	if o.Errands {
-		r.startClient(n, others, r.timed(n, (*client).errand))
+		r.startClient(n, others, r.withTiming(n, (*client).errand))
 		others++
 	}
 	if o.Tables > 0 { // not timed: a statement consists of several transactions

@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// store is the data of the workload: objects, a hash table, and a B-tree whose entries lead to
+// store is the data of the workload: objects, a hash table, and a B-tree whose entries point to
 // rows. In the history, each half of an object and each key is one object, whose value fills all of
 // its bytes. The value of an absent key is the value of the key's tombstone, an object that always
 // exists: deleting the key writes it.
@@ -25,10 +25,10 @@ type store struct {
 	// of its keys.
 	annex     region.Ptr
 	registers map[string]*register
-	// catalog leads to the catalog.
+	// catalog points to the catalog.
 	catalog    region.Ptr
 	tableTombs []region.Ptr
-	// workload leads to the catalog of the workload.
+	// workload points to the catalog of the workload.
 	workload region.Ptr
 }
 

@@ -22,7 +22,7 @@ const tableDB = "d"
 
 func tableName(i int) string { return "t" + strconv.Itoa(i) }
 
-// makeTables creates the object that leads to the catalog, and the tombstones.
+// makeTables creates the object that points to the catalog, and the tombstones.
 func (s *store) makeTables(n *node, tables int) error {
 	s.tableTombs = make([]region.Ptr, tables)
 	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
@@ -164,7 +164,7 @@ func (c *client) dropEntry(s catalog.Storage, key []byte) (deleted bool, err err
 	return c.catalog.Tree(s.Anchor).Delete(c.t, key)
 }
 
-// entry returns the row that a key of an index leads to.
+// entry returns the row that a key of an index points to.
 func (c *client) entry(x catalog.Index, key []byte) (row region.Ptr, found bool, err error) {
 	if x.Access != catalog.AccessHash {
 		return c.catalog.Tree(x.Anchor).Get(c.t, key)

@@ -79,7 +79,7 @@ func (r *run) engineAt(n *node) (Engine, error) {
 	return e, nil
 }
 
-// makeWorkload creates the object that leads to the catalog, and the sessions' data.
+// makeWorkload creates the object that points to the catalog, and the sessions' data.
 func (r *run) makeWorkload(n *node) error {
 	err := n.m.Run(ctx, func(t *txn.Tx) (err error) {
 		r.store.workload, _, err = t.Alloc(region.PtrBytes, 0)
@@ -100,12 +100,12 @@ func (c *client) runSession() error {
 	if c.session == nil {
 		e, err := c.engineAt(c.node)
 		if err != nil || e == nil {
-			return passes(c.ended(err))
+			return passes(c.outcome(err))
 		}
 		c.session = e.Session()
 	}
 	if c.rng.IntN(20) == 0 {
-		err := c.ended(c.session.Define(c.newWork(nil)))
+		err := c.outcome(c.session.Define(c.newWork(nil)))
 		if err == nil && !c.process.Dead() {
 			c.result.Tables++
 		}

@@ -52,17 +52,17 @@ func (s *session) run(query string) (result, error) { return s.runWith(wire.Stat
 // session about it.
 func (s *session) runWith(st wire.Statement, query string) (result, error) {
 	s.end.BeginStatement(st)
-	res, err := s.guarded(query)
+	res, err := s.runGuarded(query)
 	if err = s.end.EndStatement(ctx, err); err != nil {
 		return result{}, err
 	}
 	return res, nil
 }
 
-// guarded turns a panic of a statement into an error. go-mysql-server may panic if a
-// statement's reads are of different moments, which is found out when the statement ends.
-// Panics of the simulator, of processes that have died, pass through.
-func (s *session) guarded(query string) (res result, err error) {
+// runGuarded runs a statement, and turns its panics into errors. go-mysql-server may panic if a
+// statement's reads show different moments; validation would find that out only when the statement
+// ends. Panics by which the simulator ends dead processes pass through.
+func (s *session) runGuarded(query string) (res result, err error) {
 	defer func() {
 		p := recover()
 		if bug, is := p.(runtime.Error); is {
@@ -71,15 +71,15 @@ func (s *session) guarded(query string) (res result, err error) {
 			panic(p)
 		}
 	}()
-	res, err = s.compiled(query)
+	res, err = s.runCompiled(query)
 	if errors.Is(err, fast.ErrPlan) {
-		return s.planned(query)
+		return s.runPlanned(query)
 	}
 	return res, err
 }
 
-// compiled runs a statement in its compiled form, unless it has to be planned.
-func (s *session) compiled(query string) (r result, err error) {
+// runCompiled runs a statement in its compiled form, unless it has to be planned.
+func (s *session) runCompiled(query string) (r result, err error) {
 	stmt, values := s.sql.Compiled(query, false, nil)
 	if stmt == nil {
 		return r, fast.ErrPlan
@@ -106,9 +106,9 @@ func (s *session) compiled(query string) (r result, err error) {
 	return r, nil
 }
 
-// planned runs a statement through go-mysql-server. If the statement fails, planned cancels its
+// runPlanned runs a statement through go-mysql-server. If the statement fails, runPlanned cancels its
 // context and then closes its rows, as the listener does.
-func (s *session) planned(query string) (r result, err error) {
+func (s *session) runPlanned(query string) (r result, err error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := s.engine.sql.NewContext(within, s.sql, gms.WithQuery(query))

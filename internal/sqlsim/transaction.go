@@ -165,7 +165,8 @@ func (t *transaction) read(table string, id uint64) (v uint64, found bool, err e
 	if err != nil {
 		return 0, false, err
 	}
-	if found = len(res.rows) > 0; !found {
+	found = len(res.rows) > 0
+	if !found {
 		if res, err = t.run(fmt.Sprintf("SELECT v FROM %s_gone WHERE id = %d", table, id)); err != nil {
 			return 0, false, err
 		}

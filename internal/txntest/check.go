@@ -21,7 +21,7 @@ func (x *Instance) Check(reachable iter.Seq[region.Ptr]) error {
 	}
 	var errs []error
 	for _, m := range x.machines {
-		errs = append(errs, x.withoutAnnexes(m), faulty(m.id, m.allocator.Check()))
+		errs = append(errs, x.awaitNoAnnexes(m), faulty(m.id, m.allocator.Check()))
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -46,9 +46,9 @@ func faulty(id rdma.MachineID, faults []region.Fault) error {
 	return errors.Join(errs...)
 }
 
-// withoutAnnexes waits for the background to free annexes, and returns an error if a
-// machine keeps some.
-func (x *Instance) withoutAnnexes(m *machine) error {
+// awaitNoAnnexes waits until a machine, which frees annexes in the background, has freed all, and
+// returns an error if some remain.
+func (x *Instance) awaitNoAnnexes(m *machine) error {
 	for end := x.cfg.Clock.Now().Add(patience); ; x.cfg.Clock.Sleep(time.Millisecond) {
 		if m.annexes.Load() == 0 && m.txn.Annexes() == 0 {
 			return nil

@@ -41,7 +41,8 @@ func (m *machine) start(x *Instance) (err error) {
 	if err != nil {
 		return err
 	}
-	if m.nic = nic; x.cfg.Wrap != nil {
+	m.nic = nic
+	if x.cfg.Wrap != nil {
 		m.nic = x.cfg.Wrap(nic)
 	}
 	m.allocator = region.NewAllocator(region.AllocatorConfig{

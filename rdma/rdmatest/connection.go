@@ -167,7 +167,8 @@ func testCutFlushesInOrder(t *testing.T, f Fabric) {
 		if flushed && c.Err == nil || c.Err != nil && !errors.Is(c.Err, rdma.ErrBroken) {
 			t.Fatalf("completion of write %d after a failure: %v", c.Tag, c.Err)
 		}
-		if flushed = c.Err != nil; !flushed {
+		flushed = c.Err != nil
+		if !flushed {
 			succeeded = c.Tag
 		}
 	}

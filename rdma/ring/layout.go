@@ -30,10 +30,10 @@ const (
 
 var _ = [1]struct{}{}[BytesMax/(noRecord+1)] // no length equals noRecord
 
-// Space returns the space of a ring that a record with n bytes of payload takes.
+// Space returns the space that a record with n bytes of payload takes in a ring.
 func Space(n int) uint64 { return frameBytes + padded(n) }
 
-// MemoryFor returns the size of the memory of a ring that has room for one record with n bytes of
+// MemoryFor returns how much memory a ring needs to have room for one record with n bytes of
 // payload.
 func MemoryFor(n int) uint64 {
 	return max(BytesMin, controlBytes+(Space(n)+frameBytes+nvram.LineBytes-1)&^(nvram.LineBytes-1))

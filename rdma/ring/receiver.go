@@ -203,8 +203,8 @@ func (r *Receiver) Next() uint64 { return r.next.pos }
 func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
 
 // Spare calls part for each part of the ring's memory, n bytes at off, that holds no record and
-// that Poll does not look at: the sender, if the ring still has one, writes there next. The content
-// of these parts does not matter.
+// that Poll does not read. The content of these parts does not matter. If the ring still has a
+// sender, it writes there next.
 func (r *Receiver) Spare(part func(off, n uint64)) error {
 	s, err := r.State()
 	if err != nil {

@@ -50,8 +50,8 @@ type Refill struct {
 	Stale *region.Stale
 	// Read is a one-sided READ of the primary's replica.
 	Read func(ctx context.Context, off uint64, dst []byte) error
-	// Marked asks the primary which chunks have changed in configuration since or later; false
-	// means that it cannot tell.
+	// Marked asks the primary which chunks have changed in the configuration since, or in later
+	// ones; false means that it cannot tell.
 	Marked func(ctx context.Context, since uint32) (region.ChunkSet, bool, error)
 	// Sums asks the primary for the checksums of n chunks from the given one on.
 	Sums func(ctx context.Context, chunk, n int) ([]uint64, error)
@@ -117,8 +117,8 @@ func (f *Refill) AskMarks(ctx context.Context) error {
 	return err
 }
 
-// learn finds out which chunks have changed since the machine was a member: from the
-// marks of the primary, or, if these do not reach back so far, by comparing checksums.
+// learn determines which chunks have changed since the machine was a member: from the primary's
+// marks, or, if these do not reach back so far, by comparing checksums.
 func (f *Refill) learn(ctx context.Context) error {
 	if err := f.AskMarks(ctx); err != nil || f.Stale.Since() == 0 {
 		return err

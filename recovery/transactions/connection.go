@@ -46,7 +46,7 @@ type exchange struct {
 
 // unconnected returns the members that this machine could not write to at Freeze, and still cannot.
 // It leaves out members to which a connection has broken since: their unread records in the logs
-// here are evidence not for this configuration's recovery, but for the next one's.
+// here are evidence for the next configuration's recovery, not for this one's.
 func (r *run) unconnected() []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(r.apart), r.hasConnected)
 }
@@ -174,8 +174,8 @@ func (t *Recovery) note(r *run, from call.Peer, number uint64) bool {
 	return true
 }
 
-// answered keeps the answer to a member's exchange, if that is still its latest.
-func (t *Recovery) answered(from call.Peer, number uint64, reply []byte) {
+// keepAnswer keeps the answer to a member's exchange, if that is still its latest.
+func (t *Recovery) keepAnswer(from call.Peer, number uint64, reply []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.mu.exchanges[from.Machine]; x.incarnation == from.Incarnation && x.number == number {
@@ -223,7 +223,7 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	reply, err := r.accept(from.Machine, g, version)
 	if err == nil {
-		t.answered(from, number, reply)
+		t.keepAnswer(from, number, reply)
 	}
 	return reply, err
 }

@@ -79,7 +79,8 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 	e.ID = record.ID{Config: le.Uint32(b), Machine: rdma.MachineID(le.Uint16(b[4:])), Worker: le.Uint16(b[6:]), Seq: le.Uint64(b[8:])}
 	e.Region, e.Seen, e.flag = region.ID(le.Uint32(b[16:])), evidence.Seen(b[20]), b[21]
 	n := int(le.Uint16(b[22:]))
-	if b = b[24:]; len(b) < 4*n+40 {
+	b = b[24:]
+	if len(b) < 4*n+40 {
 		return e, nil, errBadCall
 	}
 	for range n {
@@ -122,7 +123,8 @@ func batches(id cluster.ID, list []entry) [][]byte {
 			b = appendEntry(b, &list[i])
 		}
 		all = append(all, b)
-		if list = list[n:]; len(list) == 0 {
+		list = list[n:]
+		if len(list) == 0 {
 			return all
 		}
 	}

@@ -84,13 +84,13 @@ func (r *run) wait(ctx context.Context, f func() bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.unlocked(func() { e.WaitFor(time.Millisecond) })
+		r.runUnlocked(func() { e.WaitFor(time.Millisecond) })
 	}
 	return nil
 }
 
-// unlocked runs f without mu.
-func (r *run) unlocked(f func()) {
+// runUnlocked runs f without mu.
+func (r *run) runUnlocked(f func()) {
 	r.mu.Unlock()
 	defer r.mu.Lock()
 	f()

@@ -39,7 +39,7 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 		case *sqlparser.FuncExpr:
 			useOurAggregate(n)
 		case *sqlparser.GroupConcatExpr:
-			ofOne(n)
+			concatAll(n)
 		case *sqlparser.ComparisonExpr:
 			if decimals {
 				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
@@ -77,9 +77,9 @@ func ofDoubles(f *sqlparser.FuncExpr) {
 	}
 }
 
-// ofOne replaces the expressions of a GROUP_CONCAT by their CONCAT, because go-mysql-server
+// concatAll replaces the expressions of a GROUP_CONCAT by their CONCAT, because go-mysql-server
 // uses only the first.
-func ofOne(g *sqlparser.GroupConcatExpr) {
+func concatAll(g *sqlparser.GroupConcatExpr) {
 	if len(g.Exprs) > 1 {
 		all := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("concat"), Exprs: g.Exprs}
 		g.Exprs = sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: all}}

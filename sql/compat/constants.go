@@ -33,11 +33,11 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// asWritten is the value of a literal that has the text of the expression that it replaces:
-// the rule identifies expressions by their text.
+// asWritten is the value of a literal that replaces an expression and keeps its text: the rule
+// identifies expressions by their text.
 type asWritten string
 
-// asLiteral replaces an expression without operands that is no column by a literal.
+// asLiteral replaces an expression by a literal, unless it has operands or is a column.
 func asLiteral(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	if len(e.Children()) > 0 {
 		return e, transform.SameTree, nil

@@ -81,7 +81,7 @@ func inOriginal(at []int, place int) int {
 	return place - n
 }
 
-// movePlaces converts the places in its text that a definition keeps.
+// movePlaces converts the positions in its text that a definition stores.
 func movePlaces(stmt sqlparser.Statement, at []int) {
 	if d, ok := stmt.(*sqlparser.DDL); ok && len(at) > 0 {
 		d.SubStatementPositionStart = inOriginal(at, d.SubStatementPositionStart)

@@ -13,7 +13,7 @@ import (
 // go-mysql-server's parser does not know all of MySQL's formats of EXPLAIN, and treats any format
 // as its own.
 
-// explainFormat finds the format of an EXPLAIN that the parser may not know.
+// explainFormat matches the beginning of an EXPLAIN with a format, which the parser may not know.
 var explainFormat = regexp.MustCompile(`(?is)^(\s*(?:EXPLAIN|DESCRIBE|DESC)\s+(?:ANALYZE\s+)?)FORMAT\s*=\s*['"]?(\w+)['"]?`)
 
 // CheckFormat refuses unknown formats of EXPLAIN.
@@ -35,8 +35,8 @@ func CheckFormat(query string) error {
 	}
 }
 
-// KnownToParser respells formats of EXPLAIN that the parser does not know: EXPLAIN ANALYZE
-// FORMAT=TREE as EXPLAIN ANALYZE, and JSON as a word of ours.
+// KnownToParser rewrites formats of EXPLAIN that the parser does not know: EXPLAIN ANALYZE
+// FORMAT=TREE becomes EXPLAIN ANALYZE, and JSON a word of ours.
 func KnownToParser(query string) (string, bool) {
 	parts := explainFormat.FindStringSubmatch(query)
 	switch {

@@ -169,7 +169,7 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 
 // onceEqual handles several conditions that fix the value of one column (by = or IN): it lets the
 // search for indexes see only one of them, and marks the others. go-mysql-server takes two values
-// that are not identical for different ones, which is wrong for strings, and panics for bytes.
+// that are not identical for different ones. That is wrong for strings, and it panics for bytes.
 // onceEqual walks conjunctions from the top, so that it visits each condition once.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)
@@ -310,8 +310,8 @@ func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 	return expression.JoinOr(all...), true
 }
 
-// comparedOtherwise reports whether some comparison of a column with a list is not made in
-// the column's own type.
+// comparedOtherwise reports whether a comparison of a column with a value of a list is made in
+// another type than the column's.
 func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tuple) bool {
 	typ := left.Type(ctx)
 	if types.IsTimespan(typ) {

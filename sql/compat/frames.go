@@ -200,8 +200,9 @@ func (f *rangeFramer) endOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error
 	return f.advance(ctx, rows, f.at.End, f.end, f.peers.End, func(order int) bool { return order <= 0 })
 }
 
-// advance returns the first row, beginning at from, that is not before a bound of the current
-// row. A key of NULL has no distance to others: its bound is that of its peers, null.
+// advance returns the first row, beginning at from, that is not before a bound of the current row.
+// If the current row's key is NULL, which has no distance to other keys, advance returns null, the
+// bound of the row's peers.
 func (f *rangeFramer) advance(ctx *gms.Context, rows gms.WindowBuffer, from int, bound gms.Expression, null int, isBefore func(order int) bool) (int, error) {
 	key := f.keys[0]
 	if own, err := key.Column.Eval(ctx, rows[f.row]); err != nil || own == nil {

@@ -18,9 +18,10 @@ import (
 // As in MySQL, a number that is compared with a time, or converted to one, is read by its digits,
 // 20240203 or 20240203040506: go-mysql-server reads it as seconds since 1970.
 //
-// go-mysql-server shortens a text that is no time until it is one: it reads '2024-02-30' as
-// 2024-02-3. So texts of times that do not exist are kept from its conversions: a constant that is
-// compared with a time is refused, as any text that is no time is, and other texts become NULL.
+// go-mysql-server shortens a text that is not a time until it is one: it reads '2024-02-30' as
+// 2024-02-3. So it never gets the text of a time that does not exist. If such a text is a constant
+// compared with a time, the statement is refused, as for any text that is not a time; otherwise the
+// text becomes NULL.
 
 // PossibleTimes is the rule that corrects how numbers and texts become times, as described above.
 func PossibleTimes(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {

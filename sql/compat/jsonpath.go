@@ -44,7 +44,7 @@ func (c jsonCell) index(length int) int {
 	return c.at
 }
 
-// parsePath parses a path; false if the text is no path.
+// parsePath parses a path; false if the text is not a path.
 func parsePath(s string) (jsonPath, bool) {
 	s, ok := strings.CutPrefix(strings.TrimSpace(s), "$")
 	if !ok {

@@ -13,7 +13,7 @@ import (
 // go-mysql-server turns EXISTS and IN into joins even where the join returns other rows, and
 // moves conditions out of subqueries even where that changes their rows.
 
-// keepSubqueries keeps EXISTS and IN from becoming a join, or losing conditions, where that
+// keepSubqueries prevents EXISTS and IN from becoming a join, or losing conditions, where that
 // would change the result: see isKept.
 func keepSubqueries(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
@@ -65,8 +65,8 @@ func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
 }
 
 // countsRows reports whether a subquery's rows depend on more than its conditions. The rules keep
-// only the conditions; but an aggregate without GROUP BY has one row, LIMIT 0 has none, and the
-// result of a LIMIT or a window depends on rows that a join does not have.
+// only the conditions; but an aggregate without GROUP BY always returns one row, LIMIT 0 returns no
+// row, and the result of a LIMIT or a window depends on rows that a join would leave out.
 func countsRows(ctx *gms.Context, query gms.Node) (does bool) {
 	transform.InspectWithOpaque(ctx, query, func(_ *gms.Context, n gms.Node) bool {
 		switch n := n.(type) {
@@ -103,8 +103,9 @@ func isDerived(n gms.Node) bool {
 	return is
 }
 
-// saysOfOutside reports whether a subquery has conditions on the outer query only. The rules would
-// move those conditions out of the subquery, which is wrong if it is under a NOT.
+// saysOfOutside reports whether a subquery has a condition that uses only columns of the outer
+// query. The rules would move the condition out of the subquery, which is wrong if the subquery is
+// under a NOT.
 func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
 	inside := tablesOf(query)
 	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {

@@ -23,7 +23,8 @@ func keyColumns(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// KeyExpressions finds the expressions, and the directions behind them.
+// KeyExpressions returns the expressions of indexes whose only part is an expression. The edit of
+// each also replaces the direction, ASC or DESC, behind it.
 func KeyExpressions(s *Tokens) (keys []KeyExpression) {
 	s.Next()
 	if s.Token != sqlparser.CREATE && s.Token != sqlparser.ALTER {

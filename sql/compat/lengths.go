@@ -299,7 +299,8 @@ func textsBytes(values gms.Row) int64 {
 // mostBytes is the greatest length of a character in bytes.
 const mostBytes = 4
 
-// paddedBytes bounds the results of LPAD and RPAD, as MySQL does.
+// paddedBytes returns an upper bound, the same as MySQL's, of the length of the results of LPAD and
+// RPAD.
 func paddedBytes(a gms.Row) int64 {
 	if _, isBinary := a[0].([]byte); isBinary {
 		return count(a[1])
@@ -307,7 +308,7 @@ func paddedBytes(a gms.Row) int64 {
 	return product(mostBytes, count(a[1]))
 }
 
-// replaced bounds the result of REPLACE.
+// replaced returns the length of REPLACE's result, or more.
 func replaced(a gms.Row) int64 {
 	text, from := textOf(a[0]), textOf(a[1])
 	grows := TextBytes(a[2]) - int64(len(from))
@@ -335,13 +336,13 @@ func regexpReplaced(a gms.Row) int64 {
 	return text + product(text+1, TextBytes(a[2]))/replacedShare
 }
 
-// formatted bounds the result if the format consists of %W, whose result is the longest.
+// formatted assumes that the format consists of %W only, whose result is the longest.
 func formatted(a gms.Row) int64 {
 	const longest = 13
 	return product(longest, TextBytes(a[1]))
 }
 
-// exportedSet bounds the length of 64 times the longer of two texts, with separators.
+// exportedSet assumes 64 times the longer of the two texts, with separators.
 func exportedSet(a gms.Row) int64 {
 	const bits = 64
 	between := int64(1)
@@ -351,7 +352,8 @@ func exportedSet(a gms.Row) int64 {
 	return product(bits, max(TextBytes(a[1]), TextBytes(a[2]))+between)
 }
 
-// prettyBytes bounds the result of JSON_PRETTY: a line for each value, indented.
+// prettyBytes returns an upper bound of the length of JSON_PRETTY's result: an indented line for
+// each value.
 func prettyBytes(a gms.Row) int64 {
 	text, ok := a[0].(string)
 	if !ok {
@@ -376,7 +378,7 @@ func prettyBytes(a gms.Row) int64 {
 	return bytes
 }
 
-// prettyIn bounds the JSON_PRETTY of a value that is nested this deep.
+// prettyIn is prettyBytes for a value within depth arrays and objects.
 func prettyIn(v any, depth int64) int64 {
 	n := int64(0)
 	switch v := v.(type) {
@@ -394,7 +396,7 @@ func prettyIn(v any, depth int64) int64 {
 	return n + 4*depth + 4
 }
 
-// repeatedText is REPEAT: go-mysql-server refuses a negative number.
+// repeatedText computes REPEAT: go-mysql-server refuses a negative number.
 func repeatedText(ctx *gms.Context, args gms.Row) (any, error) {
 	text, err := types.ConvertToString(ctx, args[0], types.LongText, nil)
 	if err != nil {
@@ -404,7 +406,7 @@ func repeatedText(ctx *gms.Context, args gms.Row) (any, error) {
 	return strings.Repeat(text, n), err
 }
 
-// quoted is QUOTE: go-mysql-server's takes no long text.
+// quoted computes QUOTE: go-mysql-server's own accepts no long text.
 func quoted(ctx *gms.Context, args gms.Row) (any, error) {
 	if args[0] == nil {
 		return "NULL", nil
@@ -413,7 +415,7 @@ func quoted(ctx *gms.Context, args gms.Row) (any, error) {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\x00", `\0`, "\x1a", `\Z`).Replace(text) + "'", err
 }
 
-// spaces is SPACE(), which go-mysql-server puts together one by one.
+// spaces computes SPACE(), whose result go-mysql-server puts together space by space.
 func spaces(ctx *gms.Context, args gms.Row) (any, error) {
 	n, err := times(ctx, args[0])
 	return strings.Repeat(" ", n), err

@@ -10,8 +10,8 @@ import (
 )
 
 // A likePattern is a LIKE's pattern rewritten to escape with backslashes. A final backslash is
-// doubled. go-mysql-server fails for a pattern that ends in a backslash, and for an empty ESCAPE, which
-// MySQL takes for a backslash.
+// doubled. go-mysql-server fails for a pattern that ends in a backslash, and for an empty ESCAPE,
+// which MySQL takes for a backslash.
 type likePattern struct {
 	expression.UnaryExpressionStub
 	escape gms.Expression
@@ -89,7 +89,7 @@ func evalText(ctx *gms.Context, e gms.Expression, row gms.Row) (*string, error) 
 	return &s, nil
 }
 
-// escapedBy rewrites a pattern that is escaped by another character with backslashes. The
+// escapedBy rewrites a pattern, whose escape character is by, to escape with backslashes. The
 // pattern may not be valid UTF-8.
 func escapedBy(pattern string, by rune) string {
 	var b strings.Builder

@@ -34,7 +34,7 @@ func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 			}
 		}
 	}
-	if shorter := excluded(ctx, all); len(shorter) < len(all) {
+	if shorter := joinExclusions(ctx, all); len(shorter) < len(all) {
 		all, changed = shorter, true
 	}
 	if !changed {
@@ -43,8 +43,8 @@ func withoutChains(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	return expression.JoinAnd(all...), true
 }
 
-// excluded turns conditions that each exclude one value of a column into a NOT IN.
-func excluded(ctx *gms.Context, all []gms.Expression) []gms.Expression {
+// joinExclusions turns conditions that each exclude one value of a column into a NOT IN.
+func joinExclusions(ctx *gms.Context, all []gms.Expression) []gms.Expression {
 	if len(all) < ChainMin {
 		return all
 	}
@@ -195,7 +195,7 @@ func isLong(e gms.Expression) bool {
 	return len(values) > ListMax
 }
 
-// listed returns the two sides of an IN of a list.
+// listed returns the two sides of an IN with a list.
 func listed(e gms.Expression) (gms.Expression, expression.Tuple) {
 	switch e.(type) {
 	case *expression.InTuple, *expression.HashInTuple:

@@ -6,8 +6,8 @@ import "github.com/dolthub/vitess/go/vt/sqlparser"
 // runs a statement or a condition. A LOOP that begins with ITERATE runs neither, and would
 // never end.
 
-// endLoops puts a statement in front of each LOOP body of a trigger that might run a round
-// without any.
+// endLoops puts a statement in front of each LOOP body of a trigger that might iterate without
+// running any statement.
 func endLoops(stmt sqlparser.Statement) {
 	ddl, ok := stmt.(*sqlparser.DDL)
 	if !ok || ddl.TriggerSpec == nil {

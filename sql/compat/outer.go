@@ -229,7 +229,7 @@ func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 // sortedConditions are the conditions of an inner join, sorted by their new place.
 type sortedConditions struct {
 	stay, above []gms.Expression
-	// below are those on one table.
+	// below are those that use a single table.
 	below []aboutTable
 	// required has the tables of which some condition needs a row.
 	required map[gms.TableId]bool
@@ -294,7 +294,7 @@ func filtered(by []gms.Expression, n gms.Node) gms.Node {
 	return plan.NewFilter(expression.JoinAnd(by...), n)
 }
 
-// hoist returns a join without the filters directly over its child joins, and their conditions:
+// hoist removes the filters directly over a join's child joins, and returns their conditions:
 // go-mysql-server loses filters between joins.
 func hoist(join *plan.JoinNode) (*plan.JoinNode, []gms.Expression) {
 	left, ofLeft := overJoin(join.Left())

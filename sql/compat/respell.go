@@ -112,7 +112,7 @@ func (s *Tokens) IsOver() bool {
 
 const shareLock = " LOCK IN SHARE MODE"
 
-// shareLocks finds the FOR SHARE clauses.
+// shareLocks replaces FOR SHARE clauses by LOCK IN SHARE MODE.
 func shareLocks(s *Tokens) (edits []Edit) {
 	for s.Next(); !s.IsOver(); {
 		if s.Token != sqlparser.FOR {
@@ -162,7 +162,7 @@ func yearWidths(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// triggerBlocks finds a trigger's body that has to be in a block, and is not.
+// triggerBlocks puts BEGIN and END around a trigger's body that needs them and lacks them.
 func triggerBlocks(s *Tokens) []Edit {
 	isTrigger := false
 	for s.Next(); !s.IsOver() && s.Token != sqlparser.EACH; s.Next() {
@@ -192,8 +192,8 @@ func triggerBlocks(s *Tokens) []Edit {
 	return []Edit{{start, start, " BEGIN"}, {end, end, "; END"}}
 }
 
-// columnWords finds the names of columns in ALTER TABLE ... AFTER, CHANGE and ALTER that are words
-// of SQL, which the parser does not accept as names there.
+// columnWords quotes the names of columns in ALTER TABLE ... AFTER, CHANGE and ALTER that are
+// keywords: the parser does not accept these as names there.
 func columnWords(s *Tokens) (edits []Edit) {
 	if s.Next() != sqlparser.ALTER || s.Next() != sqlparser.TABLE {
 		return nil

@@ -157,7 +157,7 @@ func guardSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	})
 }
 
-// asideNotIn keeps a NOT IN (SELECT ...) that may be NULL from becoming a join, which would take
+// asideNotIn prevents a NOT IN (SELECT ...) that may be NULL from becoming a join, which would take
 // NULL for true.
 func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
 	all := expression.SplitConjunction(ctx, f.Expression)

@@ -11,8 +11,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server omits a sort if the tables below are read in its order, and forgets the NULL
-// rows of an outer join.
+// go-mysql-server omits a sort if the tables are read in its order, but an outer join adds rows
+// with NULL out of order.
 
 // replaceSortRule is the name of the rule that removes a sort if the tables are read in its
 // order.

@@ -234,7 +234,7 @@ func textsOf(ctx *gms.Context, all []gms.Expression) (found bool) {
 	return found
 }
 
-// caseOfTexts is withSameTexts for a CASE.
+// caseOfTexts is like withSameTexts, for a CASE.
 func caseOfTexts(ctx *gms.Context, c *expression.Case) (gms.Expression, error) {
 	var results []gms.Expression
 	for _, b := range c.Branches {

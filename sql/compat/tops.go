@@ -23,7 +23,7 @@ const topMax = 100_000
 // them, and the sum would overflow with 18446744073709551615, which clients write to mean all rows.
 const countMax = 1 << 61
 
-// boundedCount bounds the numbers of LIMIT and OFFSET.
+// boundedCount replaces a number of LIMIT or OFFSET above countMax by countMax.
 func boundedCount(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	l, ok := e.(*expression.Literal)
 	if !ok || !types.IsInteger(l.Type(ctx)) {

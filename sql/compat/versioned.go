@@ -118,8 +118,7 @@ func (r *resolver) version() (version, digits int) {
 	return version, digits
 }
 
-// commentBytes returns the length of a comment that is removed. It may contain ordinary
-// comments.
+// commentBytes returns the length of the comment to remove, which may contain ordinary comments.
 func (r *resolver) commentBytes() int {
 	rest := r.query[r.at:]
 	for end := len("/*!"); ; {

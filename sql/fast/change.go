@@ -81,7 +81,7 @@ func hasName(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return store.SameName(n, name) })
 }
 
-// codec returns the codec for keys of a column, as if it were part of one.
+// codec returns a key codec for a column, whether or not the column is part of a key.
 func codec(info *store.TableInfo, column int) *row.KeyCodec {
 	k := row.MakeKeyCodec(info.Rows.Columns[column].ValueCodec, info.Columns[column].Type)
 	k.Nullable = info.Columns[column].Nullable

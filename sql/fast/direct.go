@@ -23,7 +23,7 @@ import (
 type direct struct {
 	// Part is the part of each row that is read.
 	row.Part
-	// returned are the columns of the result, as positions among the columns read.
+	// returned has, for each column of the result, its position among the columns read.
 	returned []int
 	types    []querypb.Type
 	steps    []rowStep

@@ -22,9 +22,9 @@ type firstRows struct {
 	limit      operand
 }
 
-// ordered takes the order and the limit of a SELECT into the shape; false if the shape cannot
+// addOrder adds the order and the limit of a SELECT to the shape; false if the shape cannot
 // express them.
-func (s *shape) ordered(n *sqlparser.Select) bool {
+func (s *shape) addOrder(n *sqlparser.Select) bool {
 	if n.QueryOpts.Distinct || len(n.OrderBy) != 1 || n.Limit.Offset != nil {
 		return false
 	}
@@ -33,16 +33,16 @@ func (s *shape) ordered(n *sqlparser.Select) bool {
 	if first.column, ok = s.column(n.OrderBy[0].Expr); !ok {
 		return false
 	}
-	if first.limit, ok = s.literal(n.Limit.Rowcount); !ok || first.limit.negative {
+	first.limit, ok = s.literal(n.Limit.Rowcount)
+	if !ok || first.limit.negative {
 		return false
 	}
 	s.first = first
 	return !slices.ContainsFunc(s.where, func(c condition) bool { return c.isRange })
 }
 
-// fits reports whether the column is the index's next one after the columns of the
-// conditions, and no two rows below their key are equal in it: their order would not be
-// defined.
+// fits reports whether the column is the index's next one after the columns of the conditions, and
+// different in all rows that fulfil these: otherwise their order would be undefined.
 func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	k, at := l.index, len(l.parts)
 	if k.Access == catalog.AccessHash || at >= len(k.Codecs) || !k.Codecs[at].TakesLiterals() || !store.SameName(info.Columns[k.Columns[at]].Name, r.column) {
@@ -52,8 +52,8 @@ func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	return !slices.ContainsFunc(info.PrimaryKey.Columns, func(c int) bool { return !slices.Contains(given, c) })
 }
 
-// inspectFirst finds the leaf of a plan, and the node that returns the columns. It
-// reports whether the plan does nothing but sort by the column and limit.
+// inspectFirst sets the plan's leaf, and returns the node that returns the columns. ok is false if
+// the plan does more than sort by r's column and apply its limit.
 func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
 	n := p.root
 	if limit, ok := n.(*plan.Limit); ok { // skip a second limit, which changes nothing

@@ -19,9 +19,9 @@ type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
 	codecs  []*row.KeyCodec
-	// generated is set if the AUTO_INCREMENT column is not named, and unique if
-	// there are other unique keys: if one of these is taken, the statement must not
-	// draw a second number.
+	// generated is set if the INSERT does not name the AUTO_INCREMENT column. unique is set if
+	// there are other unique keys: after a duplicate of one, the statement must not draw a second
+	// number.
 	generated, unique bool
 }
 
@@ -130,8 +130,8 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	return &Result{OK: res}, ed.Close(ctx)
 }
 
-// row returns the row of the literals, with NULL in the other columns; false if a
-// column would not store a literal unchanged.
+// row returns a row with the literals, and NULL in the other columns; false if a column would not
+// store a literal unchanged.
 func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
@@ -150,8 +150,8 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 	return row, true
 }
 
-// parents returns nil if the rows exist that a new row refers to. If one does not,
-// go-mysql-server reports the error.
+// parents returns nil if all rows that a new row refers to exist. If one does not, go-mysql-server
+// reports the error.
 func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction, row gms.Row) error {
 	for i := range f.info.ForeignKeys {
 		fk := &f.info.ForeignKeys[i]

@@ -20,13 +20,13 @@ import (
 // order of the tables.
 type join struct {
 	tables []*joinedTable
-	// out are the columns of the rows that are returned, or that a plan processes
-	// further; names are their names in that plan.
+	// out are the columns of the result, which is returned or processed further by a plan; names
+	// are their names in that plan.
 	out   []columnAt
 	names []columnRef
 }
 
-// A joinedTable has its own form, by which it is read.
+// A joinedTable is read by a form of its own.
 type joinedTable struct {
 	form
 	joinTable
@@ -75,7 +75,7 @@ func (c *Compiled) compileJoin(ctx *gms.Context, infos []*store.TableInfo, value
 		if !ok {
 			return f, nil
 		}
-		j.out = append(j.out, columnAt{at.table, b.tables[at.table].read(at.column)})
+		j.out = append(j.out, columnAt{at.table, b.tables[at.table].include(at.column)})
 	}
 	f.join, f.refused = j, false
 	return f, nil
@@ -180,8 +180,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 	})
 }
 
-// lookups finds the lookup of each table, and puts the one that may return many rows last. It
-// returns false if two may.
+// lookups chooses each table's lookup, and puts the table last whose lookup may return many rows.
+// It returns false if two may.
 func (b *binding) lookups() bool {
 	many := 0
 	for i, t := range b.tables {
@@ -235,7 +235,7 @@ func (b *binding) addRest(table int) {
 			rest = append(rest, comparison{op: sqlparser.EqualStr, value: value})
 		}
 		for _, c := range rest {
-			t.rest = append(t.rest, residual{comparison: c, codec: b.codec(at), at: t.read(column)})
+			t.rest = append(t.rest, residual{comparison: c, codec: b.codec(at), at: t.include(column)})
 		}
 	}
 }
@@ -266,8 +266,9 @@ func (l *lookup) isPoint() bool { return l.unique && len(l.parts) == len(l.index
 // columns returns the columns of the key.
 func (l *lookup) columns() []int { return l.index.Columns[:len(l.parts)] }
 
-// read returns the position of a column among those read, and adds it if needed.
-func (t *joinedTable) read(column int) int {
+// include adds a column to those read, unless it is one of them, and returns its position among
+// them.
+func (t *joinedTable) include(column int) int {
 	if at := slices.Index(t.columns, column); at >= 0 {
 		return at
 	}
@@ -337,7 +338,8 @@ func (j *join) run(ctx *gms.Context, st *store.Store, s *Session, tr *store.Tran
 	for i, t := range j.tables {
 		var ok, can bool
 		ranges[i], _, ok = t.lookup.keys(values)
-		if bounds[i], can = boundsOf(t.rest, values); !ok || !can {
+		bounds[i], can = boundsOf(t.rest, values)
+		if !ok || !can {
 			return nil, ErrPlan
 		}
 	}
@@ -351,7 +353,7 @@ func (j *join) run(ctx *gms.Context, st *store.Store, s *Session, tr *store.Tran
 	return j.product(found), nil
 }
 
-// product combines the rows of the tables, all but the last of which have one.
+// product combines the tables' rows. Only the last table may have more than one.
 func (j *join) product(found [][]gms.Row) []gms.Row {
 	last := len(found) - 1
 	rows := make([]gms.Row, len(found[last]))

@@ -10,8 +10,7 @@ import (
 // or an aliased one, joined by equal columns, and conditions beyond a key.
 type joinShape struct {
 	tables []joinTable
-	// where are the comparisons with a literal, and pairs the columns that are set
-	// equal.
+	// where has the comparisons with literals, pairs those of two columns by =.
 	where []comparison
 	pairs [][2]columnRef
 }
@@ -51,9 +50,9 @@ var flipped = map[string]string{
 	sqlparser.LessEqualStr: sqlparser.GreaterEqualStr, sqlparser.GreaterEqualStr: sqlparser.LessEqualStr,
 }
 
-// joined takes any number of tables, and their conditions, into the shape; false if the shape
+// addJoin adds any number of tables, and their conditions, to the shape; false if the shape
 // cannot express one of them.
-func (s *shape) joined(from sqlparser.TableExprs, where *sqlparser.Where) bool {
+func (s *shape) addJoin(from sqlparser.TableExprs, where *sqlparser.Where) bool {
 	s.join = &joinShape{}
 	for _, t := range from {
 		if !s.joinFrom(t) {
@@ -139,7 +138,7 @@ func (s *shape) compares(column sqlparser.Expr, op string, literal sqlparser.Exp
 	return ok
 }
 
-// joinColumn returns the column that an expression names; false if it is no column, or is qualified
+// joinColumn returns the column that an expression names; false if it is not a column, or is qualified
 // by a database.
 func joinColumn(e sqlparser.Expr) (columnRef, bool) {
 	c, ok := e.(*sqlparser.ColName)

@@ -22,8 +22,8 @@ type lookup struct {
 	parts []condition
 }
 
-// newLookup returns the lookup for conditions that give a key of an index, or a
-// range of keys, and nothing else.
+// newLookup returns the lookup by index if the conditions give exactly a key, or a range of keys,
+// of the index; otherwise false.
 func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (lookup, bool) {
 	if len(where) > len(index.Codecs) {
 		return lookup{}, false

@@ -56,7 +56,7 @@ func (d *direct) follow(ctx *gms.Context, n, leaf gms.Node, info *store.TableInf
 	return nil, false
 }
 
-// leafColumns returns the columns of the rows that are read.
+// leafColumns returns the table's columns that the plan's leaf n reads.
 func (d *direct) leafColumns(ctx *gms.Context, n gms.Node, info *store.TableInfo) (columns []int, ok bool) {
 	for _, c := range n.Schema(ctx) {
 		columns = append(columns, info.Column(c.Name))
@@ -64,7 +64,7 @@ func (d *direct) leafColumns(ctx *gms.Context, n gms.Node, info *store.TableInfo
 	return columns, !slices.Contains(columns, -1)
 }
 
-// projected returns the columns that expressions name, given the columns below.
+// projected returns the table's columns that expressions name, as fieldOf does.
 func projected(list []gms.Expression, below []int) (columns []int, ok bool) {
 	for _, e := range list {
 		if a, ok := e.(*expression.Alias); ok {

@@ -105,7 +105,8 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 		return c.compileChange(info, l, rest), nil
 	}
 	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}, first: c.shape.first}
-	if f.columns, ok = p.columns(ctx, info); !ok && f.first != nil {
+	f.columns, ok = p.columns(ctx, info)
+	if !ok && f.first != nil {
 		return refused, nil
 	} else if !ok {
 		f.plans = &planPool{idle: []*selectPlan{p}}
@@ -129,8 +130,8 @@ func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residua
 	return f
 }
 
-// lookup finds the index for the conditions, preferring a whole unique key. An
-// INSERT has none.
+// lookup returns the index lookup for the conditions, preferably by a whole unique key; an empty
+// one for an INSERT.
 func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 	if c.shape.kind == shapeInsert {
 		return lookup{}, true
@@ -180,8 +181,8 @@ func (c *Compiled) plan(ctx *gms.Context, values []Value, join bool) (*selectPla
 	return p, nil
 }
 
-// inspectRoot finds the leaf of the plan, and reports whether it knows all nodes of the plan. If
-// first is set, the plan may only sort by its column and limit.
+// inspectRoot sets the plan's leaf, and reports whether it knows all nodes of the plan. If first is
+// not nil, the plan may only sort by first's column and apply its limit.
 func (p *selectPlan) inspectRoot(first *firstRows) (ok bool) {
 	if first == nil {
 		return p.inspect(p.root)
@@ -190,8 +191,7 @@ func (p *selectPlan) inspectRoot(first *firstRows) (ok bool) {
 	return ok
 }
 
-// inspect finds the leaf of a plan, and reports whether it knows all nodes of the
-// plan.
+// inspect sets the plan's leaf, and reports whether it knows n and all nodes below it.
 func (p *selectPlan) inspect(n gms.Node) bool {
 	switch n := n.(type) {
 	case *plan.Project, *plan.GroupBy, *plan.Sort, *plan.Distinct:
@@ -222,7 +222,8 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 	return false
 }
 
-// inspectJoin finds the tables of a join; name, if not empty, is the table's alias.
+// inspectJoin collects the tables of a join, and reports whether it knows all nodes. name, if not
+// empty, is the table's alias.
 func (p *selectPlan) inspectJoin(n gms.Node, name string) bool {
 	switch n := n.(type) {
 	case *plan.JoinNode:

@@ -17,8 +17,7 @@ type Session struct {
 	// statement.
 	key    []byte
 	values []Value
-	// allowed are statements that the user may run, under the version grants of the
-	// grants.
+	// allowed has statements that the user may run, as of version grants of the privileges.
 	allowed []*Compiled
 	grants  uint64
 	// leaf holds the rows that replace a node of the running plan.

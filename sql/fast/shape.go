@@ -112,12 +112,12 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 	s, wide := &shape{kind: shapeSelect}, &shape{kind: shapeSelect}
 	s.simple = s.from(n.From) && s.conditions(n.Where)
 	if n.Limit != nil {
-		if !s.simple || !s.ordered(n) {
+		if !s.simple || !s.addOrder(n) {
 			return nil
 		}
 		return s
 	}
-	joined := wide.joined(n.From, n.Where)
+	joined := wide.addJoin(n.From, n.Where)
 	switch {
 	case s.simple && joined:
 		s.join = wide.join
@@ -151,7 +151,7 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 // may include conditions beyond the row's key; nil if there is none.
 func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.Where) *shape {
 	s, wide := &shape{kind: kind, simple: true}, &shape{kind: kind, simple: true}
-	joined := wide.from(from) && wide.joined(from, where)
+	joined := wide.from(from) && wide.addJoin(from, where)
 	switch {
 	case s.from(from) && s.conditions(where):
 		if joined {
@@ -172,7 +172,7 @@ func shapeOfInsert(n *sqlparser.Insert) *shape {
 	for _, c := range n.Columns {
 		s.into = append(s.into, c.String())
 	}
-	if !s.named(n.Table) || !s.tuple(n.Rows) {
+	if !s.addName(n.Table) || !s.tuple(n.Rows) {
 		return nil
 	}
 	return s
@@ -213,17 +213,17 @@ func (s *shape) from(tables sqlparser.TableExprs) bool {
 	}
 	s.auth = t.Auth
 	name, ok := t.Expr.(sqlparser.TableName)
-	return ok && s.named(name)
+	return ok && s.addName(name)
 }
 
-// named takes the name of the statement's table into the shape; false if the name is qualified by a
+// addName adds the name of the statement's table to the shape; false if the name is qualified by a
 // schema.
-func (s *shape) named(name sqlparser.TableName) bool {
+func (s *shape) addName(name sqlparser.TableName) bool {
 	s.db, s.table = name.DbQualifier.String(), name.Name.String()
 	return name.SchemaQualifier.IsEmpty()
 }
 
-// conditions takes a WHERE into the shape; false if there is none, or the shape cannot express it.
+// conditions adds a WHERE to the shape; false if there is none, or the shape cannot express it.
 func (s *shape) conditions(w *sqlparser.Where) bool { return w != nil && s.condition(w.Expr) }
 
 // condition adds a condition, and those within AND and parentheses, to the shape; false if the
@@ -267,7 +267,7 @@ func (s *shape) conditionOn(column, lo, hi sqlparser.Expr) bool {
 	return true
 }
 
-// column returns the column that an expression names; false if it is no column, or is qualified.
+// column returns the column that an expression names; false if it is not a column, or is qualified.
 func (s *shape) column(e sqlparser.Expr) (string, bool) {
 	c, ok := e.(*sqlparser.ColName)
 	if !ok || !c.Qualifier.IsEmpty() {

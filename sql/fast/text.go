@@ -33,7 +33,7 @@ func (v Value) Expr() sqlparser.Expr {
 type normaliser struct {
 	key    []byte
 	values []Value
-	// bound are the values of a prepared statement's parameters.
+	// bound has the parameters' values of a prepared statement.
 	bound    []Value
 	prepared bool
 }

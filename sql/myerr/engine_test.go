@@ -73,7 +73,7 @@ func TestAsMySQL(t *testing.T) {
 		{1644, "HY000", "signalled", 1644, "HY000"},
 		{1105, "HY000", "column type mismatch on `a` and `b`", 3780, "HY000"},
 	} {
-		got := refined(&mysql.SQLError{Num: tc.number, State: tc.state, Message: tc.message})
+		got := refine(&mysql.SQLError{Num: tc.number, State: tc.state, Message: tc.message})
 		if got.Num != tc.want || got.State != tc.wantS || got.Message != tc.message {
 			t.Errorf("%d (%s) %q: got %d (%s) %q", tc.number, tc.state, tc.message, got.Num, got.State, got.Message)
 		}
@@ -84,10 +84,10 @@ func TestAsMySQL(t *testing.T) {
 // hears of neither.
 func TestTextsWithoutOurNames(t *testing.T) {
 	lost := &mysql.SQLError{Num: 1213, State: "40001", Message: "serialization failure: txn: conflict over (3, 0x1f40), try restarting transaction."}
-	if got := refined(lost); got.Message != Deadlock.format {
+	if got := refine(lost); got.Message != Deadlock.format {
 		t.Errorf("%q", got.Message)
 	}
-	if got := refined(&mysql.SQLError{Num: 1105, State: "HY000", Message: "sql: txn: key exists"}); got.Message != "key exists" {
+	if got := refine(&mysql.SQLError{Num: 1105, State: "HY000", Message: "sql: txn: key exists"}); got.Message != "key exists" {
 		t.Errorf("%q", got.Message)
 	}
 }

@@ -24,16 +24,16 @@ func Of(err error) *mysql.SQLError {
 	}
 	var known *mysql.SQLError
 	if errors.As(err, &known) {
-		return refined(known)
+		return refine(known)
 	}
 	if e := ofStorage(err); e != nil {
 		return e
 	}
-	return refined(ofEngine(err))
+	return refine(ofEngine(err))
 }
 
-// refined gives an error the number, the SQLSTATE and the text that MySQL has for it.
-func refined(e *mysql.SQLError) *mysql.SQLError {
+// refine gives an error the number, the SQLSTATE and the text that MySQL has for it.
+func refine(e *mysql.SQLError) *mysql.SQLError {
 	if said := restored(e.Message); said != nil {
 		e = said
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// In is Of for errors whose number or text in MySQL depends on the statement: a missing object
-// has another number when it is to be dropped, and the text for a missing table has the name
-// of its database, by default the current one. stmt is nil if the statement could not be
-// parsed.
+// In is like Of, for errors whose number or text in MySQL depends on the statement: a missing
+// object has another number when it is to be dropped, and the text for a missing table has the name
+// of its database, by default the current one. stmt is nil if the statement could not be parsed.
 func In(stmt sqlparser.Statement, database string, err error) *mysql.SQLError {
 	e := Of(err)
 	if e == nil {
@@ -45,7 +44,7 @@ func In(stmt sqlparser.Statement, database string, err error) *mysql.SQLError {
 	if number == e.Num && text == e.Message {
 		return e
 	}
-	return refined(&mysql.SQLError{Num: number, Message: text})
+	return refine(&mysql.SQLError{Num: number, Message: text})
 }
 
 // unknownColumn matches the engine's error for an unknown name.

@@ -17,6 +17,6 @@ func PlainText(text string) string {
 	return insidePackages.ReplaceAllString(leadingPackages.ReplaceAllString(text, ""), "$1")
 }
 
-// WithoutPackage is PlainText for errors that may contain a client's text: it removes package
+// WithoutPackage is like PlainText, for errors that may contain a client's text: it removes package
 // names only from the beginning.
 func WithoutPackage(text string) string { return leadingPackages.ReplaceAllString(text, "") }

@@ -31,7 +31,7 @@ func (c *ValueCodec) IsSigned() bool {
 	return false
 }
 
-// IsUnsigned reports whether the column holds integers without one.
+// IsUnsigned reports whether the column holds unsigned integers.
 func (c *ValueCodec) IsUnsigned() bool {
 	switch c.Kind {
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64:

@@ -91,8 +91,8 @@ var IntBits = map[catalog.Kind]uint{
 	catalog.KindUint8: 8, catalog.KindUint16: 16, catalog.KindUint24: 24, catalog.KindUint32: 32,
 }
 
-// IsDecimalText reports whether a text is a number with digits before its point, and
-// digits behind it if it has one.
+// IsDecimalText reports whether a text is a decimal number: digits, and perhaps a point followed by
+// more digits.
 func IsDecimalText(text string) bool {
 	whole, part, hasPart := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	return isDigits(whole) && (!hasPart || isDigits(part))

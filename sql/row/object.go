@@ -150,9 +150,9 @@ func Load(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	return c.decode(b, columns, func(ref []byte) ([]byte, error) { return catalog.GetChain(t, ref) })
 }
 
-// LoadPart is Load for a statement that depends only on these columns: changes to the
-// rest of the row are no conflict. For a value outside of the row, the reference is
-// compared, so that a move counts as a change.
+// LoadPart is like Load, for a statement that depends only on these columns: changes to the rest of
+// the row do not conflict with it. For a value outside of the row, the reference is compared, so
+// that a move counts as a change.
 func LoadPart(t *txn.Tx, c *Codec, p region.Ptr, columns []int) (gms.Row, error) {
 	if columns == nil {
 		return Load(t, c, p, nil)

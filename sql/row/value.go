@@ -17,8 +17,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// ErrCorrupt means that stored bytes are no row, or no value of their
-// column's type.
+// ErrCorrupt means that stored bytes are not a row, or not a value of their column's type.
 var ErrCorrupt = errors.New("row: corrupt row")
 
 // A ValueCodec encodes and decodes the values of one column. Integers of every kind

@@ -12,14 +12,14 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// errExists is the error of both structures for a key that is taken.
+// errExists is the error of hash tables and B-trees for a key that exists.
 var errExists = errors.New("sql: key exists")
 
 // An Access is the structure of an index: it maps keys to the addresses of rows.
 type Access interface {
 	Get(t *txn.Tx, key []byte) (region.Ptr, bool, error)
-	// Has is Get for callers that need to know only whether there is a row: if the row
-	// moves to another address, they have no conflict.
+	// Has is like Get, for callers that need to know only whether there is a row: if the row moves
+	// to another address, they have no conflict.
 	Has(t *txn.Tx, key []byte) (bool, error)
 	Insert(t *txn.Tx, key []byte, row region.Ptr) error
 	Put(t *txn.Tx, key []byte, row region.Ptr) error
@@ -27,10 +27,10 @@ type Access interface {
 	// Scan returns a cursor over the keys in [lo, hi), in key order if the structure has
 	// one; nil is an open end.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
-	// Rows is Scan for a caller that reads the rows one by one. It reads ahead for a caller that
-	// reads probably n of them, and perhaps all.
+	// Rows is like Scan, for a caller that reads the rows one by one. It reads ahead for a caller
+	// that reads probably n of them, and perhaps all.
 	Rows(t *txn.Tx, lo, hi []byte, reverse bool, n int) cursor
-	// Keys is Scan for callers that need only the keys.
+	// Keys is like Scan, for callers that need only the keys.
 	Keys(t *txn.Tx, lo, hi []byte) cursor
 }
 

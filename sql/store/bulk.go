@@ -138,8 +138,8 @@ func (b *Bulk) end(ctx *gms.Context) error {
 	return b.t.become(b.tr, tbl)
 }
 
-// sized runs one batch of the work, and halves the batch while it does not fit.
-func (b *Bulk) sized(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
+// runBatch runs one batch of the work, and halves the batch while it does not fit.
+func (b *Bulk) runBatch(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
 	for {
 		err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error { return work(tx, b.batch) })
 		if !errors.Is(err, txn.ErrTooLarge) || b.batch == 1 {
@@ -194,7 +194,7 @@ func (i *frozenIter) Close(*gms.Context) error { return nil }
 // to work.
 func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, []region.Ptr) error) error {
 	acc := b.t.Store.Access(&b.t.Info.Table.Primary)
-	return b.sized(ctx, func(tx *txn.Tx, n int) error {
+	return b.runBatch(ctx, func(tx *txn.Tx, n int) error {
 		cur := acc.Scan(tx, from, nil, false)
 		var keys [][]byte
 		var rows []region.Ptr
@@ -245,7 +245,7 @@ func (t *Table) fillLarge(ctx *gms.Context, tr *Transaction, x catalog.Index) er
 				return err
 			}
 			for i, p := range rows {
-				if err := e.fill(ctx, k, keys[i], p); err != nil {
+				if err := e.addEntry(ctx, k, keys[i], p); err != nil {
 					return err
 				}
 			}
@@ -307,7 +307,8 @@ func (w *bulkRewriter) DiscardChanges(_ *gms.Context, cause error) error {
 
 // Insert implements gms.RowInserter.
 func (w *bulkRewriter) Insert(ctx *gms.Context, row gms.Row) error {
-	if w.rows = append(w.rows, row); len(w.rows) < w.b.batch {
+	w.rows = append(w.rows, row)
+	if len(w.rows) < w.b.batch {
 		return nil
 	}
 	return myerr.Storage(w.flush(ctx))
@@ -318,7 +319,7 @@ func (w *bulkRewriter) flush(ctx *gms.Context) error {
 	for len(w.rows) > 0 {
 		var n int
 		numbered, greatest := w.numbered, w.greatest
-		err := w.b.sized(ctx, func(tx *txn.Tx, rows int) error {
+		err := w.b.runBatch(ctx, func(tx *txn.Tx, rows int) error {
 			w.numbered, w.greatest = numbered, greatest
 			n = min(rows, len(w.rows))
 			for _, row := range w.rows[:n] {

@@ -60,8 +60,8 @@ func IsVirtual(c *gms.Column) bool { return c.Virtual }
 // IsGenerated reports whether a column is generated, stored or not.
 func IsGenerated(c *gms.Column) bool { return c.Generated != nil }
 
-// NewComputer returns a Computer for the generated columns for which is returns true. It parses the
-// expressions of those columns.
+// NewComputer returns a Computer for the generated columns that the function is accepts. It parses
+// the expressions of those columns.
 func NewComputer(ctx *gms.Context, info *TableInfo, is func(*gms.Column) bool) (c *Computer, err error) {
 	// The builder panics if it cannot parse an expression.
 	defer func() {

@@ -43,8 +43,8 @@ func NewConstrainer(ctx *gms.Context, info *TableInfo, checks []catalog.Check) (
 	return c, err
 }
 
-// Expr returns the expression of constraint i. The constraints' expressions are the
-// last ones of the computer.
+// Expr returns the expression of constraint i. The constraints' expressions are the last ones in
+// compute.
 func (c *constrainer) Expr(i int) gms.Expression {
 	e := c.compute.exprs[len(c.compute.exprs)-len(c.constraints)+i]
 	if d, ok := e.(*gms.ColumnDefaultValue); ok {
@@ -59,7 +59,7 @@ func (info *TableInfo) enforced() []catalog.Check {
 }
 
 // constrain returns an error if a row violates a CHECK that go-mysql-server has not
-// checked. NULL is no violation.
+// checked. NULL is not a violation.
 func (e *Editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
 	if !e.Info.HasVirtual || len(e.Info.Checks) == 0 {
 		return nil

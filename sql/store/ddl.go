@@ -244,7 +244,8 @@ func moveColumn(t *catalog.Table, from int, order *gms.ColumnOrder) {
 	case order.First:
 		to = 0
 	default:
-		if to = t.Column(order.AfterColumn); to < from {
+		to = t.Column(order.AfterColumn)
+		if to < from {
 			to++
 		}
 	}

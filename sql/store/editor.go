@@ -127,7 +127,7 @@ func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
 			return err
 		}
 		if r := e.replacingOf(); r != nil {
-			r.inserted(ctx, e, row)
+			r.noteInsert(ctx, e, row)
 		}
 		e.tr.count(e.Info.Counter, 1)
 		return e.raise(ctx, row)

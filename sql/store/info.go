@@ -129,8 +129,8 @@ func unresolved(text string) *gms.ColumnDefaultValue {
 // IsKeyless reports whether the table has no primary key of its own.
 func (info *TableInfo) IsKeyless() bool { return !info.Table.Primary.Declared }
 
-// autoMax is the greatest number that the AUTO_INCREMENT column can hold. The sequence stays there,
-// as InnoDB's does, so that the next insert fails as a duplicate.
+// autoMax returns the greatest number that the AUTO_INCREMENT column can hold. The sequence stays
+// there, as InnoDB's does, so that the next insert fails as a duplicate.
 func (info *TableInfo) autoMax() uint64 {
 	if info.AutoColumn < 0 {
 		return math.MaxUint64

@@ -189,8 +189,8 @@ func (h *Holding) grow() error {
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// hold sets the number of bytes that the transaction has read.
-func (h *Holding) hold(read int64) error {
+// setRead sets the number of bytes that the transaction has read.
+func (h *Holding) setRead(read int64) error {
 	h.mu.Lock()
 	more := read - h.mu.read
 	h.mu.read = read

@@ -10,17 +10,16 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
-// Some nodes of go-mysql-server keep the rows that they read (sorts, hash tables, caches,
-// windows) without counting their memory. So the rows are counted on their way to such a
-// node: before it is built, its children are noted, and the rows of a noted child are
-// metered. Metering also checks whether the statement has been cancelled, which some of these
-// nodes do not.
+// Some nodes of go-mysql-server keep the rows that they read (sorts, hash tables, caches, windows)
+// without counting their memory. So the rows are counted on their way to such a node: before the
+// node is built, NoteInputs remembers its children, and their rows are metered. Metering also
+// checks whether the statement has been cancelled, which some of these nodes do not.
 
 var (
 	_ gms.RowIter = (*meteredIter)(nil)
 )
 
-// A Metering says how the rows of a node are counted.
+// A Metering says how the memory of a node's rows is counted.
 type Metering struct {
 	// Most is the greatest number of rows held at a time.
 	Most int64
@@ -31,8 +30,8 @@ type Metering struct {
 	Again bool
 }
 
-// NoteInputs has the rows of n's children metered if n is a node that keeps them, such as a sort or
-// a cache.
+// NoteInputs makes the statement meter the rows of n's children if n keeps them, as a sort or a
+// cache does.
 func (h *Holding) NoteInputs(ctx *gms.Context, n gms.Node) {
 	all, kept := Metering{Most: math.MaxInt64}, Metering{Most: math.MaxInt64, Stays: true}
 	switch n := n.(type) {
@@ -95,7 +94,7 @@ func (h *Holding) TakeInput(n gms.Node) (Metering, bool) {
 	return m, ok
 }
 
-// forgetInputs removes the notes of a statement that has ended.
+// forgetInputs removes what NoteInputs has noted for a statement that has ended.
 func (h *Holding) forgetInputs() {
 	if len(h.inputs.of) == 0 {
 		return
@@ -123,7 +122,7 @@ type meteredIter struct {
 	next  int64 // not counted yet: h is called once for many rows
 }
 
-// meteredBytes is the number of bytes that are counted together.
+// meteredBytes is the number of bytes after which a meteredIter reports to its Holding.
 const meteredBytes = 8 << 10
 
 // Next implements gms.RowIter.

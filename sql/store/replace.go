@@ -52,9 +52,9 @@ func (e *Editor) replacingOf() *replacing {
 	return e.s.replacing
 }
 
-// inserted notes that a row of a REPLACE has been inserted, after the deletion of
+// noteInsert notes that a row of a REPLACE has been inserted, after the deletion of
 // those that it replaces.
-func (r *replacing) inserted(ctx *gms.Context, e *Editor, row gms.Row) {
+func (r *replacing) noteInsert(ctx *gms.Context, e *Editor, row gms.Row) {
 	if r.deleted > 1 {
 		r.extra += uint64(r.deleted - 1)
 	}

@@ -72,7 +72,7 @@ func (t *Table) fillIndex(ctx *gms.Context, tr *Transaction, tbl *catalog.Table,
 		if err != nil || !ok {
 			return err
 		}
-		if err := e.fill(ctx, k, slices.Clone(key), p); err != nil {
+		if err := e.addEntry(ctx, k, slices.Clone(key), p); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,8 @@ func (t *Table) filler(tr *Transaction, tbl *catalog.Table) (*Editor, error) {
 	return &Editor{Table: &Table{Store: t.Store, Info: info}, tr: tr}, err
 }
 
-// fill adds the entry of one row.
-func (e *Editor) fill(ctx *gms.Context, k *KeyInfo, key []byte, p region.Ptr) error {
+// addEntry adds the entry of the row at p to index k.
+func (e *Editor) addEntry(ctx *gms.Context, k *KeyInfo, key []byte, p region.Ptr) error {
 	r, err := row.Load(e.tr.Tx, e.Info.Rows, p, nil)
 	if err != nil {
 		return err
@@ -300,7 +300,8 @@ func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeyS
 				parts = append(parts, catalog.Part{Column: uint16(at), Length: p.Length})
 			}
 		}
-		if x.Parts = parts; len(parts) > 0 {
+		x.Parts = parts
+		if len(parts) > 0 {
 			kept = append(kept, x)
 		}
 	}

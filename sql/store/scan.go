@@ -166,7 +166,8 @@ func (i *rowIter) collectRows(ctx *gms.Context) error {
 			i.found = found
 			return nil
 		}
-		if found = append(found, p); len(found)%RowsBetweenLooks != 0 {
+		found = append(found, p)
+		if len(found)%RowsBetweenLooks != 0 {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -218,7 +219,7 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 			continue
 		}
 		switch {
-		case i.exists(r):
+		case i.needsOnlyKeys(r):
 			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
 		case i.tr.Editing > 0: // no row is read before all keys are collected
 			i.cur = i.acc.Scan(i.tr.Tx, r.Low, r.High, i.scan.Reverse)
@@ -233,8 +234,8 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 	}
 }
 
-// sort orders the cursor's entries by the values: go-mysql-server expects the rows of a range
-// in order, even if the index says that it has none.
+// sort orders the cursor's entries by their values: go-mysql-server expects the rows of a range in
+// order, even if the index says that it is not ordered.
 func (i *rowIter) sort(ctx *gms.Context) error {
 	k := i.scan.Index.whole()
 	s := &sortedCursor{}
@@ -282,16 +283,16 @@ func (s *sortedCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 
 // point looks up the key of a Point range.
 func (i *rowIter) point(r *KeyRange) (region.Ptr, bool, error) {
-	if i.exists(r) {
+	if i.needsOnlyKeys(r) {
 		ok, err := i.acc.Has(i.tr.Tx, r.Low)
 		return region.Ptr{}, ok, err
 	}
 	return i.acc.Get(i.tr.Tx, r.Low)
 }
 
-// exists reports whether only the existence of a range's rows matters, without even a check
-// of their values.
-func (i *rowIter) exists(r *KeyRange) bool {
+// needsOnlyKeys reports whether only the existence of a range's rows matters, and no check of their
+// values.
+func (i *rowIter) needsOnlyKeys(r *KeyRange) bool {
 	return i.scan.keysOnly && r.Rest == nil && r.Check == nil
 }
 

@@ -91,7 +91,7 @@ func (s *Session) NewTransaction(c gms.TransactionCharacteristic) *Transaction {
 	return &Transaction{Tx: tx, ReadOnly: c == gms.ReadOnly}
 }
 
-// BeginNext begins a transaction for a statement outside of any.
+// BeginNext begins a transaction for a statement outside transactions.
 func (s *Session) BeginNext(c gms.TransactionCharacteristic) *Transaction {
 	if s.Settings().readOnly {
 		c = gms.ReadOnly
@@ -145,8 +145,8 @@ func (s *Session) End(ctx *gms.Context, tr *Transaction, rollsBack bool) error {
 	return s.CommitTransaction(ctx, tr)
 }
 
-// CommitTransaction implements gms.TransactionSession. Whatever the outcome,
-// the transaction is over afterwards, and the session is ready for another.
+// CommitTransaction implements gms.TransactionSession. Whatever the outcome, the transaction is
+// over afterwards, and the session is ready for the next one.
 func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 	tr, ok := t.(*Transaction)
 	if !ok || tr == nil {
@@ -297,7 +297,7 @@ func (s *Session) Explicit() bool {
 	return err == nil && !auto
 }
 
-// IsOpen is Explicit for callers that know that a transaction has begun.
+// IsOpen is like Explicit, for callers that know that a transaction has begun.
 func (s *Session) IsOpen() bool { return s.GetIgnoreAutoCommit() || !s.Settings().Autocommit }
 
 // SetForUpdate says whether the next statement locks the rows that it reads, as SELECT ...

@@ -24,7 +24,7 @@ func (s *Session) holdRead(tr *Transaction) error {
 		return nil
 	}
 	if read := tr.Tx.Held(); read > readBytes {
-		return s.Holding.hold(read)
+		return s.Holding.setRead(read)
 	}
 	return nil
 }
@@ -66,7 +66,8 @@ func (s *Session) Settle() {
 	s.SettleAttempt()
 }
 
-// SettleAttempt is Settle for one attempt to run a statement: its text stays counted.
+// SettleAttempt is like Settle, for one attempt to run a statement: the memory of the statement's
+// text stays counted.
 func (s *Session) SettleAttempt() {
 	s.Holding.forgetInputs()
 	if s.Holding.bytes.Load() == 0 && s.Holding.granted.Load() == 0 {
@@ -85,9 +86,8 @@ func (s *Session) CommandBegin() error { return nil }
 // CommandEnd implements gms.LifecycleAwareSession.
 func (s *Session) CommandEnd() {}
 
-// SessionEnd implements gms.LifecycleAwareSession. It aborts a transaction that the client
-// has left open, because an open transaction keeps freed memory everywhere from being
-// reused.
+// SessionEnd implements gms.LifecycleAwareSession. It aborts a transaction that the client has left
+// open, because an open transaction prevents freed memory everywhere from being reused.
 func (s *Session) SessionEnd() {
 	s.Abort()
 	s.Holding.end()

@@ -40,8 +40,8 @@ type Settings struct {
 // keySettings are the variables that may change the meaning of a text.
 var keySettings = []string{"sql_mode", "character_set_client", "character_set_connection", "collation_connection", "time_zone", "foreign_key_checks"}
 
-// Settings returns the settings by the present variables. They are shared, and must not be
-// changed.
+// Settings returns the settings that follow from the present variables. The caller must not change
+// them: they are shared.
 func (s *Session) Settings() *Settings {
 	if s.variables == nil {
 		s.variables = s.readSettings()

@@ -111,7 +111,7 @@ func (tr *Transaction) savepoint(name string) (serial int, ok bool) {
 	return 0, false
 }
 
-// count notes that a table has gained n rows. A rollback to an earlier point undoes the note.
+// count notes that a table has gained n rows. A rollback to an earlier point takes that back.
 func (tr *Transaction) count(counter region.Ptr, n int64) {
 	if tr.rows == nil {
 		tr.rows = make(map[region.Ptr]int64)
@@ -129,7 +129,7 @@ func Current(ctx *gms.Context) *Transaction {
 	return tr
 }
 
-// CurrentOf is Current for a context that may have no session, or a session of
+// CurrentOf is like Current, for a context that may have no session, or a session of
 // go-mysql-server's.
 func CurrentOf(ctx *gms.Context) *Transaction {
 	if ctx == nil || ctx.Session == nil {

@@ -13,7 +13,7 @@ import (
 
 // Turns let transactions of one machine that are about to change the same row wait for
 // each other, so that the second does not run only to abort. They guarantee nothing: a
-// turn is no lock; a transaction that has waited long enough, or would deadlock, continues
+// turn is not a lock; a transaction that has waited long enough, or would deadlock, continues
 // without it; and commits decide which transactions conflict, as between machines. Only
 // transactions that a client has opened take turns; single statements are over sooner than
 // waiting would pay.
@@ -78,9 +78,9 @@ func (t *Turns) Await(tr *Transaction, x *catalog.Index, key []byte) {
 	t.wait(w, t.Patience)
 }
 
-// awaitAgain is Await for a new transaction in which a client retries its work. inVain is
-// the time for which the client has tried so far: it waits no longer than that, so that
-// waiting never costs more than the conflicts have.
+// awaitAgain is like Await, for a new transaction in which a client retries its work. inVain is the
+// time for which the client has tried so far. awaitAgain waits no longer than that, so that waiting
+// never costs more than the conflicts have cost.
 func (t *Turns) awaitAgain(tr *Transaction, inVain time.Duration) {
 	t.mu.Lock()
 	w := t.enterLocked(tr, t.shortestLocked())
@@ -111,8 +111,7 @@ func (t *Turns) lengthLocked(name string) int {
 	return 0
 }
 
-// wait returns when the waiter is called, or when its patience has run out; nil does not
-// wait.
+// wait returns when w is called, or after patience; if w is nil, at once.
 func (t *Turns) wait(w *waiter, patience time.Duration) {
 	if w != nil {
 		w.called.WaitFor(patience)

@@ -65,7 +65,7 @@ func (m *mux) tryRegister(c *conn) (out *conn, wait time.Duration, err error) {
 	return out, 0, nil
 }
 
-// slowestLocked returns the oldest connection of the address that has most of them.
+// slowestLocked returns the oldest connection of the address with the most connections.
 func (m *mux) slowestLocked() *conn {
 	type address struct {
 		count int

@@ -23,9 +23,9 @@ type compiled struct {
 	values []fast.Value
 }
 
-// compiled looks for the compiled form of a statement; its values are valid
+// findCompiled returns the compiled form of a statement; its values are valid
 // until the connection's next statement.
-func (s *connState) compiled(query string, prepared bool, bound []fast.Value) (compiled, bool) {
+func (s *connState) findCompiled(query string, prepared bool, bound []fast.Value) (compiled, bool) {
 	if s.farm == nil {
 		return compiled{}, false
 	}

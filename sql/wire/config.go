@@ -69,9 +69,9 @@ const (
 	maxPacketBytesMax    = 1 << 30
 )
 
-// UnauthenticatedMax is the greatest number of clients that have not logged in, given the
-// greatest number of those that have: as many, so that all may connect at once. admission.go
-// describes what happens beyond that.
+// UnauthenticatedMax returns how many clients that have not logged in may be connected: as many as
+// clients that have logged in, so that all may connect at once. admission.go describes what happens
+// beyond that.
 func UnauthenticatedMax(connections int) int {
 	const least = 16
 	return max(connections, least)

@@ -40,7 +40,7 @@ type conn struct {
 	sent   framing     // the writing side while sequence numbers are shifted
 	isIn   bool        // authenticated, and admitted
 	counts counts
-	// sendsFile is set while the client sends the contents of a file: they are no requests.
+	// sendsFile is set while the client sends the contents of a file: they are not requests.
 	sendsFile bool
 	// preparing is the statement that the client prepares; nil once the handler has taken it.
 	// The library has a stand-in in its place.
@@ -89,7 +89,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.read(p)
 	for again := true; err == nil && again; {
-		if again, err = c.intercept(p[:n]); again {
+		again, err = c.intercept(p[:n])
+		if again {
 			n, err = c.read(p)
 		}
 	}
@@ -161,7 +162,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // refresh reads the accounts again if they have changed, so that the client is authenticated
 // by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
-	said := c.mux.cfg.available() // available waits no longer than for a statement
+	said := c.mux.cfg.available() // available waits at most as long as for a statement
 	if said == nil {
 		said = myerr.Of(c.mux.refresh(context.Background()))
 	}

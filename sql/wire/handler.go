@@ -134,7 +134,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 func (h *handler) query(ctx context.Context, c *mysql.Conn, query string, multi bool, callback mysql.ResultSpoolFn) (string, error) {
 	defer stateOf(c).settle()
 	text := gms.RemoveSpaceAndDelimiter(query, ';')
-	if stmt, ok := stateOf(c).compiled(text, false, nil); ok {
+	if stmt, ok := stateOf(c).findCompiled(text, false, nil); ok {
 		return "", h.queryCompiled(ctx, c, text, stmt, callback)
 	}
 	if isShutdown(text) {
@@ -309,7 +309,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *my
 	bound, plain := boundValues(prepare.BindVars)
 	stmt, isCompiled := compiled{}, false
 	if plain {
-		stmt, isCompiled = stateOf(c).compiled(st.text, true, bound)
+		stmt, isCompiled = stateOf(c).findCompiled(st.text, true, bound)
 	}
 	res, err := h.run(ctx, c, st, func(ctx context.Context, buf *resultBuffer) error {
 		if isCompiled {

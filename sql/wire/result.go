@@ -53,8 +53,8 @@ func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
 	return nil
 }
 
-// take takes over a whole result that owns its values, of this many bytes, in MySQL's text
-// form.
+// take takes over a whole result in MySQL's text form. The result owns its values, which take up
+// this many bytes.
 func (b *resultBuffer) take(r *sqltypes.Result, bytes int) error {
 	b.used = int64(bytes) + int64(len(r.Rows))*(rowOverheadBytes+int64(len(r.Fields))*valueOverheadBytes)
 	if b.used > b.limit {

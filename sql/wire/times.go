@@ -33,7 +33,8 @@ func timeText(s []byte) []byte {
 			end++
 		}
 		if n := end - i; n == 0 {
-			if out, end = append(out, s[i]), i+1; s[i] == '.' {
+			out, end = append(out, s[i]), i+1
+			if s[i] == '.' {
 				width = len(zeros)
 			}
 		} else {

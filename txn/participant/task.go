@@ -45,7 +45,7 @@ type annexBody struct {
 	bytes []byte
 }
 
-// A largePart is the state of a participant that has records with annexes.
+// A largePart is the state of a participant for a transaction whose records have annexes.
 type largePart struct {
 	lock, backup annexBody
 	// truncated says that the transaction is truncated, and the backup is applying it.

@@ -34,8 +34,8 @@ func (a *Annex) Append(b []byte) []byte {
 const (
 	// AnnexNumberMax bounds annex numbers, which have to fit into a registration's key.
 	AnnexNumberMax = 1<<56 - 1
-	// AnnexBytesMax bounds the writes of a transaction. The bound comes from the notes of
-	// recoveries, which are records that contain the writes, in rings.
+	// AnnexBytesMax bounds the writes of a transaction. Recovery writes notes, records that contain
+	// all of the writes, to rings, which hold no larger ones.
 	AnnexBytesMax = 3 << 29
 )
 

@@ -49,10 +49,11 @@ func (rs *List) Of(id region.ID) *Route {
 	return (*rs)[id]
 }
 
-// blocked sets the time since which the region is blocked. If the region's previous route was
-// blocked already, this is the time of that route.
-func (r *Route) blocked(was *Route, now time.Time) {
-	if r.Since = now; was != nil && was.State == Blocked {
+// setSince sets the time since which the region is blocked: now, or, if the previous route was
+// blocked already, that route's time.
+func (r *Route) setSince(was *Route, now time.Time) {
+	r.Since = now
+	if was != nil && was.State == Blocked {
 		r.Since = was.Since
 	}
 }

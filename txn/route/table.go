@@ -64,7 +64,7 @@ func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Re
 			r.State = Readable
 		}
 		if r.State == Blocked {
-			r.blocked(was, now)
+			r.setSince(was, now)
 		}
 		next[p.Region] = r
 	}

@@ -42,7 +42,7 @@ func Read(in io.Reader) (rows []*Row, err error) {
 	return rows, nil
 }
 
-// parse parses one line, or returns nil if it is no benchmark's result.
+// parse parses one line, or returns nil if it is not a benchmark's result.
 func parse(line string) (*Row, error) {
 	f := strings.Fields(line)
 	if len(f) < 4 || !strings.HasPrefix(f[0], "Benchmark") {

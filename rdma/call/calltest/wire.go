@@ -49,7 +49,7 @@ type Wire struct {
 	}
 }
 
-// Hold has the wire hold messages from now on.
+// Hold makes the wire hold messages back from now on.
 func (w *Wire) Hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,7 +52,7 @@ type Data struct {
 	B string `json:"ключ"`
 }
 
-// A Book has one author, and tags that others have, too.
+// A Book has one author, and tags that it shares with other books.
 type Book struct {
 	ID       uint64
 	AuthorID uint `gorm:"not null"`
