@@ -197,7 +197,7 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 		return nil, 0, false
 	}
 	payload := t.arena.get(p.Capacity())
-	h, err := t.w.readOnce(rt, p, payload)
+	h, err := t.op.readOnce(rt, p, payload)
 	return payload, h.Version(), err == nil
 }
 

@@ -29,14 +29,14 @@ const (
 )
 
 func (m *Machine) handleInternally() {
-	m.handlers[handlerAlloc] = m.handleAlloc
-	m.handlers[handlerRelease] = m.handleRelease
-	m.handlers[handlerEpoch] = m.handleEpoch
-	m.handlers[handlerReserve] = m.handleReserve
-	m.handlers[handlerPing] = handlePing
-	m.handlers[handlerDiscard] = m.handleDiscard
-	m.handlers[handlerAnnex] = m.handleAnnex
-	m.handlers[handlerDropAnnex] = m.handleDropAnnex
+	m.Handle(handlerAlloc, m.handleAlloc)
+	m.Handle(handlerRelease, m.handleRelease)
+	m.Handle(handlerEpoch, m.handleEpoch)
+	m.Handle(handlerReserve, m.handleReserve)
+	m.Handle(handlerPing, handlePing)
+	m.Handle(handlerDiscard, m.handleDiscard)
+	m.Handle(handlerAnnex, m.handleAnnex)
+	m.Handle(handlerDropAnnex, m.handleDropAnnex)
 }
 
 // A slot is room for an object at its primary.

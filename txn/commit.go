@@ -99,7 +99,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 	case t.commit.outlived:
 		t.outlive()
 	case err == nil:
-		t.w.stats.commits.Add(1)
+		t.stripe.stats.commits.Add(1)
 		t.end()
 	case errors.Is(err, ErrInDoubt):
 		t.end()
@@ -137,7 +137,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 		if err != nil || out == committed {
 			return err
 		}
-		s.w.stats.retries.Add(1)
+		s.stripe.stats.retries.Add(1)
 		s.late.discard(s)
 		s.commit.reset()
 		if isMoved {

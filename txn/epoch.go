@@ -5,63 +5,24 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 	"weak"
 
-	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
 )
 
-// epochs counts the operations and transactions open at one worker, by the epoch in which they
-// began. This tells when an epoch is over: memory freed in it may then change its size class,
-// because nobody can still hold a pointer into it (NSDI'14 section 3.5).
-//
-// At most two epochs are open at a time, so that two counters suffice; the
-// current one's parity picks the counter.
-type epochs struct {
-	current *atomic.Uint64 // the machine's epoch
-	open    [2]atomic.Int64
-}
-
-// enter counts the caller in and returns its epoch, which the caller passes to exit.
-func (e *epochs) enter() uint64 {
-	for {
-		epoch := e.current.Load()
-		e.open[epoch&1].Add(1)
-		if e.current.Load() == epoch {
-			return epoch
-		}
-		// The epoch ended between the load and the count: the machine that ended it may not have
-		// seen this count.
-		e.open[epoch&1].Add(-1)
-	}
-}
-
-func (e *epochs) exit(epoch uint64) {
-	if n := e.open[epoch&1].Add(-1); n < 0 {
-		invariant.Violated("operations open in an epoch", n, "at least 0")
-	}
-}
-
 // An Operation brackets lock-free reads that follow pointers (NSDI'14:
 // lockFreeStart, lockFreeEnd). Memory that its reads could reach is not reused
 // for objects of another size until End.
-type Operation struct {
-	w     *worker
-	epoch uint64
-}
+type Operation struct{ b *bracket }
 
 // Start begins an operation.
-func (m *Machine) Start() Operation {
-	w := m.anyWorker()
-	return Operation{w, w.epochs.enter()}
-}
+func (m *Machine) Start() Operation { return m.stripe().enter(0) }
 
 // End ends it.
-func (o Operation) End() { o.w.epochs.exit(o.epoch) }
+func (o Operation) End() { o.exit() }
 
 // OnEpoch registers a function that clears cached pointers. It is called at the end of each epoch
 // until Cancel. A pointer may be put into a cache only in the operation or transaction that read
@@ -115,8 +76,8 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 	if sabotage.OpenOperations.Skipped() {
 		return true
 	}
-	for _, w := range m.workers {
-		if w.epochs.open[epoch&1].Load() != 0 {
+	for i := range m.stripes {
+		if m.stripes[i].open(epoch) != 0 {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -120,6 +121,13 @@ func (m *Machine) Idle() error {
 			return fmt.Errorf("machine %d, worker %d: %w", m.cfg.ID, w.id, err)
 		}
 	}
+	for i := range m.stripes {
+		for epoch := range uint64(2) {
+			if n := m.stripes[i].open(epoch); n != 0 {
+				return fmt.Errorf("machine %d: %d operations are open", m.cfg.ID, n)
+			}
+		}
+	}
 	return nil
 }
 
@@ -150,11 +158,6 @@ func (w *worker) idle() error {
 		}
 		if len(p.in.Transactions()) != 0 {
 			return fmt.Errorf("%d transactions of machine %d are not truncated", len(p.in.Transactions()), p.id)
-		}
-	}
-	for parity := range w.epochs.open {
-		if n := w.epochs.open[parity].Load(); n != 0 {
-			return fmt.Errorf("%d operations are open", n)
 		}
 	}
 	return nil
@@ -288,8 +291,10 @@ func (m *Machine) FillAnnex(worker int, to rdma.MachineID, number uint64, b []by
 func (m *Machine) ForgetAnnexes() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.handlers, handlerAnnex)
-	delete(m.handlers, handlerDropAnnex)
+	left := maps.Clone(*m.handlers.Load())
+	delete(left, handlerAnnex)
+	delete(left, handlerDropAnnex)
+	m.handlers.Store(&left)
 }
 
 // WriteText says what a WRITE to memory with key k brings: a record, with its identifier and

@@ -113,7 +113,7 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 		return l.lend(i, p)
 	}
 	payload := l.arena.get(p.Capacity())
-	v, err := l.s.w.read(l.s.ctx, p, payload, readPatience)
+	v, err := l.s.op.read(l.s.ctx, p, payload, readPatience)
 	if err != nil {
 		return nil, conflictFrom(err, p)
 	}

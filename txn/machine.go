@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -99,18 +100,29 @@ const validateByMessage = 4
 // A Machine coordinates transactions and is a participant in others'. It is
 // safe for concurrent use.
 type Machine struct {
+	// Every operation and transaction loads the fields up to the Pad, which hardly ever change. So
+	// they share no cache line with those that follow, which many processors write.
 	cfg           Config
 	troubled      clock.Troubled // nil in production
 	workers       []*worker
+	stripes       []stripe
+	isReal        bool // the clock is the system's
 	routes        route.Table
 	epoch         atomic.Uint64
-	states        clock.Pool // a pool of *state
-	txs           clock.Pool // a pool of *Tx
-	raw           clock.Pool // a pool of *rawBuffer
-	nextWorker    atomic.Uint32
+	states        clock.Pool                            // a pool of *state
+	txs           clock.Pool                            // a pool of *Tx
+	raw           clock.Pool                            // a pool of *rawBuffer
+	handlers      atomic.Pointer[map[HandlerID]Handler] // replaced under mu, never changed
 	writeBytesMax int
 	// config is the current configuration's identifier.
-	config   atomic.Uint32
+	config  atomic.Uint32
+	closed  atomic.Bool
+	evicted atomic.Bool
+	// bound is the time that operations wait.
+	bound    atomic.Int64
+	replicas participant.Replicas
+	_        prefetch.Pad
+
 	recovery evidence.Recovery
 	// blocks is held while parts of block tables go to backups.
 	blocks lockrank.Mutex[lockrank.Blocks]
@@ -120,19 +132,14 @@ type Machine struct {
 	// reservations.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
-	closed   atomic.Bool
-	evicted  atomic.Bool
-	replicas participant.Replicas
-	// bound is the time that operations wait; lapse is the time since which there has been no
-	// lease.
-	bound atomic.Int64
+	// lapse is the time since which there has been no lease.
 	lapse atomic.Pointer[time.Time]
 	// serving counts the goroutines that run for peers, or for outlived commits.
 	serving atomic.Int64
 
-	mu       lockrank.Mutex[lockrank.Machine]
-	onEpoch  []*func()
-	handlers map[HandlerID]Handler
+	mu      lockrank.Mutex[lockrank.Machine]
+	onEpoch []*func()
+	_       prefetch.Pad
 }
 
 // Meets reports whether the simulator injects a trouble here; in production it never does.
@@ -141,7 +148,8 @@ func (m *Machine) Meets(t clock.Trouble) bool { return m.troubled != nil && m.tr
 // New makes a machine. It registers its logs and message queues with the NIC,
 // so that peers can connect; Connect connects it to them.
 func New(cfg Config) (*Machine, error) {
-	m := &Machine{cfg: cfg, troubled: clock.TroublesOf(cfg.Clock), handlers: make(map[HandlerID]Handler)}
+	m := &Machine{cfg: cfg, troubled: clock.TroublesOf(cfg.Clock)}
+	m.handlers.Store(&map[HandlerID]Handler{})
 	m.routes.Init(cfg.ID)
 	m.epoch.Store(1)
 	m.config.Store(cfg.Config)
@@ -166,6 +174,7 @@ func New(cfg Config) (*Machine, error) {
 		m.workers = append(m.workers, w)
 	}
 	m.initRecovery()
+	m.stripes = newStripes(m)
 	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
 	m.txs = cfg.Clock.NewPool(func() any { return new(Tx) })
 	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: m.newWaiter()} })
@@ -182,19 +191,8 @@ func (m *Machine) Configuration() uint32 { return m.cfg.Config }
 // Clock returns the machine's clock.
 func (m *Machine) Clock() clock.Clock { return m.cfg.Clock }
 
-func (m *Machine) anyWorker() *worker {
-	if len(m.workers) == 1 {
-		return m.workers[0]
-	}
-	s := m.states.Get().(*state)
-	w := s.w
-	m.states.Put(s)
-	return w
-}
-
 func newState(m *Machine) *state {
-	w := m.workers[int(m.nextWorker.Add(1))%len(m.workers)]
-	s := &state{m: m, w: w, ctx: context.Background(), writtenMax: m.writeBytesMax}
+	s := &state{m: m, ctx: context.Background(), writtenMax: m.writeBytesMax}
 	s.late.s, s.fresh.s = s, s
 	s.commit.init(m)
 	return s

@@ -23,7 +23,7 @@ type PairRead struct {
 
 // Fetch makes the processor fetch the lines that Look needs of the object p, without waiting.
 func (o Operation) Fetch(p region.Ptr) {
-	if rt := o.w.m.lookable(p); rt != nil {
+	if rt := o.b.w.m.lookable(p); rt != nil {
 		rt.Local.Fetch(p)
 	}
 }
@@ -32,7 +32,7 @@ func (o Operation) Fetch(p region.Ptr) {
 // nothing yet and counts nothing: see CountReads. It makes the pair empty if another machine is the
 // primary.
 func (o Operation) Aim(a *region.Pair, p region.Ptr) {
-	rt := o.w.m.lookable(p)
+	rt := o.b.w.m.lookable(p)
 	if rt == nil {
 		*a = region.Pair{}
 		return
@@ -52,14 +52,14 @@ func (m *Machine) lookable(p region.Ptr) *route.Route {
 
 // Gather adds all lines of the object p to a batch, if this machine is its primary.
 func (o Operation) Gather(b *prefetch.Batch, p region.Ptr) {
-	if rt := o.w.m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
+	if rt := o.b.w.m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
 		rt.Local.Gather(b, p)
 	}
 }
 
 // CountReads counts n objects looked at through pairs that Aim has set. Counting each one
 // separately would cost as much as the look.
-func (o Operation) CountReads(n int) { o.w.stats.localReads.Add(uint64(n)) }
+func (o Operation) CountReads(n int) { o.count(n) }
 
 // Fetch makes the processor fetch the object p, which the transaction is going to read, without
 // waiting. A caller that knows several such objects should fetch all of them first, so that their
@@ -80,25 +80,25 @@ func (m *Machine) fetchAll(p region.Ptr) {
 // ReadPairs is ReadPair of many pairs, with all of their READs pending at once. It makes one
 // attempt: see PairRead.Err.
 func (o Operation) ReadPairs(reads []PairRead) {
-	raw := o.w.m.raw.Get().(*rawBuffer)
-	defer o.w.m.raw.Put(raw)
+	raw := o.b.w.m.raw.Get().(*rawBuffer)
+	defer o.b.w.m.raw.Put(raw)
 	size := 0
 	for i := range reads {
 		size += 2 * reads[i].P.Class().Size()
 	}
-	err := o.w.postPairs(reads, raw.sized(size), &raw.wait)
+	err := o.postPairs(reads, raw.sized(size), &raw.wait)
 	if !raw.wait.settled() {
-		err = errors.Join(err, o.w.await(&raw.wait))
+		err = errors.Join(err, o.b.w.await(&raw.wait))
 	}
 	if err == nil {
-		err = o.w.m.confirmed(nil)
+		err = o.b.w.m.confirmed(nil)
 	}
 	for i := range reads {
 		r := &reads[i]
 		switch {
 		case err != nil:
 			r.Err = err
-		case r.raw != nil && o.w.m.route(r.P.Addr.Region()) != r.route:
+		case r.raw != nil && o.b.w.m.route(r.P.Addr.Region()) != r.route:
 			r.Err = errMoved
 		case r.raw != nil && r.Err == nil:
 			r.Err = r.unpack()
@@ -109,7 +109,8 @@ func (o Operation) ReadPairs(reads []PairRead) {
 
 // postPairs reads the pairs at this machine and posts READs of the others; each READ uses the next
 // part of b.
-func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
+func (o Operation) postPairs(reads []PairRead, b []byte, wt *waiter) error {
+	w := o.b.w
 	w.lock()
 	defer w.unlock()
 	isWaiting := false
@@ -122,7 +123,7 @@ func (w *worker) postPairs(reads []PairRead, b []byte, wt *waiter) error {
 			r.Err = errMoved
 			continue
 		case rt.PrimaryHere:
-			_, _, r.Err = w.readPairOnce(rt, r.P, r.Dst)
+			_, _, r.Err = o.readPairOnce(rt, r.P, r.Dst)
 			continue
 		}
 		n := 2 * r.P.Class().Size()

@@ -196,24 +196,6 @@ func TestWaiter(t *testing.T) {
 	}
 }
 
-func TestEpochs(t *testing.T) {
-	var current atomic.Uint64
-	current.Store(7)
-	e := epochs{current: &current}
-	a := e.enter()
-	current.Store(8)
-	b := e.enter()
-	if a != 7 || b != 8 || e.open[1].Load() != 1 || e.open[0].Load() != 1 {
-		t.Errorf("entered %d and %d: %d and %d open", a, b, e.open[1].Load(), e.open[0].Load())
-	}
-	e.exit(a)
-	e.exit(b)
-	if e.open[0].Load() != 0 || e.open[1].Load() != 0 {
-		t.Error("still open")
-	}
-	mustPanic(t, "exit twice", func() { e.exit(b) })
-}
-
 // Questions about parts are not moved or given out twice, however many there are, and
 // keep nothing alive once they have been taken back.
 func TestPartQuestions(t *testing.T) {

@@ -20,14 +20,14 @@ import (
 // A pointer that was found some time ago must be used within an Operation; otherwise the memory may
 // hold an object of another size by now.
 func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := m.anyWorker().read(context.Background(), p, dst, readPatience)
+	v, err := m.stripe().withoutEpoch().read(context.Background(), p, dst, readPatience)
 	return v, m.confirmed(err)
 }
 
 // Read is Machine.Read within the operation.
 func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := o.w.read(context.Background(), p, dst, readPatience)
-	return v, o.w.m.confirmed(err)
+	v, err := o.read(context.Background(), p, dst, readPatience)
+	return v, o.b.w.m.confirmed(err)
 }
 
 // Look lets the caller read parts of the object p in place, and costs less than Read. It returns
@@ -35,29 +35,30 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 // then waits, or returns the reason. The caller may show what it saw once Machine.Confirm has
 // succeeded afterwards.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
-	rt := o.w.m.lookable(p)
+	rt := o.b.w.m.lookable(p)
 	if rt == nil {
 		return region.View{}, false
 	}
-	o.w.stats.localReads.Add(1) // first: loads that follow an atomic addition wait for those before it
+	o.count(1)
 	v, err := rt.Local.Look(p)
 	return v, err == nil
 }
 
 // LookPair is Look at two adjacent objects, p and p.Element(1): it sets the pair's two views.
 func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
-	rt := o.w.m.lookable(p)
+	rt := o.b.w.m.lookable(p)
 	if rt == nil {
 		*a = region.Pair{}
 		return false
 	}
-	o.w.stats.localReads.Add(2)
+	o.count(2)
 	rt.Local.Aim(a, p)
 	return a.Look()
 }
 
 // read reads the object p from its primary. If a writer has it locked, it waits up to patience.
-func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
+func (o Operation) read(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
+	w := o.b.w
 	b := backoff{w: w, patience: patience}
 	for {
 		before := w.m.routes.Load()
@@ -65,7 +66,7 @@ func (w *worker) read(ctx context.Context, p region.Ptr, dst []byte, patience ti
 		if err != nil {
 			return 0, err
 		}
-		h, err := w.readOnce(rt, p, dst)
+		h, err := o.readOnce(rt, p, dst)
 		if err == nil {
 			return h.Version(), nil
 		}
@@ -119,11 +120,12 @@ func (m *Machine) confirmed(err error) error {
 	return cmp.Or(m.Confirm(), err)
 }
 
-func (w *worker) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.Header, error) {
+func (o Operation) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.Header, error) {
 	if rt.PrimaryHere {
-		w.stats.localReads.Add(1)
+		o.count(1)
 		return rt.Local.ReadObject(p, dst)
 	}
+	w := o.b.w
 	raw := w.m.raw.Get().(*rawBuffer)
 	defer w.m.raw.Put(raw)
 	b := raw.sized(p.Class().Size())
@@ -203,8 +205,8 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 
 // ReadPair is Machine.ReadPair within the operation.
 func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = o.w.readPair(context.Background(), p, dst, readPatience)
-	return first, second, o.w.m.confirmed(err)
+	first, second, err = o.readPair(context.Background(), p, dst, readPatience)
+	return first, second, o.b.w.m.confirmed(err)
 }
 
 // ReadPair reads two adjacent objects of one size, p and p.Element(1), with a single READ if they
@@ -212,11 +214,12 @@ func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Vers
 // consistent by itself; the two together may not be. If the second object has been freed, the error
 // is region.ErrFreed, too.
 func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = m.anyWorker().readPair(context.Background(), p, dst, readPatience)
+	first, second, err = m.stripe().withoutEpoch().readPair(context.Background(), p, dst, readPatience)
 	return first, second, m.confirmed(err)
 }
 
-func (w *worker) readPair(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
+func (o Operation) readPair(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
+	w := o.b.w
 	b := backoff{w: w, patience: patience}
 	for {
 		before := w.m.routes.Load()
@@ -224,7 +227,7 @@ func (w *worker) readPair(ctx context.Context, p region.Ptr, dst []byte, patienc
 		if err != nil {
 			return 0, 0, err
 		}
-		h1, h2, err := w.readPairOnce(rt, p, dst)
+		h1, h2, err := o.readPairOnce(rt, p, dst)
 		if err == nil {
 			return h1.Version(), h2.Version(), nil
 		}
@@ -242,15 +245,16 @@ func (w *worker) readPair(ctx context.Context, p region.Ptr, dst []byte, patienc
 	}
 }
 
-func (w *worker) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, h2 region.Header, err error) {
+func (o Operation) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, h2 region.Header, err error) {
 	n, next := p.Capacity(), p.Element(1)
 	if rt.PrimaryHere {
-		w.stats.localReads.Add(2)
+		o.count(2)
 		if h1, err = rt.Local.ReadObject(p, dst[:n]); err == nil {
 			h2, err = rt.Local.ReadObject(next, dst[n:2*n])
 		}
 		return h1, h2, err
 	}
+	w := o.b.w
 	raw := w.m.raw.Get().(*rawBuffer)
 	defer w.m.raw.Put(raw)
 	size := p.Class().Size()
@@ -268,7 +272,7 @@ func (w *worker) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, h2
 // and does not add them to the read set. If it returns false, PeekPair waits, or returns the
 // reason.
 func (t *Tx) LookPair(a *region.Pair, p region.Ptr) bool {
-	return t.usable() == nil && Operation{t.w, t.epoch}.LookPair(a, p)
+	return t.usable() == nil && t.op.LookPair(a, p)
 }
 
 // PeekPair is to ReadPair what Peek is to Read: it does not add the objects to the read set, and
@@ -279,7 +283,7 @@ func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err err
 	}
 	n := p.Capacity()
 	both := t.arena.get(2 * n)
-	if va, vb, err = t.w.readPair(t.ctx, p, both, readPatience); err != nil {
+	if va, vb, err = t.op.readPair(t.ctx, p, both, readPatience); err != nil {
 		return nil, nil, 0, 0, conflictFrom(err, p)
 	}
 	return both[:n:n], both[n:], va, vb, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
@@ -29,17 +30,15 @@ type Handler func(ctx context.Context, arg []byte) (result []byte, err error)
 func (m *Machine) Handle(h HandlerID, fn Handler) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.handlers[h] != nil {
+	if m.handler(h) != nil {
 		invariant.Violated("handler registered once", h, nil)
 	}
-	m.handlers[h] = fn
+	next := maps.Clone(*m.handlers.Load())
+	next[h] = fn
+	m.handlers.Store(&next)
 }
 
-func (m *Machine) handler(h HandlerID) Handler {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.handlers[h]
-}
+func (m *Machine) handler(h HandlerID) Handler { return (*m.handlers.Load())[h] }
 
 // Ship runs the function registered for h at the primary of the object with the given address
 // (NSDI'14 section 3.4: function shipping), and returns the function's result. If this machine is

@@ -35,10 +35,15 @@ func (s Stats) Sub(before Stats) Stats {
 	return s
 }
 
-// counters are one worker's part of Stats.
+// counters are one stripe's part of Stats.
 type counters struct {
-	commits, retries, localReads, remoteReads, roundTrips, messages, records atomic.Uint64
-	aborts                                                                   [Reasons]atomic.Uint64
+	commits, retries atomic.Uint64
+	aborts           [Reasons]atomic.Uint64
+}
+
+// traffic is one worker's part of Stats: what it exchanged with others.
+type traffic struct {
+	remoteReads, roundTrips, messages, records atomic.Uint64
 }
 
 func (c *counters) addTo(s *Stats) {
@@ -47,16 +52,21 @@ func (c *counters) addTo(s *Stats) {
 		s.Aborts[i] += c.aborts[i].Load()
 	}
 	s.Retries += c.retries.Load()
-	s.LocalReads += c.localReads.Load()
-	s.RemoteReads += c.remoteReads.Load()
-	s.RoundTrips += c.roundTrips.Load()
-	s.Messages += c.messages.Load()
-	s.Records += c.records.Load()
+}
+
+func (t *traffic) addTo(s *Stats) {
+	s.RemoteReads += t.remoteReads.Load()
+	s.RoundTrips += t.roundTrips.Load()
+	s.Messages += t.messages.Load()
+	s.Records += t.records.Load()
 }
 
 // Stats returns the machine's counters.
 func (m *Machine) Stats() Stats {
 	var s Stats
+	for i := range m.stripes {
+		m.stripes[i].addTo(&s)
+	}
 	for _, w := range m.workers {
 		w.stats.addTo(&s)
 	}

@@ -20,13 +20,17 @@ type Tx struct {
 	*state // nil once the transaction has ended
 }
 
-// state is a transaction's memory. It is kept for the next transaction together with its choice of
-// worker, so that goroutines on one processor share a worker.
+// state is a transaction's memory. It is kept for the next transaction on the same processor, mostly:
+// the pool has a part for each, but takes from others' where its own is empty.
 type state struct {
-	m      *Machine
+	m *Machine
+	// stripe is that of the processor on which the transaction began, or one a little earlier. w is
+	// the stripe's worker.
+	stripe *stripe
 	w      *worker
+	begun  uint            // transactions that have had this state
 	ctx    context.Context // ends the transaction's waits
-	epoch  uint64
+	op     Operation
 	reads  set
 	writes set
 	arena  arena
@@ -52,6 +56,10 @@ type state struct {
 	locked bool
 	checks []check
 }
+
+// movesAfter is the number of transactions after which a state looks whether it is on another
+// processor by now. To look costs 5 ns.
+const movesAfter = 32
 
 type local struct{ key, value any }
 
@@ -81,7 +89,12 @@ func (m *Machine) Begin() *Tx { return &Tx{m.begin()} }
 
 func (m *Machine) begin() *state {
 	s := m.states.Get().(*state)
-	s.epoch = s.w.epochs.enter()
+	if s.begun%movesAfter == 0 {
+		s.stripe = m.stripe()
+		s.w = s.stripe.w
+	}
+	s.begun++
+	s.op = s.stripe.enter(transactionBrackets)
 	s.doomed = m.gone()
 	return s
 }
@@ -159,7 +172,7 @@ func (s *state) first(p region.Ptr) ([]byte, region.Version, error) {
 // fetch reads the committed object p into the transaction's arena.
 func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
 	payload := s.arena.get(p.Capacity())
-	v, err := s.w.read(s.ctx, p, payload, s.patience())
+	v, err := s.op.read(s.ctx, p, payload, s.patience())
 	if err != nil {
 		return nil, 0, conflictFrom(err, p)
 	}
@@ -412,7 +425,7 @@ func (t *Tx) Abort() {
 	if t.state == nil {
 		return
 	}
-	t.w.stats.aborts[abortReason(t.doomed)].Add(1)
+	t.stripe.stats.aborts[abortReason(t.doomed)].Add(1)
 	t.end()
 }
 
@@ -467,7 +480,7 @@ func (t *Tx) end() {
 			s.m.release(s.w, e)
 		}
 	}
-	s.w.epochs.exit(s.epoch)
+	s.op.exit()
 	s.reset()
 	s.m.states.Put(s)
 }

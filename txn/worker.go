@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -29,14 +30,17 @@ import (
 // that of a transaction that waits for a reply, that of a peer which rings the bell (with
 // rdma/local), or the provider's.
 type worker struct {
-	m      *Machine
-	id     uint16
-	epochs epochs
-	stats  counters
+	// m and id do not change. Lock-free reads load them, so they share no cache line with the
+	// fields below, which others write: those who ring the bell, and the holder of the lock.
+	m  *Machine
+	id uint16
+	_  prefetch.Pad
+
 	// bell says that there may be input to process; see answerBell.
 	bell atomic.Bool
 
 	mu      lockrank.Mutex[lockrank.Worker]
+	stats   traffic
 	q       *patientQueue
 	peers   []*peer // indexed by machine; nil for a machine that is no peer
 	self    *participant.OwnLog
@@ -67,6 +71,7 @@ type worker struct {
 	// holds the commits whose outcome recovery decides.
 	begun  *commit
 	caught map[uint64]*commit
+	_      prefetch.Pad
 }
 
 // A peer is a worker's sibling at another machine.
@@ -120,9 +125,7 @@ const (
 )
 
 func newWorker(m *Machine, id uint16) *worker {
-	w := &worker{m: m, id: id, window: record.NewWindow(m.cfg.Config), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
-	w.epochs.current = &m.epoch
-	return w
+	return &worker{m: m, id: id, window: record.NewWindow(m.cfg.Config), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
 }
 
 // listenLocked prepares the log and message queue that the sibling at another machine writes to.

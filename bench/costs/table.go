@@ -38,7 +38,7 @@ var table = []Cost{
 		own: []string{
 			"txn.(*Tx).Read", "txn.(*Tx).ReadPart", "txn.(*Tx).Peek", "txn.(*Tx).Write", "txn.(*Tx).addWrite", "txn.(*Tx).earlierRead", "txn.(*Tx).ownWrite",
 			"txn.(*Tx).Alloc", "txn.(*Tx).AllocArray", "txn.(*Tx).Free", "txn.(*Machine).alloc", "txn.(*Tx).Local", "txn.(*Tx).SetLocal", "txn.(*Tx).Scratch",
-			"txn.(*state).fetch", "txn.(*worker).read", "txn.(*worker).readOnce", "region.(*Region).ReadObject", "region.(*Allocator).", "txn.(*set).", "txn.(*entry).", "txn.(*arena).",
+			"txn.(*state).fetch", "txn.Operation.read", "txn.Operation.readOnce", "region.(*Region).ReadObject", "region.(*Allocator).", "txn.(*set).", "txn.(*entry).", "txn.(*arena).",
 		},
 	},
 	{
@@ -103,7 +103,7 @@ var table = []Cost{
 		Name: "READs of other machines' memory",
 		Why:  "copies of what others write, and so misses",
 		own: []string{
-			"rdma/shm.(*Queue).Read", "txn.(*patientQueue).Read", "txn.(*worker).readRaw", "txn.(*worker).readPair", "txn.(*worker).readPairOnce", "txn.Operation.ReadPair",
+			"rdma/shm.(*Queue).Read", "txn.(*patientQueue).Read", "txn.(*worker).readRaw", "txn.Operation.readPair", "txn.Operation.readPairOnce", "txn.Operation.ReadPair",
 			"txn.(*Machine).ReadPair", "region.Unpack", "txn.(*worker).postLocked",
 		},
 	},

@@ -37,6 +37,12 @@ type Clock interface {
 	// NewPool returns an empty pool, whose Get makes values with f. The pool
 	// may forget values.
 	NewPool(f func() any) Pool
+	// Processors returns the number of processors that run goroutines at the same time, and
+	// Processor the number, from 0, of the one that the caller runs on. The caller may be on
+	// another one by the time it uses the answer, and Processors may grow: they decide which cache
+	// lines a goroutine uses, never whether it may.
+	Processors() int
+	Processor() int
 }
 
 // A Mutex is what Clock.Lock locks.
@@ -80,6 +86,8 @@ func (System) Yield()                                    { runtime.Gosched() }
 func (System) Lock(mu Mutex)                             { mu.Lock() }
 func (System) NewEvent() Event                           { return make(event, 1) }
 func (System) NewPool(f func() any) Pool                 { return &sync.Pool{New: f} }
+func (System) Processors() int                           { return runtime.GOMAXPROCS(0) }
+func (System) Processor() int                            { return Processor() }
 
 // event has room for one Set.
 type event chan struct{}

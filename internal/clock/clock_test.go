@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -62,4 +63,24 @@ func TestPool(t *testing.T) {
 	if v := p.Get(); v != made {
 		t.Errorf("got %v, not what was put or made last", v)
 	}
+}
+
+func TestProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	c := System{}
+	if n := c.Processors(); n != 4 {
+		t.Fatalf("%d processors", n)
+	}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 1000 {
+				if p := c.Processor(); p < 0 || p >= 4 {
+					t.Errorf("runs on processor %d of 4", p)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -191,7 +191,7 @@ func TestOrderAndPlace(t *testing.T) {
 	})
 	want := "[region/a.go:1: doc: package region has no package comment" +
 		" txn/b.go:1: doc: package txn has no package comment" +
-		" txn/b.go:3: unsafe: txn imports unsafe; only internal/prefetch, nvram, region, rdma, rdma/..., cluster/lease may]"
+		" txn/b.go:3: unsafe: txn imports unsafe; only internal/clock, internal/prefetch, nvram, region, rdma, rdma/..., cluster/lease may]"
 	if got := fmt.Sprint(problems); err != nil || got != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}

@@ -94,8 +94,9 @@ var (
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files, NICs
-// and a thread of C, and give addresses to the processor.
-var unsafeUsers = []string{"internal/prefetch", "nvram", "region", "rdma", "rdma/...", "cluster/lease"}
+// and a thread of C, give addresses to the processor, and ask the runtime which
+// processor a goroutine runs on.
+var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "region", "rdma", "rdma/...", "cluster/lease"}
 
 // clockUsers may ask for the time and for randomness of the process.
 // rdma/shm drives processes: it never runs in the simulator.

@@ -7,6 +7,10 @@ import "unsafe"
 // LineBytes is the length of a cache line.
 const LineBytes = 64
 
+// A Pad separates fields that different cores write. It is two lines long: some processors fetch
+// lines in pairs, so that a write to one takes the other away from a core that reads it.
+type Pad [2 * LineBytes]byte
+
 // A Batch is a set of cache lines to fetch together. A prefetch whose page is not in the
 // TLB stays in the reorder buffer until the page walk ends. Consecutive prefetches walk at
 // the same time; but if the code between two of them computes an address, it fills the

@@ -21,6 +21,7 @@ type Process struct {
 	held     []turn // turns that wait for the end of the pause
 	slow     slowness
 	nic      *nic
+	asked    int      // number of calls of Processor
 	busy     int      // number of processors that are busy
 	queued   []func() // turns that wait for a processor
 }
@@ -212,6 +213,15 @@ func (s *signal) WaitFor(d time.Duration) bool {
 
 // NewPool implements clock.Clock.
 func (p *Process) NewPool(f func() any) clock.Pool { return &pool{make: f} }
+
+// Processors implements clock.Clock.
+func (p *Process) Processors() int { return 4 }
+
+// Processor implements clock.Clock: every caller is on the next processor.
+func (p *Process) Processor() int {
+	p.asked++
+	return p.asked % p.Processors()
+}
 
 // A pool is a stack.
 type pool struct {
