@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -26,18 +27,23 @@ import (
 //
 // The table is complete between any two of these transactions, however long a split is
 // interrupted; after a crash the next machine that changes the shard continues the split. No
-// transaction waits for a split: transactions that change the table each do a step, one step at
-// a time on each machine, once changes have overflowed into chains and the shard turned out to
-// be full enough. A transaction whose buckets move while it is open asks its questions again
+// transaction waits for a split: transactions that change the table each do a step, once changes
+// have overflowed into chains and the shard turned out to be full enough. Each machine does as many
+// steps at the same time as it has processors, of different shards. A transaction whose buckets move while it is open asks its questions again
 // and gets the same answers.
 type growth struct {
-	// wanted is the length of queue.
+	// wanted is the length of queue. Every transaction that has changed the table loads it.
 	wanted atomic.Int32
-	// working is held during a step.
-	working lockrank.Mutex[lockrank.Growing]
+	_      prefetch.Pad
+
+	// reserving is held while the table grows for a given number of pairs.
+	reserving lockrank.Mutex[lockrank.Growing]
 
 	mu    lockrank.Mutex[lockrank.Leaf]
 	queue []*shard
+	// working are the shards of which a step is going on: several shards split at the same time,
+	// but no shard twice.
+	working []*shard
 }
 
 const (
@@ -55,27 +61,43 @@ const (
 	chainWeight = 4
 )
 
-// want queues a shard to be split, unless the queue is full.
+// want queues a shard to be split, unless the queue is full or a step of the shard is going on.
 func (g *growth) want(s *shard) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.queue) < queueMax && !slices.Contains(g.queue, s) {
+	g.wantLocked(s)
+}
+
+func (g *growth) wantLocked(s *shard) {
+	if len(g.queue) < queueMax && !slices.Contains(g.queue, s) && !slices.Contains(g.working, s) {
 		g.queue = append(g.queue, s)
 		g.wanted.Store(int32(len(g.queue)))
 	}
 }
 
-// next takes the first shard from the queue of shards to be split, or returns nil.
-func (g *growth) next() *shard {
+// begin takes the first shard from the queue, for a step that ends with end. It returns nil if the
+// queue is empty, or if most steps are going on already.
+func (g *growth) begin(most int) *shard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.queue) == 0 {
+	if len(g.queue) == 0 || len(g.working) >= most {
 		return nil
 	}
 	s := g.queue[0]
 	g.queue = slices.Delete(g.queue, 0, 1)
 	g.wanted.Store(int32(len(g.queue)))
+	g.working = append(g.working, s)
 	return s
+}
+
+// end ends a step, and queues the shard if more steps are to follow.
+func (g *growth) end(s *shard, again bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.working = slices.DeleteFunc(g.working, func(other *shard) bool { return other == s })
+	if again {
+		g.wantLocked(s)
+	}
 }
 
 // note records pairs that e put into chains, and queues the shard if that happens often. It may
@@ -95,21 +117,18 @@ func (o *opened) note(e *editor) {
 	}
 }
 
-// maintain does one step of growth if a shard is queued and no other step runs. It ignores the
-// error of a step: the table works without the step, and the next overflow tries again.
+// maintain does one step of growth if a shard is queued and not every processor does one already. It
+// ignores the error of a step: the table works without the step, and the next overflow tries again.
 func (tb *Table) maintain(o *opened) {
-	if o.growth.wanted.Load() == 0 || !o.growth.working.TryLock() {
+	if o.growth.wanted.Load() == 0 {
 		return
 	}
-	defer o.growth.working.Unlock()
-	s := o.growth.next()
+	s := o.growth.begin(tb.m.Clock().Processors())
 	if s == nil {
 		return
 	}
 	again, err := tb.step(context.Background(), o, s, false)
-	if again && err == nil || errors.Is(err, txn.ErrConflict) {
-		o.growth.want(s)
-	}
+	o.growth.end(s, again && err == nil || errors.Is(err, txn.ErrConflict))
 }
 
 // perShard returns the number of pairs that a shard holds when it splits.
@@ -122,8 +141,8 @@ func (tb *Table) reserve(o *opened, puts int) {
 	if puts%64 != 0 || o.dir.size()*o.perShard() > 2*puts {
 		return
 	}
-	if o.growth.working.TryLock() {
-		defer o.growth.working.Unlock()
+	if o.growth.reserving.TryLock() {
+		defer o.growth.reserving.Unlock()
 		// An error is ignored: the table works without growing.
 		_ = tb.grow(context.Background(), o, 2*puts)
 	}
@@ -136,8 +155,8 @@ func (tb *Table) Reserve(ctx context.Context, pairs int) error {
 	if err != nil {
 		return err
 	}
-	tb.m.Clock().Lock(&o.growth.working)
-	defer o.growth.working.Unlock()
+	tb.m.Clock().Lock(&o.growth.reserving)
+	defer o.growth.reserving.Unlock()
 	return tb.grow(ctx, o, pairs)
 }
 

@@ -404,3 +404,32 @@ func TestPointers(t *testing.T) {
 		}
 	}
 }
+
+// Steps of several shards go on at the same time, but no shard has two, and there are no more than
+// processors.
+func TestStepsAtTheSameTime(t *testing.T) {
+	var g growth
+	a, b, c := &shard{}, &shard{}, &shard{}
+	for _, s := range []*shard{a, b, a, c} {
+		g.want(s)
+	}
+	if first, second := g.begin(2), g.begin(2); first != a || second != b {
+		t.Fatal("the first two do not begin in the order of the queue")
+	}
+	if g.begin(2) != nil {
+		t.Error("a third begins, with two processors")
+	}
+	g.want(a)
+	if n := g.wanted.Load(); n != 1 {
+		t.Errorf("%d wanted, with one queued and two being split", n)
+	}
+	g.end(a, true)
+	if s := g.begin(2); s != c {
+		t.Error("the third does not begin after the first")
+	}
+	g.end(b, false)
+	g.end(c, false)
+	if s := g.begin(2); s != a || g.begin(2) != nil {
+		t.Error("a shard that needs more steps is not queued once")
+	}
+}

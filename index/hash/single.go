@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -92,10 +93,21 @@ func unless(ctx context.Context, others bool) context.Context {
 // two: one for operations that run here, from callers on this and on other machines, and one
 // for operations that it ships. So an operation that was shipped here never waits for an
 // operation that this machine ships, even if two machines disagree on which is the key's primary.
-type combining struct {
+//
+// The keys are in parts by their hash, each with a lock on cache lines of its own: operations on
+// different keys seldom want the same lock.
+type combining [combiningParts]combiningPart
+
+const combiningParts = 64 // a power of two
+
+type combiningPart struct {
 	mu   lockrank.Mutex[lockrank.Leaf]
 	keys map[string]*queue
+	_    prefetch.Pad
 }
+
+// of returns the part of a key.
+func (c *combining) of(key []byte) *combiningPart { return &c[sum(0, key)%combiningParts] }
 
 // A queue holds the requests that wait while a transaction is changing their key.
 type queue struct{ waiting []*request }
@@ -113,8 +125,8 @@ type request struct {
 // combine calls do with ops, and with the operations of all requests on key that are
 // waiting, or waits until another caller has done so. alone says that all operations are
 // the caller's own.
-func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []single, alone bool) error) error {
-	r := &request{ops: ops}
+func (tb *Table) combine(parts *combining, key []byte, ops []single, do func(ops []single, alone bool) error) error {
+	c, r := parts.of(key), &request{ops: ops}
 	if c.join(tb.m.Clock(), key, r) {
 		if r.turn.Wait(); r.settled {
 			return r.err
@@ -141,7 +153,7 @@ func (tb *Table) combine(c *combining, key []byte, ops []single, do func(ops []s
 
 // join queues r and returns true if the key is being changed. Otherwise it returns
 // false: it is r's turn.
-func (c *combining) join(cl clock.Clock, key []byte, r *request) bool {
+func (c *combiningPart) join(cl clock.Clock, key []byte, r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q := c.keys[string(key)]; q != nil {
@@ -158,7 +170,7 @@ func (c *combining) join(cl clock.Clock, key []byte, r *request) bool {
 
 // take returns r, whose turn it is, and all waiting requests, which it removes from the
 // queue.
-func (c *combining) take(key []byte, r *request) []*request {
+func (c *combiningPart) take(key []byte, r *request) []*request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.keys[string(key)]
@@ -168,7 +180,7 @@ func (c *combining) take(key []byte, r *request) []*request {
 }
 
 // pass gives the turn to the first waiting request.
-func (c *combining) pass(key []byte) {
+func (c *combiningPart) pass(key []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.keys[string(key)]

@@ -81,8 +81,9 @@ func TestSingleOperations(t *testing.T) {
 func TestCombining(t *testing.T) {
 	tb := served(t, 1, Config{})[0]
 	key := []byte("hot")
+	here := tb.here.of(key)
 	// A change of the key is under way:
-	tb.here.keys = map[string]*queue{string(key): {}}
+	here.keys = map[string]*queue{string(key): {}}
 	const n = 20
 	var wg sync.WaitGroup
 	inserted, deleted := make([]bool, n), make([]bool, n)
@@ -103,17 +104,17 @@ func TestCombining(t *testing.T) {
 	}
 	var before uint64
 	for {
-		tb.here.mu.Lock()
-		q := tb.here.keys[string(key)]
+		here.mu.Lock()
+		q := here.keys[string(key)]
 		if len(q.waiting) == 2*n {
 			// and ends.
 			before = tb.m.Stats().Commits
 			q.waiting[0].turn.Set()
 			q.waiting = q.waiting[1:]
-			tb.here.mu.Unlock()
+			here.mu.Unlock()
 			break
 		}
-		tb.here.mu.Unlock()
+		here.mu.Unlock()
 	}
 	wg.Wait()
 	if got := tb.m.Stats().Commits - before; got != 1 {
@@ -134,7 +135,7 @@ func TestCombining(t *testing.T) {
 	if got := len(checkTable(t, tb)); got != in {
 		t.Errorf("%d keys, %d inserts less removals succeeded", got, in)
 	}
-	if len(tb.here.keys) != 0 {
+	if len(here.keys) != 0 {
 		t.Error("the key is still being changed")
 	}
 }
