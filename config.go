@@ -46,8 +46,8 @@ type Config struct {
 	// backups. 1 by default; at most Machines.
 	Replicas int
 
-	// Workers is how many worker threads each machine runs. By default as many
-	// as there are processors, at most 8.
+	// Workers is how many worker threads each machine runs. By default as many as there are
+	// processors (GOMAXPROCS): goroutines of different processors then share no worker.
 	Workers int
 
 	// RegionSize is the unit of placement and replication: a power of two from
@@ -56,7 +56,9 @@ type Config struct {
 
 	// LogSize is the size of one transaction log; there is one for each pair
 	// of workers that talk. A transaction that writes more than three quarters
-	// of it takes memory beside the logs while it commits. 32 MiB by default.
+	// of it takes memory beside the logs while it commits. A machine has Machines x Workers of them.
+	// By default they take at most 1 GiB together and 32 MiB each, but at least 1 MiB each. With
+	// Cluster the number of machines is not known; Replicas stands for it.
 	LogSize Size
 
 	// Cluster, if not empty, makes this process one machine of an instance whose machines are
@@ -153,7 +155,10 @@ func (p Pace) recovery() data.Pace {
 	return data.Slow
 }
 
-// Defaults of Config.
+// DefaultWorkers returns the default of Config.Workers on this computer.
+func DefaultWorkers() int { return min(runtime.GOMAXPROCS(0), workersMax) }
+
+// Defaults of Config. DefaultLogSize is that of a machine with up to 32 logs; see Config.LogSize.
 const (
 	DefaultRegionSize     = 2 * GiB
 	DefaultLogSize        = 32 * MiB
@@ -170,7 +175,7 @@ const (
 	failureDomainMax = 1 << 20
 	leaseTimeMin     = 5 * time.Millisecond
 
-	workersMax         = 64
+	workersMax         = 256
 	regionSizeMin      = MiB
 	statementMemoryMin = MiB
 	regionSizeMax      = 2 * GiB
@@ -213,9 +218,9 @@ func (c Config) withStored() (Config, error) {
 func (c Config) withDefaults() Config {
 	setDefault(&c.Machines, 1)
 	setDefault(&c.Replicas, 1)
-	setDefault(&c.Workers, min(runtime.GOMAXPROCS(0), 8))
+	setDefault(&c.Workers, DefaultWorkers())
 	setDefault(&c.RegionSize, DefaultRegionSize)
-	setDefault(&c.LogSize, DefaultLogSize)
+	setDefault(&c.LogSize, Size(farm.DefaultLogBytes(max(c.Machines, c.Replicas), c.Workers)))
 	setDefault(&c.ResultBuffer, DefaultResultBuffer)
 	setDefault(&c.MaxPacket, DefaultMaxPacket)
 	setDefault(&c.MaxConnections, DefaultMaxConnections)

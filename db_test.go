@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,52 @@ func TestReopen(t *testing.T) {
 		}
 		if r := mustCheck(t, again); r.Objects == 0 || r.Machines != machines {
 			t.Errorf("%v", r)
+		}
+	}
+}
+
+// A folder keeps its number of workers and its size of logs on a computer with other processors.
+func TestFolderKeepsItsWorkers(t *testing.T) {
+	folder := t.TempDir()
+	cfg := Config{Folder: folder, RegionSize: 8 * MiB}
+	open := func(processors, workers int, logs Size) {
+		t.Helper()
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		db := mustOpen(t, cfg)
+		stored, _, err := farm.Stored(folder)
+		if err != nil || stored.Workers != workers || Size(stored.LogBytes) != logs {
+			t.Errorf("on %d processors: %d workers with logs of %v, want %d of %v: %v", processors, stored.Workers, Size(stored.LogBytes), workers, logs, err)
+		}
+		mustExec(t, db.SQL(), "create database if not exists d", "create table if not exists d.t (a int primary key auto_increment)", "insert into d.t values ()")
+		mustCheck(t, db)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.RegionSize = 0 // the folder knows it
+	}
+	open(3, 3, DefaultLogSize)
+	open(1, 3, DefaultLogSize)
+	open(12, 3, DefaultLogSize)
+}
+
+// By default workers follow the processors, and logs shrink where there are many.
+func TestWorkersFollowProcessors(t *testing.T) {
+	for _, c := range []struct {
+		processors, machines, replicas, workers int
+		logs                                    Size
+	}{
+		{processors: 1, workers: 1, logs: 32 * MiB},
+		{processors: 8, machines: 3, workers: 8, logs: 32 * MiB},
+		{processors: 64, workers: 64, logs: 16 * MiB},
+		{processors: 64, machines: 3, workers: 64, logs: 4 * MiB},
+		{processors: 64, replicas: 3, workers: 64, logs: 4 * MiB},
+		{processors: 300, workers: 256, logs: 4 * MiB},
+	} {
+		was := runtime.GOMAXPROCS(c.processors)
+		got := Config{Machines: c.machines, Replicas: c.replicas}.withDefaults()
+		runtime.GOMAXPROCS(was)
+		if got.Workers != c.workers || got.LogSize != c.logs {
+			t.Errorf("%+v: %d workers with logs of %v", c, got.Workers, got.LogSize)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Config struct {
 	// RegionBytes is the size of a region, a power of two; 2 GB by default.
 	// Memory is taken from the system as it comes into use.
 	RegionBytes int64
-	// LogBytes is the size of each transaction log; 32 MB by default. A
+	// LogBytes is the size of each transaction log; see DefaultLogBytes. A
 	// transaction that writes more than three quarters of it has to be one that
 	// may be large (txn.Tx.MayBeLarge).
 	LogBytes int64
@@ -77,7 +77,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Replicas, 1)
 	setDefault(&c.Workers, 2)
 	setDefault(&c.RegionBytes, 2<<30)
-	setDefault(&c.LogBytes, 32<<20)
+	setDefault(&c.LogBytes, DefaultLogBytes(c.Machines, c.Workers))
 	setDefault(&c.MessageBytes, 1<<20)
 	if c.Clock == nil {
 		c.Clock = clock.System{}
@@ -89,6 +89,22 @@ func (c Config) withDefaults() Config {
 		c.Volatile = NewVolatile()
 	}
 	return c
+}
+
+// DefaultLogBytes is the default size of a log. A machine has a log for each worker of each machine:
+// together they take at most logsBytesMost, unless each then had less than a log needs for its worker
+// not to wait for truncation.
+func DefaultLogBytes(machines, workers int) int64 {
+	const (
+		logsBytesMost = 1 << 30
+		most          = 32 << 20
+		least         = 1 << 20
+	)
+	bytes := int64(most)
+	for bytes > least && bytes*int64(machines)*int64(workers) > logsBytesMost {
+		bytes /= 2
+	}
+	return bytes
 }
 
 func setDefault[T int | int64](v *T, d T) {

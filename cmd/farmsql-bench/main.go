@@ -6,8 +6,8 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 
+	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
@@ -36,6 +36,6 @@ func main() {
 // run executes a command line, and returns the exit status.
 func run(args []string, std cli.Streams) int {
 	p := cli.Program{Name: "farmsql-bench", Description: description, Commands: new(commands),
-		Vars: map[string]string{"workers": fmt.Sprint(min(runtime.GOMAXPROCS(0), 8))}}
+		Vars: map[string]string{"workers": fmt.Sprint(farmsql.DefaultWorkers())}}
 	return p.Run(args, std)
 }

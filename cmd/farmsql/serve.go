@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -29,7 +28,7 @@ type dataFlags struct {
 	Replicas   *int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1)."`
 	Workers    *int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
 	RegionSize *farmsql.Size `placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (2GiB). Space is taken as it fills."`
-	LogSize    *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction that writes more than three quarters of it takes memory beside it (32MiB)."`
+	LogSize    *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log; a transaction that writes more than three quarters of it takes memory beside it (32MiB, less where all logs of a machine, machines x workers, took more than 1GiB)."`
 }
 
 func (f dataFlags) config() (farmsql.Config, error) {
@@ -89,7 +88,7 @@ func (f logFlags) logger(w io.Writer) *slog.Logger {
 }
 
 func defaults() map[string]string {
-	return map[string]string{"workers": fmt.Sprint(min(runtime.GOMAXPROCS(0), 8))}
+	return map[string]string{"workers": fmt.Sprint(farmsql.DefaultWorkers())}
 }
 
 type serveCommand struct {
