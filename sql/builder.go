@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/routine"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -97,8 +98,6 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if s.whole != n {
 			return b.sorted(ctx, n, row)
 		}
-	case *regenerated:
-		return b.regenerate(ctx, n, row)
 	case *plan.Update:
 		s.Changes(ctx, !n.Ignore)
 		compat.CompareExactly(ctx, n)
@@ -138,7 +137,10 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		*plan.Grant, *plan.GrantRole, *plan.Revoke, *plan.RevokeRole, *plan.FlushPrivileges:
 		return b.changeAccounts(ctx, s, n, row)
 	case *plan.Call:
-		return b.call(ctx, s, n, row)
+		if n.Procedure.ExternalProc != nil {
+			return b.ordinary(ctx, s, n, row)
+		}
+		return b.e.routines.Call(ctx, n, row)
 	case *plan.ShowCreateTable:
 		return b.showCreate(ctx, n, row)
 	case *plan.ShowColumns:
@@ -182,8 +184,8 @@ const erEventsOff = mysql.ERUnknownError
 func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	switch n := n.(type) {
 	case *plan.Set:
-		if s := FromContext(ctx); s.calls == 0 && !sets(n, "lock_warnings") {
-			s.ClearWarnings() // drop the previous statement's warnings, which go-mysql-server keeps
+		if !routine.IsRunning(ctx) && !sets(n, "lock_warnings") {
+			ctx.ClearWarnings() // drop the previous statement's warnings, which go-mysql-server keeps
 		}
 		return b.e.settable(ctx, n)
 	case *plan.CreateEvent:

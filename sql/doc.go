@@ -18,7 +18,8 @@
 // conflict is error 1213 (sql/myerr).
 //
 // Statements that OLTP is made of are compiled (sql/fast) where go-mysql-server has planned
-// them before.
+// them before. Stored procedures are run by sql/routine, and sql/trigger decides which triggers
+// run.
 //
 // Where go-mysql-server does otherwise than MySQL, and the correction needs none of
 // this, it is in sql/compat; what needs our tables or sessions is here.

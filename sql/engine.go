@@ -8,11 +8,13 @@ import (
 	sqle "github.com/dolthub/go-mysql-server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/fast"
+	"github.com/farmsql/farmsql/sql/routine"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
@@ -43,6 +45,7 @@ type Engine struct {
 	opt      Options
 	gms      *sqle.Engine
 	compiled *fast.Cache
+	routines *routine.Runner
 	status   atomic.Pointer[StatusSource]
 }
 
@@ -78,6 +81,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	e.compiled = fast.NewCache(e.Store, e.gms, o.ReadOnly)
+	e.routines = routine.NewRunner(e.gms, e.queryPart)
 	a.ExecBuilder.PriorityBuilder = &builder{e}
 	if o.Accounts == nil {
 		return e, nil
@@ -119,6 +123,15 @@ func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 		s.Begun(c)
 	}
 	return c
+}
+
+// queryPart begins a statement that is part of another one, such as those of a stored
+// procedure.
+func (e *Engine) queryPart(ctx *gms.Context, stmt sqlparser.Statement) (gms.Schema, gms.RowIter, error) {
+	defer takeBackInsert(stmt)
+	FromContext(ctx).bodyStatements++
+	schema, rows, _, err := e.gms.QueryWithBindings(ctx, "", stmt, nil, nil)
+	return schema, rows, err
 }
 
 // isSuper reports whether the user of a context's session has the SUPER privilege; sessions

@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/routine"
 )
 
 // go-mysql-server knows an index of an expression, KEY f ((LOWER(a))), in CREATE INDEX only. For
@@ -135,39 +136,37 @@ func (w withIndexes) injected() sqlparser.Statement {
 
 // RowIter implements gms.ExecSourceRel.
 func (w withIndexes) RowIter(ctx *gms.Context, _ gms.Row) (gms.RowIter, error) {
-	s := FromContext(ctx)
-	r := bodyRunner{s.e, s}
-	defer s.enterBody(ctx)()
-	ctx = s.Begun(gms.NewContext(ctx.Context, gms.WithSession(s))) // ending one statement must not end the others
+	e := FromContext(ctx).e
+	defer routine.Enter(ctx)()
 	if w.first != nil {
-		isThere := w.isNew && w.isThere(ctx, s)
-		if _, _, err := r.run(ctx, w.first); err != nil || isThere { // with IF NOT EXISTS the table may exist
+		isThere := w.isNew && w.isThere(ctx, e)
+		if _, _, err := e.routines.Run(ctx, w.first); err != nil || isThere { // with IF NOT EXISTS the table may exist
 			return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), err
 		}
 	}
 	for _, index := range w.indexes {
-		if _, _, err := r.run(ctx, index); err != nil {
-			return nil, w.takeBack(ctx, r, err)
+		if _, _, err := e.routines.Run(ctx, index); err != nil {
+			return nil, w.takeBack(ctx, e, err)
 		}
 	}
 	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
 }
 
 // isThere reports whether the table exists before the statement.
-func (w withIndexes) isThere(ctx *gms.Context, s *Session) bool {
+func (w withIndexes) isThere(ctx *gms.Context, e *Engine) bool {
 	database := cmp.Or(w.table.DbQualifier.String(), ctx.GetCurrentDatabase())
-	_, _, err := s.e.gms.Analyzer.Catalog.Table(ctx, database, w.table.Name.String())
+	_, _, err := e.gms.Analyzer.Catalog.Table(ctx, database, w.table.Name.String())
 	return err == nil
 }
 
 // takeBack drops a new table if its indexes cannot be created; failed is the error.
-func (w withIndexes) takeBack(ctx *gms.Context, r bodyRunner, failed error) error {
+func (w withIndexes) takeBack(ctx *gms.Context, e *Engine, failed error) error {
 	if !w.isNew {
 		return failed
 	}
 	drop, err := sqlparser.Parse("DROP TABLE " + sqlparser.String(w.table))
 	if err == nil {
-		_, _, err = r.run(ctx, drop)
+		_, _, err = e.routines.Run(ctx, drop)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; the table is left without its indexes: %w", failed, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/routine"
 )
 
 var _ gms.Parser = parser{}
@@ -185,7 +186,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	noteInserts(stmt)
 	bareSubqueries(query, stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
-		d.ProcedureSpec.Body = prepareBody(query, d.ProcedureSpec.Body)
+		d.ProcedureSpec.Body = routine.Prepare(d.ProcedureSpec.Body, func(s sqlparser.Statement) { useOurs(query, s) })
 		return
 	}
 	compat.CallOurs(query, stmt)

@@ -23,10 +23,6 @@ type Session struct {
 	// bodyStatements is how many statements of stored procedures have been run since
 	// TakeBodyStatements.
 	bodyStatements uint64
-	// calls is the number of running stored procedures, each called by the one before.
-	calls int
-	// returned are the values of the OUT parameters of the last CALL, until they are taken.
-	returned map[int]any
 	// whole is the node whose rows must be read to the end when it is built; plain is the
 	// node that go-mysql-server is building without our builder.
 	whole, plain gms.Node

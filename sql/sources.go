@@ -7,6 +7,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/trigger"
 )
 
 // This file keeps statements from meeting their own changes. A statement that reads a single
@@ -27,9 +29,9 @@ func (s *Session) readWhole(ctx *gms.Context, n gms.Node) {
 func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 	from := source(n.Source)
 	s.readWhole(ctx, from)
-	if to := resolvedIn(n.Destination); to != nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
+	if to, err := plan.GetInsertable(n.Destination); err == nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
 		transform.InspectWithOpaque(ctx, from, func(_ *gms.Context, n gms.Node) bool {
-			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.(gms.Nameable).Name() {
+			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.Name() {
 				s.whole = from
 			}
 			return true
@@ -40,17 +42,13 @@ func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 // source returns the node that produces a statement's rows before its triggers see them:
 // triggers must run as the rows change, not ahead.
 func source(n gms.Node) gms.Node {
-	switch n := n.(type) {
-	case *plan.TriggerExecutor:
-		return source(n.Left())
-	case *regenerated:
-		return source(n.Child)
-	case *plan.Project:
-		if carries(n) {
-			return n.Child
+	n = trigger.Source(n)
+	if p, ok := n.(*plan.Project); ok {
+		if carries(p) {
+			return p.Child
 		}
-		if _, ok := n.Child.(*plan.TriggerExecutor); ok || carries(n.Child) {
-			return source(n.Child)
+		if _, ok := p.Child.(*plan.TriggerExecutor); ok || carries(p.Child) {
+			return source(p.Child)
 		}
 	}
 	return n

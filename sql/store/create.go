@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,10 +16,19 @@ import (
 // go-mysql-server parses CREATE TABLE and drops parts of it. This file takes from the
 // statement's syntax tree what our tables need besides.
 
+// statementKey is the key of the running statement in a context.
+type statementKey struct{}
+
+// WithStatement returns a context for a statement that is part of another one: the context of
+// that has the other statement's text.
+func WithStatement(ctx context.Context, stmt sqlparser.Statement) context.Context {
+	return context.WithValue(ctx, statementKey{}, stmt)
+}
+
 // createStatement returns the running CREATE TABLE, nil if the statement is another one.
 func (st *Store) createStatement(ctx *gms.Context) *sqlparser.DDL {
-	stmt := FromContext(ctx).Running
-	if stmt == nil {
+	stmt, isPart := ctx.Value(statementKey{}).(sqlparser.Statement)
+	if !isPart {
 		var err error
 		if stmt, _, _, err = st.cfg.Parse(ctx, ctx.Query(), false); err != nil {
 			return nil

@@ -8,7 +8,6 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
@@ -31,9 +30,6 @@ type Session struct {
 	ForUpdate bool
 	// commitErr is the error of the last commit, until it is taken.
 	commitErr error
-	// Running is the running statement if it is part of another one; the context then has the
-	// outer statement's text.
-	Running sqlparser.Statement
 	// Body is the transaction of the running stored procedure's statements; nil if each
 	// statement has its own, or no procedure runs.
 	Body *Transaction

@@ -1,4 +1,4 @@
-package sql
+package routine
 
 import (
 	"encoding/hex"
@@ -106,7 +106,7 @@ func nameAfter(a *sqlparser.AliasedExpr) {
 }
 
 // literal returns a variable's value as a literal.
-func (v *bodyVariable) literal(ctx *gms.Context) (sqlparser.Expr, error) {
+func (v *variable) literal(ctx *gms.Context) (sqlparser.Expr, error) {
 	if v.value == nil {
 		return &sqlparser.NullVal{}, nil
 	}

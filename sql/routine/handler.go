@@ -1,4 +1,4 @@
-package sql
+package routine
 
 import (
 	"errors"
@@ -69,7 +69,7 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 
 // handlerFor finds the handler for an error: in the innermost block that has any, the one
 // with the most precise condition.
-func (b *body) handlerFor(e *mysql.SQLError) (*bodyScope, *sqlparser.DeclareHandler) {
+func (b *body) handlerFor(e *mysql.SQLError) (*scope, *sqlparser.DeclareHandler) {
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		scope := b.scopes[i]
 		if scope.handling {
@@ -98,7 +98,7 @@ func (b *body) precision(c sqlparser.DeclareHandlerCondition, e *mysql.SQLError)
 	precision := 1
 	switch c.ValueType {
 	case sqlparser.DeclareHandlerCondition_ConditionName:
-		named := find(b, func(s *bodyScope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, c.String)
+		named := find(b, func(s *scope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, c.String)
 		if named.ValueType != "" {
 			return b.precision(named, e)
 		}
@@ -135,7 +135,7 @@ func (b *body) signal(s *sqlparser.Signal, raised *mysql.SQLError) error {
 	}
 	state := s.SqlStateValue
 	if s.ConditionName != "" {
-		c := find(b, func(s *bodyScope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, s.ConditionName)
+		c := find(b, func(s *scope) map[string]sqlparser.DeclareHandlerCondition { return s.conditions }, s.ConditionName)
 		if c.ValueType != sqlparser.DeclareHandlerCondition_SqlState {
 			return myerr.SignalNoState.New()
 		}

@@ -85,7 +85,7 @@ func (d *Database) GetStoredProcedures(ctx *gms.Context) ([]gms.StoredProcedureD
 
 // SaveStoredProcedure implements gms.StoredProcedureDatabase.
 func (d *Database) SaveStoredProcedure(ctx *gms.Context, p gms.StoredProcedureDetails) error {
-	text, err := d.e.withDefiner(ctx, p.CreateStatement)
+	text, err := d.e.routines.WithDefiner(ctx, p.CreateStatement)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package sql
+package trigger
 
 import (
 	"strings"
@@ -18,7 +18,10 @@ type regenerated struct {
 	all []regenerator
 }
 
-var _ gms.Node = (*regenerated)(nil)
+var (
+	_ gms.Node            = (*regenerated)(nil)
+	_ gms.ExecBuilderNode = (*regenerated)(nil)
+)
 
 // A regenerator computes the generated columns of one table, within wider rows: at are the
 // positions of the table's columns, counted from the end of the row.
@@ -104,13 +107,13 @@ func (r *regenerated) WithChildren(_ *gms.Context, children ...gms.Node) (gms.No
 	return &regenerated{plan.UnaryNode{Child: children[0]}, r.all}, nil
 }
 
-// regenerate executes a regenerated node.
-func (b *builder) regenerate(ctx *gms.Context, n *regenerated, row gms.Row) (gms.RowIter, error) {
-	all, err := ready(ctx, n.all)
+// BuildRowIter implements gms.ExecBuilderNode.
+func (r *regenerated) BuildRowIter(ctx *gms.Context, b gms.NodeExecBuilder, row gms.Row) (gms.RowIter, error) {
+	all, err := ready(ctx, r.all)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
+	rows, err := b.Build(ctx, r.Child, row)
 	if err != nil {
 		return nil, err
 	}

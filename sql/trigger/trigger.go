@@ -1,4 +1,4 @@
-package sql
+package trigger
 
 import (
 	"maps"
@@ -9,12 +9,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
-
-// This file corrects which triggers go-mysql-server runs. For each kind of statement it runs the
-// triggers of one event, around the statement or its source. But INSERT ... ON DUPLICATE KEY UPDATE
-// and REPLACE depend on whether a row meets an existing one, so there the table's editor runs the
-// triggers (firing.go). And go-mysql-server gives every part of a compound statement the triggers
-// of all parts.
 
 // applyTriggersRule is the name of the rule that adds triggers to statements.
 const applyTriggersRule = "applyTriggers"
@@ -204,6 +198,20 @@ func executors(n gms.Node) (all []*plan.TriggerExecutor, inside gms.Node) {
 			return all, n
 		}
 		all, n = append(all, x), x.Left()
+	}
+}
+
+// Source returns the node whose rows the triggers around it run for; n itself if there are none.
+func Source(n gms.Node) gms.Node {
+	for {
+		switch x := n.(type) {
+		case *plan.TriggerExecutor:
+			n = x.Left()
+		case *regenerated:
+			n = x.Child
+		default:
+			return n
+		}
 	}
 }
 

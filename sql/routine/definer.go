@@ -1,4 +1,4 @@
-package sql
+package routine
 
 import (
 	"regexp"
@@ -19,15 +19,15 @@ import (
 // createWord matches the beginning of a definition; DEFINER follows it.
 var createWord = regexp.MustCompile(`(?is)^(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*create\b`)
 
-// withDefiner returns the text of CREATE PROCEDURE with a definer, which is the session's
+// WithDefiner returns the text of CREATE PROCEDURE with a definer, which is the session's
 // account if the text names none. Dumps take the definer from this text. Without accounts the
 // text stays as it is.
-func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
-	own := e.accountOf(ctx.Client())
+func (r *Runner) WithDefiner(ctx *gms.Context, text string) (string, error) {
+	own := r.accountOf(ctx.Client())
 	if own == "" {
 		return text, nil
 	}
-	n, err := e.procedureOf(ctx, text, gms.LoadSqlMode(ctx).String())
+	n, err := r.parse(ctx, text, gms.LoadSqlMode(ctx).String())
 	if err != nil {
 		return "", err
 	}
@@ -41,17 +41,17 @@ func (e *Engine) withDefiner(ctx *gms.Context, text string) (string, error) {
 		}
 		return text[:at[1]] + " DEFINER=" + own + text[at[1]:], nil
 	}
-	if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
-		return "", denied("SUPER or SET_USER_ID")
+	if !r.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
+		return "", myerr.AccessDenied.New("SUPER or SET_USER_ID")
 	}
 	return text, nil
 }
 
 // accountOf returns the account by which a client has logged in, in the form of a DEFINER. It
 // is empty if accounts are off, or the client's account has been dropped.
-func (e *Engine) accountOf(c gms.Client) string {
-	db := e.gms.Analyzer.Catalog.MySQLDb
-	if e.opt.Accounts == nil || !db.Enabled() {
+func (r *Runner) accountOf(c gms.Client) string {
+	db := r.gms.Analyzer.Catalog.MySQLDb
+	if !db.Enabled() {
 		return ""
 	}
 	rd := db.Reader()
@@ -63,9 +63,9 @@ func (e *Engine) accountOf(c gms.Client) string {
 	return sqlparser.AccountName{Name: u.User, Host: u.Host}.String()
 }
 
-// procedureOf parses a CREATE PROCEDURE.
-func (e *Engine) procedureOf(ctx *gms.Context, text, mode string) (*sqlparser.ProcedureSpec, error) {
-	stmt, _, _, err := e.gms.Parser.ParseWithOptions(ctx, text, ';', false, gms.NewSqlModeFromString(mode).ParserOptions())
+// parse parses a CREATE PROCEDURE in an SQL mode.
+func (r *Runner) parse(ctx *gms.Context, text, mode string) (*sqlparser.ProcedureSpec, error) {
+	stmt, _, _, err := r.gms.Parser.ParseWithOptions(ctx, text, ';', false, gms.NewSqlModeFromString(mode).ParserOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -75,18 +75,18 @@ func (e *Engine) procedureOf(ctx *gms.Context, text, mode string) (*sqlparser.Pr
 // become gives the session the rights of a procedure's definer until restore is called. A
 // procedure without a definer was created without accounts, and runs with the caller's
 // rights.
-func (e *Engine) become(s *Session, n *sqlparser.ProcedureSpec) (restore func(), err error) {
+func (r *Runner) become(s gms.Session, n *sqlparser.ProcedureSpec) (restore func(), err error) {
 	for _, c := range n.Characteristics {
 		if c.Type == sqlparser.CharacteristicValue_SqlSecurityInvoker {
 			return func() {}, nil
 		}
 	}
 	caller := s.Client()
-	if n.Definer == "" || n.Definer == e.accountOf(caller) || !e.gms.Analyzer.Catalog.MySQLDb.Enabled() {
+	if n.Definer == "" || n.Definer == r.accountOf(caller) || !r.gms.Analyzer.Catalog.MySQLDb.Enabled() {
 		return func() {}, nil
 	}
 	user, host := splitAccount(n.Definer)
-	rd := e.gms.Analyzer.Catalog.MySQLDb.Reader()
+	rd := r.gms.Analyzer.Catalog.MySQLDb.Reader()
 	_, ok := rd.GetUser(mysql_db.UserPrimaryKey{User: user, Host: host})
 	rd.Close()
 	if !ok {
@@ -94,12 +94,12 @@ func (e *Engine) become(s *Session, n *sqlparser.ProcedureSpec) (restore func(),
 	}
 	definer := caller
 	definer.User, definer.Address = user, host
-	s.actAs(definer)
-	return func() { s.actAs(caller) }, nil
+	actAs(s, definer)
+	return func() { actAs(s, caller) }, nil
 }
 
-// actAs makes the session another client's, and drops the cached privileges.
-func (s *Session) actAs(c gms.Client) {
+// actAs makes a session another client's, and drops the cached privileges.
+func actAs(s gms.Session, c gms.Client) {
 	s.SetClient(c)
 	s.SetPrivilegeSet(nil, 0)
 }

@@ -1,6 +1,7 @@
-package sql
+package routine
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -17,12 +18,16 @@ import (
 // rows or SELECT ... INTO finds none; it runs only the first statement of a handler's block;
 // and it picks the outermost handler for every error.
 
-// A body is a running stored procedure.
+// A body is a running stored procedure. The contexts of its statements lead to it.
 type body struct {
 	ctx    *gms.Context
-	runner *bodyRunner
+	runner *Runner
+	// within is ctx for the body's statements, each of which has a context of its own.
+	within context.Context
+	// depth is the number of bodies that are running: this one, the one that has called it, ...
+	depth int
 	// scopes are those of the running blocks, the innermost last. The first has the parameters.
-	scopes []*bodyScope
+	scopes []*scope
 	// raised are the errors whose handlers are running, the innermost last.
 	raised []*mysql.SQLError
 	// schema and rows are the result of the last SELECT or, if there was none, of the last
@@ -30,6 +35,31 @@ type body struct {
 	schema   gms.Schema
 	rows     []gms.Row
 	selected bool
+	// returned are the values of the OUT and INOUT parameters of the body's last CALL, by
+	// parameter.
+	returned map[int]any
+}
+
+// bodyKey is the key of the innermost running body in a context.
+type bodyKey struct{}
+
+// running returns the body that a context's statement belongs to, nil if it belongs to none.
+func running(ctx context.Context) *body {
+	b, _ := ctx.Value(bodyKey{}).(*body)
+	return b
+}
+
+// IsRunning reports whether a context's statement belongs to a stored procedure.
+func IsRunning(ctx context.Context) bool { return running(ctx) != nil }
+
+// newBody returns a body that CALL, the statement of ctx, runs with these parameters.
+func newBody(ctx *gms.Context, r *Runner, parameters *scope) *body {
+	b := &body{ctx: ctx, runner: r, depth: 1, scopes: []*scope{parameters}}
+	if caller := running(ctx); caller != nil {
+		b.depth = caller.depth + 1
+	}
+	b.within = context.WithValue(ctx.Context, bodyKey{}, b)
+	return b
 }
 
 // Statements return these as errors to say how the body goes on; they are no failures.
@@ -40,7 +70,7 @@ type (
 		again bool
 	}
 	// An exit leaves a block after one of its EXIT handlers.
-	exit struct{ scope *bodyScope }
+	exit struct{ scope *scope }
 	// An unhandled error is one that no handler covers.
 	unhandled struct{ error }
 )
@@ -131,7 +161,7 @@ func (b *body) execute(s sqlparser.Statement) error {
 
 // block runs BEGIN ... END in a scope of its own.
 func (b *body) block(s *sqlparser.BeginEndBlock) error {
-	b.scopes = append(b.scopes, newBodyScope())
+	b.scopes = append(b.scopes, newScope())
 	scope := b.scopes[len(b.scopes)-1]
 	err := b.statements(s.Statements)
 	b.scopes = b.scopes[:len(b.scopes)-1]
@@ -231,16 +261,10 @@ func (b *body) value(e sqlparser.Expr) (any, gms.Type, error) {
 func (b *body) query(s sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 	restore, err := b.putValues(s)
 	defer restore()
-	defer takeBackInsert(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	return b.runner.run(b.statementContext(), s)
-}
-
-// statementContext returns the context for one statement, which has its own NOW().
-func (b *body) statementContext() *gms.Context {
-	return FromContext(b.ctx).Begun(gms.NewContext(b.ctx.Context, gms.WithSession(b.ctx.Session)))
+	return b.runner.run(b.within, b.ctx.Session, s)
 }
 
 // set executes a SET of one variable: the parser has split SETs of several.
@@ -328,6 +352,7 @@ func (b *body) call(s *sqlparser.Call) error {
 	if s.ProcName.Qualifier.IsEmpty() {
 		s.ProcName.Qualifier = sqlparser.NewTableIdent(b.ctx.GetCurrentDatabase())
 	}
+	b.returned = nil
 	schema, rows, err := b.query(s)
 	if err != nil {
 		return err
@@ -335,12 +360,15 @@ func (b *body) call(s *sqlparser.Call) error {
 	if len(schema) > 0 && !types.IsOkResultSchema(schema) {
 		b.schema, b.rows, b.selected = schema, rows, true
 	}
-	for i, value := range b.runner.s.takeReturned() {
-		if c, ok := s.Params[i].(*sqlparser.ColName); ok {
-			if v := b.variable(c.Name.String()); v != nil {
-				if err := v.set(b.ctx, value); err != nil {
-					return err
-				}
+	for i, p := range s.Params {
+		c, isName := p.(*sqlparser.ColName)
+		value, isReturned := b.returned[i]
+		if !isName || !isReturned {
+			continue
+		}
+		if v := b.variable(c.Name.String()); v != nil {
+			if err := v.set(b.ctx, value); err != nil {
+				return err
 			}
 		}
 	}

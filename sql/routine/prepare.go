@@ -1,50 +1,51 @@
-package sql
+package routine
 
 import "github.com/dolthub/vitess/go/vt/sqlparser"
 
-// prepareBody rewrites the body of a procedure so that go-mysql-server accepts it and this
+// Prepare rewrites the body of a procedure so that go-mysql-server accepts it and this
 // package can run it. go-mysql-server knows no SET of several variables, and of handlers'
-// conditions only NOT FOUND and SQLEXCEPTION.
-func prepareBody(query string, s sqlparser.Statement) sqlparser.Statement {
+// conditions only NOT FOUND and SQLEXCEPTION. Prepare calls correct for each other statement in
+// the body, to correct it as if a client had sent it.
+func Prepare(s sqlparser.Statement, correct func(sqlparser.Statement)) sqlparser.Statement {
 	switch s := s.(type) {
 	case *sqlparser.BeginEndBlock:
-		s.Statements = prepareBodies(query, s.Statements)
+		s.Statements = prepareAll(s.Statements, correct)
 	case *sqlparser.Declare:
-		prepareDeclare(query, s)
+		prepareDeclare(s, correct)
 	case *sqlparser.IfStatement:
 		for i := range s.Conditions {
-			s.Conditions[i].Statements = prepareBodies(query, s.Conditions[i].Statements)
+			s.Conditions[i].Statements = prepareAll(s.Conditions[i].Statements, correct)
 		}
-		s.Else = prepareBodies(query, s.Else)
+		s.Else = prepareAll(s.Else, correct)
 	case *sqlparser.CaseStatement:
 		for i := range s.Cases {
-			s.Cases[i].Statements = prepareBodies(query, s.Cases[i].Statements)
+			s.Cases[i].Statements = prepareAll(s.Cases[i].Statements, correct)
 		}
-		s.Else = prepareBodies(query, s.Else)
+		s.Else = prepareAll(s.Else, correct)
 	case *sqlparser.While:
-		s.Statements = prepareBodies(query, s.Statements)
+		s.Statements = prepareAll(s.Statements, correct)
 	case *sqlparser.Repeat:
-		s.Statements = prepareBodies(query, s.Statements)
+		s.Statements = prepareAll(s.Statements, correct)
 	case *sqlparser.Loop:
-		s.Statements = prepareBodies(query, s.Statements)
+		s.Statements = prepareAll(s.Statements, correct)
 	case *sqlparser.Set:
 		if all := eachSet(s); len(all) > 1 {
 			return &sqlparser.BeginEndBlock{Statements: all}
 		}
 	default:
-		useOurs(query, s)
+		correct(s)
 	}
 	return s
 }
 
-func prepareBodies(query string, all sqlparser.Statements) sqlparser.Statements {
+func prepareAll(all sqlparser.Statements, correct func(sqlparser.Statement)) sqlparser.Statements {
 	var prepared sqlparser.Statements
 	for _, s := range all {
 		if set, ok := s.(*sqlparser.Set); ok {
 			prepared = append(prepared, eachSet(set)...)
 			continue
 		}
-		prepared = append(prepared, prepareBody(query, s))
+		prepared = append(prepared, Prepare(s, correct))
 	}
 	return prepared
 }
@@ -61,15 +62,15 @@ func eachSet(s *sqlparser.Set) (all sqlparser.Statements) {
 // only.
 var anyError = sqlparser.DeclareHandlerCondition{ValueType: sqlparser.DeclareHandlerCondition_SqlException}
 
-func prepareDeclare(query string, d *sqlparser.Declare) {
+func prepareDeclare(d *sqlparser.Declare, correct func(sqlparser.Statement)) {
 	switch {
 	case d.Handler != nil:
 		d.Handler.ConditionValues = append([]sqlparser.DeclareHandlerCondition{anyError}, d.Handler.ConditionValues...)
-		d.Handler.Statement = prepareBody(query, d.Handler.Statement)
+		d.Handler.Statement = Prepare(d.Handler.Statement, correct)
 	case d.Condition != nil && d.Condition.MysqlErrorCode != nil:
 		d.Condition.SqlStateValue = "HY000" // go-mysql-server requires one; nothing reads it
 	case d.Cursor != nil:
-		useOurs(query, d.Cursor.SelectStmt)
+		correct(d.Cursor.SelectStmt)
 	}
 }
 

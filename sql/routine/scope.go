@@ -1,4 +1,4 @@
-package sql
+package routine
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A bodyScope holds the declarations of a block of a stored procedure, by names in lower
+// A scope holds the declarations of a block of a stored procedure, by names in lower
 // case.
-type bodyScope struct {
-	variables  map[string]*bodyVariable
-	cursors    map[string]*bodyCursor
+type scope struct {
+	variables  map[string]*variable
+	cursors    map[string]*cursor
 	conditions map[string]sqlparser.DeclareHandlerCondition
 	handlers   []*sqlparser.DeclareHandler
 	// handling is set while one of the handlers runs: a block's handlers do not handle
@@ -23,21 +23,21 @@ type bodyScope struct {
 	handling bool
 }
 
-func newBodyScope() *bodyScope {
-	return &bodyScope{
-		variables:  make(map[string]*bodyVariable),
-		cursors:    make(map[string]*bodyCursor),
+func newScope() *scope {
+	return &scope{
+		variables:  make(map[string]*variable),
+		cursors:    make(map[string]*cursor),
 		conditions: make(map[string]sqlparser.DeclareHandlerCondition),
 	}
 }
 
-type bodyVariable struct {
+type variable struct {
 	typ   gms.Type
 	value any
 }
 
 // set assigns a value to a variable, converted to its type.
-func (v *bodyVariable) set(ctx context.Context, value any) error {
+func (v *variable) set(ctx context.Context, value any) error {
 	c, inRange, err := v.typ.Convert(ctx, value)
 	if err != nil {
 		return err
@@ -49,8 +49,8 @@ func (v *bodyVariable) set(ctx context.Context, value any) error {
 	return nil
 }
 
-// A bodyCursor is a declared cursor. While it is open, rows are those not fetched yet.
-type bodyCursor struct {
+// A cursor is a declared cursor. While it is open, rows are those not fetched yet.
+type cursor struct {
 	query  sqlparser.SelectStatement
 	isOpen bool
 	schema gms.Schema
@@ -58,7 +58,7 @@ type bodyCursor struct {
 }
 
 // find looks something up by its name, in the innermost scope that has it.
-func find[T any](b *body, in func(*bodyScope) map[string]T, name string) (found T) {
+func find[T any](b *body, in func(*scope) map[string]T, name string) (found T) {
 	name = strings.ToLower(name)
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		if v, ok := in(b.scopes[i])[name]; ok {
@@ -68,12 +68,12 @@ func find[T any](b *body, in func(*bodyScope) map[string]T, name string) (found 
 	return found
 }
 
-func (b *body) variable(name string) *bodyVariable {
-	return find(b, func(s *bodyScope) map[string]*bodyVariable { return s.variables }, name)
+func (b *body) variable(name string) *variable {
+	return find(b, func(s *scope) map[string]*variable { return s.variables }, name)
 }
 
-func (b *body) cursor(name string) (*bodyCursor, error) {
-	c := find(b, func(s *bodyScope) map[string]*bodyCursor { return s.cursors }, name)
+func (b *body) cursor(name string) (*cursor, error) {
+	c := find(b, func(s *scope) map[string]*cursor { return s.cursors }, name)
 	if c == nil {
 		return nil, gms.ErrCursorNotFound.New(name)
 	}
@@ -86,7 +86,7 @@ func (b *body) declare(d *sqlparser.Declare) error {
 	case d.Condition != nil:
 		scope.conditions[strings.ToLower(d.Condition.Name)] = conditionOf(d.Condition)
 	case d.Cursor != nil:
-		scope.cursors[strings.ToLower(d.Cursor.Name)] = &bodyCursor{query: d.Cursor.SelectStmt}
+		scope.cursors[strings.ToLower(d.Cursor.Name)] = &cursor{query: d.Cursor.SelectStmt}
 	case d.Handler != nil:
 		scope.handlers = append(scope.handlers, d.Handler)
 	case d.Variables != nil:
@@ -95,7 +95,7 @@ func (b *body) declare(d *sqlparser.Declare) error {
 	return nil
 }
 
-func (b *body) declareVariables(scope *bodyScope, d *sqlparser.DeclareVariables) error {
+func (b *body) declareVariables(in *scope, d *sqlparser.DeclareVariables) error {
 	typ, err := types.ColumnTypeToType(&d.VarType)
 	if err != nil {
 		return err
@@ -107,11 +107,11 @@ func (b *body) declareVariables(scope *bodyScope, d *sqlparser.DeclareVariables)
 		}
 	}
 	for _, name := range d.Names {
-		v := &bodyVariable{typ: typ}
+		v := &variable{typ: typ}
 		if err := v.set(b.ctx, value); err != nil {
 			return err
 		}
-		scope.variables[name.Lowered()] = v
+		in.variables[name.Lowered()] = v
 	}
 	return nil
 }
