@@ -4,9 +4,34 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
+
+// within runs a statement, and fails the test if it takes longer than anything here should.
+func (c *client) within(query string) (gms.Schema, []gms.Row, error) {
+	c.in.t.Helper()
+	type result struct {
+		schema gms.Schema
+		rows   []gms.Row
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		schema, rows, err := c.run(query)
+		done <- result{schema, rows, err}
+	}()
+	select {
+	case r := <-done:
+		return r.schema, r.rows, r.err
+	case <-time.After(5 * time.Second):
+		c.in.t.Fatalf("%s: hangs", query)
+	}
+	return nil, nil, nil
+}
 
 // shown is what a statement returns: its rows, "ok", or an error's number.
 func (c *client) shown(query string) string {

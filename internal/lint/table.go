@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"sql/wire"},
 	{"internal/sqlsim"},
 	{"."},
-	{"internal/cli"},
+	{"internal/cli", "sql/sqltest"},
 	{"internal/cli/clitest"},
 	{"cmd/farmsql"}, // above the benchmarks: what they need to draw and to profile is not in the server
 	{"bench", "bench/micro", "bench/micro/table", "bench/costs"},

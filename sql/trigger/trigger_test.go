@@ -1,8 +1,9 @@
-package sql
+package trigger_test
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/sqltest"
 )
 
 // logged is a table, one that triggers write to, and triggers for each event.
@@ -19,7 +20,7 @@ const logged = "create table t (id int primary key, u int unique, v int); create
 // INSERT with the row before; of REPLACE no DELETE trigger, and no AFTER INSERT.
 func TestTriggersOfUpserts(t *testing.T) {
 	const log = "select what from log order by n"
-	for _, s := range []shows{
+	for _, s := range []struct{ setup, query, want string }{
 		{logged + "insert into t values (1,1,5) on duplicate key update v = values(v)", log, "bi 1 5\nbu 1 5\nau 1 5\n"},
 		{logged + "insert into t values (3,3,3),(1,9,5),(2,9,6) on duplicate key update v = v + values(v)", log, "bi 3 3\nai 3 3\nbi 1 5\nbu 1 6\nau 1 6\nbi 2 6\nbu 2 8\nau 2 8\n"},
 		{logged + "insert into t select id + 1, u + 2, v from t order by id on duplicate key update v = 7", log, "bi 2 1\nbu 2 7\nau 2 7\nbi 3 2\nai 3 2\n"},
@@ -41,7 +42,7 @@ func TestTriggersOfUpserts(t *testing.T) {
 		{logged + "alter table t add check (v < 50); create trigger bu2 before update on t for each row set new.v = 3; insert into t values (1,1,1) on duplicate key update v = 60", "select v from t where id = 1", "3\n"},
 		{logged + "create table c (id int primary key, t int, foreign key (t) references t (id) on delete cascade); insert into c values (1,1); replace into t values (1,1,7)", log, "bi 1 7\nbd 1\nad 1\nai 1 7\n"},
 	} {
-		s.test(t)
+		sqltest.Check(t, s.setup, s.query, s.want)
 	}
 }
 
@@ -52,13 +53,9 @@ func TestTriggersOfOneTable(t *testing.T) {
 		{"begin if new.a = 1 then update t set v = 9 where id = 1; delete from t where id = 2; else delete from t; end if; end", "bu 1 9\nau 1 9\nbd 2\nad 2\n"},
 		{"begin replace into t values (1,1,3); if new.a = 1 then delete from t where id = 2; end if; end", "bi 1 3\nbd 1\nad 1\nai 1 3\nbd 2\nad 2\n"},
 	} {
-		c := newInstance(t).client("")
-		for _, q := range append([]string{"create database d", "use d"}, strings.Split(logged+"create table o (a int primary key); create table p (a int)", ";")...) {
-			c.exec(q)
-		}
-		c.exec("create trigger o after insert on o for each row " + s.body)
-		c.exec("insert into o values (1)")
-		if got := c.shown("select what from log order by n"); got != s.want {
+		c := sqltest.New(t, sqltest.Statements(logged+"create table o (a int primary key); create table p (a int)")...)
+		c.Exec("create trigger o after insert on o for each row "+s.body, "insert into o values (1)")
+		if got := c.Result("select what from log order by n"); got != s.want {
 			t.Errorf("%s: got %q, want %q", s.body, got, s.want)
 		}
 	}
@@ -70,7 +67,7 @@ func TestGeneratedAfterTriggers(t *testing.T) {
 		"create trigger bi before insert on t for each row set new.a = new.a * 2; create trigger bu before update on t for each row set new.a = new.a * 3;" +
 		"create trigger ai after insert on t for each row insert into log (what) values (concat('ai ', new.s, ' ', new.v)); create trigger au after update on t for each row insert into log (what) values (concat('au ', old.s, ' ', new.s));" +
 		"insert into t (id, a) values (1, 1);"
-	for _, s := range []shows{
+	for _, s := range []struct{ setup, query, want string }{
 		{setup, "select * from t where s = 3", "1 | 2 | 3 | 30\n"},
 		{setup + "insert into t (id, a) select id + 1, a from t", "select * from t where v = 50", "2 | 4 | 5 | 50\n"},
 		{setup + "update t set a = 5", "select * from t where s = 16", "1 | 15 | 16 | 160\n"},
@@ -84,7 +81,7 @@ func TestGeneratedAfterTriggers(t *testing.T) {
 		{setup + "create table u (id int primary key); create trigger u after insert on u for each row insert into t (id, a) values (new.id, 5); insert into u values (7)", "select * from t where id = 7", "7 | 10 | 11 | 110\n"},
 		{setup + "create table u (id int primary key); create trigger u after insert on u for each row update t set a = 9; insert into u values (7)", "select * from t", "1 | 27 | 28 | 280\n"},
 	} {
-		s.test(t)
+		sqltest.Check(t, s.setup, s.query, s.want)
 	}
 }
 
@@ -93,7 +90,7 @@ func TestTriggersOfJoinedDeletes(t *testing.T) {
 	const setup = logged + "create table m (id int primary key, t int); insert into m values (1,1),(2,1),(3,7);" +
 		"create trigger m after delete on m for each row insert into log (what) values (concat('m ', old.id));"
 	const log = "select what from log order by n"
-	for _, s := range []shows{
+	for _, s := range []struct{ setup, query, want string }{
 		{setup + "delete t from t join m on m.t = t.id", log, "bd 1\nad 1\n"},
 		{setup + "delete x, m from t x join m on m.t = x.id", log, "bd 1\nad 1\nm 1\nm 2\n"},
 		{setup + "delete x, m from t x join m on m.t = x.id", "select (select count(*) from t), (select count(*) from m)", "1 | 1\n"},
@@ -102,7 +99,7 @@ func TestTriggersOfJoinedDeletes(t *testing.T) {
 		{setup + "drop trigger ad; create trigger ad after delete on t for each row insert into nowhere values (1)", "delete t from t join m on m.t = t.id", "error 1146"},
 		{setup + "drop trigger m; create trigger m after delete on m for each row delete t from t where t.id = old.t; delete m from m where id = 1", log, "bd 1\nad 1\n"},
 	} {
-		s.test(t)
+		sqltest.Check(t, s.setup, s.query, s.want)
 	}
 }
 
@@ -115,14 +112,11 @@ func TestLoneStatementsOfTriggers(t *testing.T) {
 		{"if new.a > 5 then set new.a = 5; else set new.a = new.a + 1; end if", "select * from t", "2\n5\n"},
 		{"case when new.a > 5 then set new.a = 6; else set new.a = 7; end case;", "select * from t", "7\n6\n"},
 	} {
-		c := newInstance(t).client("")
-		for _, q := range []string{"create database d", "use d", "create table t (a int)", "create trigger f before insert on t for each row set @x = 1", "create trigger g before insert on t for each row " + s.body} {
-			c.exec(q)
-		}
+		c := sqltest.New(t, "create table t (a int)", "create trigger f before insert on t for each row set @x = 1", "create trigger g before insert on t for each row "+s.body)
 		if s.want != "error 1644" {
-			c.exec("insert into t values (1), (9)")
+			c.Exec("insert into t values (1), (9)")
 		}
-		if got := c.shown(s.query); got != s.want {
+		if got := c.Result(s.query); got != s.want {
 			t.Errorf("%s: %s: got %q, want %q", s.body, s.query, got, s.want)
 		}
 	}
@@ -142,19 +136,14 @@ func TestTriggersOutsideOfTheCurrentDatabase(t *testing.T) {
 			{"update d.t set v = 9 where id = 1", "bu 1 9\nau 1 9\n"},
 			{"update d.t x join d.t y on x.id = y.id + 1 set x.v = 9", "bu 2 9\nau 2 9\n"},
 		} {
-			in := newInstance(t)
-			c := in.client("")
-			for _, q := range strings.Split("create database d; use d; "+strings.TrimSuffix(logged, ";"), ";") {
-				c.exec(q)
-			}
-			c = in.client("")
+			db := sqltest.Open(t)
+			db.Client().Exec(sqltest.Statements("create database d; use d; " + logged)...)
+			c := db.Client()
 			if use != "" {
-				for _, q := range strings.Split(use+"; use o", ";") {
-					c.exec(q)
-				}
+				c.Exec(sqltest.Statements(use + "; use o")...)
 			}
-			c.exec(s.query)
-			if got := c.shown("select what from d.log order by n"); got != s.want {
+			c.Exec(s.query)
+			if got := c.Result("select what from d.log order by n"); got != s.want {
 				t.Errorf("%s: %s: got %q, want %q", use, s.query, got, s.want)
 			}
 		}

@@ -1,38 +1,12 @@
-package sql
+package routine_test
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	gms "github.com/dolthub/go-mysql-server/sql"
-
-	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/sqltest"
 )
-
-// within runs a statement, and fails the test if it takes longer than anything here should.
-func (c *client) within(query string) (gms.Schema, []gms.Row, error) {
-	c.in.t.Helper()
-	type result struct {
-		schema gms.Schema
-		rows   []gms.Row
-		err    error
-	}
-	done := make(chan result, 1)
-	go func() {
-		schema, rows, err := c.run(query)
-		done <- result{schema, rows, err}
-	}()
-	select {
-	case r := <-done:
-		return r.schema, r.rows, r.err
-	case <-time.After(5 * time.Second):
-		c.in.t.Fatalf("%s: hangs", query)
-	}
-	return nil, nil, nil
-}
 
 // A body is called, with what it shows: rows, or an error's number.
 var bodies = []struct{ name, body, want string }{
@@ -93,6 +67,7 @@ var bodies = []struct{ name, body, want string }{
 	{"error in a condition", "declare continue handler for sqlexception begin end; if (select a from k) then select 'then'; else select 'else'; end if; select 'after'", "after\n"},
 	{"error in a loop", "declare n int default 0; declare continue handler for 1062 set n = n + 1; while n < 3 do insert into k values (1,1); end while; select n", "3\n"},
 	{"out parameters", "declare x int default 1; call twice(x); call twice(x); select x", "4\n"},
+	{"out parameters beside a trigger's", "declare x int default 1; set @seen = 5; call noted(x); select x, @seen", "2 | 10\n"},
 	{"recursion", "declare x int; call faculty(5, x); select x", "120\n"},
 	{"error of a procedure", "declare exit handler for 1062 select 'dup'; call duplicate()", "dup\n"},
 }
@@ -102,28 +77,19 @@ var bodies = []struct{ name, body, want string }{
 func TestBodies(t *testing.T) {
 	for _, tc := range bodies {
 		t.Run(tc.name, func(t *testing.T) {
-			in := newInstance(t)
-			c := in.client("")
-			for _, q := range []string{
-				"create database d", "use d", "create table k (a int primary key, b int)", "insert into k values (1,1),(2,2),(3,3)",
+			c := sqltest.New(t,
+				"create table k (a int primary key, b int)", "insert into k values (1,1),(2,2),(3,3)",
 				"set max_sp_recursion_depth = 20",
 				"create procedure twice(inout x int) set x = 2 * x",
 				"create procedure faculty(n int, out f int) begin declare m int; if n = 0 then set f = 1; else call faculty(n - 1, m); set f = n * m; end if; end",
 				"create procedure duplicate() insert into k values (1,1)",
-				"create procedure p() " + wrapped(tc.body),
-			} {
-				c.exec(q)
-			}
+				"create table noting (x int)", "create trigger g after insert on noting for each row call twice(@seen)",
+				"create procedure noted(inout x int) begin set x = x + 1; insert into noting values (x); end",
+				"create procedure p() "+wrapped(tc.body))
 			for range 2 {
-				c.exec("delete from k")
-				c.exec("insert into k values (1,1),(2,2),(3,3)")
-				schema, rows, err := c.within("call p()")
-				got := c.show(schema, rows)
-				if err != nil {
-					got = fmt.Sprintf("error %d", myerr.Of(err).Num)
-				}
-				if got != tc.want {
-					t.Errorf("got %q (%v), want %q", got, err, tc.want)
+				c.Exec("delete from k", "insert into k values (1,1),(2,2),(3,3)")
+				if got := c.Result("call p()"); got != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
 				}
 			}
 		})
@@ -138,25 +104,22 @@ func wrapped(body string) string {
 	return "begin " + body + "; end"
 }
 
-// A handler does not keep a body running whose client is gone.
-func TestBodyEndsWithItsClient(t *testing.T) {
-	in := newInstance(t)
-	c := in.client("")
-	for _, q := range []string{"create database d", "use d", "create table k (a int primary key)", "insert into k values (1)",
-		"create procedure p() begin declare continue handler for sqlexception begin end; while true do insert into k values (1); end while; end"} {
-		c.exec(q)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		_, _, _, err := in.e.GMS().Query(in.e.NewContext(ctx, c.s), "call p()")
-		done <- err
-	}()
+// A handler does not keep a body running whose statement has been killed, as that of a client
+// that is gone is.
+func TestBodyEndsWithItsStatement(t *testing.T) {
+	db := sqltest.Open(t)
+	c := db.Client()
+	c.Exec("create database d", "use d", "create table k (a int primary key)", "insert into k values (1)",
+		"create procedure p() begin declare continue handler for sqlexception begin end; while true do insert into k values (1); end while; end")
+	id := strings.TrimSpace(c.Result("select connection_id()"))
+	done := make(chan string, 1)
+	go func() { done <- c.Result("call p()") }()
+	time.Sleep(200 * time.Millisecond)
+	db.Client().Exec("kill query " + id)
 	select {
-	case err := <-done:
-		if err == nil {
-			t.Error("the procedure has ended well")
+	case got := <-done:
+		if got != "error 1317" {
+			t.Errorf("the procedure has ended with %q", got)
 		}
 	case <-time.After(5 * time.Second):
 		t.Fatal("hangs")
