@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // Definitions, and statements about accounts, commit the open transaction; no other
@@ -27,7 +28,18 @@ func readView(ctx *gms.Context, db, statement string) error {
 	}
 	s.ViewDatabase = db
 	s.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
-	return s.noteView(ctx, statement)
+	return s.noteView(statement)
+}
+
+// noteView notes that the current statement reads a view; text is its definition.
+func (s *Session) noteView(text string) error {
+	if n := s.Statements.Load(); s.viewsOf != n {
+		s.viewsOf, s.viewDepth = n, 0
+	}
+	if s.viewDepth += compat.ViewDepth(text); s.viewDepth > compat.ViewDepthMax {
+		return myerr.ViewRecursion.New()
+	}
+	return nil
 }
 
 // spareView marks the CREATE VIEW of a view that is being read as temporary: otherwise it would

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -138,7 +139,7 @@ func BenchmarkNesting(b *testing.B) {
 	})
 	b.Run("look", func(b *testing.B) {
 		for b.Loop() {
-			if err := checkNesting(q, stmt); err != nil {
+			if err := compat.CheckNesting(q, stmt); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -51,8 +51,8 @@ func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter ru
 func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
 	query = compat.ResolveComments(query, o)
 	stmt, end, err := compat.ParseFirst(ctx, query, o)
-	if isTooDeep(err) {
-		return nil, end, errTooDeep
+	if deep := compat.TooDeep(err); deep != nil {
+		return nil, end, deep
 	}
 	if wrong := compat.CheckFormat(query); wrong != nil {
 		return nil, end, wrong
@@ -100,8 +100,8 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	query = compat.ResolveComments(query, o)
 	stmt, err := compat.ParseAll(ctx, query, o)
-	if isTooDeep(err) {
-		return nil, errTooDeep
+	if deep := compat.TooDeep(err); deep != nil {
+		return nil, deep
 	}
 	if wrong := compat.CheckFormat(query); wrong != nil {
 		return nil, wrong
@@ -163,7 +163,7 @@ func bodyWithin(stmt sqlparser.Statement, longer int) {
 
 // check refuses statements that planning would not survive.
 func check(query string, stmt sqlparser.Statement) error {
-	if err := checkNesting(query, stmt); err != nil {
+	if err := compat.CheckNesting(query, stmt); err != nil {
 		return err
 	}
 	if err := compat.CheckBody(stmt); err != nil {

@@ -1,17 +1,16 @@
-package sql
+package compat
 
 import (
 	"reflect"
 	"strings"
 
-	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// Planning recurses into nested nodes, and Go cannot catch a stack overflow: the process
-// ends. So the nesting of a client's statement is checked before anything else.
+// go-mysql-server's planning recurses into nested nodes, and Go cannot catch a stack overflow: the
+// process ends. So the nesting of a client's statement is checked before anything else.
 const (
 	// nestedMax bounds how deep an expression or a query may be: 1 + 1 + 1 is 2 deep. The
 	// time that planning takes grows with its square, 0.3 s at the bound.
@@ -22,9 +21,9 @@ const (
 	unionMax = 300
 )
 
-// checkNesting refuses a statement that is nested too deep. It skips statements whose text is
+// CheckNesting refuses a statement that is nested too deep. It skips statements whose text is
 // too short to be so.
-func checkNesting(query string, stmt sqlparser.Statement) error {
+func CheckNesting(query string, stmt sqlparser.Statement) error {
 	if len(query) < 2*unionMax || stmt == nil {
 		return nil
 	}
@@ -40,26 +39,25 @@ func tooDeep(what string, most int) error {
 // and the greatest depth that a text of its length can have. The bound also ends views that
 // read each other in a circle, which would otherwise overflow Go's stack.
 const (
-	viewLevels    = 20
-	viewLevelsMax = 100_000
+	viewLevels = 20
+	// ViewDepthMax bounds the sum of the ViewDepths of the views that a statement reads.
+	ViewDepthMax = 100_000
 )
 
-// noteView notes that the current statement reads a view; text is its definition.
-func (s *Session) noteView(ctx *gms.Context, text string) error {
-	if n := s.Statements.Load(); s.viewsOf != n {
-		s.viewsOf, s.viewDepth = n, 0
-	}
-	if s.viewDepth += viewLevels + min(len(text)/2, nestedMax); s.viewDepth > viewLevelsMax {
-		return myerr.ViewRecursion.New()
-	}
-	return nil
-}
+// ViewDepth returns the depth that a view adds to the statement that reads it; text is its
+// definition.
+func ViewDepth(text string) int { return viewLevels + min(len(text)/2, nestedMax) }
 
 // The parser itself bounds the depth of parentheses.
-var errTooDeep = tooDeep("too many parentheses inside each other", 200)
+var errParentheses = tooDeep("too many parentheses inside each other", 200)
 
-func isTooDeep(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "max nesting level reached")
+// TooDeep returns the error for a text whose parentheses are nested too deep, nil if the parser's
+// error is another.
+func TooDeep(err error) error {
+	if err != nil && strings.Contains(err.Error(), "max nesting level reached") {
+		return errParentheses
+	}
+	return nil
 }
 
 // along follows the left side of a chain of AND and OR, or of the parts of a UNION, checks
