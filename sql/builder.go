@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/executor"
 	"github.com/farmsql/farmsql/sql/routine"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -91,12 +92,14 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		}
 		return &store.WantedIter{RowIter: rows}, nil
 	case *plan.GroupBy:
-		return b.grouped(ctx, s, n, row)
-	case *plan.Distinct, *plan.SetOp:
-		return b.distinct(ctx, s, n, row)
+		return b.executor(s).GroupBy(ctx, n, row)
+	case *plan.Distinct:
+		return b.executor(s).Distinct(ctx, n, row)
+	case *plan.SetOp:
+		return b.executor(s).SetOp(ctx, n, row)
 	case *plan.Sort:
 		if s.whole != n {
-			return b.sorted(ctx, n, row)
+			return b.executor(s).Sort(ctx, n, row)
 		}
 	case *plan.Update:
 		s.Changes(ctx, !n.Ignore)
@@ -127,6 +130,13 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		return nil, err
 	}
 	return &wholeIter{source: s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})}, nil
+}
+
+// executor returns the executor of the session's running statement.
+func (b *builder) executor(s *Session) executor.Executor {
+	return executor.Executor{Builder: b.e.gms.Analyzer.ExecBuilder, Holding: &s.Holding, Ordinary: func(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
+		return b.ordinary(ctx, s, n, row)
+	}}
 }
 
 // statement executes the nodes that are a whole statement and that this package executes;

@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/executor"
 )
 
 // Numbers of our rules, above go-mysql-server's own.
@@ -58,7 +59,7 @@ func (e *Engine) withMeters(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if err != nil || !flags.SubqueryIsSet() {
 			return out, same, err
 		}
-		metered, unchanged, err := e.meterSubqueries(ctx, out)
+		metered, unchanged, err := executor.MeterSubqueries(ctx, e.gms.Analyzer.ExecBuilder, out)
 		return metered, same && unchanged, err
 	}
 }

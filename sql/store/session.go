@@ -69,6 +69,15 @@ type ours interface{ base() *Session }
 // FromContext returns the session that a context belongs to.
 func FromContext(ctx *gms.Context) *Session { return ctx.Session.(ours).base() }
 
+// HoldingOf returns what the session of a context holds, nil if the session is go-mysql-server's
+// own.
+func HoldingOf(ctx *gms.Context) *Holding {
+	if s, ok := ctx.Session.(ours); ok {
+		return &s.base().Holding
+	}
+	return nil
+}
+
 // Began returns the session's transaction, and begins one if there is none.
 func (s *Session) Began(ctx *gms.Context) *Transaction {
 	if tr := Current(ctx); tr != nil {

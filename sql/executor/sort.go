@@ -1,4 +1,4 @@
-package sql
+package executor
 
 import (
 	"context"
@@ -38,9 +38,9 @@ type weighed struct {
 // Type implements gms.Expression.
 func (w weighed) Type(*gms.Context) gms.Type { return w.typ }
 
-// sorted executes ORDER BY as go-mysql-server does, but compares strings by tables
-// of weights. It returns nil if no string needs them.
-func (b *builder) sorted(ctx *gms.Context, n *plan.Sort, r gms.Row) (gms.RowIter, error) {
+// Sort executes ORDER BY as go-mysql-server does, but compares strings by tables of
+// weights. It returns nil if no string needs them.
+func (x Executor) Sort(ctx *gms.Context, n *plan.Sort, r gms.Row) (gms.RowIter, error) {
 	fields := append(gms.SortFields{}, n.SortFields...)
 	text := false
 	for i, f := range fields {
@@ -52,7 +52,7 @@ func (b *builder) sorted(ctx *gms.Context, n *plan.Sort, r gms.Row) (gms.RowIter
 	if !text {
 		return nil, nil
 	}
-	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, r)
+	rows, err := x.Builder.Build(ctx, n.Child, r)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package sql
+package executor
 
 import (
 	"math"
@@ -22,27 +22,28 @@ type subqueryBuilder struct {
 // Build implements gms.NodeExecBuilder.
 func (b *subqueryBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	rows, err := b.NodeExecBuilder.Build(ctx, n, row)
-	s, ok := ctx.Session.(*Session)
-	if err != nil || !ok {
+	h := store.HoldingOf(ctx)
+	if err != nil || h == nil {
 		return rows, err
 	}
-	return s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64, Stays: b.stays}), nil
+	return h.Metered(rows, store.Metering{Most: math.MaxInt64, Stays: b.stays}), nil
 }
 
-// meterSubqueries gives all subqueries in a plan's expressions to subqueryBuilders.
-func (e *Engine) meterSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+// MeterSubqueries has the memory of the rows of all subqueries in a plan's expressions counted;
+// b builds the subqueries.
+func MeterSubqueries(ctx *gms.Context, b gms.NodeExecBuilder, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, x gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		sq, ok := x.(*plan.Subquery)
 		if !ok {
 			return x, transform.SameTree, nil
 		}
-		q, same, err := e.meterSubqueries(ctx, sq.Query)
+		q, same, err := MeterSubqueries(ctx, b, sq.Query)
 		if err != nil {
 			return x, transform.SameTree, err
 		}
 		if !same {
 			sq = sq.WithQuery(q)
 		}
-		return sq.WithExecBuilder(&subqueryBuilder{e.gms.Analyzer.ExecBuilder, sq.CanCacheResults()}), transform.NewTree, nil
+		return sq.WithExecBuilder(&subqueryBuilder{b, sq.CanCacheResults()}), transform.NewTree, nil
 	})
 }

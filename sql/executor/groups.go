@@ -1,4 +1,4 @@
-package sql
+package executor
 
 import (
 	"io"
@@ -30,13 +30,13 @@ const (
 	bufferBytes = 120
 )
 
-// grouped executes GROUP BY.
-func (b *builder) grouped(ctx *gms.Context, s *Session, n *plan.GroupBy, row gms.Row) (gms.RowIter, error) {
-	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
+// GroupBy executes GROUP BY.
+func (x Executor) GroupBy(ctx *gms.Context, n *plan.GroupBy, row gms.Row) (gms.RowIter, error) {
+	rows, err := x.Builder.Build(ctx, n.Child, row)
 	if err != nil {
 		return nil, err
 	}
-	return newGroupIter(ctx, &s.Holding, n, rows), nil
+	return newGroupIter(ctx, x.Holding, n, rows), nil
 }
 
 // A groupIter returns a row for each group of rows.

@@ -1,4 +1,4 @@
-package sql
+package executor
 
 import (
 	"math"
@@ -16,72 +16,68 @@ import (
 // This file executes DISTINCT, UNION, INTERSECT and EXCEPT. They compare values as = does,
 // strings by their collation; go-mysql-server compares bytes.
 
-var (
-	_ gms.RowIter = (*offsetIter)(nil)
-)
+var _ gms.RowIter = (*offsetIter)(nil)
 
-// distinct executes SELECT DISTINCT and the set operations that compare rows;
-// nil leaves the node to go-mysql-server.
-func (b *builder) distinct(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	switch n := n.(type) {
-	case *plan.Distinct:
-		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Child, row)
-		if err != nil {
-			return nil, err
-		}
-		return compat.NewDistinctRows(&s.Holding, rows, n.Schema(ctx)), nil
-	case *plan.SetOp:
-		if n.SetOpType == plan.UnionType && !n.Distinct {
-			return b.unionAll(ctx, s, n, row)
-		}
-		rows, err := b.setOp(ctx, s, n, row)
-		if err != nil {
-			return nil, err
-		}
-		return s.applyLimit(ctx, n, rows)
+// Distinct executes SELECT DISTINCT.
+func (x Executor) Distinct(ctx *gms.Context, n *plan.Distinct, row gms.Row) (gms.RowIter, error) {
+	rows, err := x.Builder.Build(ctx, n.Child, row)
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
+	return compat.NewDistinctRows(x.Holding, rows, n.Schema(ctx)), nil
+}
+
+// SetOp executes the set operations that compare or sort rows. It returns nil for others.
+func (x Executor) SetOp(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
+	if n.SetOpType == plan.UnionType && !n.Distinct {
+		return x.unionAll(ctx, n, row)
+	}
+	rows, err := x.setOp(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	return x.applyLimit(ctx, n, rows)
 }
 
 // unionAll executes a UNION ALL with ORDER BY. go-mysql-server skips OFFSET's rows before it
 // sorts, and allocates memory for LIMIT rows.
-func (b *builder) unionAll(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
+func (x Executor) unionAll(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
 	if len(n.SortFields) == 0 {
 		return nil, nil
 	}
 	all := *n
 	all.Limit, all.Offset, all.SortFields = nil, nil, nil
-	rows, err := b.ordinary(ctx, s, &all, row)
+	rows, err := x.Ordinary(ctx, &all, row)
 	if err != nil {
 		return nil, err
 	}
-	return s.applyLimit(ctx, n, rows)
+	return x.applyLimit(ctx, n, rows)
 }
 
 // setOp executes a set operation without ORDER BY and LIMIT.
-func (b *builder) setOp(ctx *gms.Context, s *Session, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
+func (x Executor) setOp(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
 	schema := comparedSchema(ctx, n)
 	if n.SetOpType == plan.UnionType {
 		all := *n
 		all.Distinct, all.Limit, all.Offset, all.SortFields = false, nil, nil, nil
-		rows, err := b.ordinary(ctx, s, &all, row)
+		rows, err := x.Ordinary(ctx, &all, row)
 		if err != nil {
 			return nil, err
 		}
-		return compat.NewDistinctRows(&s.Holding, rows, schema), nil
+		return compat.NewDistinctRows(x.Holding, rows, schema), nil
 	}
-	left, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Left(), row)
+	left, err := x.Builder.Build(ctx, n.Left(), row)
 	if err != nil {
 		return nil, err
 	}
-	right, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n.Right(), row)
+	right, err := x.Builder.Build(ctx, n.Right(), row)
 	if err != nil {
 		_ = left.Close(ctx) // err is the error to return
 		return nil, err
 	}
-	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: &s.Holding}
+	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: x.Holding}
 	if n.Distinct {
-		rows = compat.NewDistinctRows(&s.Holding, rows, schema)
+		rows = compat.NewDistinctRows(x.Holding, rows, schema)
 	}
 	return rows, nil
 }
@@ -128,9 +124,9 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 }
 
 // applyLimit applies the ORDER BY and LIMIT of a set operation.
-func (s *Session) applyLimit(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
+func (x Executor) applyLimit(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
 	if len(n.SortFields) > 0 {
-		rows = iters.NewSortIter(n.SortFields, s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64}))
+		rows = iters.NewSortIter(n.SortFields, x.Holding.Metered(rows, store.Metering{Most: math.MaxInt64}))
 	}
 	if n.Offset != nil {
 		skip, err := iters.GetInt64Value(ctx, n.Offset)

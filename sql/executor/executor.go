@@ -1,0 +1,27 @@
+// Package executor executes those operators of a plan that keep rows and that go-mysql-server
+// executes without counting their memory, or otherwise than MySQL compares strings.
+//
+//	GROUP BY                        groups.go      aggregates, whose values are counted
+//	DISTINCT, UNION, INTERSECT, ... setops.go      rows are equal by their collations
+//	ORDER BY                        sort.go        strings are compared by tables of weights
+//	subqueries in expressions       subqueries.go  go-mysql-server's, with their rows counted
+//
+// The rows below an operator come from go-mysql-server, which asks the package above for each
+// node first. All iterators belong to one statement of one session.
+package executor
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// An Executor executes the operators of a session's running statement.
+type Executor struct {
+	// Builder builds the operators' inputs.
+	Builder gms.NodeExecBuilder
+	// Holding counts the memory of what operators keep.
+	Holding *store.Holding
+	// Ordinary executes a node as go-mysql-server does, and its inputs by Builder.
+	Ordinary func(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error)
+}
