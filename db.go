@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/account"
 	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/sql/wire"
 	"github.com/farmsql/farmsql/txn"
@@ -109,7 +110,7 @@ func (db *DB) start(ctx context.Context) error {
 	}
 	var engines []wire.Engine
 	memory := store.NewMemory(db.instance.machine(0).Clock(), int64(db.cfg.StatementMemory), int64(ComputerMemory()))
-	accounts := sql.NewAccounts(db.instance.machine(0).Clock(), db.hasOtherProcesses())
+	accounts := account.New(db.instance.machine(0).Clock(), db.hasOtherProcesses())
 	for i := range db.instance.machines() {
 		m := db.instance.machine(i)
 		var c *catalog.Catalog

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"bytes"
 	"context"
 	"reflect"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/account"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -26,7 +28,7 @@ func (in *instance) as(user, db string) *client {
 
 // password returns what a user's password is stored as, and whether there is the user.
 func (in *instance) password(user string) (hash string, ok bool) {
-	rd := in.opt.Accounts.db.Reader()
+	rd := in.opt.Accounts.DB().Reader()
 	defer rd.Close()
 	u, ok := rd.GetUser(mysql_db.UserPrimaryKey{User: user, Host: "localhost"})
 	if !ok {
@@ -40,12 +42,12 @@ func twoMachines(t *testing.T) (a, b *instance) {
 	t.Helper()
 	cfg := testConfig
 	cfg.Machines, cfg.Replicas = 2, 2
-	a = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, true)})
+	a = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, true)})
 	cat, err := OpenCatalog(context.Background(), a.cluster.Machine(1), a.cluster.Root(), catalog.Config{Sequences: a.cat.Sequences()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := Options{Accounts: NewAccounts(clock.System{}, true)}
+	opt := Options{Accounts: account.New(clock.System{}, true)}
 	e, err := NewEngine(a.cluster.Machine(1), cat, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func TestAccountsOfTwoMachines(t *testing.T) {
 	joe.exec("SELECT * FROM t")
 	joe.exec("INSERT INTO t VALUES (1)")
 	onB.exec("REVOKE INSERT ON d.t FROM joe@localhost")
-	time.Sleep(Freshness + time.Millisecond)
+	time.Sleep(account.Freshness + time.Millisecond)
 	joe.s.Begin()
 	joe.exec("SELECT * FROM t")
 	if _, _, err := joe.run("INSERT INTO t VALUES (2)"); err == nil {
@@ -117,10 +119,10 @@ func TestAccountsOfTwoMachines(t *testing.T) {
 // A statement about accounts that fails has no effect, here or elsewhere; nor has one that
 // would change the tables that show them.
 func TestFailedChangeOfAccounts(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, testConfig, Options{Accounts: account.New(clock.System{}, false)})
 	defer in.close()
-	ed := in.opt.Accounts.db.Editor()
-	in.opt.Accounts.db.AddEphemeralSuperUser(ed, "own", "localhost", "secret") // as the server's own
+	ed := in.opt.Accounts.DB().Editor()
+	in.opt.Accounts.DB().AddEphemeralSuperUser(ed, "own", "localhost", "secret") // as the server's own
 	ed.Close()
 	a, b := in.client(""), in.client("")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 0)", "CREATE USER joe@localhost IDENTIFIED BY 'secret'"} {
@@ -184,10 +186,7 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 		}
 	}
 	check()
-	in.opt.Accounts.isRead = false // as after a restart
-	if err := in.e.RefreshAccounts(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	a.exec("CREATE USER other@localhost") // all accounts are read again
 	check()
 }
 
@@ -195,7 +194,7 @@ func TestFailedChangeOfAccounts(t *testing.T) {
 func TestAccountsAreStored(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	c := in.client("")
 	for _, q := range []string{
 		"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "CREATE PROCEDURE d.p() SELECT 1",
@@ -218,7 +217,7 @@ func TestAccountsAreStored(t *testing.T) {
 		t.Errorf("users %v, roles %v", before[4], before[5])
 	}
 	in.close()
-	in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	defer in.close()
 	for i, q := range queries {
 		if now := in.client("").exec(q); !reflect.DeepEqual(now, before[i]) {
@@ -239,19 +238,19 @@ func TestUsersOfTheVersionBefore(t *testing.T) {
 	before := mysql_db.CreateEmptyMySQLDb()
 	before.AddRootAccount()
 	var stored []byte
-	before.SetPersister(keepBytes{&stored})
+	before.SetPersister(keepIn{&stored})
 	ed := before.Editor()
 	ed.PutUser(&mysql_db.User{User: "joe", Host: "localhost", PrivilegeSet: mysql_db.NewPrivilegeSet(), Plugin: "mysql_native_password", AuthString: "*hash"})
 	if err := before.Persist(gms.NewEmptyContext(), ed); err != nil {
 		t.Fatal(err)
 	}
 	ed.Close()
-	if err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error { return in.cat.PutSetting(tx, usersSetting, stored) }); err != nil {
+	if err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error { return in.cat.PutSetting(tx, "users", stored) }); err != nil {
 		t.Fatal(err)
 	}
 	in.close()
 	for _, what := range []string{"at first", "after a change"} {
-		in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+		in = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 		if hash, ok := in.password("joe"); !ok || hash != "*hash" {
 			t.Errorf("%s: joe's password is %q", what, hash)
 		}
@@ -264,22 +263,40 @@ func TestUsersOfTheVersionBefore(t *testing.T) {
 		in.client("").exec("CREATE USER IF NOT EXISTS ann@localhost")
 		in.close()
 	}
-	if err := mysql_db.CreateEmptyMySQLDb().LoadData(gms.NewEmptyContext(), usersMoved); err == nil {
+	in = openWith(t, cfg, Options{})
+	defer in.close()
+	var left []byte
+	if err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) (err error) {
+		left, err = in.cat.Setting(tx, "users")
+		return err
+	}); err != nil || len(left) == 0 {
+		t.Fatalf("the setting of the version before is %q, %v", left, err)
+	}
+	if err := mysql_db.CreateEmptyMySQLDb().LoadData(gms.NewEmptyContext(), bytes.Clone(left)); err == nil {
 		t.Error("the version before loads what it cannot know")
 	}
+}
+
+// keepIn is a persister that keeps what it is given.
+type keepIn struct{ to *[]byte }
+
+// Persist implements mysql_db.MySQLDbPersistence.
+func (k keepIn) Persist(_ *gms.Context, b []byte) error {
+	*k.to = bytes.Clone(b)
+	return nil
 }
 
 // Root, dropped, does not come back with the next start, without a password.
 func TestRootStaysDropped(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	c := in.client("")
 	c.exec("CREATE USER admin@localhost")
 	c.exec("GRANT ALL ON *.* TO admin@localhost WITH GRANT OPTION")
 	c.exec("DROP USER root@localhost")
 	in.close()
-	in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	defer in.close()
 	if _, ok := in.password("root"); ok {
 		t.Error("root is back")
@@ -291,21 +308,21 @@ func TestRootStaysDropped(t *testing.T) {
 func TestFirstChangeDropsRoot(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	in.client("").exec("DROP USER root@localhost")
 	for range 2 {
 		if _, ok := in.password("root"); ok {
 			t.Error("root is there")
 		}
 		in.close()
-		in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+		in = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	}
 	in.close()
 }
 
 // REVOKE takes what GRANT has given, whatever the case of the names.
 func TestRevokeOfCapitals(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, testConfig, Options{Accounts: account.New(clock.System{}, false)})
 	defer in.close()
 	c := in.client("")
 	for _, q := range []string{"CREATE DATABASE MyDb", "CREATE TABLE MyDb.MyTable (id INT PRIMARY KEY)", "CREATE PROCEDURE MyDb.MyProc() SELECT 1", "CREATE USER joe@localhost"} {
@@ -322,45 +339,5 @@ func TestRevokeOfCapitals(t *testing.T) {
 	joe := in.as("joe", "MyDb")
 	if _, _, err := joe.run("SELECT * FROM MyTable"); err == nil {
 		t.Error("joe may read what he may not any more")
-	}
-}
-
-// Where a commit may have changed accounts and nobody was told, the next statement looks.
-func TestStaleAccounts(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
-	defer in.close()
-	in.client("").exec("CREATE USER joe@localhost")
-	err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error {
-		return in.cat.ChangeAccounts(tx, nil, []catalog.Account{{User: "joe", Host: "localhost"}})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := in.client("")
-	c.s.Begin()
-	if _, ok := in.password("joe"); !ok {
-		t.Error("an engine that is alone has looked without a reason")
-	}
-	in.opt.Accounts.isStale.Store(true)
-	c.s.Begin()
-	if _, ok := in.password("joe"); ok {
-		t.Error("joe is there still")
-	}
-}
-
-// An error names the row of an account that cannot be decoded.
-func TestDamagedAccounts(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
-	defer in.close()
-	for row, says := range map[string]string{"x": "invalid character", `{"Version":2}`: "format 2, this program reads 1", `{"Version":1,"User":"AAAA"}`: "ill formatted", `{"Version":1,"User":""}`: ""} {
-		err := in.e.Store.Machine.Run(context.Background(), func(tx *txn.Tx) error {
-			return in.cat.ChangeAccounts(tx, []catalog.Account{{User: "joe", Host: "%", Data: []byte(row)}}, nil)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := in.e.RefreshAccounts(context.Background()); err == nil || !strings.Contains(err.Error(), `account "joe"@"%"`) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", row, err)
-		}
 	}
 }

@@ -47,6 +47,24 @@ func unqualifyValues(n *sqlparser.Insert) {
 	}, sqlparser.AssignmentExprs(n.OnDup))
 }
 
+// An amender is an authorization handler that also rewrites INSERTs, once they are authorized.
+type amender struct {
+	gms.AuthorizationHandler
+	e *Engine
+}
+
+// HandleAuth implements gms.AuthorizationHandler.
+func (a amender) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
+	insert, isInsert := auth.Extra.(*amendment)
+	if isInsert {
+		auth.Extra = nil
+	}
+	if err := a.AuthorizationHandler.HandleAuth(ctx, state, auth); err != nil || !isInsert {
+		return err
+	}
+	return a.e.amendInsert(ctx, insert)
+}
+
 // amendInsert rewrites an INSERT before it is planned.
 func (e *Engine) amendInsert(ctx *gms.Context, a *amendment) error {
 	a.takeBack()

@@ -6,11 +6,52 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
+
+// settable refuses SET of a global variable to users without the privilege for it, because
+// it affects everybody, and refuses SET PERSIST.
+func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
+	for _, x := range n.Exprs {
+		f, ok := x.(*expression.SetField)
+		if !ok {
+			continue
+		}
+		v, ok := f.LeftChild.(*expression.SystemVar)
+		if !ok {
+			continue
+		}
+		if err := assignable(ctx, v, f.RightChild); err != nil {
+			return err
+		}
+		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type == gms.SystemVariableScope_Session {
+			continue
+		}
+		if !e.privileges.Has(ctx, gms.PrivilegeType_Super) {
+			return myerr.AccessDenied.New("SUPER") // SYSTEM_VARIABLES_ADMIN cannot be granted yet
+		}
+		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type != gms.SystemVariableScope_Global {
+			return myerr.NotSupported("'SET PERSIST': '%s' cannot be kept over a restart; SET GLOBAL sets it until then, and what serve has a flag for is set at start", v.Name)
+		}
+	}
+	return nil
+}
+
+// sets reports whether a SET statement sets a variable.
+func sets(n *plan.Set, name string) bool {
+	for _, x := range n.Exprs {
+		if f, ok := x.(*expression.SetField); ok {
+			if v, ok := f.LeftChild.(*expression.SystemVar); ok && strings.EqualFold(v.Name, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // assignable refuses, with MySQL's error numbers, to SET a variable in a scope in which it cannot
 // be set, or to a constant of another type. go-mysql-server itself refuses variables that cannot be

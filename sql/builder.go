@@ -158,7 +158,11 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	case *plan.ShowDatabases:
 		return showDatabases(ctx, n), nil
 	case *plan.ShowProcessList:
-		return b.showProcesses(ctx, s, n, row)
+		rows, err := b.ordinary(ctx, s, n, row)
+		if err != nil {
+			return rows, err
+		}
+		return b.e.privileges.SeenConnections(ctx, rows)
 	case *plan.ShowIndexes:
 		return showIndexes(ctx, n, row)
 	case *plan.ShowCreateTrigger:
@@ -186,6 +190,15 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	return nil, nil
 }
 
+// changeAccounts executes a statement about accounts.
+func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
+	execute := func(n gms.Node) (gms.RowIter, error) { return b.ordinary(ctx, s, n, row) }
+	if b.e.opt.Accounts == nil {
+		return execute(n)
+	}
+	return b.e.opt.Accounts.Execute(ctx, b.e.Store, n, execute)
+}
+
 // erEventsOff is MariaDB's error number for creating an event while events are not run.
 const erEventsOff = mysql.ERUnknownError
 
@@ -203,19 +216,19 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 			ctx.Warn(erEventsOff, "Events are kept, and nothing runs them")
 		}
 	case *plan.Kill:
-		return b.e.killable(ctx, n)
+		return b.e.privileges.RefuseKill(ctx, n)
 	case *plan.Into:
 		return b.e.intoFile(ctx, n)
 	case *plan.LoadData:
 		return b.e.fromFile(ctx, n)
 	case *plan.Truncate:
-		return cmp.Or(b.ofNoAccounts(n.Child), truncatable(ctx, n))
+		return cmp.Or(b.e.opt.Accounts.RefuseTables(n.Child), truncatable(ctx, n))
 	case *plan.Update:
-		return b.ofNoAccounts(n.Child)
+		return b.e.opt.Accounts.RefuseTables(n.Child)
 	case *plan.DeleteFrom:
-		return b.ofNoAccounts(n.Child)
+		return b.e.opt.Accounts.RefuseTables(n.Child)
 	case *plan.InsertInto:
-		return b.ofNoAccounts(n.Destination)
+		return b.e.opt.Accounts.RefuseTables(n.Destination)
 	}
 	return nil
 }

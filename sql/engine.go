@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/account"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/routine"
@@ -27,7 +28,7 @@ type Options struct {
 	// Accounts makes clients log in as users with grants; at first there is root,
 	// from the local host and without a password. Engines of one process have the same
 	// ones. Without Accounts everybody may do everything, and there are no users.
-	Accounts *Accounts
+	Accounts *account.Accounts
 	// Files is the folder in which users with the FILE privilege may read and write
 	// (secure_file_priv); without one nobody may anywhere.
 	Files string
@@ -42,11 +43,12 @@ type Options struct {
 // An Engine runs SQL on one machine.
 type Engine struct {
 	*store.Store
-	opt      Options
-	gms      *sqle.Engine
-	compiled *fast.Cache
-	routines *routine.Runner
-	status   atomic.Pointer[StatusSource]
+	opt        Options
+	gms        *sqle.Engine
+	privileges account.Privileges
+	compiled   *fast.Cache
+	routines   *routine.Runner
+	status     atomic.Pointer[StatusSource]
 }
 
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
@@ -76,8 +78,9 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	a := analyzer.NewBuilder(&provider{e}).AddOverrides(overrides()).AddPreAnalyzeRule(findChecksRule, findChecks).AddPreAnalyzeRule(plainLiteralsRule, plainLiterals).AddPreAnalyzeRule(accountsRule, commitForAccounts).AddPreAnalyzeRule(plainFiltersRule, plainFilters).AddPreAnalyzeRule(movedRule, compat.Moved).
 		AddPreAnalyzeRule(framesRule, compat.Framed).AddPreAnalyzeRule(possibleTimesRule, compat.PossibleTimes).Build()
 	ownRules(a, e)
-	a.Catalog.AuthHandler = authorizer{a.Catalog.AuthHandler, e}
-	e.hideProcesses(a.Catalog.InfoSchema)
+	e.privileges = account.NewPrivileges(a.Catalog)
+	a.Catalog.AuthHandler = amender{account.Authorizer(a.Catalog.AuthHandler), e}
+	e.privileges.HideProcesses(a.Catalog.InfoSchema)
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
 	e.compiled = fast.NewCache(e.Store, e.gms, o.ReadOnly)
@@ -86,11 +89,20 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 	if o.Accounts == nil {
 		return e, nil
 	}
-	a.Catalog.MySQLDb = o.Accounts.db
+	a.Catalog.MySQLDb = o.Accounts.DB()
 	if err := e.RefreshAccounts(context.Background()); err != nil {
 		return nil, fmt.Errorf("sql: load accounts: %w", err)
 	}
 	return e, nil
+}
+
+// RefreshAccounts reads the accounts again if the stored ones have changed. Call it before
+// a client is authenticated.
+func (e *Engine) RefreshAccounts(ctx context.Context) error {
+	if e.opt.Accounts == nil {
+		return nil
+	}
+	return e.opt.Accounts.Refresh(ctx, e.Store)
 }
 
 // GMS returns the engine of go-mysql-server that runs the statements.
@@ -138,5 +150,5 @@ func (e *Engine) queryPart(ctx *gms.Context, stmt sqlparser.Statement) (gms.Sche
 // of go-mysql-server's own have all.
 func (e *Engine) isSuper(ctx *gms.Context) bool {
 	_, ok := ctx.Session.(*Session)
-	return !ok || e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super))
+	return !ok || e.privileges.Has(ctx, gms.PrivilegeType_Super)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/account"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -191,14 +192,14 @@ func (in *instance) check() error {
 func TestUsers(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
-	in := openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	c := in.client("")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)",
 		"CREATE USER joe@localhost IDENTIFIED BY 'secret'", "GRANT SELECT ON d.* TO joe@localhost"} {
 		c.exec(q)
 	}
 	in.close()
-	in = openWith(t, cfg, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, false)})
 	defer in.close()
 	if rows := in.client("").exec("SHOW GRANTS FOR joe@localhost"); len(rows) != 2 {
 		t.Errorf("grants: %v", rows)

@@ -25,16 +25,11 @@ func secureFilePriv(folder string) gms.SystemVariable {
 	return v
 }
 
-// mayUseFiles says whether a session's user has the FILE privilege.
-func (e *Engine) mayUseFiles(ctx *gms.Context) bool {
-	return e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_File))
-}
-
 // usable refuses a statement that reads or writes a file of the server, unless the user
 // has the FILE privilege and the file is in the folder for that.
 func (e *Engine) usable(ctx *gms.Context, path string) error {
-	if !e.mayUseFiles(ctx) {
-		return denied("FILE")
+	if !e.privileges.Has(ctx, gms.PrivilegeType_File) {
+		return myerr.AccessDenied.New("FILE")
 	}
 	if !inFolder(e.opt.Files, path) {
 		return myerr.OptionPrevents.New("--secure-file-priv")

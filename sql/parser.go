@@ -7,6 +7,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/sql/account"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/routine"
 )
@@ -180,9 +181,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		useOurs(query, e.Statement)
 		return
 	}
-	noteDatabase(stmt)
-	noteOwn(stmt)
-	noteOtherTables(stmt)
+	account.Note(stmt)
 	noteInserts(stmt)
 	bareSubqueries(query, stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {

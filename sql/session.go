@@ -50,7 +50,7 @@ func FromContext(ctx *gms.Context) *Session { return ctx.Session.(*Session) }
 func (s *Session) Begin() {
 	s.result = nil
 	s.SettleAttempt()
-	s.e.opt.Accounts.keepFresh(s.e)
+	s.e.opt.Accounts.KeepFresh(s.e.Store)
 }
 
 // ResultColumns returns the columns of the current statement's result; nil before it is

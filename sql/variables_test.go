@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/sql/account"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -162,7 +163,7 @@ var writes = []string{
 }
 
 func TestReadOnlyMachine(t *testing.T) {
-	in := openWith(t, testConfig, Options{Accounts: NewAccounts(clock.System{}, false)})
+	in := openWith(t, testConfig, Options{Accounts: account.New(clock.System{}, false)})
 	defer in.close()
 	root := in.client("")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 1)",

@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql"
+	"github.com/farmsql/farmsql/sql/account"
 )
 
 // A farmServer is a Server over this database's own storage.
@@ -37,7 +38,7 @@ func newFarmServerWith(t *testing.T, cfg Config) *farmServer {
 	must(t, err)
 	cat, err := sql.OpenCatalog(context.Background(), cluster.Machine(0), cluster.Root(), catalog.Config{})
 	must(t, err)
-	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Accounts: sql.NewAccounts(clock.System{}, false)})
+	engine, err := sql.NewEngine(cluster.Machine(0), cat, sql.Options{Accounts: account.New(clock.System{}, false)})
 	must(t, err)
 	server, err := New(cfg, OverSQL(engine))
 	must(t, err)

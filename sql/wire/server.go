@@ -51,17 +51,17 @@ type Server struct {
 	stats  counters
 	accept sync.WaitGroup
 	watch  watch
-	local  account
+	local  superuser
 	closed atomic.Bool
 
 	started time.Time
 	lastPid atomic.Uint64
 }
 
-// account is the superuser of in-process connections. It exists only in this process, and
+// superuser is the account of in-process connections. It exists only in this process, and
 // only this process knows its password: whoever has the database open can always log in,
 // even if root was dropped.
-type account struct{ user, password string }
+type superuser struct{ user, password string }
 
 // localUser is the name of in-process connections. It has a dot, as MySQL's own mysql.sys
 // has, which distinguishes it from users' names.
@@ -181,7 +181,7 @@ func tlsVersions(c *tls.Config) string {
 // createAccounts creates the account of in-process connections and, if the engine has no users,
 // root.
 func (s *Server) createAccounts() {
-	s.local = account{user: localUser, password: rand.Text()}
+	s.local = superuser{user: localUser, password: rand.Text()}
 	db := s.gms.Analyzer.Catalog.MySQLDb
 	hasUsers := db.Enabled() // if root was dropped, no new one is created
 	db.SetEnabled(true)

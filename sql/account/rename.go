@@ -1,4 +1,4 @@
-package sql
+package account
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"

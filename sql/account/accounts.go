@@ -1,4 +1,4 @@
-package sql
+package account
 
 import (
 	"context"
@@ -11,9 +11,11 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -53,9 +55,9 @@ type Accounts struct {
 // other machines change accounts, too. It is less than a lease.
 const Freshness = 5 * time.Millisecond
 
-// NewAccounts returns accounts for the engines of one process, with their clock. isShared
-// is set if other processes have engines of the instance, too.
-func NewAccounts(c clock.Clock, isShared bool) *Accounts {
+// New returns accounts for the engines of one process, with their clock. isShared is set if
+// other processes have engines of the instance, too.
+func New(c clock.Clock, isShared bool) *Accounts {
 	a := &Accounts{db: mysql_db.CreateEmptyMySQLDb(), clock: c, began: c.Now()}
 	a.db.SetEnabled(true)
 	a.db.SetPersister(unchanged{})
@@ -73,22 +75,18 @@ func (unchanged) Persist(*gms.Context, []byte) error {
 	return errors.New("sql: accounts are changed by statements only")
 }
 
-// RefreshAccounts reads the accounts again if the stored ones have changed. Call it before
-// a client is authenticated.
-func (e *Engine) RefreshAccounts(ctx context.Context) error {
-	if e.opt.Accounts == nil {
-		return nil
-	}
-	return e.opt.Accounts.refresh(ctx, e)
-}
+// DB returns the copy. Its users change only as the catalog's do, but for ephemeral ones, which
+// may be added to it.
+func (a *Accounts) DB() *mysql_db.MySQLDb { return a.db }
 
 // now is the time since a began.
 func (a *Accounts) now() time.Duration { return a.clock.Now().Sub(a.began) }
 
-// refresh brings the copy up to date with the catalog. A caller that waits for another
-// caller's attempt takes over its outcome, success or failure: otherwise many callers would
-// wait for a catalog that cannot be read one after the other.
-func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
+// Refresh brings the copy up to date with the catalog, which it reads at the machine of st. Call
+// it before a client is authenticated. A caller that waits for another caller's attempt takes
+// over its outcome, success or failure: otherwise many callers would wait for a catalog that
+// cannot be read one after the other.
+func (a *Accounts) Refresh(ctx context.Context, st *store.Store) error {
 	asked := a.now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,21 +96,21 @@ func (a *Accounts) refresh(ctx context.Context, e *Engine) error {
 	case a.failure != nil && a.failed > asked:
 		return a.failure
 	}
-	err := a.refreshLocked(ctx, e)
+	err := a.refreshLocked(ctx, st)
 	a.failure, a.failed = err, a.now()
 	return err
 }
 
-func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
+func (a *Accounts) refreshLocked(ctx context.Context, st *store.Store) error {
 	at := a.now()
 	wasStale := a.isStale.Swap(false) // a change that sets isStale from here on is of a later version
 	var version uint64
 	var stored []account
-	err := e.Store.Machine.Run(ctx, func(t *txn.Tx) (err error) {
-		if version, err = e.Store.Catalog.AccountsVersion(t); err != nil || a.isRead && version == a.version {
+	err := st.Machine.Run(ctx, func(t *txn.Tx) (err error) {
+		if version, err = st.Catalog.AccountsVersion(t); err != nil || a.isRead && version == a.version {
 			return err
 		}
-		stored, err = e.storedAccounts(t)
+		stored, err = storedIn(st.Catalog, t)
 		return err
 	})
 	if err != nil {
@@ -131,9 +129,9 @@ func (a *Accounts) refreshLocked(ctx context.Context, e *Engine) error {
 
 // changed is called when a transaction that changes accounts is over, whatever its outcome:
 // it may have committed although its client was told of an error.
-func (a *Accounts) changed(e *Engine) {
+func (a *Accounts) changed(st *store.Store) {
 	a.isStale.Store(true)
-	a.keepFresh(e)
+	a.KeepFresh(st)
 }
 
 // replace makes the copy equal to stored. Ephemeral accounts, which only this process has,
@@ -169,10 +167,10 @@ func (a *Accounts) isOwn(name mysql_db.UserPrimaryKey) bool {
 	return ok && u.IsEphemeral
 }
 
-// keepFresh is called where a statement begins. If the catalog cannot be read now,
-// keepFresh does not wait for it: the statement finds out whether it needs the catalog, and
-// how long it may wait.
-func (a *Accounts) keepFresh(e *Engine) {
+// KeepFresh is called where a statement begins; a may be nil. If the catalog cannot be read now,
+// KeepFresh does not wait for it: the statement finds out whether it needs the catalog, and how
+// long it may wait.
+func (a *Accounts) KeepFresh(st *store.Store) {
 	if a == nil || !a.isStale.Load() && (a.freshness == 0 || a.now()-time.Duration(a.compared.Load()) <= a.freshness) {
 		return
 	}
@@ -183,7 +181,7 @@ func (a *Accounts) keepFresh(e *Engine) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer a.clock.AfterFunc(refreshMax, cancel).Stop()
-	_ = a.refreshLocked(ctx, e)
+	_ = a.refreshLocked(ctx, st)
 }
 
 // refreshMax bounds the time for which a statement waits for accounts.
@@ -196,17 +194,17 @@ const usersSetting = "users"
 
 var usersMoved = []byte("accounts are rows of the catalog now; this program is too old to read them")
 
-// storedAccounts returns the accounts as the transaction reads them. In a new instance that
+// storedIn returns the accounts as the transaction reads them. In a new instance that
 // is root, from the local host and without a password.
-func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
-	version, err := e.Store.Catalog.AccountsVersion(t)
+func storedIn(cat *catalog.Catalog, t *txn.Tx) ([]account, error) {
+	version, err := cat.AccountsVersion(t)
 	if err != nil {
 		return nil, err
 	}
 	if version == 0 {
-		return e.firstAccounts(t)
+		return firstIn(cat, t)
 	}
-	rows, err := e.Store.Catalog.Accounts(t)
+	rows, err := cat.Accounts(t)
 	if err != nil {
 		return nil, err
 	}
@@ -219,10 +217,10 @@ func (e *Engine) storedAccounts(t *txn.Tx) ([]account, error) {
 	return accounts, nil
 }
 
-// firstAccounts returns the accounts of an instance without any in the catalog: those that the
+// firstIn returns the accounts of an instance without any in the catalog: those that the
 // version before kept in usersSetting or, in a new instance, root.
-func (e *Engine) firstAccounts(t *txn.Tx) ([]account, error) {
-	before, err := e.Store.Catalog.Setting(t, usersSetting)
+func firstIn(cat *catalog.Catalog, t *txn.Tx) ([]account, error) {
+	before, err := cat.Setting(t, usersSetting)
 	if err != nil {
 		return nil, err
 	}

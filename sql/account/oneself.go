@@ -1,4 +1,4 @@
-package sql
+package account
 
 import (
 	"slices"
@@ -31,35 +31,25 @@ func noteOwn(stmt sqlparser.Statement) {
 	}
 }
 
-// seesAll reports whether a user sees the connections of others.
-func (e *Engine) seesAll(ctx *gms.Context) bool {
-	return e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Process))
-}
-
-// ownProcesses keeps the rows of the user's own connections; a row's second value is its user.
-func ownProcesses(ctx *gms.Context, rows gms.RowIter) (gms.RowIter, error) {
+// SeenConnections keeps of the rows of all connections those that the user may see: his own, or
+// all. A row's second value is its user.
+func (p Privileges) SeenConnections(ctx *gms.Context, rows gms.RowIter) (gms.RowIter, error) {
+	if p.Has(ctx, gms.PrivilegeType_Process) {
+		return rows, nil
+	}
 	all, err := gms.RowIterToRows(ctx, rows)
 	user := ctx.Client().User
 	return gms.RowsToRowIter(slices.DeleteFunc(all, func(r gms.Row) bool { return r[1] != user })...), err
 }
 
-// showProcesses is SHOW PROCESSLIST.
-func (b *builder) showProcesses(ctx *gms.Context, s *Session, n *plan.ShowProcessList, row gms.Row) (gms.RowIter, error) {
-	rows, err := b.ordinary(ctx, s, n, row)
-	if err != nil || b.e.seesAll(ctx) {
-		return rows, err
-	}
-	return ownProcesses(ctx, rows)
-}
-
-// killable refuses KILL of another user's connection to users without the privilege. The listener
+// RefuseKill refuses KILL of another user's connection to users without the privilege. The listener
 // handles connections that do not exist.
-func (e *Engine) killable(ctx *gms.Context, n *plan.Kill) error {
-	for _, p := range ctx.ProcessList.Processes() {
-		if p.Connection != n.ConnID || p.User == ctx.Client().User {
+func (p Privileges) RefuseKill(ctx *gms.Context, n *plan.Kill) error {
+	for _, c := range ctx.ProcessList.Processes() {
+		if c.Connection != n.ConnID || c.User == ctx.Client().User {
 			continue
 		}
-		if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
+		if !p.Has(ctx, gms.PrivilegeType_Super) {
 			return myerr.NotOwner.New(n.ConnID)
 		}
 	}

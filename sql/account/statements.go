@@ -1,4 +1,4 @@
-package sql
+package account
 
 import (
 	"bytes"
@@ -15,36 +15,34 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// changeAccounts executes a statement about accounts.
-func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	if b.e.opt.Accounts == nil {
-		return b.ordinary(ctx, s, n, row)
-	}
+// Execute executes a statement about accounts in the session's transaction, on the catalog of
+// st. execute has go-mysql-server execute the statement's node, on the users that it names.
+func (a *Accounts) Execute(ctx *gms.Context, st *store.Store, n gms.Node, execute func(gms.Node) (gms.RowIter, error)) (gms.RowIter, error) {
 	tr := store.Began(ctx)
-	if err := tr.Writable(ctx, b.e.Store); err != nil {
+	if err := tr.Writable(ctx, st); err != nil {
 		return nil, err
 	}
-	before, err := b.e.storedAccounts(tr.Tx)
+	before, err := storedIn(st.Catalog, tr.Tx)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
 	own := mysql_db.CreateEmptyMySQLDb()
 	own.SetPersister(&mysql_db.NoopPersister{})
 	putAll(own, before)
-	rows, err := b.changeOwn(ctx, s, n, row, own)
+	rows, err := executeOn(own, n, execute)
 	if err != nil {
 		return nil, err
 	}
 	after := accountsOf(own)
 	for _, x := range after {
-		if b.e.opt.Accounts.isOwn(x.name()) {
+		if a.isOwn(x.name()) {
 			return nil, myerr.OwnAccount.New(x.user.User, x.user.Host)
 		}
 	}
-	if err := b.e.storeAccounts(tr.Tx, before, after); err != nil {
+	if err := writeChanges(st.Catalog, tr.Tx, before, after); err != nil {
 		return nil, tr.Fail(err)
 	}
-	tr.After = func() { b.e.opt.Accounts.changed(b.e) }
+	tr.After = func() { a.changed(st) }
 	return rows, nil
 }
 
@@ -57,8 +55,8 @@ func putAll(db *mysql_db.MySQLDb, accounts []account) {
 	}
 }
 
-// changeOwn executes a statement about accounts on own, its private database of users.
-func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Row, own *mysql_db.MySQLDb) (gms.RowIter, error) {
+// executeOn executes a statement about accounts on own, its private database of users.
+func executeOn(own *mysql_db.MySQLDb, n gms.Node, execute func(gms.Node) (gms.RowIter, error)) (gms.RowIter, error) {
 	if r, ok := n.(*plan.RenameUser); ok {
 		return renameUsers(r, own)
 	}
@@ -70,12 +68,12 @@ func (b *builder) changeOwn(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	if err != nil {
 		return nil, err
 	}
-	return b.ordinary(ctx, s, n, row)
+	return execute(n)
 }
 
-// ofNoAccounts refuses a change of the tables that show accounts: they are copies.
-func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
-	if b.e.opt.Accounts == nil {
+// RefuseTables refuses a change of the tables that show accounts: they are copies. a may be nil.
+func (a *Accounts) RefuseTables(changed gms.Node) (err error) {
+	if a == nil {
 		return nil
 	}
 	transform.Inspect(changed, func(n gms.Node) bool {
@@ -92,9 +90,9 @@ func (b *builder) ofNoAccounts(changed gms.Node) (err error) {
 	return err
 }
 
-// storeAccounts writes the differences between two states of the accounts, before and
+// writeChanges writes the differences between two states of the accounts, before and
 // after, into the transaction's rows.
-func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
+func writeChanges(cat *catalog.Catalog, t *txn.Tx, before, after []account) error {
 	left := make(map[mysql_db.UserPrimaryKey]account, len(before)) // not seen in after
 	for _, x := range before {
 		if x.row != nil {
@@ -122,9 +120,9 @@ func (e *Engine) storeAccounts(t *txn.Tx, before, after []account) error {
 		return nil
 	}
 	if isFirst {
-		if err := e.Store.Catalog.PutSetting(t, usersSetting, usersMoved); err != nil {
+		if err := cat.PutSetting(t, usersSetting, usersMoved); err != nil {
 			return err
 		}
 	}
-	return e.Store.Catalog.ChangeAccounts(t, put, remove)
+	return cat.ChangeAccounts(t, put, remove)
 }

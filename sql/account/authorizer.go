@@ -1,83 +1,18 @@
-package sql
+package account
 
 import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/go-mysql-server/sql/information_schema"
-	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
-
-	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// may reports whether a session's user has a privilege.
-func (e *Engine) may(ctx *gms.Context, op gms.PrivilegedOperation) bool {
-	return e.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, op)
-}
-
-// denied returns the error for an operation that needs these privileges.
-func denied(privileges string) error {
-	return myerr.AccessDenied.New(privileges)
-}
-
-// settable refuses SET of a global variable to users without the privilege for it, because
-// it affects everybody, and refuses SET PERSIST.
-func (e *Engine) settable(ctx *gms.Context, n *plan.Set) error {
-	for _, x := range n.Exprs {
-		f, ok := x.(*expression.SetField)
-		if !ok {
-			continue
-		}
-		v, ok := f.LeftChild.(*expression.SystemVar)
-		if !ok {
-			continue
-		}
-		if err := assignable(ctx, v, f.RightChild); err != nil {
-			return err
-		}
-		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type == gms.SystemVariableScope_Session {
-			continue
-		}
-		if !e.may(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, gms.PrivilegeType_Super)) {
-			return denied("SUPER") // SYSTEM_VARIABLES_ADMIN cannot be granted yet
-		}
-		if scope, ok := v.Scope.(*gms.MysqlScope); ok && scope.Type != gms.SystemVariableScope_Global {
-			return myerr.NotSupported("'SET PERSIST': '%s' cannot be kept over a restart; SET GLOBAL sets it until then, and what serve has a flag for is set at start", v.Name)
-		}
-	}
-	return nil
-}
-
-// hideProcesses makes information_schema show other users' statements only to users who may
-// see them, because their texts contain values and passwords.
-func (e *Engine) hideProcesses(infoSchema gms.Database) {
-	t, ok, err := infoSchema.GetTableInsensitive(nil, information_schema.ProcessListTableName)
-	list, isList := t.(*information_schema.InformationSchemaTable)
-	if err != nil || !ok || !isList {
-		panic("sql: information_schema has no processlist") // a dependency has changed
-	}
-	read := list.Reader
-	list.Reader = func(ctx *gms.Context, c gms.Catalog) (gms.RowIter, error) {
-		rows, err := read(ctx, c)
-		if err != nil || e.seesAll(ctx) {
-			return rows, err
-		}
-		return ownProcesses(ctx, rows)
-	}
-}
-
-// sets reports whether a SET statement sets a variable.
-func sets(n *plan.Set, name string) bool {
-	for _, x := range n.Exprs {
-		if f, ok := x.(*expression.SetField); ok {
-			if v, ok := f.LeftChild.(*expression.SystemVar); ok && strings.EqualFold(v.Name, name) {
-				return true
-			}
-		}
-	}
-	return false
+// Note prepares a statement's syntax tree for its authorization, where go-mysql-server would
+// check other privileges than MySQL.
+func Note(stmt sqlparser.Statement) {
+	noteDatabase(stmt)
+	noteOwn(stmt)
+	noteOtherTables(stmt)
 }
 
 // An otherTable is a table that a definition refers to besides its own.
@@ -144,17 +79,16 @@ func otherTables(d *sqlparser.DDL) (others []otherTable) {
 	return others
 }
 
-// An authorizer is go-mysql-server's, and checks those other tables as well.
-type authorizer struct {
-	gms.AuthorizationHandler
-	e *Engine
-}
+// An authorizer is go-mysql-server's, and checks the other tables of definitions as well.
+type authorizer struct{ gms.AuthorizationHandler }
+
+// Authorizer returns a handler that does as h and also authorizes what Note has found.
+func Authorizer(h gms.AuthorizationHandler) gms.AuthorizationHandler { return authorizer{h} }
 
 // HandleAuth implements gms.AuthorizationHandler.
 func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
 	others, isDefinition := auth.Extra.([]otherTable)
-	insert, isInsert := auth.Extra.(*amendment)
-	if isDefinition || isInsert {
+	if isDefinition {
 		auth.Extra = nil
 	}
 	if err := a.AuthorizationHandler.HandleAuth(ctx, state, auth); err != nil {
@@ -169,9 +103,6 @@ func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQuerySta
 		if err != nil {
 			return err
 		}
-	}
-	if isInsert {
-		return a.e.amendInsert(ctx, insert)
 	}
 	return nil
 }
