@@ -101,8 +101,8 @@ func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (
 	if err != nil {
 		return nil, err
 	}
-	s.measuring = m
-	defer func() { s.measuring = nil }()
+	s.running.measuring = m
+	defer func() { s.running.measuring = nil }()
 	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, root, nil)
 	if err != nil {
 		return nil, err

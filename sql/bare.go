@@ -57,7 +57,7 @@ func bareSubquery(c *sqlparser.ComparisonExpr) {
 	case c.Operator == sqlparser.NotEqualStr && word == "all":
 		c.Operator, c.Right = sqlparser.NotInStr, q
 	default:
-		c.Right = refusal(compat.NoQuantifier(c.Operator + " " + word))
+		c.Right = compat.Refusal(compat.NoQuantifier(c.Operator + " " + word))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/executor"
 	"github.com/farmsql/farmsql/sql/routine"
@@ -29,8 +30,8 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.result == nil {
-		s.result = n.Schema(ctx)
+	if s.running.result == nil {
+		s.running.result = n.Schema(ctx)
 	}
 	if m, ok := s.Holding.TakeInput(n); ok {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
@@ -43,7 +44,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return s.Holding.Metered(rows, m), nil
 	}
 	s.Holding.NoteInputs(ctx, n)
-	if m := s.measuring; m.measures(n) {
+	if m := s.running.measuring; m.measures(n) {
 		return b.measure(ctx, m, n, row)
 	}
 	return b.build(ctx, s, n, row)
@@ -53,24 +54,24 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	if rows := s.TakeLeaf(n); rows != nil {
 		return rows, nil
 	}
-	if s.plain != nil && s.plain == n {
-		s.plain = nil
+	if s.running.plain != nil && s.running.plain == n {
+		s.running.plain = nil
 		return nil, nil
 	}
-	if columns := s.takeInserted(n); columns != nil {
+	if columns := s.running.changing.TakeInserted(n); columns != nil {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {
 			return nil, err
 		}
-		return &assignIter{RowIter: rows, columns: columns}, nil
+		return change.Checked(rows, columns), nil
 	}
 	m, same, err := useComparisons(ctx, n)
 	if err != nil {
 		return nil, err
 	}
 	if !same {
-		if s.whole != nil && s.whole == n {
-			s.whole = m
+		if s.running.whole != nil && s.running.whole == n {
+			s.running.whole = m
 		}
 		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
 	}
@@ -98,7 +99,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.SetOp:
 		return b.executor(s).SetOp(ctx, n, row)
 	case *plan.Sort:
-		if s.whole != n {
+		if s.running.whole != n {
 			return b.executor(s).Sort(ctx, n, row)
 		}
 	case *plan.Update:
@@ -115,16 +116,16 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.InsertInto:
 		s.Changes(ctx, !n.Ignore)
 		s.readOwn(ctx, n)
-		s.checkInserted(ctx, n)
+		s.running.changing.CheckInserted(ctx, n)
 		s.Replaces(ctx, n)
 		if n.OnDupExprs.HasUpdates() {
 			compat.CompareExactly(ctx, n.Destination)
 		}
 	}
-	if s.whole == nil || s.whole != n {
+	if s.running.whole == nil || s.running.whole != n {
 		return nil, nil
 	}
-	s.whole = nil
+	s.running.whole = nil
 	rows, err := b.ordinary(ctx, s, n, row)
 	if err != nil {
 		return nil, err
@@ -235,7 +236,7 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 
 // ordinary makes go-mysql-server execute a node.
 func (b *builder) ordinary(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
-	s.plain = n
-	defer func() { s.plain = nil }()
+	s.running.plain = n
+	defer func() { s.running.plain = nil }()
 	return b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/account"
+	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/routine"
@@ -79,7 +80,7 @@ func NewEngine(m *txn.Machine, cat *catalog.Catalog, o Options) (*Engine, error)
 		AddPreAnalyzeRule(framesRule, compat.Framed).AddPreAnalyzeRule(possibleTimesRule, compat.PossibleTimes).Build()
 	ownRules(a, e)
 	e.privileges = account.NewPrivileges(a.Catalog)
-	a.Catalog.AuthHandler = amender{account.Authorizer(a.Catalog.AuthHandler), e}
+	a.Catalog.AuthHandler = change.Authorizer(account.Authorizer(a.Catalog.AuthHandler), a.Catalog)
 	e.privileges.HideProcesses(a.Catalog.InfoSchema)
 	a.Catalog.StatsProvider = newStatistics()
 	e.gms = sqle.New(a, &sqle.Config{IsReadOnly: o.ReadOnly})
@@ -132,6 +133,7 @@ func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.Context
 func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	c := gms.NewContext(ctx, opts...)
 	if s, ok := c.Session.(*Session); ok {
+		s.running = statement{}
 		s.Begun(c)
 	}
 	return c
@@ -140,10 +142,28 @@ func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 // queryPart begins a statement that is part of another one, such as those of a stored
 // procedure.
 func (e *Engine) queryPart(ctx *gms.Context, stmt sqlparser.Statement) (gms.Schema, gms.RowIter, error) {
-	defer takeBackInsert(stmt)
-	FromContext(ctx).bodyStatements++
+	defer change.TakeBack(stmt)
+	s := FromContext(ctx)
+	s.bodyStatements++
+	back := s.aside()
 	schema, rows, _, err := e.gms.QueryWithBindings(ctx, "", stmt, nil, nil)
-	return schema, rows, err
+	if err != nil {
+		back()
+		return nil, nil, err
+	}
+	return schema, &partIter{rows, back}, nil
+}
+
+// A partIter gives the session the outer statement back when it is closed.
+type partIter struct {
+	gms.RowIter
+	back func()
+}
+
+// Close implements gms.RowIter.
+func (i *partIter) Close(ctx *gms.Context) error {
+	defer i.back()
+	return i.RowIter.Close(ctx)
 }
 
 // isSuper reports whether the user of a context's session has the SUPER privilege; sessions

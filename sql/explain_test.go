@@ -118,7 +118,7 @@ func TestExplainAnalyze(t *testing.T) {
 	if _, _, err := c.run("EXPLAIN ANALYZE UPDATE t SET v = 1"); err == nil {
 		t.Error("EXPLAIN ANALYZE of an UPDATE")
 	}
-	if c.s.measuring != nil {
+	if c.s.running.measuring != nil {
 		t.Error("the session still measures")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
+	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
@@ -22,14 +23,11 @@ func init() {
 func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 	if name == compat.ExactLiteralName {
 		if s, ok := ctx.Session.(*Session); ok {
-			s.literals = true
+			s.running.literals = true
 		}
 		return compat.Literal, true
 	}
-	if f, ok := upsertFunction(ctx, name); ok {
-		return f, true
-	}
-	if f, ok := insertIDFunction(name); ok {
+	if f, ok := change.Function(ctx, name); ok {
 		return f, true
 	}
 	return compat.StandIn(name)
@@ -46,9 +44,9 @@ func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.S
 		return n, transform.SameTree, nil
 	}
 	s.ViewDatabase = "" // the plan is built now
-	if !s.literals {
+	if !s.running.literals {
 		return n, transform.SameTree, nil
 	}
-	s.literals = false
+	s.running.literals = false
 	return compat.UnwrapLiterals(ctx, n)
 }

@@ -27,16 +27,13 @@ func readView(ctx *gms.Context, db, statement string) error {
 		return nil
 	}
 	s.ViewDatabase = db
-	s.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
+	s.running.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(statement)
 }
 
 // noteView notes that the current statement reads a view; text is its definition.
 func (s *Session) noteView(text string) error {
-	if n := s.Statements.Load(); s.viewsOf != n {
-		s.viewsOf, s.viewDepth = n, 0
-	}
-	if s.viewDepth += compat.ViewDepth(text); s.viewDepth > compat.ViewDepthMax {
+	if s.running.viewDepth += compat.ViewDepth(text); s.running.viewDepth > compat.ViewDepthMax {
 		return myerr.ViewRecursion.New()
 	}
 	return nil
@@ -51,13 +48,13 @@ func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 		return // a client's statement
 	}
 	s, ok := c.Session.(*Session)
-	if !ok || s.view == "" {
+	if !ok || s.running.view == "" {
 		return
 	}
-	if ddl, is := stmt.(*sqlparser.DDL); is && ddl.ViewSpec != nil && query == s.view {
+	if ddl, is := stmt.(*sqlparser.DDL); is && ddl.ViewSpec != nil && query == s.running.view {
 		ddl.Temporary = true
 	}
-	s.view = ""
+	s.running.view = ""
 }
 
 // accountsRule is the number of commitForAccounts, above go-mysql-server's own.

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/sql/account"
+	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/routine"
 )
@@ -182,7 +183,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 		return
 	}
 	account.Note(stmt)
-	noteInserts(stmt)
+	change.Note(stmt)
 	bareSubqueries(query, stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
 		d.ProcedureSpec.Body = routine.Prepare(d.ProcedureSpec.Body, func(s sqlparser.Statement) { useOurs(query, s) })

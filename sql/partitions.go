@@ -27,7 +27,7 @@ func refusedPartitions(query string, stmt sqlparser.Statement) (err error) {
 	compat.EachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.AliasedTableExpr](), func(v reflect.Value) {
 		only(v.Interface().(*sqlparser.AliasedTableExpr).Partitions)
 	})
-	compat.EachOf(reflect.ValueOf(stmt), insertType, func(v reflect.Value) { only(v.Interface().(*sqlparser.Insert).Partitions) })
+	compat.EachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.Insert](), func(v reflect.Value) { only(v.Interface().(*sqlparser.Insert).Partitions) })
 	compat.EachOf(reflect.ValueOf(stmt), reflect.TypeFor[*sqlparser.Delete](), func(v reflect.Value) { only(v.Interface().(*sqlparser.Delete).Partitions) })
 	return err
 }

@@ -2,12 +2,15 @@ package sql
 
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/fast"
 )
 
 var (
 	_ gms.Session            = (*Session)(nil)
 	_ gms.TransactionSession = (*Session)(nil)
+	_ change.Session         = (*Session)(nil)
 )
 
 // A Session is one client's. It belongs to one goroutine at a time.
@@ -16,31 +19,33 @@ type Session struct {
 	e *Engine
 	// locked is set after LOCK TABLES: UNLOCK TABLES then commits.
 	locked bool
+	// running holds the notes of the running statement.
+	running statement
+	// bodyStatements is how many statements of stored procedures have been run since
+	// TakeBodyStatements.
+	bodyStatements uint64
+}
+
+// A statement holds the notes that parts of one statement leave for later parts: go-mysql-server
+// plans and executes the parts one by one, and passes nothing of ours from one to another. The
+// session has a new one where a statement begins, also where that is a statement of a stored
+// procedure, and an empty one once the client has its answer. The statements of triggers, which
+// go-mysql-server plans and executes with the statement that fires them, share that statement's.
+type statement struct {
 	// result are the result's columns, set when the statement is executed.
 	result gms.Schema
 	// measuring is the running EXPLAIN ANALYZE, nil if there is none.
 	measuring *measuring
-	// bodyStatements is how many statements of stored procedures have been run since
-	// TakeBodyStatements.
-	bodyStatements uint64
 	// whole is the node whose rows must be read to the end when it is built; plain is the
 	// node that go-mysql-server is building without our builder.
 	whole, plain gms.Node
 	// literals is set if the plan has exactLiterals.
 	literals bool
-	// load holds what the INSERT being planned carries (upsert_carry.go).
-	load *load
-	// view is the CREATE VIEW text of the view that is being read: see readView.
-	view string
-	// viewDepth bounds how deep the views of the statement numbered viewsOf can be nested.
+	// view is the CREATE VIEW text of the view that is being read: see readView. viewDepth
+	// bounds how deep views can be nested.
+	view      string
 	viewDepth int
-	viewsOf   uint64
-	// inserted is the source of an INSERT until it is built, and columns are the columns
-	// that its rows go into.
-	inserted gms.Node
-	columns  gms.Schema
-	// toldID is set once LAST_INSERT_ID(n) has run in the current statement.
-	toldID bool
+	changing  change.Statement
 }
 
 // FromContext returns the session that a context belongs to.
@@ -48,14 +53,31 @@ func FromContext(ctx *gms.Context) *Session { return ctx.Session.(*Session) }
 
 // Begin is called where a statement begins.
 func (s *Session) Begin() {
-	s.result = nil
+	s.running = statement{}
 	s.SettleAttempt()
 	s.e.opt.Accounts.KeepFresh(s.e.Store)
 }
 
+// aside gives the session a new statement, for one that is run within the running one, until back
+// is called.
+func (s *Session) aside() (back func()) {
+	outer := s.running
+	s.running = statement{}
+	return func() { s.running = outer }
+}
+
+// Settle is called when a client has received a statement's answer, or will not receive one.
+func (s *Session) Settle() {
+	s.running = statement{}
+	s.Session.Settle()
+}
+
+// Changing implements change.Session.
+func (s *Session) Changing() *change.Statement { return &s.running.changing }
+
 // ResultColumns returns the columns of the current statement's result; nil before it is
 // executed.
-func (s *Session) ResultColumns() gms.Schema { return s.result }
+func (s *Session) ResultColumns() gms.Schema { return s.running.result }
 
 // TakeBodyStatements returns how many statements of stored procedures have been run since
 // the last time.

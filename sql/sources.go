@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
+	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/trigger"
 )
 
@@ -20,7 +21,7 @@ import (
 // or one table several times.
 func (s *Session) readWhole(ctx *gms.Context, n gms.Node) {
 	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) {
-		s.whole = n
+		s.running.whole = n
 	}
 }
 
@@ -32,7 +33,7 @@ func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 	if to, err := plan.GetInsertable(n.Destination); err == nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
 		transform.InspectWithOpaque(ctx, from, func(_ *gms.Context, n gms.Node) bool {
 			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.Name() {
-				s.whole = from
+				s.running.whole = from
 			}
 			return true
 		})
@@ -44,10 +45,10 @@ func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 func source(n gms.Node) gms.Node {
 	n = trigger.Source(n)
 	if p, ok := n.(*plan.Project); ok {
-		if carries(p) {
+		if change.Carries(p) {
 			return p.Child
 		}
-		if _, ok := p.Child.(*plan.TriggerExecutor); ok || carries(p.Child) {
+		if _, ok := p.Child.(*plan.TriggerExecutor); ok || change.Carries(p.Child) {
 			return source(p.Child)
 		}
 	}

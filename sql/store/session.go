@@ -39,8 +39,6 @@ type Session struct {
 	// ViewDatabase is the database of a view that is being planned as a part of the
 	// statement.
 	ViewDatabase string
-	// Statements counts the statements that have begun.
-	Statements atomic.Uint64
 	// timestamp is the time, in microseconds, that SET timestamp has set; 0 if none.
 	timestamp atomic.Int64
 	// replacing is the running REPLACE, nil if there is none.

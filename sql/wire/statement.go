@@ -66,7 +66,7 @@ func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Resul
 		return
 	}
 	deleted, id := s.farm.TakeReplaced()
-	told, now := s.farm.TakeToldID(), s.insertID()
+	told, now := s.farm.Changing().ToldID(), s.insertID()
 	if res == nil {
 		return
 	}

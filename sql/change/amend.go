@@ -1,4 +1,4 @@
-package sql
+package change
 
 import (
 	"reflect"
@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// noteInserts attaches each INSERT to its authorization data: the authorizer runs before an
-// INSERT is planned, and finds the INSERT there.
-func noteInserts(stmt sqlparser.Statement) {
+// Note attaches each INSERT to its authorization data: the authorizer runs before an INSERT is
+// planned, and finds the INSERT there.
+func Note(stmt sqlparser.Statement) {
 	note := func(n *sqlparser.Insert, trigger bool) {
 		n.Auth.Extra = &amendment{insert: n, trigger: trigger}
 		unqualifyValues(n)
@@ -47,41 +47,50 @@ func unqualifyValues(n *sqlparser.Insert) {
 	}, sqlparser.AssignmentExprs(n.OnDup))
 }
 
+// Tables find the tables that an INSERT names.
+type Tables interface {
+	Table(ctx *gms.Context, db, name string) (gms.Table, gms.Database, error)
+}
+
 // An amender is an authorization handler that also rewrites INSERTs, once they are authorized.
 type amender struct {
 	gms.AuthorizationHandler
-	e *Engine
+	tables Tables
 }
 
+// Authorizer returns a handler that does as h, and rewrites the INSERTs that Note has found, once
+// they are authorized and before they are planned.
+func Authorizer(h gms.AuthorizationHandler, t Tables) gms.AuthorizationHandler { return amender{h, t} }
+
 // HandleAuth implements gms.AuthorizationHandler.
-func (a amender) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
+func (m amender) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
 	insert, isInsert := auth.Extra.(*amendment)
 	if isInsert {
 		auth.Extra = nil
 	}
-	if err := a.AuthorizationHandler.HandleAuth(ctx, state, auth); err != nil || !isInsert {
+	if err := m.AuthorizationHandler.HandleAuth(ctx, state, auth); err != nil || !isInsert {
 		return err
 	}
-	return a.e.amendInsert(ctx, insert)
+	return m.amendInsert(ctx, insert)
 }
 
 // amendInsert rewrites an INSERT before it is planned.
-func (e *Engine) amendInsert(ctx *gms.Context, a *amendment) error {
+func (m amender) amendInsert(ctx *gms.Context, a *amendment) error {
 	a.takeBack()
-	if err := e.refuseGenerated(ctx, a.insert); err != nil {
+	if err := m.refuseGenerated(ctx, a.insert); err != nil {
 		return err
 	}
-	e.amendUpsert(ctx, a)
-	e.amendValues(ctx, a.insert)
+	m.amendUpsert(ctx, a)
+	m.amendValues(ctx, a.insert)
 	return nil
 }
 
 // refuseGenerated refuses an ON DUPLICATE KEY UPDATE that gives a value to a generated column.
-func (e *Engine) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
+func (m amender) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
 	if len(n.OnDup) == 0 {
 		return nil
 	}
-	info := e.insertedTable(ctx, n)
+	info := m.insertedTable(ctx, n)
 	if info == nil {
 		return nil
 	}
@@ -95,7 +104,7 @@ func (e *Engine) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
 }
 
 // amendValues does amendInsert's work on the rows of VALUES.
-func (e *Engine) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
+func (m amender) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
 	rows, ok := n.Rows.(*sqlparser.AliasedValues)
 	if !ok {
 		return
@@ -104,7 +113,7 @@ func (e *Engine) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
 	if !isEmpty && !isLax {
 		return
 	}
-	info := e.insertedTable(ctx, n)
+	info := m.insertedTable(ctx, n)
 	switch {
 	case info == nil:
 	case isEmpty:
@@ -143,12 +152,12 @@ func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values
 }
 
 // insertedTable returns the table that an INSERT writes to, nil if it is not one of ours.
-func (e *Engine) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *store.TableInfo {
+func (m amender) insertedTable(ctx *gms.Context, n *sqlparser.Insert) *store.TableInfo {
 	db := n.Table.DbQualifier.String()
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	t, _, err := e.gms.Analyzer.Catalog.Table(ctx, db, n.Table.Name.String())
+	t, _, err := m.tables.Table(ctx, db, n.Table.Name.String())
 	if err != nil {
 		return nil // planning the statement reports the error
 	}

@@ -1,14 +1,10 @@
-package sql
+package change
 
 import (
-	"fmt"
-	"strconv"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
-	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 )
 
@@ -17,7 +13,6 @@ const (
 	carryName    = "farmsql.carry"
 	carriedName  = "farmsql.carried"
 	insertedName = "farmsql.inserted"
-	refusedName  = "farmsql.refused"
 )
 
 var (
@@ -39,8 +34,6 @@ func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 		make = newCarried
 	case insertedName:
 		make = newInsertedValue
-	case refusedName:
-		make = refusedExpression
 	default:
 		return nil, false
 	}
@@ -50,7 +43,7 @@ func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 }
 
 // A load holds the values that the current row of an INSERT carries. Each plan has its own
-// load; the session has that of the INSERT being planned.
+// load; the Statement has that of the INSERT being planned.
 type load struct {
 	types  []gms.Type
 	values []any
@@ -58,7 +51,7 @@ type load struct {
 
 // loadOf returns the load of the INSERT being planned. Elsewhere the functions do not exist.
 func loadOf(ctx *gms.Context) (*load, error) {
-	if s, ok := ctx.Session.(*Session); ok && s.load != nil {
+	if s := of(ctx); s != nil && s.load != nil {
 		return s.load, nil
 	}
 	return nil, gms.ErrFunctionNotFound.New(carryName)
@@ -203,28 +196,8 @@ func (v *insertedValue) WithChildren(ctx *gms.Context, children ...gms.Expressio
 	return newInsertedValue(ctx, children...)
 }
 
-// refusedExpression fails with the error that its arguments describe.
-func refusedExpression(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
-	var said []string
-	for _, a := range args {
-		v, err := a.Eval(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		said = append(said, fmt.Sprint(v))
-	}
-	code, err := strconv.Atoi(said[0])
-	if err != nil {
-		return nil, err
-	}
-	if code == 1136 { // go-mysql-server has an error of its own for this
-		return nil, gms.ErrInsertIntoMismatchValueCount.New()
-	}
-	return nil, myerr.Remade(code, said[1], said[2])
-}
-
-// carries reports whether a node is the projection that calls carry.
-func carries(n gms.Node) bool {
+// Carries reports whether a node is the projection that calls carry.
+func Carries(n gms.Node) bool {
 	p, ok := n.(*plan.Project)
 	if !ok || len(p.Projections) == 0 {
 		return false

@@ -1,4 +1,4 @@
-package sql
+package change
 
 import (
 	"strings"
@@ -60,7 +60,7 @@ func (t *toldID) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		id = n.(int64)
 	}
 	ctx.GetLastQueryInfo().LastInsertId.Store(id)
-	if s, ok := ctx.Session.(*Session); ok {
+	if s := of(ctx); s != nil {
 		s.toldID = true
 	}
 	if v == nil {
@@ -75,12 +75,4 @@ func (t *toldID) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.E
 		return nil, gms.ErrInvalidChildrenNumber.New(t, len(children), 1)
 	}
 	return &toldID{expression.UnaryExpressionStub{Child: children[0]}}, nil
-}
-
-// TakeToldID reports whether LAST_INSERT_ID(n) has run since the last call. Call it after every
-// statement.
-func (s *Session) TakeToldID() bool {
-	told := s.toldID
-	s.toldID = false
-	return told
 }

@@ -1,4 +1,4 @@
-package sql
+package change
 
 import (
 	"reflect"
@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -57,8 +57,8 @@ func set[T any](a *amendment, at *T, to T) {
 	*at = to
 }
 
-// takeBackInsert restores a statement if it is an amended INSERT.
-func takeBackInsert(s sqlparser.Statement) {
+// TakeBack restores a statement if it is an amended INSERT: one that is kept and planned again.
+func TakeBack(s sqlparser.Statement) {
 	if n, ok := s.(*sqlparser.Insert); ok {
 		if a, ok := n.Auth.Extra.(*amendment); ok {
 			a.takeBack()
@@ -78,16 +78,16 @@ type upsert struct {
 }
 
 // amendUpsert amends an INSERT ... ON DUPLICATE KEY UPDATE.
-func (e *Engine) amendUpsert(ctx *gms.Context, a *amendment) {
+func (m amender) amendUpsert(ctx *gms.Context, a *amendment) {
 	n := a.insert
 	if len(n.OnDup) == 0 {
 		return
 	}
-	into := e.insertedTable(ctx, n)
+	into := m.insertedTable(ctx, n)
 	if into == nil {
 		return
 	}
-	if s, ok := ctx.Session.(*Session); ok {
+	if s := of(ctx); s != nil {
 		s.load = &load{}
 	}
 	u := &upsert{amendment: a, into: into}
@@ -96,7 +96,7 @@ func (e *Engine) amendUpsert(ctx *gms.Context, a *amendment) {
 		for p, ok := rows.(*sqlparser.ParenSelect); ok; p, ok = rows.(*sqlparser.ParenSelect) {
 			rows = p.Select
 		}
-		u.isSelect, u.from = true, e.visibleTables(ctx, n, rows)
+		u.isSelect, u.from = true, m.visibleTables(ctx, n, rows)
 	}
 	for _, x := range n.OnDup {
 		u.amendExprs(reflect.ValueOf(x).Elem().FieldByName("Expr"))
@@ -152,7 +152,7 @@ func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 		return u.column(x)
 	case *sqlparser.FuncExpr:
 		if x.IsAggregate() && x.Over == nil {
-			return refusal(myerr.InvalidGroupFunction.New())
+			return compat.Refusal(myerr.InvalidGroupFunction.New())
 		}
 	case *sqlparser.Subquery, *sqlparser.ExistsExpr:
 		return u.subquery(x)
@@ -167,7 +167,7 @@ func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 // subquery carries a subquery that depends on no other row.
 func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 	if u.isOfRow(x) {
-		return refusal(myerr.NotSupported("subqueries of ON DUPLICATE KEY UPDATE that depend on the row"))
+		return compat.Refusal(myerr.NotSupported("subqueries of ON DUPLICATE KEY UPDATE that depend on the row"))
 	}
 	return u.carried(&u.ofOutside, x)
 }
@@ -222,7 +222,7 @@ func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
 	}
 	switch {
 	case isOwn && known:
-		return refusal(myerr.AmbiguousColumn.New(c.Name.String()))
+		return compat.Refusal(myerr.AmbiguousColumn.New(c.Name.String()))
 	case isOwn && u.isSelect:
 		return u.own(c.Name)
 	case isOwn:
@@ -259,7 +259,7 @@ func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
 		source.Select = inner
 	}
 	if isPlain && !hasStar(inner.SelectExprs) && len(inner.SelectExprs) != count+len(u.ofSource) {
-		set(u.amendment, &n.OnDup[0].Expr, refusal(myerr.ValueCount.New()))
+		set(u.amendment, &n.OnDup[0].Expr, compat.Refusal(myerr.ValueCount.New()))
 		return
 	}
 	outer := &sqlparser.Select{From: sqlparser.TableExprs{&sqlparser.AliasedTableExpr{
@@ -340,16 +340,10 @@ func ourCall(name string, args ...sqlparser.Expr) *sqlparser.FuncExpr {
 	return f
 }
 
-// refusal returns an expression for which planning fails with e: the code that amends an INSERT
-// cannot return errors.
-func refusal(e *mysql.SQLError) sqlparser.Expr {
-	return ourCall(refusedName, sqlparser.NewIntVal([]byte(strconv.Itoa(e.Num))), sqlparser.NewStrVal([]byte(e.State)), sqlparser.NewStrVal([]byte(e.Message)))
-}
-
 func unknownColumn(c *sqlparser.ColName) sqlparser.Expr {
 	name := c.Name.String()
 	if !c.Qualifier.Name.IsEmpty() {
 		name = c.Qualifier.Name.String() + "." + name
 	}
-	return refusal(myerr.UnknownColumn.New(name))
+	return compat.Refusal(myerr.UnknownColumn.New(name))
 }

@@ -1,4 +1,4 @@
-package sql
+package change
 
 import (
 	"reflect"
@@ -6,9 +6,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 
-	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -29,8 +27,9 @@ type assigned struct {
 	rows   int // rows evaluated so far
 }
 
-// newAssigned returns nil if the column, or the statement, takes any value.
-func newAssigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expression {
+// Assigned returns the assignment of an UPDATE, or of ON DUPLICATE KEY UPDATE, with its value
+// checked when it is evaluated; nil if the column, or the statement, takes any value.
+func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expression {
 	column, ok := set.LeftChild.(*expression.GetField)
 	if !ok || ignores(n) {
 		return nil
@@ -74,24 +73,28 @@ func (a *assigned) WithChildren(ctx *gms.Context, children ...gms.Expression) (g
 	return &assigned{Expression: e, column: a.column}, nil
 }
 
-// checkInserted asks for the rows of an INSERT to be checked when they are
-// built.
-func (s *Session) checkInserted(ctx *gms.Context, n *plan.InsertInto) {
+// CheckInserted asks for the rows of an INSERT to be checked when they are built.
+func (s *Statement) CheckInserted(ctx *gms.Context, n *plan.InsertInto) {
 	if _, load := n.Source.(*plan.LoadData); load || ignores(n) || !reflect.TypeOf(n.Source).Comparable() {
 		return
 	}
 	s.inserted, s.columns = n.Source, n.Destination.Schema(ctx)
 }
 
-// takeInserted returns the columns that the rows of a node are inserted into,
-// once; nil if they are not.
-func (s *Session) takeInserted(n gms.Node) gms.Schema {
+// TakeInserted returns the columns that the rows of a node are inserted into, once; nil if they
+// are not.
+func (s *Statement) TakeInserted(n gms.Node) gms.Schema {
 	if s.inserted == nil || s.inserted != n {
 		return nil
 	}
 	columns := s.columns
 	s.inserted, s.columns = nil, nil
 	return columns
+}
+
+// Checked returns the rows of an INSERT into these columns, each checked.
+func Checked(rows gms.RowIter, columns gms.Schema) gms.RowIter {
+	return &assignIter{RowIter: rows, columns: columns}
 }
 
 // An assignIter checks the rows of an INSERT.
@@ -118,27 +121,4 @@ func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
 		out[first+at] = v
 	}
 	return out, nil
-}
-
-// useComparisons replaces the expressions of a node that compare, or assign, otherwise than
-// MySQL. It runs after the analyzer because the analyzer's rules recognize the original
-// expressions by their types.
-func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-	switch n.(type) {
-	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN:
-		return transform.OneNodeExprsWithNode(ctx, n, replacement)
-	}
-	return n, transform.SameTree, nil
-}
-
-// replacement returns the expression that takes the place of an expression of a node.
-func replacement(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-	set, ok := e.(*expression.SetField)
-	if !ok {
-		return compat.Compared(ctx, n, e)
-	}
-	if ours := newAssigned(ctx, n, set); ours != nil {
-		return ours, transform.NewTree, nil
-	}
-	return e, transform.SameTree, nil
 }

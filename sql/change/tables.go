@@ -1,4 +1,4 @@
-package sql
+package change
 
 import (
 	"reflect"
@@ -32,7 +32,7 @@ func (t fromTable) has(table, column string) (is, may bool) {
 
 // visibleTables returns the tables of a SELECT whose columns ON DUPLICATE KEY UPDATE may name.
 // As in MySQL, a SELECT that groups rows, and a UNION, have none.
-func (e *Engine) visibleTables(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.SelectStatement) []fromTable {
+func (m amender) visibleTables(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.SelectStatement) []fromTable {
 	s, ok := rows.(*sqlparser.Select)
 	if !ok || len(s.GroupBy) > 0 || aggregates(s.SelectExprs) || aggregates(s.Having) {
 		return nil
@@ -48,24 +48,24 @@ func (e *Engine) visibleTables(ctx *gms.Context, n *sqlparser.Insert, rows sqlpa
 	}
 	var all []fromTable
 	for _, t := range s.From {
-		all = append(all, e.fromTables(ctx, t, ctes)...)
+		all = append(all, m.fromTables(ctx, t, ctes)...)
 	}
 	return all
 }
 
 // fromTables returns the tables in one part of FROM.
-func (e *Engine) fromTables(ctx *gms.Context, t sqlparser.TableExpr, ctes map[string]bool) []fromTable {
+func (m amender) fromTables(ctx *gms.Context, t sqlparser.TableExpr, ctes map[string]bool) []fromTable {
 	switch t := t.(type) {
 	case *sqlparser.JoinTableExpr:
-		return append(e.fromTables(ctx, t.LeftExpr, ctes), e.fromTables(ctx, t.RightExpr, ctes)...)
+		return append(m.fromTables(ctx, t.LeftExpr, ctes), m.fromTables(ctx, t.RightExpr, ctes)...)
 	case *sqlparser.ParenTableExpr:
 		var all []fromTable
 		for _, t := range t.Exprs {
-			all = append(all, e.fromTables(ctx, t, ctes)...)
+			all = append(all, m.fromTables(ctx, t, ctes)...)
 		}
 		return all
 	case *sqlparser.AliasedTableExpr:
-		if one, ok := e.fromTable(ctx, t, ctes); ok {
+		if one, ok := m.fromTable(ctx, t, ctes); ok {
 			return []fromTable{one}
 		}
 	case *sqlparser.JSONTableExpr:
@@ -76,7 +76,7 @@ func (e *Engine) fromTables(ctx *gms.Context, t sqlparser.TableExpr, ctes map[st
 
 // fromTable returns a table, view or subquery in FROM; false for DUAL. ctes are the names of WITH,
 // in lower case.
-func (e *Engine) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes map[string]bool) (fromTable, bool) {
+func (m amender) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes map[string]bool) (fromTable, bool) {
 	f := fromTable{name: t.As.String()}
 	switch x := t.Expr.(type) {
 	case sqlparser.TableName:
@@ -87,7 +87,7 @@ func (e *Engine) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes
 		if strings.EqualFold(name, "dual") && x.DbQualifier.IsEmpty() {
 			return f, false
 		}
-		f.columns, f.open = e.columnNames(ctx, x)
+		f.columns, f.open = m.columnNames(ctx, x)
 		f.open = f.open || ctes[strings.ToLower(name)] && x.DbQualifier.IsEmpty()
 	case *sqlparser.Subquery:
 		f.columns, f.open = derivedNames(x)
@@ -99,12 +99,12 @@ func (e *Engine) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes
 
 // columnNames returns the columns of a table of the catalog; open if the catalog has no such
 // table.
-func (e *Engine) columnNames(ctx *gms.Context, name sqlparser.TableName) (names []string, open bool) {
+func (m amender) columnNames(ctx *gms.Context, name sqlparser.TableName) (names []string, open bool) {
 	db := name.DbQualifier.String()
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
-	t, _, err := e.gms.Analyzer.Catalog.Table(ctx, db, name.Name.String())
+	t, _, err := m.tables.Table(ctx, db, name.Name.String())
 	if err != nil {
 		return nil, true // a view, or a table that does not exist: planning reports the error
 	}

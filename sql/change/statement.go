@@ -1,0 +1,43 @@
+package change
+
+import gms "github.com/dolthub/go-mysql-server/sql"
+
+// A Statement holds the notes that parts of one statement leave for later parts: go-mysql-server
+// plans and executes the parts one by one, and passes nothing of ours from one to another. Each
+// statement has a new one; the zero value is ready.
+type Statement struct {
+	// load holds what the INSERT being planned carries.
+	load *load
+	// inserted is the source of an INSERT until it is built, and columns are the columns
+	// that its rows go into.
+	inserted gms.Node
+	columns  gms.Schema
+	// toldID is set once LAST_INSERT_ID(n) has run.
+	toldID bool
+}
+
+// A Session is one whose statements may change rows.
+type Session interface {
+	// Changing returns the running statement's Statement.
+	Changing() *Statement
+}
+
+// of returns the running statement's Statement; nil if the session is go-mysql-server's own.
+func of(ctx *gms.Context) *Statement {
+	if s, ok := ctx.Session.(Session); ok {
+		return s.Changing()
+	}
+	return nil
+}
+
+// ToldID reports whether LAST_INSERT_ID(n) has run.
+func (s *Statement) ToldID() bool { return s.toldID }
+
+// Function returns the function of a name that statements which change rows call, and that is not
+// go-mysql-server's.
+func Function(ctx *gms.Context, name string) (gms.Function, bool) {
+	if f, ok := upsertFunction(ctx, name); ok {
+		return f, true
+	}
+	return insertIDFunction(name)
+}

@@ -1,0 +1,34 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/change"
+	"github.com/farmsql/farmsql/sql/compat"
+)
+
+// useComparisons replaces the expressions of a node that compare, or assign, otherwise than
+// MySQL. It runs after the analyzer because the analyzer's rules recognize the original
+// expressions by their types.
+func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	switch n.(type) {
+	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN:
+		return transform.OneNodeExprsWithNode(ctx, n, replacement)
+	}
+	return n, transform.SameTree, nil
+}
+
+// replacement returns the expression that takes the place of an expression of a node.
+func replacement(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	set, ok := e.(*expression.SetField)
+	if !ok {
+		return compat.Compared(ctx, n, e)
+	}
+	if ours := change.Assigned(ctx, n, set); ours != nil {
+		return ours, transform.NewTree, nil
+	}
+	return e, transform.SameTree, nil
+}
