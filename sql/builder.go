@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/executor"
+	"github.com/farmsql/farmsql/sql/explain"
 	"github.com/farmsql/farmsql/sql/routine"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -44,8 +45,8 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		return s.Holding.Metered(rows, m), nil
 	}
 	s.Holding.NoteInputs(ctx, n)
-	if m := s.running.measuring; m.measures(n) {
-		return b.measure(ctx, m, n, row)
+	if m := s.running.measuring; m.Measures(n) {
+		return m.Build(ctx, n, row)
 	}
 	return b.build(ctx, s, n, row)
 }
@@ -175,11 +176,11 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 	case *plan.DescribeQuery:
 		switch {
 		case compat.IsJSONFormat(n.Format):
-			return b.explainJSON(ctx, n)
+			return explain.JSON(ctx, b.e.Store, n.Child)
 		case n.Format.Analyze:
 			return b.analyze(ctx, s, n)
 		case !n.Format.Plan:
-			return b.explain(ctx, n)
+			return explain.Rows(ctx, b.e.Store, n.Child)
 		}
 	case *plan.ShowStatus:
 		return b.showStatus(ctx, n)
@@ -198,6 +199,18 @@ func (b *builder) changeAccounts(ctx *gms.Context, s *Session, n gms.Node, row g
 		return execute(n)
 	}
 	return b.e.opt.Accounts.Execute(ctx, b.e.Store, n, execute)
+}
+
+// analyze executes EXPLAIN ANALYZE.
+func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (gms.RowIter, error) {
+	root, _, err := useComparisons(ctx, n.Child)
+	if err != nil {
+		return nil, err
+	}
+	m := explain.NewMeasuring(b.e.Store.Machine.Clock(), b.e.gms.Analyzer.ExecBuilder)
+	s.running.measuring = m
+	defer func() { s.running.measuring = nil }()
+	return m.Run(ctx, root)
 }
 
 // erEventsOff is MariaDB's error number for creating an event while events are not run.

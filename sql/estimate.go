@@ -6,9 +6,6 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/memo"
-
-	"github.com/farmsql/farmsql/catalog"
-	"github.com/farmsql/farmsql/sql/store"
 )
 
 // A coster is go-mysql-server's with two corrections. go-mysql-server has no price for a
@@ -75,10 +72,6 @@ func payForLookups(l *memo.LookupJoin) (restore func()) {
 	putRows(g, rows)
 	return func() { g.RelProps.SetStats(s) }
 }
-
-// countedMax is the number of keys at which counting a range stops: go-mysql-server estimates a
-// range with as many or more.
-const countedMax = 1000
 
 // A counted is a statistic with a better row count than guess, go-mysql-server's.
 type counted struct {
@@ -188,36 +181,5 @@ func (c coster) countScan(ctx *gms.Context, r *memo.IndexScan) (float64, bool) {
 	if err != nil || !ok {
 		return 0, false
 	}
-	return c.e.countKeys(ctx, l)
-}
-
-// countKeys counts the keys that a lookup reads, unless they are countedMax or more.
-func (e *Engine) countKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) {
-	x, ok := l.Index.(*store.Index)
-	if !ok {
-		return 0, false
-	}
-	ranges, ok := l.Ranges.(gms.MySQLRangeCollection)
-	if !ok {
-		return 0, false
-	}
-	k, all := x.Key.Lookup(ctx, ranges)
-	if k.Access == catalog.AccessHash {
-		return float64(len(all)), true // hash indexes: whole unique keys only
-	}
-	tx := e.Store.Machine.Begin()
-	defer tx.Discard()
-	n := 0
-	for i := range all {
-		for keys := e.Store.Access(k.Index).Keys(tx, all[i].Low, all[i].High); ; n++ {
-			_, _, ok, err := keys.Next()
-			if err != nil || n == countedMax {
-				return 0, false
-			}
-			if !ok {
-				break
-			}
-		}
-	}
-	return float64(n), true
+	return c.e.CountKeys(ctx, l)
 }

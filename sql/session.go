@@ -4,6 +4,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/change"
+	"github.com/farmsql/farmsql/sql/explain"
 	"github.com/farmsql/farmsql/sql/fast"
 )
 
@@ -35,7 +36,7 @@ type statement struct {
 	// result are the result's columns, set when the statement is executed.
 	result gms.Schema
 	// measuring is the running EXPLAIN ANALYZE, nil if there is none.
-	measuring *measuring
+	measuring *explain.Measuring
 	// whole is the node whose rows must be read to the end when it is built; plain is the
 	// node that go-mysql-server is building without our builder.
 	whole, plain gms.Node

@@ -39,6 +39,17 @@ func TestStatementsShareNothing(t *testing.T) {
 	}
 }
 
+// EXPLAIN ANALYZE measures until it is done, not until its statement ends.
+func TestMeasuringEnds(t *testing.T) {
+	c := newInstance(t).client("")
+	for _, q := range []string{"EXPLAIN ANALYZE SELECT 1", "EXPLAIN ANALYZE SELECT 1 FROM dual WHERE (SELECT 1 UNION ALL SELECT 2) = 1"} {
+		_, _, _ = c.run(q) // the second fails while it runs
+		if c.s.running.measuring != nil {
+			t.Errorf("after %s the session still measures", q)
+		}
+	}
+}
+
 // The function by which an INSERT ... ON DUPLICATE KEY UPDATE carries values exists in it only.
 func TestCarryEndsWithItsInsert(t *testing.T) {
 	c := newInstance(t).client("")

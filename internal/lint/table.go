@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"sql/myerr"},
 	{"sql/compat"},
 	{"sql/store"},
-	{"sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/change", "sql/account"},
+	{"sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account"},
 	{"sql"},
 	{"sql/wire"},
 	{"internal/sqlsim"},
@@ -90,7 +90,7 @@ var core = map[string][]string{
 // import them.
 var (
 	mysqlServer = []string{"github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess"}
-	mysqlUsers  = []string{"sql", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/change", "sql/account", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
+	mysqlUsers  = []string{"sql", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files, NICs
@@ -107,7 +107,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 var (
 	simulated = []string{
 		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
-		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/change", "sql/account", "sql",
+		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
 )

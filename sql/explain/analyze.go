@@ -1,4 +1,4 @@
-package sql
+package explain
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/internal/clock"
 )
 
 // EXPLAIN ANALYZE runs a SELECT as it is planned and notes for each node of the plan how
@@ -23,24 +24,34 @@ type measured struct {
 	first, last time.Duration
 }
 
-// A measuring is the state of a running EXPLAIN ANALYZE.
-type measuring struct {
+// A Measuring is the state of a running EXPLAIN ANALYZE.
+type Measuring struct {
+	clock clock.Clock
+	// build builds what executes a node, and asks Measures of each node.
+	build gms.NodeExecBuilder
 	nodes map[gms.Node]*measured
 	// begun are the nodes whose iterators are being built.
 	begun map[gms.Node]bool
 }
 
-// measures reports whether a node that is about to run is to be measured.
-func (m *measuring) measures(n gms.Node) bool {
+// NewMeasuring returns the state of an EXPLAIN ANALYZE of a plan that b builds. For each node that
+// Measures, b must return what Build returns.
+func NewMeasuring(c clock.Clock, b gms.NodeExecBuilder) *Measuring {
+	return &Measuring{clock: c, build: b, nodes: make(map[gms.Node]*measured), begun: make(map[gms.Node]bool)}
+}
+
+// Measures reports whether a node that is about to run is to be measured. If there is no EXPLAIN
+// ANALYZE, m is nil.
+func (m *Measuring) Measures(n gms.Node) bool {
 	return m != nil && reflect.ValueOf(n).Kind() == reflect.Pointer && !m.begun[n]
 }
 
-// measure runs a node and notes its loops, rows and times.
-func (b *builder) measure(ctx *gms.Context, m *measuring, n gms.Node, row gms.Row) (gms.RowIter, error) {
+// Build builds a node, and notes its loops, rows and times.
+func (m *Measuring) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	m.begun[n] = true
 	defer delete(m.begun, n)
-	begun := b.e.Store.Machine.Clock().Now()
-	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
+	begun := m.clock.Now()
+	rows, err := m.build.Build(ctx, n, row)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +61,12 @@ func (b *builder) measure(ctx *gms.Context, m *measuring, n gms.Node, row gms.Ro
 		m.nodes[n] = of
 	}
 	of.loops++
-	return &measuredIter{RowIter: rows, e: b.e, of: of, took: b.e.Store.Machine.Clock().Now().Sub(begun)}, nil
+	return &measuredIter{RowIter: rows, clock: m.clock, of: of, took: m.clock.Now().Sub(begun)}, nil
 }
 
 type measuredIter struct {
 	gms.RowIter
-	e     *Engine
+	clock clock.Clock
 	of    *measured
 	took  time.Duration
 	some  bool
@@ -64,9 +75,9 @@ type measuredIter struct {
 
 // Next implements gms.RowIter.
 func (i *measuredIter) Next(ctx *gms.Context) (gms.Row, error) {
-	begun := i.e.Store.Machine.Clock().Now()
+	begun := i.clock.Now()
 	row, err := i.RowIter.Next(ctx)
-	i.took += i.e.Store.Machine.Clock().Now().Sub(begun)
+	i.took += i.clock.Now().Sub(begun)
 	if err == nil {
 		i.of.rows++
 	}
@@ -94,16 +105,9 @@ func (i *measuredIter) end() {
 	}
 }
 
-// analyze executes EXPLAIN ANALYZE.
-func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (gms.RowIter, error) {
-	m := &measuring{nodes: make(map[gms.Node]*measured), begun: make(map[gms.Node]bool)}
-	root, _, err := useComparisons(ctx, n.Child)
-	if err != nil {
-		return nil, err
-	}
-	s.running.measuring = m
-	defer func() { s.running.measuring = nil }()
-	rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, root, nil)
+// Run runs a plan to its end, and returns its text with the measurements.
+func (m *Measuring) Run(ctx *gms.Context, root gms.Node) (gms.RowIter, error) {
+	rows, err := m.build.Build(ctx, root, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func (b *builder) analyze(ctx *gms.Context, s *Session, n *plan.DescribeQuery) (
 
 // annotate adds the measurements to the lines of a plan. The text has the nodes in the
 // order in which a walk visits them; each node's line begins with the node's own text.
-func (m *measuring) annotate(root gms.Node, text string) (lines []string) {
+func (m *Measuring) annotate(root gms.Node, text string) (lines []string) {
 	var nodes []gms.Node
 	var collect func(gms.Node)
 	collect = func(n gms.Node) {
@@ -156,8 +160,8 @@ func (m *measuring) annotate(root gms.Node, text string) (lines []string) {
 
 // actual returns the measurements of a node as MySQL prints them: times in milliseconds;
 // times and rows are those of one loop.
-func (m *measuring) actual(n gms.Node) string {
-	if !m.measures(n) {
+func (m *Measuring) actual(n gms.Node) string {
+	if !m.Measures(n) {
 		return ""
 	}
 	of := m.nodes[n]

@@ -1,10 +1,9 @@
-package sql
+package explain
 
 import (
 	"encoding/json"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/plan"
 )
 
 // EXPLAIN FORMAT=JSON shows the rows of EXPLAIN under MySQL's names: the statement's block with
@@ -44,9 +43,9 @@ type jsonTable struct {
 	Extra    []string `json:"extra,omitempty"`
 }
 
-// explainJSON executes EXPLAIN FORMAT=JSON.
-func (b *builder) explainJSON(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowIter, error) {
-	text, err := json.MarshalIndent(jsonOf(b.explained(ctx, n)), "", "  ")
+// JSON returns the row of EXPLAIN FORMAT=JSON for a plan.
+func JSON(ctx *gms.Context, keys Keys, root gms.Node) (gms.RowIter, error) {
+	text, err := json.MarshalIndent(jsonOf(explain(ctx, keys, root)), "", "  ")
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package sql
+package explain
 
 import (
 	"fmt"
@@ -41,10 +41,16 @@ type explained struct {
 	extra                          []string
 }
 
+// Keys count the keys that lookups read.
+type Keys interface {
+	// CountKeys returns false if the keys are too many, or the index cannot be asked.
+	CountKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool)
+}
+
 // An explainer walks a plan.
 type explainer struct {
 	ctx  *gms.Context
-	e    *Engine
+	keys Keys
 	rows []*explained
 	// last is the number of the last query. later are the subqueries found so far, which
 	// are shown after the present query.
@@ -52,9 +58,9 @@ type explainer struct {
 	later []func()
 }
 
-// explain executes EXPLAIN without a format.
-func (b *builder) explain(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowIter, error) {
-	explained := b.explained(ctx, n)
+// Rows returns the rows of EXPLAIN without a format for a plan.
+func Rows(ctx *gms.Context, keys Keys, root gms.Node) (gms.RowIter, error) {
+	explained := explain(ctx, keys, root)
 	rows := make([]gms.Row, len(explained))
 	for i, r := range explained {
 		rows[i] = r.row()
@@ -62,10 +68,10 @@ func (b *builder) explain(ctx *gms.Context, n *plan.DescribeQuery) (gms.RowIter,
 	return gms.RowsToRowIter(rows...), nil
 }
 
-// explained returns the tables of a statement, those of the outermost query first.
-func (b *builder) explained(ctx *gms.Context, n *plan.DescribeQuery) []*explained {
-	x := &explainer{ctx: ctx, e: b.e, last: 1}
-	x.walk(n.Child, 1, "SIMPLE")
+// explain returns the tables of a plan, those of the outermost query first.
+func explain(ctx *gms.Context, keys Keys, root gms.Node) []*explained {
+	x := &explainer{ctx: ctx, keys: keys, last: 1}
+	x.walk(root, 1, "SIMPLE")
 	for len(x.later) > 0 {
 		next := x.later[0]
 		x.later = x.later[1:]
@@ -282,7 +288,7 @@ func (x *explainer) static(n *plan.IndexedTableAccess, r *explained) {
 			r.ref = append(r.ref, "const")
 		}
 	}
-	if n, ok := x.e.countKeys(x.ctx, l); ok {
+	if n, ok := x.keys.CountKeys(x.ctx, l); ok {
 		r.rows, r.rowsKnown = uint64(n), true
 		return
 	}

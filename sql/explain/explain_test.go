@@ -1,8 +1,9 @@
-package sql
+package explain_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,22 +11,19 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/sqltest"
 )
 
-func explainClient(t *testing.T) *client {
-	c := newInstance(t).client("")
-	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(10), KEY v (v), UNIQUE KEY sv (s, v))",
+func client(t *testing.T) *sqltest.Client {
+	return sqltest.New(t, "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(10), KEY v (v), UNIQUE KEY sv (s, v))",
 		"CREATE TABLE u (id BIGINT NOT NULL, t INT, PRIMARY KEY (id), KEY t (t))",
-		"INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 2, 'c'), (4, 4, 'd')", "INSERT INTO u VALUES (1, 1), (2, 1), (3, 2)"} {
-		c.exec(q)
-	}
-	return c
+		"INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 2, 'c'), (4, 4, 'd')", "INSERT INTO u VALUES (1, 1), (2, 1), (3, 2)")
 }
 
 // EXPLAIN says which tables are read, in which order, by which index, and how many rows
 // that gives.
 func TestExplain(t *testing.T) {
-	c := explainClient(t)
+	c := client(t)
 	for _, q := range []struct{ query, want string }{
 		{"SELECT * FROM t", "1 | SIMPLE | t | NULL | ALL | NULL | NULL | NULL | NULL | 4 | 100 | NULL\n"},
 		{"SELECT * FROM t WHERE id = 1", "1 | SIMPLE | t | NULL | const | PRIMARY | PRIMARY | 4 | const | 1 | NULL | Using where\n"},
@@ -49,32 +47,31 @@ func TestExplain(t *testing.T) {
 		{"DELETE FROM t WHERE v = 2", "1 | DELETE | t | NULL | ref | v | v | 5 | const | 2 | NULL | Using where\n"},
 	} {
 		for _, verb := range []string{"EXPLAIN ", "DESC FORMAT=TRADITIONAL "} {
-			if got := c.show(c.read(verb + q.query)); got != q.want {
+			if got := c.Result(verb + q.query); got != q.want {
 				t.Errorf("%s%s:\n%swant\n%s", verb, q.query, got, q.want)
 			}
 		}
 	}
-	if rows := c.exec("SELECT * FROM t"); len(rows) != 4 {
-		t.Errorf("EXPLAIN has changed the table: %v", rows)
+	if rows := c.Result("SELECT * FROM t"); strings.Count(rows, "\n") != 4 {
+		t.Errorf("EXPLAIN has changed the table: %s", rows)
 	}
 }
 
 func TestExplainFormats(t *testing.T) {
-	c := explainClient(t)
-	if got := c.show(c.read("EXPLAIN FORMAT=TREE SELECT * FROM t WHERE id = 1")); !strings.Contains(got, "IndexedTableAccess(t)") {
+	c := client(t)
+	if got := c.Result("EXPLAIN FORMAT=TREE SELECT * FROM t WHERE id = 1"); !strings.Contains(got, "IndexedTableAccess(t)") {
 		t.Errorf("tree: %s", got)
 	}
 	for query, code := range map[string]int{"EXPLAIN ANALYZE FORMAT=JSON SELECT 1": mysql.ERNotSupportedYet, "EXPLAIN FORMAT=xyz SELECT 1": myerr.UnknownFormat.Number, "EXPLAIN FORMAT=farmsql_json SELECT 1": myerr.UnknownFormat.Number} {
-		_, _, err := c.run(query)
-		if e := myerr.Of(err); e == nil || e.Num != code {
-			t.Errorf("%s: %v", query, e)
+		if got := c.Result(query); got != fmt.Sprintf("error %d", code) {
+			t.Errorf("%s: %s", query, got)
 		}
 	}
 }
 
 // EXPLAIN FORMAT=JSON is a document of what EXPLAIN has in rows, and runs nothing.
 func TestExplainJSON(t *testing.T) {
-	c := explainClient(t)
+	c := client(t)
 	for _, q := range []struct{ query, want string }{
 		{"SELECT * FROM t WHERE id = 1", `{"query_block":{"select_id":1,"table":{"table_name":"t","access_type":"const","possible_keys":["PRIMARY"],"key":"PRIMARY","key_length":4,"ref":["const"],"rows_examined_per_scan":1,"extra":["Using where"]}}}`},
 		{"SELECT (SELECT MAX(id) FROM u WHERE u.t = t.id) FROM t", `{"query_block":{"select_id":1,"table":{"table_name":"t","access_type":"ALL","rows_examined_per_scan":4}},` +
@@ -83,26 +80,26 @@ func TestExplainJSON(t *testing.T) {
 	} {
 		for _, verb := range []string{"EXPLAIN FORMAT=JSON ", "desc format = 'json' "} {
 			var b bytes.Buffer
-			text := c.show(c.read(verb + q.query))
+			text := c.Result(verb + q.query)
 			if err := json.Compact(&b, []byte(text)); err != nil || b.String() != q.want {
 				t.Errorf("%s%s: %v\n%s\nwant\n%s", verb, q.query, err, text, q.want)
 			}
 		}
 	}
-	if got := c.show(c.read("EXPLAIN FORMAT=JSON SELECT * FROM t JOIN u ON u.t = t.id")); strings.Count(got, "table_name") != 2 || !strings.Contains(got, "nested_loop") {
+	if got := c.Result("EXPLAIN FORMAT=JSON SELECT * FROM t JOIN u ON u.t = t.id"); strings.Count(got, "table_name") != 2 || !strings.Contains(got, "nested_loop") {
 		t.Errorf("of two tables:\n%s", got)
 	}
-	if rows := c.exec("SELECT * FROM t"); len(rows) != 4 {
-		t.Errorf("EXPLAIN has changed the table: %v", rows)
+	if rows := c.Result("SELECT * FROM t"); strings.Count(rows, "\n") != 4 {
+		t.Errorf("EXPLAIN has changed the table: %s", rows)
 	}
 }
 
 // EXPLAIN ANALYZE tells what has happened, in every node.
 func TestExplainAnalyze(t *testing.T) {
-	c := explainClient(t)
+	c := client(t)
 	actual := regexp.MustCompile(`\(actual time=\d+\.\d{3}\.\.\d+\.\d{3} rows=([\d.]+) loops=(\d+)\)`)
 	for _, q := range []string{"EXPLAIN ANALYZE SELECT * FROM t WHERE v + 1 = 3", "EXPLAIN ANALYZE FORMAT=TREE SELECT * FROM t WHERE v + 1 = 3"} {
-		got := c.show(c.read(q))
+		got := c.Result(q)
 		var rows []string
 		for _, m := range actual.FindAllStringSubmatch(got, -1) {
 			rows = append(rows, m[1]+"/"+m[2])
@@ -111,14 +108,11 @@ func TestExplainAnalyze(t *testing.T) {
 			t.Errorf("%s: rows %v, want 2 of 4:\n%s", q, rows, got)
 		}
 	}
-	got := c.show(c.read("EXPLAIN ANALYZE SELECT /*+ JOIN_ORDER(u, t) LOOKUP_JOIN(u, t) */ * FROM u JOIN t ON u.t = t.id ORDER BY t.v"))
+	got := c.Result("EXPLAIN ANALYZE SELECT /*+ JOIN_ORDER(u, t) LOOKUP_JOIN(u, t) */ * FROM u JOIN t ON u.t = t.id ORDER BY t.v")
 	if !strings.Contains(got, "loops=3") {
 		t.Errorf("a lookup for each of three rows:\n%s", got)
 	}
-	if _, _, err := c.run("EXPLAIN ANALYZE UPDATE t SET v = 1"); err == nil {
-		t.Error("EXPLAIN ANALYZE of an UPDATE")
-	}
-	if c.s.running.measuring != nil {
-		t.Error("the session still measures")
+	if got := c.Result("EXPLAIN ANALYZE UPDATE t SET v = 1"); !strings.HasPrefix(got, "error ") {
+		t.Errorf("EXPLAIN ANALYZE of an UPDATE: %s", got)
 	}
 }
