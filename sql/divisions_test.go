@@ -51,6 +51,40 @@ func TestDivisions(t *testing.T) {
 	}
 }
 
+// A compiled change is not refused, and planned, because a statement before it has divided by zero.
+func TestDivisionOfTheStatementBefore(t *testing.T) {
+	c := newInstance(t).client("")
+	for _, q := range []string{"create database d", "use d", "create table t (id int primary key, a int)", "insert into t values (1,1),(2,2)"} {
+		c.exec(q)
+	}
+	const change = "update t set a = 5 where id = 1"
+	compiled := false
+	for range 3 {
+		c.exec("update t set a = a + 1 where a / 1 > 0") // is planned, and strict
+		c.exec("select 1/0")
+		var err error
+		if _, _, compiled, err = c.compiledWith(change, false, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !compiled {
+		t.Error("the change is not compiled")
+	}
+}
+
+// The REPLACEs of a procedure are statements of their own: each tells its number.
+func TestReplacesOfAProcedure(t *testing.T) {
+	c := newInstance(t).client("")
+	for _, q := range []string{"create database d", "use d", "create table t (id int primary key auto_increment, a int, unique key (a))",
+		"create procedure p() begin replace into t (a) values (1); replace into t (a) values (2); replace into t (a) values (1); end"} {
+		c.exec(q)
+	}
+	c.exec("call p()")
+	if rows := c.exec("select last_insert_id(), max(id) from t"); rows[0][0] != uint64(3) || rows[0][1] != int32(3) {
+		t.Errorf("last_insert_id() and the greatest id are %v", rows[0])
+	}
+}
+
 // TestUnknownModes: what a mode that is not known would change shows when it is set.
 func TestUnknownModes(t *testing.T) {
 	c := newInstance(t).client("")

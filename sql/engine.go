@@ -133,7 +133,7 @@ func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.Context
 func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	c := gms.NewContext(ctx, opts...)
 	if s, ok := c.Session.(*Session); ok {
-		s.running = statement{}
+		s.forget()
 		s.Begun(c)
 	}
 	return c

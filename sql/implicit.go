@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -26,7 +27,7 @@ func readView(ctx *gms.Context, db, statement string) error {
 	if !ok {
 		return nil
 	}
-	s.ViewDatabase = db
+	s.running.viewDatabase = db
 	s.running.view = gms.RemoveSpaceAndDelimiter(compat.ResolveComments(statement, sqlparser.ParserOptions{}), ';')
 	return s.noteView(statement)
 }
@@ -37,6 +38,11 @@ func (s *Session) noteView(text string) error {
 		return myerr.ViewRecursion.New()
 	}
 	return nil
+}
+
+// GetCurrentDatabase implements gms.Session.
+func (s *Session) GetCurrentDatabase() string {
+	return cmp.Or(s.Session.GetCurrentDatabase(), s.running.viewDatabase)
 }
 
 // spareView marks the CREATE VIEW of a view that is being read as temporary: otherwise it would

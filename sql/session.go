@@ -42,11 +42,12 @@ type statement struct {
 	whole, plain gms.Node
 	// literals is set if the plan has exactLiterals.
 	literals bool
-	// view is the CREATE VIEW text of the view that is being read: see readView. viewDepth
-	// bounds how deep views can be nested.
-	view      string
-	viewDepth int
-	changing  change.Statement
+	// view is the CREATE VIEW text of the view that is being read, and viewDatabase is the
+	// view's database until the plan is built: see readView. viewDepth bounds how deep views can
+	// be nested.
+	view, viewDatabase string
+	viewDepth          int
+	changing           change.Statement
 }
 
 // FromContext returns the session that a context belongs to.
@@ -54,7 +55,7 @@ func FromContext(ctx *gms.Context) *Session { return ctx.Session.(*Session) }
 
 // Begin is called where a statement begins.
 func (s *Session) Begin() {
-	s.running = statement{}
+	s.forget()
 	s.SettleAttempt()
 	s.e.opt.Accounts.KeepFresh(s.e.Store)
 }
@@ -67,9 +68,15 @@ func (s *Session) aside() (back func()) {
 	return func() { s.running = outer }
 }
 
+// forget drops the notes of a statement.
+func (s *Session) forget() {
+	s.running = statement{}
+	s.ForgetChange()
+}
+
 // Settle is called when a client has received a statement's answer, or will not receive one.
 func (s *Session) Settle() {
-	s.running = statement{}
+	s.forget()
 	s.Session.Settle()
 }
 

@@ -10,20 +10,32 @@ import (
 // if sql_mode is strict and has ERROR_FOR_DIVISION_BY_ZERO: the session notes the warning
 // (Warn), and the table's editor fails.
 
+// A change holds the notes of one INSERT, UPDATE or DELETE for the table's editor.
+type change struct {
+	// strict is set if the statement has no IGNORE, and divided once it has divided by zero; its
+	// editor reports that.
+	strict, divided bool
+	// replacing is set if the statement is a REPLACE.
+	replacing *replacing
+}
+
 // Changes notes that a changing statement is about to be executed. strictly is set if the statement
 // has no IGNORE: a division by zero then fails it. Statements of its triggers belong to it.
 func (s *Session) Changes(ctx *gms.Context, strictly bool) {
 	if tr := CurrentOf(ctx); tr == nil || tr.Editing == 0 {
-		s.changing, s.divided = strictly, false
+		s.change = change{strict: strictly}
 	}
 }
+
+// ForgetChange is called where a client's statement begins: the one before tells it nothing.
+func (s *Session) ForgetChange() { s.change = change{} }
 
 // dividedByZero returns an error if the running change has divided by zero and must not. The
 // division itself only warned. A nil session has not divided.
 func (s *Session) dividedByZero() error {
-	if s == nil || !s.divided {
+	if s == nil || !s.change.divided {
 		return nil
 	}
-	s.divided = false
+	s.change.divided = false
 	return myerr.DivisionByZero.New()
 }

@@ -26,30 +26,27 @@ type replacing struct {
 
 // Replaces prepares the session for a statement's outermost REPLACE.
 func (s *Session) Replaces(ctx *gms.Context, n *plan.InsertInto) {
-	if columns := n.Destination.Schema(ctx); n.IsReplace && s.replacing == nil && len(columns) > 0 {
-		s.replacing = &replacing{table: columns[0].Source, until: n.FirstGeneratedAutoIncRowIdx}
+	if columns := n.Destination.Schema(ctx); n.IsReplace && s.change.replacing == nil && len(columns) > 0 {
+		s.change.replacing = &replacing{table: columns[0].Source, until: n.FirstGeneratedAutoIncRowIdx}
 	}
 }
 
-// TakeReplaced returns what go-mysql-server's result of the last REPLACE lacks:
-// further deleted rows, and the generated number, 0 if there is none. Call it after
-// every statement.
-func (s *Session) TakeReplaced() (deleted, id uint64) {
-	r := s.replacing
-	s.replacing = nil
-	if r == nil {
-		return 0, 0
+// Replaced returns what go-mysql-server's result of the session's last statement lacks if it is a
+// REPLACE: further deleted rows, and the generated number, 0 if there is none.
+func (s *Session) Replaced() (deleted, id uint64) {
+	if r := s.change.replacing; r != nil {
+		return r.extra, r.id
 	}
-	return r.extra, r.id
+	return 0, 0
 }
 
 // replacingOf returns the REPLACE that changes the editor's table, nil if there is
 // none.
 func (e *Editor) replacingOf() *replacing {
-	if e.s == nil || e.s.replacing == nil || !strings.EqualFold(e.s.replacing.table, e.Info.Name) {
+	if e.s == nil || e.s.change.replacing == nil || !strings.EqualFold(e.s.change.replacing.table, e.Info.Name) {
 		return nil
 	}
-	return e.s.replacing
+	return e.s.change.replacing
 }
 
 // noteInsert notes that a row of a REPLACE has been inserted, after the deletion of

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -33,16 +32,10 @@ type Session struct {
 	// Body is the transaction of the running stored procedure's statements; nil if each
 	// statement has its own, or no procedure runs.
 	Body *Transaction
-	// changing is set while a change without IGNORE runs, and divided once it has divided by
-	// zero; its editor reports that.
-	changing, divided bool
-	// ViewDatabase is the database of a view that is being planned as a part of the
-	// statement.
-	ViewDatabase string
+	// change holds the notes of the running change.
+	change change
 	// timestamp is the time, in microseconds, that SET timestamp has set; 0 if none.
 	timestamp atomic.Int64
-	// replacing is the running REPLACE, nil if there is none.
-	replacing *replacing
 	// variables caches the variables that every statement needs; nil if one may have changed.
 	variables *Settings
 	// Holding is the memory that the session holds.
@@ -352,9 +345,4 @@ func (s *Session) ReleaseSavepoint(ctx *gms.Context, t gms.Transaction, name str
 	}
 	tr.points = kept
 	return nil
-}
-
-// GetCurrentDatabase implements gms.Session.
-func (s *Session) GetCurrentDatabase() string {
-	return cmp.Or(s.baseSession.GetCurrentDatabase(), s.ViewDatabase)
 }

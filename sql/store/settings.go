@@ -145,8 +145,8 @@ func (s *Session) LongQueryTime() time.Duration { return s.Settings().longQuery 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
 	r := s.Settings()
-	if w.Code == expression.ERDivisionByZero && r.strictDivisions && s.changing {
-		s.divided = true
+	if w.Code == expression.ERDivisionByZero && r.strictDivisions && s.change.strict {
+		s.change.divided = true
 	}
 	if w.Level == "Note" && !r.notes || w.Code == expression.ERDivisionByZero && !r.divisions || int64(s.WarningCount()) >= r.warningsMax {
 		return

@@ -22,7 +22,6 @@ func TimestampVariable() gms.SystemVariable {
 
 // Begun notes that a statement begins, and sets its time if the session has one.
 func (s *Session) Begun(ctx *gms.Context) *gms.Context {
-	s.ViewDatabase = "" // from an earlier statement whose planning failed
 	if at := s.timestamp.Load(); at != 0 {
 		ctx.SetQueryTime(time.UnixMicro(at))
 	}

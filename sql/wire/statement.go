@@ -65,7 +65,7 @@ func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Resul
 	if s.farm == nil {
 		return
 	}
-	deleted, id := s.farm.TakeReplaced()
+	deleted, id := s.farm.Replaced()
 	told, now := s.farm.Changing().ToldID(), s.insertID()
 	if res == nil {
 		return
