@@ -71,9 +71,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		return nil, err
 	}
 	if !same {
-		if s.running.whole != nil && s.running.whole == n {
-			s.running.whole = m
-		}
+		s.running.changing.Replace(n, m)
 		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
 	}
 	if err := b.refuse(ctx, n); err != nil {
@@ -100,38 +98,37 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.SetOp:
 		return b.executor(s).SetOp(ctx, n, row)
 	case *plan.Sort:
-		if s.running.whole != n {
+		if !s.running.changing.IsWhole(n) {
 			return b.executor(s).Sort(ctx, n, row)
 		}
 	case *plan.Update:
 		s.Changes(ctx, !n.Ignore)
 		compat.CompareExactly(ctx, n)
 	case *plan.UpdateSource:
-		s.readWhole(ctx, n)
+		s.running.changing.ReadSource(ctx, n)
 	case *plan.DeleteFrom:
 		if tr := store.CurrentOf(ctx); tr != nil {
 			tr.Tx.ToFree()
 		}
 		s.Changes(ctx, true)
-		s.readWhole(ctx, source(n.Child))
+		s.running.changing.ReadSource(ctx, n)
 	case *plan.InsertInto:
 		s.Changes(ctx, !n.Ignore)
-		s.readOwn(ctx, n)
+		s.running.changing.ReadSource(ctx, n)
 		s.running.changing.CheckInserted(ctx, n)
 		s.Replaces(ctx, n)
 		if n.OnDupExprs.HasUpdates() {
 			compat.CompareExactly(ctx, n.Destination)
 		}
 	}
-	if s.running.whole == nil || s.running.whole != n {
+	if !s.running.changing.TakeWhole(n) {
 		return nil, nil
 	}
-	s.running.whole = nil
 	rows, err := b.ordinary(ctx, s, n, row)
 	if err != nil {
 		return nil, err
 	}
-	return &wholeIter{source: s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})}, nil
+	return change.Whole(s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})), nil
 }
 
 // executor returns the executor of the session's running statement.

@@ -37,9 +37,8 @@ type statement struct {
 	result gms.Schema
 	// measuring is the running EXPLAIN ANALYZE, nil if there is none.
 	measuring *explain.Measuring
-	// whole is the node whose rows must be read to the end when it is built; plain is the
-	// node that go-mysql-server is building without our builder.
-	whole, plain gms.Node
+	// plain is the node that go-mysql-server is building without our builder.
+	plain gms.Node
 	// literals is set if the plan has exactLiterals.
 	literals bool
 	// view is the CREATE VIEW text of the view that is being read, and viewDatabase is the

@@ -196,8 +196,8 @@ func (v *insertedValue) WithChildren(ctx *gms.Context, children ...gms.Expressio
 	return newInsertedValue(ctx, children...)
 }
 
-// Carries reports whether a node is the projection that calls carry.
-func Carries(n gms.Node) bool {
+// carries reports whether a node is the projection that calls carry.
+func carries(n gms.Node) bool {
 	p, ok := n.(*plan.Project)
 	if !ok || len(p.Projections) == 0 {
 		return false

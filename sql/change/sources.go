@@ -1,4 +1,4 @@
-package sql
+package change
 
 import (
 	"io"
@@ -8,7 +8,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 
-	"github.com/farmsql/farmsql/sql/change"
 	"github.com/farmsql/farmsql/sql/trigger"
 )
 
@@ -17,23 +16,58 @@ import (
 // more, for instance by a join, could read rows again after it has changed them; so its
 // source is read to the end before the first change.
 
+// ReadSource marks the source of a statement to be read to the end when it is built, if it could
+// meet the statement's own changes. n is the UPDATE's source, the DELETE or the INSERT.
+func (s *Statement) ReadSource(ctx *gms.Context, n gms.Node) {
+	switch n := n.(type) {
+	case *plan.UpdateSource:
+		s.readWhole(ctx, n)
+	case *plan.DeleteFrom:
+		s.readWhole(ctx, source(n.Child))
+	case *plan.InsertInto:
+		s.readOwn(ctx, n)
+	}
+}
+
+// IsWhole reports whether a node's rows are to be read to the end.
+func (s *Statement) IsWhole(n gms.Node) bool { return s.whole != nil && s.whole == n }
+
+// Replace notes that another node is built in place of n.
+func (s *Statement) Replace(n, by gms.Node) {
+	if s.IsWhole(n) {
+		s.whole = by
+	}
+}
+
+// TakeWhole is IsWhole, once.
+func (s *Statement) TakeWhole(n gms.Node) bool {
+	isWhole := s.IsWhole(n)
+	if isWhole {
+		s.whole = nil
+	}
+	return isWhole
+}
+
+// Whole returns rows that are read to the end before the first is returned.
+func Whole(rows gms.RowIter) gms.RowIter { return &wholeIter{source: rows} }
+
 // readWhole marks a node to be read to the end when it is built, if it reads several tables,
 // or one table several times.
-func (s *Session) readWhole(ctx *gms.Context, n gms.Node) {
+func (s *Statement) readWhole(ctx *gms.Context, n gms.Node) {
 	if reflect.TypeOf(n).Comparable() && readsMore(ctx, n) {
-		s.running.whole = n
+		s.whole = n
 	}
 }
 
 // readOwn marks the source of an INSERT to be read to the end if the INSERT may change rows
 // of a table that it reads.
-func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
+func (s *Statement) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 	from := source(n.Source)
 	s.readWhole(ctx, from)
 	if to, err := plan.GetInsertable(n.Destination); err == nil && (n.IsReplace || n.OnDupExprs.HasUpdates()) && reflect.TypeOf(from).Comparable() {
 		transform.InspectWithOpaque(ctx, from, func(_ *gms.Context, n gms.Node) bool {
 			if t, ok := n.(gms.TableNode); ok && t.UnderlyingTable().Name() == to.Name() {
-				s.running.whole = from
+				s.whole = from
 			}
 			return true
 		})
@@ -45,10 +79,10 @@ func (s *Session) readOwn(ctx *gms.Context, n *plan.InsertInto) {
 func source(n gms.Node) gms.Node {
 	n = trigger.Source(n)
 	if p, ok := n.(*plan.Project); ok {
-		if change.Carries(p) {
+		if carries(p) {
 			return p.Child
 		}
-		if _, ok := p.Child.(*plan.TriggerExecutor); ok || change.Carries(p.Child) {
+		if _, ok := p.Child.(*plan.TriggerExecutor); ok || carries(p.Child) {
 			return source(p.Child)
 		}
 	}
