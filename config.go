@@ -81,7 +81,7 @@ type Config struct {
 
 	// UnavailableAfter is how long statements at a machine of Cluster wait for something that only
 	// the other machines can provide, a majority or a region whose machines are away, before they
-	// fail with txn.ErrUnavailable, MySQL's error 1047. By default ten lease times, and at least 3
+	// fail with wait.ErrUnavailable, MySQL's error 1047. By default ten lease times, and at least 3
 	// s.
 	UnavailableAfter time.Duration
 

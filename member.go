@@ -22,6 +22,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/shm"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // An ownMachine is the one machine of a process whose peers are other processes.
@@ -415,7 +416,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 		if over := db.instance.over(); over != nil {
 			return fmt.Errorf("%w (%v)", over, err)
 		}
-		isPassing := errors.Is(err, txn.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
+		isPassing := errors.Is(err, wait.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
 		if !db.hasOtherProcesses() || !isPassing || ctx.Err() != nil {
 			return err
 		}
@@ -434,7 +435,7 @@ func (db *DB) unfinished(errs []error) []error {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {
-		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrUnavailable) ||
+		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, wait.ErrUnavailable) ||
 			wasKilled && errors.Is(err, txn.ErrClosed)
 		if left {
 			db.cfg.Logger.Warn("not finished", "error", err)

@@ -49,7 +49,7 @@ type MemberConfig struct {
 	// that has only one complete replica left is filled at data.Aggressive.
 	Pace data.Pace
 	// Patience is how long operations wait for something that only the rest of the instance can
-	// provide before they fail with txn.ErrUnavailable: by default ten lease times, and at least 3
+	// provide before they fail with wait.ErrUnavailable: by default ten lease times, and at least 3
 	// s.
 	Patience time.Duration
 	// Prepare, if not nil, is called with the machine's transactions before anybody can ship a

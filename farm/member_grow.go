@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // grow asks the CM to allocate a region with this machine as its primary. It gives up when the
@@ -76,7 +77,7 @@ func (m *Member) openRoot(ctx context.Context) error {
 		if over := m.membership.Err(); over != nil {
 			return over // whatever the error: another life follows this one
 		}
-		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrUnavailable) ||
+		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, wait.ErrUnavailable) ||
 			errors.Is(err, txn.ErrInDoubt) || membership.IsPassing(err)
 		if !passing || ctx.Err() != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // missing describes what a region lacks to be usable, or, for region 0, what the whole machine
@@ -102,7 +103,7 @@ func (c patientContext) Deadline() (time.Time, bool) { return c.until, true }
 // passing returns the error of an operation that could not ask the CM because the configuration is
 // changing, as err says: the operation can be run again, unless no further configuration will come.
 func (c patientContext) passing(err error) error {
-	if lapsed := c.m.txn.ConfirmWithin(c); errors.Is(lapsed, txn.ErrUnavailable) {
+	if lapsed := c.m.txn.ConfirmWithin(c); errors.Is(lapsed, wait.ErrUnavailable) {
 		return lapsed
 	}
 	if !c.m.clock.Now().Before(c.until) {

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // eachLink cuts every link between three machines, or mends them.
@@ -104,7 +105,7 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 				}
 				for id := range rdma.MachineID(3) {
 					took, err := g.timed(id, f)
-					if !errors.Is(err, txn.ErrUnavailable) && !errors.Is(err, txn.ErrInDoubt) {
+					if !errors.Is(err, wait.ErrUnavailable) && !errors.Is(err, txn.ErrInDoubt) {
 						t.Errorf("machine %d: %v", id, err)
 					}
 					// Several waits may follow each other: that for an answer, and then for the lease.
@@ -115,7 +116,7 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 				for id := range rdma.MachineID(3) {
 					_, _ = g.timed(id, waits["confirm"]) // what it has waited for may have been something else
 					took, err := g.timed(id, waits["confirm"])
-					if !errors.Is(err, txn.ErrUnavailable) || took > time.Millisecond {
+					if !errors.Is(err, wait.ErrUnavailable) || took > time.Millisecond {
 						t.Errorf("machine %d, which has waited already: %v after %v", id, err, took)
 					}
 					if err == nil || !strings.Contains(err.Error(), "and without a majority of the 3 machines") {
@@ -172,7 +173,7 @@ func TestMinorityInDoubt(t *testing.T) {
 								committed++
 							case errors.Is(err, txn.ErrInDoubt):
 								unknown++
-							case errors.Is(err, txn.ErrUnavailable):
+							case errors.Is(err, wait.ErrUnavailable):
 								failures++
 								m.clock.Sleep(time.Millisecond) // what has been missing for long is an error at once
 							case !errors.Is(err, txn.ErrConflict):

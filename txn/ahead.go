@@ -128,7 +128,7 @@ func (s *state) awaitAhead() {
 		return
 	}
 	err := a.failed
-	if !a.raw.wait.settled() {
+	if !a.raw.wait.Settled() {
 		err = errors.Join(err, s.w.await(&a.raw.wait))
 	}
 	b := a.raw.b

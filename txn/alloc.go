@@ -214,7 +214,7 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 	}
 	// Only Quiesce waits for the reply.
 	c := &call{to: lent.lender, release: true}
-	c.wait.add(1)
+	c.wait.Add(1)
 	w.releases++
 	msg := message.Message{Kind: message.Request, B: uint16(handlerRelease), Tag: w.openCallLocked(c), Body: lent.ptr.Append(nil)}
 	if err := w.sendLocked(peer, &msg); err != nil {

@@ -18,7 +18,7 @@ func (w *worker) writeLockRecordsLocked(c *commit) {
 			continue
 		}
 		if p.peer != nil {
-			c.wait.add(1)
+			c.wait.Add(1)
 			w.commits[c.id.Seq], c.since = c, w.beats
 			w.ringLocked(p.peer)
 		}

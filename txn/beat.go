@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // overdueBeats is how many beats, several lease times, a connected peer may take for a LOCK-REPLY
@@ -94,8 +95,8 @@ func (w *worker) pingLocked(to rdma.MachineID) {
 			return
 		}
 	}
-	c := &call{to: to, prompt: true, wait: w.m.newWaiter()}
-	c.wait.add(1) // no caller waits for the reply
+	c := &call{to: to, prompt: true, wait: wait.NewWaiter(w.m.cfg.Clock)}
+	c.wait.Add(1) // no caller waits for the reply
 	msg := message.Message{Kind: message.Request, B: uint16(handlerPing), Tag: w.openCallLocked(c)}
 	if err := w.sendLocked(p, &msg); err != nil {
 		w.fenceLocked(p, err) // fails the call as well

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // WriteBackups writes data at off to every backup of a region, and then to its own replica. This
@@ -53,17 +54,17 @@ func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data [
 		return nil
 	}
 	w := m.anyWorker()
-	wait := m.newWaiter()
+	wait := wait.NewWaiter(m.cfg.Clock)
 	var failed error
 	w.lock()
 	for _, b := range rt.Backups {
 		tag := w.ops.add(pendingOp{wait: &wait})
-		wait.add(1)
+		wait.Add(1)
 		done, err := w.q.Write(b, route.BlocksKey(rt.Placement), off, data, tag)
 		m.replicas.Reached(step.Block)
 		if done || err != nil {
 			w.ops.drop(tag)
-			wait.add(-1)
+			wait.Add(-1)
 			failed = errors.Join(failed, err)
 			w.loseLocked(b, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // commitPatience bounds how long a commit retries for reasons that pass soon: unchanged objects
@@ -41,8 +42,8 @@ type commit struct {
 	writes  []*entry
 	parts   []part
 	regions []region.ID
-	wait    waiter
-	first   waiter
+	wait    wait.Waiter
+	first   wait.Waiter
 	acks    acks // acks of a commit without other participants
 	// pending counts the acknowledgements of the COMMIT-PRIMARY records, once they are written.
 	pending *acks
@@ -54,7 +55,7 @@ type commit struct {
 	next, prev *commit
 	since      uint64 // the beat at which the wait for LOCK-REPLYs began
 	// resolved is open while the commit is stranded or caught.
-	resolved waiter
+	resolved wait.Waiter
 	// outlived says that the caller has stopped waiting, and a goroutine ends the commit. The
 	// goroutine that runs the transaction owns this field.
 	outlived bool
@@ -64,9 +65,9 @@ type commit struct {
 }
 
 func (c *commit) init(m *Machine) {
-	c.wait.wake = m.cfg.Clock.NewEvent()
-	c.first.wake = m.cfg.Clock.NewEvent()
-	c.resolved.wake = m.cfg.Clock.NewEvent()
+	c.wait = wait.NewWaiter(m.cfg.Clock)
+	c.first = wait.NewWaiter(m.cfg.Clock)
+	c.resolved = wait.NewWaiter(m.cfg.Clock)
 }
 
 func (c *commit) reset() {
@@ -112,7 +113,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 
 // tryCommit makes attempts to commit until one commits or fails for good.
 func (s *state) tryCommit(ctx context.Context) error {
-	b := backoff{w: s.w, patience: commitPatience}
+	b := wait.Backoff{Lease: &s.m.Lease, Patience: commitPatience}
 	var since time.Time // the time since which a reconfiguration has blocked the commit
 	for {
 		if err := ctx.Err(); err != nil {
@@ -131,7 +132,8 @@ func (s *state) tryCommit(ctx context.Context) error {
 			since, err = s.m.awaitMove(ctx, err, since)
 		case err != nil:
 			if err = s.m.awaitReplacement(ctx, before, err); err == nil {
-				out, b.tries = again, 0
+				out = again
+				b.Restart()
 			}
 		}
 		if err != nil || out == committed {
@@ -143,7 +145,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 		if isMoved {
 			continue
 		}
-		if since = (time.Time{}); !b.again() {
+		if since = (time.Time{}); !b.Again() {
 			return cmp.Or(s.m.ConfirmWithin(ctx), abort(ReasonLock, 0))
 		}
 	}
@@ -216,7 +218,7 @@ func (s *state) attempt() (outcome, error) {
 			return out, err
 		}
 	}
-	if err := s.m.servable(s.ctx); err != nil {
+	if err := s.m.Servable(s.ctx); err != nil {
 		return again, err // fail here rather than in doubt after something is written
 	}
 	if s.commit.large != nil {
@@ -263,7 +265,7 @@ func (s *state) prepare() error {
 // waits, holding no reservation meanwhile.
 func (s *state) begin() error {
 	w, c := s.w, &s.commit
-	b := backoff{w: w, patience: logPatience}
+	b := wait.Backoff{Lease: &w.m.Lease, Patience: logPatience}
 	w.lock()
 	for {
 		if err := w.admitLocked(c); err != nil {
@@ -281,7 +283,7 @@ func (s *state) begin() error {
 		}
 		w.ringPeersLocked()
 		w.unlock()
-		if !b.again() {
+		if !b.Again() {
 			return w.logFull(c)
 		}
 		w.lock()
@@ -372,7 +374,7 @@ func (s *state) expose() error {
 	err := s.applyOwnBackupsOfLargeLocked()
 	if err == nil {
 		err = s.commitPrimariesLocked()
-	} else if errors.Is(err, ErrUnavailable) && !c.state.isRecoverys() {
+	} else if errors.Is(err, wait.ErrUnavailable) && !c.state.isRecoverys() {
 		c.outlived = true
 	}
 	w.ringPeersLocked()
@@ -380,7 +382,7 @@ func (s *state) expose() error {
 	if c.outlived {
 		return inDoubtError(err)
 	}
-	if err == nil && !c.first.settled() && !sabotage.FirstPrimary.Skipped() {
+	if err == nil && !c.first.Settled() && !sabotage.FirstPrimary.Skipped() {
 		err = w.await(&c.first)
 	}
 	if err != nil {
@@ -405,7 +407,7 @@ func (s *state) commitBackupsLocked() error {
 		rec := w.encodeLocked(c, p, record.CommitBackup)
 		var op *pendingOp
 		if !sabotage.BackupAcks.Skipped() {
-			c.wait.add(1)
+			c.wait.Add(1)
 			op = &pendingOp{wait: &c.wait}
 		}
 		// await returns a failure, too.
@@ -479,7 +481,7 @@ func (s *state) awaitsLease() bool {
 // awaitLease waits until this machine has its lease, or cannot get it any more.
 func (s *state) awaitLease() {
 	for s.m.gone() == nil && !s.m.cfg.Alive() && s.awaitsLease() {
-		s.m.cfg.Clock.Sleep(lapsePoll)
+		s.m.cfg.Clock.Sleep(wait.LapsePoll)
 	}
 }
 
@@ -496,7 +498,7 @@ func (s *state) commitPrimariesLocked() error {
 	c.pending = pending
 	own := c.isPrimary()
 	if !own {
-		c.first.add(1)
+		c.first.Add(1)
 		pending.first = c
 	}
 	for i := range c.parts {

@@ -3,7 +3,8 @@
 // function shipping (NSDI'14 sections 3.4, 3.5).
 //
 // The packages below it: record (the records in logs), message (the messages between workers),
-// route (the machines that have each region), step (the steps at which tests interrupt),
+// route (the machines that have each region), step (the steps at which tests interrupt), wait (how
+// goroutines wait),
 // participant (the primary's and the backup's side of the protocol) and evidence (a machine's part
 // in the recovery of transactions).
 //
@@ -61,7 +62,7 @@
 // # Concurrency
 //
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and belongs to it; it
-// waits in one place, waiter. A worker's stepLocked method handles the input of the worker. It
+// waits in one place, wait.Waiter. A worker's stepLocked method handles the input of the worker. It
 // reads no clock, starts no goroutine and draws no randomness, and runs under the worker's lock;
 // package participant has the participants' side. A method that needs a lock to be held has a name
 // that ends in Locked; participant.Log, participant.OwnLog, record.Window and ops are parts of a

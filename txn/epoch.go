@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // An Operation brackets lock-free reads that follow pointers (NSDI'14:
@@ -108,7 +109,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 		}
 		latest = max(latest, current)
 	}
-	b := backoff{w: m.workers[0], patience: patience}
+	b := wait.Backoff{Lease: &m.Lease, Patience: patience}
 	for _, machine := range machines {
 		// A machine that an earlier call did not reach, because it was interrupted, catches up
 		// here.
@@ -120,7 +121,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 			if current == latest && done {
 				break
 			}
-			if !b.again() {
+			if !b.Again() {
 				return false, nil
 			}
 		}

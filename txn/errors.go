@@ -25,7 +25,7 @@ var (
 	ErrNoRegion = errors.New("txn: no such region")
 	// ErrInDoubt means that the transaction may have committed or not, and that this machine will
 	// not learn which: it was closed or evicted before recovery had decided, there is no recovery
-	// (Config.Alive), or the wait exceeded Config.Patience (then the error is an ErrUnavailable,
+	// (Config.Alive), or the wait exceeded Config.Patience (then the error is an wait.ErrUnavailable,
 	// too).
 	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
 	// ErrStale is the error of Intent.Prepare and Question.Ask when the fresh copies that they got

@@ -44,18 +44,18 @@ func TestPlannedForOtherRoutes(t *testing.T) {
 // the other's, and the first is what counts.
 func TestLockReplyCountsOnce(t *testing.T) {
 	c := &commit{parts: []part{{machine: 1, lockWrites: 1}, {machine: 2, lockWrites: 1}, {machine: 3, backupWrites: 1}}}
-	c.wait.add(2)
+	c.wait.Add(2)
 	reply := func(v message.Verdict) message.Message { return message.Message{Kind: message.LockReply, A: uint8(v)} }
 	c.lockReplyLocked(1, reply(message.Locked))
 	c.lockReplyLocked(1, reply(message.Same))
 	c.lostLocked(1, ErrLost)
 	c.lockReplyLocked(3, reply(message.Same)) // which is a backup
-	if c.wait.settled() || c.wait.open.Load() != 1 || c.parts[0].verdict != message.Locked {
-		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.wait.open.Load(), c.parts[0].verdict)
+	if c.wait.Settled() || c.wait.Open() != 1 || c.parts[0].verdict != message.Locked {
+		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.wait.Open(), c.parts[0].verdict)
 	}
 	c.lockReplyLocked(2, reply(message.Same))
-	if !c.wait.settled() {
-		t.Errorf("%d replies are open", c.wait.open.Load())
+	if !c.wait.Settled() {
+		t.Errorf("%d replies are open", c.wait.Open())
 	}
 }
 

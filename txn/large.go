@@ -260,19 +260,19 @@ func (f *filling) flush() error {
 		return s.m.replicas.Annexes.Write(f.number, f.off, f.piece)
 	}
 	wait := &s.commit.wait
-	wait.add(1)
+	wait.Add(1)
 	w.lock()
 	tag := w.ops.add(pendingOp{wait: wait})
 	done, err := w.q.Write(f.p.machine, route.AnnexKey(f.number), f.off, f.piece, tag)
 	if done || err != nil {
 		w.ops.drop(tag)
-		wait.doneLocked(err)
+		wait.DoneLocked(err)
 		w.loseLocked(f.p.machine, err)
 	}
 	w.unlock()
 	s.m.replicas.Reached(step.FillAnnex)
 	if sabotage.AnnexAcks.Skipped() {
-		wait.add(-1)
+		wait.Add(-1)
 		return nil
 	}
 	return w.await(wait)
@@ -310,7 +310,7 @@ func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, n
 		return
 	}
 	c := &call{to: machine, release: true}
-	c.wait.add(1) // only Quiesce waits for the reply
+	c.wait.Add(1) // only Quiesce waits for the reply
 	w.releases++
 	body := annexRequest{sender: w.m.cfg.ID, worker: w.id, connection: connection, number: number}
 	msg := message.Message{Kind: message.Request, B: uint16(handlerDropAnnex), Tag: w.openCallLocked(c), Body: body.encode()}

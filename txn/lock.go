@@ -6,15 +6,16 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // awaitLocks waits for the primaries' replies.
 func (s *state) awaitLocks() (outcome, error) {
 	w, c := s.w, &s.commit
 	if c.isRemote() {
-		n := need{m: s.m, ctx: s.ctx, what: "the answer of a primary", more: c.allowance()}
+		n := wait.Need{Lease: &s.m.Lease, Ctx: s.ctx, What: "the answer of a primary", More: c.allowance()}
 		err := w.awaitWithin(&c.wait, &n)
-		if err != nil && n.isOver(err) {
+		if err != nil && n.IsOver(err) {
 			// No participant has more than a LOCK record: the transaction cannot commit any more.
 			c.outlived = true
 			return again, err
@@ -167,7 +168,7 @@ func (c *commit) lockReplyLocked(from rdma.MachineID, msg message.Message) {
 			if p.refused >= p.lockWrites || p.verdict > message.Changed {
 				p.refused, p.verdict = 0, message.Changed
 			}
-			c.wait.doneLocked(nil)
+			c.wait.DoneLocked(nil)
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (c *commit) lostLocked(machine rdma.MachineID, err error) {
 		p := &c.parts[i]
 		if p.machine == machine && p.lockWrites > 0 && !p.replied {
 			p.replied, p.verdict = true, message.Locked
-			c.wait.doneLocked(err)
+			c.wait.DoneLocked(err)
 		}
 	}
 }

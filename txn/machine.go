@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // Config has a machine's settings and the parts that it uses to run transactions.
@@ -102,6 +102,7 @@ const validateByMessage = 4
 type Machine struct {
 	// Every operation and transaction loads the fields up to the Pad, which hardly ever change. So
 	// they share no cache line with those that follow, which many processors write.
+	wait.Lease
 	cfg           Config
 	troubled      clock.Troubled // nil in production
 	workers       []*worker
@@ -115,11 +116,9 @@ type Machine struct {
 	handlers      atomic.Pointer[map[HandlerID]Handler] // replaced under mu, never changed
 	writeBytesMax int
 	// config is the current configuration's identifier.
-	config  atomic.Uint32
-	closed  atomic.Bool
-	evicted atomic.Bool
-	// bound is the time that operations wait.
-	bound    atomic.Int64
+	config   atomic.Uint32
+	closed   atomic.Bool
+	evicted  atomic.Bool
 	replicas participant.Replicas
 	_        prefetch.Pad
 
@@ -132,8 +131,6 @@ type Machine struct {
 	// reservations.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
-	// lapse is the time since which there has been no lease.
-	lapse atomic.Pointer[time.Time]
 	// serving counts the goroutines that run for peers, or for outlived commits.
 	serving atomic.Int64
 
@@ -153,7 +150,7 @@ func New(cfg Config) (*Machine, error) {
 	m.routes.Init(cfg.ID)
 	m.epoch.Store(1)
 	m.config.Store(cfg.Config)
-	m.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
+	m.initLease()
 	m.initReplicas()
 	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
 	// together hold every write of the transaction once. Own logs keep an eighth free.
@@ -177,7 +174,7 @@ func New(cfg Config) (*Machine, error) {
 	m.stripes = newStripes(m)
 	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
 	m.txs = cfg.Clock.NewPool(func() any { return new(Tx) })
-	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: m.newWaiter()} })
+	m.raw = cfg.Clock.NewPool(func() any { return &rawBuffer{wait: wait.NewWaiter(m.cfg.Clock)} })
 	m.handleInternally()
 	return m, nil
 }
@@ -205,6 +202,15 @@ func (m *Machine) initReplicas() {
 	r.Annex, r.DropAnnex, r.Background = cfg.Annex, cfg.DropAnnex, m.inBackground
 	r.Step, r.Troubles = cfg.Events.Step, m.troubled
 	r.Init()
+}
+
+// initLease sets up what the machine's operations wait for.
+func (m *Machine) initLease() {
+	cfg := &m.cfg
+	wait.Start(&m.Lease, wait.Config{
+		Clock: cfg.Clock, Patience: cfg.Patience, Alive: cfg.Alive, Missing: cfg.Missing, Gone: m.gone, Background: m.inBackground,
+		Unavailable: cfg.Events.Unavailable, Available: cfg.Events.Available,
+	})
 }
 
 // inBackground runs f on a goroutine that Close waits for, unless the machine is closed.
@@ -252,9 +258,9 @@ func (m *Machine) shut() {
 
 // awaitServed waits for the functions that run for peers.
 func (m *Machine) awaitServed(patience time.Duration) error {
-	b := backoff{w: m.workers[0], patience: patience}
+	b := wait.Backoff{Lease: &m.Lease, Patience: patience}
 	for m.serving.Load() > 0 {
-		if !b.again() {
+		if !b.Again() {
 			return fmt.Errorf("txn: machine %d: functions shipped here still run after %v", m.cfg.ID, patience)
 		}
 	}
@@ -278,10 +284,10 @@ func (m *Machine) closeQueues() (err error) {
 // machines have arrived there.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {
-		b := backoff{w: w, patience: patience}
+		b := wait.Backoff{Lease: &w.m.Lease, Patience: patience}
 		q := w.quiescence()
 		for !q.reached(w) {
-			if !b.again() {
+			if !b.Again() {
 				return fmt.Errorf("txn: machine %d: worker %d: transactions still not truncated after %v", m.cfg.ID, w.id, patience)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // ops are a worker's pending RDMA operations, guarded by the worker's lock. A provider that copies
@@ -18,7 +19,7 @@ type ops struct {
 
 // A pendingOp says whom to tell of an operation's completion.
 type pendingOp struct {
-	wait *waiter
+	wait *wait.Waiter
 	acks *acks
 	// record says that a record is being written to the peer's log. If the write fails, for
 	// whatever reason, the peer is fenced: only recovery can end the transaction.
@@ -111,7 +112,7 @@ func (w *worker) settleLocked(op *pendingOp, err error) error {
 	switch {
 	case op == nil:
 	case op.wait != nil:
-		op.wait.doneLocked(err)
+		op.wait.DoneLocked(err)
 	case op.acks != nil:
 		w.ackedLocked(op.acks, err)
 	case op.refresh != nil:
@@ -129,7 +130,7 @@ func (w *worker) ackedLocked(a *acks, err error) {
 		return // acknowledgements of an older configuration are ignored
 	case err == nil && a.first != nil:
 		w.leaveLocked(a.first, stateTruncating)
-		a.first.first.doneLocked(nil)
+		a.first.first.DoneLocked(nil)
 		a.first = nil
 	case a.failed == nil:
 		a.failed = err
@@ -144,7 +145,7 @@ func (w *worker) ackedOneLocked(a *acks) {
 		return
 	}
 	if a.first != nil {
-		a.first.first.doneLocked(a.failed)
+		a.first.first.DoneLocked(a.failed)
 		a.first = nil
 	}
 	if a.failed == nil && !sabotage.PrimaryAcks.Skipped() {

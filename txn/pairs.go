@@ -6,6 +6,7 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // A PairRead is one of the reads that ReadPairs does together.
@@ -87,7 +88,7 @@ func (o Operation) ReadPairs(reads []PairRead) {
 		size += 2 * reads[i].P.Class().Size()
 	}
 	err := o.postPairs(reads, raw.sized(size), &raw.wait)
-	if !raw.wait.settled() {
+	if !raw.wait.Settled() {
 		err = errors.Join(err, o.b.w.await(&raw.wait))
 	}
 	if err == nil {
@@ -109,7 +110,7 @@ func (o Operation) ReadPairs(reads []PairRead) {
 
 // postPairs reads the pairs at this machine and posts READs of the others; each READ uses the next
 // part of b.
-func (o Operation) postPairs(reads []PairRead, b []byte, wt *waiter) error {
+func (o Operation) postPairs(reads []PairRead, b []byte, wt *wait.Waiter) error {
 	w := o.b.w
 	w.lock()
 	defer w.unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 func mustPanic(t *testing.T, name string, f func()) {
@@ -108,64 +109,15 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// sleepClock is a clock in which only Sleep passes time.
-type sleepClock struct {
-	clock.System
-	now    time.Time
-	sleeps []time.Duration
-	draw   uint64
-}
-
-func (c *sleepClock) Now() time.Time { return c.now }
-func (c *sleepClock) Uint64() uint64 { c.draw += 0x9e3779b97f4a7c15; return c.draw }
-func (c *sleepClock) Sleep(d time.Duration) {
-	c.sleeps = append(c.sleeps, d)
-	c.now = c.now.Add(d)
-}
-
-func TestBackoff(t *testing.T) {
-	c := &sleepClock{now: time.Unix(1, 0)}
-	w := &worker{m: &Machine{cfg: Config{Clock: c}}}
-	b := backoff{w: w, patience: 100 * time.Millisecond}
-	begin := c.now
-	tries := 0
-	for b.again() {
-		tries++
-		if tries > 10_000 {
-			t.Fatal("does not end")
-		}
-	}
-	if waited := c.now.Sub(begin); waited < 100*time.Millisecond || waited > 100*time.Millisecond+backoffSleepMax {
-		t.Errorf("waited %v of 100 ms", waited)
-	}
-	if tries != len(c.sleeps)+backoffYields {
-		t.Errorf("%d tries, %d of them asleep", tries, len(c.sleeps))
-	}
-	for i, d := range c.sleeps {
-		if limit := min(backoffSleepMin<<min(i+1, 20), backoffSleepMax); d >= limit {
-			t.Errorf("sleep %d of %v, limit %v", i, d, limit)
-		}
-	}
-	if b.again() {
-		t.Error("goes on after the end")
-	}
-	impatient := backoff{w: w, patience: heldPatience}
-	for tries = 0; impatient.again(); tries++ {
-	}
-	if tries < backoffYields || tries > backoffYields+2 {
-		t.Errorf("without patience %d tries", tries)
-	}
-}
-
 // Waiters are woken whichever way operations end, and keep the first error.
 func TestWaiter(t *testing.T) {
 	m := &Machine{cfg: Config{Clock: clock.System{}}}
 	w := newWorker(m, 0)
 	w.stopped = true // has nothing to step through
-	wt := m.newWaiter()
+	wt := wait.NewWaiter(m.cfg.Clock)
 	for i := range 3000 {
 		const n = 3
-		wt.add(n)
+		wt.Add(n)
 		var left atomic.Int32
 		left.Store(n)
 		var wg sync.WaitGroup
@@ -179,7 +131,7 @@ func TestWaiter(t *testing.T) {
 					err = ErrClosed
 				}
 				left.Add(-1)
-				wt.doneLocked(err)
+				wt.DoneLocked(err)
 			})
 		}
 		err := w.await(&wt)
@@ -189,7 +141,7 @@ func TestWaiter(t *testing.T) {
 		if (err != nil) != (i%5 == 4) {
 			t.Fatalf("round %d: %v", i, err)
 		}
-		if !wt.settled() {
+		if !wt.Settled() {
 			t.Fatal("not settled")
 		}
 		wg.Wait()

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // Read is the lock-free read of NSDI'14 section 3.5: a transaction of a single
@@ -59,7 +60,7 @@ func (o Operation) LookPair(a *region.Pair, p region.Ptr) bool {
 // read reads the object p from its primary. If a writer has it locked, it waits up to patience.
 func (o Operation) read(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (region.Version, error) {
 	w := o.b.w
-	b := backoff{w: w, patience: patience}
+	b := wait.Backoff{Lease: &w.m.Lease, Patience: patience}
 	for {
 		before := w.m.routes.Load()
 		rt, err := w.m.readable(ctx, p.Addr)
@@ -73,7 +74,7 @@ func (o Operation) read(ctx context.Context, p region.Ptr, dst []byte, patience 
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
-			if err := b.locked(ctx); err != nil {
+			if err := b.Locked(ctx); err != nil {
 				return 0, err
 			}
 		default:
@@ -93,11 +94,11 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, er
 		}
 		rt = m.route(a.Region())
 	}
-	for n := (need{}); rt != nil && rt.State == route.Blocked; rt = m.route(a.Region()) {
-		if n.m == nil {
+	for n := (wait.Need{}); rt != nil && rt.State == route.Blocked; rt = m.route(a.Region()) {
+		if n.Lease == nil {
 			n = m.moving(ctx, blockedError(a.Region()), rt.Since)
 		}
-		if err := n.pause(); err != nil {
+		if err := n.Pause(); err != nil {
 			return nil, err
 		}
 	}
@@ -105,6 +106,20 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, er
 		return nil, m.noRegion(a)
 	}
 	return rt, nil
+}
+
+// Available returns nil once this machine holds its lease and may read the region of the given
+// address. It waits for at most Config.Patience, counted from when the lease or the region was
+// first missing: if that is longer ago already, it fails at once.
+func (m *Machine) Available(ctx context.Context, a region.Addr) error {
+	if err := m.gone(); err != nil {
+		return err
+	}
+	if err := m.ConfirmWithin(ctx); err != nil {
+		return err
+	}
+	_, err := m.readable(ctx, a)
+	return err
 }
 
 // confirmed returns the result of a read outside of a transaction: err, once membership is
@@ -139,7 +154,7 @@ func (o Operation) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.H
 // checked and stripped.
 type rawBuffer struct {
 	b    []byte
-	wait waiter
+	wait wait.Waiter
 }
 
 // sized returns n bytes of the buffer, which grows if it is shorter.
@@ -158,7 +173,7 @@ func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer
 	w.lock()
 	err := w.postLocked(rt.Primary, route.RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
 	w.unlock()
-	if !raw.wait.settled() {
+	if !raw.wait.Settled() {
 		err = errors.Join(err, w.await(&raw.wait))
 	}
 	if err == nil && w.m.route(p.Addr.Region()) != rt && !sabotage.ReadRoute.Skipped() {
@@ -168,13 +183,13 @@ func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer
 }
 
 // postLocked posts a READ. Its completion is reported to wt, unless posting fails.
-func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *waiter) error {
+func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *wait.Waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
-	wt.add(1)
+	wt.Add(1)
 	done, err := w.q.Read(from, k, off, dst, tag)
 	if done || err != nil {
 		w.ops.drop(tag)
-		wt.add(-1)
+		wt.Add(-1)
 		w.loseLocked(from, err)
 	}
 	return err
@@ -189,7 +204,7 @@ func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst
 
 // readRemote reads in pieces, and releases the worker's lock between two pieces.
 func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
-	w, wait := m.anyWorker(), m.newWaiter()
+	w, wait := m.anyWorker(), wait.NewWaiter(m.cfg.Clock)
 	for len(dst) > 0 {
 		n := min(len(dst), pieceBytes)
 		w.lock()
@@ -220,7 +235,7 @@ func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Versi
 
 func (o Operation) readPair(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
 	w := o.b.w
-	b := backoff{w: w, patience: patience}
+	b := wait.Backoff{Lease: &w.m.Lease, Patience: patience}
 	for {
 		before := w.m.routes.Load()
 		rt, err := w.m.readable(ctx, p.Addr)
@@ -234,7 +249,7 @@ func (o Operation) readPair(ctx context.Context, p region.Ptr, dst []byte, patie
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
-			if err := b.locked(ctx); err != nil {
+			if err := b.Locked(ctx); err != nil {
 				return 0, 0, err
 			}
 		default:

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // A reconfiguration takes a machine from one configuration to the next, in four
@@ -37,12 +38,6 @@ var (
 	// that it writes to is not active yet.
 	errMoved = errors.New("txn: configuration is changing")
 )
-
-// patienceDefault replaces a Config.Patience of 0.
-const patienceDefault = 30 * time.Second
-
-// replacementPoll is how often an operation that waits for another configuration checks for it.
-const replacementPoll = 200 * time.Microsecond
 
 // Freeze begins the change to configuration c, whose identifier is higher than that of the present
 // one. When it returns, no commit that this machine has begun can proceed by itself, and this
@@ -195,7 +190,7 @@ func (w *worker) leaveLocked(c *commit, to commitState) {
 // catchLocked leaves an open commit to recovery, and ends all of its waits.
 func (w *worker) catchLocked(c *commit) {
 	if c.state != stateStranded {
-		c.resolved.add(1)
+		c.resolved.Add(1)
 	}
 	w.leaveLocked(c, stateCaught)
 	w.caught[c.id.Seq] = c
@@ -209,7 +204,7 @@ func (w *worker) catchLocked(c *commit) {
 	delete(w.commits, c.id.Seq)
 	if a := c.pending; a != nil && a.first != nil {
 		a.first = nil
-		c.first.doneLocked(errCaught)
+		c.first.DoneLocked(errCaught)
 	}
 }
 
@@ -219,7 +214,7 @@ func (w *worker) failAllLocked(err error) {
 		w.catchLocked(w.begun)
 	}
 	for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
-		w.caught[seq].resolved.doneLocked(err)
+		w.caught[seq].resolved.DoneLocked(err)
 	}
 	clear(w.caught)
 	for _, p := range w.peers {
@@ -277,7 +272,7 @@ func (s *state) recovered(why error) error {
 		err = why
 	case err == nil:
 		c.enterLocked(stateStranded)
-		c.resolved.add(1)
+		c.resolved.Add(1)
 	}
 	if err != nil {
 		w.leaveLocked(c, stateInDoubt)
@@ -287,8 +282,8 @@ func (s *state) recovered(why error) error {
 		return inDoubtError(err)
 	}
 	// The caller of Commit cannot take it back any more: its context does not count.
-	n := need{m: s.m, ctx: context.Background(), what: "the outcome of a commit, which recovery decides", more: c.allowance()}
-	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, ErrUnavailable) {
+	n := wait.Need{Lease: &s.m.Lease, Ctx: context.Background(), What: "the outcome of a commit, which recovery decides", More: c.allowance()}
+	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, wait.ErrUnavailable) {
 		c.outlived = true
 		return inDoubtError(err)
 	}
@@ -327,7 +322,7 @@ func (s *state) aborted() error {
 	if err == nil {
 		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.id, "committed by recovery")
 	}
-	var u *UnavailableError
+	var u *wait.UnavailableError
 	if s.commit.outlived && errors.As(err, &u) {
 		return u // recovery has not decided yet, but can only abort it
 	}
@@ -356,7 +351,7 @@ func (m *Machine) Resolve(id record.ID, committed bool) {
 	} else {
 		c.enterLocked(stateRecoveredAborted)
 	}
-	c.resolved.doneLocked(nil)
+	c.resolved.DoneLocked(nil)
 }
 
 // A Caught is a transaction of this machine that waits for recovery, with the regions that it
@@ -401,9 +396,9 @@ func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err 
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.orGone(err)
 	}
-	n := need{m: m, ctx: ctx, what: "a replacement of a machine that cannot be reached"}
+	n := wait.Need{Lease: &m.Lease, Ctx: ctx, What: "a replacement of a machine that cannot be reached"}
 	for m.routes.Load() == before {
-		if over := n.pause(); over != nil {
+		if over := n.Pause(); over != nil {
 			return fmt.Errorf("%w (%v)", over, err) // does not wrap err, which may be a conflict
 		}
 	}
@@ -438,15 +433,15 @@ func (blockedError) Is(target error) bool { return target == errMoved }
 // present time if it is zero.
 func (m *Machine) awaitMove(ctx context.Context, err error, since time.Time) (time.Time, error) {
 	n := m.moving(ctx, err, since)
-	err = n.pause()
-	return n.since, err
+	err = n.Pause()
+	return n.Since, err
 }
 
 // moving returns the need of an operation that keeps meeting err, an errMoved.
-func (m *Machine) moving(ctx context.Context, err error, since time.Time) need {
-	n := need{m: m, ctx: ctx, what: "a configuration that all have agreed on", since: since}
+func (m *Machine) moving(ctx context.Context, err error, since time.Time) wait.Need {
+	n := wait.Need{Lease: &m.Lease, Ctx: ctx, What: "a configuration that all have agreed on", Since: since}
 	if b, ok := err.(blockedError); ok {
-		n.what, n.region = "region", region.ID(b)
+		n.What, n.Region = "region", region.ID(b)
 	}
 	return n
 }

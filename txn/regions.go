@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // AddRegion tells the machine where a region lives; local is its replica here,
@@ -44,7 +45,7 @@ func (m *Machine) locate(a region.Addr) error {
 		return m.noRegion(a)
 	}
 	p, err := m.cfg.Locate(a.Region())
-	if errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, ErrConflict) || errors.Is(err, wait.ErrUnavailable) {
 		return err // the configuration is changing
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // runPatience bounds how long Run goes on repeating a transaction.
@@ -19,7 +20,7 @@ const runPatience = 30 * time.Second
 // validated the read set: fn may have failed because it saw objects that never coexisted. fn must
 // not keep the Tx, which is reused after fn returns.
 func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
-	b := backoff{w: m.workers[0], patience: runPatience}
+	b := wait.Backoff{Lease: &m.Lease, Patience: runPatience}
 	for {
 		err := m.runOnce(ctx, fn)
 		if !errors.Is(err, ErrConflict) {
@@ -28,8 +29,8 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !b.again() {
-			return cmp.Or(m.ConfirmWithin(ctx), fmt.Errorf("txn: given up after %d attempts: %w", b.tries, err))
+		if !b.Again() {
+			return cmp.Or(m.ConfirmWithin(ctx), fmt.Errorf("txn: given up after %d attempts: %w", b.Tries(), err))
 		}
 	}
 }

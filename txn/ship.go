@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // A HandlerID names a function that can be shipped. IDs from internalHandlers on belong to this
@@ -99,7 +100,7 @@ const (
 )
 
 // knownErrors are the errors that callers of a shipped function may need to tell apart.
-var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, ErrUnavailable, region.ErrReclaiming}
+var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, wait.ErrUnavailable, region.ErrReclaiming}
 
 // A ShippedError is the error of a function that ran at another machine. It has the text of the
 // original error, and matches the same errors of this package and of region.
@@ -144,7 +145,7 @@ func notAPeer(m rdma.MachineID) error { return fmt.Errorf("%w: machine %d", errN
 // A call waits for one reply.
 type call struct {
 	to     rdma.MachineID
-	wait   waiter
+	wait   wait.Waiter
 	answer message.Message
 	// release marks a call that gives a slot back, prompt a call whose answer takes no time. since
 	// is the beat at which its wait began.
@@ -181,10 +182,10 @@ func (c *call) replyLocked(msg message.Message) {
 	}
 	c.answer = msg
 	c.answer.Body = append([]byte(nil), msg.Body...)
-	c.wait.doneLocked(nil)
+	c.wait.DoneLocked(nil)
 }
 
-func (c *call) failLocked(err error) { c.wait.doneLocked(err) }
+func (c *call) failLocked(err error) { c.wait.DoneLocked(err) }
 
 // call sends msg and waits for the reply. If the machine is lost, and machines are replaced, the
 // error is ErrLost.
@@ -204,8 +205,8 @@ func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message.Me
 }
 
 func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Message, more time.Duration, late func(message.Message)) (message.Message, error) {
-	c := &call{to: to, prompt: msg.Kind == message.Validate, wait: w.m.newWaiter(), late: late}
-	c.wait.add(1)
+	c := &call{to: to, prompt: msg.Kind == message.Validate, wait: wait.NewWaiter(w.m.cfg.Clock), late: late}
+	c.wait.Add(1)
 	w.lock()
 	p := w.peerLocked(to)
 	err := w.m.gone()
@@ -229,16 +230,16 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 	if err != nil {
 		return message.Message{}, err
 	}
-	n := need{m: w.m, ctx: ctx, what: fmt.Sprintf("an answer of machine %d", to), more: more}
+	n := wait.Need{Lease: &w.m.Lease, Ctx: ctx, What: fmt.Sprintf("an answer of machine %d", to), More: more}
 	err = w.awaitWithin(&c.wait, &n)
 	if err == nil {
 		return c.answer, nil
 	}
-	if n.isOver(err) {
+	if n.IsOver(err) {
 		w.lock()
 		defer w.unlock()
-		if c.wait.open.Load() == 0 { // the reply has come meanwhile
-			return c.answer, c.wait.failed()
+		if c.wait.Open() == 0 { // the reply has come meanwhile
+			return c.answer, c.wait.Failed()
 		}
 		c.unheard = true
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // ReserveBackups reserves storage for n bytes at off in every backup of a region, because a NIC's
@@ -21,12 +22,12 @@ import (
 // of the next configuration; reserving twice does no harm. It returns the configuration in which
 // the backups that it asked became the region's replicas.
 func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
-	behind := need{m: m, ctx: context.Background(), what: "all backups of region", region: id}
+	behind := wait.Need{Lease: &m.Lease, Ctx: context.Background(), What: "all backups of region", Region: id}
 	for {
 		in, err := m.reserveBackups(id, off, n)
 		switch {
 		case errors.Is(err, errBehind):
-			if err := behind.pause(); err != nil {
+			if err := behind.Pause(); err != nil {
 				return 0, err
 			}
 		case !errors.Is(err, ErrInDoubt):

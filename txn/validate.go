@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // validateRounds bounds how often one attempt asks questions again before it starts over.
@@ -46,7 +47,7 @@ func (t *Tx) Validate() error {
 		return err
 	}
 	t.forgetAhead() // a later read of it would conflict with a change made long before that read
-	b := backoff{w: t.w, patience: commitPatience}
+	b := wait.Backoff{Lease: &t.m.Lease, Patience: commitPatience}
 	var since time.Time
 	for {
 		out, err := t.validate()
@@ -64,7 +65,7 @@ func (t *Tx) Validate() error {
 		if err := t.m.gone(); err != nil {
 			return t.doom(err)
 		}
-		if since = (time.Time{}); !b.again() {
+		if since = (time.Time{}); !b.Again() {
 			return t.doom(cmp.Or(t.m.ConfirmWithin(t.ctx), abort(ReasonBusy, 0)))
 		}
 	}

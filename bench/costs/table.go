@@ -97,7 +97,7 @@ var table = []Cost{
 	{
 		Name: "transactions: beginning, planning, ending",
 		Why:  "who has which object, in which order; sets that the next transaction uses again are cleared",
-		own:  []string{"txn.", "txn/record.(*Window)."},
+		own:  []string{"txn.", "txn/record.(*Window).", "txn/wait.(*Lease).", "txn/wait.(*Need).", "txn/wait.(*Backoff)."},
 	},
 	{
 		Name: "READs of other machines' memory",
@@ -122,7 +122,7 @@ var table = []Cost{
 		Why:  "Go's scheduler, futexes, doorbells, the worker's lock, a look at what others have written: machines that share processors wait for each answer asleep; with a core each they poll",
 		own: []string{
 			"rdma/shm.(*doorbell).", "rdma/shm.ringBell", "rdma/shm.(*Queue).Ring", "txn.(*patientQueue).Ring", "txn.(*worker).ringPeersLocked", "txn.(*worker).ringLocked",
-			"txn.(*worker).lock", "txn.(*worker).unlock", "txn.(*worker).answerBell", "txn.(*worker).kick", "txn.(*worker).stepLocked", "txn.(*worker).await", "txn.(*Machine).newWaiter", "txn.(*waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
+			"txn.(*worker).lock", "txn.(*worker).unlock", "txn.(*worker).answerBell", "txn.(*worker).kick", "txn.(*worker).stepLocked", "txn.(*worker).await", "txn/wait.NewWaiter", "txn/wait.(*Waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
 		},
 		all: []string{"runtime.mcall", "runtime.mstart", "runtime.gopark", "runtime.goready"},
 	},

@@ -10,7 +10,7 @@ import (
 
 // lockedNames are the packages in which the name of a function that needs a held lock ends in
 // Locked, and in which a lock is released by the function that takes it.
-var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/participant", "txn/evidence", "recovery/membership", "recovery/transactions", "recovery/data"}
+var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/participant", "txn/evidence", "recovery/membership", "recovery/transactions", "recovery/data"}
 
 // lockMarks begin the comment on a call of a function named Locked by a caller that does not hold
 // the lock itself: the comment gives the reason.

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // A client runs random transactions at one machine, and records what it sees.
@@ -128,7 +129,7 @@ func (c *client) end(err error) error {
 // without being in doubt.
 func hasNoEffect(err error) bool {
 	return slices.ContainsFunc([]error{
-		txn.ErrConflict, errUser, region.ErrFull, txn.ErrTooLarge, nvram.ErrNoSpace, txn.ErrUnavailable,
+		txn.ErrConflict, errUser, region.ErrFull, txn.ErrTooLarge, nvram.ErrNoSpace, wait.ErrUnavailable,
 	}, func(may error) bool { return errors.Is(err, may) })
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // Machines whose memory is full refuse what needs more, cannot even open, at times, and
@@ -54,7 +54,7 @@ func TestShortPatience(t *testing.T) {
 		j := &injector{run: r, struck: r.outside.NewEvent()}
 		faults := injectionOf(j)
 		r.work = func(c *client) error {
-			if _, err := c.read(c.store.objects[0]); errors.Is(err, txn.ErrUnavailable) {
+			if _, err := c.read(c.store.objects[0]); errors.Is(err, wait.ErrUnavailable) {
 				unavailable++
 			}
 			return c.anything()

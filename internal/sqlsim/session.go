@@ -18,6 +18,7 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/wire"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // A session is the session of one client with the SQL engine of a machine.
@@ -161,7 +162,7 @@ var outcomes = map[int]error{
 	1205: txn.ErrConflict, // a table is being altered, or a log has no room
 	1412: txn.ErrConflict, // the table has changed
 	1180: txn.ErrInDoubt,
-	1047: txn.ErrUnavailable,
+	1047: wait.ErrUnavailable,
 	1197: txn.ErrTooLarge,
 	1114: region.ErrFull,
 	1053: txn.ErrEvicted,

@@ -19,6 +19,7 @@ import (
 	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // The claims of SOSP'15 section 5.3, one test each. Machine 3 coordinates; an
@@ -398,7 +399,7 @@ func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
 			})
 			n.m.WaitAtMost(20 * time.Millisecond)
 			err := s.write(n.id, []int{0, 1}, 7)
-			if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, txn.ErrUnavailable) {
+			if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, wait.ErrUnavailable) {
 				t.Fatalf("without a lease: %v", err)
 			}
 			if isCaught {

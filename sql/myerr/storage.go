@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // stored maps the errors of storage to kinds. The first match counts.
@@ -25,7 +26,7 @@ var stored = []struct {
 }{
 	{txn.ErrConflict, Deadlock},
 	{txn.ErrInDoubt, InCommit},
-	{txn.ErrUnavailable, Unavailable},
+	{wait.ErrUnavailable, Unavailable},
 	{txn.ErrTooLarge, TooLarge},
 	{txn.ErrLogFull, LogFull},
 	{txn.ErrClosed, Shutdown},
@@ -59,7 +60,7 @@ func ofStorage(err error) *mysql.SQLError {
 // numbered are storage errors whose numbers clients act on: they reconnect, or report
 // that there is no room.
 var numbered = []error{
-	txn.ErrInDoubt, txn.ErrUnavailable, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
+	txn.ErrInDoubt, wait.ErrUnavailable, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
 }
 
 // Storage converts a storage error for its way through go-mysql-server, which keeps only

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
 // While clients cannot be served nobody is let in and COM_PING says so, on the same
@@ -23,7 +23,7 @@ func TestUnavailable(t *testing.T) {
 	var away atomic.Bool
 	s := startServer(t, Config{Available: func(context.Context) error {
 		if away.Load() {
-			return &txn.UnavailableError{Needs: "a lease", Why: "machine 1 does not answer"}
+			return &wait.UnavailableError{Needs: "a lease", Why: "machine 1 does not answer"}
 		}
 		return nil
 	}})
@@ -171,7 +171,7 @@ func TestUnavailableThroughTLS(t *testing.T) {
 	var away atomic.Bool
 	s := startServer(t, Config{TLS: selfSigned(t), Available: func(context.Context) error {
 		if away.Load() {
-			return &txn.UnavailableError{Needs: "a lease", Why: "machine 1 does not answer"}
+			return &wait.UnavailableError{Needs: "a lease", Why: "machine 1 does not answer"}
 		}
 		return nil
 	}})

@@ -1,0 +1,146 @@
+package wait
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Lease is a machine's view of its lease: without it, nothing that the machine waits for will
+// come. It also has the bound of all waits of the machine's operations.
+type Lease struct {
+	cfg Config
+	// bound is the time that operations wait; lapse is the time since which there has been no
+	// lease.
+	bound atomic.Int64
+	lapse atomic.Pointer[time.Time]
+}
+
+// Config has the parts of a machine that waits need. Alive, Missing, Unavailable and Available are
+// those of txn.Config, and may be nil.
+type Config struct {
+	Clock clock.Clock
+	// Patience is how long operations wait; patienceDefault if 0.
+	Patience time.Duration
+	Alive    func() bool
+	Missing  func(region.ID) string
+	// Gone returns why the machine can do nothing any more, or nil.
+	Gone func() error
+	// Background runs a function on a new goroutine, unless the machine is closed.
+	Background  func(func())
+	Unavailable func(reason error)
+	Available   func(after time.Duration)
+}
+
+const patienceDefault = 30 * time.Second
+
+// Start sets up l.
+func Start(l *Lease, cfg Config) {
+	l.cfg = cfg
+	l.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
+}
+
+// WaitAtMost replaces Config.Patience: operations wait for no longer than patience from now on, for
+// instance because the machine is about to be closed.
+func (l *Lease) WaitAtMost(patience time.Duration) {
+	if int64(patience) < l.bound.Load() {
+		l.bound.Store(int64(patience))
+	}
+}
+
+// Patience returns how long operations wait.
+func (l *Lease) Patience() time.Duration { return time.Duration(l.bound.Load()) }
+
+// Missed returns the error for a caller that has waited in vain since the given time. The text of
+// the error names the thing that was waited for, as described by the first argument.
+func (l *Lease) Missed(what string, since time.Time) error {
+	return l.unavailable(&Need{What: what}, l.cfg.Clock.Now().Sub(since))
+}
+
+// Confirm waits until it is known that this machine was a member at some moment after the call, and
+// then returns nil: the caller may show what it has read before the call. Otherwise Confirm returns
+// why the machine is gone, or ErrUnavailable.
+func (l *Lease) Confirm() error { return l.ConfirmWithin(context.Background()) }
+
+// ConfirmWithin is Confirm, but ends its wait when ctx ends.
+func (l *Lease) ConfirmWithin(ctx context.Context) error {
+	if l.cfg.Alive == nil || l.cfg.Alive() {
+		return nil
+	}
+	n := Need{Lease: l, Ctx: ctx, What: noLease, Since: l.lapsed()}
+	for {
+		if err := n.Pause(); err != nil {
+			return err
+		}
+		if l.cfg.Alive() {
+			return nil
+		}
+	}
+}
+
+// lapsed returns the time at which this machine was first found to have no lease. The first call
+// that finds the lease missing starts watch, which runs until there is a lease again.
+func (l *Lease) lapsed() time.Time {
+	now := l.cfg.Clock.Now()
+	for {
+		if since := l.lapse.Load(); since != nil {
+			return *since
+		}
+		if l.lapse.CompareAndSwap(nil, &now) {
+			l.cfg.Background(l.watch)
+			return now
+		}
+	}
+}
+
+// LapsePoll is how often a machine that has lost its lease checks whether it has one again.
+const LapsePoll = 2 * time.Millisecond
+
+// watch waits until the lease is back and ends the lapse. It reports a lapse that lasts longer
+// than operations wait.
+func (l *Lease) watch() {
+	n := Need{Lease: l, Ctx: context.Background(), What: noLease, Since: *l.lapse.Load()}
+	isTold := false
+	for l.cfg.Gone() == nil {
+		if l.cfg.Alive() {
+			l.lapse.Store(nil)
+			if f := l.cfg.Available; isTold && f != nil {
+				f(l.cfg.Clock.Now().Sub(n.Since))
+			}
+			return
+		}
+		if err := n.Over(); !isTold && errors.Is(err, ErrUnavailable) {
+			isTold = true
+			if f := l.cfg.Unavailable; f != nil {
+				f(err)
+			}
+		}
+		l.cfg.Clock.Sleep(LapsePoll)
+	}
+}
+
+func (l *Lease) unavailable(n *Need, missing time.Duration) error {
+	e := &UnavailableError{Needs: n.What, For: missing}
+	if n.Region != 0 {
+		e.Needs = fmt.Sprintf("%s %d", n.What, n.Region)
+	}
+	if l.cfg.Missing != nil {
+		e.Why = l.cfg.Missing(n.Region)
+	}
+	return e
+}
+
+// Servable returns an error if this machine has had no lease for longer than operations wait.
+func (l *Lease) Servable(ctx context.Context) error {
+	if l.cfg.Alive == nil || l.cfg.Alive() {
+		return nil
+	}
+	n := Need{Lease: l, Ctx: ctx, What: noLease, Since: l.lapsed()}
+	return n.Over()
+}

@@ -1,0 +1,113 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/farmsql/farmsql/region"
+)
+
+// ErrUnavailable matches every *UnavailableError.
+var ErrUnavailable = errors.New("txn: unavailable")
+
+// An UnavailableError reports that something an operation needs has been missing for longer than
+// Config.Patience: the machine's lease, a region that may be used, another machine's answer, the
+// next configuration. The operation has changed nothing, unless the error is an ErrInDoubt, too.
+// The same operation may succeed later, on the same machine.
+type UnavailableError struct {
+	// Needs names what is missing.
+	Needs string
+	// For is how long it has been missing.
+	For time.Duration
+	// Why is the text that Config.Missing returned; it may be empty.
+	Why string
+}
+
+func (e *UnavailableError) Error() string {
+	text := fmt.Sprintf("txn: unavailable: without %s for %v", e.Needs, e.For.Round(time.Millisecond))
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// Is makes every UnavailableError match ErrUnavailable.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// A Need is one operation's wait for something that only the rest of the instance can provide.
+// Every such wait uses a Need, so that it ends: when the machine is gone, when the context ends, or
+// with an UnavailableError after Config.Patience.
+type Need struct {
+	Lease *Lease
+	// Ctx ends the wait.
+	Ctx context.Context
+	// What describes the missing thing in words; Region is the region, if a region is missing.
+	What   string
+	Region region.ID
+	// Since is the time since which the thing is known to be missing; if zero, it is the beginning
+	// of the wait.
+	Since time.Time
+	// More is added to the patience of this wait.
+	More time.Duration
+}
+
+// Over returns the reason why the wait has to end now, or nil.
+func (n *Need) Over() error {
+	if err := n.Lease.cfg.Gone(); err != nil {
+		return err
+	}
+	if err := n.Ctx.Err(); err != nil {
+		return err
+	}
+	now := n.Lease.cfg.Clock.Now()
+	if n.Since.IsZero() {
+		n.Since = now
+	}
+	if missing := now.Sub(n.Since); missing >= n.Lease.Patience()+n.More {
+		return n.Lease.unavailable(n, missing)
+	}
+	// Without a lease, nothing else that the operation waits for will come.
+	if n.Lease.cfg.Alive != nil && !n.Lease.cfg.Alive() {
+		if missing := now.Sub(n.Lease.lapsed()); missing >= n.Lease.Patience() {
+			return n.Lease.unavailable(&Need{What: noLease}, missing)
+		}
+	}
+	return nil
+}
+
+// noLease is the need of a machine that cannot renew its lease, such as one in a minority.
+const noLease = "a lease"
+
+// IsOver reports whether err is an error with which n ends a wait.
+func (n *Need) IsOver(err error) bool {
+	return errors.Is(err, ErrUnavailable) || n.Ctx.Err() != nil && errors.Is(err, n.Ctx.Err())
+}
+
+// Pause sleeps for a moment, unless the wait has to end.
+func (n *Need) Pause() error {
+	err := n.Over()
+	if err == nil {
+		n.Lease.cfg.Clock.Sleep(RetryPoll)
+	}
+	return err
+}
+
+// Left returns how long to sleep before Over can return something new.
+func (n *Need) Left() time.Duration {
+	left := n.Since.Add(n.Lease.Patience() + n.More).Sub(n.Lease.cfg.Clock.Now())
+	if n.Ctx.Done() != nil {
+		left = min(left, contextPoll)
+	}
+	return max(min(left, hurryPoll), RetryPoll)
+}
+
+const (
+	// RetryPoll is how often a waiting operation tries again.
+	RetryPoll = 200 * time.Microsecond
+	// contextPoll is how often a waiting operation checks whether its context has ended.
+	contextPoll = 20 * time.Millisecond
+	// hurryPoll is how often a waiting operation checks whether WaitAtMost was called.
+	hurryPoll = 200 * time.Millisecond
+)
