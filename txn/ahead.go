@@ -99,7 +99,7 @@ func (a *ahead) limit() {
 // transaction does not have it yet.
 func (s *state) wantsAhead(p region.Ptr) bool {
 	_, found := s.ahead.found[p]
-	return !found && !p.IsNil() && s.writes.find(p.Addr) < 0 && s.reads.find(p.Addr) < 0
+	return !found && !p.IsNil() && s.writes.Find(p.Addr) < 0 && s.reads.Find(p.Addr) < 0
 }
 
 // postAhead posts all pending READs at once; size is how many bytes they read.
@@ -146,7 +146,7 @@ func (s *state) awaitAhead() {
 // configuration since the READ was posted.
 func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
 	if err == nil && (s.m.route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
-		payload := s.arena.get(r.ptr.Capacity())
+		payload := s.arena.Get(r.ptr.Capacity())
 		if h, err := region.Unpack(payload, raw, r.ptr); err == nil {
 			a.found[r.ptr] = aheadObject{payload, h.Version()}
 			return
@@ -196,7 +196,7 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if rt == nil {
 		return nil, 0, false
 	}
-	payload := t.arena.get(p.Capacity())
+	payload := t.arena.Get(p.Capacity())
 	h, err := t.op.readOnce(rt, p, payload)
 	return payload, h.Version(), err == nil
 }

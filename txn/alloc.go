@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/set"
 )
 
 // Functions that this package ships itself.
@@ -128,8 +129,8 @@ func isFull(err error) bool {
 func (m *Machine) Frees(isGoing bool) { m.frees.Store(isGoing) }
 
 // entry returns the write set's entry of an object that the transaction makes in the slot.
-func (s slot) entry(payload []byte, late bool) entry {
-	return entry{ptr: s.ptr, version: s.version, op: record.OpAlloc, config: s.config, lender: s.lender, connection: s.connection, payload: payload, late: late}
+func (s slot) entry(payload []byte, late bool) set.Entry {
+	return set.Entry{Ptr: s.ptr, Version: s.version, Op: record.OpAlloc, Config: s.config, Lender: s.lender, Connection: s.connection, Payload: payload, Late: late}
 }
 
 func (s slot) append(b []byte) []byte {
@@ -180,12 +181,12 @@ const allocBytes = 20
 // region has a new primary since, whose allocator does not know of the reservation, or if the
 // connection over which the slot was lent has ended, since that ended the loan. This machine may
 // not know the region: the lender may have made it for an object that was to be near another one.
-func (m *Machine) release(w *worker, e *entry) {
-	s := slot{ptr: e.ptr, config: e.config, lender: e.lender, connection: e.connection}
+func (m *Machine) release(w *worker, e *set.Entry) {
+	s := slot{ptr: e.Ptr, config: e.Config, lender: e.Lender, connection: e.Connection}
 	if !m.isCurrent(s) {
 		return
 	}
-	if e.lender == m.cfg.ID {
+	if e.Lender == m.cfg.ID {
 		if m.route(s.ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
 			m.cfg.Allocator.Release(s.ptr)
 		}

@@ -83,7 +83,7 @@ func (w *worker) encodeLocked(c *commit, p *part, kind record.Kind) stagedRecord
 func (c *commit) appendWrites(b []byte, p *part, kind record.Kind) []byte {
 	for _, e := range c.writes {
 		if c.belongs(e, p, kind) {
-			wr := e.write()
+			wr := e.Write()
 			b = record.AppendWrite(b, &wr)
 		}
 	}

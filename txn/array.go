@@ -3,6 +3,7 @@ package txn
 import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/set"
 )
 
 // AllocArray makes n objects of one size next to each other, zeroed, and puts them into the write
@@ -24,11 +25,11 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
-		e := entry{ptr: p, version: versions[i], op: record.OpAlloc, config: config, lender: t.m.cfg.ID, payload: t.arena.get(p.Capacity())}
-		clear(e.payload)
+		e := set.Entry{Ptr: p, Version: versions[i], Op: record.OpAlloc, Config: config, Lender: t.m.cfg.ID, Payload: t.arena.Get(p.Capacity())}
+		clear(e.Payload)
 		if err := t.addWrite(e); err != nil { // addWrite has released p
 			for k := i + 1; k < n; k++ {
-				t.m.release(t.w, &entry{ptr: first.Element(k), config: config, lender: t.m.cfg.ID})
+				t.m.release(t.w, &set.Entry{Ptr: first.Element(k), Config: config, Lender: t.m.cfg.ID})
 			}
 			t.Rollback(before)
 			return region.Ptr{}, err

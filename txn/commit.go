@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
 	"github.com/farmsql/farmsql/txn/wait"
 )
@@ -39,7 +40,7 @@ type commit struct {
 	id record.ID
 	// writes are all objects written, strict and late, in ascending order of address: of two
 	// transactions that want the same locks, one then gets all of them.
-	writes  []*entry
+	writes  []*set.Entry
 	parts   []part
 	regions []region.ID
 	wait    wait.Waiter
@@ -539,13 +540,13 @@ func (s *state) applySelfLocked() error {
 		return s.applyInSlicesLocked(true)
 	}
 	for _, e := range s.commit.writes {
-		s.applyToLocked(s.m.route(e.ptr.Addr.Region()), e)
+		s.applyToLocked(s.m.route(e.Ptr.Addr.Region()), e)
 	}
 	return nil
 }
 
-func (s *state) applyToLocked(rt *route.Route, e *entry) {
-	wr := e.write()
+func (s *state) applyToLocked(rt *route.Route, e *set.Entry) {
+	wr := e.Write()
 	if rt.PrimaryHere {
 		s.m.replicas.ApplyPrimary(&wr)
 	} else if rt.Local != nil {
@@ -561,10 +562,10 @@ func (s *state) applyToLocked(rt *route.Route, e *entry) {
 // commit's part in it. The backups must therefore be done before COMMIT-PRIMARY is written: after
 // that, the first acknowledgement ends the commit.
 func (s *state) applyInSlicesLocked(primaries bool) error {
-	rt := func(e *entry) *route.Route { return s.m.route(e.ptr.Addr.Region()) }
+	rt := func(e *set.Entry) *route.Route { return s.m.route(e.Ptr.Addr.Region()) }
 	return s.inSlicesLocked(
-		func(e *entry) bool { r := rt(e); return r != nil && r.PrimaryHere == primaries && r.Local != nil },
-		func(e *entry) bool { s.applyToLocked(rt(e), e); return true })
+		func(e *set.Entry) bool { r := rt(e); return r != nil && r.PrimaryHere == primaries && r.Local != nil },
+		func(e *set.Entry) bool { s.applyToLocked(rt(e), e); return true })
 }
 
 // finishLocked closes a transaction whose records nobody needs any more: all participants may

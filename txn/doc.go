@@ -4,7 +4,7 @@
 //
 // The packages below it: record (the records in logs), message (the messages between workers),
 // route (the machines that have each region), step (the steps at which tests interrupt), wait (how
-// goroutines wait),
+// goroutines wait), set (read sets and write sets),
 // participant (the primary's and the backup's side of the protocol) and evidence (a machine's part
 // in the recovery of transactions).
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/set"
 )
 
 // This file holds the interface between index structures and transactions, by which two
@@ -72,12 +73,12 @@ func (f *Fresh) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	switch e := f.s.lockedAt(p.Addr); {
 	case e == nil:
 		return f.s.fetch(p)
-	case e.ptr != p:
+	case e.Ptr != p:
 		// The slot was freed, and this transaction has locked it: waiting for the lock would mean
 		// waiting for ourselves.
 		return nil, 0, abort(ReasonFreed, p.Addr)
-	case e.base != nil:
-		return e.base, e.version, nil
+	case e.Base != nil:
+		return e.Base, e.Version, nil
 	}
 	// The object at p is a row or catalog object that this transaction has locked. An index never
 	// asks about one.
@@ -92,8 +93,8 @@ type Late struct {
 	s *state
 	// set holds the objects that the preparation has read (op update, base nil) and the objects
 	// that it will write (base is the payload that was read).
-	set   set
-	arena arena
+	set   set.Set
+	arena set.Arena
 	// lent are payloads of the transaction's own new objects that this preparation has opened. They
 	// are restored if everything is prepared again.
 	lent []undo
@@ -106,25 +107,25 @@ type Late struct {
 // If p points to freed memory, the error is region.ErrFreed, and the intent may then look
 // elsewhere.
 func (l *Late) Read(p region.Ptr) ([]byte, error) {
-	if i := l.set.find(p.Addr); i >= 0 {
-		return l.s.owned(&l.set.entries[i], p)
+	if i := l.set.Find(p.Addr); i >= 0 {
+		return l.s.owned(&l.set.Entries[i], p)
 	}
-	if i := l.s.writes.find(p.Addr); i >= 0 {
+	if i := l.s.writes.Find(p.Addr); i >= 0 {
 		return l.lend(i, p)
 	}
-	payload := l.arena.get(p.Capacity())
+	payload := l.arena.Get(p.Capacity())
 	v, err := l.s.op.read(l.s.ctx, p, payload, readPatience)
 	if err != nil {
 		return nil, conflictFrom(err, p)
 	}
-	l.set.add(entry{ptr: p, version: v, payload: payload, late: true})
+	l.set.Add(set.Entry{Ptr: p, Version: v, Payload: payload, Late: true})
 	return payload, nil
 }
 
 // lend opens for the preparation an object that the transaction itself had written or allocated
 // before Commit.
 func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
-	e := &l.s.writes.entries[i]
+	e := &l.s.writes.Entries[i]
 	payload, err := l.s.owned(e, p)
 	if err != nil {
 		return nil, cmp.Or(l.s.overtaken(e), err)
@@ -134,20 +135,20 @@ func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
 			return payload, nil
 		}
 	}
-	l.lent = append(l.lent, undo{index: i, payload: l.arena.copy(payload)})
+	l.lent = append(l.lent, undo{index: i, payload: l.arena.Copy(payload)})
 	return payload, nil
 }
 
 // overtaken returns a conflict if another transaction has freed the object that e changes or frees.
 // In this case the pointer is not a stale one whose object has merely moved: an index that looked
 // elsewhere would find the same place again, for as long as the commit tries.
-func (s *state) overtaken(e *entry) error {
-	if e.op == record.OpAlloc {
+func (s *state) overtaken(e *set.Entry) error {
+	if e.Op == record.OpAlloc {
 		return nil
 	}
-	_, _, err := s.fetch(e.ptr)
+	_, _, err := s.fetch(e.Ptr)
 	if errors.Is(err, region.ErrFreed) {
-		return abort(ReasonLock, e.ptr.Addr)
+		return abort(ReasonLock, e.Ptr.Addr)
 	}
 	return err
 }
@@ -159,15 +160,15 @@ func (l *Late) Write(p region.Ptr) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := l.set.find(p.Addr)
+	i := l.set.Find(p.Addr)
 	if i < 0 {
 		return payload, nil // the index's own copy, only lent
 	}
-	e := &l.set.entries[i]
-	if e.op == record.OpUpdate && e.base == nil {
-		e.base, e.payload = payload, l.arena.copy(payload)
+	e := &l.set.Entries[i]
+	if e.Op == record.OpUpdate && e.Base == nil {
+		e.Base, e.Payload = payload, l.arena.Copy(payload)
 	}
-	return e.payload, nil
+	return e.Payload, nil
 }
 
 // Alloc makes a new object near hint, as Tx.Alloc does.
@@ -176,9 +177,9 @@ func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) 
 	if err != nil {
 		return region.Ptr{}, nil, err
 	}
-	b := l.arena.get(got.ptr.Capacity())
+	b := l.arena.Get(got.ptr.Capacity())
 	clear(b)
-	l.set.add(got.entry(b, true))
+	l.set.Add(got.entry(b, true))
 	return got.ptr, b, nil
 }
 
@@ -188,46 +189,39 @@ func (l *Late) Free(p region.Ptr) error {
 	if err != nil {
 		return err
 	}
-	i := l.set.find(p.Addr)
+	i := l.set.Find(p.Addr)
 	if i < 0 {
 		return fmt.Errorf("txn: object %v was written by the transaction before it was prepared and cannot be freed with it", p.Addr)
 	}
-	e := &l.set.entries[i]
-	if e.op == record.OpAlloc {
-		e.dead = true
+	e := &l.set.Entries[i]
+	if e.Op == record.OpAlloc {
+		e.Dead = true
 		return nil
 	}
-	if e.base == nil {
-		e.base = payload
+	if e.Base == nil {
+		e.Base = payload
 	}
-	e.op = record.OpFree
+	e.Op = record.OpFree
 	return nil
 }
 
 // Machine returns the machine on which the intent is prepared.
 func (l *Late) Machine() *Machine { return l.s.m }
 
-// written reports whether the preparation writes e, rather than only reads it. Of the entries with
-// OpUpdate, it has only read those without base, the payload that a write replaces.
-func (e *entry) written() bool {
-	isOnlyRead := e.op == record.OpUpdate && e.late && e.base == nil
-	return !e.dead && !isOnlyRead
-}
-
 // discard undoes the intents' preparations.
 func (l *Late) discard(s *state) {
-	for i := range l.set.entries {
-		if e := &l.set.entries[i]; e.op == record.OpAlloc && (e.dead || s.commit.state.isWithoutEffect()) {
+	for i := range l.set.Entries {
+		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.state.isWithoutEffect()) {
 			s.m.release(s.w, e)
 		}
 	}
 	for _, u := range l.lent {
 		if s.commit.state.isWithoutEffect() {
-			copy(s.writes.entries[u.index].payload, u.payload)
+			copy(s.writes.Entries[u.index].Payload, u.payload)
 		}
 	}
 	clear(l.lent)
 	l.lent = l.lent[:0]
-	l.set.reset()
-	l.arena.reset()
+	l.set.Reset()
+	l.arena.Reset()
 }

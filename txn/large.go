@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -217,7 +218,7 @@ func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 		if !s.commit.belongs(e, p, kind) {
 			continue
 		}
-		wr := e.write()
+		wr := e.Write()
 		if len(f.piece) > 0 && len(f.piece)+record.WriteBytes(&wr) > most {
 			if err := f.flush(); err != nil {
 				return err
@@ -232,9 +233,9 @@ func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 }
 
 // belongs reports whether a write belongs into the part's record of a kind.
-func (c *commit) belongs(e *entry, p *part, kind record.Kind) bool {
+func (c *commit) belongs(e *set.Entry, p *part, kind record.Kind) bool {
 	if kind == record.Lock {
-		return c.parts[e.part].machine == p.machine
+		return c.parts[e.Part].machine == p.machine
 	}
 	return c.isBackup(e, p.machine)
 }
@@ -404,7 +405,7 @@ var errSliced = errors.New("txn: caught between two slices")
 // inSlicesLocked calls f for each of the commit's writes that wanted selects. If the commit is
 // large it gives the worker's lock away between slices. It returns errSliced if a reconfiguration
 // has caught the commit meanwhile: recovery then does the rest.
-func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) error {
+func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) bool) error {
 	w, c := s.w, &s.commit
 	writes, bytes := 0, 0
 	for _, e := range c.writes {
@@ -423,7 +424,7 @@ func (s *state) inSlicesLocked(wanted func(*entry) bool, f func(*entry) bool) er
 		if !f(e) {
 			return nil
 		}
-		writes, bytes = writes+1, bytes+len(e.payload)
+		writes, bytes = writes+1, bytes+len(e.Payload)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
 	"github.com/farmsql/farmsql/txn/wait"
 )
@@ -35,8 +36,8 @@ func (s *state) awaitLocks() (outcome, error) {
 			continue
 		}
 		e := c.nth(i, p.refused)
-		if p.verdict == message.Changed && !e.late {
-			return again, abort(ReasonLock, e.ptr.Addr)
+		if p.verdict == message.Changed && !e.Late {
+			return again, abort(ReasonLock, e.Ptr.Addr)
 		}
 		out = again
 	}
@@ -90,7 +91,7 @@ func (s *state) lockOwnLocked(p *part) error {
 	}
 	n := 0
 	for _, e := range s.commit.writes {
-		if s.commit.parts[e.part].machine != p.machine {
+		if s.commit.parts[e.Part].machine != p.machine {
 			continue
 		}
 		if !s.lockOneLocked(p, e, n) {
@@ -102,8 +103,8 @@ func (s *state) lockOwnLocked(p *part) error {
 }
 
 // lockOneLocked locks the nth object of the part, or records why it cannot.
-func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
-	wr := e.write()
+func (s *state) lockOneLocked(p *part, e *set.Entry, n int) bool {
+	wr := e.Write()
 	if p.verdict = s.m.replicas.LockWrite(&wr); p.verdict != message.Same {
 		p.refused = n
 	}
@@ -114,7 +115,7 @@ func (s *state) lockOneLocked(p *part, e *entry, n int) bool {
 // slices.
 func (s *state) lockInSlicesLocked(p *part) error {
 	n := 0
-	err := s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
+	err := s.inSlicesLocked(s.locksIn(p), func(e *set.Entry) bool {
 		if !s.lockOneLocked(p, e, n) {
 			return false
 		}
@@ -132,8 +133,8 @@ func (s *state) unlockPartLocked(p *part, n int) error {
 	if n == 0 {
 		return nil
 	}
-	return s.inSlicesLocked(s.locksIn(p), func(e *entry) bool {
-		s.m.route(e.ptr.Addr.Region()).Local.Unlock(e.ptr, e.version)
+	return s.inSlicesLocked(s.locksIn(p), func(e *set.Entry) bool {
+		s.m.route(e.Ptr.Addr.Region()).Local.Unlock(e.Ptr, e.Version)
 		s.m.replicas.Reached(step.Unlock)
 		n--
 		return n > 0
@@ -141,14 +142,14 @@ func (s *state) unlockPartLocked(p *part, n int) error {
 }
 
 // locksIn returns a function that selects the writes that a part locks.
-func (s *state) locksIn(p *part) func(*entry) bool {
-	return func(e *entry) bool { return s.commit.parts[e.part].machine == p.machine }
+func (s *state) locksIn(p *part) func(*set.Entry) bool {
+	return func(e *set.Entry) bool { return s.commit.parts[e.Part].machine == p.machine }
 }
 
 // nth returns the nth write of part i.
-func (c *commit) nth(i, n int) *entry {
+func (c *commit) nth(i, n int) *set.Entry {
 	for _, e := range c.writes {
-		if int(e.part) == i {
+		if int(e.Part) == i {
 			if n == 0 {
 				return e
 			}

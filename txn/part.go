@@ -23,7 +23,7 @@ func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	if t.writes.find(p.Addr) >= 0 || t.reads.find(p.Addr) >= 0 {
+	if t.writes.Find(p.Addr) >= 0 || t.reads.Find(p.Addr) >= 0 {
 		return t.Read(p)
 	}
 	payload, v, err := t.first(p)
@@ -91,5 +91,5 @@ func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 // the slot holds.
 func (f *Fresh) replaces(p region.Ptr) bool {
 	e := f.s.lockedAt(p.Addr)
-	return e != nil && e.base == nil
+	return e != nil && e.Base == nil
 }

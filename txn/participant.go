@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/set"
 )
 
 // A part is one participant of a commit: a machine, and the commit's records, reservation and reply
@@ -35,18 +36,18 @@ type part struct {
 func (s *state) plan() error {
 	c := &s.commit
 	c.routes = s.m.routes.Load()
-	for i := range s.writes.entries {
-		if e := &s.writes.entries[i]; !e.dead {
+	for i := range s.writes.Entries {
+		if e := &s.writes.Entries[i]; !e.Dead {
 			c.writes = append(c.writes, e)
 		}
 	}
-	for i := range s.late.set.entries {
-		if e := &s.late.set.entries[i]; e.written() {
+	for i := range s.late.set.Entries {
+		if e := &s.late.set.Entries[i]; e.Written() {
 			c.writes = append(c.writes, e)
 		}
 	}
-	slices.SortFunc(c.writes, func(a, b *entry) int {
-		if a.ptr.Addr < b.ptr.Addr {
+	slices.SortFunc(c.writes, func(a, b *set.Entry) int {
+		if a.Ptr.Addr < b.Ptr.Addr {
 			return -1
 		}
 		return 1
@@ -64,24 +65,24 @@ func (s *state) plan() error {
 
 // planWrite checks that a write can be committed by the planned routes, and adds it to the
 // participants' records. It returns the number of bytes that the write takes in a record.
-func (s *state) planWrite(e *entry) (bytes int, err error) {
+func (s *state) planWrite(e *set.Entry) (bytes int, err error) {
 	c := &s.commit
-	rt := c.routes.Of(e.ptr.Addr.Region())
+	rt := c.routes.Of(e.Ptr.Addr.Region())
 	switch {
 	case rt == nil:
-		return 0, cmp.Or(s.m.locate(e.ptr.Addr), errMoved)
+		return 0, cmp.Or(s.m.locate(e.Ptr.Addr), errMoved)
 	case rt.State != route.Active && !(sabotage.InactiveWrite.Skipped() && rt.State == route.Readable):
 		return 0, blockedError(rt.Region)
 	case !s.reserved(rt, e):
-		return 0, abort(ReasonMoved, e.ptr.Addr)
+		return 0, abort(ReasonMoved, e.Ptr.Addr)
 	}
 	if n := len(c.regions); n == 0 || c.regions[n-1] != rt.Region {
 		c.regions = append(c.regions, rt.Region)
 	}
-	w := e.write()
+	w := e.Write()
 	bytes = record.WriteBytes(&w)
 	i := c.part(rt.Primary)
-	e.part = int16(i)
+	e.Part = int16(i)
 	c.parts[i].lockBytes += bytes
 	c.parts[i].lockWrites++
 	for _, b := range rt.Backups {
@@ -95,11 +96,11 @@ func (s *state) planWrite(e *entry) (bytes int, err error) {
 // reserved reports whether e, if it is an OpAlloc, still has the slot that was reserved for it. It
 // has lost the slot if the region has a new primary, whose allocator does not know of the
 // reservation, or if the loan has ended.
-func (s *state) reserved(rt *route.Route, e *entry) bool {
-	if e.op != record.OpAlloc || sabotage.LostSlot.Skipped() {
+func (s *state) reserved(rt *route.Route, e *set.Entry) bool {
+	if e.Op != record.OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
 	}
-	return e.config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.connection == s.w.connectionTo(rt.Primary))
+	return e.Config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.Connection == s.w.connectionTo(rt.Primary))
 }
 
 // owned returns the payload of e, one of the transaction's own writes, for the pointer p. If e has
@@ -107,14 +108,14 @@ func (s *state) reserved(rt *route.Route, e *entry) bool {
 // incarnations only distinguish objects that were freed in between. owned therefore checks the slot
 // before it compares pointers. If the slot is lost, a different pointer is not a stale one, and an
 // index that looked elsewhere would be led to the same place again.
-func (s *state) owned(e *entry, p region.Ptr) ([]byte, error) {
+func (s *state) owned(e *set.Entry, p region.Ptr) ([]byte, error) {
 	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
 		return nil, abort(ReasonMoved, p.Addr)
 	}
-	if e.ptr != p || e.op == record.OpFree || e.dead {
+	if e.Ptr != p || e.Op == record.OpFree || e.Dead {
 		return nil, abort(ReasonFreed, p.Addr)
 	}
-	return e.payload, nil
+	return e.Payload, nil
 }
 
 // part finds machine's part, or adds one.
@@ -170,8 +171,8 @@ func (w *worker) logOfLocked(p *part) *ring.Sender {
 	return p.peer.log
 }
 
-func (c *commit) isBackup(e *entry, machine rdma.MachineID) bool {
-	return slices.Contains(c.routes.Of(e.ptr.Addr.Region()).Backups, machine)
+func (c *commit) isBackup(e *set.Entry, machine rdma.MachineID) bool {
+	return slices.Contains(c.routes.Of(e.Ptr.Addr.Region()).Backups, machine)
 }
 
 // brokenLocked returns an error if a participant is already lost.

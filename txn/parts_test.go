@@ -1,15 +1,12 @@
 package txn
 
 import (
-	"bytes"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -21,92 +18,6 @@ func mustPanic(t *testing.T, name string, f func()) {
 		}
 	}()
 	f()
-}
-
-// The set against a map, across the size at which it changes its ways.
-func TestSet(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 2))
-	var s set
-	for range 300 {
-		model := map[region.Addr]int{}
-		for range rng.IntN(4*scanMax) << rng.IntN(5) {
-			switch n := len(s.entries); {
-			case rng.IntN(8) == 0 && n > 0:
-				n -= rng.IntN(min(n, 2*scanMax) + 1)
-				s.truncate(n)
-				for a, i := range model {
-					if i >= n {
-						delete(model, a)
-					}
-				}
-			default:
-				a := region.MakeAddr(1, 64*(1+rng.Uint32N(300)))
-				if _, there := model[a]; !there {
-					model[a] = s.add(entry{ptr: region.MakePtr(a, 0, 1)})
-				}
-			}
-			for slot := range uint32(302) {
-				a := region.MakeAddr(1, 64*slot)
-				want, there := model[a]
-				if !there {
-					want = -1
-				}
-				if got := s.find(a); got != want {
-					t.Fatalf("find(%v) is %d, want %d", a, got, want)
-				}
-			}
-		}
-		s.reset()
-		if len(s.entries) != 0 || s.find(region.MakeAddr(1, 64)) != -1 {
-			t.Fatal("not empty after reset")
-		}
-	}
-	for i := range tableKeepMost {
-		if at := s.add(entry{ptr: region.MakePtr(region.MakeAddr(1, uint32(64*i)), 0, 1)}); at != i || s.find(region.MakeAddr(1, uint32(64*i))) != i {
-			t.Fatalf("entry %d is at %d", i, at)
-		}
-	}
-	if s.reset(); cap(s.table) != 0 {
-		t.Errorf("a table of %d places is kept", cap(s.table))
-	}
-}
-
-func TestArena(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	var a arena
-	for range 20 {
-		type slice struct {
-			b    []byte
-			fill byte
-		}
-		var all []slice
-		for i := range 200 {
-			n := rng.IntN(300)
-			if i%50 == 49 {
-				n = arenaChunkBytes + rng.IntN(100_000)
-			}
-			b := a.get(n)
-			if len(b) != n || cap(b) != n {
-				t.Fatalf("asked for %d bytes, got %d with room for %d", n, len(b), cap(b))
-			}
-			for k := range b {
-				b[k] = byte(i)
-			}
-			all = append(all, slice{b, byte(i)})
-		}
-		for _, s := range all {
-			if !bytes.Equal(s.b, bytes.Repeat([]byte{s.fill}, len(s.b))) {
-				t.Fatal("slices overlap")
-			}
-		}
-		if c := a.copy(all[3].b); !bytes.Equal(c, all[3].b) {
-			t.Fatal("copy differs")
-		}
-		a.reset()
-		if len(a.chunk) > arenaKeepBytes {
-			t.Fatalf("keeps %d bytes", len(a.chunk))
-		}
-	}
 }
 
 // Waiters are woken whichever way operations end, and keep the first error.

@@ -297,7 +297,7 @@ func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err err
 		return nil, nil, 0, 0, err
 	}
 	n := p.Capacity()
-	both := t.arena.get(2 * n)
+	both := t.arena.Get(2 * n)
 	if va, vb, err = t.op.readPair(t.ctx, p, both, readPatience); err != nil {
 		return nil, nil, 0, 0, conflictFrom(err, p)
 	}

@@ -7,10 +7,10 @@ import (
 
 // forgetVersions replaces the versions that were read by the present ones.
 func (s *state) forgetVersions() {
-	for i := range s.writes.entries {
-		if e := &s.writes.entries[i]; e.op != record.OpAlloc && !e.dead {
-			if _, v, err := s.fetch(e.ptr); err == nil {
-				e.version = v
+	for i := range s.writes.Entries {
+		if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {
+			if _, v, err := s.fetch(e.Ptr); err == nil {
+				e.Version = v
 			}
 		}
 	}
@@ -19,8 +19,8 @@ func (s *state) forgetVersions() {
 // applyOwnBackupsLocked applies the writes to this machine's backups.
 func (s *state) applyOwnBackupsLocked() {
 	for _, e := range s.commit.writes {
-		wr := e.write()
-		if rt := s.m.route(e.ptr.Addr.Region()); !rt.PrimaryHere && rt.Local != nil {
+		wr := e.Write()
+		if rt := s.m.route(e.Ptr.Addr.Region()); !rt.PrimaryHere && rt.Local != nil {
 			_ = participant.ApplyReplica(rt.Local, &wr)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/set"
 )
 
 // A transaction that has lost the slot of a new object does not take for its own
@@ -38,20 +39,20 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 			m.routes.Store(&route.List{1: rt})
 			s := &state{m: m, w: w}
 			s.late.s = s
-			at := func(off uint32) entry {
+			at := func(off uint32) set.Entry {
 				p := region.Ptr{Addr: region.MakeAddr(1, off)}
-				return entry{ptr: p, op: record.OpAlloc, config: given, connection: connection, payload: []byte{42}}
+				return set.Entry{Ptr: p, Op: record.OpAlloc, Config: given, Connection: connection, Payload: []byte{42}}
 			}
 			ours, late := at(4096), at(8192)
-			s.writes.add(ours)
-			s.late.set.add(late)
+			s.writes.Add(ours)
+			s.late.set.Add(late)
 			for what, read := range map[string]func() ([]byte, error){
-				"Tx.Read":               func() ([]byte, error) { return (&Tx{s}).Read(ours.ptr) },
-				"Tx.Write":              func() ([]byte, error) { return (&Tx{s}).Write(ours.ptr) },
-				"Late.Read":             func() ([]byte, error) { return s.late.Read(ours.ptr) },
-				"Late.Write":            func() ([]byte, error) { return s.late.Write(ours.ptr) },
-				"Late.Read, made late":  func() ([]byte, error) { return s.late.Read(late.ptr) },
-				"Late.Write, made late": func() ([]byte, error) { return s.late.Write(late.ptr) },
+				"Tx.Read":               func() ([]byte, error) { return (&Tx{s}).Read(ours.Ptr) },
+				"Tx.Write":              func() ([]byte, error) { return (&Tx{s}).Write(ours.Ptr) },
+				"Late.Read":             func() ([]byte, error) { return s.late.Read(ours.Ptr) },
+				"Late.Write":            func() ([]byte, error) { return s.late.Write(ours.Ptr) },
+				"Late.Read, made late":  func() ([]byte, error) { return s.late.Read(late.Ptr) },
+				"Late.Write, made late": func() ([]byte, error) { return s.late.Write(late.Ptr) },
 			} {
 				s.doomed = nil
 				b, err := read()

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/set"
 )
 
 // A Tx is one transaction in its execution phase: it reads objects, and buffers
@@ -31,9 +32,9 @@ type state struct {
 	begun  uint            // transactions that have had this state
 	ctx    context.Context // ends the transaction's waits
 	op     Operation
-	reads  set
-	writes set
-	arena  arena
+	reads  set.Set
+	writes set.Set
+	arena  set.Arena
 	// written is how many bytes of log the writes will take, of writtenMax.
 	written, writtenMax int
 	// mayBeLarge: see Tx.MayBeLarge.
@@ -117,23 +118,23 @@ func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	if i := t.writes.find(p.Addr); i >= 0 {
+	if i := t.writes.Find(p.Addr); i >= 0 {
 		return t.ownWrite(i, p)
 	}
-	if i := t.reads.find(p.Addr); i >= 0 {
+	if i := t.reads.Find(p.Addr); i >= 0 {
 		return t.earlierRead(i, p)
 	}
 	payload, v, err := t.first(p)
 	if err != nil {
 		return nil, t.doom(err)
 	}
-	t.reads.add(entry{ptr: p, version: v, payload: payload})
+	t.reads.Add(set.Entry{Ptr: p, Version: v, Payload: payload})
 	return payload, nil
 }
 
 // ownWrite returns the payload of an object in the transaction's write set.
 func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
-	payload, err := t.owned(&t.writes.entries[i], p)
+	payload, err := t.owned(&t.writes.Entries[i], p)
 	if err != nil {
 		return nil, t.doom(err)
 	}
@@ -143,21 +144,21 @@ func (t *Tx) ownWrite(i int, p region.Ptr) ([]byte, error) {
 // earlierRead returns the payload of the object p from entry i of the read set, which has p's
 // address.
 func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
-	e := &t.reads.entries[i]
-	if e.ptr != p {
+	e := &t.reads.Entries[i]
+	if e.Ptr != p {
 		return nil, t.doom(abort(ReasonFreed, p.Addr))
 	}
-	if e.payload == nil {
+	if e.Payload == nil {
 		payload, v, err := t.fetch(p)
 		if err != nil {
 			return nil, t.doom(err)
 		}
-		if v != e.version {
+		if v != e.Version {
 			return nil, t.doom(abort(ReasonValidate, p.Addr))
 		}
-		e.payload = payload
+		e.Payload = payload
 	}
-	return e.payload, nil
+	return e.Payload, nil
 }
 
 // first returns the committed object p, which is not yet in the read or write set: as it was read
@@ -171,7 +172,7 @@ func (s *state) first(p region.Ptr) ([]byte, region.Version, error) {
 
 // fetch reads the committed object p into the transaction's arena.
 func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
-	payload := s.arena.get(p.Capacity())
+	payload := s.arena.Get(p.Capacity())
 	v, err := s.op.read(s.ctx, p, payload, s.patience())
 	if err != nil {
 		return nil, 0, conflictFrom(err, p)
@@ -205,41 +206,41 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	if i := t.writes.find(p.Addr); i >= 0 {
+	if i := t.writes.Find(p.Addr); i >= 0 {
 		payload, err := t.ownWrite(i, p)
 		if err == nil && t.marks > 0 {
-			t.undo = append(t.undo, undo{kind: undoPayload, index: i, payload: t.arena.copy(payload)})
+			t.undo = append(t.undo, undo{kind: undoPayload, index: i, payload: t.arena.Copy(payload)})
 		}
 		return payload, err
 	}
-	e := entry{ptr: p, op: record.OpUpdate}
-	if i := t.reads.find(p.Addr); i >= 0 {
+	e := set.Entry{Ptr: p, Op: record.OpUpdate}
+	if i := t.reads.Find(p.Addr); i >= 0 {
 		payload, err := t.earlierRead(i, p)
 		if err != nil {
 			return nil, err
 		}
-		e.payload, e.version = t.arena.copy(payload), t.reads.entries[i].version
+		e.Payload, e.Version = t.arena.Copy(payload), t.reads.Entries[i].Version
 	} else {
 		var err error
-		if e.payload, e.version, err = t.first(p); err != nil {
+		if e.Payload, e.Version, err = t.first(p); err != nil {
 			return nil, t.doom(err)
 		}
 	}
-	return e.payload, t.addWrite(e)
+	return e.Payload, t.addWrite(e)
 }
 
 // addWrite adds an entry to the write set, in a way that a rollback can undo. It fails if the
 // transaction's writes become too large.
-func (t *Tx) addWrite(e entry) error {
-	w := e.write()
+func (t *Tx) addWrite(e set.Entry) error {
+	w := e.Write()
 	if t.written += record.WriteBytes(&w); t.written > t.writtenMax {
 		t.written -= record.WriteBytes(&w)
-		if e.op == record.OpAlloc {
+		if e.Op == record.OpAlloc {
 			t.m.release(t.w, &e)
 		}
 		return t.m.tooLarge(t.written+record.WriteBytes(&w), t.writtenMax)
 	}
-	t.undo = append(t.undo, undo{kind: undoWrite, index: t.writes.add(e)})
+	t.undo = append(t.undo, undo{kind: undoWrite, index: t.writes.Add(e)})
 	return nil
 }
 
@@ -255,9 +256,9 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err != nil {
 		return region.Ptr{}, nil, t.doom(err)
 	}
-	e := got.entry(t.arena.get(got.ptr.Capacity()), false)
-	clear(e.payload)
-	return got.ptr, e.payload, t.addWrite(e)
+	e := got.entry(t.arena.Get(got.ptr.Capacity()), false)
+	clear(e.Payload)
+	return got.ptr, e.Payload, t.addWrite(e)
 }
 
 // ToFree says that the transaction is going to free memory. Its allocations from here on may use
@@ -273,17 +274,17 @@ func (t *Tx) Free(p region.Ptr) error {
 	if _, err := t.Read(p); err != nil {
 		return err
 	}
-	i := t.writes.find(p.Addr)
+	i := t.writes.Find(p.Addr)
 	if i < 0 {
-		r := t.reads.entries[t.reads.find(p.Addr)]
-		return t.addWrite(entry{ptr: p, version: r.version, op: record.OpFree})
+		r := t.reads.Entries[t.reads.Find(p.Addr)]
+		return t.addWrite(set.Entry{Ptr: p, Version: r.Version, Op: record.OpFree})
 	}
-	e := &t.writes.entries[i]
-	t.undo = append(t.undo, undo{kind: undoOp, index: i, op: e.op})
-	if e.op == record.OpAlloc {
-		e.dead = true
+	e := &t.writes.Entries[i]
+	t.undo = append(t.undo, undo{kind: undoOp, index: i, op: e.Op})
+	if e.Op == record.OpAlloc {
+		e.Dead = true
 	}
-	e.op = record.OpFree
+	e.Op = record.OpFree
 	return nil
 }
 
@@ -293,9 +294,9 @@ func (t *Tx) Held() int64 {
 		return 0
 	}
 	const entryBytes, questionBytes, placeBytes = 120, 120, 4
-	entries := int64(len(t.reads.entries) + len(t.writes.entries))
-	places := int64(len(t.reads.table) + len(t.writes.table))
-	return int64(t.arena.full+t.arena.used) + entries*entryBytes + int64(len(t.questions))*questionBytes + places*placeBytes
+	entries := int64(len(t.reads.Entries) + len(t.writes.Entries))
+	places := int64(t.reads.Places() + t.writes.Places())
+	return int64(t.arena.Held()) + entries*entryBytes + int64(len(t.questions))*questionBytes + places*placeBytes
 }
 
 // Mark returns the present point of the transaction.
@@ -330,10 +331,10 @@ func (t *Tx) undoStep(u undo) {
 	case undoFunc:
 		u.fn()
 	case undoPayload:
-		copy(t.writes.entries[u.index].payload, u.payload)
+		copy(t.writes.Entries[u.index].Payload, u.payload)
 	case undoOp:
-		e := &t.writes.entries[u.index]
-		e.op, e.dead = u.op, false
+		e := &t.writes.Entries[u.index]
+		e.Op, e.Dead = u.op, false
 	case undoWrite:
 		t.dropWrite(u.index)
 	}
@@ -343,15 +344,15 @@ func (t *Tx) undoStep(u undo) {
 // before it was written. The payload has been changed in place since and is dropped: earlierRead
 // reads it again.
 func (t *Tx) dropWrite(i int) {
-	e := t.writes.entries[i]
-	w := e.write()
+	e := t.writes.Entries[i]
+	w := e.Write()
 	t.written -= record.WriteBytes(&w)
-	t.writes.truncate(i)
+	t.writes.Truncate(i)
 	switch {
-	case e.op == record.OpAlloc:
+	case e.Op == record.OpAlloc:
 		t.m.release(t.w, &e)
-	case t.reads.find(e.ptr.Addr) < 0:
-		t.reads.add(entry{ptr: e.ptr, version: e.version})
+	case t.reads.Find(e.Ptr.Addr) < 0:
+		t.reads.Add(set.Entry{Ptr: e.Ptr, Version: e.Version})
 	}
 }
 
@@ -382,7 +383,7 @@ func (t *Tx) Scratch(n int) []byte {
 	if t.state == nil {
 		return make([]byte, n)
 	}
-	return t.arena.get(n)
+	return t.arena.Get(n)
 }
 
 // Local returns the value that SetLocal last stored in this transaction under key, or nil.
@@ -475,8 +476,8 @@ func (t *Tx) end() {
 		fn()
 	}
 	s.late.discard(s)
-	for i := range s.writes.entries {
-		if e := &s.writes.entries[i]; e.dead || e.op == record.OpAlloc && s.commit.state.isWithoutEffect() {
+	for i := range s.writes.Entries {
+		if e := &s.writes.Entries[i]; e.Dead || e.Op == record.OpAlloc && s.commit.state.isWithoutEffect() {
 			s.m.release(s.w, e)
 		}
 	}
@@ -486,13 +487,13 @@ func (t *Tx) end() {
 }
 
 func (s *state) reset() {
-	s.reads.reset()
-	s.writes.reset()
+	s.reads.Reset()
+	s.writes.Reset()
 	s.ahead.reset()
 	if invariant.Enabled {
-		s.arena.mangle()
+		s.arena.Mangle()
 	}
-	s.arena.reset()
+	s.arena.Reset()
 	clear(s.undo)
 	s.undo = s.undo[:0]
 	clear(s.questions)
@@ -508,14 +509,6 @@ func (s *state) reset() {
 	s.writtenMax, s.mayBeLarge, s.need = s.m.writeBytesMax, false, region.Ordinary
 	s.ctx = context.Background()
 	s.commit.reset()
-}
-
-// mangle overwrites the bytes that get has returned, so that tests notice a slice that is used
-// after its transaction ended.
-func (a *arena) mangle() {
-	for i := range a.chunk[:a.used] {
-		a.chunk[i] = 0xdb
-	}
 }
 
 func (m *Machine) tooLarge(n, limit int) error {

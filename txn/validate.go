@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -76,7 +77,7 @@ func (t *Tx) Validate() error {
 func (s *state) validateReadOnly() (outcome, error) {
 	// With one object, its only read is that point. An intent has read the object again, later, and
 	// has found nothing to write.
-	if len(s.intents) == 0 && len(s.reads.entries)+len(s.questions) <= 1 && s.sources() <= 1 {
+	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
 		return committed, nil
 	}
 	return s.validate()
@@ -84,7 +85,7 @@ func (s *state) validateReadOnly() (outcome, error) {
 
 // sources counts the objects that validation checks: the read set and the sources of all questions.
 func (s *state) sources() int {
-	n := len(s.reads.entries)
+	n := len(s.reads.Entries)
 	for _, q := range s.questions {
 		n += len(q.Sources())
 	}
@@ -117,21 +118,21 @@ func (s *state) validate() (outcome, error) {
 
 func (s *state) listChecks() {
 	s.checks = s.checks[:0]
-	for i := range s.reads.entries {
-		if e := &s.reads.entries[i]; !s.rewrites(e) {
-			s.addCheck(e.ptr, e.version, checkRead)
+	for i := range s.reads.Entries {
+		if e := &s.reads.Entries[i]; !s.rewrites(e) {
+			s.addCheck(e.Ptr, e.Version, checkRead)
 		}
 	}
 	if !s.locked {
-		for i := range s.writes.entries {
-			if e := &s.writes.entries[i]; e.op != record.OpAlloc && !e.dead {
-				s.addCheck(e.ptr, e.version, checkRead)
+		for i := range s.writes.Entries {
+			if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {
+				s.addCheck(e.Ptr, e.Version, checkRead)
 			}
 		}
 	}
-	for i := range s.late.set.entries {
-		if e := &s.late.set.entries[i]; !e.written() && !e.dead && !sabotage.LateChecks.Skipped() {
-			s.addCheck(e.ptr, e.version, checkLate)
+	for i := range s.late.set.Entries {
+		if e := &s.late.set.Entries[i]; !e.Written() && !e.Dead && !sabotage.LateChecks.Skipped() {
+			s.addCheck(e.Ptr, e.Version, checkLate)
 		}
 	}
 	for i, q := range s.questions {
@@ -144,9 +145,9 @@ func (s *state) listChecks() {
 // rewrites reports whether the transaction also writes the object that e was read from: its lock
 // then replaces the check. If e's object has been freed meanwhile and the transaction makes another
 // object at that address, it is not the same object.
-func (s *state) rewrites(e *entry) bool {
-	i := s.writes.find(e.ptr.Addr)
-	return i >= 0 && s.writes.entries[i].ptr == e.ptr
+func (s *state) rewrites(e *set.Entry) bool {
+	i := s.writes.Find(e.Ptr.Addr)
+	return i >= 0 && s.writes.Entries[i].Ptr == e.Ptr
 }
 
 // addCheck adds a check of the object p at version v. question is the index of the question that it
@@ -171,7 +172,7 @@ func (s *state) runChecks() error {
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {
 		case own != nil:
-			if c.verdict = message.Same; own.version != c.version {
+			if c.verdict = message.Same; own.Version != c.version {
 				c.verdict = message.Changed
 			}
 			c.machine = s.m.cfg.ID
@@ -194,8 +195,8 @@ func (s *state) runChecks() error {
 }
 
 // ownLock returns the write that has locked p for this transaction, or nil.
-func (s *state) ownLock(p region.Ptr) *entry {
-	if e := s.lockedAt(p.Addr); e != nil && e.ptr == p {
+func (s *state) ownLock(p region.Ptr) *set.Entry {
+	if e := s.lockedAt(p.Addr); e != nil && e.Ptr == p {
 		return e
 	}
 	return nil
@@ -203,15 +204,15 @@ func (s *state) ownLock(p region.Ptr) *entry {
 
 // lockedAt returns the write by which this transaction has locked the slot at an address, or nil: a
 // write of the object there, or of an object that the transaction makes there.
-func (s *state) lockedAt(a region.Addr) *entry {
+func (s *state) lockedAt(a region.Addr) *set.Entry {
 	if !s.locked {
 		return nil
 	}
-	if i := s.late.set.find(a); i >= 0 && s.late.set.entries[i].written() {
-		return &s.late.set.entries[i]
+	if i := s.late.set.Find(a); i >= 0 && s.late.set.Entries[i].Written() {
+		return &s.late.set.Entries[i]
 	}
-	if i := s.writes.find(a); i >= 0 && !s.writes.entries[i].dead {
-		return &s.writes.entries[i]
+	if i := s.writes.Find(a); i >= 0 && !s.writes.Entries[i].Dead {
+		return &s.writes.Entries[i]
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ var table = []Cost{
 		own: []string{
 			"txn.(*Tx).Read", "txn.(*Tx).ReadPart", "txn.(*Tx).Peek", "txn.(*Tx).Write", "txn.(*Tx).addWrite", "txn.(*Tx).earlierRead", "txn.(*Tx).ownWrite",
 			"txn.(*Tx).Alloc", "txn.(*Tx).AllocArray", "txn.(*Tx).Free", "txn.(*Machine).alloc", "txn.(*Tx).Local", "txn.(*Tx).SetLocal", "txn.(*Tx).Scratch",
-			"txn.(*state).fetch", "txn.Operation.read", "txn.Operation.readOnce", "region.(*Region).ReadObject", "region.(*Allocator).", "txn.(*set).", "txn.(*entry).", "txn.(*arena).",
+			"txn.(*state).fetch", "txn.Operation.read", "txn.Operation.readOnce", "region.(*Region).ReadObject", "region.(*Allocator).", "txn/set.(*Set).", "txn/set.(*Entry).", "txn/set.(*Arena).",
 		},
 	},
 	{

@@ -1,0 +1,147 @@
+// Package set has the read set and the write set of a transaction, and the memory of what is in
+// them. Both belong to the goroutine of the transaction.
+package set
+
+import (
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
+)
+
+// An Entry is one object in a transaction's read or write set.
+type Entry struct {
+	Ptr     region.Ptr
+	Version region.Version
+	Payload []byte
+	// Base is the payload that the object of a late write has in memory while the transaction has
+	// it locked. A Question reads Base, so that it does not see the transaction's own change.
+	Base []byte
+	Op   record.Op
+	// Lender is the machine that reserved the slot of an OpAlloc. It did so in configuration
+	// Config, over the connection with number Connection.
+	Lender             rdma.MachineID
+	Config, Connection uint32
+	// Part is the index of the object's primary among the commit's participants.
+	Part int16
+	// Late marks an entry made while an Intent is prepared: it was read just before LOCK, and if it
+	// turns out to be stale, it is read again.
+	Late bool
+	// Dead marks a write that a rollback has undone, or an object that the transaction both
+	// allocated and freed.
+	Dead bool
+}
+
+// Write returns the write that a record has of e.
+func (e *Entry) Write() record.Write {
+	w := record.Write{Ptr: e.Ptr, Version: e.Version, Op: e.Op}
+	if e.Op != record.OpFree {
+		w.Payload = e.Payload
+	}
+	return w
+}
+
+// Written reports whether the transaction writes e. Of the entries that the preparation of an Intent
+// has made with OpUpdate, it has only read those without Base, the payload that a write replaces.
+func (e *Entry) Written() bool {
+	isOnlyRead := e.Op == record.OpUpdate && e.Late && e.Base == nil
+	return !e.Dead && !isOnlyRead
+}
+
+// A Set keeps entries in the order in which they were added and finds them by
+// address. Most transactions touch a handful of objects, which a scan finds
+// fastest; beyond scanMax a hash table takes over.
+type Set struct {
+	// Entries are only to be added and dropped by the methods.
+	Entries []Entry
+	// table is an open-addressed hash table: each entry's index + 1 is at the first place, from the
+	// home of its address on, that was free when the entry was added; 0 is a free place. At least
+	// half of the places are free. Its length is a power of two, or 0 while entries are found by
+	// scanning.
+	table []uint32
+}
+
+const (
+	scanMax = 8
+	// tableMin is the initial length of a table. A table of up to tableKeepMost places is kept for
+	// the next transaction.
+	tableMin      = 64
+	tableKeepMost = 4096
+)
+
+// Find returns the index of the entry with an address, or -1.
+func (s *Set) Find(a region.Addr) int {
+	if len(s.table) == 0 {
+		for i := range s.Entries {
+			if s.Entries[i].Ptr.Addr == a {
+				return i
+			}
+		}
+		return -1
+	}
+	return int(s.table[s.place(a)]) - 1
+}
+
+// place returns the place of an address in the table, or the place where it would be added.
+func (s *Set) place(a region.Addr) int {
+	mask := len(s.table) - 1
+	// Addresses are multiples of 64 or more: the upper bits of the product are well mixed.
+	i := int(uint64(a) * 0x9e3779b97f4a7c15 >> 32)
+	for {
+		i &= mask
+		if n := s.table[i]; n == 0 || s.Entries[n-1].Ptr.Addr == a {
+			return i
+		}
+		i++
+	}
+}
+
+// Add appends e, whose address must not be in the set, and returns its index.
+func (s *Set) Add(e Entry) int {
+	i := len(s.Entries)
+	s.Entries = append(s.Entries, e)
+	switch {
+	case i < scanMax && len(s.table) == 0:
+	case 2*(i+1) > len(s.table):
+		s.rebuild(max(tableMin, 2*len(s.table)))
+	default:
+		s.table[s.place(e.Ptr.Addr)] = uint32(i + 1)
+	}
+	return i
+}
+
+// rebuild makes a table of n places.
+func (s *Set) rebuild(n int) {
+	if n > cap(s.table) {
+		s.table = make([]uint32, n)
+	} else {
+		s.table = s.table[:n]
+		clear(s.table)
+	}
+	for i := range s.Entries {
+		s.table[s.place(s.Entries[i].Ptr.Addr)] = uint32(i + 1)
+	}
+}
+
+// Truncate drops the entries from n on.
+func (s *Set) Truncate(n int) {
+	if len(s.table) > 0 {
+		// Remove the newest first: then no later entry depends on the place that becomes free.
+		for i := len(s.Entries) - 1; i >= n; i-- {
+			s.table[s.place(s.Entries[i].Ptr.Addr)] = 0
+		}
+	}
+	clear(s.Entries[n:])
+	s.Entries = s.Entries[:n]
+}
+
+// Reset empties the set.
+func (s *Set) Reset() {
+	clear(s.Entries)
+	s.Entries = s.Entries[:0]
+	if s.table = s.table[:0]; cap(s.table) > tableKeepMost {
+		s.table = nil
+	}
+}
+
+// Places returns how many places the set's table has.
+func (s *Set) Places() int { return len(s.table) }
