@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -40,22 +39,13 @@ func (m *Machine) handleInternally() {
 	m.Handle(handlerDropAnnex, m.handleDropAnnex)
 }
 
-// A slot is room for an object at its primary.
+// A slot is room for an object, with its primary, which reserved it: this machine, or another that
+// has lent the slot over the connection: see participant.Loans.
 type slot struct {
-	ptr     region.Ptr
-	version region.Version
-	// config is the primary's configuration when it reserved the slot. If the allocation had to
-	// wait for a new region, this may be later than the configuration in which the allocation
-	// began.
-	config uint32
-	// lender is the primary that reserved the slot: this machine, or another that has lent the slot
-	// over the connection: see participant.Loans.
+	message.Slot
 	lender     rdma.MachineID
 	connection uint32
 }
-
-// slotBytes is the length of an encoded slot in a reply.
-const slotBytes = region.PtrBytes + 12
 
 // alloc reserves a slot for an object, near hint. If another machine is hint's primary, that
 // machine reserves it.
@@ -67,7 +57,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.PrimaryHere {
 		p, v, err := m.cfg.Allocator.Alloc(need, int(w.id), payload, hint)
-		return slot{ptr: p, version: v, config: m.config.Load(), lender: m.cfg.ID}, m.orBusy(err, hint)
+		return slot{Slot: message.Slot{Ptr: p, Version: v, Config: m.config.Load()}, lender: m.cfg.ID}, m.orBusy(err, hint)
 	}
 	got, err := m.borrow(ctx, w, before, rt.Primary, region.Ordinary, payload, hint)
 	if need != region.Ordinary && isFull(err) {
@@ -83,17 +73,13 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 // routes that the caller passes as before.
 func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
 	connection := w.connectionTo(primary)
-	arg := binary.LittleEndian.AppendUint64(nil, uint64(hint))
-	arg = binary.LittleEndian.AppendUint32(arg, uint32(payload)|uint32(need)<<needShift)
-	arg = binary.LittleEndian.AppendUint32(arg, uint32(w.id)|uint32(m.cfg.ID)<<16)
-	arg = binary.LittleEndian.AppendUint32(arg, connection)
+	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.cfg.ID, Worker: w.id, Connection: connection}.Encode()
 	decode := func(reply message.Message) (slot, error) {
 		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 			return slot{}, m.orBusy(err, hint)
 		}
-		got, err := decodeSlot(reply.Body)
-		got.lender, got.connection = primary, connection
-		return got, err
+		lent, err := message.DecodeSlot(reply.Body)
+		return slot{Slot: lent, lender: primary, connection: connection}, err
 	}
 	reply, err := w.call(ctx, primary, message.Message{Kind: message.Request, B: uint16(handlerAlloc), Body: arg}, func(late message.Message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
@@ -130,65 +116,40 @@ func (m *Machine) Frees(isGoing bool) { m.frees.Store(isGoing) }
 
 // entry returns the write set's entry of an object that the transaction makes in the slot.
 func (s slot) entry(payload []byte, late bool) set.Entry {
-	return set.Entry{Ptr: s.ptr, Version: s.version, Op: record.OpAlloc, Config: s.config, Lender: s.lender, Connection: s.connection, Payload: payload, Late: late}
-}
-
-func (s slot) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(s.ptr.Append(b), uint64(s.version))
-	return binary.LittleEndian.AppendUint32(b, s.config)
-}
-
-func decodeSlot(b []byte) (s slot, err error) {
-	if len(b) != slotBytes {
-		return s, fmt.Errorf("%w: reply to an allocation of %d bytes", message.ErrBad, len(b))
-	}
-	s.ptr, err = region.DecodePtr(b)
-	b = b[region.PtrBytes:]
-	s.version, s.config = region.Version(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])
-	return s, err
+	return set.Entry{Ptr: s.Ptr, Version: s.Version, Op: record.OpAlloc, Config: s.Config, Lender: s.lender, Connection: s.connection, Payload: payload, Late: late}
 }
 
 func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != allocBytes {
-		return nil, fmt.Errorf("%w: allocation of %d bytes", message.ErrBad, len(arg))
+	a, err := message.DecodeAllocation(arg)
+	if err != nil {
+		return nil, err
 	}
-	hint := region.Addr(binary.LittleEndian.Uint64(arg))
-	size, who := binary.LittleEndian.Uint32(arg[8:]), binary.LittleEndian.Uint32(arg[12:])
-	need, payload := region.Need(size>>needShift), int(size&(1<<needShift-1))
-	l := participant.Loan{Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Connection: binary.LittleEndian.Uint32(arg[16:])}
-	p, v, err := m.cfg.Allocator.Alloc(need, int(l.Worker)%m.cfg.Workers, payload, hint)
+	p, v, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
 	if errors.Is(err, region.ErrReclaiming) {
 		return nil, region.ErrReclaiming // err may match region.ErrFull, too, which the caller must not see
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !m.lend(p, l) {
+	if !m.lend(p, participant.Loan{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
 		m.cfg.Allocator.Release(p)
 		return nil, ErrLost
 	}
-	return slot{ptr: p, version: v, config: m.config.Load()}.append(nil), nil
+	return message.Slot{Ptr: p, Version: v, Config: m.config.Load()}.Encode(), nil
 }
-
-// needShift is the position of the need in the word of an allocation's argument that holds the
-// length.
-const needShift = 31
-
-// allocBytes is the length of an allocation's argument.
-const allocBytes = 20
 
 // release returns the slot of an OpAlloc that did not commit. There is nothing to return if the
 // region has a new primary since, whose allocator does not know of the reservation, or if the
 // connection over which the slot was lent has ended, since that ended the loan. This machine may
 // not know the region: the lender may have made it for an object that was to be near another one.
 func (m *Machine) release(w *worker, e *set.Entry) {
-	s := slot{ptr: e.Ptr, config: e.Config, lender: e.Lender, connection: e.Connection}
+	s := slot{Slot: message.Slot{Ptr: e.Ptr, Config: e.Config}, lender: e.Lender, connection: e.Connection}
 	if !m.isCurrent(s) {
 		return
 	}
 	if e.Lender == m.cfg.ID {
-		if m.route(s.ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
-			m.cfg.Allocator.Release(s.ptr)
+		if m.route(s.Ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
+			m.cfg.Allocator.Release(s.Ptr)
 		}
 		return
 	}
@@ -203,8 +164,8 @@ func (m *Machine) release(w *worker, e *set.Entry) {
 
 // isCurrent reports whether the allocator that reserved the slot still knows of the reservation.
 func (m *Machine) isCurrent(s slot) bool {
-	rt := m.route(s.ptr.Addr.Region())
-	return rt == nil || s.config >= uint32(rt.LastPrimaryChange)
+	rt := m.route(s.Ptr.Addr.Region())
+	return rt == nil || s.Config >= uint32(rt.LastPrimaryChange)
 }
 
 // releaseLocked tells the lender of a slot that this machine does not need it.
@@ -217,7 +178,7 @@ func (m *Machine) releaseLocked(w *worker, lent slot) {
 	c := &call{to: lent.lender, release: true}
 	c.wait.Add(1)
 	w.releases++
-	msg := message.Message{Kind: message.Request, B: uint16(handlerRelease), Tag: w.openCallLocked(c), Body: lent.ptr.Append(nil)}
+	msg := message.Message{Kind: message.Request, B: uint16(handlerRelease), Tag: w.openCallLocked(c), Body: lent.Ptr.Append(nil)}
 	if err := w.sendLocked(peer, &msg); err != nil {
 		w.fenceLocked(peer, err)
 	}

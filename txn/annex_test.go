@@ -17,8 +17,8 @@ import (
 
 // Requests for annexes and replies that are none are refused.
 func TestBadAnnexMessages(t *testing.T) {
-	for _, b := range [][]byte{nil, make([]byte, annexRequestBytes+1)} {
-		if _, err := decodeAnnexRequest(b); !errors.Is(err, message.ErrBad) {
+	for _, b := range [][]byte{nil, make([]byte, 25)} {
+		if _, err := message.DecodeAnnexRequest(b); !errors.Is(err, message.ErrBad) {
 			t.Errorf("request %v: %v", b, err)
 		}
 	}
@@ -111,22 +111,22 @@ func TestAnnexForAnEndedConnection(t *testing.T) {
 	withAnnexes(t, m)
 	_, err := m.Listen(1)
 	must(t, err)
-	ask := func(r annexRequest) error {
-		_, err := m.handleAnnex(t.Context(), r.encode())
+	ask := func(r message.AnnexRequest) error {
+		_, err := m.handleAnnex(t.Context(), r.Encode())
 		return err
 	}
-	must(t, ask(annexRequest{sender: 1, bytes: 64}))
-	for name, r := range map[string]annexRequest{
-		"another connection": {sender: 1, connection: 7, bytes: 64},
-		"no machine":         {sender: 2, bytes: 64},
-		"no worker":          {sender: 1, worker: 9, bytes: 64},
+	must(t, ask(message.AnnexRequest{Sender: 1, Bytes: 64}))
+	for name, r := range map[string]message.AnnexRequest{
+		"another connection": {Sender: 1, Connection: 7, Bytes: 64},
+		"no machine":         {Sender: 2, Bytes: 64},
+		"no worker":          {Sender: 1, Worker: 9, Bytes: 64},
 	} {
 		if err := ask(r); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
 			t.Errorf("%s: %v, %d annexes", name, err, m.Annexes())
 		}
 	}
 	m.workers[0].markLostLocked(m.workers[0].peerLocked(1))
-	if err := ask(annexRequest{sender: 1, bytes: 64}); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
+	if err := ask(message.AnnexRequest{Sender: 1, Bytes: 64}); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
 		t.Errorf("no connection: %v, %d annexes", err, m.Annexes())
 	}
 }

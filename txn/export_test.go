@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 
@@ -244,8 +243,7 @@ func (m *Machine) Waits() bool {
 
 // Reserve is what a primary has this machine do with a part of its replica of a region.
 func (m *Machine) Reserve(id region.ID, off, n uint64) error {
-	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
-	_, err := m.handleReserve(context.Background(), binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(arg, off), n))
+	_, err := m.handleReserve(context.Background(), message.Reservation{Region: id, Off: off, Bytes: n}.Encode())
 	return err
 }
 

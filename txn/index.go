@@ -177,10 +177,10 @@ func (l *Late) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) 
 	if err != nil {
 		return region.Ptr{}, nil, err
 	}
-	b := l.arena.Get(got.ptr.Capacity())
+	b := l.arena.Get(got.Ptr.Capacity())
 	clear(b)
 	l.set.Add(got.entry(b, true))
-	return got.ptr, b, nil
+	return got.Ptr, b, nil
 }
 
 // Free frees the object p when the transaction commits.

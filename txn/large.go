@@ -158,8 +158,8 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 		return err
 	}
 	connection := w.connectionTo(machine)
-	ask := annexRequest{sender: m.cfg.ID, worker: w.id, connection: connection, bytes: bytes}
-	msg := message.Message{Kind: message.Request, B: uint16(handlerAnnex), Body: ask.encode()}
+	ask := message.AnnexRequest{Sender: m.cfg.ID, Worker: w.id, Connection: connection, Bytes: bytes}
+	msg := message.Message{Kind: message.Request, B: uint16(handlerAnnex), Body: ask.Encode()}
 	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message.Message) {
 		if number, err := annexReply(late); err == nil {
 			w.releaseAnnexLocked(machine, connection, number) // locked: see call.late
@@ -313,51 +313,23 @@ func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, n
 	c := &call{to: machine, release: true}
 	c.wait.Add(1) // only Quiesce waits for the reply
 	w.releases++
-	body := annexRequest{sender: w.m.cfg.ID, worker: w.id, connection: connection, number: number}
-	msg := message.Message{Kind: message.Request, B: uint16(handlerDropAnnex), Tag: w.openCallLocked(c), Body: body.encode()}
+	body := message.AnnexRequest{Sender: w.m.cfg.ID, Worker: w.id, Connection: connection, Number: number}
+	msg := message.Message{Kind: message.Request, B: uint16(handlerDropAnnex), Tag: w.openCallLocked(c), Body: body.Encode()}
 	if err := w.sendLocked(p, &msg); err != nil {
 		w.fenceLocked(p, err)
 	}
 }
 
-// An annexRequest is a coordinator's request to a participant: make an annex of a given size, or
-// release the annex with a given number.
-type annexRequest struct {
-	sender        rdma.MachineID
-	worker        uint16
-	connection    uint32
-	bytes, number uint64
-}
-
-const annexRequestBytes = 24
-
-func (r annexRequest) encode() []byte {
-	b := binary.LittleEndian.AppendUint16(nil, uint16(r.sender))
-	b = binary.LittleEndian.AppendUint16(b, r.worker)
-	b = binary.LittleEndian.AppendUint32(b, r.connection)
-	b = binary.LittleEndian.AppendUint64(b, r.bytes)
-	return binary.LittleEndian.AppendUint64(b, r.number)
-}
-
-func decodeAnnexRequest(b []byte) (r annexRequest, err error) {
-	if len(b) != annexRequestBytes {
-		return r, fmt.Errorf("%w: request for an annex of %d bytes", message.ErrBad, len(b))
-	}
-	le := binary.LittleEndian
-	r = annexRequest{rdma.MachineID(le.Uint16(b)), le.Uint16(b[2:]), le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint64(b[16:])}
-	return r, nil
-}
-
 // handleAnnex makes an annex for a record of another machine.
 func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
-	r, err := decodeAnnexRequest(arg)
+	r, err := message.DecodeAnnexRequest(arg)
 	if err != nil {
 		return nil, err
 	}
-	if r.bytes == 0 || r.bytes > record.AnnexBytesMax || r.bytes%8 != 0 {
-		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.bytes, record.AnnexBytesMax)
+	if r.Bytes == 0 || r.Bytes > record.AnnexBytesMax || r.Bytes%8 != 0 {
+		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.Bytes, record.AnnexBytesMax)
 	}
-	number, err := m.makeAnnex(r.bytes)
+	number, err := m.makeAnnex(r.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -370,13 +342,13 @@ func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
 
 // handleDropAnnex releases an annex that no record names.
 func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error) {
-	r, err := decodeAnnexRequest(arg)
+	r, err := message.DecodeAnnexRequest(arg)
 	if err != nil {
 		return nil, err
 	}
 	m.withLogOf(r, func(l *participant.Log) {
-		if m.replicas.Annexes.IsUnbound(r.number, l) {
-			m.replicas.Annexes.Drop(r.number)
+		if m.replicas.Annexes.IsUnbound(r.Number, l) {
+			m.replicas.Annexes.Drop(r.Number)
 		}
 	})
 	return nil, nil
@@ -384,15 +356,15 @@ func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error)
 
 // withLogOf locks the worker and calls f with the log that the sender of a request writes to. It
 // does not if the connection over which the request came has been replaced.
-func (m *Machine) withLogOf(r annexRequest, f func(*participant.Log)) bool {
-	if int(r.worker) >= len(m.workers) {
+func (m *Machine) withLogOf(r message.AnnexRequest, f func(*participant.Log)) bool {
+	if int(r.Worker) >= len(m.workers) {
 		return false
 	}
-	w := m.workers[r.worker]
+	w := m.workers[r.Worker]
 	w.lock()
 	defer w.unlock()
-	p := w.peerLocked(r.sender)
-	if p == nil || p.in == nil || p.life != r.connection || p.broken != nil || w.stopped {
+	p := w.peerLocked(r.Sender)
+	if p == nil || p.in == nil || p.life != r.Connection || p.broken != nil || w.stopped {
 		return false
 	}
 	f(p.in)

@@ -3,16 +3,13 @@ package txn
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
-	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -45,9 +42,7 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 	if rt == nil {
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
-	arg := binary.LittleEndian.AppendUint64(nil, uint64(id))
-	arg = binary.LittleEndian.AppendUint64(arg, off)
-	arg = binary.LittleEndian.AppendUint64(arg, n)
+	arg := message.Reservation{Region: id, Off: off, Bytes: n}.Encode()
 	for _, b := range rt.Backups {
 		_, err := m.shipTo(context.Background(), before, b, handlerReserve, arg)
 		if errors.Is(err, ErrNoRegion) {
@@ -64,89 +59,65 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 // replica from this machine, its memory is freed only after Freeze has returned, and Freeze waits
 // for reservations that have begun.
 func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != 24 {
-		return nil, fmt.Errorf("%w: reservation of %d bytes", message.ErrBad, len(arg))
+	a, err := message.DecodeReservation(arg)
+	if err != nil {
+		return nil, err
 	}
-	id, off, n := binary.LittleEndian.Uint64(arg), binary.LittleEndian.Uint64(arg[8:]), binary.LittleEndian.Uint64(arg[16:])
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
-	var rt *route.Route
-	if id == uint64(region.ID(id)) {
-		rt = m.route(region.ID(id))
-	}
+	rt := m.route(a.Region)
 	if rt == nil || rt.Local == nil || !rt.Has(m.cfg.ID) {
-		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, id)
+		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, a.Region)
 	}
 	mem := rt.Local.Memory()
-	if off > mem.Size() || n > mem.Size()-off {
-		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", message.ErrBad, n, off, id)
+	if a.Off > mem.Size() || a.Bytes > mem.Size()-a.Off {
+		return nil, fmt.Errorf("%w: reservation of %d bytes at %#x of region %d", message.ErrBad, a.Bytes, a.Off, a.Region)
 	}
 	if m.Meets(clock.NoStorage) {
-		return nil, fmt.Errorf("txn: region %d: %w", id, nvram.ErrNoSpace)
+		return nil, fmt.Errorf("txn: region %d: %w", a.Region, nvram.ErrNoSpace)
 	}
-	return nil, mem.Reserve(off, n)
+	return nil, mem.Reserve(a.Off, a.Bytes)
 }
 
 // Discard frees the storage of n bytes at off in every replica of a region. This machine must be
 // the region's primary, and all blocks there must be free: see region.AllocatorConfig. It does not
 // wait for the replacement of a lost backup. A backup that refuses has not freed its storage.
 func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
-	d := discard{region: id, off: off, bytes: n, in: m.config.Load(), primary: m.cfg.ID}
+	d := message.Discard{Region: id, Off: off, Bytes: n, In: m.config.Load(), Primary: m.cfg.ID}
 	rt := m.route(id)
 	if rt == nil || !rt.PrimaryHere {
 		return 0, m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
 	for _, b := range rt.Backups {
-		reply, err := m.anyWorker().call(ctx, b, message.Message{Kind: message.Request, B: uint16(handlerDiscard), Body: d.encode()}, nil)
+		reply, err := m.anyWorker().call(ctx, b, message.Message{Kind: message.Request, B: uint16(handlerDiscard), Body: d.Encode()}, nil)
 		if err != nil {
-			return d.in, fmt.Errorf("%w: discard at machine %d: %w", region.ErrDoubt, b, err)
+			return d.In, fmt.Errorf("%w: discard at machine %d: %w", region.ErrDoubt, b, err)
 		}
 		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
-			return d.in, fmt.Errorf("backup at machine %d: %w", b, err)
+			return d.In, fmt.Errorf("backup at machine %d: %w", b, err)
 		}
 	}
-	return d.in, m.discard(d)
-}
-
-// A discard is a primary's request to a backup: free the storage of free blocks.
-type discard struct {
-	region     region.ID
-	off, bytes uint64
-	in         uint32 // the configuration in which the primary asks
-	primary    rdma.MachineID
-}
-
-const discardBytes = 28
-
-func (d discard) encode() []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(d.region))
-	b = binary.LittleEndian.AppendUint64(b, d.off)
-	b = binary.LittleEndian.AppendUint64(b, d.bytes)
-	b = binary.LittleEndian.AppendUint32(b, d.in)
-	return binary.LittleEndian.AppendUint32(b, uint32(d.primary))
+	return d.In, m.discard(d)
 }
 
 func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
-	if len(arg) != discardBytes {
-		return nil, fmt.Errorf("%w: discard of %d bytes", message.ErrBad, len(arg))
+	d, err := message.DecodeDiscard(arg)
+	if err != nil {
+		return nil, err
 	}
-	le := binary.LittleEndian
-	return nil, m.discard(discard{
-		region: region.ID(le.Uint32(arg)), off: le.Uint64(arg[4:]), bytes: le.Uint64(arg[12:]),
-		in: le.Uint32(arg[20:]), primary: rdma.MachineID(le.Uint32(arg[24:])),
-	})
+	return nil, m.discard(d)
 }
 
 // discard frees the storage here. The request may come when the primary has stopped waiting, or is
 // not the primary any more. Another machine may by then be the primary and allocate from the
 // blocks: it relies on their storage. So a request is valid only in the configuration in which it
 // was made. Freeze ends that configuration, and waits until discard is done.
-func (m *Machine) discard(d discard) error {
+func (m *Machine) discard(d message.Discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
-	rt := m.route(d.region)
-	if rt == nil || rt.Local == nil || rt.Primary != d.primary || m.config.Load() != d.in {
-		return fmt.Errorf("%w: discard in region %d, of another configuration", ErrNoRegion, d.region)
+	rt := m.route(d.Region)
+	if rt == nil || rt.Local == nil || rt.Primary != d.Primary || m.config.Load() != d.In {
+		return fmt.Errorf("%w: discard in region %d, of another configuration", ErrNoRegion, d.Region)
 	}
-	return rt.Local.Discard(d.off, d.bytes)
+	return rt.Local.Discard(d.Off, d.Bytes)
 }

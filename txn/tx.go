@@ -256,9 +256,9 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	if err != nil {
 		return region.Ptr{}, nil, t.doom(err)
 	}
-	e := got.entry(t.arena.Get(got.ptr.Capacity()), false)
+	e := got.entry(t.arena.Get(got.Ptr.Capacity()), false)
 	clear(e.Payload)
-	return got.ptr, e.Payload, t.addWrite(e)
+	return got.Ptr, e.Payload, t.addWrite(e)
 }
 
 // ToFree says that the transaction is going to free memory. Its allocations from here on may use

@@ -129,7 +129,7 @@ func newWorker(m *Machine, id uint16) *worker {
 }
 
 // listenLocked prepares the log and message queue that the sibling at another machine writes to.
-func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
+func (w *worker) listenLocked(from rdma.MachineID) (g message.WorkerGreeting, err error) {
 	cfg := &w.m.cfg
 	if from == cfg.ID {
 		return g, w.listenToSelfLocked()
@@ -149,11 +149,11 @@ func (w *worker) listenLocked(from rdma.MachineID) (g greeting, err error) {
 		w.peers = append(w.peers, nil)
 	}
 	w.peers[from] = in
-	g.life = in.life
-	if g.log, err = in.in.Receiver().State(); err != nil {
+	g.Life = in.life
+	if g.Log, err = in.in.Receiver().State(); err != nil {
 		return g, err
 	}
-	if g.messages, err = in.inMsgs.State(); err != nil {
+	if g.Messages, err = in.inMsgs.State(); err != nil {
 		return g, err
 	}
 	if err := cfg.NIC.Register(route.LogKey(from, w.id, in.life), in.memory); err != nil {
@@ -263,13 +263,13 @@ func (w *worker) commitsWithLocked(p *peer) bool {
 
 // connectLocked attaches to the log and queue that the sibling at another machine has prepared for
 // us.
-func (w *worker) connectLocked(to rdma.MachineID, g greeting) {
+func (w *worker) connectLocked(to rdma.MachineID, g message.WorkerGreeting) {
 	p, me := w.peers[to], w.m.cfg.ID
-	link := ring.Link{Queue: w.q, To: to, Key: route.LogKey(me, w.id, g.life), Credit: w.credit, CreditOffset: route.CreditOffset(to, route.CreditLog)}
-	p.log = ring.NewSender(g.log, link)
-	link.Key, link.CreditOffset = route.MessagesKey(me, w.id, g.life), route.CreditOffset(to, route.CreditMessages)
-	p.msgs = ring.NewSender(g.messages, link)
-	p.connection = g.life
+	link := ring.Link{Queue: w.q, To: to, Key: route.LogKey(me, w.id, g.Life), Credit: w.credit, CreditOffset: route.CreditOffset(to, route.CreditLog)}
+	p.log = ring.NewSender(g.Log, link)
+	link.Key, link.CreditOffset = route.MessagesKey(me, w.id, g.Life), route.CreditOffset(to, route.CreditMessages)
+	p.msgs = ring.NewSender(g.Messages, link)
+	p.connection = g.Life
 	w.bell.Store(true) // the peer may have written before and wait for replies
 }
 

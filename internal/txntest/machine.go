@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/message"
 )
 
 // A machine has a NIC, replicas of regions, and transactions.
@@ -20,7 +21,7 @@ type machine struct {
 	// logs are by sender and, within that, by its worker.
 	logs [][]*nvram.Memory
 	// greetings are to the machines in their order.
-	greetings []txn.Greeting
+	greetings []message.Greeting
 	// annexes is the number of annexes at this machine.
 	annexes atomic.Int64
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/message"
 )
 
 // A CONNECT call gives a member new logs and message queues to write to, and returns those that the
@@ -58,7 +59,7 @@ func (r *run) hasConnected(to rdma.MachineID) bool {
 }
 
 // connectWith connects to the log and queue that a member offers in its greeting.
-func (r *run) connectWith(to rdma.MachineID, g txn.Greeting) error {
+func (r *run) connectWith(to rdma.MachineID, g message.Greeting) error {
 	if err := r.m.Connect(to, g); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	if !t.note(r, peer, binary.LittleEndian.Uint64(reply)) {
 		return errEarly // the peer has begun another exchange meanwhile
 	}
-	g, err := txn.DecodeGreeting(reply[connectReplyBytes:], version)
+	g, err := message.DecodeGreeting(reply[connectReplyBytes:], version)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := txn.DecodeGreeting(arg[connectHeaderBytes:], version)
+	g, err := message.DecodeGreeting(arg[connectHeaderBytes:], version)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 
 // accept connects to the logs and queues that a member offers, and returns this machine's own logs
 // and queues, for the member to write to.
-func (r *run) accept(from rdma.MachineID, g txn.Greeting, version protocol.Version) ([]byte, error) {
+func (r *run) accept(from rdma.MachineID, g message.Greeting, version protocol.Version) ([]byte, error) {
 	number, ok := r.t.begin(r, from)
 	if !ok {
 		return nil, errEarly

@@ -18,7 +18,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery/transactions"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/message"
 )
 
 // quiesce is how long transactions may take to be truncated.
@@ -178,7 +178,7 @@ func TestConnectComesLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := txn.DecodeGreeting(first[8:], protocol.First)
+	mine, err := message.DecodeGreeting(first[8:], protocol.First)
 	if err != nil {
 		t.Fatal(err)
 	}

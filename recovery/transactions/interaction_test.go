@@ -23,6 +23,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -300,7 +301,7 @@ func (n *scripted) make(p cluster.Placement) (err error) {
 
 // connect connects every machine to every other, and gives them their replicas.
 func (x *interaction) connect() {
-	greetings := map[[2]int]txn.Greeting{}
+	greetings := map[[2]int]message.Greeting{}
 	each := func(f func(n, peer *scripted) error) {
 		for _, n := range x.nodes {
 			n.process.Do(func() {

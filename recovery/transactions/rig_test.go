@@ -25,6 +25,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -209,7 +210,7 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 }
 
 func (x *instance) connect() {
-	greetings := map[[2]int]txn.Greeting{}
+	greetings := map[[2]int]message.Greeting{}
 	for i, n := range x.nodes {
 		for k := range x.nodes {
 			g, err := n.m.Listen(rdma.MachineID(k))

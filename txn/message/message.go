@@ -1,5 +1,6 @@
-// Package message has the messages that sibling workers send each other through message
-// queues: replies to LOCK records, validation, and calls of functions, with their replies.
+// Package message has the messages that sibling workers send each other through message queues:
+// replies to LOCK records, validation, and calls of functions, with their replies; the arguments of
+// the functions of package txn; and the greeting by which a worker says where its siblings write.
 package message
 
 import (

@@ -1,4 +1,4 @@
-package txn
+package message
 
 import (
 	"bytes"
@@ -19,19 +19,19 @@ func TestGreetingVersions(t *testing.T) {
 		old = binary.LittleEndian.AppendUint64(old, word)
 	}
 	g, err := DecodeGreeting(old, protocol.First)
-	want := greeting{life: 3, log: ring.State{Nonce: 7, Bytes: 1 << 16, Head: 64, Tail: 128}, messages: ring.State{Nonce: 8, Bytes: 1 << 14, Tail: 8}}
-	if err != nil || g.epoch != 9 || len(g.workers) != 1 || g.workers[0] != want || !bytes.Equal(g.Append(nil, protocol.First), old) {
+	want := WorkerGreeting{Life: 3, Log: ring.State{Nonce: 7, Bytes: 1 << 16, Head: 64, Tail: 128}, Messages: ring.State{Nonce: 8, Bytes: 1 << 14, Tail: 8}}
+	if err != nil || g.Epoch != 9 || len(g.Workers) != 1 || g.Workers[0] != want || !bytes.Equal(g.Append(nil, protocol.First), old) {
 		t.Errorf("%+v, %v", g, err)
 	}
 	now := g.Append(nil, protocol.Ranges)
 	if !bytes.Equal(now, append([]byte{2, 0, 0, 0, 0, 0, 0, 0}, old...)) {
 		t.Errorf("%x", now)
 	}
-	if again, err := DecodeGreeting(now, protocol.Ranges); err != nil || again.workers[0] != want {
+	if again, err := DecodeGreeting(now, protocol.Ranges); err != nil || again.Workers[0] != want {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for version, b := range map[protocol.Version][]byte{1: now, 2: old, 3: now} {
-		if _, err := DecodeGreeting(b, version); !errors.Is(err, errBadGreeting) {
+		if _, err := DecodeGreeting(b, version); !errors.Is(err, ErrBadGreeting) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
@@ -44,9 +44,9 @@ func TestGreetingVersions(t *testing.T) {
 func FuzzDecodeGreeting(f *testing.F) {
 	s := ring.State{Nonce: 7, Bytes: 1 << 16, Head: 64, Tail: 128}
 	for n := range 3 {
-		g := Greeting{epoch: 9}
+		g := Greeting{Epoch: 9}
 		for i := range n {
-			g.workers = append(g.workers, greeting{life: uint32(i), log: s, messages: s})
+			g.Workers = append(g.Workers, WorkerGreeting{Life: uint32(i), Log: s, Messages: s})
 		}
 		f.Add(g.Append(nil, protocol.First), uint8(protocol.First))
 		f.Add(g.Append(nil, protocol.Ranges), uint8(protocol.Ranges))
@@ -56,7 +56,7 @@ func FuzzDecodeGreeting(f *testing.F) {
 		version := protocol.Version(v)
 		g, err := DecodeGreeting(b, version)
 		if err != nil {
-			if !errors.Is(err, errBadGreeting) {
+			if !errors.Is(err, ErrBadGreeting) {
 				t.Fatal(err)
 			}
 			return

@@ -1,0 +1,75 @@
+package message
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// An Allocation is a coordinator's request to a primary: reserve a slot near the object at Hint.
+type Allocation struct {
+	Hint    region.Addr
+	Need    region.Need
+	Payload int
+	// The slot is lent to this worker, over this connection.
+	Machine    rdma.MachineID
+	Worker     uint16
+	Connection uint32
+}
+
+const allocationBytes = 20
+
+// needShift is the position of the need in the word that holds the length.
+const needShift = 31
+
+// Encode encodes the request.
+func (a Allocation) Encode() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(a.Hint))
+	b = binary.LittleEndian.AppendUint32(b, uint32(a.Payload)|uint32(a.Need)<<needShift)
+	b = binary.LittleEndian.AppendUint32(b, uint32(a.Worker)|uint32(a.Machine)<<16)
+	return binary.LittleEndian.AppendUint32(b, a.Connection)
+}
+
+// DecodeAllocation decodes what Encode encoded.
+func DecodeAllocation(b []byte) (a Allocation, err error) {
+	if len(b) != allocationBytes {
+		return a, fmt.Errorf("%w: allocation of %d bytes", ErrBad, len(b))
+	}
+	le := binary.LittleEndian
+	size, who := le.Uint32(b[8:]), le.Uint32(b[12:])
+	return Allocation{
+		Hint: region.Addr(le.Uint64(b)), Need: region.Need(size >> needShift), Payload: int(size & (1<<needShift - 1)),
+		Machine: rdma.MachineID(who >> 16), Worker: uint16(who), Connection: le.Uint32(b[16:]),
+	}, nil
+}
+
+// A Slot is room for an object at its primary.
+type Slot struct {
+	Ptr     region.Ptr
+	Version region.Version
+	// Config is the primary's configuration when it reserved the slot. If the allocation had to
+	// wait for a new region, this may be later than the configuration in which the allocation
+	// began.
+	Config uint32
+}
+
+const slotBytes = region.PtrBytes + 12
+
+// Encode encodes the slot, which is the reply to an allocation.
+func (s Slot) Encode() []byte {
+	b := binary.LittleEndian.AppendUint64(s.Ptr.Append(nil), uint64(s.Version))
+	return binary.LittleEndian.AppendUint32(b, s.Config)
+}
+
+// DecodeSlot decodes what Encode encoded.
+func DecodeSlot(b []byte) (s Slot, err error) {
+	if len(b) != slotBytes {
+		return s, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBad, len(b))
+	}
+	s.Ptr, err = region.DecodePtr(b)
+	b = b[region.PtrBytes:]
+	s.Version, s.Config = region.Version(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])
+	return s, err
+}
