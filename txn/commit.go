@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
@@ -52,7 +54,7 @@ type commit struct {
 	routes *route.List
 	// state and the fields below it are guarded by the worker while the commit is in progress. next
 	// and prev link the worker's commits that have begun.
-	state      commitState
+	state      commitstate.State
 	next, prev *commit
 	since      uint64 // the beat at which the wait for LOCK-REPLYs began
 	// resolved is open while the commit is stranded or caught.
@@ -77,10 +79,19 @@ func (c *commit) reset() {
 	clear(c.parts)
 	c.parts = c.parts[:0]
 	c.regions = c.regions[:0]
-	c.enterLocked(statePlanned) // locked: nothing else has the commit any more
+	c.enterLocked(commitstate.Planned) // locked: nothing else has the commit any more
 	c.pending, c.routes = nil, nil
 	c.outlived = false
 	c.bytes, c.large = 0, nil
+}
+
+// enterLocked moves the commit to another state. It needs the worker's lock, except for
+// commitstate.Planned, which only the transaction that owns the commit's memory enters.
+func (c *commit) enterLocked(to commitstate.State) {
+	if invariant.Enabled && !c.state.MayPrecede(to) {
+		invariant.Violated(fmt.Sprintf("states of commit %v follow each other", c.id), fmt.Sprintf("%v, then %v", c.state, to), "another")
+	}
+	c.state = to
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at once, or none does.
@@ -163,7 +174,7 @@ func (t *Tx) outlive() {
 		s.settleOutlived()
 		s.shrink()
 		rest := Tx{s}
-		if rest.commit.state.isWithoutEffect() {
+		if rest.commit.state.IsWithoutEffect() {
 			rest.Abort()
 		} else {
 			rest.end()
@@ -309,11 +320,11 @@ func (s *state) begin() error {
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if c.state.isRecoverys() || s.unlockSelfLocked() != nil {
+	if c.state.IsRecoverys() || s.unlockSelfLocked() != nil {
 		w.unlock()
 		return s.aborted()
 	}
-	w.leaveLocked(c, stateAborted)
+	w.leaveLocked(c, commitstate.Aborted)
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.lockWrites == 0 || p.verdict != message.Same || p.peer == nil {
@@ -353,7 +364,7 @@ func (s *state) unlockSelfLocked() error {
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if err := c.brokenLocked(); err != nil && !c.state.isRecoverys() {
+	if err := c.brokenLocked(); err != nil && !c.state.IsRecoverys() {
 		w.unlock()
 		return cmp.Or(s.abandon(), err)
 	}
@@ -375,7 +386,7 @@ func (s *state) expose() error {
 	err := s.applyOwnBackupsOfLargeLocked()
 	if err == nil {
 		err = s.commitPrimariesLocked()
-	} else if errors.Is(err, wait.ErrUnavailable) && !c.state.isRecoverys() {
+	} else if errors.Is(err, wait.ErrUnavailable) && !c.state.IsRecoverys() {
 		c.outlived = true
 	}
 	w.ringPeersLocked()
@@ -396,10 +407,10 @@ func (s *state) expose() error {
 // worker's lock away while it waits.
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
-	if c.state.isRecoverys() {
+	if c.state.IsRecoverys() {
 		return errCaught
 	}
-	c.enterLocked(stateCommittingBackups)
+	c.enterLocked(commitstate.CommittingBackups)
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
@@ -443,7 +454,7 @@ func (s *state) mayExposeLocked() error {
 	if err := s.holdLeaseLocked(); err != nil {
 		return err
 	}
-	if s.commit.state.isRecoverys() && !sabotage.Caught.Skipped() {
+	if s.commit.state.IsRecoverys() && !sabotage.Caught.Skipped() {
 		return errCaught
 	}
 	return nil
@@ -459,7 +470,7 @@ func (s *state) holdLeaseLocked() error {
 	if s.m.cfg.Alive == nil {
 		return nil
 	}
-	for !s.commit.state.isRecoverys() && !s.m.cfg.Alive() {
+	for !s.commit.state.IsRecoverys() && !s.m.cfg.Alive() {
 		s.w.ringPeersLocked()
 		s.w.unlock()
 		err := s.m.Confirm()
@@ -476,7 +487,7 @@ func (s *state) holdLeaseLocked() error {
 func (s *state) awaitsLease() bool {
 	s.w.lock()
 	defer s.w.unlock()
-	return s.commit.state == stateCommittingBackups
+	return s.commit.state == commitstate.CommittingBackups
 }
 
 // awaitLease waits until this machine has its lease, or cannot get it any more.
@@ -489,7 +500,7 @@ func (s *state) awaitLease() {
 // commitPrimariesLocked writes COMMIT-PRIMARY to the primaries, which exposes the writes.
 func (s *state) commitPrimariesLocked() error {
 	w, c := s.w, &s.commit
-	c.enterLocked(stateCommittingPrimaries)
+	c.enterLocked(commitstate.CommittingPrimaries)
 	pending := &c.acks
 	if c.isRemote() {
 		// Acknowledgements may arrive after another transaction has taken over this state.
@@ -522,7 +533,7 @@ func (s *state) commitPrimariesLocked() error {
 	}
 	w.releaseReservationsLocked(c)
 	if own {
-		w.leaveLocked(c, stateTruncating)
+		w.leaveLocked(c, commitstate.Truncating)
 	}
 	if sabotage.PrimaryAcks.Skipped() {
 		w.finishLocked(c.id.Seq, c.peers())

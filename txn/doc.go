@@ -4,7 +4,7 @@
 //
 // The packages below it: record (the records in logs), message (the messages between workers),
 // route (the machines that have each region), step (the steps at which tests interrupt), wait (how
-// goroutines wait), set (read sets and write sets),
+// goroutines wait), set (read sets and write sets), commitstate (the states of a commit),
 // participant (the primary's and the backup's side of the protocol) and evidence (a machine's part
 // in the recovery of transactions).
 //
@@ -23,7 +23,7 @@
 //	C names the transaction as truncated in later records;           truncate
 //	  B applies, and P and B free their logs
 //
-// commitstate.go has the states of a commit, and says why the steps come in this order.
+// Package commitstate has the states of a commit, and says why the steps come in this order.
 //
 // Between siblings, worker w of one machine and worker w of another, there are a log and a message
 // queue in each direction (package ring). A coordinator reserves space for all its records in all

@@ -211,12 +211,12 @@ func (l *Late) Machine() *Machine { return l.s.m }
 // discard undoes the intents' preparations.
 func (l *Late) discard(s *state) {
 	for i := range l.set.Entries {
-		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.state.isWithoutEffect()) {
+		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.state.IsWithoutEffect()) {
 			s.m.release(s.w, e)
 		}
 	}
 	for _, u := range l.lent {
-		if s.commit.state.isWithoutEffect() {
+		if s.commit.state.IsWithoutEffect() {
 			copy(s.writes.Entries[u.index].Payload, u.payload)
 		}
 	}

@@ -389,7 +389,7 @@ func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) 
 			w.unlock()
 			writes, bytes = 0, 0
 			s.m.cfg.Clock.Yield() // let waiters take the lock
-			if w.lock(); c.state.isRecoverys() && !sabotage.CaughtSlices.Skipped() {
+			if w.lock(); c.state.IsRecoverys() && !sabotage.CaughtSlices.Skipped() {
 				return errSliced
 			}
 		}

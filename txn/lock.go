@@ -4,6 +4,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
@@ -55,8 +56,8 @@ func (w *worker) endLocking(c *commit) {
 // endLockingLocked moves the commit to validation if all primaries have replied that they locked
 // its writes.
 func (c *commit) endLockingLocked() {
-	if c.state == stateLocking && c.isGranted() {
-		c.enterLocked(stateValidating)
+	if c.state == commitstate.Locking && c.isGranted() {
+		c.enterLocked(commitstate.Validating)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -129,7 +130,7 @@ func (w *worker) ackedLocked(a *acks, err error) {
 	case a.config != w.config && !sabotage.OldAcks.Skipped():
 		return // acknowledgements of an older configuration are ignored
 	case err == nil && a.first != nil:
-		w.leaveLocked(a.first, stateTruncating)
+		w.leaveLocked(a.first, commitstate.Truncating)
 		a.first.first.DoneLocked(nil)
 		a.first = nil
 	case a.failed == nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
@@ -161,7 +162,7 @@ func (m *Machine) gone() error {
 
 // joinLocked adds a commit to the worker's begun commits.
 func (w *worker) joinLocked(c *commit) {
-	c.enterLocked(stateLocking)
+	c.enterLocked(commitstate.Locking)
 	c.prev, c.next = nil, w.begun
 	if w.begun != nil {
 		w.begun.prev = c
@@ -171,7 +172,7 @@ func (w *worker) joinLocked(c *commit) {
 
 // leaveLocked removes a commit from the list of begun commits, and moves it to a state in which it
 // does not belong to that list.
-func (w *worker) leaveLocked(c *commit, to commitState) {
+func (w *worker) leaveLocked(c *commit, to commitstate.State) {
 	c.enterLocked(to)
 	if c.prev == nil && w.begun != c {
 		return // the commit was not among them
@@ -189,10 +190,10 @@ func (w *worker) leaveLocked(c *commit, to commitState) {
 
 // catchLocked leaves an open commit to recovery, and ends all of its waits.
 func (w *worker) catchLocked(c *commit) {
-	if c.state != stateStranded {
+	if c.state != commitstate.Stranded {
 		c.resolved.Add(1)
 	}
-	w.leaveLocked(c, stateCaught)
+	w.leaveLocked(c, commitstate.Caught)
 	w.caught[c.id.Seq] = c
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -266,16 +267,16 @@ func (s *state) recovered(why error) error {
 		err = ErrClosed
 	}
 	switch {
-	case c.state.isRecoverys():
+	case c.state.IsRecoverys():
 		err = nil
 	case err == nil && s.m.cfg.Alive == nil:
 		err = why
 	case err == nil:
-		c.enterLocked(stateStranded)
+		c.enterLocked(commitstate.Stranded)
 		c.resolved.Add(1)
 	}
 	if err != nil {
-		w.leaveLocked(c, stateInDoubt)
+		w.leaveLocked(c, commitstate.InDoubt)
 	}
 	w.unlock()
 	if err != nil {
@@ -295,14 +296,14 @@ func (s *state) fate(err error) error {
 	w, c := s.w, &s.commit
 	w.lock()
 	if err != nil {
-		c.enterLocked(stateInDoubt)
+		c.enterLocked(commitstate.InDoubt)
 	}
 	state := c.state
 	w.unlock()
 	switch {
 	case err != nil:
 		return inDoubtError(err)
-	case state == stateRecoveredCommitted:
+	case state == commitstate.RecoveredCommitted:
 		return nil
 	}
 	return abort(ReasonMoved, 0)
@@ -312,7 +313,7 @@ func (s *state) fate(err error) error {
 func (w *worker) isLeftToRecovery(c *commit) bool {
 	w.lock()
 	defer w.unlock()
-	return c.state == stateStranded || c.state.isRecoverys()
+	return c.state == commitstate.Stranded || c.state.IsRecoverys()
 }
 
 // aborted waits until recovery has aborted the commit. The commit had not come far enough for
@@ -347,9 +348,9 @@ func (m *Machine) Resolve(id record.ID, committed bool) {
 	}
 	delete(w.caught, id.Seq)
 	if committed {
-		c.enterLocked(stateRecoveredCommitted)
+		c.enterLocked(commitstate.RecoveredCommitted)
 	} else {
-		c.enterLocked(stateRecoveredAborted)
+		c.enterLocked(commitstate.RecoveredAborted)
 	}
 	c.resolved.DoneLocked(nil)
 }
@@ -379,7 +380,7 @@ func (t *Tx) reportable() error {
 	if sabotage.CommitConfirm.Skipped() {
 		return nil
 	}
-	if t.commit.state.isWithoutEffect() {
+	if t.commit.state.IsWithoutEffect() {
 		return t.m.ConfirmWithin(t.ctx)
 	}
 	if err := t.m.Confirm(); err != nil {

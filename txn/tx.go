@@ -477,7 +477,7 @@ func (t *Tx) end() {
 	}
 	s.late.discard(s)
 	for i := range s.writes.Entries {
-		if e := &s.writes.Entries[i]; e.Dead || e.Op == record.OpAlloc && s.commit.state.isWithoutEffect() {
+		if e := &s.writes.Entries[i]; e.Dead || e.Op == record.OpAlloc && s.commit.state.IsWithoutEffect() {
 			s.m.release(s.w, e)
 		}
 	}

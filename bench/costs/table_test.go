@@ -135,6 +135,7 @@ var without = map[string]string{
 	"txn/message":        "carries replies, validation and functions between machines, of which there is one in what is profiled",
 	"txn/route":          "is loads, which are those of what calls them",
 	"txn/step":           "is names",
+	"txn/commitstate":    "is names, and comparisons that are made where they are used",
 	"txn/evidence":       "works when machines fail",
 }
 

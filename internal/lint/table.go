@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"rdma/call/calltest"},
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
-	{"txn/record", "txn/message", "txn/route", "txn/step", "txn/wait"},
+	{"txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate"},
 	{"txn/set"},
 	{"txn/participant"},
 	{"txn/evidence"},
@@ -74,6 +74,7 @@ var core = map[string][]string{
 	"txn/route":             nil,
 	"txn/step":              nil,
 	"txn/wait":              nil,
+	"txn/commitstate":       nil,
 	"txn/set":               nil,
 	"txn/participant":       nil,
 	"txn/evidence":          nil,
@@ -110,7 +111,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/set", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
