@@ -184,8 +184,8 @@ const (
 	logSizeUnit        = 4 * KiB
 )
 
-// withStored sets the layout fields that are zero to those of the database in the folder, if there is
-// one.
+// withStored sets the layout fields that are zero to those of the database in the folder, if there
+// is one.
 func (c Config) withStored() (Config, error) {
 	if err := c.checkFolder(); err != nil {
 		return c, err

@@ -40,8 +40,8 @@ type DB struct {
 // match cfg.
 func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cfg) }
 
-// OpenContext is Open, but gives up when ctx ends: a machine of a cluster waits until there are
-// enough others.
+// OpenContext is like Open, but gives up when ctx ends: a machine of a cluster waits until there
+// are enough others.
 func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	cfg, err := cfg.withStored()
 	if err != nil {

@@ -108,8 +108,8 @@ func (in *instance) machine(i int) *txn.Machine { return in.members[i].Transacti
 func (in *instance) machines() int              { return len(in.members) }
 func (in *instance) root() region.Ptr           { return in.members[0].Root() }
 
-// over returns why a machine is no longer part of the instance, or nil.
-func (in *instance) over() error {
+// whyOver returns why a machine of this process is no longer a member, or nil.
+func (in *instance) whyOver() error {
 	for _, m := range in.members {
 		if err := m.Membership().Err(); err != nil {
 			return err
@@ -127,8 +127,9 @@ func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) (
 	return in.local.Check(ctx, reachable)
 }
 
-// uncheckedError is nvram.Folder.UncheckedError of all machines. Where the others are other
-// processes it is nil: the folder was checked alone before it was opened.
+// uncheckedError returns the errors of nvram.Folder.UncheckedError of all machines. It returns nil
+// if the other machines are other processes: then the folder was checked by itself before it was
+// opened.
 func (in *instance) uncheckedError() error {
 	if in.hasOtherProcesses() {
 		return nil
@@ -136,7 +137,7 @@ func (in *instance) uncheckedError() error {
 	return in.local.UncheckedError()
 }
 
-// markChecked is nvram.Folder.MarkChecked of all machines.
+// markChecked calls nvram.Folder.MarkChecked for all machines.
 func (in *instance) markChecked() error {
 	if in.hasOtherProcesses() {
 		return nil

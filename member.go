@@ -261,8 +261,8 @@ func (c Config) domain() int {
 	return c.FailureDomain
 }
 
-// zone returns the path of a machine's location: its host, and its failure domain there, which is 0
-// if it has one of its own.
+// zone returns the path of a machine's location: its host, and there its failure domain or, if
+// domain is 0, the machine itself.
 func zone(machine, domain int) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -413,7 +413,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 		if err == nil {
 			return nil
 		}
-		if over := db.instance.over(); over != nil {
+		if over := db.instance.whyOver(); over != nil {
 			return fmt.Errorf("%w (%v)", over, err)
 		}
 		isPassing := errors.Is(err, wait.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
@@ -431,7 +431,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 // sequences remain unused.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
-	if !db.hasOtherProcesses() && !wasKilled && db.instance.over() == nil {
+	if !db.hasOtherProcesses() && !wasKilled && db.instance.whyOver() == nil {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {

@@ -138,7 +138,7 @@ func (r *restorer) compare() (err error) {
 	}
 	switch {
 	case r.stored.Cluster != r.saved.Cluster:
-		return fmt.Errorf("%w: the save is of cluster %016x, the configuration at %s of cluster %016x", ErrOtherCluster, r.saved.Cluster, r.o.where(), r.stored.Cluster)
+		return fmt.Errorf("%w: the save is of cluster %016x, the configuration at %s of cluster %016x", ErrOtherCluster, r.saved.Cluster, r.o.location(), r.stored.Cluster)
 	case !r.hasGoneOn():
 		return nil
 	case !r.overwrite:

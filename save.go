@@ -46,7 +46,7 @@ var (
 	ErrNotThere = errors.New("farmsql: a machine has no folder here")
 )
 
-// An Offline says where the files of an instance are that has no running process.
+// An Offline names the files of an instance that has no running process.
 type Offline struct {
 	// Data are the data folders. Machine N has the folder machine-N in one of them.
 	Data []string
@@ -100,8 +100,8 @@ func (o Offline) openStore() (cluster.Store, error) {
 	return s, nil
 }
 
-// where names the place of the configuration.
-func (o Offline) where() string {
+// location returns where the configuration is, for messages.
+func (o Offline) location() string {
 	if o.Cluster == "" {
 		return o.Data[0]
 	}
@@ -159,7 +159,7 @@ func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 		return nil, err
 	}
 	if c == nil {
-		return nil, fmt.Errorf("there is no configuration at %s, so nothing is there to be saved or checked", o.where())
+		return nil, fmt.Errorf("there is no configuration at %s, so nothing is there to be saved or checked", o.location())
 	}
 	if err := checkAway(c); err != nil {
 		return nil, err

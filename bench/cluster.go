@@ -384,7 +384,7 @@ func (r *Running) Wait(ctx context.Context) (*Result, error) {
 	}
 	all := merge(parts)
 	c := r.c.conditions(&r.options, r.start)
-	c.Others = others(r.before, after, all.Own+after.own-r.before.own)
+	c.Others = otherProcessors(r.before, after, all.Own+after.own-r.before.own)
 	return all.result(c, r.c.opened.Kinds)
 }
 

@@ -215,7 +215,7 @@ func (r *run) result() (*Result, error) {
 	}
 	c := conditions(&r.target.cfg, &r.options, r.workload.Name(), r.workload.Scale(), r.start)
 	p, server := r.part(), r.after.server-r.before.server
-	c.Server, c.Others = r.target.server, others(r.before, r.after, p.Own+server)
+	c.Server, c.Others = r.target.server, otherProcessors(r.before, r.after, p.Own+server)
 	res, err := p.result(c, r.workload.Kinds())
 	if err == nil {
 		res.ServerProcessor = float64(server) / float64(time.Microsecond) / float64(res.Total.Count)

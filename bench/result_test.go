@@ -185,10 +185,10 @@ func TestConditions(t *testing.T) {
 	at := time.Unix(1000, 0)
 	before := sample{at: at, own: time.Second, all: 10 * time.Second}
 	after := sample{at: at.Add(2 * time.Second), own: 2 * time.Second, all: 14 * time.Second}
-	if got := others(before, after, after.own-before.own); got != 1.5 {
+	if got := otherProcessors(before, after, after.own-before.own); got != 1.5 {
 		t.Errorf("others: %v", got)
 	}
-	if got := others(before, sample{at: at}, 0); got != -1 {
+	if got := otherProcessors(before, sample{at: at}, 0); got != -1 {
 		t.Errorf("unknown: %v", got)
 	}
 	if computerTime() == 0 || ownTime() == 0 {

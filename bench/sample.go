@@ -113,9 +113,9 @@ func busyTime(stat []byte) (busy time.Duration) {
 	return busy
 }
 
-// others returns how many processors other processes, that is, all but those whose time is
-// own, kept busy between two samples; -1 if unknown.
-func others(before, after sample, own time.Duration) float64 {
+// otherProcessors returns how many processors other processes kept busy between two samples; -1 if
+// unknown. own is the time of the processes that do not count as others.
+func otherProcessors(before, after sample, own time.Duration) float64 {
 	took := after.at.Sub(before.at)
 	if after.all == 0 || before.all == 0 || took <= 0 {
 		return -1

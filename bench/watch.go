@@ -18,7 +18,7 @@ func StartWatch() *Watch { return &Watch{familySample()} }
 func (w *Watch) Conditions() Conditions {
 	now := familySample()
 	c := Computer()
-	c.Began, c.Others = w.begin.at, others(w.begin, now, now.own-w.begin.own)
+	c.Began, c.Others = w.begin.at, otherProcessors(w.begin, now, now.own-w.begin.own)
 	return c
 }
 

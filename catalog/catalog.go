@@ -223,8 +223,8 @@ func nameKey(kind byte, parts ...string) []byte {
 	return key
 }
 
-// under returns the range of keys that begin with the given key and a separator.
-func under(key []byte) (lo, hi []byte) {
+// rangeUnder returns the range of keys that begin with the given key and a separator.
+func rangeUnder(key []byte) (lo, hi []byte) {
 	lo = append(bytes.Clone(key), 0)
 	hi = append(bytes.Clone(key), 1)
 	return lo, hi

@@ -112,7 +112,7 @@ func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visit
 		return err
 	}
 	for _, s := range storage {
-		gone, err := c.gone(t, s.Anchor)
+		gone, err := c.isFreed(t, s.Anchor)
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visit
 	return nil
 }
 
-// gone reports whether a structure on the list has been freed already.
-func (c *Catalog) gone(t *txn.Tx, anchor region.Ptr) (bool, error) {
+// isFreed reports whether a structure on the list has been freed already.
+func (c *Catalog) isFreed(t *txn.Tx, anchor region.Ptr) (bool, error) {
 	_, _, err := t.Peek(anchor)
 	if IsFreed(err) {
 		return true, nil

@@ -76,7 +76,7 @@ func (c *Catalog) DropDatabase(t *txn.Tx, name string) error {
 		return err
 	}
 	for _, tbl := range tables {
-		// Read again: dropping the table before may have removed a reference from this one.
+		// Read again: dropping the previous table may have removed a reference from this one.
 		if tbl, err = c.Table(t, tbl.DB, tbl.Name); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (c *Catalog) definition(t *txn.Tx, p region.Ptr) (*Definition, error) {
 
 // Definitions returns all definitions of a kind in a database, in the order of their names.
 func (c *Catalog) Definitions(t *txn.Tx, kind Definer, db string) ([]*Definition, error) {
-	lo, hi := under(nameKey(byte(kind), db))
+	lo, hi := rangeUnder(nameKey(byte(kind), db))
 	_, ptrs, err := c.list(t, lo, hi)
 	if err != nil {
 		return nil, err

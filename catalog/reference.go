@@ -19,7 +19,7 @@ func referenceKey(tbl *Table, f ForeignKey) []byte {
 
 // references lists the foreign keys that refer to a name.
 func (c *Catalog) references(t *txn.Tx, db, name string) ([]Reference, error) {
-	lo, hi := under(nameKey(nameForeign, db, name))
+	lo, hi := rangeUnder(nameKey(nameForeign, db, name))
 	keys, _, err := c.list(t, lo, hi)
 	if err != nil {
 		return nil, err

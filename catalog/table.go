@@ -160,7 +160,7 @@ func (c *Catalog) Current(t *txn.Tx, tbl *Table) (bool, error) {
 
 // Tables returns all tables of a database, including tables that are being altered.
 func (c *Catalog) Tables(t *txn.Tx, db string) ([]*Table, error) {
-	lo, hi := under(nameKey(nameTable, db))
+	lo, hi := rangeUnder(nameKey(nameTable, db))
 	keys, heads, err := c.list(t, lo, hi)
 	if err != nil {
 		return nil, err

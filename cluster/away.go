@@ -158,7 +158,7 @@ func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (rep
 	return replaced
 }
 
-// sparesDomain reports whether m shares no failure domain with any of p's replicas, x left out.
+// sparesDomain reports whether m shares no failure domain with any of p's replicas except x.
 func (c *Configuration) sparesDomain(p *Placement, m, x rdma.MachineID) bool {
 	return !slices.ContainsFunc(p.Replicas(), func(r rdma.MachineID) bool { return r != x && c.domain(r) == c.domain(m) })
 }

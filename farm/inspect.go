@@ -110,7 +110,7 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 	return torn, err
 }
 
-// unowned is Local.Unowned, after everything has been recovered and filled in c.
+// unowned does the work of Local.Unowned, after everything has been recovered and filled in c.
 func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {

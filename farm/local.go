@@ -51,8 +51,8 @@ type LocalMachine struct {
 // Open opens the instance that cfg describes, or makes it.
 func Open(cfg Config) (*Local, error) { return OpenContext(context.Background(), cfg) }
 
-// OpenContext is Open, but gives up when ctx ends: regions may wait for the memory of a machine
-// that is not here.
+// OpenContext is like Open, but gives up when ctx ends: regions may wait for the memory of a
+// machine that is not here.
 func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

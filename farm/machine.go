@@ -28,7 +28,7 @@ const RegionFiles = regionPrefix + "*.mem"
 
 func regionName(id region.ID) string { return fmt.Sprintf("%s%d", regionPrefix, id) }
 
-// regionOf returns the region whose replica a memory of this name is.
+// regionOf returns the region whose replica is in the memory of this name.
 func regionOf(name string) (region.ID, bool) { return replicaOf(regionPrefix, name) }
 
 // replicaOf returns the region whose number follows prefix in a name.

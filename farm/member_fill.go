@@ -159,7 +159,7 @@ func (m *Member) haveRead(id region.ID, n int) {
 	m.read[id] += n
 }
 
-// allRead returns that count, and resets it.
+// allRead returns how many bytes haveRead has counted for a region, and forgets the count.
 func (m *Member) allRead(id region.ID) int {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

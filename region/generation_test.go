@@ -105,7 +105,7 @@ func TestGenerations(t *testing.T) {
 	first[0] = again
 	second := changeClass(t, p, a, &epoch, first, 2000)
 	changeClass(t, p, a, &epoch, second, 1000)
-	if now := p.primary.block(5); now.of(0) != was.of(0) || now.generation() != was.generation()+2 {
+	if now := p.primary.block(5); now.withGeneration(0) != was.withGeneration(0) || now.generation() != was.generation()+2 {
 		t.Errorf("block is %#x after two changes of class, was %#x", uint64(now), uint64(was))
 	}
 	p.same(t)
@@ -116,7 +116,7 @@ func TestGenerationsBeginAnew(t *testing.T) {
 	p := newPair(t, 1, 1<<20)
 	for _, r := range []*Region{p.primary, p.backup} {
 		for i := range r.Blocks() {
-			r.setBlocks(i, []uint64{uint64(makeBlock(blockDirt, 0, 0).of(0xffff))})
+			r.setBlocks(i, []uint64{uint64(makeBlock(blockDirt, 0, 0).withGeneration(0xffff))})
 		}
 	}
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
@@ -138,7 +138,7 @@ func TestGenerationsBeginAnew(t *testing.T) {
 // slab's to be later.
 func TestRepairKeepsGenerations(t *testing.T) {
 	r := newRegion(t, 1, 1<<20)
-	r.setBlocks(3, []uint64{uint64(makeBlock(blockTail, 0, 1).of(7))})
+	r.setBlocks(3, []uint64{uint64(makeBlock(blockTail, 0, 1).withGeneration(7))})
 	r.Repair()
 	if b := r.block(3); b.kind() != blockDirt || b.generation() != 7 {
 		t.Errorf("block is %#x", uint64(b))

@@ -161,8 +161,8 @@ func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, i
 	return r.apply(p, payload, v, allocated, incarnation, 0)
 }
 
-// ApplyLocked is ApplyBackup at a primary where recovery has locked the object
-// (SetLock); it leaves the object locked.
+// ApplyLocked is like ApplyBackup, at a primary where recovery has locked the object (SetLock); it
+// leaves the object locked.
 func (r *Region) ApplyLocked(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, lockBit)
 }

@@ -97,8 +97,8 @@ func TestStaleCompares(t *testing.T) {
 		want   []int // blocks
 	}{
 		"nothing":                {func(*Region) {}, nil},
-		"generation":             {func(r *Region) { r.setBlocks(4, []uint64{uint64(r.block(4).of(1))}) }, []int{4}},
-		"generation of a tail":   {func(r *Region) { r.setBlocks(9, []uint64{uint64(r.block(9).of(1))}) }, []int{8, 9, 10}},
+		"generation":             {func(r *Region) { r.setBlocks(4, []uint64{uint64(r.block(4).withGeneration(1))}) }, []int{4}},
+		"generation of a tail":   {func(r *Region) { r.setBlocks(9, []uint64{uint64(r.block(9).withGeneration(1))}) }, []int{8, 9, 10}},
 		"given":                  {func(r *Region) { r.setBlocks(5, runWords(1, 7)) }, []int{5}},
 		"dirty":                  {func(r *Region) { r.setBlocks(4, dirtyWords(1)) }, []int{4}},
 		"generations begun anew": {func(r *Region) { r.m.Store(anewOffset, 1) }, []int{4, 8, 9, 10}},

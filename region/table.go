@@ -28,7 +28,7 @@ func (r *Region) Repair() {
 // generations.
 func (r *Region) matches(i int, words []uint64) bool {
 	for k, w := range words {
-		if r.block(i+k).of(0) != block(w).of(0) {
+		if r.block(i+k).withGeneration(0) != block(w).withGeneration(0) {
 			return false
 		}
 	}
@@ -48,7 +48,7 @@ func dirtyWords(n int) []uint64 {
 // generations of these blocks. It returns words.
 func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
 	for k := range words {
-		words[k] = uint64(block(words[k]).of(r.block(i + k).generation()))
+		words[k] = uint64(block(words[k]).withGeneration(r.block(i + k).generation()))
 	}
 	return words
 }
@@ -59,7 +59,7 @@ func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, isAnew bo
 	for k := range words {
 		g := r.block(i+k).generation() + 1
 		isAnew = isAnew || g == 0
-		words[k] = uint64(block(words[k]).of(g))
+		words[k] = uint64(block(words[k]).withGeneration(g))
 	}
 	return words, isAnew
 }

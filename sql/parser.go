@@ -27,7 +27,7 @@ func overrides() (o gms.EngineOverrides) {
 
 // ParseSimple implements gms.Parser.
 func (p parser) ParseSimple(query string) (sqlparser.Statement, error) {
-	return p.whole(context.Background(), query, sqlparser.ParserOptions{})
+	return p.parseWhole(context.Background(), query, sqlparser.ParserOptions{})
 }
 
 // Parse implements gms.Parser.
@@ -39,7 +39,7 @@ func (p parser) Parse(ctx *gms.Context, query string, multi bool) (sqlparser.Sta
 func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter rune, multi bool, o sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
 	text := gms.RemoveSpaceAndDelimiter(compat.ResolveComments(query, o), delimiter)
 	if !multi {
-		stmt, err := p.whole(ctx, text, o)
+		stmt, err := p.parseWhole(ctx, text, o)
 		return stmt, text, "", err
 	}
 	stmt, end, err := p.ParseOneWithOptions(ctx, text, o)
@@ -98,8 +98,8 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 	return stmt, end, nil
 }
 
-// whole parses a text that must be a single statement.
-func (p parser) whole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
+// parseWhole parses a text that must be a single statement.
+func (p parser) parseWhole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	query = compat.ResolveComments(query, o)
 	stmt, err := compat.ParseAll(ctx, query, o)
 	if deep := compat.TooDeep(err); deep != nil {

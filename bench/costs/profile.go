@@ -124,7 +124,7 @@ func withoutTypes(name string) string {
 	return name[:begin] + name[end+1:]
 }
 
-// parts sums the weights of samples by name. The function of returns a sample's name.
+// parts sums the weights of samples by the names that of(sample) returns.
 func (p *Profile) parts(of func(stack []string) string) (parts []Part) {
 	index := make(map[string]int)
 	for _, s := range p.samples {

@@ -27,8 +27,8 @@
 // Stopped machines are killed before the check. Then killed machines are started again, and
 // when all replicas are filled the next run begins.
 //
-// Which machine is killed: of those that are not the CM the one that is primary of
-// the most regions, for a machine that has just come back is primary of nothing.
+// Of the machines that are not the CM, the one with the most primaries is killed, since a machine
+// that has just come back is primary of nothing.
 //
 // # What is measured
 //

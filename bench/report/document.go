@@ -62,7 +62,7 @@ func (r *results) fill(text, plots string) (string, error) {
 		parts := generated.FindStringSubmatch(old)
 		name, content := parts[1], parts[2]
 		s := sections[slices.IndexFunc(sections, func(s section) bool { return s.name == name })]
-		if !r.any(s.experiments) && strings.TrimSpace(content) != "" {
+		if !r.hasAny(s.experiments) && strings.TrimSpace(content) != "" {
 			return old
 		}
 		p := &page{results: r, plots: plots}
@@ -98,8 +98,8 @@ func checkMarkers(text string) error {
 	return nil
 }
 
-// any reports whether one of the experiments has a result.
-func (r *results) any(es []experiment) bool {
+// hasAny reports whether one of the experiments has a result.
+func (r *results) hasAny(es []experiment) bool {
 	return slices.ContainsFunc(es, func(e experiment) bool { return len(r.runs[e.name]) > 0 })
 }
 

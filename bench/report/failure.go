@@ -9,7 +9,7 @@ import (
 // failure writes the distributions of the costs of failures, and the timelines of the median
 // runs.
 func (p *page) failure() error {
-	if p.any(experimentsOf(failures, func(v variant) experiment { return v.experiment })) {
+	if p.hasAny(experimentsOf(failures, func(v variant) experiment { return v.experiment })) {
 		p.line("These are the conditions of each kind's median run, which was measured until what was to be seen had happened.\n")
 	}
 	var rows [][]string

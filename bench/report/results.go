@@ -181,8 +181,8 @@ type figure struct {
 	isForeign bool
 }
 
-// of returns the figure of a metric over an experiment's runs.
-func (r *results) of(e experiment, m metric) figure {
+// figure returns the figure of a metric over an experiment's runs.
+func (r *results) figure(e experiment, m metric) figure {
 	var v []float64
 	for _, run := range r.runs[e.name] {
 		v = append(v, m(run.results[0]))
@@ -227,8 +227,8 @@ func (f figure) spread() string {
 	return number(f.low) + " to " + number(f.high)
 }
 
-// over returns the median divided by x.
-func (f figure) over(x float64) string {
+// dividedBy returns the median divided by x.
+func (f figure) dividedBy(x float64) string {
 	if f.n == 0 || x == 0 {
 		return ""
 	}

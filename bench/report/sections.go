@@ -79,7 +79,7 @@ var throughputRows = []throughputRow{
 func (p *page) throughput() error {
 	var rows [][]string
 	for _, r := range throughputRows {
-		all, each := p.of(r.experiment, r.metric), p.of(r.experiment, perProcessor(r.metric))
+		all, each := p.figure(r.experiment, r.metric), p.figure(r.experiment, perProcessor(r.metric))
 		goal, paper, times := "", "", ""
 		if r.goal > 0 {
 			goal = number(r.goal)
@@ -88,10 +88,10 @@ func (p *page) throughput() error {
 			paper = number(r.paper)
 		}
 		if r.paper > 0 && r.replicas() >= paperReplicas {
-			times = each.over(r.paper)
+			times = each.dividedBy(r.paper)
 		}
 		row := append([]string{r.what, all.short()}, p.origin(r.experiment, all)...)
-		rows = append(rows, append(row, goal, p.of(r.experiment, processorTime).short(), each.short(), paper, times))
+		rows = append(rows, append(row, goal, p.figure(r.experiment, processorTime).short(), each.short(), paper, times))
 	}
 	header := append([]string{"what", "a second"}, originHeader...)
 	p.table(append(header, "goal", "µs of processor time each transaction", "a second per processor kept busy", "the paper's, per hardware thread, with three replicas", "times"), rows)
@@ -105,7 +105,7 @@ func (p *page) misses() error {
 	if err != nil {
 		return err
 	}
-	miss, transaction := nanoseconds(loads, "DependentLoad/far"), p.of(tatp1M, processorTime)
+	miss, transaction := nanoseconds(loads, "DependentLoad/far"), p.figure(tatp1M, processorTime)
 	count := notMeasured
 	if miss.n > 0 && transaction.n > 0 {
 		count = number(transaction.median * 1e3 / miss.median)
@@ -119,15 +119,15 @@ func (p *page) misses() error {
 func (p *page) scaling() error {
 	var rows [][]string
 	for _, s := range scalings {
-		first := p.of(s.rows[0].experiment, perProcessor(throughput))
+		first := p.figure(s.rows[0].experiment, perProcessor(throughput))
 		for i, v := range s.rows {
 			what := ""
 			if i == 0 {
 				what = s.what
 			}
-			all, each := p.of(v.experiment, throughput), p.of(v.experiment, perProcessor(throughput))
+			all, each := p.figure(v.experiment, throughput), p.figure(v.experiment, perProcessor(throughput))
 			row := append([]string{what, v.label, all.short()}, p.origin(v.experiment, all)...)
-			rows = append(rows, append(row, p.of(v.experiment, processorTime).short(), each.short(), each.over(first.median)))
+			rows = append(rows, append(row, p.figure(v.experiment, processorTime).short(), each.short(), each.dividedBy(first.median)))
 		}
 	}
 	header := append([]string{"", "", "transactions a second"}, originHeader...)
@@ -144,10 +144,10 @@ func (p *page) kv() error {
 			label = "H = 8, values of 32 bytes, 90 % full, uniform, 1 machine"
 		}
 		lookups, updates := p.latencies(v.experiment, "lookup"), p.latencies(v.experiment, "update")
-		all := p.of(v.experiment, throughput)
+		all := p.figure(v.experiment, throughput)
 		row := append([]string{label, all.short()}, p.origin(v.experiment, all)...)
-		rows = append(rows, append(row, p.of(v.experiment, usedSpace).short(), p.of(v.experiment, processorTime).short(),
-			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(), p.of(v.experiment, messages).short(),
+		rows = append(rows, append(row, p.figure(v.experiment, usedSpace).short(), p.figure(v.experiment, processorTime).short(),
+			p.figure(v.experiment, localReads).short(), p.figure(v.experiment, remoteReads).short(), p.figure(v.experiment, messages).short(),
 			lookups[0], lookups[1], updates[0], updates[1],
 		))
 	}
@@ -161,14 +161,14 @@ func (p *page) kv() error {
 func (p *page) graph() error {
 	var rows [][]string
 	for _, v := range graphs {
-		all, each := p.of(v.experiment, throughput), p.of(v.experiment, perProcessor(throughput))
+		all, each := p.figure(v.experiment, throughput), p.figure(v.experiment, perProcessor(throughput))
 		times := ""
 		if v.replicas() >= paperReplicas {
-			times = each.over(paperTao)
+			times = each.dividedBy(paperTao)
 		}
 		row := append([]string{v.label, all.short()}, p.origin(v.experiment, all)...)
-		rows = append(rows, append(row, p.of(v.experiment, processorTime).short(), each.short(), times,
-			p.of(v.experiment, localReads).short(), p.of(v.experiment, remoteReads).short(), p.of(v.experiment, allReads).short(), p.of(v.experiment, messages).short(),
+		rows = append(rows, append(row, p.figure(v.experiment, processorTime).short(), each.short(), times,
+			p.figure(v.experiment, localReads).short(), p.figure(v.experiment, remoteReads).short(), p.figure(v.experiment, allReads).short(), p.figure(v.experiment, messages).short(),
 		))
 	}
 	header := append([]string{"what", "operations a second"}, originHeader...)
@@ -180,8 +180,8 @@ func (p *page) graph() error {
 // latencies returns the 50th and the 99th percentile for a kind of transactions.
 func (p *page) latencies(e experiment, kind string) [2]string {
 	return [2]string{
-		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P50 })).short(),
-		p.of(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P99 })).short(),
+		p.figure(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P50 })).short(),
+		p.figure(e, kindMetric(kind, func(k *bench.KindResult) float64 { return k.P99 })).short(),
 	}
 }
 

@@ -259,7 +259,7 @@ func (c *nativeClient) doUpdateSubscriberData(t *txn.Tx) error {
 	return c.tb.subscribers.Put(t, key, next)
 }
 
-// mustGet is Get of a key that must be there.
+// mustGet is like Get, for a key that must exist.
 func mustGet(t *txn.Tx, tb *hash.Table, key []byte) ([]byte, error) {
 	v, ok, err := tb.Get(t, key)
 	if err == nil && !ok {

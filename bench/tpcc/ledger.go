@@ -35,7 +35,7 @@ type rowCount struct {
 	n    int
 }
 
-// A warehouseBook has a warehouse's data of the conditions.
+// A warehouseBook has the data of a warehouse that the consistency conditions use.
 type warehouseBook struct {
 	exists    bool
 	stocks    []bool // whether the stock of item i+1 exists
@@ -44,7 +44,7 @@ type warehouseBook struct {
 	districts [districts]districtBook
 }
 
-// A districtBook has a district's data of the conditions.
+// A districtBook has the data of a district that the consistency conditions use.
 type districtBook struct {
 	exists    bool
 	ytd       money // D_YTD
@@ -54,7 +54,7 @@ type districtBook struct {
 	orders    []orderBook // element i is order i+1
 }
 
-// A customerBook has a customer's data of the conditions.
+// A customerBook has the data of a customer that the consistency conditions use.
 type customerBook struct {
 	exists       bool
 	balance, ytd money // C_BALANCE, C_YTD_PAYMENT
@@ -62,7 +62,7 @@ type customerBook struct {
 	paid         money // sum of the payments in the history
 }
 
-// An orderBook has an order's data of the conditions.
+// An orderBook has the data of an order that the consistency conditions use.
 type orderBook struct {
 	exists, isNew           bool // exists is set for a row in ORDER, isNew for one in NEW-ORDER
 	customer, carrier, says int  // O_C_ID, O_CARRIER_ID, O_OL_CNT

@@ -16,9 +16,8 @@ type deliveredOrder struct {
 	sum              money
 }
 
-// deliver is Delivery (clause 2.7.4.2), for all districts in one transaction. It
-// does each step for all districts before the next step, and fetches what the next
-// step will read.
+// deliver executes a Delivery (clause 2.7.4.2), for all districts in one transaction. It does each
+// step for all districts before the next step, and fetches what the next step will read.
 func (x *native) deliver(t *txn.Tx, in *delivery) error {
 	if err := x.takeOldest(t, in); err != nil {
 		return err

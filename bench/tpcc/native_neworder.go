@@ -5,7 +5,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// enter is New-Order (clause 2.4.2.2).
+// enter executes a New-Order (clause 2.4.2.2).
 func (x *native) enter(t *txn.Tx, in *newOrder) error {
 	home := x.part(in.warehouse)
 	x.fetchLines(t, in)

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// pay is Payment (clause 2.5.2.2).
+// pay executes a Payment (clause 2.5.2.2).
 func (x *native) pay(t *txn.Tx, in *payment) error {
 	home := x.part(in.warehouse)
 	warehouse, err := read(t, home.warehouses, x.number(in.warehouse, 0, 0))
@@ -86,7 +86,7 @@ func (x *native) remember(t *txn.Tx, in *payment, warehouse, district []byte) er
 // historyGap is between the names of the warehouse and the district.
 const historyGap = "    "
 
-// encode writes the row, the text apart if there is none.
+// encode writes the row, without the text if there is none.
 func (h *historyRow) encode(row []byte) {
 	historyCustomer.set(row, h.customer)
 	historyOfDistrict.set(row, h.district)

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// status is Order-Status (clause 2.6.2.2).
+// status executes an Order-Status (clause 2.6.2.2).
 func (x *native) status(t *txn.Tx, in *orderStatus) error {
 	who := &in.customer
 	p, err := x.whom(t, who)

@@ -9,9 +9,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// level is Stock-Level (clause 2.8.2.2). Stock is read without locks, outside of the
-// transaction: neither serializability nor repeatable reads are required, only that the rows
-// are committed and not older than the transaction (clause 2.8.2.3).
+// level executes a Stock-Level (clause 2.8.2.2). Stock is read without locks, outside of the
+// transaction: neither serializability nor repeatable reads are required, only that the rows are
+// committed and not older than the transaction (clause 2.8.2.3).
 func (x *native) level(ctx context.Context, in *stockLevel) error {
 	if err := x.m.Run(ctx, func(t *txn.Tx) error { return x.recentItems(t, in) }); err != nil {
 		return err

@@ -147,7 +147,7 @@ func districtPart(r *random, l loader, warehouse, district int) (rows int, err e
 }
 
 func (r *random) address() address {
-	return address{r.text(10, 20), r.text(10, 20), r.text(10, 20), r.of(letters[:capital], 2), r.zip()}
+	return address{r.text(10, 20), r.text(10, 20), r.text(10, 20), r.letters(letters[:capital], 2), r.zip()}
 }
 
 func (r *random) place(warehouse int) placeRow {

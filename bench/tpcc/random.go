@@ -90,12 +90,12 @@ const (
 )
 
 // text draws an a-string of low to high characters.
-func (r *random) text(low, high int) string { return r.of(letters, r.between(low, high)) }
+func (r *random) text(low, high int) string { return r.letters(letters, r.between(low, high)) }
 
 // number draws an n-string of n digits.
-func (r *random) number(n int) string { return r.of(digits, n) }
+func (r *random) number(n int) string { return r.letters(digits, n) }
 
-func (r *random) of(alphabet string, n int) string {
+func (r *random) letters(alphabet string, n int) string {
 	var s strings.Builder
 	for range n {
 		s.WriteByte(alphabet[r.IntN(len(alphabet))])

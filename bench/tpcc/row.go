@@ -161,7 +161,7 @@ var (
 	itemData = textField{12 + itemNameMax, itemDataMax}
 )
 
-// A stock, what is changed.
+// A stock: the part that transactions change.
 const (
 	stockQuantity = intField(0)
 	stockOrders   = intField(4)

@@ -32,8 +32,7 @@ Exits 1 if nothing was done: the answer was another one, nobody waits for the ma
 answers.`
 }
 
-// Run shows what would be lost, asks for confirmation, and has the machine
-// forgotten.
+// Run shows what would be lost, asks for confirmation, and makes the cluster forget the machine.
 func (c *forgetCommand) Run(std cli.Streams) error {
 	best, err := c.ask()
 	if err != nil {
@@ -110,7 +109,7 @@ func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) 
 	fmt.Fprintf(w, "Try first: start machine %d with its data folder. Then it is all back, and nothing is lost.\n", c.Machine)
 }
 
-// confirmed asks the user to confirm, and reports whether he did.
+// confirmed asks the user to confirm, and reports whether the user has.
 func (c *forgetCommand) confirmed(std cli.Streams) bool {
 	want := fmt.Sprintf("forget machine %d", c.Machine)
 	fmt.Fprintf(std.Out, "If its memory is gone for ever, type %q; anything else changes nothing: ", want)

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// offlineFlags say where the files of an instance are that has no running process.
+// offlineFlags name the files of an instance that has no running process.
 type offlineFlags struct {
 	Data    []string `default:"./farmsql-data" sep:"none" placeholder:"FOLDER" help:"Data folder (${default}). Of a cluster whose machines have several, once for each."`
 	Cluster string   `placeholder:"URL" help:"Of a cluster, whose machines are processes of their own: where the configuration is kept, as for farmsql serve."`

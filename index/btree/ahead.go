@@ -169,7 +169,8 @@ func (c *Cursor) reachesBeyond(fence []byte) bool {
 	return len(c.hi) == 0 || bytes.Compare(fence, c.hi) < 0
 }
 
-// readRows requests the objects that the next entries point to, together with the leaves after them.
+// readRows requests the objects that the next entries point to, together with the leaves after
+// them.
 func (c *Cursor) readRows() {
 	a := &c.ahead
 	if p, err := c.lf.node.ptr(c.entry()); a.rows < rowsAhead && (err != nil || !c.isElsewhere(p)) {

@@ -64,10 +64,10 @@ func (tr *Tree) Check(ctx context.Context, visit func(key []byte, v region.Ptr) 
 	return err
 }
 
-// Inspect is Check with more results. It checks that every node is sound, that the fences of each
-// level partition the key space and agree with the entries above, and that every node is reachable
-// exactly once. Of a tree that Destroy has begun to take apart it walks what is left, and checks
-// only reachability.
+// Inspect is like Check, with more results. It checks that every node is sound, that the fences of
+// each level partition the key space and agree with the entries above, and that every node is
+// reachable exactly once. Of a tree that Destroy has begun to take apart it walks what is left, and
+// checks only reachability.
 func (tr *Tree) Inspect(ctx context.Context, v Visitor) (Shape, error) {
 	w := &walker{tr: tr, ctx: ctx, visit: v, seen: make(map[region.Addr]struct{})}
 	s := tr.scratch()

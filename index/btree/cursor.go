@@ -111,7 +111,7 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 				break
 			}
 		}
-		own := c.own()
+		own := c.ownChange()
 		base := c.base()
 		order := 0 // compares base with own: negative if the leaf's entry comes first
 		switch {
@@ -300,8 +300,8 @@ func (c *Cursor) leave() {
 	c.loaded = false
 }
 
-// own returns the transaction's own next change in the range, or nil.
-func (c *Cursor) own() *change {
+// ownChange returns the transaction's own next change in the range, or nil.
+func (c *Cursor) ownChange() *change {
 	if c.edits != c.p.edits {
 		c.find()
 	}

@@ -31,7 +31,7 @@ func TestFetchLeads(t *testing.T) {
 		if _, ok, err := tr.Get(tx, intKey(250)); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if src := tr.of(tx).latest.src[0].Ptr; src != leaf {
+		if src := tr.pendingOf(tx).latest.src[0].Ptr; src != leaf {
 			t.Errorf("machine %d: fetched %v, the key was in %v", i, leaf, src)
 		}
 		tr.Fetch(tx, intKey(250))
@@ -90,7 +90,7 @@ func TestLeafOfAChangeMoves(t *testing.T) {
 		if err := tr.Put(tx, intKey(i*10), rowPtr(i)); err != nil {
 			t.Fatal(err)
 		}
-		if tr.of(tx).changes[0].leaf.IsNil() {
+		if tr.pendingOf(tx).changes[0].leaf.IsNil() {
 			t.Fatal("no leaf is known")
 		}
 		model[string(intKey(i*10))] = rowPtr(i)

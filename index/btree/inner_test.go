@@ -36,7 +36,7 @@ func checkInner(t *testing.T, n node) {
 				continue
 			}
 			got, gotErr := in.child(pos)
-			want, wantErr := n.at(pos)
+			want, wantErr := n.childAt(pos)
 			if got != want || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
 				t.Fatalf("%+v leads to %v %v, want %v %v", pos, got, gotErr, want, wantErr)
 			}

@@ -157,8 +157,8 @@ func loadFrame(v region.View, b []byte) {
 // that key. The node covers key, or key is its high fence.
 func (n node) search(key []byte) (i int, found bool) { return n.searchIn(region.View{}, key) }
 
-// searchIn is search in a node that has only its frame loaded: it loads from v the entries that it
-// compares, including the one that it finds.
+// searchIn is like search, in a node that has only its frame loaded: it loads from v the entries
+// that it compares, including the one that it finds.
 func (n node) searchIn(v region.View, key []byte) (i int, found bool) {
 	prefix := n.prefix()
 	if prefix > len(key) { // this happens only in a node whose fences contradict each other

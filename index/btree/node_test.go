@@ -375,7 +375,7 @@ func FuzzNode(f *testing.F) {
 		_ = n.covers(key)
 		for _, pos := range []position{{key, at}, {key, before}, {nil, end}} {
 			if pos.within(n) {
-				if p, err := n.at(pos); err == nil {
+				if p, err := n.childAt(pos); err == nil {
 					_ = p.Capacity()
 				}
 			}
@@ -420,7 +420,7 @@ func FuzzAnchor(f *testing.F) {
 		a, err := parseAnchor(b, testTree)
 		if err == nil && a.count() == 1 {
 			_, _ = a.node.ptr(0)
-			_, _ = a.node.at(position{key: []byte("x")})
+			_, _ = a.node.childAt(position{key: []byte("x")})
 		}
 	})
 }

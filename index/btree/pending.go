@@ -79,15 +79,15 @@ const (
 
 var pendings sync.Pool // a pool of *pending
 
-// of returns t's pending state for the tree, or nil if t has not used the tree.
-func (tr *Tree) of(t *txn.Tx) *pending {
+// pendingOf returns t's pending state for the tree, or nil if t has not used the tree.
+func (tr *Tree) pendingOf(t *txn.Tx) *pending {
 	p, _ := t.Local(tr.local).(*pending)
 	return p
 }
 
 // pend returns t's pending state for the tree, and creates it if t has not used the tree.
 func (tr *Tree) pend(t *txn.Tx) *pending {
-	if p := tr.of(t); p != nil {
+	if p := tr.pendingOf(t); p != nil {
 		return p
 	}
 	p, _ := pendings.Get().(*pending)

@@ -24,7 +24,7 @@ func TestUnansweredQuestionStaysOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	q := &tr.of(tx).ranges.chunk[0]
+	q := &tr.pendingOf(tx).ranges.chunk[0]
 	before := slices.Clone(q.Sources())
 	must(t, tr.m, func(tx *txn.Tx) error {
 		b, err := tx.Write(before[0].Ptr)

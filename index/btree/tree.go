@@ -196,8 +196,8 @@ func asMoved(err error) error {
 	return err
 }
 
-// at returns the child of n that leads to pos.
-func (n node) at(pos position) (region.Ptr, error) {
+// childAt returns the child of n that leads to pos.
+func (n node) childAt(pos position) (region.Ptr, error) {
 	i := pos.child(n)
 	if i < 0 {
 		return region.Ptr{}, errMoved
@@ -248,7 +248,7 @@ func (tr *Tree) descend(r reader, pos position, level int) (node, region.Ptr, er
 		if n.level() == level {
 			return n, p, nil
 		}
-		if p, err = n.at(pos); err != nil {
+		if p, err = n.childAt(pos); err != nil {
 			return node{}, p, err
 		}
 	}

@@ -75,7 +75,7 @@ func (c *checker) shard(s *shard, live int) error {
 	if err := c.v.Node(s.first.Element(c.o.buckets)); err != nil {
 		return err
 	}
-	for i := h.initialDepth; i < h.known(); i++ {
+	for i := h.initialDepth; i < h.childrenEnd(); i++ {
 		child, err := c.tb.child(c.o, s, i)
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []pair,
 	w := walk{tb: c.tb, pk: reader{c.tb}, first: s.first.Element(i), lay: &c.o.layout}
 	home, err := w.home()
 	if err != nil {
-		return nil, nil, gone(err)
+		return nil, nil, asDestroyed(err)
 	}
 	if err := home.valid(); err != nil {
 		return nil, nil, err
@@ -136,7 +136,7 @@ func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []pair,
 		depth = 0
 	}
 	seen := map[string]bool{}
-	err = w.all(home, func(sl slot, key, value []byte) error {
+	err = w.visitHome(home, func(sl slot, key, value []byte) error {
 		if err := c.pair(s, i, depth, sl, key, seen); err != nil {
 			return err
 		}

@@ -187,7 +187,7 @@ func FuzzHeader(f *testing.F) {
 	lay := testLayout(f, Config{})
 	c, _ := region.ClassFor(headerBytes)
 	h := header{initialDepth: 2, depth: 4, state: splitting, cursor: 9, prefix: 3 << 62}
-	for i := h.initialDepth; i < h.known(); i++ {
+	for i := h.initialDepth; i < h.childrenEnd(); i++ {
 		h.children[i] = shardPtr{region.MakePtr(region.MakeAddr(1, 64), c, 1), region.MakePtr(region.MakeAddr(1, 128), lay.class, 2)}
 	}
 	b := make([]byte, headerBytes)

@@ -102,7 +102,7 @@ func (d *destroyer) update(s *shard, change func(t *txn.Tx, h *header) error) (h
 func (d *destroyer) doom(s *shard) (*header, error) {
 	return d.update(s, func(_ *txn.Tx, h *header) error {
 		if h.state != destroying {
-			h.depth = h.known()
+			h.depth = h.childrenEnd()
 			h.state, h.cursor = destroying, d.o.buckets+1
 		}
 		return nil

@@ -62,7 +62,7 @@ func (e *editor) release() {
 
 func (e *editor) bucket(i int) (page, error) {
 	b, err := e.st.Read(e.first.Element(i))
-	return e.lay.bucket(b), gone(err)
+	return e.lay.bucket(b), asDestroyed(err)
 }
 
 func (e *editor) editBucket(i int) (page, error) {
@@ -235,7 +235,7 @@ func (n *neighbourhood) overflow(s slot) error {
 		return err
 	}
 	n.e.lay.block(b).set(0, s, false)
-	prev, err := n.edit(before(last + 1))
+	prev, err := n.edit(linkedFrom(last + 1))
 	if err == nil {
 		prev.setLink(link{ptr: ptr})
 	}
@@ -334,7 +334,7 @@ func (p page) lastUsed() (int, bool) {
 
 // drop frees the last block of the chain.
 func (n *neighbourhood) drop(last int) error {
-	prev, err := n.edit(before(last))
+	prev, err := n.edit(linkedFrom(last))
 	if err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (n *neighbourhood) renew(from, to int) error {
 		}
 		v := p.u16(chainVersion) + 1
 		p.setU16(chainVersion, v)
-		prev, err := n.edit(before(i))
+		prev, err := n.edit(linkedFrom(i))
 		if err != nil {
 			return err
 		}

@@ -43,8 +43,8 @@ func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []by
 	return value, at.isFound(), at != undecided
 }
 
-// glanceIn is glance for transaction t, which owns the value's memory. It appends the sources of
-// the answer to sources: the bucket that has the key, or both buckets if none has it. It appends
+// glanceIn is like glance, for transaction t, which owns the value's memory. It appends the sources
+// of the answer to sources: the bucket that has the key, or both buckets if none has it. It appends
 // none if it leaves the lookup undecided.
 func (o *opened) glanceIn(t *txn.Tx, h uint64, key []byte, sources []txn.Source) (value []byte, ok bool, _ []txn.Source) {
 	if o.slots > glanceSlots {
@@ -123,7 +123,7 @@ func (o *opened) narrow(s *sight) bool {
 	if !livesIn(home, s.prefix, s.h) {
 		return false
 	}
-	own, late := both(wanted(s.h, false)), both(wanted(s.h, true))
+	own, late := controlPair(wanted(s.h, false)), controlPair(wanted(s.h, true))
 	var _ = [1]struct{}{}[glanceSlots-6] // the code below looks at six slots of each bucket
 	found := equal(home.Word(controlWord), own)>>31 | equal(home.Word(controlWord+1), own)>>29 |
 		equal(next.Word(controlWord), late)>>(31-secondBucket) | equal(next.Word(controlWord+1), late)>>(29-secondBucket)
@@ -170,7 +170,7 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 		if !ok {
 			return nil, undecided
 		}
-		slots := joined(equal(block.Word(controlWord), both(wanted(h, false)))>>31) & (1<<blockSlots - 1)
+		slots := joined(equal(block.Word(controlWord), controlPair(wanted(h, false)))>>31) & (1<<blockSlots - 1)
 		for ; slots != 0; slots &= slots - 1 {
 			i := bits.TrailingZeros(slots)
 			switch value, m := o.pick(block, i, o.blockDataOffset(i), key, dst); m {
@@ -256,8 +256,8 @@ func (o *opened) pick(v region.View, i, data int, key, dst []byte) ([]byte, matc
 	return value, equals
 }
 
-// both returns a pair of equal control words.
-func both(control uint32) uint64 { return uint64(control)<<32 | uint64(control) }
+// controlPair returns a pair of equal control words.
+func controlPair(control uint32) uint64 { return uint64(control)<<32 | uint64(control) }
 
 // equal compares two control words with the wanted ones: it sets bit 31 if the first is equal, bit
 // 63 if the second is. It has no branch that the processor could mispredict: if the words differ,

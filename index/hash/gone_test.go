@@ -16,11 +16,11 @@ func TestGone(t *testing.T) {
 		region.ErrLocked: txn.ErrConflict,
 		io.EOF:           io.EOF,
 	} {
-		if got := gone(err); !errors.Is(got, want) || !errors.Is(got, err) {
+		if got := asDestroyed(err); !errors.Is(got, want) || !errors.Is(got, err) {
 			t.Errorf("%v: got %v, want %v", err, got, want)
 		}
 	}
-	if gone(nil) != nil {
+	if asDestroyed(nil) != nil {
 		t.Error("nothing is wrong")
 	}
 }

@@ -242,7 +242,7 @@ func (tb *Table) full(o *opened, s *shard) (bool, error) {
 	n, taken := s.first.Capacity(), 0
 	for i := 0; i < o.buckets; i += 2 {
 		if _, _, err := tb.m.ReadPair(s.first.Element(i), buf.pair); err != nil {
-			return false, gone(err)
+			return false, asDestroyed(err)
 		}
 		taken += o.bucket(buf.pair[:n]).usedSlots() + o.bucket(buf.pair[n:]).usedSlots()
 	}
@@ -283,7 +283,7 @@ func beginSplit(ctx context.Context, m *txn.Machine, a *anchor, parent region.Pt
 	defer t.Abort()
 	b, err := t.Write(parent)
 	if err != nil {
-		return gone(err)
+		return asDestroyed(err)
 	}
 	h, err := decodeHeader(b, &a.layout)
 	if err != nil {
@@ -318,7 +318,7 @@ func (tb *Table) moveHomes(ctx context.Context, o *opened, s *shard, homes int) 
 	defer t.Abort()
 	b, err := t.Write(s.header)
 	if err != nil {
-		return gone(err)
+		return asDestroyed(err)
 	}
 	h, err := decodeHeader(b, &o.layout)
 	if err != nil || h.state != splitting {

@@ -76,7 +76,7 @@ func decodeHeader(b []byte, lay *layout) (*header, error) {
 		return nil, fmt.Errorf("%w: header of a shard: initial depth %d, depth %d, state %d, cursor %d, prefix %#x",
 			ErrCorrupt, h.initialDepth, h.depth, h.state, h.cursor, h.prefix)
 	}
-	for i := h.initialDepth; i < h.known(); i++ {
+	for i := h.initialDepth; i < h.childrenEnd(); i++ {
 		p := b[headerChildren+i*shardPtrBytes:]
 		if h.state == destroying && binary.LittleEndian.Uint64(p) == 0 {
 			continue // destroyed already
@@ -89,8 +89,8 @@ func decodeHeader(b []byte, lay *layout) (*header, error) {
 	return h, nil
 }
 
-// known returns the number of the last child plus one.
-func (h *header) known() int {
+// childrenEnd returns the number of the last child plus one.
+func (h *header) childrenEnd() int {
 	if h.state == splitting {
 		return h.depth + 1
 	}

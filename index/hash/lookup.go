@@ -155,7 +155,7 @@ func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, ds
 	for {
 		first := s.first.Element(bucketOf(h, o.buckets))
 		if _, _, err := op.ReadPair(first, buf.pair); err != nil {
-			return nil, false, gone(err)
+			return nil, false, asDestroyed(err)
 		}
 		v, ok, other, err := tb.inPair(op, o, buf, buf.pair, s, h, key, dst)
 		if other == nil || err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// take removes and returns those pairs of this home whose hash the function goes accepts. A split
-// uses it to move half of a shard's pairs, home by home. Outside pairs keep their objects. Pairs
-// that stay in the chain move into slots that have become free before them.
+// take removes and returns those pairs of this home for which goes(hash) is true. A split uses it
+// to move half of a shard's pairs, home by home. Outside pairs keep their objects. Pairs that stay
+// in the chain move into slots that have become free before them.
 func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 	n, err := e.neighbourhood(home)
 	if err == nil {
@@ -45,8 +45,8 @@ func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 
 func (s slot) clone() slot { return slot{s.control, bytes.Clone(s.data)} }
 
-// takeFromBucket moves pairs from bucket i to taken: those of this home whose hash the function
-// goes accepts.
+// takeFromBucket moves pairs from bucket i to taken: those of this home for which goes(hash) is
+// true.
 func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
 	for k := range n.pages[i].slots {
 		s := n.pages[i].slot(k)

@@ -45,15 +45,15 @@ func (n *neighbourhood) cut(i int) {
 	n.pages, n.ptrs = n.pages[:i], n.ptrs[:i]
 }
 
-// more reads the next page, or returns false if there is none.
-func (n *neighbourhood) more() (bool, error) {
+// readNext reads the next page, or returns false if there is none.
+func (n *neighbourhood) readNext() (bool, error) {
 	i := len(n.pages)
 	if i == 1 {
 		p, err := n.e.bucket(n.home + 1)
 		n.pages, n.ptrs = append(n.pages, p), append(n.ptrs, n.e.first.Element(n.home+1))
 		return true, err
 	}
-	l, err := n.pages[before(i)].link()
+	l, err := n.pages[linkedFrom(i)].link()
 	if err != nil || l.ptr.IsNil() {
 		return false, err
 	}
@@ -76,7 +76,7 @@ func (n *neighbourhood) more() (bool, error) {
 // rest reads all pages that have not been read yet.
 func (n *neighbourhood) rest() error {
 	for {
-		if more, err := n.more(); !more || err != nil {
+		if more, err := n.readNext(); !more || err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (n *neighbourhood) edit(i int) (page, error) {
 	return p, err
 }
 
-// before returns the page that links to page i, which is a block.
-func before(i int) int {
+// linkedFrom returns the number of the page that links to page i, a block of the chain.
+func linkedFrom(i int) int {
 	if i == 2 {
 		return 0
 	}
@@ -111,7 +111,7 @@ func before(i int) int {
 func (n *neighbourhood) find(h uint64, key []byte) (spot, bool, error) {
 	for i := 0; ; i++ {
 		if i == len(n.pages) {
-			if more, err := n.more(); !more || err != nil {
+			if more, err := n.readNext(); !more || err != nil {
 				return spot{}, false, err
 			}
 		}

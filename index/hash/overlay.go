@@ -306,7 +306,7 @@ func (tb *Table) route(o *opened, st store, h uint64) (*shard, error) {
 	for {
 		b, err := st.Read(s.first.Element(bucketOf(h, o.buckets)))
 		if err != nil {
-			return nil, gone(err)
+			return nil, asDestroyed(err)
 		}
 		depth, live := o.bucket(b).depth()
 		if live && s.covers(h, depth) {
@@ -380,7 +380,7 @@ func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []t
 		n := walk{tb: tb, pk: pk, first: s.first.Element(bucketOf(h, o.buckets)), lay: &o.layout, sources: sources[:0]}
 		home, err := n.home()
 		if err != nil {
-			return nil, false, sources, gone(err)
+			return nil, false, sources, asDestroyed(err)
 		}
 		depth, live := home.depth()
 		if live && s.covers(h, depth) {

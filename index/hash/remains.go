@@ -14,7 +14,7 @@ func (c *checker) remains(s *shard, h *header) error {
 	if err := c.v.Node(s.header); err != nil {
 		return err
 	}
-	for i := h.initialDepth; i < h.known(); i++ {
+	for i := h.initialDepth; i < h.childrenEnd(); i++ {
 		if h.children[i].header.IsNil() {
 			continue // freed already
 		}

@@ -245,13 +245,13 @@ func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
 	w := walk{tb: q.tb, pk: pk, first: s.first.Element(home), lay: &q.o.layout}
 	p, err := w.home()
 	if err != nil {
-		return gone(err)
+		return asDestroyed(err)
 	}
 	depth, live := p.depth()
 	if !live || depth < s.depth {
 		return errOvertaken
 	}
-	err = w.all(p, func(_ slot, key, value []byte) error {
+	err = w.visitHome(p, func(_ slot, key, value []byte) error {
 		q.pairs = append(q.pairs, pair{key, value})
 		return nil
 	})

@@ -37,14 +37,14 @@ const (
 
 // PutNow makes value the value of key in a transaction of its own.
 func (tb *Table) PutNow(ctx context.Context, key, value []byte) error {
-	_, err := tb.now(ctx, key, single{kind: singlePut, value: value})
+	_, err := tb.runNow(ctx, key, single{kind: singlePut, value: value})
 	return err
 }
 
 // InsertNow adds key in a transaction of its own. It returns ErrExists if the key is in
 // the table.
 func (tb *Table) InsertNow(ctx context.Context, key, value []byte) error {
-	done, err := tb.now(ctx, key, single{kind: singleInsert, value: value})
+	done, err := tb.runNow(ctx, key, single{kind: singleInsert, value: value})
 	if err == nil && !done {
 		return ErrExists
 	}
@@ -54,12 +54,12 @@ func (tb *Table) InsertNow(ctx context.Context, key, value []byte) error {
 // DeleteNow removes key in a transaction of its own and reports whether it was in the
 // table.
 func (tb *Table) DeleteNow(ctx context.Context, key []byte) (bool, error) {
-	return tb.now(ctx, key, single{kind: singleDelete})
+	return tb.runNow(ctx, key, single{kind: singleDelete})
 }
 
-// now runs one operation in a transaction of its own, at the shard's primary, combined with other
-// operations that wait for the same place.
-func (tb *Table) now(ctx context.Context, key []byte, op single) (bool, error) {
+// runNow runs one operation in a transaction of its own, at the shard's primary, together with
+// other operations on the same key that wait.
+func (tb *Table) runNow(ctx context.Context, key []byte, op single) (bool, error) {
 	if err := checkPair(len(key), len(op.value)); err != nil {
 		return false, err
 	}

@@ -145,7 +145,7 @@ func (tb *Table) open() (*opened, error) {
 	}
 	b := make([]byte, tb.anchor.Capacity())
 	if _, err := tb.m.Read(tb.anchor, b); err != nil {
-		return nil, gone(err)
+		return nil, asDestroyed(err)
 	}
 	o, err := tb.decode(b)
 	if err != nil {
@@ -176,10 +176,10 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 	return o, nil
 }
 
-// gone translates errors of reading an object that exists as long as the table: if the
-// object has been freed, the table has been destroyed; if it stays locked, which takes
-// as long as a recovery, that is a conflict.
-func gone(err error) error {
+// asDestroyed converts errors of reading an object that exists as long as the table. If the object
+// has been freed, the table has been destroyed; if it stays locked, as it may for as long as a
+// recovery, that is a conflict.
+func asDestroyed(err error) error {
 	if errors.Is(err, region.ErrLocked) {
 		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
 	}
@@ -233,7 +233,7 @@ func (o *opened) nextShard(s *shard, h uint64, bit int) *shard {
 func (tb *Table) refresh(o *opened, s *shard) (*header, error) {
 	b := make([]byte, s.header.Capacity())
 	if _, err := tb.m.Read(s.header, b); err != nil {
-		return nil, gone(err)
+		return nil, asDestroyed(err)
 	}
 	h, err := decodeHeader(b, &o.layout)
 	if err != nil {

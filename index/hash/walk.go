@@ -52,7 +52,7 @@ func (w *walk) neighbour(home page) (page, error) {
 	if b == nil {
 		var err error
 		if b, err = w.peek(w.first.Element(1)); err != nil {
-			return page{}, gone(err)
+			return page{}, asDestroyed(err)
 		}
 	}
 	next := w.lay.bucket(b)
@@ -156,8 +156,8 @@ func (w *walk) keep(ptrs ...region.Ptr) {
 	w.sources = kept
 }
 
-// all calls visit with each pair whose key has this home: with its slot, key and value.
-func (w *walk) all(home page, visit func(s slot, key, value []byte) error) error {
+// visitHome calls visit with the slot, key and value of each pair whose key has this home.
+func (w *walk) visitHome(home page, visit func(s slot, key, value []byte) error) error {
 	next, err := w.neighbour(home)
 	if err != nil {
 		return err

@@ -42,10 +42,10 @@ func (w *World) Mend(from, to rdma.MachineID) {
 }
 
 // Up reports whether a message sent now from one machine reaches the other.
-func (w *World) Up(from, to rdma.MachineID) bool { return w.up(from, to) }
+func (w *World) Up(from, to rdma.MachineID) bool { return w.isUp(from, to) }
 
-// Breaking reports whether a connection has failed of which a living machine has not been
-// told yet.
+// Breaking reports whether a living machine has not been told yet that one of its connections has
+// failed.
 func (w *World) Breaking() bool {
 	for _, n := range w.network.nics { // the order of the cards has no effect
 		for _, q := range n.queues {
@@ -70,8 +70,8 @@ func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {
 	w.network.spikes[link{from, to}] = spike{w.now + d, extra}
 }
 
-// up reports whether a message sent on the link now arrives.
-func (w *World) up(from, to rdma.MachineID) bool { return w.network.cut[link{from, to}] <= 0 }
+// isUp reports whether a message sent now arrives at the other end of the link.
+func (w *World) isUp(from, to rdma.MachineID) bool { return w.network.cut[link{from, to}] <= 0 }
 
 // delay draws how long a message takes.
 func (w *World) delay(from, to rdma.MachineID) time.Duration {
@@ -108,7 +108,7 @@ func (n *nic) datagram(to rdma.MachineID, b []byte, at int) error {
 	from := n.id
 	peer := w.network.nics[to]
 	if peer == nil || peer.ports[at].receive == nil || peer.ports[at].arriving >= datagramsMax ||
-		!w.up(from, to) || w.rng.IntN(1000) < w.options.Loss {
+		!w.isUp(from, to) || w.rng.IntN(1000) < w.options.Loss {
 		return nil
 	}
 	b = append([]byte(nil), b...)
@@ -127,7 +127,7 @@ func (n *nic) fly(peer *nic, b []byte, at int, when time.Duration) {
 	w, from, to := n.process.world, n.id, peer.id
 	peer.ports[at].arriving++
 	w.at(when, func() {
-		if peer.process.dead || peer.closed || !w.up(from, to) {
+		if peer.process.dead || peer.closed || !w.isUp(from, to) {
 			peer.ports[at].arriving--
 			return
 		}

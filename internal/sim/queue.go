@@ -114,7 +114,7 @@ func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
 	}
 	w := q.nic.process.world
 	peer := w.network.nics[to]
-	if peer == nil || q.worker >= len(peer.queues) || peer.queues[q.worker] == nil || !w.up(q.nic.id, to) || !w.up(to, q.nic.id) {
+	if peer == nil || q.worker >= len(peer.queues) || peer.queues[q.worker] == nil || !w.isUp(q.nic.id, to) || !w.isUp(to, q.nic.id) {
 		return nil, rdma.ErrBroken
 	}
 	c := &conn{from: q, to: peer.queues[q.worker]}
@@ -179,7 +179,7 @@ func (c *conn) apply(o *operation, begin, end int) {
 	switch {
 	case c.broken || from.silent() || o.err != nil:
 		return
-	case !w.up(from.id, to.id):
+	case !w.isUp(from.id, to.id):
 		c.giveUp()
 		return
 	case o.op == rdma.OpRing:
@@ -206,7 +206,7 @@ func (c *conn) answer(o *operation) {
 	switch {
 	case c.broken || c.from.closed || c.from.nic.process.dead:
 		return
-	case !w.up(c.to.nic.id, c.from.nic.id):
+	case !w.isUp(c.to.nic.id, c.from.nic.id):
 		c.giveUp()
 		return
 	}

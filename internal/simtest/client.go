@@ -133,8 +133,8 @@ func hasNoEffect(err error) bool {
 	}, func(may error) bool { return errors.Is(err, may) })
 }
 
-// saw records that b was read as the value of o.
-func (c *client) saw(o history.Object, b []byte) error {
+// recordRead records that b was read as the value of o.
+func (c *client) recordRead(o history.Object, b []byte) error {
 	v, err := valueOf(b)
 	if err == nil {
 		c.h.Read(o, v)
@@ -145,7 +145,7 @@ func (c *client) saw(o history.Object, b []byte) error {
 // sawHalves records that halves of object i were read, from b.
 func (c *client) sawHalves(i int, which []int, b []byte) error {
 	for _, half := range which {
-		if err := c.saw(halfOf(i, half), halves(b)[half]); err != nil {
+		if err := c.recordRead(halfOf(i, half), halves(b)[half]); err != nil {
 			return err
 		}
 	}
@@ -274,7 +274,7 @@ func (c *client) onPayload(o history.Object, p region.Ptr, write bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.saw(o, b); err != nil {
+	if err := c.recordRead(o, b); err != nil {
 		return err
 	}
 	if write {
@@ -325,7 +325,7 @@ func (c *client) onHash(i int, write bool) error {
 			return err
 		}
 	}
-	if err := c.saw(o, b); err != nil {
+	if err := c.recordRead(o, b); err != nil {
 		return err
 	}
 	switch {

@@ -13,9 +13,9 @@ import (
 // them. They stay healthy, and every other machine has a fault that lasts for good, or none.
 // Every machine that reaches the core has to make progress.
 
-// coreMax bounds the time until that progress, counted from the beginning of the faults. If
-// fewer than a majority of the configuration have not been restarted, machines first have to
-// restart together (meetingMax), and may wait for those that do not come back.
+// coreMax bounds the time until the core has made progress, counted from the beginning of the
+// faults. If fewer than a majority of the configuration have not been restarted, machines first
+// have to restart together (meetingMax), and may wait for those that do not come back.
 const (
 	coreMax    = 10 * leaseTime
 	meetingMax = 10 * time.Second * 65 / 64 // the slowest clock takes this long for 10 s
@@ -170,7 +170,7 @@ func (t *overlapInjector) hinderForGood(away []int) (faults []lastingFault) {
 				continue
 			}
 		}
-		t.came(f.kind)
+		t.countFault(f.kind)
 		t.world.Note(fmt.Sprintf("%v at %d for good", f.kind, i))
 		f.undo = t.forGood(f)
 		faults = append(faults, f)

@@ -65,9 +65,9 @@ func (c *client) write(g *register, v uint64, do func() error) error {
 // errUnknown is the error of a transaction whose outcome is not known.
 var errUnknown = errors.New("simtest: in doubt")
 
-// saw records the value that was read for a key, and returns an error if the key cannot
+// recordRead records the value that was read for a key, and returns an error if the key cannot
 // have it.
-func (g *register) saw(key []byte, v uint64) error {
+func (g *register) recordRead(key []byte, v uint64) error {
 	if !g.mayHold(v) {
 		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.values, g.pending)
 	}
@@ -115,8 +115,8 @@ func (c *client) try(fn func(t *txn.Tx) error) error {
 	return c.outcome(err)
 }
 
-// outcome turns the error of an operation into that of try: nil, errUser, errUnknown or a failure of
-// the test.
+// outcome turns the error of an operation into that of try: nil, errUser, errUnknown or a failure
+// of the test.
 func (c *client) outcome(err error) error {
 	switch {
 	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
@@ -145,7 +145,7 @@ func (c *client) look(g *register, key []byte) error {
 	case err != nil:
 		return err
 	}
-	return g.saw(key, v)
+	return g.recordRead(key, v)
 }
 
 // blind changes a key without reading it first. was is the value that the key must have now.
@@ -259,8 +259,8 @@ func (c *client) deleteRow(g *register, key []byte, was uint64) error {
 	})
 }
 
-// unless returns wrong, the error of a result that must not be, if the transaction's reads still
-// hold. If they do not, they explain the result, and unless returns the conflict.
+// unless returns wrong, the error for an impossible result, if the transaction's reads are still
+// valid. If they are not, that explains the result, and unless returns the conflict.
 func (c *client) unless(t *txn.Tx, wrong error) error {
 	if err := t.Validate(); err != nil {
 		return err

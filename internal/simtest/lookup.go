@@ -14,7 +14,7 @@ import (
 // every answer: if a key is reported absent, it must have been absent at some moment of the lookup,
 // too. Only a lookup without an answer proves nothing.
 
-// errNoAnswer is the result of a lock-free read that conflicting writers kept from an answer.
+// errNoAnswer is the result of a lock-free read that got no answer because of conflicting writers.
 var errNoAnswer = errors.New("simtest: no answer")
 
 // asNoAnswer turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
@@ -51,7 +51,7 @@ func (c *client) recordAnswer(o history.Object, b []byte, ok bool) error {
 		c.h.Absent(o)
 		return nil
 	}
-	return c.saw(o, b)
+	return c.recordRead(o, b)
 }
 
 // lookUpHash looks up one key, or several keys together.
@@ -153,7 +153,7 @@ func (c *client) lookUpTree(i int) error {
 			if err != nil {
 				return err
 			}
-			return c.saw(objectOf(inTree, i), b)
+			return c.recordRead(objectOf(inTree, i), b)
 		}
 	})
 }

@@ -29,8 +29,8 @@ type Options struct {
 	// is how long clients and faults go on.
 	Clients, Readers int
 	Duration         time.Duration
-	// Tables is the number of tables that there are names for; with 0 there is no catalog.
-	// Otherwise each machine has one more client, which defines the tables.
+	// Tables is the number of table names; with 0 there is no catalog. Otherwise each machine has
+	// one more client, which defines the tables.
 	Tables int
 	// Workload, if not nil, gives each machine Sessions more clients, which run the Workload.
 	Workload Workload

@@ -174,8 +174,8 @@ func (t *overlapInjector) inject(f Fault) {
 	}
 }
 
-// came counts a fault.
-func (t *overlapInjector) came(f Fault) {
+// countFault counts a fault.
+func (t *overlapInjector) countFault(f Fault) {
 	t.result.Faults[f]++
 	t.noteChange()
 }
@@ -202,8 +202,8 @@ func (t *overlapInjector) target() int {
 
 func anybody(rdma.MachineID) bool { return true }
 
-// may reports whether these machines may have a fault.
-func (t *overlapInjector) may(machines ...int) bool {
+// mayFail reports whether the plan allows a fault of these machines now.
+func (t *overlapInjector) mayFail(machines ...int) bool {
 	isNew := t.copies.now == nil || len(t.copies.now.Regions) == 0 // at first there is no region to be spared
 	return !t.plan.Spare || isNew || t.copies.suffice(func(m rdma.MachineID) bool {
 		return t.isWell(m) && !slices.Contains(machines, int(m))
@@ -274,10 +274,10 @@ func (t *overlapInjector) revive(i int, lose bool) {
 // die kills machines at one moment, and starts each again after a while.
 func (t *overlapInjector) die(f Fault, machines []int) {
 	machines = slices.DeleteFunc(slices.Clone(machines), func(i int) bool { return t.machine(i).Process() == nil })
-	if len(machines) == 0 || !t.may(machines...) {
+	if len(machines) == 0 || !t.mayFail(machines...) {
 		return
 	}
-	t.came(f)
+	t.countFault(f)
 	left, over := len(machines), t.outside.NewEvent()
 	for _, i := range machines {
 		lose := t.kill(i, t.loses() || f == OldCopy && i == machines[0])
@@ -301,10 +301,10 @@ func (t *overlapInjector) await(f Fault, w *watch, patience time.Duration) {
 		if !own {
 			i = t.target()
 		}
-		if t.machine(i).Process() == nil || !t.may(i) {
+		if t.machine(i).Process() == nil || !t.mayFail(i) {
 			return
 		}
-		t.came(f)
+		t.countFault(f)
 		if w.recovery == nil {
 			t.result.Steps[w.step]++
 		} else {
@@ -352,10 +352,10 @@ const servesMax = 500 * time.Millisecond
 func (t *overlapInjector) roll(f Fault, times int) {
 	for i := t.any(); times > 0 && t.failure == nil && t.members.err == nil; i = (i + 1) % t.options.Farm.Machines {
 		times--
-		if t.machine(i).Process() == nil || !t.may(i) {
+		if t.machine(i).Process() == nil || !t.mayFail(i) {
 			continue
 		}
-		t.came(f)
+		t.countFault(f)
 		lose := t.kill(i, t.loses())
 		t.outside.Sleep(t.upTo(darkMax))
 		t.revive(i, lose)
@@ -367,10 +367,10 @@ func (t *overlapInjector) roll(f Fault, times int) {
 
 // hinder gives a machine a fault for a while.
 func (t *overlapInjector) hinder(f Fault, i int) {
-	if t.machine(i).Process() == nil || !t.may(i) {
+	if t.machine(i).Process() == nil || !t.mayFail(i) {
 		return
 	}
-	t.came(f)
+	t.countFault(f)
 	t.hinders[i]++
 	d := t.hold()
 	switch f {
@@ -437,10 +437,10 @@ func (t *overlapInjector) cutLinks(f Fault) {
 		away = []int{a, b} // either may be given up
 		links = [][2]rdma.MachineID{{rdma.MachineID(a), rdma.MachineID(b)}, {rdma.MachineID(b), rdma.MachineID(a)}}[:1+t.rng.IntN(2)]
 	}
-	if len(away) == 0 || !t.may(away...) {
+	if len(away) == 0 || !t.mayFail(away...) {
 		return
 	}
-	t.came(f)
+	t.countFault(f)
 	times := 1
 	if f == Flap {
 		times = 2 + t.rng.IntN(flapsMax)
@@ -471,7 +471,7 @@ func (t *overlapInjector) each(links [][2]rdma.MachineID, do func(from, to rdma.
 
 // storm makes datagrams arrive twice and very late, for a while.
 func (t *overlapInjector) storm(f Fault) {
-	t.came(f)
+	t.countFault(f)
 	t.disturbs++
 	t.world.Storm(sim.Storm{Doubled: t.rng.IntN(200), Late: t.rng.IntN(5), LateMax: 5 * leaseTime})
 	t.outside.Sleep(t.hold())
@@ -485,7 +485,7 @@ func (t *overlapInjector) failStore(f Fault) {
 	if t.plan.Spare {
 		return // this fault would hit all machines, and some must be spared
 	}
-	t.came(f)
+	t.countFault(f)
 	t.disturbs++
 	t.members.store.failing = 1 + t.rng.IntN(400)
 	t.outside.Sleep(t.hold())

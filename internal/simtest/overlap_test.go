@@ -120,10 +120,10 @@ func TestRegister(t *testing.T) {
 	if err := c.write(g, 6, func() error { return txn.ErrEvicted }); !errors.Is(err, txn.ErrEvicted) || !g.mayHold(6) {
 		t.Errorf("a write of a machine that is evicted: %v, %+v", err, g)
 	}
-	if err := g.saw([]byte("key"), 1); err == nil {
+	if err := g.recordRead([]byte("key"), 1); err == nil {
 		t.Error("a value that was overwritten can be read")
 	}
-	if err := g.saw([]byte("key"), 3); err != nil || g.mayHold(4) || !g.mayHold(0) {
+	if err := g.recordRead([]byte("key"), 3); err != nil || g.mayHold(4) || !g.mayHold(0) {
 		t.Errorf("after a pending value was read: %v, %+v", err, g)
 	}
 	if err := c.write(g, 5, func() error { g.owner = nil; return nil }); err != nil || !g.mayHold(3) || !g.mayHold(5) {

@@ -85,7 +85,8 @@ func (c *client) sawTable(i int, tbl *catalog.Table) error {
 	return nil
 }
 
-// comment returns the new value of a name whose table is there from now on.
+// comment draws a new value for a name, whose table is about to exist, and returns it as the
+// table's comment.
 func (c *client) comment(i int) string {
 	v := c.rec.Value()
 	c.h.Write(objectOf(inCatalog, i), v)

@@ -107,8 +107,8 @@ func (s *session) runCompiled(query string) (r result, err error) {
 	return r, nil
 }
 
-// runPlanned runs a statement through go-mysql-server. If the statement fails, runPlanned cancels its
-// context and then closes its rows, as the listener does.
+// runPlanned runs a statement through go-mysql-server. If the statement fails, runPlanned cancels
+// its context and then closes its rows, as the listener does.
 func (s *session) runPlanned(query string) (r result, err error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

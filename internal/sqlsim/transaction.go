@@ -19,16 +19,16 @@ type transaction struct {
 // Transact implements simtest.Session.
 func (s *session) Transact(w simtest.Work) error {
 	if w.Rand.IntN(4) == 0 {
-		return s.single(w)
+		return s.runSingle(w)
 	}
-	return s.within(w, (*transaction).body)
+	return s.runWithin(w, (*transaction).body)
 }
 
 // ReadAll implements simtest.Session.
-func (s *session) ReadAll(w simtest.Work) error { return s.within(w, (*transaction).readAll) }
+func (s *session) ReadAll(w simtest.Work) error { return s.runWithin(w, (*transaction).readAll) }
 
-// single runs a statement that is a transaction by itself.
-func (s *session) single(w simtest.Work) error {
+// runSingle runs a statement that is a transaction by itself.
+func (s *session) runSingle(w simtest.Work) error {
 	id := uint64(w.Rand.IntN(s.rows))
 	o, err := s.object("t", id)
 	if err != nil {
@@ -68,9 +68,9 @@ func (s *session) lookUp(w simtest.Work, id uint64, o history.Object) error {
 	return nil
 }
 
-// within runs do between BEGIN and COMMIT. As the listener promises, every result was true
-// when it was shown, whether or not the transaction commits.
-func (s *session) within(w simtest.Work, do func(*transaction) error) error {
+// runWithin runs do in a transaction, between BEGIN and COMMIT. As the listener promises, every
+// result was true when it was shown, whether or not the transaction commits.
+func (s *session) runWithin(w simtest.Work, do func(*transaction) error) error {
 	t := &transaction{s, w}
 	w.Record.Shown()
 	_, err := s.run("BEGIN")
@@ -236,7 +236,7 @@ func (t *transaction) number() error {
 	if err != nil {
 		return err
 	}
-	o, err := t.given(res.ok.InsertID)
+	o, err := t.noteNumber(res.ok.InsertID)
 	if err != nil {
 		return err
 	}

@@ -42,9 +42,9 @@ func (w *workload) Name(i int) string {
 	return fmt.Sprintf("t-%d", i)
 }
 
-// given notes that AUTO_INCREMENT has given number to a row of table n, and returns the row's
+// noteNumber notes that AUTO_INCREMENT has given number to a row of table n, and returns the row's
 // object of the history.
-func (w *workload) given(number uint64) (history.Object, error) {
+func (w *workload) noteNumber(number uint64) (history.Object, error) {
 	if _, again := w.places[number]; again {
 		return 0, fmt.Errorf("sqlsim: number %d has been given twice", number)
 	}

@@ -111,7 +111,7 @@ func (s *Sender) Append(tag uint64, parts ...[]byte) (pos uint64, done bool, err
 	return s.Post(tag)
 }
 
-// AppendReserved is Append into reserved space, and uses that space up. It fails with
+// AppendReserved is like Append, but into reserved space, which it uses up. It fails with
 // ErrReservation instead of ErrFull.
 func (s *Sender) AppendReserved(tag uint64, parts ...[]byte) (pos uint64, done bool, err error) {
 	s.stage(parts)

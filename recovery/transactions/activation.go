@@ -61,7 +61,7 @@ func (r *run) activateAll(ctx context.Context) error {
 	return r.activateEach(ctx, groups)
 }
 
-// activateEach runs them for each group as soon as the group is ready.
+// activateEach runs steps 3 and 4 for each group of regions as soon as the group is ready.
 func (r *run) activateEach(ctx context.Context, groups []regionGroup) error {
 	errs := make([]error, len(groups))
 	left, done := len(groups), r.t.cfg.Clock.NewEvent()

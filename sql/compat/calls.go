@@ -7,7 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// This file has statements call functions that stand in for go-mysql-server's (standins.go), or
+// This file makes statements call functions that stand in for go-mysql-server's (standins.go), or
 // its own with other arguments.
 
 // The names that our functions go by in a syntax tree. No client can write

@@ -20,11 +20,11 @@ func keptEscapes(query string, ansiQuotes bool) (at []int) {
 		case c == '\'', c == '"' && !ansiQuotes:
 			i = endOfString(query, i, &at)
 		case c == '"', c == '`':
-			i = after(query, i+1, string(c))
+			i = endAfter(query, i+1, string(c))
 		case c == '#', strings.HasPrefix(query[i:], "-- "):
-			i = after(query, i, "\n")
+			i = endAfter(query, i, "\n")
 		case strings.HasPrefix(query[i:], "/*") && !strings.HasPrefix(query[i:], "/*!"):
-			i = after(query, i+2, "*/")
+			i = endAfter(query, i+2, "*/")
 		default:
 			i++
 		}
@@ -49,9 +49,9 @@ func endOfString(query string, i int, at *[]int) int {
 	return len(query)
 }
 
-// after returns the index after the next occurrence of end in a text, from i on; the text's
+// endAfter returns the index after the next occurrence of end in a text, from i on; the text's
 // length if there is none.
-func after(query string, i int, end string) int {
+func endAfter(query string, i int, end string) int {
 	n := strings.Index(query[i:], end)
 	if n < 0 {
 		return len(query)

@@ -378,7 +378,7 @@ func prettyBytes(a gms.Row) int64 {
 	return bytes
 }
 
-// prettyIn is prettyBytes for a value within depth arrays and objects.
+// prettyIn does the work of prettyBytes for a value within depth arrays and objects.
 func prettyIn(v any, depth int64) int64 {
 	n := int64(0)
 	switch v := v.(type) {

@@ -164,7 +164,7 @@ func chain(e gms.Expression, split func(gms.Expression) (l, r gms.Expression, ok
 	return all
 }
 
-// hideLists keeps long lists and chains in a filter from the search for indexes.
+// hideLists hides long lists and chains in a filter from the search for indexes.
 func hideLists(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {

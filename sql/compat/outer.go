@@ -51,8 +51,9 @@ func keepLateralLeft(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 // pushAliasFilters is the name of the rule that moves conditions into derived tables.
 const pushAliasFilters = "pushdownSubqueryAliasFilters"
 
-// notBelowLaterals keeps conditions on the right side of a LEFT JOIN LATERAL above it.
-// go-mysql-server does not treat it as an outer join, and would push them into it or below.
+// notBelowLaterals keeps conditions on the right side of a LEFT JOIN LATERAL above the join.
+// go-mysql-server does not treat the join as an outer one, and would push the conditions into or
+// below it.
 func notBelowLaterals(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() || !hasLateralLeft(n) {

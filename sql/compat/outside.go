@@ -8,8 +8,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// go-mysql-server takes a subquery's conditions on the outer query for conditions on the subquery's
-// own tables.
+// go-mysql-server mistakes a subquery's conditions on the outer query for conditions on the
+// subquery's own tables.
 
 // optimizeJoinsRule is the name of the rule that finds indexes.
 const optimizeJoinsRule = "optimizeJoins"

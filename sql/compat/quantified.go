@@ -57,8 +57,8 @@ func isComparison(token int) bool {
 	return false
 }
 
-// in returns the spelling of a quantifier with IN; empty if there is none.
-func (q quantifier) in() string {
+// asIn returns the spelling of a quantifier with IN; empty if there is none.
+func (q quantifier) asIn() string {
 	switch {
 	case q.operator == '=' && !q.all:
 		return " IN "
@@ -71,7 +71,7 @@ func (q quantifier) in() string {
 // CheckQuantifiers refuses comparisons with ANY, SOME or ALL that cannot be spelled with IN.
 func CheckQuantifiers(query string, o sqlparser.ParserOptions) error {
 	for q := range quantified(NewTokens(query, o)) {
-		if q.in() == "" {
+		if q.asIn() == "" {
 			return NoQuantifier(query[q.start:q.end])
 		}
 	}

@@ -226,7 +226,7 @@ func isWord(s *Tokens) bool {
 // NOT IN.
 func quantifiers(s *Tokens) (edits []Edit) {
 	for q := range quantified(s) {
-		if text := q.in(); text != "" {
+		if text := q.asIn(); text != "" {
 			edits = append(edits, Edit{q.start, q.end, text})
 		}
 	}

@@ -91,8 +91,8 @@ func withSubqueries(ctx *gms.Context, n gms.Node, change func(*gms.Context, gms.
 	return n, same && unchanged, err
 }
 
-// withSingleRows makes a join in place of a comparison with a subquery fail (error 1242) if the
-// subquery has several rows. The rule itself forgets that.
+// withSingleRows adds a check to joins that replace a comparison with a subquery: they fail with
+// error 1242 if the subquery has several rows. The rule itself does not check that.
 func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		if !flags.SubqueryIsSet() {

@@ -73,7 +73,7 @@ func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.
 // Next implements gms.RowIter.
 func (i *groupIter) Next(ctx *gms.Context) (gms.Row, error) {
 	if i.any {
-		return i.single(ctx)
+		return i.singleGroup(ctx)
 	}
 	if !i.read {
 		if err := i.readAll(ctx); err != nil {
@@ -88,8 +88,8 @@ func (i *groupIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return evaluated(ctx, i.buffers[i.next-1])
 }
 
-// single returns the group of one row.
-func (i *groupIter) single(ctx *gms.Context) (gms.Row, error) {
+// singleGroup returns the group of one row.
+func (i *groupIter) singleGroup(ctx *gms.Context) (gms.Row, error) {
 	row, err := i.rows.Next(ctx)
 	if err != nil {
 		return nil, err

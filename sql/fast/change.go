@@ -249,7 +249,7 @@ func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 			return nil, false
 		}
 	}
-	return kept(ctx, s.codec, v)
+	return storedForm(ctx, s.codec, v)
 }
 
 // decimal adds a text to a decimal column's value with go-mysql-server's own

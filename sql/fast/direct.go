@@ -49,7 +49,7 @@ func newDirect(ctx *gms.Context, p *selectPlan, info *store.TableInfo) *direct {
 	return d
 }
 
-// place returns the position of a column among the columns read, and adds it if needed.
+// place adds a column to those read, unless it is one of them, and returns its position among them.
 func (d *direct) place(column int) int {
 	for i, c := range d.Columns {
 		if c == column {
@@ -63,9 +63,9 @@ func (d *direct) place(column int) int {
 // column returns the codec of a column that is read.
 func (d *direct) column(place int) *row.Column { return &d.Rows.Columns[d.Columns[place]] }
 
-// goes reports whether a session's rows may be returned directly: the session's character
+// isDirect reports whether a session's rows may be returned directly: the session's character
 // set is that of the stored text, and the rows are not locked.
-func (d *direct) goes(ctx *gms.Context, s *Session, tr *store.Transaction) bool {
+func (d *direct) isDirect(ctx *gms.Context, s *Session, tr *store.Transaction) bool {
 	if d == nil || s.ForUpdate || tr.Editing > 0 {
 		return false
 	}

@@ -143,7 +143,7 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 		if v.IsNull {
 			continue
 		}
-		if row[at], ok = kept(ctx, k, v); !ok {
+		if row[at], ok = storedForm(ctx, k, v); !ok {
 			return nil, false
 		}
 	}

@@ -138,8 +138,8 @@ func (s *shape) compares(column sqlparser.Expr, op string, literal sqlparser.Exp
 	return ok
 }
 
-// joinColumn returns the column that an expression names; false if it is not a column, or is qualified
-// by a database.
+// joinColumn returns the column that an expression names; false if it is not a column, or is
+// qualified by a database.
 func joinColumn(e sqlparser.Expr) (columnRef, bool) {
 	c, ok := e.(*sqlparser.ColName)
 	if !ok || !c.Qualifier.DbQualifier.IsEmpty() || !c.Qualifier.SchemaQualifier.IsEmpty() {

@@ -14,9 +14,9 @@ func takes(k *row.KeyCodec, v Value) bool {
 	return v.IsNumber == k.IsInteger()
 }
 
-// kept returns a literal in the column's stored form; false if the column would
+// storedForm returns a literal in the column's stored form; false if the column would
 // change it.
-func kept(ctx *gms.Context, k *row.KeyCodec, v Value) (any, bool) {
+func storedForm(ctx *gms.Context, k *row.KeyCodec, v Value) (any, bool) {
 	if v.IsNumber {
 		return k.Whole(v.Number)
 	}

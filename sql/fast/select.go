@@ -356,7 +356,7 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	if !ok {
 		return nil, ErrPlan
 	}
-	if f.direct.goes(ctx, s, tr) {
+	if f.direct.isDirect(ctx, s, tr) {
 		res, err := f.runDirect(ctx, s, tr, r, empty)
 		if f.plans == nil || !errors.Is(err, ErrPlan) {
 			return res, err

@@ -32,8 +32,8 @@ func (k Kind) New(args ...any) *mysql.SQLError {
 // Warn adds a warning of the kind to the session; the arguments are those of New.
 func (k Kind) Warn(ctx *gms.Context, args ...any) { ctx.Warn(k.Number, k.format, args...) }
 
-// of converts a storage error to the kind.
-func (k Kind) of(err error) *mysql.SQLError {
+// from converts a storage error to an error of the kind.
+func (k Kind) from(err error) *mysql.SQLError {
 	if k.format == ownText {
 		return k.New(PlainText(err.Error()))
 	}

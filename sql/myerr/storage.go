@@ -51,7 +51,7 @@ var stored = []struct {
 func ofStorage(err error) *mysql.SQLError {
 	for _, s := range stored {
 		if errors.Is(err, s.err) || strings.HasSuffix(err.Error(), s.err.Error()) {
-			return s.told.of(err)
+			return s.told.from(err)
 		}
 	}
 	return nil

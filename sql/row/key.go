@@ -202,7 +202,7 @@ func (k *KeyCodec) appendWeights(dst []byte, s string) []byte {
 	for n := 0; len(s) > 0 && (k.Prefix == 0 || n < k.Prefix); n++ {
 		r, size := utf8.DecodeRuneInString(s)
 		s = s[size:]
-		w := uint32(k.Weights.of(r)) ^ 1<<31 // weights are signed
+		w := uint32(k.Weights.weightOf(r)) ^ 1<<31 // weights are signed
 		switch {
 		case w < 1<<31:
 			dst = append(dst, 1, byte(w>>24), byte(w>>16), byte(w>>8), byte(w))

@@ -36,7 +36,7 @@ func WeightsOf(c gms.CollationID) *Weights {
 	return w
 }
 
-func (w *Weights) of(r rune) int32 {
+func (w *Weights) weightOf(r rune) int32 {
 	if r < utf8.RuneSelf {
 		return w.ascii[r]
 	}
@@ -58,7 +58,7 @@ func CompareWeights[T string | []byte](w *Weights, a, b T) (int, bool) {
 			return 0, false
 		}
 		if x != y {
-			if order := cmp.Compare(w.of(x), w.of(y)); order != 0 {
+			if order := cmp.Compare(w.weightOf(x), w.weightOf(y)); order != 0 {
 				return order, true
 			}
 		}
@@ -81,7 +81,7 @@ func (w *Weights) Append(dst []byte, s string) ([]byte, bool) {
 		if r == utf8.RuneError {
 			return dst, false
 		}
-		n := w.of(r)
+		n := w.weightOf(r)
 		dst = append(dst, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 	}
 	return dst, true

@@ -95,8 +95,8 @@ func (tr *Transaction) renew(m *txn.Machine) {
 	*tr = Transaction{Tx: m.Begin(), ReadOnly: tr.ReadOnly, ddl: true}
 }
 
-// finish puts the structures that were built in place of the present ones, in one transaction. swap
-// makes the table's next descriptor from its present one.
+// finish replaces the present structures by those that were built, in one transaction. swap makes
+// the table's next descriptor from its present one.
 func (b *Bulk) finish(ctx *gms.Context, swap func(*txn.Tx, *catalog.Table) (*catalog.Table, error)) error {
 	err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error {
 		tbl, err := b.t.Store.Catalog.Altered(tx, b.t.Info.DB, b.t.Info.Name, b.owner)

@@ -60,8 +60,8 @@ func IsVirtual(c *gms.Column) bool { return c.Virtual }
 // IsGenerated reports whether a column is generated, stored or not.
 func IsGenerated(c *gms.Column) bool { return c.Generated != nil }
 
-// NewComputer returns a Computer for the generated columns that the function is accepts. It parses
-// the expressions of those columns.
+// NewComputer returns a Computer for the generated columns c for which is(c) returns true. It
+// parses the expressions of those columns.
 func NewComputer(ctx *gms.Context, info *TableInfo, is func(*gms.Column) bool) (c *Computer, err error) {
 	// The builder panics if it cannot parse an expression.
 	defer func() {
@@ -107,8 +107,9 @@ func (c *Computer) Row(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	return row, nil
 }
 
-// full returns a row with the virtual columns that the table's indexes need.
-func (e *Editor) full(ctx *gms.Context, row gms.Row) (gms.Row, error) {
+// withKeyColumns returns a row with the values of the virtual columns that the table's indexes
+// need.
+func (e *Editor) withKeyColumns(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	if !e.Info.HasComputedKeys() {
 		return row, nil
 	}

@@ -235,8 +235,8 @@ func (t *Table) AddColumn(ctx *gms.Context, c *gms.Column, order *gms.ColumnOrde
 	})
 }
 
-// moveColumn moves the column at position from to the place that order names: first, or after
-// another column. nil leaves it where it is.
+// moveColumn moves the column at index from. Its new place is the one in order: first, or after
+// another column. If order is nil, the column stays where it is.
 func moveColumn(t *catalog.Table, from int, order *gms.ColumnOrder) {
 	to := from
 	switch {

@@ -100,8 +100,8 @@ func (e *Editor) Close(*gms.Context) error {
 	return myerr.Storage(e.err)
 }
 
-// whole runs one change of a row, and undoes it entirely if it fails.
-func (e *Editor) whole(ctx *gms.Context, change func() error) error {
+// atomically runs one change of a row, and undoes it entirely if it fails.
+func (e *Editor) atomically(ctx *gms.Context, change func() error) error {
 	if e.err != nil {
 		return myerr.Storage(e.err)
 	}
@@ -119,7 +119,7 @@ func (e *Editor) whole(ctx *gms.Context, change func() error) error {
 // Insert implements gms.RowInserter.
 func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
 	row = e.Info.Rows.Stored(row)
-	return e.whole(ctx, func() error {
+	return e.atomically(ctx, func() error {
 		if err := e.constrain(ctx, row); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (e *Editor) insert(ctx *gms.Context, row gms.Row) error {
 
 // insertAt stores a row under its primary key, and its entries.
 func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
-	r, err := e.full(ctx, r)
+	r, err := e.withKeyColumns(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -274,12 +274,12 @@ func printable(b []byte, most int) string {
 // Delete implements gms.RowDeleter. It succeeds for a row that a foreign key's action
 // has already deleted.
 func (e *Editor) Delete(ctx *gms.Context, values gms.Row) error {
-	return e.whole(ctx, func() error {
+	return e.atomically(ctx, func() error {
 		p, key, ok, err := e.find(ctx, values)
 		if err != nil || !ok {
 			return err
 		}
-		if values, err = e.full(ctx, values); err != nil {
+		if values, err = e.withKeyColumns(ctx, values); err != nil {
 			return err
 		}
 		if err := e.removeEntry(e.Info.PrimaryKey, key); err != nil {
@@ -333,7 +333,7 @@ func (e *Editor) find(ctx *gms.Context, r gms.Row) (p region.Ptr, key []byte, ok
 // Update implements gms.RowUpdater.
 func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 	r = e.Info.Rows.Stored(r)
-	return e.whole(ctx, func() error {
+	return e.atomically(ctx, func() error {
 		if err := e.constrain(ctx, r); err != nil {
 			return err
 		}
@@ -341,10 +341,10 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 		if err != nil || !ok {
 			return err
 		}
-		if old, err = e.full(ctx, old); err != nil {
+		if old, err = e.withKeyColumns(ctx, old); err != nil {
 			return err
 		}
-		if r, err = e.full(ctx, r); err != nil {
+		if r, err = e.withKeyColumns(ctx, r); err != nil {
 			return err
 		}
 		if err := e.Info.Rows.HasAll(r); err != nil {

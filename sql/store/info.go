@@ -210,8 +210,8 @@ func (k *KeyInfo) extended() *KeyInfo {
 	return &x
 }
 
-// whole returns k with codecs of whole values in place of prefixes.
-func (k *KeyInfo) whole() *KeyInfo {
+// withoutPrefixes returns k with codecs of whole values in place of prefixes.
+func (k *KeyInfo) withoutPrefixes() *KeyInfo {
 	w := *k
 	w.Codecs = slices.Clone(k.Codecs)
 	for i := range w.Codecs {

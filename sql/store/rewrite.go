@@ -91,7 +91,7 @@ func (e *Editor) addEntry(ctx *gms.Context, k *KeyInfo, key []byte, p region.Ptr
 	if err != nil {
 		return err
 	}
-	if r, err = e.full(ctx, r); err != nil {
+	if r, err = e.withKeyColumns(ctx, r); err != nil {
 		return err
 	}
 	return e.insertEntry(ctx, k, r, key, p)
@@ -330,7 +330,7 @@ func (st *Store) rewrittenNumbers(tr *Transaction, tbl, next *catalog.Table) err
 
 // Insert implements gms.RowInserter.
 func (w *rewriter) Insert(ctx *gms.Context, row gms.Row) error {
-	return w.whole(ctx, func() error {
+	return w.atomically(ctx, func() error {
 		if err := w.insert(ctx, row); err != nil {
 			return err
 		}

@@ -212,7 +212,7 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 		i.at++
 		// For a single key, look it up instead of scanning: then changes to its neighbours do
 		// not conflict with the transaction.
-		if r.Point && i.single(r) {
+		if r.Point && i.isSingle(r) {
 			if p, ok, err := i.point(r); ok || err != nil {
 				return p, ok, err
 			}
@@ -237,7 +237,7 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 // sort orders the cursor's entries by their values: go-mysql-server expects the rows of a range in
 // order, even if the index says that it is not ordered.
 func (i *rowIter) sort(ctx *gms.Context) error {
-	k := i.scan.Index.whole()
+	k := i.scan.Index.withoutPrefixes()
 	s := &sortedCursor{}
 	for {
 		_, p, ok, err := i.cur.Next()
@@ -296,9 +296,9 @@ func (i *rowIter) needsOnlyKeys(r *KeyRange) bool {
 	return i.scan.keysOnly && r.Rest == nil && r.Check == nil
 }
 
-// single reports whether a range's key is a whole entry: in an index that is not unique, or
+// isSingle reports whether a range's key is a whole entry: in an index that is not unique, or
 // with a NULL, the entry continues with the primary key.
-func (i *rowIter) single(r *KeyRange) bool {
+func (i *rowIter) isSingle(r *KeyRange) bool {
 	return i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull
 }
 

@@ -145,7 +145,7 @@ func (i *regeneratedIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return again(ctx, i.all, row)
 }
 
-// again returns a row whose generated columns have been computed from its present other columns.
+// again returns the row with its generated columns computed anew from the other columns.
 func again(ctx *gms.Context, all []regenerator, row gms.Row) (gms.Row, error) {
 	if len(all) == 0 {
 		return row, nil

@@ -6,11 +6,11 @@ import (
 )
 
 // Clients that have not logged in are counted apart from those that have, so that a flood of
-// connections that never log in takes nobody's place. UnauthenticatedMax of them may be
-// connected. A further one waits until another has logged in or left, but for at most
-// enterGrace. Then the server closes the oldest connection of the address that has most of
-// them. So the next client soon gets its turn, and an address with few connections keeps them,
-// whatever another address does.
+// connections that never log in takes nobody's place. UnauthenticatedMax of them may be connected.
+// A further one waits until another has logged in or left, but for at most enterGrace. Then the
+// server closes the oldest connection of the address with the most connections. So the next client
+// soon gets its turn, and an address with few connections keeps them, whatever another address
+// does.
 
 // enterGrace is the time that a client has to log in while others wait for its place.
 const enterGrace = time.Second

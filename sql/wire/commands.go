@@ -69,8 +69,8 @@ func queryFor(request []byte) string {
 // refreshes are the statements for COM_REFRESH's flags, one at a time.
 var refreshes = map[byte]string{1: "FLUSH PRIVILEGES", 2: "FLUSH LOGS", 4: "FLUSH TABLES", 16: "FLUSH STATUS"}
 
-// answers handles requests of one byte with at most one byte after it, and reports whether
-// command has answered it.
+// answers handles a request of one byte, with at most one more byte after it, and reports whether
+// command has answered the request.
 func (c *conn) answers(p []byte) bool {
 	if len(p) > packetHeaderBytes+2 {
 		return false
@@ -124,7 +124,7 @@ func okPacket(status uint16) []byte {
 
 // mayShutDown returns an error if a client may not end the server.
 func (h *handler) mayShutDown(c *mysql.Conn) *mysql.SQLError {
-	if !h.may(c, gms.PrivilegeType_Shutdown) && !h.may(c, gms.PrivilegeType_Super) {
+	if !h.hasPrivilege(c, gms.PrivilegeType_Shutdown) && !h.hasPrivilege(c, gms.PrivilegeType_Super) {
 		return myerr.AccessDenied.New("SHUTDOWN")
 	}
 	if h.cfg.Shutdown == nil {
@@ -133,8 +133,8 @@ func (h *handler) mayShutDown(c *mysql.Conn) *mysql.SQLError {
 	return nil
 }
 
-// may reports whether the user of a connection has a global privilege.
-func (h *handler) may(c *mysql.Conn, p gms.PrivilegeType) bool {
+// hasPrivilege reports whether the user of a connection has a global privilege.
+func (h *handler) hasPrivilege(c *mysql.Conn, p gms.PrivilegeType) bool {
 	ctx := h.newContext(context.Background(), gms.WithSession(stateOf(c).engine))
 	return h.gms.Analyzer.Catalog.MySQLDb.UserHasPrivileges(ctx, gms.NewPrivilegedOperation(gms.PrivilegeCheckSubject{}, p))
 }

@@ -111,7 +111,7 @@ func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	if err := h.engineHandler.ConnectionAuthenticated(c); err != nil {
 		return err
 	}
-	if !h.mux.admit(accepted, func() bool { return h.may(c, gms.PrivilegeType_Super) }) {
+	if !h.mux.admit(accepted, func() bool { return h.hasPrivilege(c, gms.PrivilegeType_Super) }) {
 		return myerr.TooManyConnections.New()
 	}
 	accepted.command = func(request byte) *reply { return h.command(c, request) }

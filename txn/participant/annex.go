@@ -143,14 +143,14 @@ func (a *Annexes) Drop(number uint64) {
 // DropUnbound frees the log's annexes that none of its records names. If all is set, the log itself
 // ends, and DropUnbound frees every annex.
 func (a *Annexes) DropUnbound(owner *Log, all bool) {
-	for _, number := range a.of(owner, all) {
+	for _, number := range a.numbersOf(owner, all) {
 		a.Drop(number)
 	}
 }
 
-// of returns the numbers of a log's annexes in ascending order: every annex, or only the unbound
-// ones.
-func (a *Annexes) of(owner *Log, all bool) (numbers []uint64) {
+// numbersOf returns the numbers of a log's annexes in ascending order: every annex, or only the
+// unbound ones.
+func (a *Annexes) numbersOf(owner *Log, all bool) (numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, number := range slices.Sorted(maps.Keys(a.mu.all)) {

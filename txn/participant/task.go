@@ -98,12 +98,12 @@ func (l *Log) lateAnnex(r *record.Record) uint64 {
 // begin adds a task behind the tasks that wait already.
 func (l *Log) begin(kind taskKind, seq uint64, p *tx, b annexBody) {
 	t := task{kind: kind, seq: seq, p: p, limit: b.annex.Writes}
-	t.again(b)
+	t.restart(b)
 	l.tasks = append(l.tasks, t)
 }
 
-// again restarts the task at the first write.
-func (t *task) again(b annexBody) {
+// restart restarts the task at the first write.
+func (t *task) restart(b annexBody) {
 	t.body, t.rest, t.done = b, record.NewDecoder(b.bytes), 0
 }
 
@@ -139,7 +139,7 @@ func (l *Log) work(t *task, w *record.Write) error {
 		if v := l.r.LockWrite(w); v != message.Same {
 			t.reply = message.Message{Kind: message.LockReply, A: uint8(v), C: t.done, Tag: t.seq}
 			t.kind, t.limit = taskRefuse, t.done
-			t.again(t.body)
+			t.restart(t.body)
 			return nil
 		}
 	case taskRefuse, taskUnlock:
@@ -164,7 +164,7 @@ func (l *Log) complete(t *task) (reply message.Message, err error) {
 		}
 		if t.kind == taskCheckLock {
 			t.kind = taskLock
-			t.again(t.body)
+			t.restart(t.body)
 			return reply, nil
 		}
 	case taskLock:

@@ -51,7 +51,7 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 
 // openWithoutLedger handles a log without a ledger, as earlier program versions wrote them: an
 // empty one counts as no log, one with records is ErrWithoutLedger. If m does not hold a log at
-// all, the error is otherwise.
+// all, it returns the error in otherwise.
 func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error) {
 	rx, err := ring.Open(m, 0, m.Size())
 	if err != nil {
