@@ -191,7 +191,7 @@ func (m *Member) mapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	}
 }
 
-// holdRoom takes room for the logs of all members of c and of this machine, if the life before
+// holdRoom takes room for the logs of all members of c and of this machine, if the previous life
 // lacked room for a log. Usually the others have gone on without this machine, so c may not have it
 // as a member.
 func (m *Member) holdRoom(c *cluster.Configuration) error {

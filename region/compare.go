@@ -21,9 +21,9 @@ func (r *Region) Compare(backup *Region) []Fault {
 	return fs
 }
 
-// sameObject compares one slot. Free slots have only a header and an incarnation to
-// compare: should the backup become the primary, the next object there must not be taken
-// for an earlier one. Those that never held an object may differ in nothing at all.
+// sameObject compares one slot. Free slots have only a header and an incarnation to compare: should
+// the backup become the primary, the next object there must not be taken for an earlier one. Not
+// even slots that never held an object may differ.
 func (r *Region) sameObject(backup *Region, p Ptr, h Header) error {
 	a, b := make([]byte, p.Capacity()), make([]byte, p.Capacity())
 	_, errPrimary := r.ReadObject(p, a)

@@ -300,8 +300,8 @@ func (n *neighbourhood) vacate(at spot) error {
 	return n.renew(max(at.page+1, 2), last)
 }
 
-// relieve fills a slot that was freed in a bucket, when this home has no chain, with a pair from the
-// chain of the other home whose pairs may be in that bucket, if that home has a chain.
+// relieve is called when a slot was freed in a bucket, and this home has no chain. If the other
+// home whose pairs may be in that bucket has a chain, a pair from that chain moves into the slot.
 func (n *neighbourhood) relieve(at spot) error {
 	home := n.home + 1 // the slot is in our neighbour, which is this home's own bucket
 	if at.page == 0 {
