@@ -55,7 +55,7 @@ func copyFirst(to, object unsafe.Pointer) {
 	*(*part)(dst[32:]) = *(*part)(src[32:])
 }
 
-// copyLine copies the payload of any other line, whose last two parts overlap.
+// copyLine copies the payload of a line other than the first. The last two parts overlap.
 func copyLine(to, from unsafe.Pointer) {
 	const last = linePayload - len(part{})
 	dst, src := (*[linePayload]byte)(to), (*[linePayload]byte)(from)

@@ -114,10 +114,10 @@ func Open(id ID, m *nvram.Memory) (*Region, error) {
 	return &Region{id: id, m: m, size: size, shift: blockShiftFor(size), first: tableEnd(size)}, nil
 }
 
-// upgrade changes a region to this program's format. The format before has zeros in place of
+// upgrade changes a region to this program's format. The previous format has zeros in place of
 // generations, so that only the header changes: the shape first, then its checksum. After a crash
-// in between, Open finds the upgrade halfway done and completes it, while programs of the format
-// before report damage.
+// in between, Open finds the upgrade halfway done and completes it, while programs of the previous
+// format report damage.
 func upgrade(m *nvram.Memory, shape, size uint64) {
 	m.Store(shapeOffset, shape)
 	m.Store(headerSumOff, headerSum(shape, size))

@@ -310,7 +310,7 @@ func setUps(all []bench.Conditions) string {
 		list(func(c bench.Conditions) string { return fmt.Sprint(c.Seed) }), strings.Join(distinct(ran, func(c bench.Conditions) string { return c.SetUp() }), "; "))
 }
 
-// distinct returns the different values of of, in the order in which they first occur.
+// distinct returns the different values that of(c) has, in the order in which they first occur.
 func distinct(all []bench.Conditions, of func(bench.Conditions) string) (values []string) {
 	for _, c := range all {
 		if v := of(c); !slices.Contains(values, v) {
