@@ -385,3 +385,8 @@ func (g *group) others() []rdma.MachineID {
 	c, _ := g.store.MemoryStore.Load()
 	return slices.DeleteFunc(slices.Clone(c.Machines), func(m rdma.MachineID) bool { return m == c.CM })
 }
+
+func (g *group) cmConfig() *cluster.Configuration {
+	c, _ := g.store.MemoryStore.Load()
+	return c
+}
