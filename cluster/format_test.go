@@ -91,6 +91,24 @@ func TestFormat3(t *testing.T) {
 	}
 }
 
+// format4 returns a configuration of format 4 all of whose members state the range r, possible or
+// not.
+func format4(t testing.TB, r protocol.Range) []byte {
+	c, err := Decode("x", format3(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Machines {
+		c.Address[i], c.Zone[i], c.Protocol[i] = "host:1", "zone", r
+	}
+	c.Speaks = max(protocol.Ranges, r.Max)
+	b := c.Encode()
+	if !bytes.Contains(b, []byte(`"Format":4`)) {
+		t.Fatalf("%s", b)
+	}
+	return b
+}
+
 // Once all members speak version 2 the configuration has format 4, which the version before
 // refuses: it would drop what it does not know.
 func TestFormat4(t *testing.T) {

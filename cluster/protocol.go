@@ -75,6 +75,21 @@ func (c *Configuration) Admits(m Member) error {
 	return nil
 }
 
+// Understand returns those of some machines that can be members of the configuration after c
+// together: all of them or, if two share no protocol version, those that speak the instance's
+// version. The error then says which two.
+func (c *Configuration) Understand(some []Member) ([]Member, error) {
+	for i, a := range some {
+		for _, b := range some[:i] {
+			if _, err := protocol.Common(b.speaker(), a.speaker()); err != nil {
+				without := func(m Member) bool { return !m.speaker().Has(c.Version()) }
+				return slices.DeleteFunc(slices.Clone(some), without), fmt.Errorf("cluster: configuration %d: %w", c.ID, err)
+			}
+		}
+	}
+	return some, nil
+}
+
 // Between returns the version of the protocol that two members speak with each other: the
 // highest that both know.
 func (c *Configuration) Between(a, b rdma.MachineID) (protocol.Version, error) {
@@ -83,12 +98,10 @@ func (c *Configuration) Between(a, b rdma.MachineID) (protocol.Version, error) {
 	return protocol.Common(one.speaker(), two.speaker())
 }
 
-func (m Member) speaker() protocol.Speaker {
-	return protocol.Speaker{Name: fmt.Sprintf("machine %d", m.Machine), Range: m.Protocol.Stated()}
-}
+func (m Member) speaker() protocol.Speaker { return protocol.Machine(m.Machine, m.Protocol) }
 
 func (c *Configuration) speaker(i int) protocol.Speaker {
-	return Member{Machine: c.Machines[i], Protocol: c.Protocol[i]}.speaker()
+	return protocol.Machine(c.Machines[i], c.Protocol[i])
 }
 
 // validateProtocol returns an error if c's protocol versions are not valid.

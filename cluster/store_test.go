@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -197,6 +198,9 @@ func TestLeftOverNewFile(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(encoded(f, func(_, _ map[string]any) {}))
 	f.Add(format3(f))
+	for _, r := range []protocol.Range{protocol.Own, {Min: 1, Max: 9}, {Min: 3, Max: 2}, {Max: 255}} {
+		f.Add(format4(f, r))
+	}
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"Format":1,"Configuration":{"ID":1}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -66,6 +66,11 @@ type Speaker struct {
 	Range
 }
 
+// Machine returns the speaker that a machine is. r is the range that it states.
+func Machine[ID ~uint16](id ID, r Range) Speaker {
+	return Speaker{Name: fmt.Sprintf("machine %d", id), Range: r.Stated()}
+}
+
 // Check returns ErrRange if the speaker's range is not valid.
 func (s Speaker) Check() error {
 	if s.IsValid() {

@@ -95,12 +95,10 @@ func (e *Endpoint) Speaks() protocol.Range {
 // sharesVersionLocked fails with protocol.ErrRange if the sender of m shares no protocol version
 // with this machine.
 func (e *Endpoint) sharesVersionLocked(from rdma.MachineID, m message) error {
-	own, other := e.mu.speaks.Stated(), m.speaks.Stated()
-	if own.Overlaps(other) {
+	if e.mu.speaks.Stated().Overlaps(m.speaks.Stated()) {
 		return nil
 	}
-	name := func(m rdma.MachineID) string { return fmt.Sprintf("machine %d", m) }
-	_, err := protocol.Common(protocol.Speaker{Name: name(e.self.Machine), Range: own}, protocol.Speaker{Name: name(from), Range: other})
+	_, err := protocol.Common(protocol.Machine(e.self.Machine, e.mu.speaks), protocol.Machine(from, m.speaks))
 	return fmt.Errorf("call: %w", err)
 }
 

@@ -346,6 +346,52 @@ func TestMeetingOfTwoApart(t *testing.T) {
 	})
 }
 
+// Three machines restart together, of which one understands both of the others, who do not
+// understand each other. It goes on with one of them, whoever was the CM. The third ends, and says why.
+func TestMeetingInTheMiddle(t *testing.T) {
+	for cm := range rdma.MachineID(3) {
+		for low := range rdma.MachineID(3) { // who speaks version 1 alone; high speaks all but version 1
+			for _, high := range []rdma.MachineID{(low + 1) % 3, (low + 2) % 3} {
+				of := map[rdma.MachineID]protocol.Range{0: {}, 1: {}, 2: {}}
+				simulateVersions(t, 3, of, func(g *group) {
+					g.settled(3)
+					for g.cm() != cm {
+						was := g.cm()
+						g.world.Machine(was).Kill()
+						g.settled(2)
+						g.boot(was, nil)
+						g.settled(3)
+					}
+					for i := range rdma.MachineID(3) {
+						g.allocate(i)
+					}
+					for i := range rdma.MachineID(3) {
+						g.world.Machine(i).Kill()
+					}
+					middle := 3 - low - high
+					of[low], of[high], of[middle] = speaks(1, 1), speaks(2, 3), speaks(1, 3)
+					failed := g.events["failed"]
+					for i := range rdma.MachineID(3) {
+						g.boot(i, nil)
+					}
+					c := g.settled(2)
+					if n := g.nodes[middle]; n.started != nil || n.Err() != nil || !slices.Contains(c.Machines, middle) {
+						t.Errorf("CM %d, 1 at %d, 1-3 at %d: it ends: %v, %v; members %v", cm, low, middle, n.started, n.Err(), c.Machines)
+					}
+					third := low
+					if slices.Contains(c.Machines, low) {
+						third = high
+					}
+					g.until("the third has ended", func() bool { return g.nodes[third].isUp })
+					if err := g.nodes[third].started; !errors.Is(err, protocol.ErrRange) || g.events["failed"] == failed {
+						t.Errorf("CM %d, 1 at %d, 1-3 at %d: the third ends with %v", cm, low, middle, err)
+					}
+				})
+			}
+		}
+	}
+}
+
 // A machine that was cut off while the others went on to a format that it does not know is no
 // member any more: it ends, and says why.
 func TestEvictedByNewer(t *testing.T) {

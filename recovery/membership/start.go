@@ -209,7 +209,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if err := refusedBy(lives); err != nil {
 		return err
 	}
-	m.reportRefusal(lives)
+	m.reportRefusal(refusal(lives))
 	running, back := 0, []life{m.lifeOf()}
 	for i, l := range lives {
 		switch {
@@ -225,7 +225,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	case running > 0: // they restart by themselves
 		return nil
 	}
-	return m.restartTogether(c, back, waited)
+	return m.restartTogether(c, m.understanding(c, back), waited)
 }
 
 // isUnanswered reports whether err means that no CM has taken the call.

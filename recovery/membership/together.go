@@ -83,15 +83,38 @@ func refusedBy(lives []life) (err error) {
 	return err
 }
 
-// reportRefusal reports, once, that this machine shares no protocol version with others. The
-// machine keeps waiting: enough machines without those may start, or those may be upgraded.
-func (m *Machine) reportRefusal(lives []life) {
-	i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil })
-	if i < 0 || m.reportedRefusal {
-		return
+// refusal returns the error of one of the machines with which this one shares no protocol version;
+// nil if there is none.
+func refusal(lives []life) error {
+	if i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil }); i >= 0 {
+		return lives[i].refused
 	}
-	m.reportedRefusal = true
-	m.cfg.Events.failed("start", lives[i].refused)
+	return nil
+}
+
+// reportRefusal reports, once, that there are machines which share no protocol version. This
+// machine keeps waiting: enough machines without those may start, or those may be upgraded.
+func (m *Machine) reportRefusal(err error) {
+	if err != nil && !m.reportedRefusal {
+		m.reportedRefusal = true
+		m.cfg.Events.failed("start", err)
+	}
+}
+
+// understanding returns those of the machines that are back that can restart together. This machine
+// shares a protocol version with each of them, but they may share none among themselves: then it
+// restarts with those that speak the instance's version, and the others are as if they were away.
+// It is always among those returned, for it must not wait for itself.
+func (m *Machine) understanding(c *cluster.Configuration, back []life) []life {
+	members := make([]cluster.Member, len(back))
+	for i, l := range back {
+		members[i] = l.Member
+	}
+	some, err := c.Understand(members)
+	m.reportRefusal(err)
+	return slices.DeleteFunc(slices.Clone(back), func(l life) bool {
+		return l.Member.Machine != m.self.Machine && !slices.ContainsFunc(some, func(x cluster.Member) bool { return x.Machine == l.Member.Machine })
+	})
 }
 
 func (m *Machine) onHello(call.Peer, []byte) ([]byte, error) {

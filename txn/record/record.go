@@ -146,7 +146,10 @@ var (
 // programs, which do not know of formats, wrote it too; they reject any other format as an unknown
 // kind. Adding a word to each record (an epoch) would be a new format. A machine may write a format
 // once the instance speaks a protocol version that knows it (package internal/protocol), because
-// third machines read records, too.
+// third machines read records, too. An annex has no format of its own: its writes are encoded as
+// those of a record whose annexed bit is set, and that record and the notes of recovery say
+// nothing else about them. So what an annex holds may change only with the format of the records
+// that name it, and thus with the instance's version.
 const (
 	headerBytes      = 32
 	writeHeaderBytes = region.PtrBytes + 8
