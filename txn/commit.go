@@ -174,9 +174,13 @@ func (t *Tx) outlive() {
 		s.settleOutlived()
 		s.shrink()
 		rest := Tx{s}
-		if rest.commit.state.IsWithoutEffect() {
+		switch state := rest.commit.state; {
+		case state.IsWithoutEffect():
 			rest.Abort()
-		} else {
+		case state.IsCommitted():
+			s.stripe.stats.commits.Add(1)
+			rest.end()
+		default: // in doubt for good
 			rest.end()
 		}
 	})

@@ -4,6 +4,8 @@ import "sync/atomic"
 
 // Stats counts what a machine's transactions did since it started.
 type Stats struct {
+	// Commits counts a transaction that is in doubt for its client once it has committed. If this
+	// machine never learns the outcome, Stats do not count it.
 	Commits uint64
 	// Aborts by Reason.
 	Aborts [Reasons]uint64

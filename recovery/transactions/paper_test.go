@@ -386,7 +386,7 @@ func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {
 // A commit whose backups all have COMMIT-BACKUP when the machine has no lease for longer
 // than operations wait is in doubt for its client, and goes on by itself: when the lease
 // comes back, for no reconfiguration may come that would release its locks, or when
-// a reconfiguration catches it.
+// a reconfiguration catches it. It counts as a commit once it has committed, and not before.
 func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
 	for _, isCaught := range []bool{false, true} {
 		t.Run(fmt.Sprintf("caught=%v", isCaught), func(t *testing.T) {
@@ -398,9 +398,20 @@ func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
 				}
 			})
 			n.m.WaitAtMost(20 * time.Millisecond)
+			before := n.m.Stats()
 			err := s.write(n.id, []int{0, 1}, 7)
 			if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, wait.ErrUnavailable) {
 				t.Fatalf("without a lease: %v", err)
+			}
+			counted := func() (commits, aborts uint64) {
+				since := n.m.Stats().Sub(before)
+				for _, k := range since.Aborts {
+					aborts += k
+				}
+				return since.Commits, aborts
+			}
+			if commits, aborts := counted(); commits+aborts != 0 {
+				t.Errorf("in doubt: %d commits, %d aborts", commits, aborts)
 			}
 			if isCaught {
 				s.kill(s.placement(0).Primary)
@@ -408,6 +419,13 @@ func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
 			}
 			n.alive.Store(true)
 			s.want(7, 0, 1)
+			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+				if commits, aborts := counted(); commits == 1 && aborts == 0 {
+					break
+				} else if time.Now().After(deadline) {
+					t.Fatalf("in the end: %d commits, %d aborts", commits, aborts)
+				}
+			}
 			if err := s.write(4, []int{0, 1}, 8); err != nil {
 				t.Errorf("the next commit: %v", err)
 			}

@@ -114,6 +114,9 @@ var transitions = [states]stateSet{
 // IsRecoverys reports whether a reconfiguration has taken the commit from its coordinator.
 func (s State) IsRecoverys() bool { return s >= Caught && s <= RecoveredAborted }
 
+// IsCommitted reports whether the transaction has committed, as far as this machine knows.
+func (s State) IsCommitted() bool { return s == Truncating || s == RecoveredCommitted }
+
 // IsWithoutEffect reports whether the transaction has had no effect and can have none, so that the
 // slots reserved for its new objects can be freed.
 func (s State) IsWithoutEffect() bool {
