@@ -206,6 +206,7 @@ func (db *DB) Close() error {
 func (db *DB) close() error {
 	ctx := context.Background()
 	db.Hurry()
+	db.leave() // before the last statements end: others that are closed at the same time may have none
 	defer db.doNotWaitForever()()
 	var errs []error
 	if db.sql != nil {
@@ -217,7 +218,7 @@ func (db *DB) close() error {
 			return withPrefix("", errors.Join(append(errs, err)...))
 		}
 	}
-	db.leave()
+	db.hurryEngines()
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}
