@@ -24,6 +24,7 @@ func TestPinnedSeeds(t *testing.T) {
 		{what: "half of what was reported committed was aborted, where a new replica did not know that it was truncated", seed: 601384, core: true},
 		{what: "the same, seven machines", seed: 601790, core: true},
 		{what: "a slot lent for a parked transaction was given back twice", seed: 9, without: []Fault{StoreCut, StoreFailures}},
+		{what: "a machine had not noticed yet that it has room again", seed: 72018, recent: true},
 		{what: "a member without room for a log kept the others waiting", seed: 20241, core: true, recent: true},
 	} {
 		t.Run(p.what, func(t *testing.T) {

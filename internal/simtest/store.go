@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
@@ -139,7 +140,7 @@ func (s *store) makeAt(r *run, n *node, i int, places *[]region.Addr) error {
 			*of.list = make([]region.Ptr, of.count)
 		}
 		for k := i; k < of.count; k += len(r.nodes) {
-			err := n.m.Run(ctx, func(t *txn.Tx) (err error) {
+			err := n.runWithRoom(func(t *txn.Tx) (err error) {
 				(*of.list)[k], _, err = t.Alloc(8+r.rng.IntN(300), 0)
 				return err
 			})
@@ -154,8 +155,26 @@ func (s *store) makeAt(r *run, n *node, i int, places *[]region.Addr) error {
 	return nil
 }
 
+// A memory that was full while the machines started has room again, but its machine gets no new
+// regions before it has noticed that: it looks every 5 s at the latest (package farm, roomPollMax).
+const (
+	roomPatience = 10 * time.Second
+	roomPoll     = 50 * time.Millisecond
+)
+
+// runWithRoom runs f, again and again for roomPatience while there is no room.
+func (n *node) runWithRoom(f func(t *txn.Tx) error) error {
+	for waited := time.Duration(0); ; waited += roomPoll {
+		err := n.m.Run(ctx, f)
+		if !errors.Is(err, region.ErrFull) || waited >= roomPatience {
+			return err
+		}
+		n.process.Sleep(roomPoll)
+	}
+}
+
 func (s *store) makeIndexes(r *run, n *node, places []region.Addr) error {
-	return n.m.Run(ctx, func(t *txn.Tx) (err error) {
+	return n.runWithRoom(func(t *txn.Tx) (err error) {
 		if s.tree, err = btree.Create(t, btree.Config{LeafBytes: r.options.LeafBytes, InnerBytes: 600}, places[r.rng.IntN(len(places))]); err != nil {
 			return err
 		}
