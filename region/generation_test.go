@@ -125,12 +125,12 @@ func TestGenerationsBeginAnew(t *testing.T) {
 	for ; p.primary.block(i).kind() != blockHead; i++ {
 	}
 	if p.primary.block(i).generation() != 0 || p.primary.m.Load(anewOffset) != 1 || p.backup.m.Load(anewOffset) != 1 {
-		t.Errorf("generation %d, begun anew %d times, %d at the backup", p.primary.block(i).generation(), p.primary.m.Load(anewOffset), p.backup.m.Load(anewOffset))
+		t.Errorf("generation %d, wrapped around %d times, %d at the backup", p.primary.block(i).generation(), p.primary.m.Load(anewOffset), p.backup.m.Load(anewOffset))
 	}
 	p.same(t)
 	p.failAt = 1 // of the next block, which another class takes
 	if _, _, err := a.Alloc(Ordinary, 0, 5000, 0); !errors.Is(err, errHook) || p.primary.m.Load(anewOffset) != 1 {
-		t.Errorf("with a hook that fails: %v, begun anew %d times", err, p.primary.m.Load(anewOffset))
+		t.Errorf("with a hook that fails: %v, wrapped around %d times", err, p.primary.m.Load(anewOffset))
 	}
 }
 

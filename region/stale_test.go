@@ -96,12 +96,12 @@ func TestStaleCompares(t *testing.T) {
 		change func(r *Region)
 		want   []int // blocks
 	}{
-		"nothing":                {func(*Region) {}, nil},
-		"generation":             {func(r *Region) { r.setBlocks(4, []uint64{uint64(r.block(4).withGeneration(1))}) }, []int{4}},
-		"generation of a tail":   {func(r *Region) { r.setBlocks(9, []uint64{uint64(r.block(9).withGeneration(1))}) }, []int{8, 9, 10}},
-		"given":                  {func(r *Region) { r.setBlocks(5, runWords(1, 7)) }, []int{5}},
-		"dirty":                  {func(r *Region) { r.setBlocks(4, dirtyWords(1)) }, []int{4}},
-		"generations begun anew": {func(r *Region) { r.m.Store(anewOffset, 1) }, []int{4, 8, 9, 10}},
+		"nothing":                   {func(*Region) {}, nil},
+		"generation":                {func(r *Region) { r.setBlocks(4, []uint64{uint64(r.block(4).withGeneration(1))}) }, []int{4}},
+		"generation of a tail":      {func(r *Region) { r.setBlocks(9, []uint64{uint64(r.block(9).withGeneration(1))}) }, []int{8, 9, 10}},
+		"given":                     {func(r *Region) { r.setBlocks(5, runWords(1, 7)) }, []int{5}},
+		"dirty":                     {func(r *Region) { r.setBlocks(4, dirtyWords(1)) }, []int{4}},
+		"generation wrapped around": {func(r *Region) { r.m.Store(anewOffset, 1) }, []int{4, 8, 9, 10}},
 	} {
 		r := newRegion(t, 1, 8<<20)
 		r.setBlocks(4, runWords(1, 3))
@@ -118,7 +118,7 @@ func TestStaleCompares(t *testing.T) {
 		s.Compare()
 		for _, b := range []int{4, 5, 8, 9, 10} {
 			isForgotten := s.Has(b << r.shift >> chunkShift)
-			if isZero := r.m.Load(uint64(b)<<r.shift+64) == 0; isForgotten != slices.Contains(c.want, b) && what != "generations begun anew" || isForgotten && !isZero {
+			if isZero := r.m.Load(uint64(b)<<r.shift+64) == 0; isForgotten != slices.Contains(c.want, b) && what != "generation wrapped around" || isForgotten && !isZero {
 				t.Errorf("%s: block %d is stale: %v, zero: %v", what, b, isForgotten, isZero)
 			}
 		}

@@ -45,9 +45,9 @@ func pairedExperiments() (es []experiment) {
 func (p *page) guided() error {
 	var rows [][]string
 	for _, c := range pairs {
-		with, without := p.of(c.guided, throughput), p.of(c.unguided, throughput)
+		with, without := p.figure(c.guided, throughput), p.figure(c.unguided, throughput)
 		row := append([]string{c.label, with.short(), without.short(), with.over(without.median)}, p.origin(c.unguided, without)...)
-		rows = append(rows, append(row, p.of(c.guided, processorTime).short(), p.of(c.unguided, processorTime).short()))
+		rows = append(rows, append(row, p.figure(c.guided, processorTime).short(), p.figure(c.unguided, processorTime).short()))
 	}
 	header := append([]string{"what", "a second, by the profile", "without", "times"}, originHeader...)
 	p.table(append(header, "µs of processor time, by the profile", "without"), rows)
