@@ -4,7 +4,7 @@ go 1.26.2
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
-	github.com/alecthomas/kong v1.17.0
+	github.com/alecthomas/kong v1.15.0 // not newer: docs/internals/measurements.md, "The size of the program"
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/dolthub/go-mysql-server v0.20.1-0.20260423223733-f292357ffe4c
 	github.com/dolthub/vitess v0.0.0-20260422060906-f6f5b5573b7b
@@ -59,6 +59,6 @@ require (
 	golang.org/x/tools v0.48.0 // indirect
 	google.golang.org/genproto v0.0.0-20230410155749-daa745c078e1 // indirect
 	google.golang.org/grpc v1.79.3 // indirect
-	google.golang.org/protobuf v1.36.10 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

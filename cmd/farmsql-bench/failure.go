@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/failure"
@@ -79,7 +78,7 @@ func (c *failureCommand) workload(t *bench.Target) (bench.Workload, error) {
 }
 
 // Run measures failures.
-func (c *failureCommand) Run(std cli.Streams, k *kong.Context) (err error) {
+func (c *failureCommand) Run(std cli.Streams, args []string) (err error) {
 	f := c.flags()
 	if err := errors.Join(f.validate(), bench.Refuse()); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (c *failureCommand) Run(std cli.Streams, k *kong.Context) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	log := new(failure.Log)
-	cl := f.cluster(k.Args)
+	cl := f.cluster(args)
 	cl.Target, cl.Log = c.target(), log.Add
 	machines, err := bench.OpenCluster(ctx, cl)
 	if errors.Is(err, bench.ErrTarget) {

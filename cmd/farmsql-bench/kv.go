@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/kv"
 	"github.com/farmsql/farmsql/internal/cli"
@@ -22,14 +21,14 @@ type kvCommand struct {
 }
 
 // Run measures lookups and updates.
-func (c *kvCommand) Run(std cli.Streams, k *kong.Context) error {
+func (c *kvCommand) Run(std cli.Streams, args []string) error {
 	if c.Batch > 1 && len(c.Rate) > 0 {
 		return cli.UsageError("--rate is of single lookups, and --batch is given")
 	}
 	if c.Concurrent > 1 && len(c.Rate) > 0 {
 		return cli.UsageError("--rate is of one lookup at a time, and --concurrent is given")
 	}
-	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
+	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
 			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
 			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Concurrent: c.Concurrent, Seed: c.Seed, Drop: c.Drop,

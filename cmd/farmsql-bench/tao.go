@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/tao"
 	"github.com/farmsql/farmsql/internal/cli"
@@ -14,8 +13,8 @@ type taoCommand struct {
 }
 
 // Run measures the graph store.
-func (c *taoCommand) Run(std cli.Streams, k *kong.Context) error {
-	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
+func (c *taoCommand) Run(std cli.Streams, args []string) error {
+	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return tao.New(t, tao.Config{Nodes: c.Nodes, LockFree: c.LockFree, Seed: c.Seed})
 	})
 }

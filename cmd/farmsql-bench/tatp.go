@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/tatp"
 	"github.com/farmsql/farmsql/internal/cli"
@@ -13,8 +12,8 @@ type tatpCommand struct {
 }
 
 // Run measures TATP.
-func (c *tatpCommand) Run(std cli.Streams, k *kong.Context) error {
-	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
+func (c *tatpCommand) Run(std cli.Streams, args []string) error {
+	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return tatp.New(t, tatp.Config{Subscribers: c.Subscribers, Seed: c.Seed, Drop: c.Drop})
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/alecthomas/kong"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/tpcc"
 	"github.com/farmsql/farmsql/internal/cli"
@@ -15,8 +14,8 @@ type tpccCommand struct {
 }
 
 // Run measures TPC-C.
-func (c *tpccCommand) Run(std cli.Streams, k *kong.Context) error {
-	return c.measure(std, k.Args, func(t *bench.Target) (bench.Workload, error) {
+func (c *tpccCommand) Run(std cli.Streams, args []string) error {
+	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return tpcc.New(t, tpcc.Config{Warehouses: c.Warehouses, Customers: c.Customers, Items: c.Items, Seed: c.Seed, Drop: c.Drop})
 	})
 }

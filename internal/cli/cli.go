@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -31,36 +32,31 @@ var ErrReported = errors.New("reported")
 type Program struct {
 	Name, Description string
 	// Commands points to a struct whose fields are the commands, in kong's form. Each has a
-	// method Run(Streams) error, which may take a *kong.Context as well.
+	// method Run(Streams) error, or Run(Streams, []string) error, which also gets the arguments of
+	// the program.
 	Commands any
 	// Vars are the values of ${...} in help texts and defaults.
 	Vars map[string]string
 }
 
 // Run runs a command line and returns the exit status. Without arguments it prints the help.
-func (p Program) Run(args []string, std Streams) (status int) {
-	exited := false // set if --help, after printing, has ended the program
+func (p Program) Run(args []string, std Streams) int {
 	parser := kong.Must(p.Commands,
 		kong.Name(p.Name),
 		kong.Description(p.Description),
 		kong.Writers(std.Out, std.Err),
-		kong.Exit(func(code int) { exited, status = true, code }),
-		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 		kong.Vars(p.Vars),
 	)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	ctx, err := parser.Parse(args)
-	if exited {
-		return status
-	}
+	ctx, err := parse(parser, args)
 	if err != nil {
 		fmt.Fprintf(std.Err, "%s: %s (see %s %s--help)\n", p.Name, OneLine(err), p.Name, command(parser, args))
 		return ExitUsage
 	}
-	if err := ctx.Run(std); err != nil {
+	if err := run(ctx, std); err != nil {
 		if !errors.Is(err, ErrReported) {
 			fmt.Fprintf(std.Err, "%s: %s\n", p.Name, OneLine(err))
 		}
@@ -70,6 +66,50 @@ func (p Program) Run(args []string, std Streams) (status int) {
 		return ExitFailure
 	}
 	return 0
+}
+
+// parse sets the fields of the commands from args. It takes the steps of kong's Parse, without
+// the hooks: kong finds hooks by names that the linker does not know, and then the linker keeps
+// all exported methods of all types, which is a quarter of a program (farmsql's TestSize).
+func parse(parser *kong.Kong, args []string) (*kong.Context, error) {
+	ctx, err := kong.Trace(parser, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Error != nil:
+		return nil, ctx.Error
+	case asksForHelp(ctx):
+		return ctx, nil
+	}
+	if err := ctx.Reset(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Resolve(); err != nil {
+		return nil, err
+	}
+	if _, err := ctx.Apply(); err != nil {
+		return nil, err
+	}
+	return ctx, ctx.Validate()
+}
+
+func asksForHelp(ctx *kong.Context) bool {
+	return slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag == ctx.Model.HelpFlag })
+}
+
+// run runs the command of ctx, or prints its help.
+func run(ctx *kong.Context, std Streams) error {
+	if asksForHelp(ctx) {
+		return ctx.PrintUsage(false)
+	}
+	switch c := ctx.Selected().Target.Addr().Interface().(type) {
+	case interface{ Run(Streams) error }:
+		return c.Run(std)
+	case interface{ Run(Streams, []string) error }:
+		return c.Run(std, ctx.Args)
+	default:
+		return fmt.Errorf("%T does not run", c)
+	}
 }
 
 // OneLine returns an error's text on one line, without the module's name in front.
