@@ -46,7 +46,7 @@ func (p *page) guided() error {
 	var rows [][]string
 	for _, c := range pairs {
 		with, without := p.figure(c.guided, throughput), p.figure(c.unguided, throughput)
-		row := append([]string{c.label, with.short(), without.short(), with.over(without.median)}, p.origin(c.unguided, without)...)
+		row := append([]string{c.label, with.short(), without.short(), with.dividedBy(without.median)}, p.origin(c.unguided, without)...)
 		rows = append(rows, append(row, p.figure(c.guided, processorTime).short(), p.figure(c.unguided, processorTime).short()))
 	}
 	header := append([]string{"what", "a second, by the profile", "without", "times"}, originHeader...)
