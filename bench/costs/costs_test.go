@@ -64,17 +64,17 @@ func TestCosts(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	now := write(t, costs.Objects, stacks{
-		"runtime.newobject txn.(*set).add txn.(*Tx).Read":                      10,
+		"runtime.newobject txn/set.(*Set).Add txn.(*Tx).Read":                      10,
 		"index/btree.(*slab[go.shape.[]int]).next index/btree.(*pending).keep": 9,
 		"runtime.newobject": 1,
 		"txn.(*Tx).Alloc":   4,
 	})
-	before := write(t, costs.Objects, stacks{"txn.(*set).add": 3, "txn.(*Tx).Alloc": 4})
+	before := write(t, costs.Objects, stacks{"txn/set.(*Set).Add": 3, "txn.(*Tx).Alloc": 4})
 	p, err := costs.Read(costs.Objects, now)
 	if err == nil {
 		err = p.Subtract(costs.Objects, before)
 	}
-	want := []costs.Part{{Name: "index/btree.(*slab).next", Weight: 9}, {Name: "txn.(*set).add", Weight: 7}, {Name: "outside of this module", Weight: 1}}
+	want := []costs.Part{{Name: "index/btree.(*slab).next", Weight: 9}, {Name: "txn/set.(*Set).Add", Weight: 7}, {Name: "outside of this module", Weight: 1}}
 	if err != nil || p.Total != 17 || !slices.Equal(p.Places(), want) {
 		t.Errorf("%v, %+v, want %v", err, p, want)
 	}

@@ -18,9 +18,9 @@ func putProfiles(t *testing.T, o *Options, e experiment) {
 	for _, process := range []string{".0", ".1"} {
 		file := o.file(turn{e, 1}, profileEnding) + process
 		coststest.Write(t, file, costs.ProcessorTime, map[string]int64{
-			"region.(*View).look txn.(*Tx).Read": 55, "txn.(*set).add": 30, "runtime.morestack": 14, "region.(*Region).Lock": 1,
+			"region.(*View).look txn.(*Tx).Read": 55, "txn/set.(*Set).Add": 30, "runtime.morestack": 14, "region.(*Region).Lock": 1,
 		})
-		coststest.Write(t, file+bench.ProfileAllocs, costs.Objects, map[string]int64{"runtime.newobject txn.(*set).add": 9, "txn.(*Tx).Alloc": 8})
+		coststest.Write(t, file+bench.ProfileAllocs, costs.Objects, map[string]int64{"runtime.newobject txn/set.(*Set).Add": 9, "txn.(*Tx).Alloc": 8})
 		coststest.Write(t, file+bench.ProfileAllocsBase, costs.Objects, map[string]int64{"txn.(*Tx).Alloc": 8})
 		coststest.Write(t, file+bench.ProfileMutex, costs.Waited, map[string]int64{"runtime.unlock txn.(*worker).unlock": 9_000})
 		coststest.Write(t, file+bench.ProfileBlock, costs.Waited, nil)
@@ -37,7 +37,7 @@ func TestProfiles(t *testing.T) {
 		"| the first load of a bucket's header | **1.10 (55.0)** |\n| objects read and written by the transaction | **0.60 (30.0)** |\n",
 		"| the rest | 0.30 (15.0) |\n\n", // what nothing accounts for, and what is small
 		"\n- the first load of a bucket's header: a miss of the cache, ",
-		"\n- TATP, 3 machines (1 run, 921 rows, volatile anonymous memory): 1,000 transactions a second. A transaction makes 0.00 allocations of 0.00 bytes together, 100 % in `txn.(*set).add`. " +
+		"\n- TATP, 3 machines (1 run, 921 rows, volatile anonymous memory): 1,000 transactions a second. A transaction makes 0.00 allocations of 0.00 bytes together, 100 % in `txn/set.(*Set).Add`. " +
 			"It waits for locks for 2.00 µs, 100 % in `txn.(*worker).unlock`.\n",
 	} {
 		if !strings.Contains(text, want) {
