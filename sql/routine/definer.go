@@ -51,7 +51,7 @@ func (r *Runner) WithDefiner(ctx *gms.Context, text string) (string, error) {
 // is empty if accounts are off, or the client's account has been dropped.
 func (r *Runner) accountOf(c gms.Client) string {
 	db := r.gms.Analyzer.Catalog.MySQLDb
-	if !db.Enabled() {
+	if !r.hasAccounts || !db.Enabled() {
 		return ""
 	}
 	rd := db.Reader()

@@ -26,8 +26,8 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 	}
 	scope, h := b.handlerFor(e)
 	switch {
-	case b.ctx.Err() != nil: // the client is gone, or the time limit has passed
-		return unhandled{err}
+	case b.ctx.Err() != nil: // the client is gone, the statement was killed, or the time limit has passed
+		return unhandled{b.ctx.Err()}
 	case h == nil && errors.As(err, &mild{}):
 		b.ctx.Warn(e.Num, "%s", e.Message)
 		return nil

@@ -18,13 +18,17 @@ type Query func(ctx *gms.Context, stmt sqlparser.Statement) (gms.Schema, gms.Row
 // A Runner runs the stored procedures of an engine. It is safe for concurrent use; a session
 // runs one statement at a time.
 type Runner struct {
-	gms   *sqle.Engine
-	query Query
+	gms         *sqle.Engine
+	query       Query
+	hasAccounts bool
 }
 
 // NewRunner returns the Runner of an engine, which parses definitions and has the accounts. Query
-// runs its statements.
-func NewRunner(engine *sqle.Engine, query Query) *Runner { return &Runner{engine, query} }
+// runs its statements. Without hasAccounts definitions do not get the client's account as definer:
+// go-mysql-server's own tests enable accounts that nothing stores.
+func NewRunner(engine *sqle.Engine, query Query, hasAccounts bool) *Runner {
+	return &Runner{engine, query, hasAccounts}
+}
 
 // retriesMax bounds how often a statement with its own transaction is retried after a
 // conflict. The client cannot retry it: the statements before it have committed.
