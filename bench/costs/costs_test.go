@@ -64,7 +64,7 @@ func TestCosts(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	now := write(t, costs.Objects, stacks{
-		"runtime.newobject txn/set.(*Set).Add txn.(*Tx).Read":                      10,
+		"runtime.newobject txn/set.(*Set).Add txn.(*Tx).Read":                  10,
 		"index/btree.(*slab[go.shape.[]int]).next index/btree.(*pending).keep": 9,
 		"runtime.newobject": 1,
 		"txn.(*Tx).Alloc":   4,
