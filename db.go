@@ -206,7 +206,6 @@ func (db *DB) Close() error {
 func (db *DB) close() error {
 	ctx := context.Background()
 	db.Hurry()
-	db.leave() // before the last statements end: others that are closed at the same time may have none
 	defer db.doNotWaitForever()()
 	var errs []error
 	if db.sql != nil {
@@ -218,7 +217,7 @@ func (db *DB) close() error {
 			return withPrefix("", errors.Join(append(errs, err)...))
 		}
 	}
-	db.hurryEngines()
+	db.leave()
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}

@@ -380,19 +380,12 @@ func (db *DB) Hurry() {
 	}
 }
 
-// leave ends the machine's part in a cluster's reconfigurations before it stops: it evicts no other
-// machine, which may be stopping, too. Statements that still run and need a machine that has failed
-// wait in vain, for at most stopPatience.
+// leave ends the machine's part in a cluster's reconfigurations before it stops. From now on it
+// evicts no other machine, which may be stopping, too, and waits less than a lease for recoveries
+// to end.
 func (db *DB) leave() {
 	for _, m := range db.instance.members {
 		m.Membership().Leave()
-	}
-}
-
-// hurryEngines is called once no statement runs any more. What engines still do waits for other
-// machines, which may have stopped, for less than a lease.
-func (db *DB) hurryEngines() {
-	for _, m := range db.instance.members {
 		m.Transactions().WaitAtMost(m.Leases().Length() / 2)
 	}
 }
