@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // A mild condition becomes a warning if it has no handler.
@@ -26,6 +27,8 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 	}
 	scope, h := b.handlerFor(e)
 	switch {
+	case b.ctx.Err() != nil && errors.Is(err, txn.ErrInDoubt):
+		return unhandled{err} // the client must know that the statement may have committed
 	case b.ctx.Err() != nil: // the client is gone, the statement was killed, or the time limit has passed
 		return unhandled{b.ctx.Err()}
 	case h == nil && errors.As(err, &mild{}):
