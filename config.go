@@ -156,7 +156,7 @@ func (p Pace) recovery() data.Pace {
 }
 
 // DefaultWorkers returns the default of Config.Workers on this computer.
-func DefaultWorkers() int { return min(runtime.GOMAXPROCS(0), workersMax) }
+func DefaultWorkers() int { return min(runtime.GOMAXPROCS(0), farm.WorkersMax) }
 
 // Defaults of Config. DefaultLogSize is that of a machine with up to 32 logs; see Config.LogSize.
 const (
@@ -175,7 +175,6 @@ const (
 	failureDomainMax = 1 << 20
 	leaseTimeMin     = 5 * time.Millisecond
 
-	workersMax         = 256
 	regionSizeMin      = MiB
 	statementMemoryMin = MiB
 	regionSizeMax      = 2 * GiB
@@ -270,8 +269,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("farmsql: Machines (--machines) is %d: must be 1 to %d", c.Machines, machinesMax)
 	case c.Cluster == "" && (c.Replicas < 1 || c.Replicas > c.Machines):
 		return fmt.Errorf("farmsql: Replicas (--replicas) is %d: must be 1 to the number of machines, %d", c.Replicas, c.Machines)
-	case c.Workers < 1 || c.Workers > workersMax:
-		return fmt.Errorf("farmsql: Workers (--workers) is %d: must be 1 to %d", c.Workers, workersMax)
+	case c.Workers < 1 || c.Workers > farm.WorkersMax:
+		return fmt.Errorf("farmsql: Workers (--workers) is %d: must be 1 to %d", c.Workers, farm.WorkersMax)
 	case c.RegionSize < regionSizeMin || c.RegionSize > regionSizeMax || c.RegionSize&(c.RegionSize-1) != 0:
 		return fmt.Errorf("farmsql: RegionSize (--region-size) is %v: must be a power of two from %v to %v", c.RegionSize, regionSizeMin, regionSizeMax)
 	case c.LogSize < logSizeMin || c.LogSize > logSizeMax || c.LogSize%logSizeUnit != 0:

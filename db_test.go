@@ -128,7 +128,7 @@ func TestWorkersFollowProcessors(t *testing.T) {
 		{processors: 64, workers: 64, logs: 16 * MiB},
 		{processors: 64, machines: 3, workers: 64, logs: 4 * MiB},
 		{processors: 64, replicas: 3, workers: 64, logs: 4 * MiB},
-		{processors: 300, workers: 256, logs: 4 * MiB},
+		{processors: 300, workers: 127, logs: 8 * MiB},
 	} {
 		was := runtime.GOMAXPROCS(c.processors)
 		got := Config{Machines: c.machines, Replicas: c.replicas}.withDefaults()

@@ -65,8 +65,12 @@ const (
 	logBytesMax     = 1 << 30
 	messageBytesMin = 16 << 10
 	machinesMax     = 1000
-	workersMax      = 256
 )
+
+// WorkersMax bounds Settings.Workers. Machines that are processes share files with room for 128 queues
+// for each (shm.WorkersMax): one for each worker, and one for probes. The instance keeps its number of
+// workers, and its machines may become processes later, so the bound is the same for all.
+const WorkersMax = 127
 
 // ErrConfig matches every error of Config.Validate.
 var ErrConfig = errors.New("farm: bad configuration")
@@ -124,8 +128,8 @@ func (c Config) Validate() error {
 		return bad("machines is %d, must be from 1 to %d", c.Machines, machinesMax)
 	case c.Replicas < 1 || c.Replicas > c.Machines:
 		return bad("replicas is %d, must be from 1 to the number of machines, %d", c.Replicas, c.Machines)
-	case c.Workers < 1 || c.Workers > workersMax:
-		return bad("workers is %d, must be from 1 to %d", c.Workers, workersMax)
+	case c.Workers < 1 || c.Workers > WorkersMax:
+		return bad("workers is %d, must be from 1 to %d", c.Workers, WorkersMax)
 	case c.RegionBytes < region.MinSize || c.RegionBytes > region.MaxSize || bits.OnesCount64(uint64(c.RegionBytes)) != 1:
 		return bad("region size is %d, must be a power of two from 1 MB to 4 GB", c.RegionBytes)
 	case c.LogBytes < logBytesMin || c.LogBytes > logBytesMax || c.LogBytes%4096 != 0:

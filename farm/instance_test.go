@@ -36,7 +36,7 @@ func TestConfigValidate(t *testing.T) {
 		"replicas below":    {Config{Replicas: -1}, "replicas is -1"},
 		"replicas above":    {Config{Machines: 2, Replicas: 3}, "replicas is 3"},
 		"workers below":     {Config{Workers: -1}, "workers is -1"},
-		"workers above":     {Config{Workers: 257}, "workers is 257"},
+		"workers above":     {Config{Workers: WorkersMax + 1}, "workers is 128"},
 		"region small":      {Config{RegionBytes: 1 << 19}, "region size is 524288"},
 		"region large":      {Config{RegionBytes: 1 << 33}, "region size"},
 		"region odd":        {Config{RegionBytes: 3 << 20}, "region size"},

@@ -229,8 +229,8 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	switch {
 	case nic.mu.closed:
 		return nil, rdma.ErrClosed
-	case worker < 0 || worker >= workersMax:
-		return nil, fmt.Errorf("%w: worker %d of %d", ErrTooMany, worker, workersMax)
+	case worker < 0 || worker >= WorkersMax:
+		return nil, fmt.Errorf("%w: worker %d of %d", ErrTooMany, worker, WorkersMax)
 	case nic.mu.queues[worker] != nil:
 		return nil, fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.machine)
 	}

@@ -733,12 +733,12 @@ func TestJoinFails(t *testing.T) {
 
 func TestNoRoom(t *testing.T) {
 	_, nic, m := pair(t)
-	for _, worker := range []int{-1, workersMax} {
+	for _, worker := range []int{-1, WorkersMax} {
 		if _, err := nic.Open(worker, nil); !errors.Is(err, ErrTooMany) {
 			t.Errorf("worker %d: %v", worker, err)
 		}
 	}
-	if _, err := nic.Open(workersMax-1, nil); err != nil {
+	if _, err := nic.Open(WorkersMax-1, nil); err != nil {
 		t.Errorf("the last worker: %v", err)
 	}
 	if err := nic.Register(8, nvram.NewMemory(64)); !errors.Is(err, rdma.ErrPrivate) {

@@ -10,14 +10,16 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
+// WorkersMax bounds the queues of a machine: its state file has room for so many.
+const WorkersMax = 128
+
 const (
 	// formatVersion counts changes of the folder's files.
 	formatVersion = 2
 
 	stateMagic = 0x6d68732d6d726166 ^ formatVersion<<56 // "farm-shm"
 
-	workersMax = 128
-	slotsMax   = 1 << 14
+	slotsMax = 1 << 14
 
 	lineBytes   = rdma.LineBytes
 	headerBytes = 4096
@@ -25,7 +27,7 @@ const (
 	slotBytes   = 512
 	pathMax     = slotBytes - lineBytes
 
-	slotsAt    = headerBytes + workersMax*workerBytes
+	slotsAt    = headerBytes + WorkersMax*workerBytes
 	stateBytes = slotsAt + slotsMax*slotBytes
 )
 
@@ -141,6 +143,6 @@ func (s *state) parked(worker int) *atomic.Uint32 {
 }
 
 // workers returns the number of worker places that have ever been used.
-func (s *state) workers() int { return int(min(s.memory.Load(workersAt), workersMax)) }
+func (s *state) workers() int { return int(min(s.memory.Load(workersAt), WorkersMax)) }
 
 func (s *state) process() uint64 { return s.memory.Load(processAt) }
