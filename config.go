@@ -147,7 +147,7 @@ const (
 	PaceAggressive Pace = "aggressive"
 )
 
-// recovery is the pace of a machine.
+// recovery returns the pace in the terms of package data: Slow, unless p is PaceAggressive.
 func (p Pace) recovery() data.Pace {
 	if p == PaceAggressive {
 		return data.Aggressive

@@ -76,7 +76,7 @@ func (c *Configuration) parts(broken []Link) (parts [][]Link) {
 	return parts
 }
 
-// A coverSearch searches the best cover of a given size.
+// A coverSearch searches for the best cover of a given size.
 type coverSearch struct {
 	c      *Configuration
 	cm     rdma.MachineID

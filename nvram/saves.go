@@ -23,7 +23,7 @@ const (
 
 func saveName(n uint64) string { return fmt.Sprintf("%s%08d", savePrefix, n) }
 
-// saveNumbers returns the numbers of the complete saves in dir, rising. A save is complete
+// saveNumbers returns the numbers of the complete saves in dir, in ascending order. A save is complete
 // once it has been renamed to its final name.
 func saveNumbers(dir string) ([]uint64, error) {
 	entries, err := os.ReadDir(dir)

@@ -172,7 +172,7 @@ func (f tableFormatter) GenerateCreateTableColumnDefinition(c *gms.Column, value
 	if c.Generated == nil || c.Nullable {
 		return f.SchemaFormatter.GenerateCreateTableColumnDefinition(&shown, value, onUpdate, table)
 	}
-	// MySQL reads NOT NULL after the expression only.
+	// MySQL accepts NOT NULL only after the expression.
 	shown.Nullable, shown.Comment = true, ""
 	text := f.SchemaFormatter.GenerateCreateTableColumnDefinition(&shown, value, onUpdate, table) + " NOT NULL"
 	if c.Comment != "" {

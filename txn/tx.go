@@ -340,9 +340,9 @@ func (t *Tx) undoStep(u undo) {
 	}
 }
 
-// dropWrite moves the newest write from the write set to the read set, since the object was read
-// before it was written. The payload has been changed in place since and is dropped: earlierRead
-// reads it again.
+// dropWrite removes the newest write from the write set. The object of an update or free was also
+// read, so it moves to the read set, but without its payload, which the transaction has changed in
+// place: earlierRead reads it again. The slot of an allocation is given back.
 func (t *Tx) dropWrite(i int) {
 	e := t.writes.Entries[i]
 	w := e.Write()

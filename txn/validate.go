@@ -143,8 +143,8 @@ func (s *state) listChecks() {
 }
 
 // rewrites reports whether the transaction also writes the object that e was read from: its lock
-// then replaces the check. If e's object has been freed meanwhile and the transaction makes another
-// object at that address, it is not the same object.
+// then replaces the check. It is false if e's object has been freed meanwhile and the transaction
+// makes another object at that address: the check then fails.
 func (s *state) rewrites(e *set.Entry) bool {
 	i := s.writes.Find(e.Ptr.Addr)
 	return i >= 0 && s.writes.Entries[i].Ptr == e.Ptr

@@ -198,9 +198,9 @@ func (w *worker) listenFirstLocked(p *peer) (err error) {
 	return nil
 }
 
-// relistenLocked empties the log and queue of a peer that has begun another life or was cut off.
-// Their positions go on, so that a delayed credit does no harm. Only another configuration can end
-// the commits in progress with the peer.
+// relistenLocked empties the log and queue here that a peer writes to, after the peer has begun
+// another life or was cut off. Positions in them go on, so that a delayed credit does no harm. If
+// commits with the peer are in progress, it asks for another configuration: only that can end them.
 func (w *worker) relistenLocked(before, p *peer) (err error) {
 	if len(before.in.Transactions()) > 0 { // make no new log now: it would already exist at the next attempt
 		return ErrHeld

@@ -193,7 +193,8 @@ func (r *reader) readLines() error {
 	})
 }
 
-// readStock also counts the partition's items, which every partition has all of.
+// readStock also counts the items, of which each partition has a full copy. The ledger keeps the count
+// of a copy that is incomplete, if there is one.
 func (r *reader) readStock() error {
 	if err := r.countParts(fixedIndex{stockTable, "stock (S_DIST, S_DATA)", r.stockData}); err != nil {
 		return err
@@ -205,10 +206,13 @@ func (r *reader) readStock() error {
 		return err
 	}
 	n, err := r.count(r.items)
+	if err != nil {
+		return err
+	}
 	if r.ledger.items == 0 || n != r.ledger.cfg.Items {
 		r.ledger.items = n
 	}
-	return err
+	return nil
 }
 
 // sameCount checks that an index has as many entries as the table has rows.

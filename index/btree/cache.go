@@ -120,7 +120,7 @@ func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
 // probe is a search of the cache. It is kept in a pool with its callback, so
 // that a lookup allocates nothing.
 type probe struct {
-	pivot inner // a node with the key looked for as low fence and no high fence
+	pivot inner // a node whose low fence is the key sought, without a high fence
 	side  side
 	hit   item
 	visit btree.ItemIteratorG[item]
@@ -153,7 +153,7 @@ func (c *cache) find(p *probe, pos position) *inner {
 	case hit.inner == nil:
 		return nil
 	case pos.side == at && head < hit.limit:
-		return hit.inner // the order of the tree has shown the rest
+		return hit.inner // key < high, for their heads differ; low <= key, for the descent has found this node
 	case !pos.between(hit.low(), hit.high()):
 		return nil
 	}

@@ -114,8 +114,8 @@ func (n node) decode(extra int) (fences, []entry) {
 	return f, entries
 }
 
-// insert puts key with v at i, the place that search returned. If there is no room it returns
-// false, and has at most compacted the dead bytes.
+// insert puts key with v at i, the place that search returned, and compacts the heap first if it
+// must. If there is no room even then, it returns false and changes nothing.
 func (n node) insert(i int, key []byte, v value) bool {
 	suffix := key[n.prefix():]
 	need := entryBytes + len(suffix)

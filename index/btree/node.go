@@ -46,7 +46,8 @@ const (
 	maxNodeBytes = 1<<16 - 8 // offsets are 16 bits
 )
 
-// A node under 4 maximal keys must fit a format with 16-bit offsets.
+// This fails to compile if 16 bits are too few for the offsets in a node that is too small to split,
+// even with minSplit keys of MaxKeyBytes.
 var _ [maxNodeBytes - (nodeHeaderBytes + 2*MaxKeyBytes + (minSplit)*(entryBytes+MaxKeyBytes))]struct{}
 
 // value is the encoded region.Ptr of an entry: a row in a leaf, a child in an

@@ -148,8 +148,8 @@ func (l *pipeline) begin() {
 	l.elsewhere, l.reads = l.elsewhere[:0], l.reads[:0]
 }
 
-// end ends the operation and drops the caller's keys. It counts the objects read only here,
-// because an atomic addition delays all loads after it.
+// end ends the operation and drops the caller's keys. Only here does it count the objects that were
+// read: an atomic addition at each read would delay all loads after it.
 func (l *pipeline) end() {
 	for i := range l.groups {
 		l.groups[i].keys = nil

@@ -90,10 +90,12 @@ func (c *client) transact(fn func() error) error {
 	} else if moved := c.t.Validate(); moved != nil && !errors.Is(moved, txn.ErrDone) {
 		err = moved
 	} else if errors.Is(err, errUser) {
-		c.h.Shown() // the reads on which the client has given up held
+		// Validate has shown that the reads were consistent, and the client gave up because of them:
+		// the history must explain them.
+		c.h.Shown()
 	}
-	// Not deferred: if a routine has panicked with a worker locked, the routines that end
-	// with it must not wait for that lock.
+	// Not deferred: a routine that panics ends all others, and these must not wait for the lock of
+	// a worker that it holds.
 	c.t.Abort()
 	return c.end(err)
 }

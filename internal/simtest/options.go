@@ -61,7 +61,7 @@ type Options struct {
 	Overlap *Overlap
 }
 
-// With returns the options with this number of machines, and work for all of them.
+// With returns the options with this number of machines, and one more object and key for each.
 func (o Options) With(machines int) Options {
 	o.Farm.Machines = machines
 	o.Farm.Replicas = min(o.Farm.Replicas, machines)

@@ -131,7 +131,7 @@ func (c *client) addRow(tbl *catalog.Table) error {
 	return nil
 }
 
-// dropRow deletes the first row whose number is at least a drawn one.
+// dropRow draws a number, and deletes the first row whose own number is not smaller.
 func (c *client) dropRow(tbl *catalog.Table) error {
 	from := numberKey(uint64(c.rng.IntN(2 * rowsLookedAt)))
 	key, row, found, err := c.catalog.Tree(tbl.Primary.Anchor).Scan(c.t, from, nil, false).Next()

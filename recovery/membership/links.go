@@ -372,8 +372,9 @@ func (m *Machine) reportUnresolvedLocked() {
 	})
 }
 
-// exclude records that machines were evicted because of their links, by configuration c,
-// which is stored, and tells them.
+// exclude is called once c is stored, which was to evict the victims because of their links. For each
+// victim that is not in c, exclude records how long the machine stays excluded, and tells the machine
+// why.
 func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, links []cluster.Link) {
 	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
 	for _, v := range victims {

@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// answering returns the members that answer a call, and this machine. A probe alone is not enough,
-// since the memory of a stopped process can still be read. If half the members of a configuration
-// were stopped, no later configuration could be made, not even with machines of c that have been
-// restarted.
+// answering returns those of some members of c that answer a call in the life that c names, and this
+// machine. A successful probe is not enough: the memory of a stopped process can still be read. A
+// next configuration with half its members stopped could never be replaced: no majority of it would
+// answer, and a member that is restarted does not count, because its incarnation is another.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
 	for i, l := range m.askLivesOf(c, members) {
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]

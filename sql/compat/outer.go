@@ -428,7 +428,8 @@ func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bo
 	return about, known
 }
 
-// needed returns the tables without whose row a condition cannot be true.
+// needed returns the tables of which a condition needs a row: it is not true where an outer join has
+// filled in NULLs for one of them.
 func needed(e gms.Expression) map[gms.TableId]bool {
 	switch e := e.(type) {
 	case *expression.And:
@@ -445,28 +446,28 @@ func needed(e gms.Expression) map[gms.TableId]bool {
 	case *expression.Not:
 		switch c := e.Child.(type) {
 		case *expression.IsNull:
-			return nullWith(c.Child)
+			return nullFor(c.Child)
 		case *expression.And, *expression.Or, *expression.Not:
 			return nil
 		}
 		return needed(e.Child)
 	case *expression.Equals, *expression.LessThan, *expression.LessThanOrEqual, *expression.GreaterThan, *expression.GreaterThanOrEqual, *like:
-		return nullWith(e.Children()...)
+		return nullFor(e.Children()...)
 	case *expression.InTuple:
-		return nullWith(e.Left())
+		return nullFor(e.Left())
 	}
 	return nil
 }
 
-// nullWith returns the tables without whose row one of the values is NULL.
-func nullWith(values ...gms.Expression) map[gms.TableId]bool {
+// nullFor returns the tables whose missing row makes one of the values NULL.
+func nullFor(values ...gms.Expression) map[gms.TableId]bool {
 	all := make(map[gms.TableId]bool)
 	for _, v := range values {
 		switch v := v.(type) {
 		case *expression.GetField:
 			all[v.TableId()] = true
 		case *expression.Arithmetic:
-			maps.Copy(all, nullWith(v.Children()...))
+			maps.Copy(all, nullFor(v.Children()...))
 		}
 	}
 	return all

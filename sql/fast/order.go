@@ -160,7 +160,7 @@ func (d *directRun) arrange() bool {
 	for i := range d.steps {
 		s := &d.steps[i]
 		ordered := i+1 < len(d.steps) && d.steps[i+1].covers(s)
-		if s.distinct && !d.areTexts(s.by) || !d.step(s, ordered) {
+		if s.distinct && !d.hasValidTexts(s.by) || !d.step(s, ordered) {
 			return false
 		}
 	}
@@ -197,8 +197,8 @@ func (s *rowStep) covers(other *rowStep) bool {
 	})
 }
 
-// areTexts reports whether the texts in some columns are valid: DISTINCT requires that.
-func (d *directRun) areTexts(by []rowOrder) bool {
+// hasValidTexts reports whether all texts in the given columns are valid UTF-8, as DISTINCT requires.
+func (d *directRun) hasValidTexts(by []rowOrder) bool {
 	for i := range by {
 		if by[i].weights == nil {
 			continue
