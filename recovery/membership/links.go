@@ -282,6 +282,11 @@ func (m *Machine) onApart(from call.Peer, arg []byte) ([]byte, error) {
 // takeLocked records whether a direction is broken at the given time.
 func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time.Duration) {
 	b := l.breakages[d]
+	if b != nil && !b.since.IsZero() && now.Sub(b.last) > reportLeases*lease {
+		// Nothing has been reported for so long that the direction counts as whole: the report that
+		// said so was lost.
+		b.since, b.last, b.closed = time.Time{}, time.Time{}, b.last
+	}
 	switch {
 	case !isBroken && b != nil && !b.since.IsZero():
 		b.since, b.last, b.closed = time.Time{}, time.Time{}, now

@@ -271,3 +271,24 @@ func TestConditionsOfALink(t *testing.T) {
 		}
 	}
 }
+
+// A direction whose reports have ended without a withdrawal, which was lost, is broken anew by the
+// next report, and not lasting at once.
+func TestBrokenAnew(t *testing.T) {
+	var l links
+	l.init()
+	begin := time.Unix(100, 0)
+	d := direction{call.Peer{Machine: 1}, call.Peer{Machine: 2}}
+	at := func(leases time.Duration) time.Time { return begin.Add(leases * leaseLength) }
+	l.takeLocked(d, true, at(0), leaseLength)
+	for i := range time.Duration(3) {
+		later := 50 * (i + 1)
+		if got := l.breakages[d].condition(at(later), leaseLength); got != whole {
+			t.Errorf("before report %d: condition %d", i+2, got)
+		}
+		l.takeLocked(d, true, at(later), leaseLength)
+		if got := l.breakages[d].condition(at(later), leaseLength); got != broken || l.breakages[d].times != int(i)+2 {
+			t.Errorf("report %d: condition %d, broken %d times", i+2, got, l.breakages[d].times)
+		}
+	}
+}
