@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -265,6 +266,14 @@ func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {
 		return before(number, bytes)
 	}
 	return begun, func() { close(until) }
+}
+
+// AwaitServed waits, in real time, until no goroutine runs for peers any more: Close waits by the machine's
+// clock, which may not go on with such a goroutine.
+func (m *Machine) AwaitServed() {
+	for deadline := time.Now().Add(10 * time.Second); m.serving.Load() > 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // AskAnnex has a peer make an annex for what a worker writes to it.

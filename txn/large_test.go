@@ -180,6 +180,7 @@ func TestAnnexesThatTakeLong(t *testing.T) {
 		let()
 	}()
 	must(t, r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) }))
+	r.Machine(1).AwaitServed() // it has answered, and may not have ended
 }
 
 // A connection that breaks while annexes are filled ends the transaction before it has

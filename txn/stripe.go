@@ -90,8 +90,8 @@ func (o Operation) exit() {
 		}
 		return
 	}
-	if b.word == 0 {
-		invariant.Violated("an open operation has its bracket", b.word, "an epoch")
+	if word := atomic.LoadUint64(&b.word); word == 0 { // others try to open the bracket meanwhile
+		invariant.Violated("an open operation has its bracket", word, "an epoch")
 	}
 	publish(&b.word, 0)
 }
