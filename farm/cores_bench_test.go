@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/farmsql/farmsql/internal/cputime"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -33,7 +32,7 @@ func onCores(b *testing.B, do func(m *txn.Machine, own region.Ptr) error) {
 			}
 			var next atomic.Int32
 			b.ResetTimer()
-			defer reportCPU(b)()
+			defer cputime.Report(b)()
 			b.RunParallel(func(pb *testing.PB) {
 				p := own[int(next.Add(1))%len(own)]
 				for pb.Next() {
@@ -80,19 +79,4 @@ func BenchmarkCoresCommit(b *testing.B) {
 			return err
 		})
 	})
-}
-
-// reportCPU reports the processor time that the process takes for an operation. Where other
-// processes take processors away, that says more than the time that passes.
-func reportCPU(b *testing.B) (end func()) {
-	begin := cpuTime(b)
-	return func() { b.ReportMetric(float64(cpuTime(b)-begin)/float64(b.N), "cpu-ns/op") }
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/internal/cputime"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
@@ -50,7 +51,7 @@ func TestNesting(t *testing.T) {
 			n = 300_000 // overflows
 		}
 		for _, deep := range []string{repeated(n, "1", "+"), strings.Repeat("NOT ", n) + "1", repeated(n, "(v)", " XOR "), strings.Repeat("(", n) + "1" + strings.Repeat(")", n)} {
-			begin := processorTime(t)
+			begin := cputime.Now(t)
 			_, _, err := c.run(fmt.Sprintf(where, deep))
 			if err == nil {
 				t.Errorf("%s of %.20s...: no error", where, deep)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/internal/cputime"
 )
 
 // Planning and running end soon after nobody waits for them any more.
@@ -37,7 +39,7 @@ func TestEndsWhenNotWanted(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		ended := make(chan error, 1)
-		begin := processorTime(t)
+		begin := cputime.Now(t)
 		go func() { ended <- c.runWithin(ctx, query) }()
 		select {
 		case err := <-ended:

@@ -24,7 +24,7 @@ type Options struct {
 	// Program is the command line of farmsql-bench, before its arguments.
 	Program []string
 	// Unguided is that of the program built without a profile, which shows what the profile
-	// adds. Measure builds it if there is none and an experiment needs it.
+	// adds. If it is nil, Measure builds the program for the experiments that need it.
 	Unguided []string
 	// Folder is the folder of the results. It is created if necessary.
 	Folder string

@@ -73,7 +73,7 @@ func TestUnguided(t *testing.T) {
 	if got := o.heading(turn{plain, 1}); !strings.HasPrefix(got, "farmsql bench (built with -pgo=off) tatp ") {
 		t.Errorf("the heading is %q", got)
 	}
-	// It is built where the source is; here there is none.
+	// Building it fails in a folder without the source.
 	t.Chdir(t.TempDir())
 	o.Only = []string{"unguided"}
 	if err := Measure(t.Context(), o); err == nil || !strings.Contains(err.Error(), "go build -pgo=off") {

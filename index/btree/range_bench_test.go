@@ -3,11 +3,10 @@ package btree
 import (
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/cputime"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/shm"
 	"github.com/farmsql/farmsql/txn"
@@ -85,7 +84,7 @@ func BenchmarkRange100(b *testing.B) {
 func benchmarkRange(b *testing.B, tr *Tree, ahead int) {
 	r := rand.New(rand.NewPCG(1, 1))
 	b.ReportAllocs()
-	before, taken := tr.m.Stats(), processorTime(b)
+	before, taken := tr.m.Stats(), cputime.Now(b)
 	n := 0
 	for b.Loop() {
 		n++
@@ -102,21 +101,11 @@ func benchmarkRange(b *testing.B, tr *Tree, ahead int) {
 			b.Fatal(err)
 		}
 	}
-	taken = processorTime(b) - taken
+	taken = cputime.Now(b) - taken
 	s := tr.m.Stats().Sub(before)
 	b.ReportMetric(float64(taken.Nanoseconds())/float64(n), "cpu-ns/op")
 	b.ReportMetric(float64(s.RoundTrips)/float64(n), "round-trips/op")
 	b.ReportMetric(float64(s.RemoteReads)/float64(n), "READs/op")
-}
-
-// processorTime is what the process has taken so far: on a machine that is busy with other
-// work the time on the clock says little.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // readRange reads the rows of a range of 100 keys.

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/cputime"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -33,7 +32,7 @@ func onCores(b *testing.B, pairs int, do func(tb *Table, goroutine int, pb *test
 			tb := coresTable(b, workers, pairs)
 			var next atomic.Int32
 			b.ResetTimer()
-			defer reportCPU(b)()
+			defer cputime.Report(b)()
 			b.RunParallel(func(pb *testing.PB) {
 				if err := do(tb, int(next.Add(1))-1, pb); err != nil {
 					b.Error(err)
@@ -90,19 +89,4 @@ func BenchmarkCoresInsert(b *testing.B) {
 		}
 		return nil
 	})
-}
-
-// reportCPU reports the processor time that the process takes for an operation. Where other
-// processes take processors away, that says more than the time that passes.
-func reportCPU(b *testing.B) (end func()) {
-	begin := cpuTime(b)
-	return func() { b.ReportMetric(float64(cpuTime(b)-begin)/float64(b.N), "cpu-ns/op") }
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
