@@ -107,13 +107,13 @@ func (s *state) postAhead(size int) {
 	a, w := &s.ahead, s.w
 	a.raw = s.m.raw.Get().(*rawBuffer)
 	b := a.raw.sized(size)
-	w.stats.remoteReads.Add(uint64(len(a.posted)))
-	w.stats.roundTrips.Add(1)
+	w.CountRoundTrip()
+	w.CountRemoteReads(len(a.posted))
 	w.lock()
 	for _, r := range a.posted {
 		n := r.ptr.Class().Size()
 		at := r.ptr.Addr
-		if a.failed = w.postLocked(r.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.wait); a.failed != nil {
+		if a.failed = w.PostReadLocked(r.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.wait); a.failed != nil {
 			break
 		}
 		b = b[n:]
@@ -197,7 +197,8 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 		return nil, 0, false
 	}
 	payload := t.arena.Get(p.Capacity())
-	h, err := t.op.readOnce(rt, p, payload)
+	t.op.CountReads(1)
+	h, err := rt.Local.ReadObject(p, payload)
 	return payload, h.Version(), err == nil
 }
 

@@ -10,34 +10,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
-	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
 )
-
-// Functions that this package ships itself.
-const (
-	handlerAlloc = internalHandlers + iota
-	handlerRelease
-	handlerEpoch
-	handlerReserve
-	handlerPing
-	handlerDiscard
-	handlerAnnex
-	handlerDropAnnex
-)
-
-func (m *Machine) handleInternally() {
-	m.Handle(handlerAlloc, m.handleAlloc)
-	m.Handle(handlerRelease, m.handleRelease)
-	m.Handle(handlerEpoch, m.handleEpoch)
-	m.Handle(handlerReserve, m.handleReserve)
-	m.Handle(handlerPing, handlePing)
-	m.Handle(handlerDiscard, m.handleDiscard)
-	m.Handle(handlerAnnex, m.handleAnnex)
-	m.Handle(handlerDropAnnex, m.handleDropAnnex)
-}
 
 // A slot is room for an object, with its primary, which reserved it: this machine, or another that
 // has lent the slot over the connection: see participant.Loans.
@@ -56,8 +32,8 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 	before := m.routes.Load()
 	rt := m.route(hint.Region())
 	if hint == 0 || rt == nil || rt.PrimaryHere {
-		p, v, err := m.cfg.Allocator.Alloc(need, int(w.id), payload, hint)
-		return slot{Slot: message.Slot{Ptr: p, Version: v, Config: m.config.Load()}, lender: m.cfg.ID}, m.orBusy(err, hint)
+		p, v, err := m.replicas.Allocator.Alloc(need, int(w.id), payload, hint)
+		return slot{Slot: message.Slot{Ptr: p, Version: v, Config: uint32(m.Config())}, lender: m.ID()}, m.orBusy(err, hint)
 	}
 	got, err := m.borrow(ctx, w, before, rt.Primary, region.Ordinary, payload, hint)
 	if need != region.Ordinary && isFull(err) {
@@ -73,7 +49,7 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 // routes that the caller passes as before.
 func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
 	connection := w.connectionTo(primary)
-	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.cfg.ID, Worker: w.id, Connection: connection}.Encode()
+	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.ID(), Worker: w.id, Connection: connection}.Encode()
 	decode := func(reply message.Message) (slot, error) {
 		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 			return slot{}, m.orBusy(err, hint)
@@ -83,7 +59,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 	}
 	reply, err := w.call(ctx, primary, message.Message{Kind: message.Request, B: uint16(handlerAlloc), Body: arg}, func(late message.Message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
-			m.releaseLocked(w, got) // locked: see call.late
+			w.ReleaseSlotLocked(got.lender, got.connection, got.Ptr) // locked: see Worker.Call
 		}
 	})
 	if err != nil {
@@ -119,25 +95,6 @@ func (s slot) entry(payload []byte, late bool) set.Entry {
 	return set.Entry{Ptr: s.Ptr, Version: s.Version, Op: record.OpAlloc, Config: s.Config, Lender: s.lender, Connection: s.connection, Payload: payload, Late: late}
 }
 
-func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
-	a, err := message.DecodeAllocation(arg)
-	if err != nil {
-		return nil, err
-	}
-	p, v, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
-	if errors.Is(err, region.ErrReclaiming) {
-		return nil, region.ErrReclaiming // err may match region.ErrFull, too, which the caller must not see
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !m.lend(p, participant.Loan{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
-		m.cfg.Allocator.Release(p)
-		return nil, ErrLost
-	}
-	return message.Slot{Ptr: p, Version: v, Config: m.config.Load()}.Encode(), nil
-}
-
 // release returns the slot of an OpAlloc that did not commit. There is nothing to return if the
 // region has a new primary since, whose allocator does not know of the reservation, or if the
 // connection over which the slot was lent has ended, since that ended the loan. This machine may
@@ -147,9 +104,9 @@ func (m *Machine) release(w *worker, e *set.Entry) {
 	if !m.isCurrent(s) {
 		return
 	}
-	if e.Lender == m.cfg.ID {
+	if e.Lender == m.ID() {
 		if m.route(s.Ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
-			m.cfg.Allocator.Release(s.Ptr)
+			m.replicas.Allocator.Release(s.Ptr)
 		}
 		return
 	}
@@ -158,7 +115,7 @@ func (m *Machine) release(w *worker, e *set.Entry) {
 	}
 	w.lock()
 	defer w.unlock()
-	m.releaseLocked(w, s)
+	w.ReleaseSlotLocked(s.lender, s.connection, s.Ptr)
 	w.ringPeersLocked()
 }
 
@@ -166,44 +123,4 @@ func (m *Machine) release(w *worker, e *set.Entry) {
 func (m *Machine) isCurrent(s slot) bool {
 	rt := m.route(s.Ptr.Addr.Region())
 	return rt == nil || s.Config >= uint32(rt.LastPrimaryChange)
-}
-
-// releaseLocked tells the lender of a slot that this machine does not need it.
-func (m *Machine) releaseLocked(w *worker, lent slot) {
-	peer := w.peerLocked(lent.lender)
-	if peer == nil || peer.msgs == nil || peer.broken != nil || peer.connection != lent.connection || w.stopped {
-		return
-	}
-	// Only Quiesce waits for the reply.
-	c := &call{to: lent.lender, release: true}
-	c.wait.Add(1)
-	w.releases++
-	msg := message.Message{Kind: message.Request, B: uint16(handlerRelease), Tag: w.openCallLocked(c), Body: lent.Ptr.Append(nil)}
-	if err := w.sendLocked(peer, &msg); err != nil {
-		w.fenceLocked(peer, err)
-	}
-}
-
-// lend records a loan. It returns false if the borrower has left the configuration, or the
-// connection has ended.
-func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
-	if int(to.Worker) >= len(m.workers) {
-		return false
-	}
-	w := m.workers[to.Worker]
-	w.lock() // excludes relisten
-	defer w.unlock()
-	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
-		return false
-	}
-	return m.replicas.Loans.Add(p, to)
-}
-
-func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
-	p, err := region.DecodePtr(arg)
-	if err != nil || !m.replicas.Loans.Take(p) {
-		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", message.ErrBad, p, err)
-	}
-	m.cfg.Allocator.Release(p)
-	return nil, nil
 }

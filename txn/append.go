@@ -2,57 +2,38 @@ package txn
 
 import (
 	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
-	"github.com/farmsql/farmsql/txn/step"
 )
 
 // writeLockRecordsLocked writes a LOCK record to each primary.
-func (w *worker) writeLockRecordsLocked(c *commit) {
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.lockWrites == 0 {
+func (s *state) writeLockRecordsLocked() {
+	w, c := s.w, &s.commit
+	for i := range c.Participants {
+		p := &c.Participants[i]
+		if p.LockWrites == 0 {
 			continue
 		}
-		if p.peer != nil {
-			c.wait.Add(1)
-			w.commits[c.id.Seq], c.since = c, w.beats
-			w.ringLocked(p.peer)
+		if !p.IsOwn() {
+			w.ExpectReplyLocked(&c.Commit, p)
 		}
-		if err := w.appendLocked(p, w.encodeLocked(c, p, record.Lock), nil); err != nil {
-			c.lostLocked(p.machine, err)
+		if err := w.AppendLocked(p, s.encodeLocked(p, record.Lock)); err != nil {
+			c.LostLocked(p.Machine, err)
 		}
 	}
 }
 
-// recordSteps maps each kind of record to the step that its arrival is reported as.
-var recordSteps = [record.Kinds]step.Step{
-	record.Lock: step.LockRecord, record.CommitBackup: step.CommitBackup, record.CommitPrimary: step.CommitPrimary,
-	record.Abort: step.Abort, record.Truncate: step.Truncate,
-}
-
-// A stagedRecord is a record that is encoded in the buffer of a log but not appended yet.
-type stagedRecord struct {
-	kind  record.Kind
-	bytes int
-	// piggybacked is how many of the record's bytes name truncated transactions. The room for these
-	// bytes comes from the reservations of the truncated transactions, not from this commit's.
-	piggybacked int
-}
-
-// encodeLocked stages one of the commit's records in the part's log. The caller must append it
-// before anything else is staged there.
-func (w *worker) encodeLocked(c *commit, p *part, kind record.Kind) stagedRecord {
+// encodeLocked stages one of the commit's records in the participant's log. The caller must append
+// it before anything else is staged there.
+func (s *state) encodeLocked(p *Participant, kind record.Kind) StagedRecord {
+	c := &s.commit
 	var regions []region.ID
 	writes, bytes := 0, 0
 	switch kind {
 	case record.Lock:
-		regions, writes, bytes = c.regions, p.lockWrites, p.lockBytes
+		regions, writes, bytes = c.Regions, p.LockWrites, p.LockBytes
 	case record.CommitBackup:
-		regions, writes, bytes = c.regions, p.backupWrites, p.backupBytes
+		regions, writes, bytes = c.Regions, p.BackupWrites, p.BackupBytes
 	}
 	var annex *ownAnnex
 	var flag record.Kind
@@ -61,26 +42,20 @@ func (w *worker) encodeLocked(c *commit, p *part, kind record.Kind) stagedRecord
 			annex.named, bytes, flag = true, record.AnnexedBytes, record.AnnexedFlag
 		}
 	}
-	var truncated []uint64
-	if p.peer != nil {
-		truncated = w.takeTruncatedLocked(p.peer)
-	}
-	rec := stagedRecord{kind: kind, bytes: record.HeaderBytes(len(truncated), len(regions)) + bytes, piggybacked: 8 * len(truncated)}
-	b := w.logOfLocked(p).Stage(rec.bytes)[:0]
-	b = record.AppendHeader(b, kind|flag, c.id, w.window.Low, truncated, regions, writes)
+	rec, b := s.w.StageLocked(&c.Commit, p, kind|flag, regions, writes, bytes)
 	switch {
 	case annex != nil:
 		b = annex.Append(b)
 	case writes > 0:
 		b = c.appendWrites(b, p, kind)
 	}
-	if len(b) != rec.bytes {
-		invariant.Violated("bytes of a record", len(b), rec.bytes)
+	if len(b) != rec.Bytes {
+		invariant.Violated("bytes of a record", len(b), rec.Bytes)
 	}
 	return rec
 }
 
-func (c *commit) appendWrites(b []byte, p *part, kind record.Kind) []byte {
+func (c *commit) appendWrites(b []byte, p *Participant, kind record.Kind) []byte {
 	for _, e := range c.writes {
 		if c.belongs(e, p, kind) {
 			wr := e.Write()
@@ -88,40 +63,4 @@ func (c *commit) appendWrites(b []byte, p *part, kind record.Kind) []byte {
 		}
 	}
 	return b
-}
-
-// appendLocked appends the record staged in the part's log, using the part's reservation. op is
-// told of the completion, or of the failure, which is returned too.
-func (w *worker) appendLocked(p *part, rec stagedRecord, op *pendingOp) error {
-	w.stats.records.Add(1)
-	need := ring.Space(rec.bytes - rec.piggybacked)
-	p.reserved -= need
-	log := w.logOfLocked(p)
-	if sabotage.Reservations.Skipped() {
-		log.Reserve(need) // it is no error if this reservation fails
-	}
-	if extra := ring.Space(rec.bytes) - need; extra > 0 && !log.Reserve(extra) {
-		invariant.Violated("room for what a truncation had reserved", extra, log.Available())
-	}
-	if p.peer != nil && p.peer.broken != nil {
-		return w.settleLocked(op, p.peer.broken)
-	}
-	tag := uint64(rdma.Unsignalled)
-	if op != nil {
-		op.record = true
-		tag = w.ops.add(*op)
-	}
-	_, done, err := log.PostReserved(tag)
-	w.m.replicas.Reached(recordSteps[rec.kind])
-	if p.peer != nil {
-		p.peer.unrung += rec.bytes
-	}
-	if op != nil && (done || err != nil) {
-		w.ops.drop(tag)
-		err = w.settleLocked(op, err)
-	}
-	if err != nil && p.peer != nil {
-		w.fenceLocked(p.peer, err)
-	}
-	return err
 }

@@ -17,19 +17,19 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if !t.m.IsPrimary(hint) {
 		hint = 0
 	}
-	first, versions, err := t.m.cfg.Allocator.AllocArray(t.need, int(t.w.id), payload, n, hint)
+	first, versions, err := t.m.replicas.Allocator.AllocArray(t.need, int(t.w.id), payload, n, hint)
 	if err != nil {
 		return region.Ptr{}, t.m.orBusy(err, hint)
 	}
-	config := t.m.config.Load() // load it after AllocArray: a new region may be of this configuration
+	config := uint32(t.m.Config()) // load it after AllocArray: a new region may be of this configuration
 	before := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
-		e := set.Entry{Ptr: p, Version: versions[i], Op: record.OpAlloc, Config: config, Lender: t.m.cfg.ID, Payload: t.arena.Get(p.Capacity())}
+		e := set.Entry{Ptr: p, Version: versions[i], Op: record.OpAlloc, Config: config, Lender: t.m.ID(), Payload: t.arena.Get(p.Capacity())}
 		clear(e.Payload)
 		if err := t.addWrite(e); err != nil { // addWrite has released p
 			for k := i + 1; k < n; k++ {
-				t.m.release(t.w, &set.Entry{Ptr: first.Element(k), Config: config, Lender: t.m.cfg.ID})
+				t.m.release(t.w, &set.Entry{Ptr: first.Element(k), Config: config, Lender: t.m.ID()})
 			}
 			t.Rollback(before)
 			return region.Ptr{}, err

@@ -20,7 +20,7 @@ const overdueBeats = 16
 // owed an answer for overdueBeats beats to Events.Silent, and again after as many more. Shipped
 // functions, and LOCKs of large transactions, may take any time: after overdueBeats it sends their
 // machine a request that takes none (a ping). One goroutine calls Beat at even intervals.
-func (m *Machine) Beat() {
+func (m *machine) Beat() {
 	silent := make(map[rdma.MachineID]bool)
 	for _, w := range m.workers {
 		w.lock()
@@ -45,7 +45,7 @@ func (w *worker) beatLocked(silent map[rdma.MachineID]bool) {
 	for _, c := range w.commits { // any order
 		switch {
 		case !w.isOverdueLocked(&c.since):
-		case c.large != nil: // locking that many objects may take long
+		case c.IsLarge: // locking that many objects may take long
 			c.owingLocked(ask)
 		default:
 			c.owingLocked(silent)
@@ -73,15 +73,6 @@ func (w *worker) isOverdueLocked(since *uint64) bool {
 	}
 	*since = w.beats
 	return true
-}
-
-// owingLocked adds to silent the primaries that have not sent their LOCK-REPLY.
-func (c *commit) owingLocked(silent map[rdma.MachineID]bool) {
-	for i := range c.parts {
-		if p := &c.parts[i]; p.lockWrites > 0 && !p.replied && p.peer != nil {
-			silent[p.machine] = true
-		}
-	}
 }
 
 // pingLocked sends a peer a request that takes no time to answer, unless one is pending already.

@@ -17,7 +17,7 @@ import (
 // is lost, WriteBackups waits for the next configuration and writes to the backups of that one. But
 // if the configuration passed to it is not 0, it must be the result of ReserveBackups, and
 // WriteBackups fails with region.ErrBackups if the replicas have changed since.
-func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
+func (m *machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
 	for {
 		before := m.routes.Load()
 		err := m.writeReplicas(id, off, data, in)
@@ -32,7 +32,7 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32)
 
 // writeReplicas makes one attempt at WriteBackups. It holds blocks, so that SendBlocks, which sends
 // the block table to new backups, runs entirely before or after it.
-func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
+func (m *machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()
 	rt := m.route(id)
@@ -46,7 +46,7 @@ func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32
 	return err
 }
 
-func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
+func (m *machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
 	if rt == nil {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))
 	}
@@ -58,16 +58,8 @@ func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data [
 	var failed error
 	w.lock()
 	for _, b := range rt.Backups {
-		tag := w.ops.add(pendingOp{wait: &wait})
-		wait.Add(1)
-		done, err := w.q.Write(b, route.BlocksKey(rt.Placement), off, data, tag)
+		failed = errors.Join(failed, w.PostWriteLocked(b, route.BlocksKey(rt.Placement), off, data, &wait))
 		m.replicas.Reached(step.Block)
-		if done || err != nil {
-			w.ops.drop(tag)
-			wait.Add(-1)
-			failed = errors.Join(failed, err)
-			w.loseLocked(b, err)
-		}
 	}
 	w.unlock()
 	return errors.Join(failed, w.await(&wait))
@@ -77,7 +69,7 @@ func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data [
 // region's primary. A new primary does this before anybody allocates (SOSP'15 section 5.5): the old
 // one may have failed halfway through a change, so that the table has to be repaired. A new backup
 // has no table yet.
-func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
+func (m *machine) SendBlocks(in cluster.ID, id region.ID) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()
 	if err := m.recovery.Check(in); err != nil {

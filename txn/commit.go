@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/participant"
@@ -39,26 +37,10 @@ const (
 
 // commit is the state of a transaction's commit phase.
 type commit struct {
-	id record.ID
+	Commit
 	// writes are all objects written, strict and late, in ascending order of address: of two
 	// transactions that want the same locks, one then gets all of them.
-	writes  []*set.Entry
-	parts   []part
-	regions []region.ID
-	wait    wait.Waiter
-	first   wait.Waiter
-	acks    acks // acks of a commit without other participants
-	// pending counts the acknowledgements of the COMMIT-PRIMARY records, once they are written.
-	pending *acks
-	// routes are the routes by which the commit was planned.
-	routes *route.List
-	// state and the fields below it are guarded by the worker while the commit is in progress. next
-	// and prev link the worker's commits that have begun.
-	state      commitstate.State
-	next, prev *commit
-	since      uint64 // the beat at which the wait for LOCK-REPLYs began
-	// resolved is open while the commit is stranded or caught.
-	resolved wait.Waiter
+	writes []*set.Entry
 	// outlived says that the caller has stopped waiting, and a goroutine ends the commit. The
 	// goroutine that runs the transaction owns this field.
 	outlived bool
@@ -67,31 +49,12 @@ type commit struct {
 	large *largeCommit
 }
 
-func (c *commit) init(m *Machine) {
-	c.wait = wait.NewWaiter(m.cfg.Clock)
-	c.first = wait.NewWaiter(m.cfg.Clock)
-	c.resolved = wait.NewWaiter(m.cfg.Clock)
-}
-
 func (c *commit) reset() {
+	c.Commit.Reset()
 	clear(c.writes)
 	c.writes = c.writes[:0]
-	clear(c.parts)
-	c.parts = c.parts[:0]
-	c.regions = c.regions[:0]
-	c.enterLocked(commitstate.Planned) // locked: nothing else has the commit any more
-	c.pending, c.routes = nil, nil
 	c.outlived = false
 	c.bytes, c.large = 0, nil
-}
-
-// enterLocked moves the commit to another state. It needs the worker's lock, except for
-// commitstate.Planned, which only the transaction that owns the commit's memory enters.
-func (c *commit) enterLocked(to commitstate.State) {
-	if invariant.Enabled && !c.state.MayPrecede(to) {
-		invariant.Violated(fmt.Sprintf("states of commit %v follow each other", c.id), fmt.Sprintf("%v, then %v", c.state, to), "another")
-	}
-	c.state = to
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at once, or none does.
@@ -112,7 +75,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 	case t.commit.outlived:
 		t.outlive()
 	case err == nil:
-		t.stripe.stats.commits.Add(1)
+		t.counts.commits.Add(1)
 		t.end()
 	case errors.Is(err, ErrInDoubt):
 		t.end()
@@ -151,7 +114,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 		if err != nil || out == committed {
 			return err
 		}
-		s.stripe.stats.retries.Add(1)
+		s.counts.retries.Add(1)
 		s.late.discard(s)
 		s.commit.reset()
 		if isMoved {
@@ -168,17 +131,15 @@ func (s *state) tryCommit(ctx context.Context) error {
 func (t *Tx) outlive() {
 	s := t.state
 	t.state = nil
-	s.m.serving.Add(1)
-	s.m.cfg.Clock.Go(func() {
-		defer s.m.serving.Add(-1)
+	s.m.Go(func() {
 		s.settleOutlived()
 		s.shrink()
 		rest := Tx{s}
-		switch state := rest.commit.state; {
+		switch state := rest.commit.State(); {
 		case state.IsWithoutEffect():
 			rest.Abort()
 		case state.IsCommitted():
-			s.stripe.stats.commits.Add(1)
+			s.counts.commits.Add(1)
 			rest.end()
 		default: // in doubt for good
 			rest.end()
@@ -199,15 +160,15 @@ func (s *state) settleOutlived() {
 		}
 		c.outlived = false
 	}
-	if !w.isLeftToRecovery(c) {
-		_ = w.await(&c.wait)
-		w.endLocking(c)
+	if !w.IsLeftToRecovery(&c.Commit) {
+		_ = w.await(&c.Wait)
+		w.EndLocking(&c.Commit)
 		if _ = s.abandon(); !c.outlived {
 			return
 		}
 	}
-	_ = w.await(&c.wait) // fails at once if a reconfiguration caught the commit before its LOCK-REPLYs
-	_ = s.fate(w.await(&c.resolved))
+	_ = w.await(&c.Wait) // fails at once if a reconfiguration caught the commit before its LOCK-REPLYs
+	_ = s.fate(w.await(&c.Resolved))
 }
 
 // attempt runs the phases of SOSP'15 section 4 once.
@@ -282,36 +243,31 @@ func (s *state) prepare() error {
 func (s *state) begin() error {
 	w, c := s.w, &s.commit
 	b := wait.Backoff{Lease: &w.m.Lease, Patience: logPatience}
+	c.planReservations()
 	w.lock()
 	for {
-		if err := w.admitLocked(c); err != nil {
+		if err := w.AdmitLocked(&c.Commit); err != nil {
 			w.unlock()
 			return err
 		}
-		if w.reserveLocked(c) {
+		if w.ReserveLocked(&c.Commit) {
 			break
 		}
-		w.flushTruncationsLocked()
-		for i := range c.parts {
-			if p := c.parts[i].peer; p != nil {
-				w.refreshLocked(p)
-			}
-		}
+		w.MakeRoomLocked(&c.Commit)
 		w.ringPeersLocked()
 		w.unlock()
 		if !b.Again() {
-			return w.logFull(c)
+			return w.LogFull(&c.Commit, logPatience)
 		}
 		w.lock()
 	}
-	c.id = record.ID{Config: w.config, Machine: s.m.cfg.ID, Worker: w.id, Seq: w.window.Begin()}
-	w.joinLocked(c)
-	w.writeLockRecordsLocked(c)
+	w.JoinLocked(&c.Commit)
+	s.writeLockRecordsLocked()
 	if err := s.lockSelfLocked(); err != nil {
 		c.large.sliced = true
 	}
-	if !c.isRemote() {
-		c.endLockingLocked()
+	if !c.IsRemote() {
+		c.EndLockingLocked()
 	}
 	w.ringPeersLocked()
 	w.unlock()
@@ -324,25 +280,25 @@ func (s *state) begin() error {
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if c.state.IsRecoverys() || s.unlockSelfLocked() != nil {
+	if c.State().IsRecoverys() || s.unlockSelfLocked() != nil {
 		w.unlock()
 		return s.aborted()
 	}
-	w.leaveLocked(c, commitstate.Aborted)
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.lockWrites == 0 || p.verdict != message.Same || p.peer == nil {
+	w.LeaveLocked(&c.Commit, commitstate.Aborted)
+	for i := range c.Participants {
+		p := &c.Participants[i]
+		if p.LockWrites == 0 || p.Verdict != message.Same || p.IsOwn() {
 			continue
 		}
 		if sabotage.AbortRecord.Skipped() {
 			continue
 		}
 		// If a peer cannot be told, recovery releases its locks.
-		_ = w.appendLocked(p, w.encodeLocked(c, p, record.Abort), nil)
-		w.ringLocked(p.peer)
+		_ = w.AppendLocked(p, s.encodeLocked(p, record.Abort))
+		w.RingLocked(p)
 	}
-	w.releaseReservationsLocked(c)
-	w.finishLocked(c.id.Seq, c.peers())
+	w.ReleaseReservationsLocked(&c.Commit)
+	w.FinishLocked(&c.Commit)
 	w.ringPeersLocked()
 	w.unlock()
 	s.locked = false
@@ -351,9 +307,9 @@ func (s *state) abandon() error {
 
 // unlockSelfLocked unlocks what the attempt has locked at this machine.
 func (s *state) unlockSelfLocked() error {
-	for i := range s.commit.parts {
-		if p := &s.commit.parts[i]; p.peer == nil && p.lockWrites > 0 && p.verdict == message.Same {
-			return s.unlockPartLocked(p, p.lockWrites)
+	for i := range s.commit.Participants {
+		if p := &s.commit.Participants[i]; p.IsOwn() && p.LockWrites > 0 && p.Verdict == message.Same {
+			return s.unlockPartLocked(p, p.LockWrites)
 		}
 	}
 	return nil
@@ -368,7 +324,7 @@ func (s *state) unlockSelfLocked() error {
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.lock()
-	if err := c.brokenLocked(); err != nil && !c.state.IsRecoverys() {
+	if err := c.BrokenLocked(); err != nil && !c.State().IsRecoverys() {
 		w.unlock()
 		return cmp.Or(s.abandon(), err)
 	}
@@ -390,7 +346,7 @@ func (s *state) expose() error {
 	err := s.applyOwnBackupsOfLargeLocked()
 	if err == nil {
 		err = s.commitPrimariesLocked()
-	} else if errors.Is(err, wait.ErrUnavailable) && !c.state.IsRecoverys() {
+	} else if errors.Is(err, wait.ErrUnavailable) && !c.State().IsRecoverys() {
 		c.outlived = true
 	}
 	w.ringPeersLocked()
@@ -398,8 +354,8 @@ func (s *state) expose() error {
 	if c.outlived {
 		return inDoubtError(err)
 	}
-	if err == nil && !c.first.Settled() && !sabotage.FirstPrimary.Skipped() {
-		err = w.await(&c.first)
+	if err == nil && !c.First.Settled() && !sabotage.FirstPrimary.Skipped() {
+		err = w.await(&c.First)
 	}
 	if err != nil {
 		return s.recovered(err)
@@ -411,31 +367,27 @@ func (s *state) expose() error {
 // worker's lock away while it waits.
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
-	if c.state.IsRecoverys() {
+	if c.State().IsRecoverys() {
 		return errCaught
 	}
-	c.enterLocked(commitstate.CommittingBackups)
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.backupWrites == 0 || sabotage.Backups.Skipped() {
+	c.EnterLocked(commitstate.CommittingBackups)
+	for i := range c.Participants {
+		p := &c.Participants[i]
+		if p.BackupWrites == 0 || sabotage.Backups.Skipped() {
 			continue
 		}
-		rec := w.encodeLocked(c, p, record.CommitBackup)
-		var op *pendingOp
-		if !sabotage.BackupAcks.Skipped() {
-			c.wait.Add(1)
-			op = &pendingOp{wait: &c.wait}
+		rec := s.encodeLocked(p, record.CommitBackup)
+		if sabotage.BackupAcks.Skipped() {
+			_ = w.AppendLocked(p, rec)
+		} else {
+			w.AppendAwaitedLocked(p, rec, &c.Wait)
 		}
-		// await returns a failure, too.
-		_ = w.appendLocked(p, rec, op)
-		if p.peer != nil && p.peer.unrung > ringAfterBytes {
-			w.ringLocked(p.peer)
-		}
+		w.RingIfMuchLocked(p)
 	}
 	if sabotage.OwnBackup.Skipped() {
 		s.applyOwnBackupsLocked()
 	}
-	return w.awaitLocked(&c.wait)
+	return w.awaitLocked(&c.Wait)
 }
 
 // applyOwnBackupsOfLargeLocked applies the writes of a large commit to the backups at this machine;
@@ -458,7 +410,7 @@ func (s *state) mayExposeLocked() error {
 	if err := s.holdLeaseLocked(); err != nil {
 		return err
 	}
-	if s.commit.state.IsRecoverys() && !sabotage.Caught.Skipped() {
+	if s.commit.State().IsRecoverys() && !sabotage.Caught.Skipped() {
 		return errCaught
 	}
 	return nil
@@ -471,10 +423,7 @@ func (s *state) mayExposeLocked() error {
 // have arrived after the drain, and recovery may have aborted the transaction that it is about to
 // expose.
 func (s *state) holdLeaseLocked() error {
-	if s.m.cfg.Alive == nil {
-		return nil
-	}
-	for !s.commit.state.IsRecoverys() && !s.m.cfg.Alive() {
+	for !s.commit.State().IsRecoverys() && !s.m.Held() {
 		s.w.ringPeersLocked()
 		s.w.unlock()
 		err := s.m.Confirm()
@@ -491,58 +440,45 @@ func (s *state) holdLeaseLocked() error {
 func (s *state) awaitsLease() bool {
 	s.w.lock()
 	defer s.w.unlock()
-	return s.commit.state == commitstate.CommittingBackups
+	return s.commit.State() == commitstate.CommittingBackups
 }
 
 // awaitLease waits until this machine has its lease, or cannot get it any more.
 func (s *state) awaitLease() {
-	for s.m.gone() == nil && !s.m.cfg.Alive() && s.awaitsLease() {
-		s.m.cfg.Clock.Sleep(wait.LapsePoll)
+	for s.m.gone() == nil && !s.m.Held() && s.awaitsLease() {
+		s.m.Clock().Sleep(wait.LapsePoll)
 	}
 }
 
 // commitPrimariesLocked writes COMMIT-PRIMARY to the primaries, which exposes the writes.
 func (s *state) commitPrimariesLocked() error {
 	w, c := s.w, &s.commit
-	c.enterLocked(commitstate.CommittingPrimaries)
-	pending := &c.acks
-	if c.isRemote() {
-		// Acknowledgements may arrive after another transaction has taken over this state.
-		pending = &acks{peers: c.peers()}
-	}
-	*pending = acks{seq: c.id.Seq, config: c.id.Config, peers: pending.peers, open: 1}
-	c.pending = pending
-	own := c.isPrimary()
-	if !own {
-		c.first.Add(1)
-		pending.first = c
-	}
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.lockWrites == 0 {
+	c.EnterLocked(commitstate.CommittingPrimaries)
+	acks := w.AwaitAcksLocked(&c.Commit)
+	for i := range c.Participants {
+		p := &c.Participants[i]
+		if p.LockWrites == 0 {
 			continue
 		}
-		rec := w.encodeLocked(c, p, record.CommitPrimary)
-		if p.peer == nil {
-			_ = w.appendLocked(p, rec, nil) // cannot fail: this machine's own log, with reserved space
+		rec := s.encodeLocked(p, record.CommitPrimary)
+		if p.IsOwn() {
+			_ = w.AppendLocked(p, rec) // cannot fail: this machine's own log, with reserved space
 			continue
 		}
-		pending.open++
-		// If a peer does not get the record, recovery deals with it: the transaction has committed.
-		_ = w.appendLocked(p, rec, &pendingOp{acks: pending})
-		w.ringLocked(p.peer)
+		w.AppendAckedLocked(p, rec, acks)
+		w.RingLocked(p)
 	}
 	if s.applySelfLocked() != nil {
 		return errCaught
 	}
-	w.releaseReservationsLocked(c)
-	if own {
-		w.leaveLocked(c, commitstate.Truncating)
+	w.ReleaseReservationsLocked(&c.Commit)
+	if c.IsPrimary() {
+		w.LeaveLocked(&c.Commit, commitstate.Truncating)
 	}
 	if sabotage.PrimaryAcks.Skipped() {
-		w.finishLocked(c.id.Seq, c.peers())
+		w.FinishLocked(&c.Commit)
 	}
-	w.ackedOneLocked(pending)
+	w.AckedLocked(acks)
 	return nil
 }
 
@@ -581,19 +517,4 @@ func (s *state) applyInSlicesLocked(primaries bool) error {
 	return s.inSlicesLocked(
 		func(e *set.Entry) bool { r := rt(e); return r != nil && r.PrimaryHere == primaries && r.Local != nil },
 		func(e *set.Entry) bool { s.applyToLocked(rt(e), e); return true })
-}
-
-// finishLocked closes a transaction whose records nobody needs any more: all participants may
-// truncate them.
-func (w *worker) finishLocked(seq uint64, peers []*peer) {
-	w.window.Finish(seq)
-	for _, p := range peers {
-		p.truncated = append(p.truncated, seq)
-	}
-	if len(peers) > 0 {
-		w.startTimerLocked()
-	}
-	if err := w.self.Free(&w.m.replicas, &w.window); err != nil {
-		invariant.Violated("own log is as it was written", err, nil)
-	}
 }

@@ -16,6 +16,6 @@ func TestIllegalTransition(t *testing.T) {
 			t.Error("COMMIT-PRIMARY before COMMIT-BACKUP is not noticed")
 		}
 	}()
-	c := &commit{state: commitstate.Validating}
-	c.enterLocked(commitstate.CommittingPrimaries)
+	c := &Commit{state: commitstate.Validating}
+	c.EnterLocked(commitstate.CommittingPrimaries)
 }

@@ -20,15 +20,12 @@ import (
 type Operation struct{ b *bracket }
 
 // Start begins an operation.
-func (m *Machine) Start() Operation { return m.stripe().enter(0) }
-
-// End ends it.
-func (o Operation) End() { o.exit() }
+func (m *machine) Start() Operation { return m.stripe().enter(0) }
 
 // OnEpoch registers a function that clears cached pointers. It is called at the end of each epoch
 // until Cancel. A pointer may be put into a cache only in the operation or transaction that read
 // it.
-func (m *Machine) OnEpoch(fn func()) EpochHook {
+func (m *machine) OnEpoch(fn func()) EpochHook {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.onEpoch = append(m.onEpoch, &fn)
@@ -38,7 +35,7 @@ func (m *Machine) OnEpoch(fn func()) EpochHook {
 // An EpochHook is a function that is called at the end of each epoch. It holds no reference to the
 // machine, so that an object which the machine refers to can cancel it.
 type EpochHook struct {
-	m  weak.Pointer[Machine]
+	m  weak.Pointer[machine]
 	fn *func()
 }
 
@@ -57,7 +54,7 @@ func (h EpochHook) Cancel() {
 // before the present one is still open. A machine that has joined, and was busy when it should have
 // followed (joinEpoch), may be further behind; it follows when nothing is open. enterEpoch returns
 // the machine's epoch, and whether everything that began before it has ended.
-func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
+func (m *machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 	current = m.epoch.Load()
 	if epoch > current && m.epochClosed(current-1) && (epoch == current+1 || m.epochClosed(current)) {
 		m.mu.Lock()
@@ -73,7 +70,7 @@ func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 }
 
 // epochClosed reports whether no operation or transaction of an epoch is open at this machine.
-func (m *Machine) epochClosed(epoch uint64) bool {
+func (m *machine) epochClosed(epoch uint64) bool {
 	if sabotage.OpenOperations.Skipped() {
 		return true
 	}
@@ -100,7 +97,7 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 // reader that found it there may use it until the end of the epoch after that. This is why Advance
 // counts two of these epochs as one. Machines are at most one epoch apart: no machine enters an
 // epoch before all have left the epoch before the last.
-func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, over func(epoch uint64) error) (bool, error) {
+func (m *machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, over func(epoch uint64) error) (bool, error) {
 	latest := uint64(0)
 	for _, machine := range machines {
 		current, _, err := m.shipEpoch(ctx, machine, 0)
@@ -138,7 +135,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 }
 
 // shipEpoch calls enterEpoch at a machine.
-func (m *Machine) shipEpoch(ctx context.Context, machine rdma.MachineID, epoch uint64) (current uint64, done bool, err error) {
+func (m *machine) shipEpoch(ctx context.Context, machine rdma.MachineID, epoch uint64) (current uint64, done bool, err error) {
 	reply, err := m.ShipTo(ctx, machine, handlerEpoch, binary.LittleEndian.AppendUint64(nil, epoch))
 	if err == nil && len(reply) != 9 {
 		err = fmt.Errorf("%w: reply about an epoch of %d bytes", message.ErrBad, len(reply))
@@ -149,7 +146,7 @@ func (m *Machine) shipEpoch(ctx context.Context, machine rdma.MachineID, epoch u
 	return binary.LittleEndian.Uint64(reply), reply[8] != 0, nil
 }
 
-func (m *Machine) handleEpoch(_ context.Context, arg []byte) ([]byte, error) {
+func (m *machine) handleEpoch(_ context.Context, arg []byte) ([]byte, error) {
 	if len(arg) != 8 {
 		return nil, fmt.Errorf("%w: epoch of %d bytes", message.ErrBad, len(arg))
 	}

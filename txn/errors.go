@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -101,7 +100,3 @@ func (lostError) Is(target error) bool { return target == ErrConflict }
 func inDoubtError(err error) error { return fmt.Errorf("%w: %w", ErrInDoubt, err) }
 
 func abort(r Reason, a region.Addr) error { return &AbortError{Reason: r, Addr: a} }
-
-func logFullError(m rdma.MachineID, need, free uint64) error {
-	return fmt.Errorf("%w: machine %d has %d bytes free, %d are needed, and nothing was truncated for %v", ErrLogFull, m, free, need, logPatience)
-}

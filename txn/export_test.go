@@ -166,11 +166,7 @@ func (w *worker) idle() error {
 // Part of the protocol that tests compute with.
 const (
 	ValidateByMessage = validateByMessage
-	ReadPatience      = readPatience
 )
-
-// TruncateReserve is the log space reserved to tell a participant of a truncation.
-var TruncateReserve = truncateReserve
 
 // IsLog, IsMessages and IsRegion say what a key is of.
 func IsLog(k rdma.Key) bool      { return route.KindOf(k) == route.KeyLog }
@@ -280,7 +276,7 @@ func (m *Machine) AwaitServed() {
 func (m *Machine) AskAnnex(worker int, to rdma.MachineID, bytes uint64) (number uint64, err error) {
 	s := &state{m: m, w: m.workers[worker], ctx: context.Background()}
 	var a ownAnnex
-	err = s.askAnnex(&part{machine: to}, &a, bytes)
+	err = s.askAnnex(&Participant{Machine: to}, &a, bytes)
 	return a.Number, err
 }
 

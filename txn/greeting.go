@@ -16,7 +16,7 @@ var ErrHeld = errors.New("txn: the logs of the machine are being recovered")
 // itself, and returns what the peer passes to Connect. When it is called again for a peer that has
 // started another life or was cut off, it makes them anew: WRITEs to the old ones have no effect
 // any more.
-func (m *Machine) Listen(peer rdma.MachineID) (message.Greeting, error) {
+func (m *machine) Listen(peer rdma.MachineID) (message.Greeting, error) {
 	g := message.Greeting{Epoch: m.epoch.Load()}
 	for _, w := range m.workers {
 		one, err := m.listenAt(w, peer)
@@ -30,7 +30,7 @@ func (m *Machine) Listen(peer rdma.MachineID) (message.Greeting, error) {
 }
 
 // listenAt is Listen at one worker.
-func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (g message.WorkerGreeting, err error) {
+func (m *machine) listenAt(w *worker, peer rdma.MachineID) (g message.WorkerGreeting, err error) {
 	m.recovery.WithLedgers(func() {
 		w.lock()
 		defer w.unlock()
@@ -40,7 +40,7 @@ func (m *Machine) listenAt(w *worker, peer rdma.MachineID) (g message.WorkerGree
 }
 
 // Connect connects to a peer that returned g from Listen, after listening to it.
-func (m *Machine) Connect(peer rdma.MachineID, g message.Greeting) error {
+func (m *machine) Connect(peer rdma.MachineID, g message.Greeting) error {
 	if len(g.Workers) != len(m.workers) {
 		return fmt.Errorf("%w: of %d workers, this machine has %d", message.ErrBadGreeting, len(g.Workers), len(m.workers))
 	}
@@ -55,7 +55,7 @@ func (m *Machine) Connect(peer rdma.MachineID, g message.Greeting) error {
 }
 
 // Connected reports whether this machine has a working connection to a peer.
-func (m *Machine) Connected(peer rdma.MachineID) bool {
+func (m *machine) Connected(peer rdma.MachineID) bool {
 	for _, w := range m.workers {
 		w.lock()
 		p := w.peerLocked(peer)
@@ -69,7 +69,7 @@ func (m *Machine) Connected(peer rdma.MachineID) bool {
 }
 
 // joinEpoch moves this machine to the epoch of the others, if nothing is open here.
-func (m *Machine) joinEpoch(epoch uint64) {
+func (m *machine) joinEpoch(epoch uint64) {
 	current := m.epoch.Load()
 	if epoch > current && m.epochClosed(0) && m.epochClosed(1) {
 		m.epoch.CompareAndSwap(current, epoch)

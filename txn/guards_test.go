@@ -31,10 +31,10 @@ func TestPlannedForOtherRoutes(t *testing.T) {
 		"shutting down":   {now: planned, stopped: true, want: ErrClosed},
 		"changed, frozen": {now: later, frozen: true, want: errMoved},
 	} {
-		m := &Machine{}
+		m := &machine{}
 		m.routes.Store(c.now)
 		w := &worker{m: m, frozen: c.frozen, stopped: c.stopped}
-		if err := w.admitLocked(&commit{routes: planned}); !errors.Is(err, c.want) {
+		if err := w.AdmitLocked(&Commit{Routes: planned}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -43,19 +43,19 @@ func TestPlannedForOtherRoutes(t *testing.T) {
 // One primary's LOCK-REPLY counts once, whatever comes after it: the commit waits for
 // the other's, and the first is what counts.
 func TestLockReplyCountsOnce(t *testing.T) {
-	c := &commit{parts: []part{{machine: 1, lockWrites: 1}, {machine: 2, lockWrites: 1}, {machine: 3, backupWrites: 1}}}
-	c.wait.Add(2)
+	c := &Commit{Participants: []Participant{{Machine: 1, LockWrites: 1}, {Machine: 2, LockWrites: 1}, {Machine: 3, BackupWrites: 1}}}
+	c.Wait.Add(2)
 	reply := func(v message.Verdict) message.Message { return message.Message{Kind: message.LockReply, A: uint8(v)} }
 	c.lockReplyLocked(1, reply(message.Locked))
 	c.lockReplyLocked(1, reply(message.Same))
-	c.lostLocked(1, ErrLost)
+	c.LostLocked(1, ErrLost)
 	c.lockReplyLocked(3, reply(message.Same)) // which is a backup
-	if c.wait.Settled() || c.wait.Open() != 1 || c.parts[0].verdict != message.Locked {
-		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.wait.Open(), c.parts[0].verdict)
+	if c.Wait.Settled() || c.Wait.Open() != 1 || c.Participants[0].Verdict != message.Locked {
+		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.Wait.Open(), c.Participants[0].Verdict)
 	}
 	c.lockReplyLocked(2, reply(message.Same))
-	if !c.wait.Settled() {
-		t.Errorf("%d replies are open", c.wait.Open())
+	if !c.Wait.Settled() {
+		t.Errorf("%d replies are open", c.Wait.Open())
 	}
 }
 
@@ -66,7 +66,7 @@ type testLog struct {
 	tx   *ring.Sender
 	in   *participant.Log
 	free *region.Allocator
-	m    *Machine
+	m    *machine
 	ptr  region.Ptr
 }
 
@@ -82,7 +82,7 @@ func newTestLog(t *testing.T) *testLog {
 	must(t, err)
 	state, err := rx.State()
 	must(t, err)
-	m := &Machine{}
+	m := &machine{}
 	m.initReplicas()
 	rt := &route.Route{PrimaryHere: true, Local: r, State: route.Active}
 	m.routes.Store(&route.List{1: rt})
@@ -119,9 +119,9 @@ func TestOldAcknowledgementsDoNotCount(t *testing.T) {
 		log := nvram.NewMemory(64 << 10)
 		self, err := participant.NewOwnLog(log, record.Coordinator{Machine: 0, Worker: 0}, 1)
 		must(t, err)
-		w := &worker{m: &Machine{}, self: self, config: 2, window: record.NewWindow(1)}
+		w := &worker{m: &machine{}, self: self, config: 2, window: record.NewWindow(1)}
 		seq := w.window.Begin()
-		w.ackedLocked(&acks{seq: seq, config: config, open: 1}, nil)
+		w.ackedLocked(&Acks{seq: seq, config: config, open: 1}, nil)
 		if w.window.Finished(seq) != want {
 			t.Errorf("an acknowledgement of configuration %d in 2: truncated %v", config, !want)
 		}

@@ -114,7 +114,7 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 		return l.lend(i, p)
 	}
 	payload := l.arena.Get(p.Capacity())
-	v, err := l.s.op.read(l.s.ctx, p, payload, readPatience)
+	v, err := l.s.op.read(l.s.ctx, p, payload, ReadPatience)
 	if err != nil {
 		return nil, conflictFrom(err, p)
 	}
@@ -211,12 +211,12 @@ func (l *Late) Machine() *Machine { return l.s.m }
 // discard undoes the intents' preparations.
 func (l *Late) discard(s *state) {
 	for i := range l.set.Entries {
-		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.state.IsWithoutEffect()) {
+		if e := &l.set.Entries[i]; e.Op == record.OpAlloc && (e.Dead || s.commit.State().IsWithoutEffect()) {
 			s.m.release(s.w, e)
 		}
 	}
 	for _, u := range l.lent {
-		if s.commit.state.IsWithoutEffect() {
+		if s.commit.State().IsWithoutEffect() {
 			copy(s.writes.Entries[u.index].Payload, u.payload)
 		}
 	}

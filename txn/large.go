@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
-	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
@@ -58,8 +56,6 @@ type ownAnnex struct {
 }
 
 const (
-	// pieceBytes is how much of an annex is written or read at once.
-	pieceBytes = 256 << 10
 	// annexShare: in a large transaction, a record gets an annex if it is longer than this fraction
 	// (one eighth) of a log.
 	annexShare = 8
@@ -76,7 +72,7 @@ func (s *state) size(total int) error {
 	}
 	c.bytes = total
 	if total > s.m.writeBytesMax || s.mayBeLarge && total > 0 && s.m.Meets(clock.SmallLog) {
-		c.large = new(largeCommit)
+		c.large, c.IsLarge = new(largeCommit), true
 	}
 	return nil
 }
@@ -98,10 +94,10 @@ func (c *commit) annexesOf(i int) *largeAnnexes {
 }
 
 // annexFor returns the annex of a record of a large commit, or nil.
-func (c *commit) annexFor(p *part, kind record.Kind) *ownAnnex {
-	for i := range c.parts {
+func (c *commit) annexFor(p *Participant, kind record.Kind) *ownAnnex {
+	for i := range c.Participants {
 		a := c.annexesOf(i)
-		if &c.parts[i] != p || a == nil {
+		if &c.Participants[i] != p || a == nil {
 			continue
 		}
 		switch {
@@ -115,7 +111,7 @@ func (c *commit) annexFor(p *part, kind record.Kind) *ownAnnex {
 }
 
 // writesBytes returns how much room a record needs for its writes.
-func (c *commit) writesBytes(p *part, kind record.Kind, bytes int) int {
+func (c *commit) writesBytes(p *Participant, kind record.Kind, bytes int) int {
 	if c.large == nil || c.annexFor(p, kind) == nil {
 		return bytes
 	}
@@ -125,13 +121,13 @@ func (c *commit) writesBytes(p *part, kind record.Kind, bytes int) int {
 // extend asks for all annexes that the commit needs, and fills them.
 func (s *state) extend() error {
 	c := &s.commit
-	c.large.parts = make([]largeAnnexes, len(c.parts))
-	for i := range c.parts {
-		p, a := &c.parts[i], &c.large.parts[i]
-		if err := s.annex(p, record.Lock, &a.lock, p.lockBytes, p.lockWrites); err != nil {
+	c.large.parts = make([]largeAnnexes, len(c.Participants))
+	for i := range c.Participants {
+		p, a := &c.Participants[i], &c.large.parts[i]
+		if err := s.annex(p, record.Lock, &a.lock, p.LockBytes, p.LockWrites); err != nil {
 			return err
 		}
-		if err := s.annex(p, record.CommitBackup, &a.backup, p.backupBytes, p.backupWrites); err != nil {
+		if err := s.annex(p, record.CommitBackup, &a.backup, p.BackupBytes, p.BackupWrites); err != nil {
 			return err
 		}
 	}
@@ -139,8 +135,8 @@ func (s *state) extend() error {
 }
 
 // annex makes and fills the annex of one record, if the record is too long for the log.
-func (s *state) annex(p *part, kind record.Kind, a *ownAnnex, bytes, writes int) error {
-	if writes == 0 || bytes <= s.m.cfg.LogBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
+func (s *state) annex(p *Participant, kind record.Kind, a *ownAnnex, bytes, writes int) error {
+	if writes == 0 || bytes <= s.m.logBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
 		return nil
 	}
 	if err := s.askAnnex(p, a, uint64(bytes)); err != nil {
@@ -151,18 +147,18 @@ func (s *state) annex(p *part, kind record.Kind, a *ownAnnex, bytes, writes int)
 }
 
 // askAnnex asks the participant to make an annex.
-func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
-	m, w, machine := s.m, s.w, p.machine // s and p may belong to another transaction when a late reply comes
-	if machine == m.cfg.ID {
-		a.Number, err = m.makeAnnex(bytes)
+func (s *state) askAnnex(p *Participant, a *ownAnnex, bytes uint64) (err error) {
+	m, w, machine := s.m, s.w, p.Machine // s and p may belong to another transaction when a late reply comes
+	if machine == m.ID() {
+		a.Number, err = m.MakeAnnex(bytes)
 		return err
 	}
 	connection := w.connectionTo(machine)
-	ask := message.AnnexRequest{Sender: m.cfg.ID, Worker: w.id, Connection: connection, Bytes: bytes}
+	ask := message.AnnexRequest{Sender: m.ID(), Worker: w.id, Connection: connection, Bytes: bytes}
 	msg := message.Message{Kind: message.Request, B: uint16(handlerAnnex), Body: ask.Encode()}
 	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message.Message) {
 		if number, err := annexReply(late); err == nil {
-			w.releaseAnnexLocked(machine, connection, number) // locked: see call.late
+			w.ReleaseAnnexLocked(machine, connection, number) // locked: see call.late
 		}
 	})
 	if err == nil {
@@ -181,20 +177,6 @@ func (s *state) askAnnex(p *part, a *ownAnnex, bytes uint64) (err error) {
 	return nil
 }
 
-var errNoAnnexes = fmt.Errorf("%w: this machine has no memory for records that do not fit its logs", ErrTooLarge)
-
-// makeAnnex makes an annex at this machine.
-func (m *Machine) makeAnnex(bytes uint64) (number uint64, err error) {
-	if m.replicas.Annex == nil {
-		return 0, errNoAnnexes
-	}
-	return m.replicas.Annexes.Add(bytes)
-}
-
-// Annexes returns how many annexes this machine holds. There are none when no transaction is in
-// progress.
-func (m *Machine) Annexes() int { return m.replicas.Annexes.Count() }
-
 func annexReply(reply message.Message) (number uint64, err error) {
 	if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
 		return 0, err
@@ -211,8 +193,8 @@ func annexReply(reply message.Message) (number uint64, err error) {
 
 // fill writes the writes of the part's record of the given kind to the record's annex, in pieces,
 // and waits until they have arrived.
-func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
-	most := s.m.replicas.Smallest(pieceBytes)
+func (s *state) fill(p *Participant, kind record.Kind, a *ownAnnex) error {
+	most := s.m.replicas.Smallest(PieceBytes)
 	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
 	for _, e := range s.commit.writes {
 		if !s.commit.belongs(e, p, kind) {
@@ -233,17 +215,17 @@ func (s *state) fill(p *part, kind record.Kind, a *ownAnnex) error {
 }
 
 // belongs reports whether a write belongs into the part's record of a kind.
-func (c *commit) belongs(e *set.Entry, p *part, kind record.Kind) bool {
+func (c *commit) belongs(e *set.Entry, p *Participant, kind record.Kind) bool {
 	if kind == record.Lock {
-		return c.parts[e.Part].machine == p.machine
+		return c.Participants[e.Part].Machine == p.Machine
 	}
-	return c.isBackup(e, p.machine)
+	return c.isBackup(e, p.Machine)
 }
 
 // A filling is the state of filling one annex.
 type filling struct {
 	s      *state
-	p      *part
+	p      *Participant
 	number uint64
 	off    uint64
 	piece  []byte
@@ -256,27 +238,20 @@ func (f *filling) flush() error {
 		return err
 	}
 	defer func() { f.off, f.piece = f.off+uint64(len(f.piece)), f.piece[:0] }()
-	if f.p.machine == s.m.cfg.ID {
+	if f.p.Machine == s.m.ID() {
 		s.m.replicas.Reached(step.FillAnnex)
 		return s.m.replicas.Annexes.Write(f.number, f.off, f.piece)
 	}
-	wait := &s.commit.wait
-	wait.Add(1)
+	wait := &s.commit.Wait
 	w.lock()
-	tag := w.ops.add(pendingOp{wait: wait})
-	done, err := w.q.Write(f.p.machine, route.AnnexKey(f.number), f.off, f.piece, tag)
-	if done || err != nil {
-		w.ops.drop(tag)
-		wait.DoneLocked(err)
-		w.loseLocked(f.p.machine, err)
-	}
+	err := w.PostWriteLocked(f.p.Machine, route.AnnexKey(f.number), f.off, f.piece, wait)
 	w.unlock()
 	s.m.replicas.Reached(step.FillAnnex)
 	if sabotage.AnnexAcks.Skipped() {
 		wait.Add(-1)
 		return nil
 	}
-	return w.await(wait)
+	return errors.Join(err, w.await(wait))
 }
 
 // shrink releases the annexes that no record names.
@@ -288,87 +263,19 @@ func (s *state) shrink() {
 	for i := range c.large.parts {
 		a := &c.large.parts[i]
 		for _, x := range []*ownAnnex{&a.lock, &a.backup} {
-			switch machine := c.parts[i].machine; {
+			switch machine := c.Participants[i].Machine; {
 			case x.IsNone() || x.named:
-			case machine == s.m.cfg.ID:
+			case machine == s.m.ID():
 				s.m.replicas.Annexes.Drop(x.Number)
 			default:
 				w.lock()
-				w.releaseAnnexLocked(machine, x.connection, x.Number)
+				w.ReleaseAnnexLocked(machine, x.connection, x.Number)
 				w.ringPeersLocked()
 				w.unlock()
 			}
 			x.Annex = record.Annex{}
 		}
 	}
-}
-
-// releaseAnnexLocked tells another machine that an annex is not needed. If the connection has
-// ended, the annex is gone already, or will go with it.
-func (w *worker) releaseAnnexLocked(machine rdma.MachineID, connection uint32, number uint64) {
-	p := w.peerLocked(machine)
-	if p == nil || p.msgs == nil || p.broken != nil || p.connection != connection || w.stopped {
-		return
-	}
-	c := &call{to: machine, release: true}
-	c.wait.Add(1) // only Quiesce waits for the reply
-	w.releases++
-	body := message.AnnexRequest{Sender: w.m.cfg.ID, Worker: w.id, Connection: connection, Number: number}
-	msg := message.Message{Kind: message.Request, B: uint16(handlerDropAnnex), Tag: w.openCallLocked(c), Body: body.Encode()}
-	if err := w.sendLocked(p, &msg); err != nil {
-		w.fenceLocked(p, err)
-	}
-}
-
-// handleAnnex makes an annex for a record of another machine.
-func (m *Machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
-	r, err := message.DecodeAnnexRequest(arg)
-	if err != nil {
-		return nil, err
-	}
-	if r.Bytes == 0 || r.Bytes > record.AnnexBytesMax || r.Bytes%8 != 0 {
-		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.Bytes, record.AnnexBytesMax)
-	}
-	number, err := m.makeAnnex(r.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	if !m.withLogOf(r, func(l *participant.Log) { m.replicas.Annexes.Give(number, l) }) {
-		m.replicas.Annexes.Drop(number)
-		return nil, ErrLost
-	}
-	return binary.LittleEndian.AppendUint64(nil, number), nil
-}
-
-// handleDropAnnex releases an annex that no record names.
-func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error) {
-	r, err := message.DecodeAnnexRequest(arg)
-	if err != nil {
-		return nil, err
-	}
-	m.withLogOf(r, func(l *participant.Log) {
-		if m.replicas.Annexes.IsUnbound(r.Number, l) {
-			m.replicas.Annexes.Drop(r.Number)
-		}
-	})
-	return nil, nil
-}
-
-// withLogOf locks the worker and calls f with the log that the sender of a request writes to. It
-// does not if the connection over which the request came has been replaced.
-func (m *Machine) withLogOf(r message.AnnexRequest, f func(*participant.Log)) bool {
-	if int(r.Worker) >= len(m.workers) {
-		return false
-	}
-	w := m.workers[r.Worker]
-	w.lock()
-	defer w.unlock()
-	p := w.peerLocked(r.Sender)
-	if p == nil || p.in == nil || p.life != r.Connection || p.broken != nil || w.stopped {
-		return false
-	}
-	f(p.in)
-	return true
 }
 
 // errSliced ends sliced work on a commit that a reconfiguration has caught.
@@ -388,8 +295,8 @@ func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) 
 			w.ringPeersLocked()
 			w.unlock()
 			writes, bytes = 0, 0
-			s.m.cfg.Clock.Yield() // let waiters take the lock
-			if w.lock(); c.state.IsRecoverys() && !sabotage.CaughtSlices.Skipped() {
+			s.m.Clock().Yield() // let waiters take the lock
+			if w.lock(); c.State().IsRecoverys() && !sabotage.CaughtSlices.Skipped() {
 				return errSliced
 			}
 		}

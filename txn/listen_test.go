@@ -20,7 +20,7 @@ import (
 
 // listener returns a machine that maps each log once, as a folder does, and the names of
 // those that it has mapped.
-func listener(t *testing.T) (m *Machine, mapped map[string]bool) {
+func listener(t *testing.T) (m *machine, mapped map[string]bool) {
 	t.Helper()
 	nic, err := rdmalocal.NewNetwork(rdmalocal.Options{}).Join(0)
 	if err != nil {
@@ -28,7 +28,8 @@ func listener(t *testing.T) (m *Machine, mapped map[string]bool) {
 	}
 	t.Cleanup(func() { _ = nic.Close() })
 	mapped = make(map[string]bool)
-	m, err = New(Config{
+	m = new(machine)
+	err = open(m, Config{
 		Workers: 1, NIC: nic, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: clock.System{},
 		Log: func(from rdma.MachineID, w int) (*nvram.Memory, error) { return mapOnce(mapped, from, w, 0) },
 		Relog: func(from rdma.MachineID, w, n int) (*nvram.Memory, error) {

@@ -3,9 +3,7 @@ package txn
 import (
 	"errors"
 
-	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -21,25 +19,12 @@ type ops struct {
 // A pendingOp says whom to tell of an operation's completion.
 type pendingOp struct {
 	wait *wait.Waiter
-	acks *acks
+	acks *Acks
 	// record says that a record is being written to the peer's log. If the write fails, for
 	// whatever reason, the peer is fenced: only recovery can end the transaction.
 	record bool
 	// refresh is the peer whose log's head is being read.
 	refresh *peer
-}
-
-// acks counts the acknowledgements of one transaction's COMMIT-PRIMARY records. The transaction may
-// be truncated once all have arrived.
-type acks struct {
-	seq    uint64
-	config uint32
-	open   int
-	peers  []*peer
-	// first is the commit that waits for the first arrival, and nil after that. If no record
-	// arrives, the commit gets the first failure.
-	first  *commit
-	failed error
 }
 
 func (o *ops) add(op pendingOp) (tag uint64) {
@@ -122,34 +107,4 @@ func (w *worker) settleLocked(op *pendingOp, err error) error {
 		}
 	}
 	return err
-}
-
-// ackedLocked counts one COMMIT-PRIMARY record that has arrived or failed.
-func (w *worker) ackedLocked(a *acks, err error) {
-	switch {
-	case a.config != w.config && !sabotage.OldAcks.Skipped():
-		return // acknowledgements of an older configuration are ignored
-	case err == nil && a.first != nil:
-		w.leaveLocked(a.first, commitstate.Truncating)
-		a.first.first.DoneLocked(nil)
-		a.first = nil
-	case a.failed == nil:
-		a.failed = err
-	}
-	w.ackedOneLocked(a)
-}
-
-// ackedOneLocked counts one record down. If one record failed, the transaction is left to recovery
-// and never truncated here.
-func (w *worker) ackedOneLocked(a *acks) {
-	if a.open--; a.open > 0 {
-		return
-	}
-	if a.first != nil {
-		a.first.first.DoneLocked(a.failed)
-		a.first = nil
-	}
-	if a.failed == nil && !sabotage.PrimaryAcks.Skipped() {
-		w.finishLocked(a.seq, a.peers)
-	}
 }

@@ -43,7 +43,7 @@ func (o Operation) Aim(a *region.Pair, p region.Ptr) {
 
 // lookable returns the route to p's region if this machine is its primary and the region may be
 // read, and nil otherwise.
-func (m *Machine) lookable(p region.Ptr) *route.Route {
+func (m *machine) lookable(p region.Ptr) *route.Route {
 	rt := m.route(p.Addr.Region())
 	if rt == nil || !rt.PrimaryHere || rt.State == route.Blocked {
 		return nil
@@ -61,22 +61,6 @@ func (o Operation) Gather(b *prefetch.Batch, p region.Ptr) {
 // CountReads counts n objects looked at through pairs that Aim has set. Counting each one
 // separately would cost as much as the look.
 func (o Operation) CountReads(n int) { o.count(n) }
-
-// Fetch makes the processor fetch the object p, which the transaction is going to read, without
-// waiting. A caller that knows several such objects should fetch all of them first, so that their
-// cache misses overlap. Fetch does nothing if another machine is the primary.
-func (t *Tx) Fetch(p region.Ptr) {
-	if t.state == nil {
-		return
-	}
-	t.m.fetchAll(p)
-}
-
-func (m *Machine) fetchAll(p region.Ptr) {
-	if rt := m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
-		rt.Local.FetchAll(p)
-	}
-}
 
 // ReadPairs is ReadPair of many pairs, with all of their READs pending at once. It makes one
 // attempt: see PairRead.Err.
@@ -129,12 +113,12 @@ func (o Operation) postPairs(reads []PairRead, b []byte, wt *wait.Waiter) error 
 		}
 		n := 2 * r.P.Class().Size()
 		r.raw, r.route, b = b[:n], rt, b[n:]
-		w.stats.remoteReads.Add(1)
+		w.CountRemoteReads(1)
 		if !isWaiting {
 			isWaiting = true
-			w.stats.roundTrips.Add(1)
+			w.CountRoundTrip()
 		}
-		if err := w.postLocked(rt.Primary, route.RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
+		if err := w.PostReadLocked(rt.Primary, route.RegionKey(r.P.Addr.Region()), uint64(r.P.Addr.Offset()), r.raw, wt); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func mustPanic(t *testing.T, name string, f func()) {
 
 // Waiters are woken whichever way operations end, and keep the first error.
 func TestWaiter(t *testing.T) {
-	m := &Machine{cfg: Config{Clock: clock.System{}}}
+	m := &machine{cfg: Config{Clock: clock.System{}}}
 	w := newWorker(m, 0)
 	w.stopped = true // has nothing to step through
 	wt := wait.NewWaiter(m.cfg.Clock)

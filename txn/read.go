@@ -13,6 +13,10 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
+// ReadPatience is how long a reader that holds no locks waits for an object that a transaction has
+// locked; the goroutine of that transaction may not be running.
+const ReadPatience = 2 * time.Second
+
 // Read is the lock-free read of NSDI'14 section 3.5: a transaction of a single
 // read, without its costs. It copies the payload of the object p into
 // dst[:p.Capacity()] and returns its version. It does not allocate. It fails
@@ -20,14 +24,14 @@ import (
 //
 // A pointer that was found some time ago must be used within an Operation; otherwise the memory may
 // hold an object of another size by now.
-func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := m.stripe().withoutEpoch().read(context.Background(), p, dst, readPatience)
+func (m *machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
+	v, err := m.stripe().withoutEpoch().read(context.Background(), p, dst, ReadPatience)
 	return v, m.confirmed(err)
 }
 
 // Read is Machine.Read within the operation.
 func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := o.read(context.Background(), p, dst, readPatience)
+	v, err := o.read(context.Background(), p, dst, ReadPatience)
 	return v, o.b.w.m.confirmed(err)
 }
 
@@ -86,7 +90,7 @@ func (o Operation) read(ctx context.Context, p region.Ptr, dst []byte, patience 
 }
 
 // readable waits until the region of the given address may be read, and returns the route to it.
-func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, error) {
+func (m *machine) readable(ctx context.Context, a region.Addr) (*route.Route, error) {
 	rt := m.route(a.Region())
 	if rt == nil {
 		if err := m.locate(a); err != nil {
@@ -111,7 +115,7 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, er
 // Available returns nil once this machine holds its lease and may read the region of the given
 // address. It waits for at most Config.Patience, counted from when the lease or the region was
 // first missing: if that is longer ago already, it fails at once.
-func (m *Machine) Available(ctx context.Context, a region.Addr) error {
+func (m *machine) Available(ctx context.Context, a region.Addr) error {
 	if err := m.gone(); err != nil {
 		return err
 	}
@@ -125,7 +129,7 @@ func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 // confirmed returns the result of a read outside of a transaction: err, once membership is
 // confirmed. A machine that has been evicted may have read an object that others have changed
 // since, or may find an object freed whose region has moved.
-func (m *Machine) confirmed(err error) error {
+func (m *machine) confirmed(err error) error {
 	if m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() || m.cfg.Alive() {
 		return err
 	}
@@ -168,10 +172,10 @@ func (r *rawBuffer) sized(n int) []byte {
 // readRaw reads bytes from the region of p at another machine. It returns errMoved if that machine
 // has left the configuration since: the bytes must not be used.
 func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer) error {
-	w.stats.remoteReads.Add(1)
-	w.stats.roundTrips.Add(1)
+	w.CountRemoteReads(1)
+	w.CountRoundTrip()
 	w.lock()
-	err := w.postLocked(rt.Primary, route.RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
+	err := w.PostReadLocked(rt.Primary, route.RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.wait)
 	w.unlock()
 	if !raw.wait.Settled() {
 		err = errors.Join(err, w.await(&raw.wait))
@@ -182,8 +186,21 @@ func (w *worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *rawBuffer
 	return err
 }
 
-// postLocked posts a READ. Its completion is reported to wt, unless posting fails.
-func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *wait.Waiter) error {
+// PostWriteLocked posts a WRITE. Its completion is reported to wt, unless posting fails.
+func (w *worker) PostWriteLocked(to rdma.MachineID, k rdma.Key, off uint64, src []byte, wt *wait.Waiter) error {
+	tag := w.ops.add(pendingOp{wait: wt})
+	wt.Add(1)
+	done, err := w.q.Write(to, k, off, src, tag)
+	if done || err != nil {
+		w.ops.drop(tag)
+		wt.Add(-1)
+		w.loseLocked(to, err)
+	}
+	return err
+}
+
+// PostReadLocked posts a READ. Its completion is reported to wt, unless posting fails.
+func (w *worker) PostReadLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *wait.Waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.Add(1)
 	done, err := w.q.Read(from, k, off, dst, tag)
@@ -198,17 +215,20 @@ func (w *worker) postLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []b
 // ReadReplica fills dst with what a machine's replica of a region holds at off. It uses a one-sided
 // READ without any consistency check: data recovery copies with it. Bytes from a machine that is
 // not the primary any more are useless, but do no harm: the caller ends with its configuration.
-func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
+func (m *machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
 	return m.readRemote(from, route.RegionKey(id), off, dst)
 }
 
+// PieceBytes is how much is written or read at once of what may be longer, such as an annex.
+const PieceBytes = 256 << 10
+
 // readRemote reads in pieces, and releases the worker's lock between two pieces.
-func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
+func (m *machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error {
 	w, wait := m.anyWorker(), wait.NewWaiter(m.cfg.Clock)
 	for len(dst) > 0 {
-		n := min(len(dst), pieceBytes)
+		n := min(len(dst), PieceBytes)
 		w.lock()
-		err := w.postLocked(from, k, off, dst[:n], &wait)
+		err := w.PostReadLocked(from, k, off, dst[:n], &wait)
 		w.unlock()
 		if err := errors.Join(err, w.await(&wait)); err != nil {
 			return err
@@ -220,7 +240,7 @@ func (m *Machine) readRemote(from rdma.MachineID, k rdma.Key, off uint64, dst []
 
 // ReadPair is Machine.ReadPair within the operation.
 func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = o.readPair(context.Background(), p, dst, readPatience)
+	first, second, err = o.readPair(context.Background(), p, dst, ReadPatience)
 	return first, second, o.b.w.m.confirmed(err)
 }
 
@@ -228,8 +248,8 @@ func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Vers
 // are remote. Their payloads go to dst[:2*p.Capacity()], one after the other. Each payload is
 // consistent by itself; the two together may not be. If the second object has been freed, the error
 // is region.ErrFreed, too.
-func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = m.stripe().withoutEpoch().readPair(context.Background(), p, dst, readPatience)
+func (m *machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
+	first, second, err = m.stripe().withoutEpoch().readPair(context.Background(), p, dst, ReadPatience)
 	return first, second, m.confirmed(err)
 }
 
@@ -281,25 +301,4 @@ func (o Operation) readPairOnce(rt *route.Route, p region.Ptr, dst []byte) (h1, 
 		h2, err = region.Unpack(dst[n:2*n], b[size:], next)
 	}
 	return h1, h2, err
-}
-
-// LookPair is Operation.LookPair within the transaction. Like Peek it shows committed objects only,
-// and does not add them to the read set. If it returns false, PeekPair waits, or returns the
-// reason.
-func (t *Tx) LookPair(a *region.Pair, p region.Ptr) bool {
-	return t.usable() == nil && t.op.LookPair(a, p)
-}
-
-// PeekPair is to ReadPair what Peek is to Read: it does not add the objects to the read set, and
-// the payloads are valid until the transaction ends.
-func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err error) {
-	if err := t.usable(); err != nil {
-		return nil, nil, 0, 0, err
-	}
-	n := p.Capacity()
-	both := t.arena.Get(2 * n)
-	if va, vb, err = t.op.readPair(t.ctx, p, both, readPatience); err != nil {
-		return nil, nil, 0, 0, conflictFrom(err, p)
-	}
-	return both[:n:n], both[n:], va, vb, nil
 }

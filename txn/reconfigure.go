@@ -5,16 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
-	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
@@ -49,7 +46,7 @@ var (
 // which the member writes here in c has an effect until it has connected anew. The member finds out
 // by its first WRITE. Otherwise its writes in c could be acknowledged and then lost, when its logs
 // are emptied for the new connection. Freeze returns these members.
-func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
+func (m *machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
 	apart = slices.DeleteFunc(slices.Clone(c.Machines), func(id rdma.MachineID) bool { return id == m.cfg.ID || m.Connected(id) })
 	m.recovery.Begin(c.ID)
@@ -123,7 +120,7 @@ func (w *worker) markLostLocked(p *peer) {
 }
 
 // Resume lets commits begin in the given configuration, unless the next one's Freeze has begun.
-func (m *Machine) Resume(in cluster.ID) error {
+func (m *machine) Resume(in cluster.ID) error {
 	return m.recovery.During(in, func() { // Freeze changes the configuration before it freezes a worker
 		for _, w := range m.workers {
 			w.lock()
@@ -134,12 +131,12 @@ func (m *Machine) Resume(in cluster.ID) error {
 }
 
 // Config returns the identifier of the current configuration.
-func (m *Machine) Config() cluster.ID { return cluster.ID(m.config.Load()) }
+func (m *machine) Config() cluster.ID { return cluster.ID(m.config.Load()) }
 
 // Evict tells the machine that it has left the configuration. Everything in progress fails: with
 // ErrInDoubt if the others' recovery decides it, with ErrEvicted if nothing had happened yet.
 // Everything that begins later fails with ErrEvicted. Only Close may follow.
-func (m *Machine) Evict() {
+func (m *machine) Evict() {
 	m.evicted.Store(true)
 	for _, w := range m.workers {
 		w.lock()
@@ -150,101 +147,12 @@ func (m *Machine) Evict() {
 }
 
 // gone returns why this machine can do nothing any more, or nil.
-func (m *Machine) gone() error {
+func (m *machine) gone() error {
 	switch {
 	case m.closed.Load():
 		return ErrClosed
 	case m.evicted.Load():
 		return ErrEvicted
-	}
-	return nil
-}
-
-// joinLocked adds a commit to the worker's begun commits.
-func (w *worker) joinLocked(c *commit) {
-	c.enterLocked(commitstate.Locking)
-	c.prev, c.next = nil, w.begun
-	if w.begun != nil {
-		w.begun.prev = c
-	}
-	w.begun = c
-}
-
-// leaveLocked removes a commit from the list of begun commits, and moves it to a state in which it
-// does not belong to that list.
-func (w *worker) leaveLocked(c *commit, to commitstate.State) {
-	c.enterLocked(to)
-	if c.prev == nil && w.begun != c {
-		return // the commit was not among them
-	}
-	if c.prev != nil {
-		c.prev.next = c.next
-	} else {
-		w.begun = c.next
-	}
-	if c.next != nil {
-		c.next.prev = c.prev
-	}
-	c.prev, c.next = nil, nil
-}
-
-// catchLocked leaves an open commit to recovery, and ends all of its waits.
-func (w *worker) catchLocked(c *commit) {
-	if c.state != commitstate.Stranded {
-		c.resolved.Add(1)
-	}
-	w.leaveLocked(c, commitstate.Caught)
-	w.caught[c.id.Seq] = c
-	for i := range c.parts {
-		p := &c.parts[i]
-		p.reserved = 0
-		if p.peer != nil {
-			c.lostLocked(p.machine, errCaught)
-		}
-	}
-	delete(w.commits, c.id.Seq)
-	if a := c.pending; a != nil && a.first != nil {
-		a.first = nil
-		c.first.DoneLocked(errCaught)
-	}
-}
-
-// failAllLocked fails all waits, both for recovery and for peers.
-func (w *worker) failAllLocked(err error) {
-	for w.begun != nil {
-		w.catchLocked(w.begun)
-	}
-	for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
-		w.caught[seq].resolved.DoneLocked(err)
-	}
-	clear(w.caught)
-	for _, p := range w.peers {
-		if p != nil {
-			w.failWaitsLocked(p.id, err)
-		}
-	}
-}
-
-// admitLocked returns nil if a planned commit may begin, and sets its parts' peers.
-func (w *worker) admitLocked(c *commit) error {
-	switch err := w.m.gone(); {
-	case err != nil:
-		return err
-	case w.stopped:
-		return ErrClosed
-	case w.frozen && !sabotage.FrozenBegin.Skipped():
-		return errMoved
-	case w.m.routes.Load() != c.routes && !sabotage.OldRoutes.Skipped():
-		return errMoved
-	}
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.machine == w.m.cfg.ID {
-			continue
-		}
-		if p.peer = w.peerLocked(p.machine); p.peer == nil || p.peer.log == nil {
-			return notAPeer(p.machine)
-		}
 	}
 	return nil
 }
@@ -257,143 +165,11 @@ func (w *worker) peerLocked(machine rdma.MachineID) *peer {
 	return nil
 }
 
-// recovered waits for recovery's decision about the commit. why is the error that made this
-// necessary. If the commit is still undecided when the wait ends, it is outlived.
-func (s *state) recovered(why error) error {
-	w, c := s.w, &s.commit
-	w.lock()
-	err := w.m.gone()
-	if w.stopped {
-		err = ErrClosed
-	}
-	switch {
-	case c.state.IsRecoverys():
-		err = nil
-	case err == nil && s.m.cfg.Alive == nil:
-		err = why
-	case err == nil:
-		c.enterLocked(commitstate.Stranded)
-		c.resolved.Add(1)
-	}
-	if err != nil {
-		w.leaveLocked(c, commitstate.InDoubt)
-	}
-	w.unlock()
-	if err != nil {
-		return inDoubtError(err)
-	}
-	// The caller of Commit cannot take it back any more: its context does not count.
-	n := wait.Need{Lease: &s.m.Lease, Ctx: context.Background(), What: "the outcome of a commit, which recovery decides", More: c.allowance()}
-	if err = w.awaitWithin(&c.resolved, &n); errors.Is(err, wait.ErrUnavailable) {
-		c.outlived = true
-		return inDoubtError(err)
-	}
-	return s.fate(err)
-}
-
-// fate applies recovery's decision, or returns err if this machine will not learn it.
-func (s *state) fate(err error) error {
-	w, c := s.w, &s.commit
-	w.lock()
-	if err != nil {
-		c.enterLocked(commitstate.InDoubt)
-	}
-	state := c.state
-	w.unlock()
-	switch {
-	case err != nil:
-		return inDoubtError(err)
-	case state == commitstate.RecoveredCommitted:
-		return nil
-	}
-	return abort(ReasonMoved, 0)
-}
-
-// isLeftToRecovery reports whether only recovery can end the commit.
-func (w *worker) isLeftToRecovery(c *commit) bool {
-	w.lock()
-	defer w.unlock()
-	return c.state == commitstate.Stranded || c.state.IsRecoverys()
-}
-
-// aborted waits until recovery has aborted the commit. The commit had not come far enough for
-// recovery to decide otherwise.
-func (s *state) aborted() error {
-	err := s.recovered(errCaught)
-	if err == nil {
-		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.id, "committed by recovery")
-	}
-	var u *wait.UnavailableError
-	if s.commit.outlived && errors.As(err, &u) {
-		return u // recovery has not decided yet, but can only abort it
-	}
-	if errors.Is(err, ErrInDoubt) {
-		return err
-	}
-	s.locked = false
-	return nil
-}
-
-// Resolve tells the coordinator of a transaction what recovery has decided.
-func (m *Machine) Resolve(id record.ID, committed bool) {
-	if id.Machine != m.cfg.ID || int(id.Worker) >= len(m.workers) {
-		return
-	}
-	w := m.workers[id.Worker]
-	w.lock()
-	defer w.unlock()
-	c := w.caught[id.Seq]
-	if c == nil || c.id != id {
-		return
-	}
-	delete(w.caught, id.Seq)
-	if committed {
-		c.enterLocked(commitstate.RecoveredCommitted)
-	} else {
-		c.enterLocked(commitstate.RecoveredAborted)
-	}
-	c.resolved.DoneLocked(nil)
-}
-
-// A Caught is a transaction of this machine that waits for recovery, with the regions that it
-// writes to.
-type Caught struct {
-	ID      record.ID
-	Regions []region.ID
-}
-
-// Caught returns the transactions of this machine that wait for recovery.
-func (m *Machine) Caught() (all []Caught) {
-	for _, w := range m.workers {
-		w.lock()
-		for _, seq := range slices.Sorted(maps.Keys(w.caught)) {
-			c := w.caught[seq]
-			all = append(all, Caught{c.id, slices.Clone(c.regions)})
-		}
-		w.unlock()
-	}
-	return all
-}
-
-// reportable is Confirm for a transaction that has committed as far as this machine knows.
-func (t *Tx) reportable() error {
-	if sabotage.CommitConfirm.Skipped() {
-		return nil
-	}
-	if t.commit.state.IsWithoutEffect() {
-		return t.m.ConfirmWithin(t.ctx)
-	}
-	if err := t.m.Confirm(); err != nil {
-		return inDoubtError(err)
-	}
-	return nil
-}
-
 // awaitReplacement is called after an operation has failed with err; before are the routes that the
 // operation used. It waits until the machine has other routes, and returns nil: the operation can
 // be tried again. It returns err at once if err does not say that a machine cannot be reached, or
 // if machines are not replaced.
-func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err error) error {
+func (m *machine) awaitReplacement(ctx context.Context, before *route.List, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.orGone(err)
 	}
@@ -409,7 +185,7 @@ func (m *Machine) awaitReplacement(ctx context.Context, before *route.List, err 
 // orGone replaces err by the reason why this machine is gone, if it is gone and err is a
 // consequence of that: err says that another machine cannot be reached, or that this machine's
 // queues are closed. Otherwise it returns err.
-func (m *Machine) orGone(err error) error {
+func (m *machine) orGone(err error) error {
 	if isLoss(err) || errors.Is(err, rdma.ErrClosed) {
 		return cmp.Or(m.gone(), err)
 	}
@@ -432,14 +208,14 @@ func (blockedError) Is(target error) bool { return target == errMoved }
 // awaitMove waits for a moment after an operation has met err, an errMoved. since is when the
 // operation first met one, or zero if this is the first time; awaitMove returns since, or the
 // present time if it is zero.
-func (m *Machine) awaitMove(ctx context.Context, err error, since time.Time) (time.Time, error) {
+func (m *machine) awaitMove(ctx context.Context, err error, since time.Time) (time.Time, error) {
 	n := m.moving(ctx, err, since)
 	err = n.Pause()
 	return n.Since, err
 }
 
 // moving returns the need of an operation that keeps meeting err, an errMoved.
-func (m *Machine) moving(ctx context.Context, err error, since time.Time) wait.Need {
+func (m *machine) moving(ctx context.Context, err error, since time.Time) wait.Need {
 	n := wait.Need{Lease: &m.Lease, Ctx: ctx, What: "a configuration that all have agreed on", Since: since}
 	if b, ok := err.(blockedError); ok {
 		n.What, n.Region = "region", region.ID(b)

@@ -12,9 +12,9 @@ import (
 var _ evidence.Worker = (*worker)(nil)
 
 // Recovery returns the machine's part in the recovery of transactions.
-func (m *Machine) Recovery() *evidence.Recovery { return &m.recovery }
+func (m *machine) Recovery() *evidence.Recovery { return &m.recovery }
 
-func (m *Machine) initRecovery() {
+func (m *machine) initRecovery() {
 	cfg := &m.cfg
 	m.recovery.Config = evidence.Config{
 		Replicas: &m.replicas, Configuration: &m.config, LogBytes: cfg.LogBytes, Read: m.readRemote,

@@ -14,24 +14,24 @@ import (
 // AddRegion tells the machine where a region lives; local is its replica here,
 // or nil. The mapping of a region does not change within a configuration; Freeze
 // takes the machine to the next.
-func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) { m.routes.Add(p, local) }
+func (m *machine) AddRegion(p cluster.Placement, local *region.Region) { m.routes.Add(p, local) }
 
-func (m *Machine) route(id region.ID) *route.Route { return m.routes.Of(id) }
+func (m *machine) route(id region.ID) *route.Route { return m.routes.Of(id) }
 
 // Remap sets the replicas that this machine has in configuration c. It is called only after the
 // machine was frozen for c and has made room for them.
-func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
+func (m *machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
 	m.routes.Remap(c, local, m.cfg.Clock.Now())
 }
 
 // Activate marks regions as active in a configuration: their primaries have locked every object
 // that recovering transactions may still change. If config is not the current configuration,
 // nothing changes.
-func (m *Machine) Activate(config cluster.ID, ids []region.ID) {
+func (m *machine) Activate(config cluster.ID, ids []region.ID) {
 	m.routes.Activate(ids, func() bool { return m.config.Load() == uint32(config) })
 }
 
-func (m *Machine) noRegion(a region.Addr) error {
+func (m *machine) noRegion(a region.Addr) error {
 	if err := m.gone(); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (m *Machine) noRegion(a region.Addr) error {
 
 // locate finds the placement of the region of an address. The caller must have found no route to
 // the region: it was allocated after this machine learned of the configuration.
-func (m *Machine) locate(a region.Addr) error {
+func (m *machine) locate(a region.Addr) error {
 	if m.cfg.Locate == nil || m.gone() != nil {
 		return m.noRegion(a)
 	}
@@ -58,13 +58,13 @@ func (m *Machine) locate(a region.Addr) error {
 }
 
 // IsPrimary reports whether this machine is the primary of the region of an address.
-func (m *Machine) IsPrimary(a region.Addr) bool {
+func (m *machine) IsPrimary(a region.Addr) bool {
 	r := m.route(a.Region())
 	return r != nil && r.PrimaryHere
 }
 
 // Primary returns the machine that is the primary of the region of an address.
-func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
+func (m *machine) Primary(a region.Addr) (rdma.MachineID, error) {
 	r := m.route(a.Region())
 	if r == nil {
 		if err := m.locate(a); err != nil {

@@ -28,7 +28,7 @@ type Handler func(ctx context.Context, arg []byte) (result []byte, err error)
 
 // Handle registers fn as the function of h. All machines of an instance must register the same
 // functions.
-func (m *Machine) Handle(h HandlerID, fn Handler) {
+func (m *machine) Handle(h HandlerID, fn Handler) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handler(h) != nil {
@@ -39,13 +39,13 @@ func (m *Machine) Handle(h HandlerID, fn Handler) {
 	m.handlers.Store(&next)
 }
 
-func (m *Machine) handler(h HandlerID) Handler { return (*m.handlers.Load())[h] }
+func (m *machine) handler(h HandlerID) Handler { return (*m.handlers.Load())[h] }
 
 // Ship runs the function registered for h at the primary of the object with the given address
 // (NSDI'14 section 3.4: function shipping), and returns the function's result. If this machine is
 // the primary, Ship calls the function directly. An error that came from another machine is a
 // *ShippedError.
-func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
+func (m *machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
 	before := m.routes.Load()
 	machine, err := m.Primary(to)
 	if err != nil {
@@ -56,14 +56,14 @@ func (m *Machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []b
 
 // ShipTo is Ship to a given machine. ErrInDoubt means that the machine was lost and its regions
 // have moved to others: the function may or may not have run there.
-func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
+func (m *machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	return m.shipTo(ctx, m.routes.Load(), machine, h, arg)
 }
 
 // shipTo is ShipTo for callers that chose the machine by earlier routes, which they pass as before.
 // If the machine is lost, shipTo waits until the present routes differ from these; if they already
 // do, the machine has been replaced.
-func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
+func (m *machine) shipTo(ctx context.Context, before *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
 		if fn == nil {
@@ -87,7 +87,7 @@ func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.M
 func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registered for handler %#x", h) }
 
 // messageBodyMax is the maximal length of a message's body: a quarter of a queue.
-func (m *Machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - message.HeaderBytes }
+func (m *machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - message.HeaderBytes }
 
 // A replyCode says how a shipped function ended: with a result, with an error, or, from replyKnown
 // on, with an error that is one of knownErrors.
@@ -155,6 +155,22 @@ type call struct {
 	// called with the reply. The worker's lock guards both, and is held while late runs.
 	unheard bool
 	late    func(message.Message)
+}
+
+// releaseLocked has a machine give back something of this one that it got over a connection, by one
+// of the handlers. It does nothing if the connection has ended.
+func (w *worker) releaseLocked(at rdma.MachineID, connection uint32, h HandlerID, body []byte) {
+	p := w.peerLocked(at)
+	if p == nil || p.msgs == nil || p.broken != nil || p.connection != connection || w.stopped {
+		return
+	}
+	c := &call{to: at, release: true}
+	c.wait.Add(1) // only Quiesce waits for the reply
+	w.releases++
+	msg := message.Message{Kind: message.Request, B: uint16(h), Tag: w.openCallLocked(c), Body: body}
+	if err := w.sendLocked(p, &msg); err != nil {
+		w.fenceLocked(p, err)
+	}
 }
 
 // openCallLocked registers a call and returns the tag that its reply will carry.
@@ -247,12 +263,10 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 }
 
 // serve runs a shipped function.
-func (m *Machine) serve(w *worker, p *peer, msg message.Message) {
+func (m *machine) serve(w *worker, p *peer, msg message.Message) {
 	fn := m.handler(HandlerID(msg.B))
 	arg := append([]byte(nil), msg.Body...)
-	m.serving.Add(1)
-	m.cfg.Clock.Go(func() {
-		defer m.serving.Add(-1)
+	m.Go(func() {
 		reply := message.Message{Kind: message.Reply, Tag: msg.Tag}
 		var result []byte
 		var err error

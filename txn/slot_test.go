@@ -32,7 +32,7 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &Machine{}
 			m.cfg.ID = me
-			w := &worker{m: m, peers: make([]*peer, lender+1)}
+			w := &worker{m: &m.machine, peers: make([]*peer, lender+1)}
 			w.peers[lender] = &peer{id: lender, connection: c.connection}
 			rt := &route.Route{PrimaryHere: c.primary}
 			rt.Primary, rt.LastPrimaryChange = lender, c.changed

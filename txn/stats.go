@@ -1,6 +1,10 @@
 package txn
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/internal/prefetch"
+)
 
 // Stats counts what a machine's transactions did since it started.
 type Stats struct {
@@ -12,14 +16,7 @@ type Stats struct {
 	// Retries counts how often Commit prepared again: another transaction had locked or changed an
 	// index object.
 	Retries uint64
-	// LocalReads and RemoteReads count objects read from regions of this
-	// machine and with an RDMA READ.
-	LocalReads, RemoteReads uint64
-	// RoundTrips counts how often reads and validations waited for other machines. READs
-	// that are posted together count once, and so do a VALIDATE message and its reply.
-	RoundTrips uint64
-	// Messages counts messages sent, Records log records written.
-	Messages, Records uint64
+	Traffic
 }
 
 // Sub subtracts the earlier counts from s: it returns what was counted in between.
@@ -29,26 +26,19 @@ func (s Stats) Sub(before Stats) Stats {
 		s.Aborts[i] -= before.Aborts[i]
 	}
 	s.Retries -= before.Retries
-	s.LocalReads -= before.LocalReads
-	s.RemoteReads -= before.RemoteReads
-	s.RoundTrips -= before.RoundTrips
-	s.Messages -= before.Messages
-	s.Records -= before.Records
+	s.Traffic = s.Traffic.Sub(before.Traffic)
 	return s
 }
 
-// counters are one stripe's part of Stats.
-type counters struct {
+// counts are what the transactions of one stripe add to Stats.
+type counts struct {
+	_                prefetch.Pad
 	commits, retries atomic.Uint64
 	aborts           [Reasons]atomic.Uint64
+	_                prefetch.Pad
 }
 
-// traffic is one worker's part of Stats: what it exchanged with others.
-type traffic struct {
-	remoteReads, roundTrips, messages, records atomic.Uint64
-}
-
-func (c *counters) addTo(s *Stats) {
+func (c *counts) addTo(s *Stats) {
 	s.Commits += c.commits.Load()
 	for i := range c.aborts {
 		s.Aborts[i] += c.aborts[i].Load()
@@ -56,21 +46,11 @@ func (c *counters) addTo(s *Stats) {
 	s.Retries += c.retries.Load()
 }
 
-func (t *traffic) addTo(s *Stats) {
-	s.RemoteReads += t.remoteReads.Load()
-	s.RoundTrips += t.roundTrips.Load()
-	s.Messages += t.messages.Load()
-	s.Records += t.records.Load()
-}
-
 // Stats returns the machine's counters.
 func (m *Machine) Stats() Stats {
-	var s Stats
-	for i := range m.stripes {
-		m.stripes[i].addTo(&s)
-	}
-	for _, w := range m.workers {
-		w.stats.addTo(&s)
+	s := Stats{Traffic: m.Traffic()}
+	for i := range m.counts {
+		m.counts[i].addTo(&s)
 	}
 	return s
 }

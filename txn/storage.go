@@ -18,7 +18,7 @@ import (
 // fails with nvram.ErrNoSpace if one backup has no space. If a backup is lost, it asks the backups
 // of the next configuration; reserving twice does no harm. It returns the configuration in which
 // the backups that it asked became the region's replicas.
-func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
+func (m *machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	behind := wait.Need{Lease: &m.Lease, Ctx: context.Background(), What: "all backups of region", Region: id}
 	for {
 		in, err := m.reserveBackups(id, off, n)
@@ -36,7 +36,7 @@ func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err er
 // errBehind: a backup has not yet applied the configuration that makes it a backup.
 var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
 
-func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
+func (m *machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	before := m.routes.Load()
 	rt := before.Of(id)
 	if rt == nil {
@@ -58,7 +58,7 @@ func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 // handleReserve reserves storage for blocks of a replica. If the next configuration takes the
 // replica from this machine, its memory is freed only after Freeze has returned, and Freeze waits
 // for reservations that have begun.
-func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
+func (m *machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	a, err := message.DecodeReservation(arg)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 // Discard frees the storage of n bytes at off in every replica of a region. This machine must be
 // the region's primary, and all blocks there must be free: see region.AllocatorConfig. It does not
 // wait for the replacement of a lost backup. A backup that refuses has not freed its storage.
-func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
+func (m *machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in uint32, err error) {
 	d := message.Discard{Region: id, Off: off, Bytes: n, In: m.config.Load(), Primary: m.cfg.ID}
 	rt := m.route(id)
 	if rt == nil || !rt.PrimaryHere {
@@ -100,7 +100,7 @@ func (m *Machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in 
 	return d.In, m.discard(d)
 }
 
-func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
+func (m *machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 	d, err := message.DecodeDiscard(arg)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 // not the primary any more. Another machine may by then be the primary and allocate from the
 // blocks: it relies on their storage. So a request is valid only in the configuration in which it
 // was made. Freeze ends that configuration, and waits until discard is done.
-func (m *Machine) discard(d message.Discard) error {
+func (m *machine) discard(d message.Discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()
 	rt := m.route(d.Region)

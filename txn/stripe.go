@@ -18,7 +18,7 @@ type stripe struct {
 	// shared are for operations and transactions that found no free bracket, by the parity of the
 	// epoch in which they began: at most two epochs are open at a time.
 	shared [2]bracket
-	stats  counters
+	number int            // the stripe's, from 0 on
 	w      *worker        // the worker of the stripe's transactions
 	epoch  *atomic.Uint64 // the machine's
 	_      prefetch.Pad
@@ -47,7 +47,7 @@ type bracket struct {
 }
 
 // enter counts the caller in: in a bracket of its own, from the given one on, or in a shared one. The
-// caller calls the result's exit.
+// caller calls the result's End.
 func (s *stripe) enter(from int) Operation {
 	for {
 		epoch := s.epoch.Load()
@@ -60,9 +60,12 @@ func (s *stripe) enter(from int) Operation {
 		}
 		// The epoch ended between the load and the count: the machine that ended it may not have
 		// seen this count.
-		Operation{b}.exit()
+		Operation{b}.End()
 	}
 }
+
+// EnterTransaction is enter for a transaction.
+func (s *stripe) EnterTransaction() Operation { return s.enter(transactionBrackets) }
 
 func (b *bracket) open(epoch uint64) bool {
 	return atomic.LoadUint64(&b.word) == 0 && atomic.CompareAndSwapUint64(&b.word, 0, epoch<<1|1)
@@ -81,8 +84,8 @@ func (s *stripe) openOther(from int, epoch uint64) *bracket {
 	return b
 }
 
-// exit counts the caller of enter out.
-func (o Operation) exit() {
+// End ends the operation: it counts the caller of enter out.
+func (o Operation) End() {
 	b := o.b
 	if b.isShared {
 		if n := atomic.AddUint64(&b.word, ^uint64(0)); int64(n) < 0 {
@@ -119,19 +122,20 @@ func (s *stripe) open(epoch uint64) int {
 	return n
 }
 
-func (s *stripe) addTo(sum *Stats) {
+// localReads returns how many reads of regions of this machine the stripe's brackets have counted.
+func (s *stripe) localReads() (n uint64) {
 	for i := range s.brackets {
-		sum.LocalReads += atomic.LoadUint64(&s.brackets[i].reads)
+		n += atomic.LoadUint64(&s.brackets[i].reads)
 	}
 	for i := range s.shared {
-		sum.LocalReads += atomic.LoadUint64(&s.shared[i].reads)
+		n += atomic.LoadUint64(&s.shared[i].reads)
 	}
-	s.stats.addTo(sum)
+	return n
 }
 
 // newStripes makes at least one stripe for each processor and for each worker. Their number is a
 // power of two.
-func newStripes(m *Machine) []stripe {
+func newStripes(m *machine) []stripe {
 	n := 1
 	for n < max(m.cfg.Clock.Processors(), len(m.workers)) {
 		n *= 2
@@ -140,7 +144,7 @@ func newStripes(m *Machine) []stripe {
 	stripes := make([]stripe, n)
 	for i := range stripes {
 		s := &stripes[i]
-		s.w, s.epoch = m.workers[i%len(m.workers)], &m.epoch
+		s.number, s.w, s.epoch = i, m.workers[i%len(m.workers)], &m.epoch
 		for k := range s.brackets {
 			s.brackets[k].w = s.w
 		}
@@ -152,7 +156,7 @@ func newStripes(m *Machine) []stripe {
 }
 
 // stripe returns the stripe of the processor that the caller runs on.
-func (m *Machine) stripe() *stripe {
+func (m *machine) stripe() *stripe {
 	var processor int
 	if m.isReal {
 		processor = clock.Processor()
@@ -163,4 +167,4 @@ func (m *Machine) stripe() *stripe {
 }
 
 // anyWorker returns the worker of the processor that the caller runs on.
-func (m *Machine) anyWorker() *worker { return m.stripe().w }
+func (m *machine) anyWorker() *worker { return m.stripe().w }

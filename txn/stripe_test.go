@@ -10,8 +10,8 @@ import (
 )
 
 // stripedMachine returns a machine of which only what epochs need is there.
-func stripedMachine(workers int) *Machine {
-	m := &Machine{cfg: Config{Clock: clock.System{}}}
+func stripedMachine(workers int) *machine {
+	m := &machine{cfg: Config{Clock: clock.System{}}}
 	for range workers {
 		m.workers = append(m.workers, &worker{m: m})
 	}
@@ -37,19 +37,19 @@ func TestEpochs(t *testing.T) {
 		t.Errorf("%d and %d open, want %d each", s.open(1), s.open(2), n)
 	}
 	for i := range n {
-		old[i].exit()
+		old[i].End()
 		if s.open(1) != n-1-i || m.epochClosed(1) != (i == n-1) {
 			t.Errorf("after %d exits %d are open, closed: %v", i+1, s.open(1), m.epochClosed(1))
 		}
 	}
 	for _, o := range young {
-		o.exit()
+		o.End()
 	}
 	if !m.epochClosed(2) {
 		t.Error("still open")
 	}
-	mustPanic(t, "exit twice", func() { old[0].exit() })
-	mustPanic(t, "exit twice, without a bracket", func() { old[n-1].exit() })
+	mustPanic(t, "exit twice", func() { old[0].End() })
+	mustPanic(t, "exit twice, without a bracket", func() { old[n-1].End() })
 }
 
 // Transactions that stay open leave brackets to operations.
@@ -71,13 +71,13 @@ func TestReadsAreCounted(t *testing.T) {
 	for i := range 2 * stripeBrackets {
 		m.Start().count(i)
 	}
-	if n := m.Stats().LocalReads; n != 28 {
+	if n := m.Traffic().LocalReads; n != 28 {
 		t.Errorf("%d reads, want 28", n)
 	}
 }
 
 // parityOf returns the parity of the epoch in which an operation began.
-func parityOf(m *Machine, o Operation) uint64 {
+func parityOf(m *machine, o Operation) uint64 {
 	for i := range m.stripes {
 		if o.b == &m.stripes[i].shared[0] {
 			return 0
@@ -171,8 +171,8 @@ func TestLines(t *testing.T) {
 	// Ringers write the bell, then the lock: one line moves, not two.
 	together(worker{}, prefetch.LineBytes, "bell", "mu")
 	// Reads and begins load these, while transactions and operations of all processors write the others.
-	for _, name := range []string{"cfg", "workers", "stripes", "routes", "epoch", "states", "config", "closed"} {
-		separate(Machine{}, name, "serving")
+	for _, name := range []string{"cfg", "workers", "stripes", "routes", "epoch", "raw", "config", "closed"} {
+		separate(machine{}, name, "serving")
 	}
 	// A stripe shares no line with its neighbours, and an operation touches two lines at most.
 	if begin, _ := field(t, stripe{}, "brackets"); begin < apart {

@@ -19,7 +19,7 @@ type small struct{}
 func (small) Meets(t clock.Trouble) bool { return t == clock.SmallLog }
 
 // withAnnexes lets a machine make annexes, and work on them in the smallest slices.
-func withAnnexes(t *testing.T, m *Machine) {
+func withAnnexes(t *testing.T, m *machine) {
 	t.Helper()
 	m.troubled, m.cfg.Clock = small{}, clock.System{}
 	m.cfg.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
@@ -35,7 +35,7 @@ func withAnnexes(t *testing.T, m *Machine) {
 }
 
 // fillAnnex makes an annex that belongs to a log, with an update of each object.
-func fillAnnex(t *testing.T, m *Machine, owner *participant.Log, ptrs ...region.Ptr) record.Annex {
+func fillAnnex(t *testing.T, m *machine, owner *participant.Log, ptrs ...region.Ptr) record.Annex {
 	t.Helper()
 	var body []byte
 	for _, p := range ptrs {

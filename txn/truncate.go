@@ -35,7 +35,7 @@ func (w *worker) takeTruncatedLocked(p *peer) []uint64 {
 			rest = append(rest, seq)
 			continue
 		}
-		p.log.Release(truncateReserve)
+		p.log.Release(TruncateReserve)
 	}
 	p.truncated = rest
 	return w.named
@@ -179,19 +179,6 @@ func (q *quiescence) reached(w *worker) bool {
 		done = done && p.log.Head() >= end.tail
 	}
 	return done
-}
-
-// logFull returns the error of a commit that waited in vain for log space.
-func (w *worker) logFull(c *commit) error {
-	w.lock()
-	defer w.unlock()
-	for i := range c.parts {
-		p := &c.parts[i]
-		if log := w.logOfLocked(p); c.reservation(p) > log.Available() {
-			return logFullError(p.machine, c.reservation(p), log.Available())
-		}
-	}
-	return ErrLogFull
 }
 
 // refreshLocked reads from a peer's log how much has been freed: the peer reports it by itself only

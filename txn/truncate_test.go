@@ -27,7 +27,7 @@ func TestNamedWhereThereIsAPlace(t *testing.T) {
 		seq := w.window.Begin()
 		w.window.Finish(seq)
 		p.truncated = append(p.truncated, seq)
-		p.log.Reserve(truncateReserve)
+		p.log.Reserve(TruncateReserve)
 	}
 	named := 0
 	for w.hasNearLocked(p) {

@@ -29,6 +29,7 @@ type state struct {
 	// the stripe's worker.
 	stripe *stripe
 	w      *worker
+	counts *counts         // the stripe's
 	begun  uint            // transactions that have had this state
 	ctx    context.Context // ends the transaction's waits
 	op     Operation
@@ -92,10 +93,10 @@ func (m *Machine) begin() *state {
 	s := m.states.Get().(*state)
 	if s.begun%movesAfter == 0 {
 		s.stripe = m.stripe()
-		s.w = s.stripe.w
+		s.w, s.counts = s.stripe.w, &m.counts[s.stripe.number]
 	}
 	s.begun++
-	s.op = s.stripe.enter(transactionBrackets)
+	s.op = s.stripe.EnterTransaction()
 	s.doomed = m.gone()
 	return s
 }
@@ -185,7 +186,7 @@ func (s *state) patience() time.Duration {
 	if s.locked {
 		return heldPatience
 	}
-	return readPatience
+	return ReadPatience
 }
 
 // conflictFrom turns the error of a read into an abort with its reason.
@@ -368,16 +369,6 @@ func (t *Tx) OnRollback(fn func()) {
 	}
 }
 
-// Peek reads the object p consistently without putting it into the read set,
-// and returns its payload and version. It shows committed objects only, never
-// what this transaction wrote. Index code that remembers a Question uses it.
-func (t *Tx) Peek(p region.Ptr) ([]byte, region.Version, error) {
-	if err := t.usable(); err != nil {
-		return nil, 0, err
-	}
-	return t.first(p)
-}
-
 // Scratch returns n bytes, not cleared, that are valid until the transaction ends.
 func (t *Tx) Scratch(n int) []byte {
 	if t.state == nil {
@@ -426,7 +417,7 @@ func (t *Tx) Abort() {
 	if t.state == nil {
 		return
 	}
-	t.stripe.stats.aborts[abortReason(t.doomed)].Add(1)
+	t.counts.aborts[abortReason(t.doomed)].Add(1)
 	t.end()
 }
 
@@ -477,11 +468,11 @@ func (t *Tx) end() {
 	}
 	s.late.discard(s)
 	for i := range s.writes.Entries {
-		if e := &s.writes.Entries[i]; e.Dead || e.Op == record.OpAlloc && s.commit.state.IsWithoutEffect() {
+		if e := &s.writes.Entries[i]; e.Dead || e.Op == record.OpAlloc && s.commit.State().IsWithoutEffect() {
 			s.m.release(s.w, e)
 		}
 	}
-	s.op.exit()
+	s.op.End()
 	s.reset()
 	s.m.states.Put(s)
 }
@@ -516,5 +507,5 @@ func (m *Machine) tooLarge(n, limit int) error {
 		return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions", ErrTooLarge, n, limit)
 	}
 	return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions or a larger log size (setting log-size, now %d bytes)",
-		ErrTooLarge, n, limit, m.cfg.LogBytes)
+		ErrTooLarge, n, limit, m.logBytes)
 }

@@ -175,7 +175,7 @@ func (s *state) runChecks() error {
 			if c.verdict = message.Same; own.Version != c.version {
 				c.verdict = message.Changed
 			}
-			c.machine = s.m.cfg.ID
+			c.machine = s.m.ID()
 		case rt.PrimaryHere:
 			c.verdict = message.Judge(rt.Local.Header(c.ptr.Addr.Offset()), c.version)
 		default:
@@ -225,7 +225,7 @@ func (s *state) runRemoteChecks() error {
 		counts[s.checks[i].machine]++
 	}
 	for _, machine := range slices.Sorted(maps.Keys(counts)) {
-		if machine == s.m.cfg.ID {
+		if machine == s.m.ID() {
 			continue
 		}
 		run := s.readVersions
@@ -245,7 +245,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 	var headers [validateByMessage][8]byte
 	var read [validateByMessage]*check
 	n := 0
-	w.stats.roundTrips.Add(1)
+	w.CountRoundTrip()
 	w.lock()
 	for i := range s.checks {
 		c := &s.checks[i]
@@ -254,14 +254,14 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 		}
 		read[n] = c
 		addr := c.ptr.Addr
-		if err := w.postLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.wait); err != nil {
+		if err := w.PostReadLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.Wait); err != nil {
 			w.unlock()
-			return errors.Join(err, w.await(&s.commit.wait))
+			return errors.Join(err, w.await(&s.commit.Wait))
 		}
 		n++
 	}
 	w.unlock()
-	if err := w.await(&s.commit.wait); err != nil {
+	if err := w.await(&s.commit.Wait); err != nil {
 		return err
 	}
 	for i, c := range read[:n] {
@@ -284,7 +284,7 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 	chunk := s.m.messageBodyMax() / participant.ValidateBytes
 	for len(asked) > 0 {
 		n := min(chunk, len(asked))
-		s.w.stats.roundTrips.Add(1)
+		s.w.CountRoundTrip()
 		reply, err := s.w.call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*participant.ValidateBytes]}, nil)
 		if err != nil {
 			return err
@@ -334,11 +334,6 @@ func (s *state) judgeChecks() (out outcome, moved bool, err error) {
 	return committed, moved, nil
 }
 
-const (
-	// readPatience is how long a transaction that holds no locks waits for an object that another
-	// has locked; the goroutine of the other may not be running.
-	readPatience = 2 * time.Second
-	// heldPatience is the same for a transaction that holds locks itself, so that two transactions
-	// that wait for each other soon give up.
-	heldPatience = 0
-)
+// heldPatience is ReadPatience for a transaction that holds locks itself, so that two transactions
+// that wait for each other soon give up.
+const heldPatience = 0

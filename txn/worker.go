@@ -32,7 +32,7 @@ import (
 type worker struct {
 	// m and id do not change. Lock-free reads load them, so they share no cache line with the
 	// fields below, which others write: those who ring the bell, and the holder of the lock.
-	m  *Machine
+	m  *machine
 	id uint16
 	_  prefetch.Pad
 
@@ -40,12 +40,12 @@ type worker struct {
 	bell atomic.Bool
 
 	mu      lockrank.Mutex[lockrank.Worker]
-	stats   traffic
+	stats   counters
 	q       *patientQueue
 	peers   []*peer // indexed by machine; nil for a machine that is no peer
 	self    *participant.OwnLog
 	window  record.Window
-	commits map[uint64]*commit // commits that wait for LOCK-REPLYs, by sequence number
+	commits map[uint64]*Commit // commits that wait for LOCK-REPLYs, by sequence number
 	calls   map[uint64]*call   // calls that wait for a reply, by tag
 	ops     ops
 	nextTag uint64
@@ -69,8 +69,8 @@ type worker struct {
 	boundary uint64
 	// begun is a list of the commits that have written records and are not decided yet. caught
 	// holds the commits whose outcome recovery decides.
-	begun  *commit
-	caught map[uint64]*commit
+	begun  *Commit
+	caught map[uint64]*Commit
 	_      prefetch.Pad
 }
 
@@ -91,7 +91,7 @@ type peer struct {
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
 	// truncated are finished transactions in which the peer took part, as far as no record has told
-	// the peer yet. For each, truncateReserve bytes are still reserved in its log.
+	// the peer yet. For each, TruncateReserve bytes are still reserved in its log.
 	truncated []uint64
 	// far are the transactions that were too far above the low bound to be named, when the bound
 	// was farFrom.
@@ -124,8 +124,8 @@ const (
 	truncateDelay = 5 * time.Millisecond
 )
 
-func newWorker(m *Machine, id uint16) *worker {
-	return &worker{m: m, id: id, window: record.NewWindow(m.cfg.Config), commits: make(map[uint64]*commit), calls: make(map[uint64]*call), caught: make(map[uint64]*commit), config: m.cfg.Config}
+func newWorker(m *machine, id uint16) *worker {
+	return &worker{m: m, id: id, window: record.NewWindow(m.cfg.Config), commits: make(map[uint64]*Commit), calls: make(map[uint64]*call), caught: make(map[uint64]*Commit), config: m.cfg.Config}
 }
 
 // listenLocked prepares the log and message queue that the sibling at another machine writes to.
@@ -251,16 +251,6 @@ func (w *worker) relogLocked(before, p *peer) error {
 	return nil
 }
 
-// commitsWithLocked reports whether a peer takes part in a commit in progress.
-func (w *worker) commitsWithLocked(p *peer) bool {
-	for c := w.begun; c != nil; c = c.next {
-		if slices.ContainsFunc(c.parts, func(x part) bool { return x.peer == p }) {
-			return true
-		}
-	}
-	return false
-}
-
 // connectLocked attaches to the log and queue that the sibling at another machine has prepared for
 // us.
 func (w *worker) connectLocked(to rdma.MachineID, g message.WorkerGreeting) {
@@ -292,11 +282,7 @@ func (w *worker) kick() {
 
 // kickLater makes a new goroutine kick the worker, once the lock's holder has given the lock away.
 func (w *worker) kickLater() {
-	w.m.serving.Add(1)
-	w.m.cfg.Clock.Go(func() {
-		defer w.m.serving.Add(-1)
-		w.kick()
-	})
+	w.m.Go(w.kick)
 }
 
 func (w *worker) lock() { w.mu.Lock() }
@@ -486,7 +472,7 @@ func (w *worker) failWaitsLocked(machine rdma.MachineID, err error) {
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(w.commits)) {
-		w.commits[seq].lostLocked(machine, err)
+		w.commits[seq].LostLocked(machine, err)
 	}
 }
 

@@ -14,7 +14,7 @@ var table = []Cost{
 		own: []string{
 			"index/hash.(*Table).Home", "index/hash.(*Table).route", "index/hash.(*opened).home", "index/hash.(*entrance).", "index/hash.(*routes).",
 			"index/hash.(*directory).", "index/hash.mix", "index/hash.sum", "index/hash.tagOf", "index/hash.bucketOf",
-			"txn.Operation.Aim", "region.(*Region).Aim", "txn.(*Machine).lookable",
+			"txn.Operation.Aim", "region.(*Region).Aim", "txn.(*machine).lookable",
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var table = []Cost{
 		Why:  "prefetches of what a transaction is going to read, which miss together and not one after the other; the processor waits where it has no more misses under way",
 		own: []string{
 			"internal/prefetch.", "index/hash.(*Table).Fetch", "index/hash.(*opened).fetch", "index/btree.(*Tree).Fetch", "index/btree.(*Tree).fetch",
-			"txn.(*Tx).Fetch", "txn.(*Machine).fetchAll", "txn.Operation.Fetch", "region.(*Region).FetchAll", "region.(*Region).Fetch",
+			"txn.(*Tx).Fetch", "txn.Operation.Fetch", "region.(*Region).FetchAll", "region.(*Region).Fetch",
 		},
 	},
 	{
@@ -82,7 +82,7 @@ var table = []Cost{
 		Name: "commit: records",
 		Why:  "what is written goes into the log of each replica, where a recovery finds it; one's own included",
 		own: []string{
-			"txn.(*worker).writeLockRecordsLocked", "txn.(*worker).encodeLocked", "txn.(*worker).appendLocked", "txn.(*worker).reserveLocked", "txn.(*worker).logOfLocked", "txn.(*commit).appendWrites",
+			"txn.(*state).writeLockRecordsLocked", "txn.(*state).encodeLocked", "txn.(*worker).StageLocked", "txn.(*worker).AppendLocked", "txn.(*worker).AppendAwaitedLocked", "txn.(*worker).AppendAckedLocked", "txn.(*worker).appendLocked", "txn.(*worker).ReserveLocked", "txn.(*worker).logOfLocked", "txn.(*commit).appendWrites",
 			"txn/record.AppendHeader", "txn/record.AppendWrite", "txn/record.Append", "txn/record.WriteBytes", "txn/record.HeaderBytes", "txn/record.roundUp8", "txn/participant.(*OwnLog).",
 			"txn.(*worker).writeTruncateLocked", "txn.(*worker).flushTruncationsLocked", "txn.(*worker).takeTruncatedLocked", "rdma/ring.(*Sender).", "rdma/shm.(*Queue).Write", "txn.(*patientQueue).Write",
 		},
@@ -104,7 +104,7 @@ var table = []Cost{
 		Why:  "copies of what others write, and so misses",
 		own: []string{
 			"rdma/shm.(*Queue).Read", "txn.(*patientQueue).Read", "txn.(*worker).readRaw", "txn.Operation.readPair", "txn.Operation.readPairOnce", "txn.Operation.ReadPair",
-			"txn.(*Machine).ReadPair", "region.Unpack", "txn.(*worker).postLocked",
+			"txn.(*machine).ReadPair", "region.Unpack", "txn.(*worker).PostReadLocked",
 		},
 	},
 	{
@@ -115,7 +115,7 @@ var table = []Cost{
 	{
 		Name: "work for others: messages and functions shipped",
 		Why:  "validation of many objects, allocation, and updates of one field, which go to the primary",
-		all:  []string{"txn.(*worker).stepMessagesLocked", "txn.(*Machine).serve"},
+		all:  []string{"txn.(*worker).stepMessagesLocked", "txn.(*machine).serve"},
 	},
 	{
 		Name: "waiting, waking and going to sleep",

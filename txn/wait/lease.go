@@ -68,9 +68,13 @@ func (l *Lease) Missed(what string, since time.Time) error {
 // why the machine is gone, or ErrUnavailable.
 func (l *Lease) Confirm() error { return l.ConfirmWithin(context.Background()) }
 
+// Held reports whether this machine holds its lease now. A machine that is never replaced always
+// does.
+func (l *Lease) Held() bool { return l.cfg.Alive == nil || l.cfg.Alive() }
+
 // ConfirmWithin is Confirm, but ends its wait when ctx ends.
 func (l *Lease) ConfirmWithin(ctx context.Context) error {
-	if l.cfg.Alive == nil || l.cfg.Alive() {
+	if l.Held() {
 		return nil
 	}
 	n := Need{Lease: l, Ctx: ctx, What: noLease, Since: l.lapsed()}
@@ -138,7 +142,7 @@ func (l *Lease) unavailable(n *Need, missing time.Duration) error {
 
 // Servable returns an error if this machine has had no lease for longer than operations wait.
 func (l *Lease) Servable(ctx context.Context) error {
-	if l.cfg.Alive == nil || l.cfg.Alive() {
+	if l.Held() {
 		return nil
 	}
 	n := Need{Lease: l, Ctx: ctx, What: noLease, Since: l.lapsed()}

@@ -1,0 +1,78 @@
+package txn
+
+import (
+	"context"
+	"errors"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/txn/commitstate"
+	"github.com/farmsql/farmsql/txn/wait"
+)
+
+// recovered waits for recovery's decision about the commit. why is the error that made this
+// necessary. If the commit is still undecided when the wait ends, it is outlived.
+func (s *state) recovered(why error) error {
+	w, c := s.w, &s.commit
+	err := w.Strand(&c.Commit, why)
+	if err != nil {
+		return inDoubtError(err)
+	}
+	// The caller of Commit cannot take it back any more: its context does not count.
+	n := wait.Need{Lease: &s.m.Lease, Ctx: context.Background(), What: "the outcome of a commit, which recovery decides", More: c.allowance()}
+	if err = w.awaitWithin(&c.Resolved, &n); errors.Is(err, wait.ErrUnavailable) {
+		c.outlived = true
+		return inDoubtError(err)
+	}
+	return s.fate(err)
+}
+
+// fate applies recovery's decision, or returns err if this machine will not learn it.
+func (s *state) fate(err error) error {
+	w, c := s.w, &s.commit
+	w.lock()
+	if err != nil {
+		c.EnterLocked(commitstate.InDoubt)
+	}
+	state := c.State()
+	w.unlock()
+	switch {
+	case err != nil:
+		return inDoubtError(err)
+	case state == commitstate.RecoveredCommitted:
+		return nil
+	}
+	return abort(ReasonMoved, 0)
+}
+
+// aborted waits until recovery has aborted the commit. The commit had not come far enough for
+// recovery to decide otherwise.
+func (s *state) aborted() error {
+	err := s.recovered(errCaught)
+	if err == nil {
+		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.ID, "committed by recovery")
+	}
+	var u *wait.UnavailableError
+	if s.commit.outlived && errors.As(err, &u) {
+		return u // recovery has not decided yet, but can only abort it
+	}
+	if errors.Is(err, ErrInDoubt) {
+		return err
+	}
+	s.locked = false
+	return nil
+}
+
+// reportable is Confirm for a transaction that has committed as far as this machine knows.
+func (t *Tx) reportable() error {
+	if sabotage.CommitConfirm.Skipped() {
+		return nil
+	}
+	if t.commit.State().IsWithoutEffect() {
+		return t.m.ConfirmWithin(t.ctx)
+	}
+	if err := t.m.Confirm(); err != nil {
+		return inDoubtError(err)
+	}
+	return nil
+}
