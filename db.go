@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/sql/wire"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A DB is an open database. Close it when done.
@@ -94,7 +95,7 @@ const problemsShown = 5
 
 // tornBy explains a conflict that occurs although no transaction runs.
 func tornBy(err error) error {
-	if errors.Is(err, txn.ErrConflict) {
+	if errors.Is(err, outcome.ErrConflict) {
 		return fmt.Errorf("objects of different moments, or a lock that no transaction has: %w", err)
 	}
 	return err

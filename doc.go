@@ -22,6 +22,6 @@
 //
 // A DB and everything it returns may be used by many goroutines, except that a native transaction
 // belongs to one. Transactions are optimistic and strictly serializable: one that conflicts with
-// another fails with MySQL's error 1213, or txn.ErrConflict natively, and the caller has to run it
+// another fails with MySQL's error 1213, or outcome.ErrConflict natively, and the caller has to run it
 // again. The database itself repeats statements outside of BEGIN.
 package farmsql

@@ -7,16 +7,16 @@ import (
 
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/index/hash"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 func TestErrorsHaveOnePrefix(t *testing.T) {
-	inner := fmt.Errorf("farmsql: %w", errors.Join(fmt.Errorf("txn: commit: %w", txn.ErrClosed), errors.New("sql: other")))
+	inner := fmt.Errorf("farmsql: %w", errors.Join(fmt.Errorf("txn: commit: %w", outcome.ErrClosed), errors.New("sql: other")))
 	err := withPrefix("index \"a\": ", inner)
 	if got, want := err.Error(), "farmsql: index \"a\": commit: machine closed\nother"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if !errors.Is(err, txn.ErrClosed) {
+	if !errors.Is(err, outcome.ErrClosed) {
 		t.Error("the cause is lost")
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/rdma/shm"
 	"github.com/farmsql/farmsql/recovery/membership"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -416,7 +416,7 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 		if over := db.instance.whyOver(); over != nil {
 			return fmt.Errorf("%w (%v)", over, err)
 		}
-		isPassing := errors.Is(err, wait.ErrUnavailable) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, txn.ErrConflict)
+		isPassing := errors.Is(err, wait.ErrUnavailable) || errors.Is(err, outcome.ErrInDoubt) || errors.Is(err, outcome.ErrConflict)
 		if !db.hasOtherProcesses() || !isPassing || ctx.Err() != nil {
 			return err
 		}
@@ -435,8 +435,8 @@ func (db *DB) unfinished(errs []error) []error {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {
-		left := errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt) || errors.Is(err, wait.ErrUnavailable) ||
-			wasKilled && errors.Is(err, txn.ErrClosed)
+		left := errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrInDoubt) || errors.Is(err, wait.ErrUnavailable) ||
+			wasKilled && errors.Is(err, outcome.ErrClosed)
 		if left {
 			db.cfg.Logger.Warn("not finished", "error", err)
 		}

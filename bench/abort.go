@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/farmsql/farmsql/txn"
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // attemptsMax bounds the attempts at one transaction: more mean that something is
@@ -46,7 +48,7 @@ func Conflict(err error) (reason string, again bool) {
 		reason = conflictCodes[code]
 	case errors.As(err, &a):
 		reason = a.Reason.String()
-	case errors.Is(err, txn.ErrConflict):
+	case errors.Is(err, outcome.ErrConflict):
 		reason = "conflict"
 	}
 	return reason, reason != ""

@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/txn"
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A toy is a workload whose clients do what do says.
@@ -111,7 +113,7 @@ func TestWarmUpIsLeftOut(t *testing.T) {
 		return 0, th.Retry(ctx, func() error {
 			if first {
 				first = false
-				return txn.ErrConflict
+				return outcome.ErrConflict
 			}
 			return nil
 		})
@@ -227,7 +229,7 @@ func TestConflict(t *testing.T) {
 		&pgconn.PgError{Code: "40001"}:          "not serializable (40001)",
 		&pgconn.PgError{Code: "40P01"}:          "deadlock (40P01)",
 		&pgconn.PgError{Code: "55P03"}:          "lock wait (55P03)",
-		fmt.Errorf("x: %w", txn.ErrLost):        "conflict",
+		fmt.Errorf("x: %w", outcome.ErrLost):    "conflict",
 		&txn.AbortError{Reason: txn.ReasonLock}: "lock",
 	} {
 		if reason, again := Conflict(err); reason != want || again != (want != "") {
@@ -263,7 +265,7 @@ func TestRetryEnds(t *testing.T) {
 		if n++; n == 5 {
 			cancel()
 		}
-		return txn.ErrConflict
+		return outcome.ErrConflict
 	})
 	if !errors.Is(err, context.Canceled) || n < 5 {
 		t.Errorf("%v after %d attempts", err, n)

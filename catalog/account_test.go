@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Accounts are kept by user and host, in which case counts; every change has another
@@ -72,7 +73,7 @@ func TestAccounts(t *testing.T) {
 	if err := a.Commit(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Commit(context.Background()); !errors.Is(err, txn.ErrConflict) {
+	if err := b.Commit(context.Background()); !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("two changes at a time: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // openAltering opens an instance whose first machine alters table d.t, and begins a
@@ -59,7 +60,7 @@ func TestMarkThatWasReadIsAConflict(t *testing.T) {
 	if err := in.catalogs[0].EndAlteration(context.Background(), "d", "t", owner); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Table(tx, "d", "t"); !errors.Is(err, txn.ErrConflict) {
+	if _, err := c.Table(tx, "d", "t"); !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("a table whose mark the transaction has read: %v", err)
 	}
 }

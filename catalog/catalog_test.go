@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/index/btree"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // An instance is a cluster with a catalog on each machine.
@@ -168,7 +169,7 @@ func TestSchemaChangeConflicts(t *testing.T) {
 				return err
 			})
 		}
-		if err := tx.Commit(context.Background()); !errors.Is(err, txn.ErrConflict) {
+		if err := tx.Commit(context.Background()); !errors.Is(err, outcome.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
 		}
 		tx.Abort()
@@ -296,7 +297,7 @@ func TestSequences(t *testing.T) {
 		t.Errorf("at its end: %v", err)
 	}
 	in.run(in.catalogs[0], func(tx *txn.Tx) error { return in.catalogs[0].FreeNumber(tx, p) })
-	if _, err := s.Next(ctx, p); !errors.Is(err, txn.ErrConflict) || !errors.Is(err, catalog.ErrGone) {
+	if _, err := s.Next(ctx, p); !errors.Is(err, outcome.ErrConflict) || !errors.Is(err, catalog.ErrGone) {
 		t.Errorf("of a dropped table: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Drop lists storage for the sweeper to free once the transaction has committed.
@@ -206,7 +207,7 @@ func (c *Catalog) startSweeper() {
 func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
 	for {
 		err := tidy(ctx)
-		if err != nil && !errors.Is(err, txn.ErrClosed) && !errors.Is(err, txn.ErrEvicted) {
+		if err != nil && !errors.Is(err, outcome.ErrClosed) && !errors.Is(err, outcome.ErrEvicted) {
 			s.stopping.WaitFor(sweepRetry)
 		} else {
 			s.wake.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A number object holds one 64-bit number: that of a sequence holds the least number
@@ -91,7 +92,7 @@ func (s *Sequences) run(ctx context.Context, p region.Ptr, fn func(b []byte) err
 		return fn(b)
 	})
 	if errors.Is(err, ErrGone) {
-		return fmt.Errorf("%w: %w", err, txn.ErrConflict)
+		return fmt.Errorf("%w: %w", err, outcome.ErrConflict)
 	}
 	return err
 }

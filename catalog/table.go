@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Table returns a table's descriptor and puts the table's head into the transaction's
@@ -49,7 +50,7 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 	}
 	tbl, err := c.load(t, string(key), head)
 	if err == nil && !tbl.isOpen(owner) {
-		return nil, fmt.Errorf("catalog: table %s.%s is being altered since it was looked at: %w", db, name, txn.ErrConflict)
+		return nil, fmt.Errorf("catalog: table %s.%s is being altered since it was looked at: %w", db, name, outcome.ErrConflict)
 	}
 	return tbl, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -267,7 +268,7 @@ func (x *crasher) loser(coordinator int, value uint64) {
 			x.t.Fatal(err)
 		}
 		x.tx((coordinator+1)%n, value+50, func(e *edit) { e.write(stale) })
-		if err := t.Commit(context.Background()); !errors.Is(err, txn.ErrConflict) {
+		if err := t.Commit(context.Background()); !errors.Is(err, outcome.ErrConflict) {
 			x.t.Fatalf("%d: committed over a change: %v", value, err)
 		}
 		value++

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A machine that is killed is left behind by the others, who have what it has committed, and
@@ -62,7 +63,7 @@ func TestEndOfOneOfALocal(t *testing.T) {
 		_, err := tx.Write(c.Root())
 		return err
 	})
-	if !errors.Is(err, txn.ErrEvicted) {
+	if !errors.Is(err, outcome.ErrEvicted) {
 		t.Errorf("a transaction after the end: %v", err)
 	}
 	begin := time.Now()

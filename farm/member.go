@@ -25,6 +25,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/transactions"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -338,7 +339,7 @@ func (m *Member) openTransactions() (err error) {
 		Events: txn.Events{
 			Fenced: func(peer rdma.MachineID, err error) {
 				m.log.Warn("peer fenced", "machine", m.id, "peer", peer, "error", err)
-				if errors.Is(err, rdma.ErrKey) || errors.Is(err, txn.ErrLost) {
+				if errors.Is(err, rdma.ErrKey) || errors.Is(err, outcome.ErrLost) {
 					m.membership.Disconnected(peer) // the peer lives, and has ended the connection
 				} else {
 					m.membership.Suspect(peer)

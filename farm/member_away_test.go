@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Machines are killed one after the other, each as soon as the one before serves
@@ -114,9 +114,9 @@ func (c *counting) start(id rdma.MachineID) {
 			switch err := increment(m, countedByte); {
 			case err == nil:
 				c.committed++
-			case errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrInDoubt):
+			case errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrInDoubt):
 				return
-			case !errors.Is(err, txn.ErrConflict):
+			case !errors.Is(err, outcome.ErrConflict):
 				c.Errorf("machine %d: %v", id, err)
 				return
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // What a machine that the others have given up, and that does not know it, writes
@@ -45,7 +45,7 @@ func TestBlockHeadersOfAnEvictedPrimary(t *testing.T) {
 			if !zombie.txn.IsPrimary(region.MakeAddr(id, 0)) {
 				t.Fatal("the machine knows")
 			}
-			if err := zombie.txn.WriteBackups(id, off, make([]byte, n), 0); !errors.Is(err, txn.ErrEvicted) {
+			if err := zombie.txn.WriteBackups(id, off, make([]byte, n), 0); !errors.Is(err, outcome.ErrEvicted) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -31,12 +32,12 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 	}
 	r := m.replica(p.Region)
 	if r == nil {
-		return nil, fmt.Errorf("%w: region %d has been allocated and is not here", txn.ErrLost, p.Region)
+		return nil, fmt.Errorf("%w: region %d has been allocated and is not here", outcome.ErrLost, p.Region)
 	}
 	if !m.txn.IsPrimary(region.MakeAddr(p.Region, 0)) {
 		// The configuration that is being applied does not contain the region: the next one does,
 		// and attaches it.
-		return nil, fmt.Errorf("%w: region %d has been allocated meanwhile", txn.ErrLost, p.Region)
+		return nil, fmt.Errorf("%w: region %d has been allocated meanwhile", outcome.ErrLost, p.Region)
 	}
 	m.log.Info("region allocated", "region", p.Region, "primary", p.Primary, "backups", p.Backups)
 	return r, nil
@@ -77,8 +78,8 @@ func (m *Member) openRoot(ctx context.Context) error {
 		if over := m.membership.Err(); over != nil {
 			return over // whatever the error: another life follows this one
 		}
-		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, txn.ErrConflict) || errors.Is(err, wait.ErrUnavailable) ||
-			errors.Is(err, txn.ErrInDoubt) || membership.IsPassing(err)
+		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, outcome.ErrConflict) || errors.Is(err, wait.ErrUnavailable) ||
+			errors.Is(err, outcome.ErrInDoubt) || membership.IsPassing(err)
 		if !passing || ctx.Err() != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A machine that the others have given up, and that does not know it, looks up
@@ -75,7 +76,7 @@ func TestLookupAtAnEvictedMachine(t *testing.T) {
 		ended := 0
 		for _, lookup := range lookups {
 			g.world.Machine(evicted).Process().Go(func() {
-				if ok, err := lookup(); !errors.Is(err, txn.ErrEvicted) || ok {
+				if ok, err := lookup(); !errors.Is(err, outcome.ErrEvicted) || ok {
 					t.Errorf("lookup at a machine that is evicted: %v, %v", ok, err)
 				}
 				ended++
@@ -139,7 +140,7 @@ func TestLookupManyBeyondEviction(t *testing.T) {
 						process.Sleep(time.Millisecond)
 					}
 				})
-				if err != nil && !errors.Is(err, txn.ErrEvicted) {
+				if err != nil && !errors.Is(err, outcome.ErrEvicted) {
 					t.Errorf("lookups at a machine that is evicted: %v", err)
 				}
 				ended++

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // This file has claims of SOSP'15 section 5 that take whole machines to show.
@@ -88,7 +89,7 @@ func TestPaper5_OnlyTheMajorityGoesOn(t *testing.T) {
 		each(g.world.Mend)
 		g.until("the smaller part has given up", func() bool { return len(ended) == len(small) })
 		for _, err := range ended {
-			if !errors.Is(err, txn.ErrInDoubt) && !errors.Is(err, txn.ErrEvicted) {
+			if !errors.Is(err, outcome.ErrInDoubt) && !errors.Is(err, outcome.ErrEvicted) {
 				t.Errorf("evicted: %v", err)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -109,5 +109,5 @@ func (c patientContext) passing(err error) error {
 	if !c.m.clock.Now().Before(c.until) {
 		return c.m.txn.Missed("an answer of the configuration manager", c.since)
 	}
-	return fmt.Errorf("%w: %w", txn.ErrLost, err)
+	return fmt.Errorf("%w: %w", outcome.ErrLost, err)
 }

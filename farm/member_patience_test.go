@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -62,7 +63,7 @@ var waits = map[string]func(m *Member) error{
 	},
 	"allocate a region": func(m *Member) error {
 		_, err := m.grow(0)
-		for errors.Is(err, txn.ErrConflict) { // its lease lasts still
+		for errors.Is(err, outcome.ErrConflict) { // its lease lasts still
 			m.clock.Sleep(time.Millisecond)
 			_, err = m.grow(0)
 		}
@@ -105,7 +106,7 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 				}
 				for id := range rdma.MachineID(3) {
 					took, err := g.timed(id, f)
-					if !errors.Is(err, wait.ErrUnavailable) && !errors.Is(err, txn.ErrInDoubt) {
+					if !errors.Is(err, wait.ErrUnavailable) && !errors.Is(err, outcome.ErrInDoubt) {
 						t.Errorf("machine %d: %v", id, err)
 					}
 					// Several waits may follow each other: that for an answer, and then for the lease.
@@ -171,12 +172,12 @@ func TestMinorityInDoubt(t *testing.T) {
 							switch err := increment(m, 9); {
 							case err == nil:
 								committed++
-							case errors.Is(err, txn.ErrInDoubt):
+							case errors.Is(err, outcome.ErrInDoubt):
 								unknown++
 							case errors.Is(err, wait.ErrUnavailable):
 								failures++
 								m.clock.Sleep(time.Millisecond) // what has been missing for long is an error at once
-							case !errors.Is(err, txn.ErrConflict):
+							case !errors.Is(err, outcome.ErrConflict):
 								g.Errorf("machine %d: %v", id, err)
 								return
 							}

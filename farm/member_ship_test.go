@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A function that was shipped to a machine that dies meanwhile, or is dead, may
@@ -62,12 +63,12 @@ func TestShipToALostMachine(t *testing.T) {
 			_, _, err := tx.Alloc(100, object.Addr)
 			return err
 		}
-		ship(txn.ErrInDoubt, call)
+		ship(outcome.ErrInDoubt, call)
 		g.world.Outside().Sleep(time.Millisecond)
 		g.kill(rdma.MachineID(2))
 		g.world.Outside().Sleep(time.Millisecond)
-		ship(txn.ErrInDoubt, call)
-		ship(txn.ErrConflict, alloc)
+		ship(outcome.ErrInDoubt, call)
+		ship(outcome.ErrConflict, alloc)
 		g.until("all are told", func() bool { return done == 3 })
 	})
 }
@@ -114,15 +115,15 @@ func TestLoansEndWithTheConnection(t *testing.T) {
 					if err == nil && n%2 == 0 {
 						err = tx.Commit(context.Background())
 					} else if err == nil {
-						err = txn.ErrConflict
+						err = outcome.ErrConflict
 					}
 					tx.Abort()
 					switch {
 					case err == nil:
 						used = append(used, p)
-					case errors.Is(err, txn.ErrInDoubt):
+					case errors.Is(err, outcome.ErrInDoubt):
 						lost++
-					case !errors.Is(err, txn.ErrConflict):
+					case !errors.Is(err, outcome.ErrConflict):
 						t.Error(err)
 					}
 					m.Clock().Sleep(10 * time.Microsecond)

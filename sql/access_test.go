@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/store"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // An index that is dropped under a statement is a conflict, whatever kind it is of and
@@ -42,8 +43,8 @@ func TestIndexGone(t *testing.T) {
 			"keys":   func(tx *txn.Tx) error { _, _, _, err := acc.Keys(tx, nil, nil).Next(); return err },
 		} {
 			tx := in.e.Store.Machine.Begin()
-			if err := ask(tx); !errors.Is(err, txn.ErrConflict) {
-				if err = tx.Commit(t.Context()); !errors.Is(err, txn.ErrConflict) {
+			if err := ask(tx); !errors.Is(err, outcome.ErrConflict) {
+				if err = tx.Commit(t.Context()); !errors.Is(err, outcome.ErrConflict) {
 					t.Errorf("access %v, %s: %v", kind, name, err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A deadEnd is a queue to machines that never answer.
@@ -47,7 +48,7 @@ func TestAbandonEndsReadsOfFunctions(t *testing.T) {
 	if err := m.Abandon(time.Minute); err != nil {
 		t.Error(err)
 	}
-	if err := <-failed; !errors.Is(err, ErrClosed) {
+	if err := <-failed; !errors.Is(err, outcome.ErrClosed) {
 		t.Errorf("the read: %v", err)
 	}
 	if err := m.ReadReplica(1, 2, 0, make([]byte, 8)); !errors.Is(err, rdma.ErrClosed) {

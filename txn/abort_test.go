@@ -1,6 +1,10 @@
 package txn
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/farmsql/farmsql/txn/outcome"
+)
 
 // Every transaction asks, and hardly any has met a conflict.
 func TestAbortReason(t *testing.T) {
@@ -9,7 +13,7 @@ func TestAbortReason(t *testing.T) {
 	}
 	for doomed, want := range map[error]Reason{
 		nil:                             ReasonUser,
-		ErrConflict:                     ReasonUser,
+		outcome.ErrConflict:             ReasonUser,
 		&AbortError{Reason: ReasonLock}: ReasonLock,
 	} {
 		if got := abortReason(doomed); got != want {

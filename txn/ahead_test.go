@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // numbers reads objects together.
@@ -125,7 +126,7 @@ func TestReadAhead(t *testing.T) {
 				}
 				if err := tx.Commit(ctx); name == "nothing" {
 					must(t, err)
-				} else if !errors.Is(err, txn.ErrConflict) {
+				} else if !errors.Is(err, outcome.ErrConflict) {
 					t.Errorf("%s of object %d, which was changed: %v", name, i, err)
 				}
 			}

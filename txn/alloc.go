@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
@@ -51,7 +52,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 	connection := w.connectionTo(primary)
 	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.ID(), Worker: w.id, Connection: connection}.Encode()
 	decode := func(reply message.Message) (slot, error) {
-		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
+		if err := outcome.Shipped(outcome.Code(reply.A), reply.Body); err != nil {
 			return slot{}, m.orBusy(err, hint)
 		}
 		lent, err := message.DecodeSlot(reply.Body)

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
@@ -121,12 +122,12 @@ func TestAnnexForAnEndedConnection(t *testing.T) {
 		"no machine":         {Sender: 2, Bytes: 64},
 		"no worker":          {Sender: 1, Worker: 9, Bytes: 64},
 	} {
-		if err := ask(r); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
+		if err := ask(r); !errors.Is(err, outcome.ErrLost) || m.Annexes() != 1 {
 			t.Errorf("%s: %v, %d annexes", name, err, m.Annexes())
 		}
 	}
 	m.workers[0].markLostLocked(m.workers[0].peerLocked(1))
-	if err := ask(message.AnnexRequest{Sender: 1, Bytes: 64}); !errors.Is(err, ErrLost) || m.Annexes() != 1 {
+	if err := ask(message.AnnexRequest{Sender: 1, Bytes: 64}); !errors.Is(err, outcome.ErrLost) || m.Annexes() != 1 {
 		t.Errorf("no connection: %v, %d annexes", err, m.Annexes())
 	}
 }

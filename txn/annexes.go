@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 )
@@ -25,7 +26,7 @@ func (m *machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
 		return nil, err
 	}
 	if r.Bytes == 0 || r.Bytes > record.AnnexBytesMax || r.Bytes%8 != 0 {
-		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", ErrTooLarge, r.Bytes, record.AnnexBytesMax)
+		return nil, fmt.Errorf("%w: an annex of %d bytes, the limit is %d", outcome.ErrTooLarge, r.Bytes, record.AnnexBytesMax)
 	}
 	number, err := m.MakeAnnex(r.Bytes)
 	if err != nil {
@@ -33,7 +34,7 @@ func (m *machine) handleAnnex(_ context.Context, arg []byte) ([]byte, error) {
 	}
 	if !m.withLogOf(r, func(l *participant.Log) { m.replicas.Annexes.Give(number, l) }) {
 		m.replicas.Annexes.Drop(number)
-		return nil, ErrLost
+		return nil, outcome.ErrLost
 	}
 	return binary.LittleEndian.AppendUint64(nil, number), nil
 }
@@ -69,7 +70,7 @@ func (m *machine) withLogOf(r message.AnnexRequest, f func(*participant.Log)) bo
 	return true
 }
 
-var errNoAnnexes = fmt.Errorf("%w: this machine has no memory for records that do not fit its logs", ErrTooLarge)
+var errNoAnnexes = fmt.Errorf("%w: this machine has no memory for records that do not fit its logs", outcome.ErrTooLarge)
 
 // MakeAnnex makes an annex at this machine.
 func (m *machine) MakeAnnex(bytes uint64) (number uint64, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/evidence"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
@@ -78,7 +79,7 @@ type Config struct {
 // Events are functions that the machine calls when something happens. Each may be nil.
 type Events struct {
 	// Fenced: a peer wrote something here that makes no sense, or the connection to it has ended
-	// (rdma.ErrBroken, rdma.ErrKey, ErrLost). This machine ignores all further input from the peer.
+	// (rdma.ErrBroken, rdma.ErrKey, outcome.ErrLost). This machine ignores all further input from the peer.
 	// Only another configuration ends the transactions in progress with it.
 	Fenced func(peer rdma.MachineID, err error)
 	// Silent: a peer has owed an answer for long; see Beat.
@@ -213,7 +214,7 @@ func (m *machine) Go(f func()) {
 
 // Close stops the machine once the commits that it has begun are truncated everywhere, waiting for
 // at most patience. No transaction may be running. Transactions and other operations that begin
-// later fail with ErrClosed.
+// later fail with outcome.ErrClosed.
 //
 // When Close returns, nothing in this package uses logs or regions any more.
 func (m *machine) Close(patience time.Duration) error {
@@ -258,7 +259,7 @@ func (m *machine) closeQueues() (err error) {
 	for _, w := range m.workers {
 		err = errors.Join(err, w.q.Close())
 		w.lock()
-		w.failOpsLocked(ErrClosed)
+		w.failOpsLocked(outcome.ErrClosed)
 		w.unlock()
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/txn/commitstate"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -16,13 +17,13 @@ func (s *state) recovered(why error) error {
 	w, c := s.w, &s.commit
 	err := w.Strand(&c.Commit, why)
 	if err != nil {
-		return inDoubtError(err)
+		return outcome.InDoubt(err)
 	}
 	// The caller of Commit cannot take it back any more: its context does not count.
 	n := wait.Need{Lease: &s.m.Lease, Ctx: context.Background(), What: "the outcome of a commit, which recovery decides", More: c.allowance()}
 	if err = w.awaitWithin(&c.Resolved, &n); errors.Is(err, wait.ErrUnavailable) {
 		c.outlived = true
-		return inDoubtError(err)
+		return outcome.InDoubt(err)
 	}
 	return s.fate(err)
 }
@@ -38,7 +39,7 @@ func (s *state) fate(err error) error {
 	w.unlock()
 	switch {
 	case err != nil:
-		return inDoubtError(err)
+		return outcome.InDoubt(err)
 	case state == commitstate.RecoveredCommitted:
 		return nil
 	}
@@ -56,7 +57,7 @@ func (s *state) aborted() error {
 	if s.commit.outlived && errors.As(err, &u) {
 		return u // recovery has not decided yet, but can only abort it
 	}
-	if errors.Is(err, ErrInDoubt) {
+	if errors.Is(err, outcome.ErrInDoubt) {
 		return err
 	}
 	s.locked = false
@@ -72,7 +73,7 @@ func (t *Tx) reportable() error {
 		return t.m.ConfirmWithin(t.ctx)
 	}
 	if err := t.m.Confirm(); err != nil {
-		return inDoubtError(err)
+		return outcome.InDoubt(err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
@@ -26,11 +27,11 @@ const commitPatience = 5 * time.Second
 // logPatience bounds how long a commit waits for room in a participant's log.
 const logPatience = 10 * time.Second
 
-// An outcome is how one attempt to commit ended.
-type outcome uint8
+// A result is how one attempt to commit ended.
+type result uint8
 
 const (
-	committed outcome = iota
+	committed result = iota
 	// again: try again, since an object was locked or stale that may not be in a moment.
 	again
 )
@@ -58,8 +59,8 @@ func (c *commit) reset() {
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at once, or none does.
-// ErrConflict means that another transaction came first: running this one again may succeed.
-// ErrTooLarge and ErrLogFull mean that its records do not fit the logs, ErrInDoubt that it may have
+// outcome.ErrConflict means that another transaction came first: running this one again may succeed.
+// outcome.ErrTooLarge and outcome.ErrLogFull mean that its records do not fit the logs, outcome.ErrInDoubt that it may have
 // committed or not. ctx can stop it until the commit is decided, not after.
 func (t *Tx) Commit(ctx context.Context) error {
 	if err := t.usable(); err != nil {
@@ -77,7 +78,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 	case err == nil:
 		t.counts.commits.Add(1)
 		t.end()
-	case errors.Is(err, ErrInDoubt):
+	case errors.Is(err, outcome.ErrInDoubt):
 		t.end()
 	default:
 		t.doom(err)
@@ -172,7 +173,7 @@ func (s *state) settleOutlived() {
 }
 
 // attempt runs the phases of SOSP'15 section 4 once.
-func (s *state) attempt() (outcome, error) {
+func (s *state) attempt() (result, error) {
 	if err := s.prepare(); err != nil {
 		if errors.Is(err, ErrStale) {
 			return again, nil
@@ -352,7 +353,7 @@ func (s *state) expose() error {
 	w.ringPeersLocked()
 	w.unlock()
 	if c.outlived {
-		return inDoubtError(err)
+		return outcome.InDoubt(err)
 	}
 	if err == nil && !c.First.Settled() && !sabotage.FirstPrimary.Skipped() {
 		err = w.await(&c.First)

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
@@ -75,7 +76,7 @@ func (w *worker) AdmitLocked(c *Commit) error {
 	case err != nil:
 		return err
 	case w.stopped:
-		return ErrClosed
+		return outcome.ErrClosed
 	case w.frozen && !sabotage.FrozenBegin.Skipped():
 		return errMoved
 	case w.m.routes.Load() != c.Routes && !sabotage.OldRoutes.Skipped():
@@ -167,7 +168,7 @@ func (w *worker) Strand(c *Commit, why error) error {
 	defer w.unlock()
 	err := w.m.gone()
 	if w.stopped {
-		err = ErrClosed
+		err = outcome.ErrClosed
 	}
 	switch {
 	case c.state.IsRecoverys():

@@ -24,6 +24,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -297,7 +298,7 @@ func TestLostParticipant(t *testing.T) {
 				}
 			})
 			err := tx.Commit(ctx)
-			if err == nil || errors.Is(err, txn.ErrConflict) || errors.Is(err, txn.ErrInDoubt) != c.inDoubt {
+			if err == nil || errors.Is(err, outcome.ErrConflict) || errors.Is(err, outcome.ErrInDoubt) != c.inDoubt {
 				t.Errorf("commit: %v", err)
 			}
 			if h := m.Header(own); h.Locked() != c.inDoubt || h.Version() != before.Version() {
@@ -325,7 +326,7 @@ func TestClosed(t *testing.T) {
 	_, errShip := m.ShipTo(ctx, 1, 1, nil)
 	_, errPrimary := m.Primary(p.Addr)
 	for i, err := range []error{errRead, errAlloc, errCommit, errFree, errShip, errPrimary, m.Run(ctx, func(*txn.Tx) error { return nil })} {
-		if !errors.Is(err, txn.ErrClosed) {
+		if !errors.Is(err, outcome.ErrClosed) {
 			t.Errorf("operation %d after Close: %v", i, err)
 		}
 	}
@@ -343,7 +344,7 @@ func TestShip(t *testing.T) {
 				ran[i].Add(1)
 				switch string(arg) {
 				case "conflict":
-					return nil, fmt.Errorf("here: %w", txn.ErrConflict)
+					return nil, fmt.Errorf("here: %w", outcome.ErrConflict)
 				case "error":
 					return nil, errors.New("boom")
 				case "large":
@@ -362,13 +363,13 @@ func TestShip(t *testing.T) {
 			if err != nil || string(reply) != "re: hello" || ran[i].Swap(0) != 1 {
 				t.Errorf("machine %d: %q, %v", i, reply, err)
 			}
-			if _, err := from.Ship(ctx, p.Addr, 1, []byte("conflict")); !errors.Is(err, txn.ErrConflict) {
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("conflict")); !errors.Is(err, outcome.ErrConflict) {
 				t.Errorf("machine %d: %v", i, err)
 			}
-			if _, err := from.Ship(ctx, p.Addr, 1, []byte("full")); !errors.Is(err, region.ErrFull) || errors.Is(err, txn.ErrConflict) {
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("full")); !errors.Is(err, region.ErrFull) || errors.Is(err, outcome.ErrConflict) {
 				t.Errorf("machine %d: %v", i, err)
 			}
-			if _, err := from.Ship(ctx, p.Addr, 1, []byte("error")); err == nil || errors.Is(err, txn.ErrConflict) || !strings.Contains(err.Error(), "boom") {
+			if _, err := from.Ship(ctx, p.Addr, 1, []byte("error")); err == nil || errors.Is(err, outcome.ErrConflict) || !strings.Contains(err.Error(), "boom") {
 				t.Errorf("machine %d: %v", i, err)
 			}
 			if _, err := from.Ship(ctx, p.Addr, 2, nil); err == nil || !strings.Contains(err.Error(), "handler 0x2") {
@@ -384,14 +385,14 @@ func TestShip(t *testing.T) {
 			if i == 0 {
 				continue
 			}
-			if _, err := from.Ship(ctx, p.Addr, 1, make([]byte, 20<<10)); !errors.Is(err, txn.ErrTooLarge) {
+			if _, err := from.Ship(ctx, p.Addr, 1, make([]byte, 20<<10)); !errors.Is(err, outcome.ErrTooLarge) {
 				t.Errorf("large argument: %v", err)
 			}
 			if _, err := from.Ship(ctx, p.Addr, 1, []byte("large")); err == nil || !strings.Contains(err.Error(), "limit") {
 				t.Errorf("large result: %v", err)
 			}
 		}
-		if _, err := from.Ship(ctx, region.MakeAddr(99, 64), 1, nil); !errors.Is(err, txn.ErrNoRegion) {
+		if _, err := from.Ship(ctx, region.MakeAddr(99, 64), 1, nil); !errors.Is(err, outcome.ErrNoRegion) {
 			t.Errorf("ship to nowhere: %v", err)
 		}
 		if _, err := from.ShipTo(ctx, 50, 1, nil); err == nil {

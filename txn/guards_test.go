@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
@@ -28,7 +29,7 @@ func TestPlannedForOtherRoutes(t *testing.T) {
 		"as planned":      {now: planned},
 		"changed since":   {now: later, want: errMoved},
 		"just changing":   {now: planned, frozen: true, want: errMoved},
-		"shutting down":   {now: planned, stopped: true, want: ErrClosed},
+		"shutting down":   {now: planned, stopped: true, want: outcome.ErrClosed},
 		"changed, frozen": {now: later, frozen: true, want: errMoved},
 	} {
 		m := &machine{}
@@ -48,7 +49,7 @@ func TestLockReplyCountsOnce(t *testing.T) {
 	reply := func(v message.Verdict) message.Message { return message.Message{Kind: message.LockReply, A: uint8(v)} }
 	c.lockReplyLocked(1, reply(message.Locked))
 	c.lockReplyLocked(1, reply(message.Same))
-	c.LostLocked(1, ErrLost)
+	c.LostLocked(1, outcome.ErrLost)
 	c.lockReplyLocked(3, reply(message.Same)) // which is a backup
 	if c.Wait.Settled() || c.Wait.Open() != 1 || c.Participants[0].Verdict != message.Locked {
 		t.Errorf("%d replies are open after one of two, machine 1 says %v", c.Wait.Open(), c.Participants[0].Verdict)

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A client runs random transactions on few objects and records what it sees.
@@ -46,7 +47,7 @@ func (c *client) step() error {
 	switch {
 	case err == nil:
 		h.End(history.Committed)
-	case errors.Is(err, txn.ErrConflict), errors.Is(err, errUser):
+	case errors.Is(err, outcome.ErrConflict), errors.Is(err, errUser):
 		h.End(history.Aborted)
 	default:
 		return err

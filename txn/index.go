@@ -35,7 +35,7 @@ type Question interface {
 	Sources() []Source
 	// Ask asks the question again, reading through f, makes the objects that it reads the new
 	// sources, and reports whether the answer equals the first. It ignores the transaction's own
-	// pending operations. It returns an ErrConflict from f unchanged. After an error the sources
+	// pending operations. It returns an outcome.ErrConflict from f unchanged. After an error the sources
 	// are the previous ones: the question is still open, and is asked again.
 	Ask(f *Fresh) (same bool, err error)
 }
@@ -45,7 +45,7 @@ type Intent interface {
 	// Prepare applies the pending operations to fresh copies that it reads, writes, allocates and
 	// frees through l. It may be called several times; before each call the effects of the earlier
 	// calls through l are undone. It must not change the pending operations. It returns an
-	// ErrConflict from l unchanged.
+	// outcome.ErrConflict from l unchanged.
 	Prepare(l *Late) error
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A toy is the smallest index that shows what Questions and Intents are for: a
@@ -497,7 +498,7 @@ func TestFreedDoesNotDoom(t *testing.T) {
 	r.run(0, func(t *txn.Tx) error { return t.Free(gone) })
 	r.ptrs = r.ptrs[:3]
 	tx := r.Machine(0).Begin()
-	if _, _, err := tx.Peek(gone); !errors.Is(err, region.ErrFreed) || !errors.Is(err, txn.ErrConflict) {
+	if _, _, err := tx.Peek(gone); !errors.Is(err, region.ErrFreed) || !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("peek: %v", err)
 	}
 	must(t, write(tx, r.ptrs[0], 5))

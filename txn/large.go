@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
@@ -165,10 +166,10 @@ func (s *state) askAnnex(p *Participant, a *ownAnnex, bytes uint64) (err error) 
 		a.connection = connection
 		a.Number, err = annexReply(reply)
 	}
-	var shipped *ShippedError
+	var shipped *outcome.ShippedError
 	switch {
-	case errors.As(err, &shipped) && shipped.is == nil: // an unknown error, from another program version
-		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", ErrTooLarge, machine, bytes, err)
+	case errors.As(err, &shipped) && shipped.Unwrap() == nil: // an unknown error, from another program version
+		return fmt.Errorf("%w: machine %d refuses an annex of %d bytes: %w", outcome.ErrTooLarge, machine, bytes, err)
 	case shipped != nil: // the peer's error says enough
 		return err
 	case err != nil:
@@ -178,7 +179,7 @@ func (s *state) askAnnex(p *Participant, a *ownAnnex, bytes uint64) (err error) 
 }
 
 func annexReply(reply message.Message) (number uint64, err error) {
-	if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
+	if err := outcome.Shipped(outcome.Code(reply.A), reply.Body); err != nil {
 		return 0, err
 	}
 	if len(reply.Body) != 8 {

@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -138,7 +139,7 @@ func TestLargeAtAnEarlierVersion(t *testing.T) {
 	objects := r.bigObjects(1, largeObject, 60)
 	r.Machine(1).ForgetAnnexes()
 	err := r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) })
-	if !errors.Is(err, txn.ErrTooLarge) || !strings.Contains(err.Error(), "machine 1") {
+	if !errors.Is(err, outcome.ErrTooLarge) || !strings.Contains(err.Error(), "machine 1") {
 		t.Errorf("%v", err)
 	}
 	must(t, r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects[:3], 8) }))
@@ -203,7 +204,7 @@ func TestLargeOverABrokenConnection(t *testing.T) {
 			}
 		})
 		err := r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) })
-		if !errors.Is(err, rdma.ErrBroken) || errors.Is(err, txn.ErrInDoubt) {
+		if !errors.Is(err, rdma.ErrBroken) || errors.Is(err, outcome.ErrInDoubt) {
 			t.Errorf("async=%v: %v", async, err)
 		}
 		for _, p := range objects {
@@ -258,7 +259,7 @@ func TestBadAnnexFencesItsSender(t *testing.T) {
 func TestAnnexesAreBounded(t *testing.T) {
 	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1}, 1)
 	for _, bytes := range []uint64{0, 12, txn.LargeBytesMax + 8} {
-		if _, err := r.Machine(0).AskAnnex(0, 1, bytes); !errors.Is(err, txn.ErrTooLarge) {
+		if _, err := r.Machine(0).AskAnnex(0, 1, bytes); !errors.Is(err, outcome.ErrTooLarge) {
 			t.Errorf("%d bytes: %v", bytes, err)
 		}
 	}

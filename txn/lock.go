@@ -9,7 +9,7 @@ import (
 )
 
 // awaitLocks waits for the primaries' replies.
-func (s *state) awaitLocks() (outcome, error) {
+func (s *state) awaitLocks() (result, error) {
 	w, c := s.w, &s.commit
 	if c.IsRemote() {
 		n := wait.Need{Lease: &s.m.Lease, Ctx: s.ctx, What: "the answer of a primary", More: c.allowance()}

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -33,7 +34,7 @@ func TestOwnBackupAppliesAfterAllAcks(t *testing.T) {
 		switch {
 		case !lost && (err != nil || m.Header(p).Version() != before.Version()+1):
 			t.Errorf("%v, own backup %v", err, m.Header(p))
-		case lost && (!errors.Is(err, txn.ErrInDoubt) || m.Header(p) != before):
+		case lost && (!errors.Is(err, outcome.ErrInDoubt) || m.Header(p) != before):
 			t.Errorf("with a backup lost: %v, own backup %v", err, m.Header(p))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -429,7 +430,7 @@ func TestPaper4_CommitIsReportedAfterOnePrimary(t *testing.T) {
 			}
 		})
 		err := tx.Commit(ctx)
-		if lost == 1 && err != nil || lost == 2 && !errors.Is(err, txn.ErrInDoubt) {
+		if lost == 1 && err != nil || lost == 2 && !errors.Is(err, outcome.ErrInDoubt) {
 			t.Errorf("%d of 2 primaries lost: %v", lost, err)
 		}
 		r.lost = true
@@ -500,7 +501,7 @@ func TestPaper4_ReservesBeforeItWrites(t *testing.T) {
 			return writeAll(tx, big, i)
 		})
 	}
-	if !errors.Is(err, txn.ErrLogFull) || errors.Is(err, txn.ErrConflict) {
+	if !errors.Is(err, outcome.ErrLogFull) || errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("without room: %v", err)
 	} else if !strings.Contains(err.Error(), "machine 1") {
 		t.Errorf("%q does not say whose log is full", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 )
 
@@ -98,10 +99,10 @@ func (w *worker) LogFull(c *Commit, waited time.Duration) error {
 	for i := range c.Participants {
 		p := &c.Participants[i]
 		if free := w.logOfLocked(p).Available(); p.Reserved > free {
-			return fmt.Errorf("%w: machine %d has %d bytes free, %d are needed, and nothing was truncated for %v", ErrLogFull, p.Machine, free, p.Reserved, waited)
+			return fmt.Errorf("%w: machine %d has %d bytes free, %d are needed, and nothing was truncated for %v", outcome.ErrLogFull, p.Machine, free, p.Reserved, waited)
 		}
 	}
-	return ErrLogFull
+	return outcome.ErrLogFull
 }
 
 func (w *worker) logOfLocked(p *Participant) *ring.Sender {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -39,7 +40,7 @@ func TestWaiter(t *testing.T) {
 				}
 				var err error
 				if i%5 == 4 && k == 1 {
-					err = ErrClosed
+					err = outcome.ErrClosed
 				}
 				left.Add(-1)
 				wt.DoneLocked(err)

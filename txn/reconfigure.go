@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
@@ -114,8 +115,8 @@ func (w *worker) severLocked(p *peer) {
 // configuration.
 func (w *worker) markLostLocked(p *peer) {
 	if p.broken == nil {
-		p.broken = ErrLost
-		w.failWaitsLocked(p.id, ErrLost)
+		p.broken = outcome.ErrLost
+		w.failWaitsLocked(p.id, outcome.ErrLost)
 	}
 }
 
@@ -134,14 +135,14 @@ func (m *machine) Resume(in cluster.ID) error {
 func (m *machine) Config() cluster.ID { return cluster.ID(m.config.Load()) }
 
 // Evict tells the machine that it has left the configuration. Everything in progress fails: with
-// ErrInDoubt if the others' recovery decides it, with ErrEvicted if nothing had happened yet.
-// Everything that begins later fails with ErrEvicted. Only Close may follow.
+// outcome.ErrInDoubt if the others' recovery decides it, with outcome.ErrEvicted if nothing had happened yet.
+// Everything that begins later fails with outcome.ErrEvicted. Only Close may follow.
 func (m *machine) Evict() {
 	m.evicted.Store(true)
 	for _, w := range m.workers {
 		w.lock()
 		w.frozen = true
-		w.failAllLocked(ErrEvicted)
+		w.failAllLocked(outcome.ErrEvicted)
 		w.unlock()
 	}
 }
@@ -150,9 +151,9 @@ func (m *machine) Evict() {
 func (m *machine) gone() error {
 	switch {
 	case m.closed.Load():
-		return ErrClosed
+		return outcome.ErrClosed
 	case m.evicted.Load():
-		return ErrEvicted
+		return outcome.ErrEvicted
 	}
 	return nil
 }
@@ -194,7 +195,7 @@ func (m *machine) orGone(err error) error {
 
 // isLoss reports whether err says that a machine cannot be reached.
 func isLoss(err error) bool {
-	return errors.Is(err, rdma.ErrBroken) || errors.Is(err, rdma.ErrKey) || errors.Is(err, ErrLost) || errors.Is(err, errNotAPeer)
+	return errors.Is(err, rdma.ErrBroken) || errors.Is(err, rdma.ErrKey) || errors.Is(err, outcome.ErrLost) || errors.Is(err, errNotAPeer)
 }
 
 // A blockedError is an errMoved that names a region which may not be used yet.

@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
 )
@@ -35,7 +36,7 @@ func (m *machine) noRegion(a region.Addr) error {
 	if err := m.gone(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: region %d of address %v", ErrNoRegion, a.Region(), a)
+	return fmt.Errorf("%w: region %d of address %v", outcome.ErrNoRegion, a.Region(), a)
 }
 
 // locate finds the placement of the region of an address. The caller must have found no route to
@@ -45,7 +46,7 @@ func (m *machine) locate(a region.Addr) error {
 		return m.noRegion(a)
 	}
 	p, err := m.cfg.Locate(a.Region())
-	if errors.Is(err, ErrConflict) || errors.Is(err, wait.ErrUnavailable) {
+	if errors.Is(err, outcome.ErrConflict) || errors.Is(err, wait.ErrUnavailable) {
 		return err // the configuration is changing
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -203,7 +204,7 @@ func must(t testing.TB, err error) {
 func wantReason(t testing.TB, err error, reason txn.Reason) {
 	t.Helper()
 	var a *txn.AbortError
-	if !errors.Is(err, txn.ErrConflict) || !errors.As(err, &a) || a.Reason != reason {
+	if !errors.Is(err, outcome.ErrConflict) || !errors.As(err, &a) || a.Reason != reason {
 		t.Errorf("got %v, want an abort for reason %v", err, reason)
 	}
 }

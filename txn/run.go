@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -23,7 +24,7 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 	b := wait.Backoff{Lease: &m.Lease, Patience: runPatience}
 	for {
 		err := m.runOnce(ctx, fn)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, outcome.ErrConflict) {
 			return err
 		}
 		if ctx.Err() != nil {

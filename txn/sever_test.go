@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -57,7 +58,7 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 			t.Errorf("fetched %v, %v", writes, err)
 		}
 		err = sender.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs[:1], 7) })
-		if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, rdma.ErrKey) {
+		if !errors.Is(err, outcome.ErrInDoubt) || !errors.Is(err, rdma.ErrKey) {
 			t.Errorf("machine 0 commits: %v", err)
 		}
 		if err, ok := fenced.Load(rdma.MachineID(1)); !ok || !errors.Is(err.(error), rdma.ErrKey) {
@@ -82,7 +83,7 @@ func TestListenAgainAmongCommits(t *testing.T) {
 	if err := m.Run(ctx, func(tx *txn.Tx) error { return writeAll(tx, r.ptrs, 7) }); err == nil {
 		t.Error("it has committed")
 	}
-	if err, ok := fenced.Load(rdma.MachineID(1)); !ok || !errors.Is(err.(error), txn.ErrLost) {
+	if err, ok := fenced.Load(rdma.MachineID(1)); !ok || !errors.Is(err.(error), outcome.ErrLost) {
 		t.Errorf("machine 0 says of machine 1: %v", err)
 	}
 }
@@ -163,7 +164,7 @@ func TestNothingIsReservedInWhatGoes(t *testing.T) {
 		}
 	}
 	m.Freeze(next)
-	if err := m.Reserve(id, 0, 4096); !errors.Is(err, txn.ErrNoRegion) {
+	if err := m.Reserve(id, 0, 4096); !errors.Is(err, outcome.ErrNoRegion) {
 		t.Errorf("a reservation in what goes: %v", err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/internal/invariant"
-	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/wait"
 )
@@ -44,7 +44,7 @@ func (m *machine) handler(h HandlerID) Handler { return (*m.handlers.Load())[h] 
 // Ship runs the function registered for h at the primary of the object with the given address
 // (NSDI'14 section 3.4: function shipping), and returns the function's result. If this machine is
 // the primary, Ship calls the function directly. An error that came from another machine is a
-// *ShippedError.
+// *outcome.ShippedError.
 func (m *machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []byte) ([]byte, error) {
 	before := m.routes.Load()
 	machine, err := m.Primary(to)
@@ -54,7 +54,7 @@ func (m *machine) Ship(ctx context.Context, to region.Addr, h HandlerID, arg []b
 	return m.shipTo(ctx, before, machine, h, arg)
 }
 
-// ShipTo is Ship to a given machine. ErrInDoubt means that the machine was lost and its regions
+// ShipTo is Ship to a given machine. outcome.ErrInDoubt means that the machine was lost and its regions
 // have moved to others: the function may or may not have run there.
 func (m *machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	return m.shipTo(ctx, m.routes.Load(), machine, h, arg)
@@ -72,70 +72,22 @@ func (m *machine) shipTo(ctx context.Context, before *route.List, machine rdma.M
 		return fn(ctx, arg)
 	}
 	if len(arg) > m.messageBodyMax() {
-		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", ErrTooLarge, len(arg), machine, m.messageBodyMax())
+		return nil, fmt.Errorf("%w: a message of %d bytes to machine %d, the limit is %d", outcome.ErrTooLarge, len(arg), machine, m.messageBodyMax())
 	}
 	reply, err := m.anyWorker().call(ctx, machine, message.Message{Kind: message.Request, B: uint16(h), Body: arg}, nil)
 	if err != nil {
 		if failed := m.awaitReplacement(ctx, before, err); failed != nil {
 			return nil, failed
 		}
-		return nil, inDoubtError(err)
+		return nil, outcome.InDoubt(err)
 	}
-	return reply.Body, shippedError(replyCode(reply.A), reply.Body)
+	return reply.Body, outcome.Shipped(outcome.Code(reply.A), reply.Body)
 }
 
 func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registered for handler %#x", h) }
 
 // messageBodyMax is the maximal length of a message's body: a quarter of a queue.
 func (m *machine) messageBodyMax() int { return m.cfg.MessageBytes/4 - message.HeaderBytes }
-
-// A replyCode says how a shipped function ended: with a result, with an error, or, from replyKnown
-// on, with an error that is one of knownErrors.
-type replyCode uint8
-
-const (
-	replyResult replyCode = iota
-	replyError
-	replyKnown
-)
-
-// knownErrors are the errors that callers of a shipped function may need to tell apart.
-var knownErrors = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, wait.ErrUnavailable, region.ErrReclaiming}
-
-// A ShippedError is the error of a function that ran at another machine. It has the text of the
-// original error, and matches the same errors of this package and of region.
-type ShippedError struct {
-	Text string
-	is   error // an element of knownErrors, or nil
-}
-
-func (e *ShippedError) Error() string { return e.Text }
-
-// Unwrap returns the known error that e matches.
-func (e *ShippedError) Unwrap() error { return e.is }
-
-func shippedError(code replyCode, body []byte) error {
-	switch known := int(code) - int(replyKnown); {
-	case code == replyResult:
-		return nil
-	case known >= 0 && known < len(knownErrors):
-		return &ShippedError{Text: string(body), is: knownErrors[known]}
-	}
-	return &ShippedError{Text: string(body)}
-}
-
-// codeOf returns the replyCode for err.
-func codeOf(err error) replyCode {
-	if err == nil {
-		return replyResult
-	}
-	for i, known := range knownErrors {
-		if errors.Is(err, known) {
-			return replyKnown + replyCode(i)
-		}
-	}
-	return replyError
-}
 
 // errNotAPeer says that this machine has no connection to a machine, or has none yet.
 var errNotAPeer = errors.New("txn: not a peer")
@@ -204,7 +156,7 @@ func (c *call) replyLocked(msg message.Message) {
 func (c *call) failLocked(err error) { c.wait.DoneLocked(err) }
 
 // call sends msg and waits for the reply. If the machine is lost, and machines are replaced, the
-// error is ErrLost.
+// error is outcome.ErrLost.
 //
 // late, if not nil, gets a reply that arrives when nobody waits for it any more.
 func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message.Message, late func(message.Message)) (message.Message, error) {
@@ -214,8 +166,8 @@ func (w *worker) call(ctx context.Context, to rdma.MachineID, msg message.Messag
 // longCall is call with the patience extended by more.
 func (w *worker) longCall(ctx context.Context, to rdma.MachineID, msg message.Message, more time.Duration, late func(message.Message)) (message.Message, error) {
 	reply, err := w.tryCall(ctx, to, msg, more, late)
-	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, ErrLost) {
-		err = fmt.Errorf("%w: %w", ErrLost, err)
+	if err != nil && w.m.cfg.Alive != nil && isLoss(err) && !errors.Is(err, outcome.ErrLost) {
+		err = fmt.Errorf("%w: %w", outcome.ErrLost, err)
 	}
 	return reply, err
 }
@@ -229,7 +181,7 @@ func (w *worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 	switch {
 	case err != nil:
 	case w.stopped:
-		err = ErrClosed
+		err = outcome.ErrClosed
 	case p == nil || p.msgs == nil:
 		err = notAPeer(to)
 	default:
@@ -276,9 +228,9 @@ func (m *machine) serve(w *worker, p *peer, msg message.Message) {
 			result, err = fn(context.Background(), arg)
 		}
 		if len(result) > m.messageBodyMax() {
-			err = fmt.Errorf("%w: a reply of %d bytes, the limit is %d", ErrTooLarge, len(result), m.messageBodyMax())
+			err = fmt.Errorf("%w: a reply of %d bytes, the limit is %d", outcome.ErrTooLarge, len(result), m.messageBodyMax())
 		}
-		if reply.A, reply.Body = uint8(codeOf(err)), result; err != nil {
+		if reply.A, reply.Body = uint8(outcome.CodeOf(err)), result; err != nil {
 			reply.Body = []byte(err.Error())
 			reply.Body = reply.Body[:min(len(reply.Body), m.messageBodyMax())]
 		}

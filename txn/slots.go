@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 )
 
@@ -31,7 +32,7 @@ func (m *machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	}
 	if !m.lend(p, participant.Loan{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
 		m.cfg.Allocator.Release(p)
-		return nil, ErrLost
+		return nil, outcome.ErrLost
 	}
 	return message.Slot{Ptr: p, Version: v, Config: m.config.Load()}.Encode(), nil
 }

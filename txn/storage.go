@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -27,14 +28,14 @@ func (m *machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err er
 			if err := behind.Pause(); err != nil {
 				return 0, err
 			}
-		case !errors.Is(err, ErrInDoubt):
+		case !errors.Is(err, outcome.ErrInDoubt):
 			return in, err
 		}
 	}
 }
 
 // errBehind: a backup has not yet applied the configuration that makes it a backup.
-var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", ErrLost)
+var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", outcome.ErrLost)
 
 func (m *machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	before := m.routes.Load()
@@ -45,7 +46,7 @@ func (m *machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err er
 	arg := message.Reservation{Region: id, Off: off, Bytes: n}.Encode()
 	for _, b := range rt.Backups {
 		_, err := m.shipTo(context.Background(), before, b, handlerReserve, arg)
-		if errors.Is(err, ErrNoRegion) {
+		if errors.Is(err, outcome.ErrNoRegion) {
 			err = cmp.Or(m.gone(), errBehind)
 		}
 		if err != nil {
@@ -67,7 +68,7 @@ func (m *machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	defer m.reserving.RUnlock()
 	rt := m.route(a.Region)
 	if rt == nil || rt.Local == nil || !rt.Has(m.cfg.ID) {
-		return nil, fmt.Errorf("%w: reservation in region %d", ErrNoRegion, a.Region)
+		return nil, fmt.Errorf("%w: reservation in region %d", outcome.ErrNoRegion, a.Region)
 	}
 	mem := rt.Local.Memory()
 	if a.Off > mem.Size() || a.Bytes > mem.Size()-a.Off {
@@ -93,7 +94,7 @@ func (m *machine) Discard(ctx context.Context, id region.ID, off, n uint64) (in 
 		if err != nil {
 			return d.In, fmt.Errorf("%w: discard at machine %d: %w", region.ErrDoubt, b, err)
 		}
-		if err := shippedError(replyCode(reply.A), reply.Body); err != nil {
+		if err := outcome.Shipped(outcome.Code(reply.A), reply.Body); err != nil {
 			return d.In, fmt.Errorf("backup at machine %d: %w", b, err)
 		}
 	}
@@ -117,7 +118,7 @@ func (m *machine) discard(d message.Discard) error {
 	defer m.reserving.RUnlock()
 	rt := m.route(d.Region)
 	if rt == nil || rt.Local == nil || rt.Primary != d.Primary || m.config.Load() != d.In {
-		return fmt.Errorf("%w: discard in region %d, of another configuration", ErrNoRegion, d.Region)
+		return fmt.Errorf("%w: discard in region %d, of another configuration", outcome.ErrNoRegion, d.Region)
 	}
 	return rt.Local.Discard(d.Off, d.Bytes)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -114,13 +115,13 @@ func (w *worker) stop() {
 	w.lock()
 	defer w.unlock()
 	w.stopped = true
-	w.failAllLocked(ErrClosed)
+	w.failAllLocked(outcome.ErrClosed)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	for _, p := range w.peers {
 		if p != nil {
-			w.failWaitsLocked(p.id, ErrClosed)
+			w.failWaitsLocked(p.id, outcome.ErrClosed)
 		}
 	}
 }

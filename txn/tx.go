@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/set"
 )
@@ -16,7 +17,7 @@ import (
 // what it writes until Commit. It belongs to one goroutine.
 //
 // Slices that it returns are valid until it ends. After a method has returned
-// an ErrConflict the transaction cannot commit any more; end it with Abort.
+// an outcome.ErrConflict the transaction cannot commit any more; end it with Abort.
 type Tx struct {
 	*state // nil once the transaction has ended
 }
@@ -114,7 +115,7 @@ func (t *Tx) Machine() *Machine { return t.m }
 
 // Read returns the payload of the object p, Capacity bytes that must not be modified, and adds it
 // to the read set: every later read returns the same payload, or the transaction's own write since.
-// It fails with an ErrConflict if p has been freed or stays locked.
+// It fails with an outcome.ErrConflict if p has been freed or stays locked.
 func (t *Tx) Read(p region.Ptr) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
@@ -451,7 +452,7 @@ func (t *Tx) usable() error {
 
 // doom remembers a conflict: from here on the transaction can only abort.
 func (t *Tx) doom(err error) error {
-	if t.doomed == nil && errors.Is(err, ErrConflict) {
+	if t.doomed == nil && errors.Is(err, outcome.ErrConflict) {
 		t.doomed = err
 	}
 	return err
@@ -504,8 +505,8 @@ func (s *state) reset() {
 
 func (m *Machine) tooLarge(n, limit int) error {
 	if limit == record.AnnexBytesMax {
-		return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions", ErrTooLarge, n, limit)
+		return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions", outcome.ErrTooLarge, n, limit)
 	}
 	return fmt.Errorf("%w: it writes %d bytes, the limit is %d; use smaller transactions or a larger log size (setting log-size, now %d bytes)",
-		ErrTooLarge, n, limit, m.logBytes)
+		outcome.ErrTooLarge, n, limit, m.logBytes)
 }

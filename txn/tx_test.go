@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A savepointModel does to maps what the transaction does to objects.
@@ -289,7 +290,7 @@ func TestTooLarge(t *testing.T) {
 		big := r.bigObjects(0, 31_500, 8)
 		tooLarge := func(err error) {
 			t.Helper()
-			if !errors.Is(err, txn.ErrTooLarge) || !strings.Contains(err.Error(), "log-size") {
+			if !errors.Is(err, outcome.ErrTooLarge) || !strings.Contains(err.Error(), "log-size") {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -351,7 +352,7 @@ func TestAllocErrors(t *testing.T) {
 		t.Errorf("large array: %v", err)
 	}
 	nowhere := region.MakePtr(region.MakeAddr(99, 640), r.ptrs[0].Class(), 0)
-	if _, err := tx.Read(nowhere); !errors.Is(err, txn.ErrNoRegion) {
+	if _, err := tx.Read(nowhere); !errors.Is(err, outcome.ErrNoRegion) {
 		t.Errorf("read in no region: %v", err)
 	}
 	must(t, tx.Commit(ctx))
@@ -472,7 +473,7 @@ func TestRunGivesUp(t *testing.T) {
 		r.set(0, 0, 2)
 		return nil
 	})
-	if !errors.Is(err, txn.ErrConflict) || !strings.Contains(err.Error(), "attempts") {
+	if !errors.Is(err, outcome.ErrConflict) || !strings.Contains(err.Error(), "attempts") {
 		t.Errorf("got %v", err)
 	}
 	r.quiet()
@@ -540,13 +541,13 @@ func TestLockedAtTheEvicted(t *testing.T) {
 	m.Evict()
 	r.lost = true
 	b := make([]byte, r.ptrs[0].Capacity())
-	if _, err := m.Read(r.ptrs[0], b); !errors.Is(err, txn.ErrEvicted) {
+	if _, err := m.Read(r.ptrs[0], b); !errors.Is(err, outcome.ErrEvicted) {
 		t.Errorf("read: %v", err)
 	}
-	if _, _, err := m.ReadPair(r.ptrs[0], make([]byte, 2*len(b))); !errors.Is(err, txn.ErrEvicted) {
+	if _, _, err := m.ReadPair(r.ptrs[0], make([]byte, 2*len(b))); !errors.Is(err, outcome.ErrEvicted) {
 		t.Errorf("pair: %v", err)
 	}
-	if _, err := tx.Read(r.ptrs[0]); !errors.Is(err, txn.ErrEvicted) {
+	if _, err := tx.Read(r.ptrs[0]); !errors.Is(err, outcome.ErrEvicted) {
 		t.Errorf("in a transaction: %v", err)
 	}
 	close(until)
@@ -556,7 +557,7 @@ func TestLockedAtTheEvicted(t *testing.T) {
 func TestAbortError(t *testing.T) {
 	for r := txn.Reason(0); int(r) < txn.Reasons; r++ {
 		err := error(&txn.AbortError{Reason: r, Addr: region.MakeAddr(1, 64)})
-		if !errors.Is(err, txn.ErrConflict) || errors.Is(err, region.ErrFreed) != (r == txn.ReasonFreed) || !strings.Contains(err.Error(), r.String()) {
+		if !errors.Is(err, outcome.ErrConflict) || errors.Is(err, region.ErrFreed) != (r == txn.ReasonFreed) || !strings.Contains(err.Error(), r.String()) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
@@ -74,7 +75,7 @@ func (t *Tx) Validate() error {
 
 // validateReadOnly commits a transaction that writes nothing: it is serializable
 // at the point of its last read if all it read still holds then.
-func (s *state) validateReadOnly() (outcome, error) {
+func (s *state) validateReadOnly() (result, error) {
 	// With one object, its only read is that point. An intent has read the object again, later, and
 	// has found nothing to write.
 	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
@@ -95,7 +96,7 @@ func (s *state) sources() int {
 // validate checks everything at one moment: after a question had to be asked again, it checks
 // everything again, because only a round in which nothing has moved shows that everything was valid
 // at the round's beginning.
-func (s *state) validate() (outcome, error) {
+func (s *state) validate() (result, error) {
 	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.locked {
 		return committed, nil
 	}
@@ -302,7 +303,7 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 
 // judgeChecks asks the questions again whose sources have moved, and reports whether there were
 // any.
-func (s *state) judgeChecks() (out outcome, moved bool, err error) {
+func (s *state) judgeChecks() (out result, moved bool, err error) {
 	asked := -1
 	for i := range s.checks {
 		c := &s.checks[i]
@@ -320,7 +321,7 @@ func (s *state) judgeChecks() (out outcome, moved bool, err error) {
 			continue
 		}
 		same, err := s.questions[asked].Ask(&s.fresh)
-		if errors.Is(err, ErrConflict) || errors.Is(err, ErrStale) {
+		if errors.Is(err, outcome.ErrConflict) || errors.Is(err, ErrStale) {
 			return again, false, nil
 		}
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
@@ -210,7 +211,7 @@ func (w *worker) relistenLocked(before, p *peer) (err error) {
 	}
 	w.pollLocked() // process the rest of the old connection
 	if w.commitsWithLocked(before) {
-		w.fenceLocked(before, ErrLost)
+		w.fenceLocked(before, outcome.ErrLost)
 	}
 	w.markLostLocked(before)
 	cfg := &w.m.cfg

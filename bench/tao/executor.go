@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // handlerAssocGet is the function that is shipped to a node's primary.
@@ -119,8 +120,8 @@ func (e *executor) doAssocGet() (err error) {
 	e.arg = e.names(e.arg)
 	e.found, err = e.m.Ship(e.ctx, r.node.ptr.Addr, handlerAssocGet, e.arg)
 	switch {
-	case errors.Is(err, txn.ErrInDoubt): // the primary was lost
-		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
+	case errors.Is(err, outcome.ErrInDoubt): // the primary was lost
+		return fmt.Errorf("%w: %w", outcome.ErrConflict, err)
 	case errors.Is(err, region.ErrFreed):
 		return bench.ErrMiss
 	}

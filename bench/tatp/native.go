@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // handlerUpdateLocation is the function that is shipped to a subscriber's primary.
@@ -290,9 +291,9 @@ func (c *nativeClient) doUpdateLocation() error {
 	binary.LittleEndian.PutUint32(c.ship[:], id)
 	binary.LittleEndian.PutUint32(c.ship[4:], c.r.vlr)
 	_, err = c.m.Ship(c.ctx, home, handlerUpdateLocation, c.ship[:])
-	if errors.Is(err, txn.ErrInDoubt) {
+	if errors.Is(err, outcome.ErrInDoubt) {
 		// The primary was lost. The update is idempotent, so retry it.
-		err = fmt.Errorf("%w: %w", txn.ErrConflict, err)
+		err = fmt.Errorf("%w: %w", outcome.ErrConflict, err)
 	}
 	return err
 }

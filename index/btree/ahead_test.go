@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // makeRows adds rows with the keys from lo to below hi, made by a machine in which they are
@@ -206,7 +207,7 @@ func TestReadAheadConflicts(t *testing.T) {
 					t.Fatal(err)
 				}
 				err = tx.Commit(ctx)
-				if test.conflict != errors.Is(err, txn.ErrConflict) || !test.conflict && err != nil {
+				if test.conflict != errors.Is(err, outcome.ErrConflict) || !test.conflict && err != nil {
 					t.Error(err)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // TestNoFalseConflicts: many open transactions, on all machines, insert into one
@@ -284,7 +285,7 @@ func TestQuestionsAskedTwice(t *testing.T) {
 				continue
 			}
 			must(t, c.Machine(0), func(tx *txn.Tx) error { return trees[0].Put(tx, intKey(105), rowPtr(1)) })
-			if err := tx.Commit(ctx); !errors.Is(err, txn.ErrConflict) {
+			if err := tx.Commit(ctx); !errors.Is(err, outcome.ErrConflict) {
 				t.Errorf("%s: a phantom after validation: %v", name, err)
 			}
 		}
@@ -437,7 +438,7 @@ func TestNoWriteSkew(t *testing.T) {
 					t.Error(err)
 				}
 				err := tx.Commit(ctx)
-				if err != nil && !errors.Is(err, txn.ErrConflict) {
+				if err != nil && !errors.Is(err, outcome.ErrConflict) {
 					t.Error(err)
 				}
 				inserted[i] = err == nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // freeEntriesMax is the number of entries that one transaction of Destroy frees after the
@@ -35,7 +36,7 @@ func (tr *Tree) Destroy(ctx context.Context, visit func(t *txn.Tx, key []byte, v
 			return err
 		})
 		switch {
-		case errors.Is(err, txn.ErrTooLarge) && entries > 0:
+		case errors.Is(err, outcome.ErrTooLarge) && entries > 0:
 			entries /= 2
 		case err != nil:
 			return fmt.Errorf("btree: destroy %v: %w", tr.anchor, err)

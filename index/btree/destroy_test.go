@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 var errStop = errors.New("stop here")
@@ -184,7 +185,7 @@ func TestInsertIntoFelledTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A conflict, so that running it again finds out what became of the tree.
-	if err := tx.Commit(ctx); !errors.Is(err, ErrDestroyed) || !errors.Is(err, txn.ErrConflict) {
+	if err := tx.Commit(ctx); !errors.Is(err, ErrDestroyed) || !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("commit: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 var ctx = context.Background()
@@ -196,7 +197,7 @@ func within(all []pair, lo, hi []byte, reverse bool) []pair {
 
 func wantConflict(t testing.TB, err error) {
 	t.Helper()
-	if !errors.Is(err, txn.ErrConflict) {
+	if !errors.Is(err, outcome.ErrConflict) {
 		t.Fatalf("got %v, want a conflict", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // editor applies one transaction's operations on one tree to fresh copies.
@@ -87,7 +88,7 @@ func stale(err error) error {
 	case errors.Is(err, errMoved), errors.Is(err, errRestless):
 		return txn.ErrStale
 	case errors.Is(err, ErrDestroyed):
-		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
+		return fmt.Errorf("%w: %w", outcome.ErrConflict, err)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Tree is one machine's handle of a tree, with its cache of inner nodes. It is
@@ -118,7 +119,7 @@ func (s *scratch) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	b := s.sized(p.Capacity())
 	v, err := s.m.Read(p, b)
 	if errors.Is(err, region.ErrLocked) {
-		err = fmt.Errorf("%w: %w", txn.ErrConflict, err)
+		err = fmt.Errorf("%w: %w", outcome.ErrConflict, err)
 	}
 	return b, v, err
 }
@@ -158,7 +159,7 @@ func (tr *Tree) seek(s *scratch, inners, r reader, pos position) (leaf, error) {
 }
 
 // errRestless ends a search after attemptsMax; running the transaction again may succeed.
-var errRestless = fmt.Errorf("btree: tree kept changing: %w", txn.ErrConflict)
+var errRestless = fmt.Errorf("btree: tree kept changing: %w", outcome.ErrConflict)
 
 // errMoved says that the tree has changed since the search read the pointer that it followed.
 var errMoved = errors.New("btree: node moved")

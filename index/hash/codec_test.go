@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 func TestConfig(t *testing.T) {
@@ -388,7 +389,7 @@ func TestCheckFinds(t *testing.T) {
 			}
 			mustRun(t, tb.m, func(tx *txn.Tx) error { return spoil(tb, o, tx) })
 			err := tb.Check(ctx, Visitor{})
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, errOvertaken) && !errors.Is(err, region.ErrBadPtr) && !errors.Is(err, txn.ErrNoRegion) {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, errOvertaken) && !errors.Is(err, region.ErrBadPtr) && !errors.Is(err, outcome.ErrNoRegion) {
 				t.Errorf("check: %v", err)
 			}
 			useSpoilt(t, tb)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Destroying a table frees every object of it and shows every pair once, however
@@ -105,7 +106,7 @@ func TestUseAfterDestroy(t *testing.T) {
 	if err := Open(c.Machine(0), anchor).Destroy(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := open.Commit(ctx); !errors.Is(err, txn.ErrConflict) {
+	if err := open.Commit(ctx); !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("commit: %v", err)
 	}
 	for _, tb := range append(old, Open(c.Machine(1), anchor)) {
@@ -132,7 +133,7 @@ func TestUseAfterDestroy(t *testing.T) {
 			},
 		} {
 			tx := tb.m.Begin()
-			if err := use(tx); !errors.Is(err, txn.ErrConflict) {
+			if err := use(tx); !errors.Is(err, outcome.ErrConflict) {
 				t.Errorf("%s: %v", name, err)
 			}
 			tx.Abort()
@@ -155,7 +156,7 @@ func TestDestroyedBeforeItAsksAgain(t *testing.T) {
 	if err := tb.Destroy(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := question.Ask(nil); !errors.Is(err, txn.ErrConflict) {
+	if _, err := question.Ask(nil); !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("%v", err)
 	}
 }

@@ -3,7 +3,7 @@ package hash
 import "errors"
 
 // Errors that callers distinguish with errors.Is. In a transaction, other errors become
-// txn.ErrConflict.
+// outcome.ErrConflict.
 var (
 	// ErrExists is returned by Insert if the key is in the table.
 	ErrExists = errors.New("hash: key exists")

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 func TestGone(t *testing.T) {
 	for err, want := range map[error]error{
 		region.ErrFreed:  ErrDestroyed,
 		region.ErrBadPtr: ErrDestroyed,
-		region.ErrLocked: txn.ErrConflict,
+		region.ErrLocked: outcome.ErrConflict,
 		io.EOF:           io.EOF,
 	} {
 		if got := asDestroyed(err); !errors.Is(got, want) || !errors.Is(got, err) {

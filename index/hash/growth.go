@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A table grows by splitting shards, in bounded transactions of their own:
@@ -128,7 +129,7 @@ func (tb *Table) maintain(o *opened) {
 		return
 	}
 	again, err := tb.step(context.Background(), o, s, false)
-	o.growth.end(s, again && err == nil || errors.Is(err, txn.ErrConflict))
+	o.growth.end(s, again && err == nil || errors.Is(err, outcome.ErrConflict))
 }
 
 // perShard returns the number of pairs that a shard holds when it splits.
@@ -188,7 +189,7 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 		if h.depth >= depth || s.prefix != prefix {
 			return nil
 		}
-		if _, err := tb.step(ctx, o, s, true); err != nil && !errors.Is(err, txn.ErrConflict) {
+		if _, err := tb.step(ctx, o, s, true); err != nil && !errors.Is(err, outcome.ErrConflict) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -258,8 +259,8 @@ func (tb *Table) startSplit(ctx context.Context, o *opened, s *shard, depth int)
 	}
 	arg := appendSplit(nil, tb.anchor, s.header, depth, hint)
 	_, err := tb.m.Ship(ctx, hint, handlerSplit, arg)
-	var shipped *txn.ShippedError
-	if errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) {
+	var shipped *outcome.ShippedError
+	if errors.As(err, &shipped) && !errors.Is(err, outcome.ErrConflict) {
 		// That machine refuses: the child is created here instead.
 		return beginSplit(ctx, tb.m, o.anchor, s.header, depth, s.first.Addr)
 	}
@@ -306,7 +307,7 @@ func beginSplit(ctx context.Context, m *txn.Machine, a *anchor, parent region.Pt
 func (tb *Table) move(ctx context.Context, o *opened, s *shard) error {
 	for homes := splitHomes; ; homes /= 2 {
 		err := tb.moveHomes(ctx, o, s, homes)
-		if homes == 1 || !errors.Is(err, txn.ErrTooLarge) {
+		if homes == 1 || !errors.Is(err, outcome.ErrTooLarge) {
 			return stale(err)
 		}
 	}

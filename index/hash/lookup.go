@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // restartsMax bounds how often a lookup begins again because a change overtook
@@ -78,7 +79,7 @@ func (tb *Table) insist(op txn.Operation, o *opened, s *sight, key, dst []byte) 
 		tb.stats.restarts.Add(1)
 		tb.m.Clock().Yield()
 	}
-	return nil, false, fmt.Errorf("%w: lookup overtaken %d times: %w", txn.ErrConflict, restartsMax, err)
+	return nil, false, fmt.Errorf("%w: lookup overtaken %d times: %w", outcome.ErrConflict, restartsMax, err)
 }
 
 // LookupPtr is like Lookup, for a value that is a pointer.
@@ -257,7 +258,7 @@ func (tb *Table) inChain(op txn.Operation, o *opened, buf *buffer, home page, h 
 func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, error) {
 	tb.stats.shipped.Add(1)
 	reply, err := tb.m.Ship(context.Background(), to, handlerLookup, appendKey(tb.anchor.Append(nil), key))
-	if errors.Is(err, txn.ErrInDoubt) {
+	if errors.Is(err, outcome.ErrInDoubt) {
 		err = errOvertaken // the primary has failed: another machine is the primary now
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // outsideTable has one shard, all of whose pairs are outside of their slots: their
@@ -232,7 +233,7 @@ func TestSearchAlongAnotherChain(t *testing.T) {
 				if ok {
 					found++
 				}
-			case errors.Is(err, errOvertaken) && errors.Is(late, txn.ErrConflict):
+			case errors.Is(err, errOvertaken) && errors.Is(late, outcome.ErrConflict):
 				overtaken++
 			default:
 				t.Errorf("%x: a lookup says %v, %v, a transaction %v, %v", key, ok, err, got, late)

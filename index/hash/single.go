@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Single operations are transactions of one operation on one key each. They are
@@ -196,11 +197,11 @@ func (c *combiningPart) pass(key []byte) {
 func (tb *Table) doThere(ctx context.Context, to region.Addr, key []byte, ops []single) error {
 	arg := appendSingles(appendKey(tb.anchor.Append(nil), key), ops)
 	reply, err := tb.m.Ship(ctx, to, handlerSingle, arg)
-	var shipped *txn.ShippedError
+	var shipped *outcome.ShippedError
 	switch {
-	case errors.Is(err, txn.ErrTooLarge):
+	case errors.Is(err, outcome.ErrTooLarge):
 		return tb.doHere(ctx, key, ops) // the message was too large
-	case errors.As(err, &shipped) && !errors.Is(err, txn.ErrConflict) && !errors.Is(err, txn.ErrInDoubt):
+	case errors.As(err, &shipped) && !errors.Is(err, outcome.ErrConflict) && !errors.Is(err, outcome.ErrInDoubt):
 		// Callers can match an error that occurs here with errors.Is, but not a shipped one.
 		return tb.doHere(ctx, key, ops)
 	case err != nil:

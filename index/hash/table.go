@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Create makes an empty table in transaction t, near hint, and returns the
@@ -181,7 +182,7 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 // recovery, that is a conflict.
 func asDestroyed(err error) error {
 	if errors.Is(err, region.ErrLocked) {
-		return fmt.Errorf("%w: %w", txn.ErrConflict, err)
+		return fmt.Errorf("%w: %w", outcome.ErrConflict, err)
 	}
 	if errors.Is(err, region.ErrFreed) || errors.Is(err, region.ErrBadPtr) {
 		return fmt.Errorf("%w: %w", ErrDestroyed, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 var ctx = context.Background()
@@ -350,7 +351,7 @@ func TestNoFalseConflicts(t *testing.T) {
 	if err := a.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, txn.ErrConflict) {
+	if err := b.Commit(ctx); !errors.Is(err, outcome.ErrConflict) {
 		t.Fatalf("the second insert of a key: %v", err)
 	}
 	if got := len(checkTable(t, tb)); got != 101 {
@@ -427,7 +428,7 @@ func TestAnswersMustHold(t *testing.T) {
 					t.Fatal("no split")
 				}
 			}
-			if err := tx.Commit(ctx); c.conflict != errors.Is(err, txn.ErrConflict) || !c.conflict && err != nil {
+			if err := tx.Commit(ctx); c.conflict != errors.Is(err, outcome.ErrConflict) || !c.conflict && err != nil {
 				t.Fatalf("commit: %v, want a conflict: %v", err, c.conflict)
 			}
 		})

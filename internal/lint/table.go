@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
 	{"txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate"},
-	{"txn/set"},
+	{"txn/set", "txn/outcome"},
 	{"txn/participant"},
 	{"txn/evidence"},
 	{"txn"},
@@ -77,6 +77,7 @@ var core = map[string][]string{
 	"txn/wait":              nil,
 	"txn/commitstate":       nil,
 	"txn/set":               nil,
+	"txn/outcome":           nil,
 	"txn/participant":       nil,
 	"txn/evidence":          nil,
 	"txn":                   nil,
@@ -112,7 +113,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}

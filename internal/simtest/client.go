@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -42,7 +43,7 @@ var errUser = errors.New("simtest: given up")
 func (c *client) loop() {
 	for !c.stopping {
 		err := c.work(c)
-		if errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) {
+		if errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrClosed) {
 			return // the machine's life is over
 		}
 		if err != nil && !c.process.Dead() {
@@ -117,7 +118,7 @@ func (c *client) end(err error) error {
 		c.h.End(history.Committed)
 		c.commits[c.id]++
 		c.done++
-	case errors.Is(err, txn.ErrInDoubt):
+	case errors.Is(err, outcome.ErrInDoubt):
 		return nil
 	case hasNoEffect(err):
 		c.h.End(history.Aborted)
@@ -131,7 +132,7 @@ func (c *client) end(err error) error {
 // without being in doubt.
 func hasNoEffect(err error) bool {
 	return slices.ContainsFunc([]error{
-		txn.ErrConflict, errUser, region.ErrFull, txn.ErrTooLarge, nvram.ErrNoSpace, wait.ErrUnavailable,
+		outcome.ErrConflict, errUser, region.ErrFull, outcome.ErrTooLarge, nvram.ErrNoSpace, wait.ErrUnavailable,
 	}, func(may error) bool { return errors.Is(err, may) })
 }
 

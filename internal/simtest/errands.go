@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Errands are additional work of some clients, on a hash table that grows: blind puts, inserts and
@@ -119,7 +120,7 @@ func (c *client) try(fn func(t *txn.Tx) error) error {
 // of the test.
 func (c *client) outcome(err error) error {
 	switch {
-	case c.process.Dead(), errors.Is(err, txn.ErrInDoubt):
+	case c.process.Dead(), errors.Is(err, outcome.ErrInDoubt):
 		return errUnknown
 	case hasNoEffect(err):
 		return errUser
@@ -181,7 +182,9 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 }
 
 // isOver reports whether an error ends a machine's life.
-func isOver(err error) bool { return errors.Is(err, txn.ErrEvicted) || errors.Is(err, txn.ErrClosed) }
+func isOver(err error) bool {
+	return errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrClosed)
+}
 
 // insert calls do, which inserts a key with the value v, and checks the outcome: do must fail if
 // the key exists (was is not 0), and only then.

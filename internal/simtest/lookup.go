@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Reads and lookups outside of transactions. The history has each as a transaction of its own, for
@@ -20,7 +20,7 @@ var errNoAnswer = errors.New("simtest: no answer")
 // asNoAnswer turns the errors with which a lock-free read may fail into errNoAnswer. ErrFreed
 // is not one of them: the caller knows whether the object can be freed.
 func asNoAnswer(err error) error {
-	if errors.Is(err, region.ErrLocked) || errors.Is(err, txn.ErrConflict) && !errors.Is(err, region.ErrFreed) {
+	if errors.Is(err, region.ErrLocked) || errors.Is(err, outcome.ErrConflict) && !errors.Is(err, region.ErrFreed) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return err

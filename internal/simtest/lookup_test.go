@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // lonely returns a client of a run that has not begun.
@@ -61,7 +62,7 @@ func TestFalseAbsenceIsSeen(t *testing.T) {
 		"not found, and then it failed": {want: history.FalseAbsence, f: func(c *client, b []byte) error {
 			return c.lookUpTogether(func(_ [][]byte, visit func(int, []byte, bool)) error {
 				visit(1, nil, false)
-				return txn.ErrConflict
+				return outcome.ErrConflict
 			}, []int{2, 1})
 		}},
 	} {
@@ -97,7 +98,7 @@ func TestLookupsThatFail(t *testing.T) {
 		"object has been freed": func(c *client) error { return c.lockFree(func() error { return region.ErrFreed }) },
 		"no answer": func(c *client) error {
 			c.alone = true
-			return c.lockFree(func() error { return fmt.Errorf("%w: for long", txn.ErrConflict) })
+			return c.lockFree(func() error { return fmt.Errorf("%w: for long", outcome.ErrConflict) })
 		},
 	} {
 		if err := f(lonely()); err == nil || !strings.Contains(err.Error(), want) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/recovery/membership"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Machines that are killed one after the other, each as soon as the one before
@@ -117,7 +117,7 @@ func TestRegister(t *testing.T) {
 			t.Errorf("after %d was written, %v: sure: %v", step.write, step.err, sure)
 		}
 	}
-	if err := c.write(g, 6, func() error { return txn.ErrEvicted }); !errors.Is(err, txn.ErrEvicted) || !g.mayHold(6) {
+	if err := c.write(g, 6, func() error { return outcome.ErrEvicted }); !errors.Is(err, outcome.ErrEvicted) || !g.mayHold(6) {
 		t.Errorf("a write of a machine that is evicted: %v, %+v", err, g)
 	}
 	if err := g.recordRead([]byte("key"), 1); err == nil {

@@ -42,7 +42,7 @@ func (s *session) Define(w simtest.Work) error {
 	if err != nil && slices.Contains(definedOtherwise, myerr.Of(err).Num) {
 		return simtest.ErrGivenUp
 	}
-	if err = outcome(err); err != nil && !errors.Is(err, simtest.ErrGivenUp) {
+	if err = translate(err); err != nil && !errors.Is(err, simtest.ErrGivenUp) {
 		return fmt.Errorf("%s: %w", query, err)
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/wire"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -158,18 +158,18 @@ func (r *result) add(row gms.Row) error {
 // outcomes maps the MySQL errors with which statements may end because of faults and
 // conflicts to the simulator's errors.
 var outcomes = map[int]error{
-	1213: txn.ErrConflict,
-	1205: txn.ErrConflict, // a table is being altered, or a log has no room
-	1412: txn.ErrConflict, // the table has changed
-	1180: txn.ErrInDoubt,
+	1213: outcome.ErrConflict,
+	1205: outcome.ErrConflict, // a table is being altered, or a log has no room
+	1412: outcome.ErrConflict, // the table has changed
+	1180: outcome.ErrInDoubt,
 	1047: wait.ErrUnavailable,
-	1197: txn.ErrTooLarge,
+	1197: outcome.ErrTooLarge,
 	1114: region.ErrFull,
-	1053: txn.ErrEvicted,
+	1053: outcome.ErrEvicted,
 }
 
-// outcome converts err to the simulator's error.
-func outcome(err error) error {
+// translate converts err to the simulator's error.
+func translate(err error) error {
 	if err == nil || errors.Is(err, simtest.ErrGivenUp) {
 		return err
 	}

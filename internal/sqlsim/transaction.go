@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/simtest"
 	"github.com/farmsql/farmsql/sql/wire"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A transaction is one that the client begins and ends explicitly.
@@ -45,7 +45,7 @@ func (s *session) runSingle(w simtest.Work) error {
 	delete(s.seen, id)
 	switch {
 	case err != nil:
-		return outcome(err)
+		return translate(err)
 	case res.ok.RowsAffected == 0:
 		return simtest.ErrGivenUp
 	}
@@ -57,7 +57,7 @@ func (s *session) runSingle(w simtest.Work) error {
 func (s *session) lookUp(w simtest.Work, id uint64, o history.Object) error {
 	res, err := s.run(fmt.Sprintf("SELECT v FROM t WHERE id = %d", id))
 	if err != nil {
-		return outcome(err)
+		return translate(err)
 	}
 	if len(res.rows) == 0 {
 		w.Record.Absent(o)
@@ -79,15 +79,15 @@ func (s *session) runWithin(w simtest.Work, do func(*transaction) error) error {
 	}
 	if err == nil {
 		_, err = s.run("COMMIT")
-		return outcome(err)
+		return translate(err)
 	}
-	err = outcome(err)
+	err = translate(err)
 	if s.end.InTransaction() {
 		if _, err := s.run("ROLLBACK"); err != nil {
-			return outcome(err)
+			return translate(err)
 		}
 	}
-	if errors.Is(err, txn.ErrInDoubt) { // a nested transaction, such as a sequence's, is in doubt; the outer one is not
+	if errors.Is(err, outcome.ErrInDoubt) { // a nested transaction, such as a sequence's, is in doubt; the outer one is not
 		return simtest.ErrGivenUp
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 	"github.com/farmsql/farmsql/txn/wait"
@@ -126,7 +127,7 @@ func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
 		switch {
 		case err == nil:
 			want = 7
-		case !errors.Is(err, txn.ErrConflict):
+		case !errors.Is(err, outcome.ErrConflict):
 			t.Errorf("%v: %v", c.at, err)
 		case c.committed:
 			t.Errorf("%v: aborted: %v", c.at, err)
@@ -282,7 +283,7 @@ func TestPaper5_3_LateRecordsAreRejected(t *testing.T) {
 		t.Error(err)
 	}
 	zombie.m.Evict()
-	if err := <-ended; !errors.Is(err, txn.ErrInDoubt) {
+	if err := <-ended; !errors.Is(err, outcome.ErrInDoubt) {
 		t.Errorf("the evicted machine's commit: %v", err)
 	}
 	s.want(6, 0, 2)
@@ -323,7 +324,7 @@ func TestPaper5_2_NothingIsReportedWithoutALease(t *testing.T) {
 	}
 	n.m.Evict()
 	for range open {
-		if err := <-ended; !errors.Is(err, txn.ErrInDoubt) && !errors.Is(err, txn.ErrEvicted) {
+		if err := <-ended; !errors.Is(err, outcome.ErrInDoubt) && !errors.Is(err, outcome.ErrEvicted) {
 			t.Errorf("after the eviction: %v", err)
 		}
 	}
@@ -351,7 +352,7 @@ func TestPaper5_2_NothingIsMissingWithoutALease(t *testing.T) {
 		t.Errorf("reported without a lease: %v", err)
 	case <-time.After(50 * time.Millisecond):
 		n.m.Evict()
-		if err := <-ended; !errors.Is(err, txn.ErrEvicted) {
+		if err := <-ended; !errors.Is(err, outcome.ErrEvicted) {
 			t.Errorf("after the eviction: %v", err)
 		}
 	}
@@ -377,7 +378,7 @@ func TestPaper5_2_NoCommitIsReportedWithoutALease(t *testing.T) {
 		t.Errorf("reported without a lease: %v", err)
 	case <-time.After(50 * time.Millisecond):
 		n.m.Evict()
-		if err := <-ended; !errors.Is(err, txn.ErrInDoubt) {
+		if err := <-ended; !errors.Is(err, outcome.ErrInDoubt) {
 			t.Errorf("after the eviction: %v", err)
 		}
 	}
@@ -400,7 +401,7 @@ func TestPaper5_2_CommitGoesOnWithTheLease(t *testing.T) {
 			n.m.WaitAtMost(20 * time.Millisecond)
 			before := n.m.Stats()
 			err := s.write(n.id, []int{0, 1}, 7)
-			if !errors.Is(err, txn.ErrInDoubt) || !errors.Is(err, wait.ErrUnavailable) {
+			if !errors.Is(err, outcome.ErrInDoubt) || !errors.Is(err, wait.ErrUnavailable) {
 				t.Fatalf("without a lease: %v", err)
 			}
 			counted := func() (commits, aborts uint64) {
@@ -444,7 +445,7 @@ func TestPaper5_2_CommitAwaitsNoLeaseThatCannotCome(t *testing.T) {
 		}
 	})
 	n.m.WaitAtMost(20 * time.Millisecond)
-	if err := s.write(n.id, []int{0, 1}, 7); !errors.Is(err, txn.ErrInDoubt) {
+	if err := s.write(n.id, []int{0, 1}, 7); !errors.Is(err, outcome.ErrInDoubt) {
 		t.Fatalf("without a lease: %v", err)
 	}
 	n.m.Evict()

@@ -26,6 +26,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -471,7 +472,7 @@ func (p *player) step() error {
 	switch {
 	case err == nil:
 		h.End(history.Committed)
-	case errors.Is(err, txn.ErrConflict):
+	case errors.Is(err, outcome.ErrConflict):
 		h.End(history.Aborted)
 		return nil
 	}

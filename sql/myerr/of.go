@@ -10,7 +10,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // Of returns the error that a client receives for err: MySQL's number, SQLSTATE and text.
@@ -107,5 +107,5 @@ func IsConflict(err error) bool {
 	if cause := unwrapInsert(err); cause != nil {
 		err = cause
 	}
-	return errors.Is(err, txn.ErrConflict) || gms.ErrLockDeadlock.Is(err) || Deadlock.Is(err)
+	return errors.Is(err, outcome.ErrConflict) || gms.ErrLockDeadlock.Is(err) || Deadlock.Is(err)
 }

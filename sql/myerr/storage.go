@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/sql/row"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -24,14 +24,14 @@ var stored = []struct {
 	err  error
 	told Kind
 }{
-	{txn.ErrConflict, Deadlock},
-	{txn.ErrInDoubt, InCommit},
+	{outcome.ErrConflict, Deadlock},
+	{outcome.ErrInDoubt, InCommit},
 	{wait.ErrUnavailable, Unavailable},
-	{txn.ErrTooLarge, TooLarge},
-	{txn.ErrLogFull, LogFull},
-	{txn.ErrClosed, Shutdown},
-	{txn.ErrEvicted, Evicted},
-	{txn.ErrNoRegion, RecordFull},
+	{outcome.ErrTooLarge, TooLarge},
+	{outcome.ErrLogFull, LogFull},
+	{outcome.ErrClosed, Shutdown},
+	{outcome.ErrEvicted, Evicted},
+	{outcome.ErrNoRegion, RecordFull},
 	{region.ErrFull, RecordFull},
 	{nvram.ErrNoSpace, RecordFull},
 	{catalog.ErrAltering, LockWaitTimeout},
@@ -60,13 +60,13 @@ func ofStorage(err error) *mysql.SQLError {
 // numbered are storage errors whose numbers clients act on: they reconnect, or report
 // that there is no room.
 var numbered = []error{
-	txn.ErrInDoubt, wait.ErrUnavailable, txn.ErrEvicted, txn.ErrClosed, txn.ErrTooLarge, txn.ErrLogFull, txn.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
+	outcome.ErrInDoubt, wait.ErrUnavailable, outcome.ErrEvicted, outcome.ErrClosed, outcome.ErrTooLarge, outcome.ErrLogFull, outcome.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
 }
 
 // Storage converts a storage error for its way through go-mysql-server, which keeps only
 // the text of errors that are neither its own nor MySQL's.
 func Storage(err error) error {
-	if errors.Is(err, txn.ErrConflict) {
+	if errors.Is(err, outcome.ErrConflict) {
 		return gms.ErrLockDeadlock.New(err.Error())
 	}
 	if slices.ContainsFunc(numbered, func(n error) bool { return errors.Is(err, n) }) {

@@ -7,7 +7,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -15,12 +15,12 @@ import (
 // of most errors the text only.
 func TestGoneErrors(t *testing.T) {
 	for err, want := range map[error]int{
-		txn.ErrEvicted: Shutdown.Number,
-		txn.ErrClosed:  Shutdown.Number,
-		fmt.Errorf("%w: %w", txn.ErrInDoubt, txn.ErrEvicted):           InCommit.Number,
-		fmt.Errorf("%w: %w", txn.ErrInDoubt, &wait.UnavailableError{}): InCommit.Number,
-		&wait.UnavailableError{Needs: "a lease"}:                       Unavailable.Number,
-		txn.ErrConflict:                                                Deadlock.Number,
+		outcome.ErrEvicted: Shutdown.Number,
+		outcome.ErrClosed:  Shutdown.Number,
+		fmt.Errorf("%w: %w", outcome.ErrInDoubt, outcome.ErrEvicted):       InCommit.Number,
+		fmt.Errorf("%w: %w", outcome.ErrInDoubt, &wait.UnavailableError{}): InCommit.Number,
+		&wait.UnavailableError{Needs: "a lease"}:                           Unavailable.Number,
+		outcome.ErrConflict:                                                Deadlock.Number,
 	} {
 		if got := gms.CastSQLError(Storage(fmt.Errorf("reading: %w", err))); got.Num != want {
 			t.Errorf("%v: %d, want %d", err, got.Num, want)

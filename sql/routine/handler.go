@@ -11,7 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A mild condition becomes a warning if it has no handler.
@@ -27,7 +27,7 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 	}
 	scope, h := b.handlerFor(e)
 	switch {
-	case b.ctx.Err() != nil && errors.Is(err, txn.ErrInDoubt):
+	case b.ctx.Err() != nil && errors.Is(err, outcome.ErrInDoubt):
 		return unhandled{err} // the client must know that the statement may have committed
 	case b.ctx.Err() != nil: // the client is gone, the statement was killed, or the time limit has passed
 		return unhandled{b.ctx.Err()}

@@ -10,7 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A body that is killed while a statement fails ends as killed, whatever the statement's error was,
@@ -18,10 +18,10 @@ import (
 func TestErrorsOfAKilledBody(t *testing.T) {
 	killed, kill := context.WithCancel(t.Context())
 	kill()
-	for _, err := range []error{mysql.NewSQLError(1062, "23000", "duplicate"), context.Canceled, fmt.Errorf("commit: %w", txn.ErrInDoubt)} {
+	for _, err := range []error{mysql.NewSQLError(1062, "23000", "duplicate"), context.Canceled, fmt.Errorf("commit: %w", outcome.ErrInDoubt)} {
 		b := &body{ctx: gms.NewContext(killed)}
 		got := b.handle(&sqlparser.Insert{}, err)
-		if isDoubt := errors.Is(err, txn.ErrInDoubt); errors.Is(got, txn.ErrInDoubt) != isDoubt || errors.Is(got, context.Canceled) == isDoubt {
+		if isDoubt := errors.Is(err, outcome.ErrInDoubt); errors.Is(got, outcome.ErrInDoubt) != isDoubt || errors.Is(got, context.Canceled) == isDoubt {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

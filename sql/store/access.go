@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // errExists is the error of hash tables and B-trees for a key that exists.
@@ -53,7 +54,7 @@ type treeAccess struct{ tree *btree.Tree }
 
 // inTx turns the error that the tree has been freed into a conflict of the transaction.
 func (a treeAccess) inTx(err error) error {
-	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, txn.ErrConflict) {
+	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, outcome.ErrConflict) {
 		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.tree.Anchor().Addr}
 	}
 	return err

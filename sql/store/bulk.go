@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
 )
 
 // A table of many rows is rewritten or indexed by a series of transactions, each
@@ -142,7 +143,7 @@ func (b *Bulk) end(ctx *gms.Context) error {
 func (b *Bulk) runBatch(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
 	for {
 		err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error { return work(tx, b.batch) })
-		if !errors.Is(err, txn.ErrTooLarge) || b.batch == 1 {
+		if !errors.Is(err, outcome.ErrTooLarge) || b.batch == 1 {
 			return err
 		}
 		b.batch /= 2
