@@ -14,7 +14,7 @@ import (
 )
 
 // The writes of large transactions' records are in memory of their own, beside the logs: see
-// txn.Config.Annex. A memory's name is the annex's number, which no two lives of a machine share,
+// worker.Config.Annex. A memory's name is the annex's number, which no two lives of a machine share,
 // so that any annex there when a machine starts belongs to an earlier life.
 
 const annexPrefix = "annex-"

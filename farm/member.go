@@ -27,6 +27,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A MemberConfig is the config of one machine of an instance.
@@ -317,7 +318,7 @@ func (m *Member) openTransactions() (err error) {
 		Grow:      m.grow,
 		Colocated: m.colocated,
 	})
-	m.txn, err = txn.New(txn.Config{
+	m.txn, err = txn.New(worker.Config{
 		ID:           m.id,
 		Workers:      s.Workers,
 		NIC:          m.nic,
@@ -336,7 +337,7 @@ func (m *Member) openTransactions() (err error) {
 		Locate:       m.locate,
 		Patience:     m.cfg.Patience,
 		Missing:      m.missing,
-		Events: txn.Events{
+		Events: worker.Events{
 			Fenced: func(peer rdma.MachineID, err error) {
 				m.log.Warn("peer fenced", "machine", m.id, "peer", peer, "error", err)
 				if errors.Is(err, rdma.ErrKey) || errors.Is(err, outcome.ErrLost) {

@@ -11,13 +11,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A function that was shipped to a machine that dies meanwhile, or is dead, may
 // have run or not: the caller is told so once others have its regions. A slot to
 // be reserved there is a conflict: the transaction runs again, elsewhere.
 func TestShipToALostMachine(t *testing.T) {
-	const sleeper txn.HandlerID = 0x7001
+	const sleeper worker.HandlerID = 0x7001
 	// In a world in which nobody is told of deaths: others have its regions late.
 	aFewMembers(t, 4, 3, 2, func(g *members) {
 		var object region.Ptr

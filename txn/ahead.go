@@ -6,6 +6,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // ahead holds objects that were read before the transaction asked for them. They are not in the
@@ -16,10 +17,11 @@ type ahead struct {
 	// pending, it has no payload.
 	found map[region.Ptr]aheadObject
 	// posted are the READs of the latest ReadAhead, as long as their completions have not been
-	// awaited. raw is the memory that they read into; failed is the error if a READ could not be
-	// posted.
+	// awaited. bytes, of raw, is the memory that they read into; failed is the error if a READ could
+	// not be posted.
 	posted []aheadRead
-	raw    *rawBuffer
+	raw    *worker.Buffer
+	bytes  []byte
 	failed error
 }
 
@@ -60,7 +62,7 @@ func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	n, size := 0, 0
 	for ; n < len(ptrs); n++ {
 		p := ptrs[n]
-		rt := t.m.route(p.Addr.Region())
+		rt := t.m.Route(p.Addr.Region())
 		if rt == nil || rt.State == route.Blocked {
 			continue
 		}
@@ -105,20 +107,21 @@ func (s *state) wantsAhead(p region.Ptr) bool {
 // postAhead posts all pending READs at once; size is how many bytes they read.
 func (s *state) postAhead(size int) {
 	a, w := &s.ahead, s.w
-	a.raw = s.m.raw.Get().(*rawBuffer)
-	b := a.raw.sized(size)
+	a.raw = s.m.TakeBuffer()
+	b := a.raw.Sized(size)
+	a.bytes = b
 	w.CountRoundTrip()
 	w.CountRemoteReads(len(a.posted))
-	w.lock()
+	w.Lock()
 	for _, r := range a.posted {
 		n := r.ptr.Class().Size()
 		at := r.ptr.Addr
-		if a.failed = w.PostReadLocked(r.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.wait); a.failed != nil {
+		if a.failed = w.PostReadLocked(r.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.Wait); a.failed != nil {
 			break
 		}
 		b = b[n:]
 	}
-	w.unlock()
+	w.Unlock()
 }
 
 // awaitAhead waits for the pending READs, and keeps the objects that arrived whole.
@@ -128,24 +131,24 @@ func (s *state) awaitAhead() {
 		return
 	}
 	err := a.failed
-	if !a.raw.wait.Settled() {
-		err = errors.Join(err, s.w.await(&a.raw.wait))
+	if !a.raw.Wait.Settled() {
+		err = errors.Join(err, s.w.Await(&a.raw.Wait))
 	}
-	b := a.raw.b
+	b := a.bytes
 	for _, r := range a.posted {
 		n := r.ptr.Class().Size()
 		a.take(s, &r, b[:n], err)
 		b = b[n:]
 	}
-	s.m.raw.Put(a.raw)
+	s.m.ReturnBuffer(a.raw)
 	clear(a.posted)
-	a.posted, a.raw, a.failed = a.posted[:0], nil, nil
+	a.posted, a.raw, a.bytes, a.failed = a.posted[:0], nil, nil, nil
 }
 
 // take unpacks the bytes that a READ returned. It ignores bytes from a machine that has left the
 // configuration since the READ was posted.
 func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
-	if err == nil && (s.m.route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
+	if err == nil && (s.m.Route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
 		payload := s.arena.Get(r.ptr.Capacity())
 		if h, err := region.Unpack(payload, raw, r.ptr); err == nil {
 			a.found[r.ptr] = aheadObject{payload, h.Version()}
@@ -192,7 +195,7 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if payload, v, ok := t.readAhead(p); ok {
 		return payload, v, true
 	}
-	rt := t.m.lookable(p)
+	rt := t.m.Lookable(p)
 	if rt == nil {
 		return nil, 0, false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A slot is room for an object, with its primary, which reserved it: this machine, or another that
@@ -26,14 +27,14 @@ type slot struct {
 
 // alloc reserves a slot for an object, near hint. If another machine is hint's primary, that
 // machine reserves it.
-func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payload int, hint region.Addr) (slot, error) {
+func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // a larger size may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
-	before := m.routes.Load()
-	rt := m.route(hint.Region())
+	before := m.Routes.Load()
+	rt := m.Route(hint.Region())
 	if hint == 0 || rt == nil || rt.PrimaryHere {
-		p, v, err := m.replicas.Allocator.Alloc(need, int(w.id), payload, hint)
+		p, v, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
 		return slot{Slot: message.Slot{Ptr: p, Version: v, Config: uint32(m.Config())}, lender: m.ID()}, m.orBusy(err, hint)
 	}
 	got, err := m.borrow(ctx, w, before, rt.Primary, region.Ordinary, payload, hint)
@@ -48,9 +49,9 @@ func (m *Machine) alloc(ctx context.Context, w *worker, need region.Need, payloa
 
 // borrow asks another machine to reserve a slot near hint. That machine must be the primary by the
 // routes that the caller passes as before.
-func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
-	connection := w.connectionTo(primary)
-	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.ID(), Worker: w.id, Connection: connection}.Encode()
+func (m *Machine) borrow(ctx context.Context, w *worker.Worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
+	connection := w.ConnectionTo(primary)
+	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.ID(), Worker: w.ID, Connection: connection}.Encode()
 	decode := func(reply message.Message) (slot, error) {
 		if err := outcome.Shipped(outcome.Code(reply.A), reply.Body); err != nil {
 			return slot{}, m.orBusy(err, hint)
@@ -58,13 +59,13 @@ func (m *Machine) borrow(ctx context.Context, w *worker, before *route.List, pri
 		lent, err := message.DecodeSlot(reply.Body)
 		return slot{Slot: lent, lender: primary, connection: connection}, err
 	}
-	reply, err := w.call(ctx, primary, message.Message{Kind: message.Request, B: uint16(handlerAlloc), Body: arg}, func(late message.Message) {
+	reply, err := w.Call(ctx, primary, message.Message{Kind: message.Request, B: uint16(worker.HandlerAlloc), Body: arg}, func(late message.Message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
 			w.ReleaseSlotLocked(got.lender, got.connection, got.Ptr) // locked: see Worker.Call
 		}
 	})
 	if err != nil {
-		if err = m.awaitReplacement(ctx, before, err); err == nil {
+		if err = m.AwaitReplacement(ctx, before, err); err == nil {
 			err = abort(ReasonBusy, hint) // a loan, if there was one, ended with the machine
 		}
 		return slot{}, err
@@ -100,28 +101,28 @@ func (s slot) entry(payload []byte, late bool) set.Entry {
 // region has a new primary since, whose allocator does not know of the reservation, or if the
 // connection over which the slot was lent has ended, since that ended the loan. This machine may
 // not know the region: the lender may have made it for an object that was to be near another one.
-func (m *Machine) release(w *worker, e *set.Entry) {
+func (m *Machine) release(w *worker.Worker, e *set.Entry) {
 	s := slot{Slot: message.Slot{Ptr: e.Ptr, Config: e.Config}, lender: e.Lender, connection: e.Connection}
 	if !m.isCurrent(s) {
 		return
 	}
 	if e.Lender == m.ID() {
-		if m.route(s.Ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
-			m.replicas.Allocator.Release(s.Ptr)
+		if m.Route(s.Ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
+			m.Replicas.Allocator.Release(s.Ptr)
 		}
 		return
 	}
 	if sabotage.Loans.Skipped() {
 		return
 	}
-	w.lock()
-	defer w.unlock()
+	w.Lock()
+	defer w.Unlock()
 	w.ReleaseSlotLocked(s.lender, s.connection, s.Ptr)
-	w.ringPeersLocked()
+	w.RingPeersLocked()
 }
 
 // isCurrent reports whether the allocator that reserved the slot still knows of the reservation.
 func (m *Machine) isCurrent(s slot) bool {
-	rt := m.route(s.Ptr.Addr.Region())
+	rt := m.Route(s.Ptr.Addr.Region())
 	return rt == nil || s.Config >= uint32(rt.LastPrimaryChange)
 }

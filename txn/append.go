@@ -4,6 +4,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // writeLockRecordsLocked writes a LOCK record to each primary.
@@ -25,7 +26,7 @@ func (s *state) writeLockRecordsLocked() {
 
 // encodeLocked stages one of the commit's records in the participant's log. The caller must append
 // it before anything else is staged there.
-func (s *state) encodeLocked(p *Participant, kind record.Kind) StagedRecord {
+func (s *state) encodeLocked(p *worker.Participant, kind record.Kind) worker.StagedRecord {
 	c := &s.commit
 	var regions []region.ID
 	writes, bytes := 0, 0
@@ -47,7 +48,7 @@ func (s *state) encodeLocked(p *Participant, kind record.Kind) StagedRecord {
 	case annex != nil:
 		b = annex.Append(b)
 	case writes > 0:
-		b = c.appendWrites(b, p, kind)
+		b = c.appendWrites(b, p, kind == record.Lock)
 	}
 	if len(b) != rec.Bytes {
 		invariant.Violated("bytes of a record", len(b), rec.Bytes)
@@ -55,9 +56,10 @@ func (s *state) encodeLocked(p *Participant, kind record.Kind) StagedRecord {
 	return rec
 }
 
-func (c *commit) appendWrites(b []byte, p *Participant, kind record.Kind) []byte {
+// appendWrites appends the writes of a LOCK or COMMIT-BACKUP record of the participant.
+func (c *commit) appendWrites(b []byte, p *worker.Participant, isLock bool) []byte {
 	for _, e := range c.writes {
-		if c.belongs(e, p, kind) {
+		if c.belongs(e, p, isLock) {
 			wr := e.Write()
 			b = record.AppendWrite(b, &wr)
 		}

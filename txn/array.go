@@ -17,7 +17,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if !t.m.IsPrimary(hint) {
 		hint = 0
 	}
-	first, versions, err := t.m.replicas.Allocator.AllocArray(t.need, int(t.w.id), payload, n, hint)
+	first, versions, err := t.m.Replicas.Allocator.AllocArray(t.need, int(t.w.ID), payload, n, hint)
 	if err != nil {
 		return region.Ptr{}, t.m.orBusy(err, hint)
 	}

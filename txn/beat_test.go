@@ -10,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // silences keeps who is told to be silent.
@@ -64,7 +65,7 @@ func TestSilentPeersAreTold(t *testing.T) {
 			for deadline := time.Now().Add(time.Minute); !r.Machine(0).Waits() && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond)
 			}
-			bound := txn.OverdueBeats
+			bound := worker.OverdueBeats
 			if name == "function" {
 				bound *= 2 // it may take its time: it is asked something else then
 			}
@@ -88,7 +89,7 @@ func TestSilentPeersAreTold(t *testing.T) {
 				time.Sleep(time.Millisecond) // what it was asked besides is answered, too
 			}
 			before := len(s.list())
-			for range 3 * txn.OverdueBeats {
+			for range 3 * worker.OverdueBeats {
 				r.Machine(0).Beat()
 			}
 			if told := s.list(); len(told) > before {
@@ -115,7 +116,7 @@ func TestLongFunctionIsNotSilence(t *testing.T) {
 		done <- err
 	}()
 	<-runs
-	for range 5 * txn.OverdueBeats {
+	for range 5 * worker.OverdueBeats {
 		r.Machine(0).Beat()
 		time.Sleep(time.Millisecond)
 	}

@@ -19,7 +19,7 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 		r.lost = true
 		m := r.Machine(0)
 		p := r.ptrs[0]
-		backup := m.Replicas(p)[1]
+		backup := m.ReplicasOf(p)[1]
 		fenced := r.fences(0)
 		must(t, r.Machine(int(backup)).NIC().Close())
 		if err := m.WriteBackups(p.Addr.Region(), 64, make([]byte, 8), 0); !errors.Is(err, rdma.ErrBroken) {

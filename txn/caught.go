@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/txn/commitstate"
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // recovered waits for recovery's decision about the commit. why is the error that made this
@@ -21,7 +22,7 @@ func (s *state) recovered(why error) error {
 	}
 	// The caller of Commit cannot take it back any more: its context does not count.
 	n := wait.Need{Lease: &s.m.Lease, Ctx: context.Background(), What: "the outcome of a commit, which recovery decides", More: c.allowance()}
-	if err = w.awaitWithin(&c.Resolved, &n); errors.Is(err, wait.ErrUnavailable) {
+	if err = w.AwaitWithin(&c.Resolved, &n); errors.Is(err, wait.ErrUnavailable) {
 		c.outlived = true
 		return outcome.InDoubt(err)
 	}
@@ -31,12 +32,12 @@ func (s *state) recovered(why error) error {
 // fate applies recovery's decision, or returns err if this machine will not learn it.
 func (s *state) fate(err error) error {
 	w, c := s.w, &s.commit
-	w.lock()
+	w.Lock()
 	if err != nil {
 		c.EnterLocked(commitstate.InDoubt)
 	}
 	state := c.State()
-	w.unlock()
+	w.Unlock()
 	switch {
 	case err != nil:
 		return outcome.InDoubt(err)
@@ -49,7 +50,7 @@ func (s *state) fate(err error) error {
 // aborted waits until recovery has aborted the commit. The commit had not come far enough for
 // recovery to decide otherwise.
 func (s *state) aborted() error {
-	err := s.recovered(errCaught)
+	err := s.recovered(worker.ErrCaught)
 	if err == nil {
 		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.ID, "committed by recovery")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
 	"github.com/farmsql/farmsql/txn/wait"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // commitPatience bounds how long a commit retries for reasons that pass soon: unchanged objects
@@ -38,7 +39,7 @@ const (
 
 // commit is the state of a transaction's commit phase.
 type commit struct {
-	Commit
+	worker.Commit
 	// writes are all objects written, strict and late, in ascending order of address: of two
 	// transactions that want the same locks, one then gets all of them.
 	writes []*set.Entry
@@ -95,19 +96,19 @@ func (s *state) tryCommit(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		before := s.m.routes.Load()
+		before := s.m.Routes.Load()
 		out, err := s.attempt()
 		if !s.commit.outlived {
 			s.shrink()
 		}
-		isMoved := errors.Is(err, errMoved)
+		isMoved := errors.Is(err, worker.ErrMoved)
 		switch {
 		case s.commit.outlived:
 			return err
 		case isMoved:
-			since, err = s.m.awaitMove(ctx, err, since)
+			since, err = s.m.AwaitMove(ctx, err, since)
 		case err != nil:
-			if err = s.m.awaitReplacement(ctx, before, err); err == nil {
+			if err = s.m.AwaitReplacement(ctx, before, err); err == nil {
 				out = again
 				b.Restart()
 			}
@@ -162,14 +163,14 @@ func (s *state) settleOutlived() {
 		c.outlived = false
 	}
 	if !w.IsLeftToRecovery(&c.Commit) {
-		_ = w.await(&c.Wait)
+		_ = w.Await(&c.Wait)
 		w.EndLocking(&c.Commit)
 		if _ = s.abandon(); !c.outlived {
 			return
 		}
 	}
-	_ = w.await(&c.Wait) // fails at once if a reconfiguration caught the commit before its LOCK-REPLYs
-	_ = s.fate(w.await(&c.Resolved))
+	_ = w.Await(&c.Wait) // fails at once if a reconfiguration caught the commit before its LOCK-REPLYs
+	_ = s.fate(w.Await(&c.Resolved))
 }
 
 // attempt runs the phases of SOSP'15 section 4 once.
@@ -211,7 +212,7 @@ func (s *state) attempt() (result, error) {
 	if err == nil && out == committed {
 		s.locked = true
 		if out, err = s.validate(); err == nil && out == committed {
-			s.m.replicas.Reached(step.Validate)
+			s.m.Replicas.Reached(step.Validate)
 		}
 	}
 	if s.commit.outlived {
@@ -221,7 +222,7 @@ func (s *state) attempt() (result, error) {
 		if lost := s.abandon(); lost != nil {
 			return again, lost
 		}
-		if errors.Is(err, errCaught) {
+		if errors.Is(err, worker.ErrCaught) {
 			return again, nil // the commit may succeed in the next configuration
 		}
 		return out, err
@@ -243,24 +244,24 @@ func (s *state) prepare() error {
 // waits, holding no reservation meanwhile.
 func (s *state) begin() error {
 	w, c := s.w, &s.commit
-	b := wait.Backoff{Lease: &w.m.Lease, Patience: logPatience}
+	b := wait.Backoff{Lease: &s.m.Lease, Patience: logPatience}
 	c.planReservations()
-	w.lock()
+	w.Lock()
 	for {
 		if err := w.AdmitLocked(&c.Commit); err != nil {
-			w.unlock()
+			w.Unlock()
 			return err
 		}
 		if w.ReserveLocked(&c.Commit) {
 			break
 		}
 		w.MakeRoomLocked(&c.Commit)
-		w.ringPeersLocked()
-		w.unlock()
+		w.RingPeersLocked()
+		w.Unlock()
 		if !b.Again() {
 			return w.LogFull(&c.Commit, logPatience)
 		}
-		w.lock()
+		w.Lock()
 	}
 	w.JoinLocked(&c.Commit)
 	s.writeLockRecordsLocked()
@@ -270,8 +271,8 @@ func (s *state) begin() error {
 	if !c.IsRemote() {
 		c.EndLockingLocked()
 	}
-	w.ringPeersLocked()
-	w.unlock()
+	w.RingPeersLocked()
+	w.Unlock()
 	return nil
 }
 
@@ -280,9 +281,9 @@ func (s *state) begin() error {
 // learn of that.
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
-	w.lock()
+	w.Lock()
 	if c.State().IsRecoverys() || s.unlockSelfLocked() != nil {
-		w.unlock()
+		w.Unlock()
 		return s.aborted()
 	}
 	w.LeaveLocked(&c.Commit, commitstate.Aborted)
@@ -300,8 +301,8 @@ func (s *state) abandon() error {
 	}
 	w.ReleaseReservationsLocked(&c.Commit)
 	w.FinishLocked(&c.Commit)
-	w.ringPeersLocked()
-	w.unlock()
+	w.RingPeersLocked()
+	w.Unlock()
 	s.locked = false
 	return nil
 }
@@ -310,7 +311,7 @@ func (s *state) abandon() error {
 func (s *state) unlockSelfLocked() error {
 	for i := range s.commit.Participants {
 		if p := &s.commit.Participants[i]; p.IsOwn() && p.LockWrites > 0 && p.Verdict == message.Same {
-			return s.unlockPartLocked(p, p.LockWrites)
+			return s.unlockOwnLocked(p, p.LockWrites)
 		}
 	}
 	return nil
@@ -324,14 +325,14 @@ func (s *state) unlockSelfLocked() error {
 // tell the outcome: the commit keeps its locks and its log space until then.
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
-	w.lock()
+	w.Lock()
 	if err := c.BrokenLocked(); err != nil && !c.State().IsRecoverys() {
-		w.unlock()
+		w.Unlock()
 		return cmp.Or(s.abandon(), err)
 	}
 	err := s.commitBackupsLocked()
-	w.ringPeersLocked()
-	w.unlock()
+	w.RingPeersLocked()
+	w.Unlock()
 	if err != nil {
 		return s.recovered(err)
 	}
@@ -343,20 +344,20 @@ func (s *state) decide() error {
 // come back without a reconfiguration, and then no recovery would decide the commit.
 func (s *state) expose() error {
 	w, c := s.w, &s.commit
-	w.lock()
+	w.Lock()
 	err := s.applyOwnBackupsOfLargeLocked()
 	if err == nil {
 		err = s.commitPrimariesLocked()
 	} else if errors.Is(err, wait.ErrUnavailable) && !c.State().IsRecoverys() {
 		c.outlived = true
 	}
-	w.ringPeersLocked()
-	w.unlock()
+	w.RingPeersLocked()
+	w.Unlock()
 	if c.outlived {
 		return outcome.InDoubt(err)
 	}
 	if err == nil && !c.First.Settled() && !sabotage.FirstPrimary.Skipped() {
-		err = w.await(&c.First)
+		err = w.Await(&c.First)
 	}
 	if err != nil {
 		return s.recovered(err)
@@ -369,7 +370,7 @@ func (s *state) expose() error {
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
 	if c.State().IsRecoverys() {
-		return errCaught
+		return worker.ErrCaught
 	}
 	c.EnterLocked(commitstate.CommittingBackups)
 	for i := range c.Participants {
@@ -388,7 +389,7 @@ func (s *state) commitBackupsLocked() error {
 	if sabotage.OwnBackup.Skipped() {
 		s.applyOwnBackupsLocked()
 	}
-	return w.awaitLocked(&c.Wait)
+	return w.AwaitLocked(&c.Wait)
 }
 
 // applyOwnBackupsOfLargeLocked applies the writes of a large commit to the backups at this machine;
@@ -399,7 +400,7 @@ func (s *state) applyOwnBackupsOfLargeLocked() error {
 		return err
 	}
 	if s.applyInSlicesLocked(false) != nil {
-		return errCaught
+		return worker.ErrCaught
 	}
 	return s.mayExposeLocked() // the worker was unlocked meanwhile
 }
@@ -412,7 +413,7 @@ func (s *state) mayExposeLocked() error {
 		return err
 	}
 	if s.commit.State().IsRecoverys() && !sabotage.Caught.Skipped() {
-		return errCaught
+		return worker.ErrCaught
 	}
 	return nil
 }
@@ -425,10 +426,10 @@ func (s *state) mayExposeLocked() error {
 // expose.
 func (s *state) holdLeaseLocked() error {
 	for !s.commit.State().IsRecoverys() && !s.m.Held() {
-		s.w.ringPeersLocked()
-		s.w.unlock()
+		s.w.RingPeersLocked()
+		s.w.Unlock()
 		err := s.m.Confirm()
-		s.w.lock()
+		s.w.Lock()
 		if err != nil {
 			return err
 		}
@@ -439,14 +440,14 @@ func (s *state) holdLeaseLocked() error {
 // awaitsLease reports whether an outlived commit lacks nothing but the lease: its backups have
 // their records, and no reconfiguration has caught it.
 func (s *state) awaitsLease() bool {
-	s.w.lock()
-	defer s.w.unlock()
+	s.w.Lock()
+	defer s.w.Unlock()
 	return s.commit.State() == commitstate.CommittingBackups
 }
 
 // awaitLease waits until this machine has its lease, or cannot get it any more.
 func (s *state) awaitLease() {
-	for s.m.gone() == nil && !s.m.Held() && s.awaitsLease() {
+	for s.m.Gone() == nil && !s.m.Held() && s.awaitsLease() {
 		s.m.Clock().Sleep(wait.LapsePoll)
 	}
 }
@@ -470,7 +471,7 @@ func (s *state) commitPrimariesLocked() error {
 		w.RingLocked(p)
 	}
 	if s.applySelfLocked() != nil {
-		return errCaught
+		return worker.ErrCaught
 	}
 	w.ReleaseReservationsLocked(&c.Commit)
 	if c.IsPrimary() {
@@ -492,7 +493,7 @@ func (s *state) applySelfLocked() error {
 		return s.applyInSlicesLocked(true)
 	}
 	for _, e := range s.commit.writes {
-		s.applyToLocked(s.m.route(e.Ptr.Addr.Region()), e)
+		s.applyToLocked(s.m.Route(e.Ptr.Addr.Region()), e)
 	}
 	return nil
 }
@@ -500,12 +501,12 @@ func (s *state) applySelfLocked() error {
 func (s *state) applyToLocked(rt *route.Route, e *set.Entry) {
 	wr := e.Write()
 	if rt.PrimaryHere {
-		s.m.replicas.ApplyPrimary(&wr)
+		s.m.Replicas.ApplyPrimary(&wr)
 	} else if rt.Local != nil {
 		if err := participant.ApplyReplica(rt.Local, &wr); err != nil {
 			invariant.Violated("own replica takes what its primary has locked", err, nil)
 		}
-		s.m.replicas.Reached(step.ApplyBackup)
+		s.m.Replicas.Reached(step.ApplyBackup)
 	}
 }
 
@@ -514,7 +515,7 @@ func (s *state) applyToLocked(rt *route.Route, e *set.Entry) {
 // commit's part in it. The backups must therefore be done before COMMIT-PRIMARY is written: after
 // that, the first acknowledgement ends the commit.
 func (s *state) applyInSlicesLocked(primaries bool) error {
-	rt := func(e *set.Entry) *route.Route { return s.m.route(e.Ptr.Addr.Region()) }
+	rt := func(e *set.Entry) *route.Route { return s.m.Route(e.Ptr.Addr.Region()) }
 	return s.inSlicesLocked(
 		func(e *set.Entry) bool { r := rt(e); return r != nil && r.PrimaryHere == primaries && r.Local != nil },
 		func(e *set.Entry) bool { s.applyToLocked(rt(e), e); return true })

@@ -4,9 +4,10 @@
 //
 // The packages below it: record (the records in logs), message (the messages between workers),
 // route (the machines that have each region), step (the steps at which tests interrupt), wait (how
-// goroutines wait), set (read sets and write sets), commitstate (the states of a commit),
-// participant (the primary's and the backup's side of the protocol) and evidence (a machine's part
-// in the recovery of transactions).
+// goroutines wait), set (read sets and write sets), commitstate (the states of a commit), outcome
+// (errors), participant (the primary's and the backup's side of the protocol), evidence (a machine's
+// part in the recovery of transactions) and worker (a machine below its transactions: its workers,
+// lock-free reads, function shipping, epochs and reconfigurations).
 //
 // A Machine coordinates the transactions that begin on it and takes part, as
 // primary and as backup, in those of others:
@@ -25,8 +26,7 @@
 //
 // Package commitstate has the states of a commit, and says why the steps come in this order.
 //
-// Between siblings, worker w of one machine and worker w of another, there are a log and a message
-// queue in each direction (package ring). A coordinator reserves space for all its records in all
+// A coordinator reserves space for all its records in all
 // participants' logs before it writes the first, so that a transaction cannot get stuck half way;
 // if there is no room it waits, without having reserved anything. If a machine is its own
 // participant, it does the participant's work by direct calls, but first writes the record to its
@@ -55,21 +55,17 @@
 //
 // # Machines that fail
 //
-// reconfigure.go takes a machine from one configuration to the next. Package evidence (Recovery)
-// collects the logs' evidence about undecided transactions and carries out decisions. In between,
-// package recovery talks to the other machines.
+// A reconfiguration catches the commits in progress, and recovery decides them: caught.go has their
+// coordinators' waits. Package worker takes the machine from one configuration to the next, package
+// evidence carries out recovery's decisions. In between, package recovery talks to the other
+// machines.
 //
 // # Concurrency
 //
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and belongs to it; it
-// waits in one place, wait.Waiter. A worker's stepLocked method handles the input of the worker. It
-// reads no clock, starts no goroutine and draws no randomness, and runs under the worker's lock;
-// package participant has the participants' side. A method that needs a lock to be held has a name
-// that ends in Locked; participant.Log, participant.OwnLog, record.Window and ops are parts of a
-// worker, whose lock guards them as a whole. A function that takes a lock releases it, too. A method whose name ends
-// in Locked may release the lock while it waits, and then says so. Machine.mu may be taken while a
-// worker's lock is held, but not the other way round. No method waits for a reply with a worker's
-// lock held. A worker rings peers with its lock held, once for everything that it has written
-// (ringPeersLocked): a bell only tries to take the lock of its worker, and if that is taken its
-// holder checks the bell after unlocking (answerBell).
+// waits in one place, wait.Waiter. Between JoinLocked and LeaveLocked its commit is shared with the
+// worker, whose lock guards it. A method that needs a lock to be held has a name that ends in Locked.
+// A function that takes a lock releases it, too. A method whose name ends in Locked may release the
+// lock while it waits, and then says so. No method waits for a reply with a worker's lock held.
+// Package worker says what else its lock guards.
 package txn

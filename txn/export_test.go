@@ -3,7 +3,6 @@ package txn
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/farmsql/farmsql/nvram"
@@ -13,33 +12,34 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // OnStep has f told of the steps of m, on which no transaction may be running.
-func (m *Machine) OnStep(f func(step.Step)) { m.replicas.Step = f }
+func (m *Machine) OnStep(f func(step.Step)) { m.Replicas.Step = f }
 
 // OnStepAtWork is OnStep while others use the machine.
 func (m *Machine) OnStepAtWork(f func(step.Step)) {
-	for _, w := range m.workers { // who tells of steps holds one
-		w.lock()
-		defer w.unlock()
+	for _, w := range m.Inspect().Workers() { // who tells of steps holds one
+		w.Lock()
+		defer w.Unlock()
 	}
 	m.OnStep(f)
 }
 
 // OnFenced has f told of fenced peers.
-func (m *Machine) OnFenced(f func(rdma.MachineID, error)) { m.cfg.Events.Fenced = f }
+func (m *Machine) OnFenced(f func(rdma.MachineID, error)) { m.Inspect().OnFenced(f) }
 
 // NIC returns the machine's NIC.
-func (m *Machine) NIC() rdma.NIC { return m.cfg.NIC }
+func (m *Machine) NIC() rdma.NIC { return m.Replicas.NIC }
 
 // Queue returns the queue of a worker. Use it within Locked.
-func (m *Machine) Queue(worker int) rdma.Queue { return m.workers[worker].q }
+func (m *Machine) Queue(worker int) rdma.Queue { return m.Inspect().Queue(worker) }
 
 // WrapQueue has wrap stand between a worker and its queue, on which nothing may be
 // under way.
 func (m *Machine) WrapQueue(worker int, wrap func(rdma.Queue) rdma.Queue) {
-	m.Locked(worker, func() { m.workers[worker].q.Queue = wrap(m.workers[worker].q.Queue) })
+	m.Inspect().WrapQueue(worker, wrap)
 }
 
 // A LogUse is how much has been appended to a log, and how much is reserved.
@@ -48,19 +48,15 @@ type LogUse struct{ Tail, Reserved uint64 }
 // LogUse returns that of the log that a worker writes to a peer. It may be called
 // from OnStep's function, under the worker's lock, while nothing else runs.
 func (m *Machine) LogUse(worker int, peer rdma.MachineID) LogUse {
-	log := m.workers[worker].peers[peer].log
+	log := m.Inspect().Log(worker, peer)
 	return LogUse{log.Tail(), log.Reserved()}
 }
 
 // Locked runs f with a worker locked.
-func (m *Machine) Locked(worker int, f func()) {
-	m.workers[worker].lock()
-	defer m.workers[worker].unlock()
-	f()
-}
+func (m *Machine) Locked(worker int, f func()) { m.Inspect().Workers()[worker].Locked(f) }
 
 // Workers returns how many workers there are.
-func (m *Machine) Workers() int { return len(m.workers) }
+func (m *Machine) Workers() int { return len(m.Inspect().Workers()) }
 
 // LogKey and MessagesKey name what a sender's worker writes to.
 func LogKey(sender rdma.MachineID, worker uint16) rdma.Key { return route.LogKey(sender, worker, 0) }
@@ -70,25 +66,15 @@ func MessagesKey(sender rdma.MachineID, worker uint16) rdma.Key {
 
 // AppendLog and AppendMessage append anything to what a worker writes to a peer.
 func (m *Machine) AppendLog(worker int, to rdma.MachineID, b []byte) {
-	w := m.workers[worker]
-	w.lock()
-	defer w.unlock()
-	if _, _, err := w.peers[to].log.Append(rdma.Unsignalled, b); err != nil {
+	if err := m.Inspect().AppendLog(worker, to, b); err != nil {
 		panic(err)
 	}
-	w.ringLocked(w.peers[to])
-	w.ringPeersLocked()
 }
 
 func (m *Machine) AppendMessage(worker int, to rdma.MachineID, b []byte) {
-	w := m.workers[worker]
-	w.lock()
-	defer w.unlock()
-	if _, _, err := w.peers[to].msgs.Append(rdma.Unsignalled, b); err != nil {
+	if err := m.Inspect().AppendMessage(worker, to, b); err != nil {
 		panic(err)
 	}
-	w.ringLocked(w.peers[to])
-	w.ringPeersLocked()
 }
 
 // Message encodes a message.
@@ -99,69 +85,16 @@ func Message(kind, a uint8, b uint16, c uint32, tag uint64, body []byte) []byte 
 
 // Broken says why a peer of a worker is fenced.
 func (m *Machine) Broken(worker int, peer rdma.MachineID) error {
-	w := m.workers[worker]
-	w.lock()
-	defer w.unlock()
-	return w.peers[peer].broken
+	return m.Inspect().Broken(worker, peer)
 }
 
 // Unsent returns how many messages to a peer of a worker wait.
 func (m *Machine) Unsent(worker int, peer rdma.MachineID) int {
-	w := m.workers[worker]
-	w.lock()
-	defer w.unlock()
-	return len(w.peers[peer].outbox)
+	return m.Inspect().Unsent(worker, peer)
 }
 
-// Idle says what is left over although nothing is going on: log space reserved,
-// transactions not truncated, operations or calls that nobody waits for.
-func (m *Machine) Idle() error {
-	for _, w := range m.workers {
-		if err := w.idle(); err != nil {
-			return fmt.Errorf("machine %d, worker %d: %w", m.cfg.ID, w.id, err)
-		}
-	}
-	for i := range m.stripes {
-		for epoch := range uint64(2) {
-			if n := m.stripes[i].open(epoch); n != 0 {
-				return fmt.Errorf("machine %d: %d operations are open", m.cfg.ID, n)
-			}
-		}
-	}
-	return nil
-}
-
-func (w *worker) idle() error {
-	w.lock()
-	defer w.unlock()
-	if n := w.self.Reserved(); n != 0 {
-		return fmt.Errorf("%d bytes of the own log are reserved", n)
-	}
-	if w.window.Low != w.window.Next {
-		return fmt.Errorf("transactions from %d to %d are not truncated", w.window.Low, w.window.Next)
-	}
-	if head, tail := w.self.Log.Head(), w.self.Log.Tail(); head != tail {
-		return fmt.Errorf("own log is used from %d to %d", head, tail)
-	}
-	if len(w.commits) != 0 || len(w.calls) != 0 || len(w.ops.slots) != len(w.ops.free) {
-		return fmt.Errorf("%d commits, %d calls and %d operations open", len(w.commits), len(w.calls), len(w.ops.slots)-len(w.ops.free))
-	}
-	for _, p := range w.peers {
-		if p == nil || p.broken != nil {
-			continue
-		}
-		if n := p.log.Reserved(); n != 0 {
-			return fmt.Errorf("%d bytes of the log at machine %d are reserved", n, p.id)
-		}
-		if n := len(p.truncated) + len(p.far); n != 0 || len(p.outbox) != 0 {
-			return fmt.Errorf("%d truncations and %d messages for machine %d are left", n, len(p.outbox), p.id)
-		}
-		if len(p.in.Transactions()) != 0 {
-			return fmt.Errorf("%d transactions of machine %d are not truncated", len(p.in.Transactions()), p.id)
-		}
-	}
-	return nil
-}
+// Idle says what is left over although nothing is going on.
+func (m *Machine) Idle() error { return m.Inspect().Idle() }
 
 // Part of the protocol that tests compute with.
 const (
@@ -175,18 +108,18 @@ func IsRegion(k rdma.Key) bool   { return route.KindOf(k) == route.KeyRegion }
 
 // Version returns the version of the object p at this machine, a replica.
 func (m *Machine) Header(p region.Ptr) region.Header {
-	return m.route(p.Addr.Region()).Local.Header(p.Addr.Offset())
+	return m.Route(p.Addr.Region()).Local.Header(p.Addr.Offset())
 }
 
-// Replicas returns where the object p lives, the primary first.
-func (m *Machine) Replicas(p region.Ptr) []rdma.MachineID {
-	return m.route(p.Addr.Region()).Replicas()
+// ReplicasOf returns where the object p lives, the primary first.
+func (m *Machine) ReplicasOf(p region.Ptr) []rdma.MachineID {
+	return m.Route(p.Addr.Region()).Replicas()
 }
 
 // LogRecords returns the records that lie in the log that sender's worker
 // writes to m.
 func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]record.Record, error) {
-	log, err := m.cfg.Log(sender, worker)
+	log, err := m.Inspect().Received(sender, worker)
 	if err != nil {
 		return nil, err
 	}
@@ -209,54 +142,35 @@ func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]record.Record
 }
 
 // LastID names the transaction that a worker has begun to commit last.
-func (m *Machine) LastID(worker int) record.ID {
-	w := m.workers[worker]
-	w.lock()
-	defer w.unlock()
-	return record.ID{Config: w.config, Machine: m.cfg.ID, Worker: w.id, Seq: w.window.Next - 1}
-}
+func (m *Machine) LastID(worker int) record.ID { return m.Inspect().LastID(worker) }
 
 // LedgerNames is how far above the low bound a transaction can be named.
 const LedgerNames = record.LedgerNames
 
-// OverdueBeats is for how many beats an answer may be owed.
-const OverdueBeats = overdueBeats
-
 // OnSilent has f told of silent peers.
-func (m *Machine) OnSilent(f func(rdma.MachineID)) { m.cfg.Events.Silent = f }
+func (m *Machine) OnSilent(f func(rdma.MachineID)) { m.Inspect().OnSilent(f) }
 
 // Waits says whether anything waits for an answer of a peer.
-func (m *Machine) Waits() bool {
-	for _, w := range m.workers {
-		w.lock()
-		n := len(w.commits) + len(w.calls)
-		w.unlock()
-		if n > 0 {
-			return true
-		}
-	}
-	return false
-}
+func (m *Machine) Waits() bool { return m.Inspect().Waits() }
 
 // Reserve is what a primary has this machine do with a part of its replica of a region.
 func (m *Machine) Reserve(id region.ID, off, n uint64) error {
-	_, err := m.handleReserve(context.Background(), message.Reservation{Region: id, Off: off, Bytes: n}.Encode())
-	return err
+	return m.Inspect().Reserve(message.Reservation{Region: id, Off: off, Bytes: n})
 }
 
 // RefuseAnnexes has the machine find no room for an annex until undo is called. No
 // transaction may be running.
 func (m *Machine) RefuseAnnexes() (undo func()) {
-	before := m.replicas.Annex
-	m.replicas.Annex = func(uint64, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
-	return func() { m.replicas.Annex = before }
+	before := m.Replicas.Annex
+	m.Replicas.Annex = func(uint64, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
+	return func() { m.Replicas.Annex = before }
 }
 
 // HoldAnnexes has the machine make annexes only once let is called. It says on asked that
 // it is to make one.
 func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {
-	begun, until, before := make(chan struct{}, 1), make(chan struct{}), m.replicas.Annex
-	m.replicas.Annex = func(number uint64, bytes int64) (*nvram.Memory, error) {
+	begun, until, before := make(chan struct{}, 1), make(chan struct{}), m.Replicas.Annex
+	m.Replicas.Annex = func(number uint64, bytes int64) (*nvram.Memory, error) {
 		begun <- struct{}{}
 		<-until
 		return before(number, bytes)
@@ -267,38 +181,30 @@ func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {
 // AwaitServed waits, in real time, until no goroutine runs for peers any more: Close waits by the machine's
 // clock, which may not go on with such a goroutine.
 func (m *Machine) AwaitServed() {
-	for deadline := time.Now().Add(10 * time.Second); m.serving.Load() > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Second); m.Inspect().Serving() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }
 
 // AskAnnex has a peer make an annex for what a worker writes to it.
-func (m *Machine) AskAnnex(worker int, to rdma.MachineID, bytes uint64) (number uint64, err error) {
-	s := &state{m: m, w: m.workers[worker], ctx: context.Background()}
+func (m *Machine) AskAnnex(by int, to rdma.MachineID, bytes uint64) (number uint64, err error) {
+	s := &state{m: m, w: m.Inspect().Workers()[by], ctx: context.Background()}
 	var a ownAnnex
-	err = s.askAnnex(&Participant{Machine: to}, &a, bytes)
+	err = s.askAnnex(&worker.Participant{Machine: to}, &a, bytes)
 	return a.Number, err
 }
 
 // FillAnnex writes to an annex at a peer.
 func (m *Machine) FillAnnex(worker int, to rdma.MachineID, number uint64, b []byte) {
-	w := m.workers[worker]
-	w.lock()
-	defer w.unlock()
-	if _, err := w.q.Write(to, route.AnnexKey(number), 0, b, rdma.Unsignalled); err != nil {
-		panic(err)
-	}
+	m.Locked(worker, func() {
+		if _, err := m.Queue(worker).Write(to, route.AnnexKey(number), 0, b, rdma.Unsignalled); err != nil {
+			panic(err)
+		}
+	})
 }
 
 // ForgetAnnexes makes the machine one of a version that knows of none.
-func (m *Machine) ForgetAnnexes() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	left := maps.Clone(*m.handlers.Load())
-	delete(left, handlerAnnex)
-	delete(left, handlerDropAnnex)
-	m.handlers.Store(&left)
-}
+func (m *Machine) ForgetAnnexes() { m.Inspect().ForgetAnnexes() }
 
 // WriteText says what a WRITE to memory with key k brings: a record, with its identifier and
 // what it says is truncated, a message, or something else.

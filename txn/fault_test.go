@@ -27,6 +27,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // fences has a machine's fenced peers told to the result.
@@ -103,7 +104,7 @@ func TestGarbageFencesItsSender(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := open(t, txntest.Config{Machines: 4, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 4)
-			if r.Machine(0).Replicas(r.ptrs[0])[1] != 1 || slices.Contains(r.Machine(0).Replicas(r.ptrs[2]), 0) {
+			if r.Machine(0).ReplicasOf(r.ptrs[0])[1] != 1 || slices.Contains(r.Machine(0).ReplicasOf(r.ptrs[2]), 0) {
 				t.Fatal("the backup of object 0 is not at machine 1, or object 2 is at machine 0")
 			}
 			r.settle()
@@ -280,9 +281,9 @@ func TestLostParticipant(t *testing.T) {
 			r.lost = true
 			m := r.Machine(0)
 			p, own := r.elsewhere(), r.ptrs[0]
-			lost := m.Replicas(p)[c.replica]
+			lost := m.ReplicasOf(p)[c.replica]
 			if c.replica == 2 { // the last of which a record is written
-				lost = max(m.Replicas(p)[1], m.Replicas(p)[2])
+				lost = max(m.ReplicasOf(p)[1], m.ReplicasOf(p)[2])
 			}
 			tx := m.Begin()
 			must(t, write(tx, p, 1))
@@ -307,7 +308,7 @@ func TestLostParticipant(t *testing.T) {
 			m.OnStep(nil)
 			other := r.ptrs[5] // at machine 0, like own
 			err = m.Run(ctx, func(tx *txn.Tx) error { return write(tx, other, 4) })
-			if backups := m.Replicas(other)[1:]; err != nil && backups[0] != lost && backups[1] != lost {
+			if backups := m.ReplicasOf(other)[1:]; err != nil && backups[0] != lost && backups[1] != lost {
 				t.Errorf("others cannot go on: %v", err)
 			}
 		})
@@ -501,7 +502,7 @@ func TestUnrecoveredLogIsRefused(t *testing.T) {
 	n, err := local.NewNetwork(local.Options{}).Join(0)
 	must(t, err)
 	defer n.Close()
-	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHastyClock()}
+	c := worker.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHastyClock()}
 	c.Log = func(rdma.MachineID, int) (*nvram.Memory, error) { return mem, nil }
 	m, err := txn.New(c)
 	must(t, err)
@@ -516,7 +517,7 @@ func TestListenAgainKeepsTheLog(t *testing.T) {
 	n, err := local.NewNetwork(local.Options{}).Join(0)
 	must(t, err)
 	defer n.Close()
-	c := txn.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHastyClock()}
+	c := worker.Config{Workers: 1, NIC: n, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: newHastyClock()}
 	logs := 0
 	c.Log = func(rdma.MachineID, int) (*nvram.Memory, error) {
 		logs++

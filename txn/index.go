@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/set"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // This file holds the interface between index structures and transactions, by which two
@@ -114,7 +115,7 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 		return l.lend(i, p)
 	}
 	payload := l.arena.Get(p.Capacity())
-	v, err := l.s.op.read(l.s.ctx, p, payload, ReadPatience)
+	v, err := l.s.op.ReadWithin(l.s.ctx, p, payload, worker.ReadPatience)
 	if err != nil {
 		return nil, conflictFrom(err, p)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A transaction is large if its records do not fit the logs. Before it begins to commit, it asks
@@ -30,7 +31,7 @@ import (
 // call on. Callers that can use several transactions instead should not call it: a large
 // transaction occupies memory at all participants until it is truncated.
 func (t *Tx) MayBeLarge() {
-	if t.state != nil && t.m.replicas.Annex != nil {
+	if t.state != nil && t.m.Replicas.Annex != nil {
 		t.writtenMax, t.mayBeLarge = record.AnnexBytesMax, true
 	}
 }
@@ -38,7 +39,7 @@ func (t *Tx) MayBeLarge() {
 // LargeBytesMax bounds the writes of a transaction that called MayBeLarge.
 const LargeBytesMax = record.AnnexBytesMax
 
-// A largeCommit is the additional state of a large commit. Its annexes are indexed by part.
+// A largeCommit is the additional state of a large commit. Its annexes are indexed by participant.
 type largeCommit struct {
 	parts []largeAnnexes
 	// sliced says that a reconfiguration came between two slices of locking.
@@ -86,7 +87,7 @@ func (c *commit) allowance() time.Duration {
 	return time.Duration(c.bytes) * time.Second / largePace
 }
 
-// annexesOf returns the annexes of part i, or nil if there are none yet.
+// annexesOf returns the annexes of participant i, or nil if there are none yet.
 func (c *commit) annexesOf(i int) *largeAnnexes {
 	if i >= len(c.large.parts) {
 		return nil
@@ -95,7 +96,7 @@ func (c *commit) annexesOf(i int) *largeAnnexes {
 }
 
 // annexFor returns the annex of a record of a large commit, or nil.
-func (c *commit) annexFor(p *Participant, kind record.Kind) *ownAnnex {
+func (c *commit) annexFor(p *worker.Participant, kind record.Kind) *ownAnnex {
 	for i := range c.Participants {
 		a := c.annexesOf(i)
 		if &c.Participants[i] != p || a == nil {
@@ -112,7 +113,7 @@ func (c *commit) annexFor(p *Participant, kind record.Kind) *ownAnnex {
 }
 
 // writesBytes returns how much room a record needs for its writes.
-func (c *commit) writesBytes(p *Participant, kind record.Kind, bytes int) int {
+func (c *commit) writesBytes(p *worker.Participant, kind record.Kind, bytes int) int {
 	if c.large == nil || c.annexFor(p, kind) == nil {
 		return bytes
 	}
@@ -136,7 +137,7 @@ func (s *state) extend() error {
 }
 
 // annex makes and fills the annex of one record, if the record is too long for the log.
-func (s *state) annex(p *Participant, kind record.Kind, a *ownAnnex, bytes, writes int) error {
+func (s *state) annex(p *worker.Participant, kind record.Kind, a *ownAnnex, bytes, writes int) error {
 	if writes == 0 || bytes <= s.m.logBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
 		return nil
 	}
@@ -148,16 +149,16 @@ func (s *state) annex(p *Participant, kind record.Kind, a *ownAnnex, bytes, writ
 }
 
 // askAnnex asks the participant to make an annex.
-func (s *state) askAnnex(p *Participant, a *ownAnnex, bytes uint64) (err error) {
+func (s *state) askAnnex(p *worker.Participant, a *ownAnnex, bytes uint64) (err error) {
 	m, w, machine := s.m, s.w, p.Machine // s and p may belong to another transaction when a late reply comes
 	if machine == m.ID() {
 		a.Number, err = m.MakeAnnex(bytes)
 		return err
 	}
-	connection := w.connectionTo(machine)
-	ask := message.AnnexRequest{Sender: m.ID(), Worker: w.id, Connection: connection, Bytes: bytes}
-	msg := message.Message{Kind: message.Request, B: uint16(handlerAnnex), Body: ask.Encode()}
-	reply, err := w.longCall(s.ctx, machine, msg, s.commit.allowance(), func(late message.Message) {
+	connection := w.ConnectionTo(machine)
+	ask := message.AnnexRequest{Sender: m.ID(), Worker: w.ID, Connection: connection, Bytes: bytes}
+	msg := message.Message{Kind: message.Request, B: uint16(worker.HandlerAnnex), Body: ask.Encode()}
+	reply, err := w.LongCall(s.ctx, machine, msg, s.commit.allowance(), func(late message.Message) {
 		if number, err := annexReply(late); err == nil {
 			w.ReleaseAnnexLocked(machine, connection, number) // locked: see call.late
 		}
@@ -192,13 +193,13 @@ func annexReply(reply message.Message) (number uint64, err error) {
 	return number, nil
 }
 
-// fill writes the writes of the part's record of the given kind to the record's annex, in pieces,
+// fill writes the writes of the participant's record of the given kind to the record's annex, in pieces,
 // and waits until they have arrived.
-func (s *state) fill(p *Participant, kind record.Kind, a *ownAnnex) error {
-	most := s.m.replicas.Smallest(PieceBytes)
+func (s *state) fill(p *worker.Participant, kind record.Kind, a *ownAnnex) error {
+	most := s.m.Replicas.Smallest(worker.PieceBytes)
 	f := filling{s: s, p: p, number: a.Number, piece: make([]byte, 0, most)}
 	for _, e := range s.commit.writes {
-		if !s.commit.belongs(e, p, kind) {
+		if !s.commit.belongs(e, p, kind == record.Lock) {
 			continue
 		}
 		wr := e.Write()
@@ -215,10 +216,11 @@ func (s *state) fill(p *Participant, kind record.Kind, a *ownAnnex) error {
 	return f.flush()
 }
 
-// belongs reports whether a write belongs into the part's record of a kind.
-func (c *commit) belongs(e *set.Entry, p *Participant, kind record.Kind) bool {
-	if kind == record.Lock {
-		return c.Participants[e.Part].Machine == p.Machine
+// belongs reports whether a write belongs into the LOCK record of p, one of the participants, or into
+// its COMMIT-BACKUP record.
+func (c *commit) belongs(e *set.Entry, p *worker.Participant, isLock bool) bool {
+	if isLock {
+		return &c.Participants[e.Part] == p
 	}
 	return c.isBackup(e, p.Machine)
 }
@@ -226,7 +228,7 @@ func (c *commit) belongs(e *set.Entry, p *Participant, kind record.Kind) bool {
 // A filling is the state of filling one annex.
 type filling struct {
 	s      *state
-	p      *Participant
+	p      *worker.Participant
 	number uint64
 	off    uint64
 	piece  []byte
@@ -240,19 +242,19 @@ func (f *filling) flush() error {
 	}
 	defer func() { f.off, f.piece = f.off+uint64(len(f.piece)), f.piece[:0] }()
 	if f.p.Machine == s.m.ID() {
-		s.m.replicas.Reached(step.FillAnnex)
-		return s.m.replicas.Annexes.Write(f.number, f.off, f.piece)
+		s.m.Replicas.Reached(step.FillAnnex)
+		return s.m.Replicas.Annexes.Write(f.number, f.off, f.piece)
 	}
 	wait := &s.commit.Wait
-	w.lock()
+	w.Lock()
 	err := w.PostWriteLocked(f.p.Machine, route.AnnexKey(f.number), f.off, f.piece, wait)
-	w.unlock()
-	s.m.replicas.Reached(step.FillAnnex)
+	w.Unlock()
+	s.m.Replicas.Reached(step.FillAnnex)
 	if sabotage.AnnexAcks.Skipped() {
 		wait.Add(-1)
 		return nil
 	}
-	return errors.Join(err, w.await(wait))
+	return errors.Join(err, w.Await(wait))
 }
 
 // shrink releases the annexes that no record names.
@@ -267,12 +269,12 @@ func (s *state) shrink() {
 			switch machine := c.Participants[i].Machine; {
 			case x.IsNone() || x.named:
 			case machine == s.m.ID():
-				s.m.replicas.Annexes.Drop(x.Number)
+				s.m.Replicas.Annexes.Drop(x.Number)
 			default:
-				w.lock()
+				w.Lock()
 				w.ReleaseAnnexLocked(machine, x.connection, x.Number)
-				w.ringPeersLocked()
-				w.unlock()
+				w.RingPeersLocked()
+				w.Unlock()
 			}
 			x.Annex = record.Annex{}
 		}
@@ -292,12 +294,12 @@ func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) 
 		if !wanted(e) {
 			continue
 		}
-		if c.large != nil && writes > 0 && (writes >= s.m.replicas.Smallest(participant.SliceWrites) || bytes > participant.SliceBytes) {
-			w.ringPeersLocked()
-			w.unlock()
+		if c.large != nil && writes > 0 && (writes >= s.m.Replicas.Smallest(participant.SliceWrites) || bytes > participant.SliceBytes) {
+			w.RingPeersLocked()
+			w.Unlock()
 			writes, bytes = 0, 0
 			s.m.Clock().Yield() // let waiters take the lock
-			if w.lock(); c.State().IsRecoverys() && !sabotage.CaughtSlices.Skipped() {
+			if w.Lock(); c.State().IsRecoverys() && !sabotage.CaughtSlices.Skipped() {
 				return errSliced
 			}
 		}

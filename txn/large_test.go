@@ -117,7 +117,7 @@ func TestLargeWithoutRoom(t *testing.T) {
 			err := r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) })
 			undo()
 			isPart := errors.Is(err, nvram.ErrNoSpace)
-			if err != nil && !isPart || isPart != slices.Contains(r.Machine(0).Replicas(objects[0]), rdma.MachineID(refused)) {
+			if err != nil && !isPart || isPart != slices.Contains(r.Machine(0).ReplicasOf(objects[0]), rdma.MachineID(refused)) {
 				t.Errorf("machine %d has no room: %v", refused, err)
 			}
 			if isPart && strings.Count(err.Error(), "an annex of") != 1 {

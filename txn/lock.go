@@ -6,6 +6,7 @@ import (
 	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/step"
 	"github.com/farmsql/farmsql/txn/wait"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // awaitLocks waits for the primaries' replies.
@@ -13,7 +14,7 @@ func (s *state) awaitLocks() (result, error) {
 	w, c := s.w, &s.commit
 	if c.IsRemote() {
 		n := wait.Need{Lease: &s.m.Lease, Ctx: s.ctx, What: "the answer of a primary", More: c.allowance()}
-		err := w.awaitWithin(&c.Wait, &n)
+		err := w.AwaitWithin(&c.Wait, &n)
 		if err != nil && n.IsOver(err) {
 			// No participant has more than a LOCK record: the transaction cannot commit any more.
 			c.outlived = true
@@ -25,7 +26,7 @@ func (s *state) awaitLocks() (result, error) {
 		}
 	}
 	if c.large != nil && c.large.sliced {
-		return again, errCaught
+		return again, worker.ErrCaught
 	}
 	out := committed
 	for i := range c.Participants {
@@ -54,9 +55,9 @@ func (s *state) lockSelfLocked() error {
 	return nil
 }
 
-// lockOwnLocked locks the objects of this machine's own part. If one cannot be locked, it unlocks
-// the others, and the part's verdict says why.
-func (s *state) lockOwnLocked(p *Participant) error {
+// lockOwnLocked locks the objects of this machine. If one cannot be locked, it unlocks
+// the others, and the participant's verdict says why.
+func (s *state) lockOwnLocked(p *worker.Participant) error {
 	if s.commit.large != nil {
 		return s.lockInSlicesLocked(p)
 	}
@@ -66,17 +67,17 @@ func (s *state) lockOwnLocked(p *Participant) error {
 			continue
 		}
 		if !s.lockOneLocked(p, e, n) {
-			return s.unlockPartLocked(p, n)
+			return s.unlockOwnLocked(p, n)
 		}
 		n++
 	}
 	return nil
 }
 
-// lockOneLocked locks the nth object of the part, or records why it cannot.
-func (s *state) lockOneLocked(p *Participant, e *set.Entry, n int) bool {
+// lockOneLocked locks the nth object of the participant, or records why it cannot.
+func (s *state) lockOneLocked(p *worker.Participant, e *set.Entry, n int) bool {
 	wr := e.Write()
-	if p.Verdict = s.m.replicas.LockWrite(&wr); p.Verdict != message.Same {
+	if p.Verdict = s.m.Replicas.LockWrite(&wr); p.Verdict != message.Same {
 		p.Refused = n
 	}
 	return p.Verdict == message.Same
@@ -84,7 +85,7 @@ func (s *state) lockOneLocked(p *Participant, e *set.Entry, n int) bool {
 
 // lockInSlicesLocked is lockOwnLocked for a large commit: it gives the worker's lock away between
 // slices.
-func (s *state) lockInSlicesLocked(p *Participant) error {
+func (s *state) lockInSlicesLocked(p *worker.Participant) error {
 	n := 0
 	err := s.inSlicesLocked(s.locksIn(p), func(e *set.Entry) bool {
 		if !s.lockOneLocked(p, e, n) {
@@ -94,30 +95,30 @@ func (s *state) lockInSlicesLocked(p *Participant) error {
 		return true
 	})
 	if err == nil && p.Verdict != message.Same {
-		err = s.unlockPartLocked(p, n)
+		err = s.unlockOwnLocked(p, n)
 	}
 	return err
 }
 
-// unlockPartLocked unlocks the first n objects of the part.
-func (s *state) unlockPartLocked(p *Participant, n int) error {
+// unlockOwnLocked unlocks the first n objects of the participant.
+func (s *state) unlockOwnLocked(p *worker.Participant, n int) error {
 	if n == 0 {
 		return nil
 	}
 	return s.inSlicesLocked(s.locksIn(p), func(e *set.Entry) bool {
-		s.m.route(e.Ptr.Addr.Region()).Local.Unlock(e.Ptr, e.Version)
-		s.m.replicas.Reached(step.Unlock)
+		s.m.Route(e.Ptr.Addr.Region()).Local.Unlock(e.Ptr, e.Version)
+		s.m.Replicas.Reached(step.Unlock)
 		n--
 		return n > 0
 	})
 }
 
-// locksIn returns a function that selects the writes that a part locks.
-func (s *state) locksIn(p *Participant) func(*set.Entry) bool {
+// locksIn returns a function that selects the writes that a participant locks.
+func (s *state) locksIn(p *worker.Participant) func(*set.Entry) bool {
 	return func(e *set.Entry) bool { return s.commit.Participants[e.Part].Machine == p.Machine }
 }
 
-// nth returns the nth write of part i.
+// nth returns the nth write of participant i.
 func (c *commit) nth(i, n int) *set.Entry {
 	for _, e := range c.writes {
 		if int(e.Part) == i {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/prefetch"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A Machine coordinates transactions and is a participant in others'. It is
 // safe for concurrent use.
 type Machine struct {
-	machine
+	worker.Machine
 	states        clock.Pool // a pool of *state
 	txs           clock.Pool // a pool of *Tx
 	counts        []counts   // by stripe
@@ -24,15 +25,15 @@ type Machine struct {
 }
 
 // New makes a machine, with its workers and their message queues: see Open of package worker.
-func New(cfg Config) (*Machine, error) {
+func New(cfg worker.Config) (*Machine, error) {
 	m := &Machine{logBytes: cfg.LogBytes}
 	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
 	// together hold every write of the transaction once. Own logs keep an eighth free.
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
-	if err := open(&m.machine, cfg); err != nil {
+	if err := worker.Open(&m.Machine, cfg); err != nil {
 		return nil, err
 	}
-	m.counts = make([]counts, len(m.stripes))
+	m.counts = make([]counts, m.Stripes())
 	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
 	m.txs = cfg.Clock.NewPool(func() any { return new(Tx) })
 	return m, nil

@@ -72,7 +72,7 @@ func TestReadsOfAChangedRouteAreRepeated(t *testing.T) {
 		r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
 		r.lost = true // the routes are not the instance's in the end
 		m := r.Machine(0)
-		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return m.Replicas(p)[0] == 1 })
+		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return m.ReplicasOf(p)[0] == 1 })
 		p, reads := r.ptrs[i], 0
 		tx := m.Begin()
 		_, err := tx.Read(p)

@@ -18,7 +18,7 @@ func TestOwnBackupAppliesAfterAllAcks(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, Clock: newHastyClock()}, 3)
 		r.settle()
-		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return r.Machine(0).Replicas(p)[0] == 1 })
+		i := slices.IndexFunc(r.ptrs, func(p region.Ptr) bool { return r.Machine(0).ReplicasOf(p)[0] == 1 })
 		p, m := r.ptrs[i], r.Machine(0)
 		before, once := m.Header(p), false
 		m.OnStep(func(s step.Step) {

@@ -17,6 +17,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // This file has one test for each claim of SOSP'15 section 4, named after it.
@@ -39,7 +40,7 @@ func rigWith(t *testing.T, c *handClock, machines, replicas, objects int) (*rig,
 // elsewhere returns an object that the coordinator, machine 0, has no replica of.
 func (r *rig) elsewhere() region.Ptr {
 	for _, p := range r.ptrs {
-		if !slices.Contains(r.Machine(0).Replicas(p), 0) {
+		if !slices.Contains(r.Machine(0).ReplicasOf(p), 0) {
 			return p
 		}
 	}
@@ -115,7 +116,7 @@ func (r *rig) count() (reads, writes *int) {
 func (r *rig) disjoint(n int) (ptrs []region.Ptr) {
 	taken := []rdma.MachineID{0}
 	for _, p := range r.ptrs {
-		at := r.Machine(0).Replicas(p)
+		at := r.Machine(0).ReplicasOf(p)
 		if len(ptrs) < n && !slices.ContainsFunc(at, func(m rdma.MachineID) bool { return slices.Contains(taken, m) }) {
 			ptrs, taken = append(ptrs, p), append(taken, at...)
 		}
@@ -237,9 +238,9 @@ func TestPaper4_LockAndCommitBackupRecords(t *testing.T) {
 			}
 			for _, w := range rec.Writes {
 				i := slices.Index(r.ptrs, w.Ptr)
-				where := slices.Index(m.Replicas(w.Ptr), rdma.MachineID(at))
+				where := slices.Index(m.ReplicasOf(w.Ptr), rdma.MachineID(at))
 				if rec.Kind == record.Lock && where != 0 || rec.Kind == record.CommitBackup && where < 1 {
-					t.Errorf("%v of %v at machine %d, its replicas are at %v", rec.Kind, w.Ptr, at, m.Replicas(w.Ptr))
+					t.Errorf("%v of %v at machine %d, its replicas are at %v", rec.Kind, w.Ptr, at, m.ReplicasOf(w.Ptr))
 				}
 				if number(w.Payload) != uint64(100+i) || w.Version != 1 {
 					t.Errorf("%v at machine %d: object %d becomes %d, from version %d", rec.Kind, at, i, number(w.Payload), w.Version)
@@ -255,7 +256,7 @@ func TestPaper4_LockAndCommitBackupRecords(t *testing.T) {
 	// What machine 0 wrote to its own log is freed by now.
 	own := 0
 	for _, p := range r.ptrs {
-		for _, at := range m.Replicas(p) {
+		for _, at := range m.ReplicasOf(p) {
 			if at == 0 {
 				own++
 			}
@@ -443,7 +444,7 @@ func TestPaper4_CommitIsReportedAfterOnePrimary(t *testing.T) {
 func TestPaper4_BackupsApplyAtTruncationWhichIsPiggybacked(t *testing.T) {
 	r, _ := paperRig(t, 4, 2, 8)
 	p := r.elsewhere()
-	replicas := r.Machine(0).Replicas(p)
+	replicas := r.Machine(0).ReplicasOf(p)
 	primary, backup := r.Machine(int(replicas[0])), r.Machine(int(replicas[1]))
 	r.settle()
 	steps := r.steps()
@@ -562,7 +563,7 @@ func TestPaper4_ReservationsAreReleased(t *testing.T) {
 	p := r.elsewhere()
 	r.settle()
 	m := r.Machine(0)
-	replicas := m.Replicas(p)
+	replicas := m.ReplicasOf(p)
 	var uses [2][]txn.LogUse // of the primary's and the backup's log, as records are written
 	note := func() {
 		for i, at := range replicas {
@@ -583,7 +584,7 @@ func TestPaper4_ReservationsAreReleased(t *testing.T) {
 	for i, at := range replicas {
 		for k, u := range uses[i] {
 			if written := k % 4; written == 0 {
-				want := txn.TruncateReserve // what is left of the one before
+				want := worker.TruncateReserve // what is left of the one before
 				if k == 0 {
 					want = 0
 				}

@@ -1,6 +1,9 @@
 package txn
 
-import "github.com/farmsql/farmsql/region"
+import (
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/worker"
+)
 
 // Peek reads the object p consistently without putting it into the read set,
 // and returns its payload and version. It shows committed objects only, never
@@ -27,7 +30,7 @@ func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err err
 	}
 	n := p.Capacity()
 	both := t.arena.Get(2 * n)
-	if va, vb, err = t.op.readPair(t.ctx, p, both, ReadPatience); err != nil {
+	if va, vb, err = t.op.ReadPairWithin(t.ctx, p, both, worker.ReadPatience); err != nil {
 		return nil, nil, 0, 0, conflictFrom(err, p)
 	}
 	return both[:n:n], both[n:], va, vb, nil
@@ -40,7 +43,7 @@ func (t *Tx) Fetch(p region.Ptr) {
 	if t.state == nil {
 		return
 	}
-	if rt := t.m.route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
+	if rt := t.m.Route(p.Addr.Region()); rt != nil && rt.PrimaryHere {
 		rt.Local.FetchAll(p)
 	}
 }

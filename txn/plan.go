@@ -11,12 +11,13 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // plan lists the writes and the participants.
 func (s *state) plan() error {
 	c := &s.commit
-	c.Routes = s.m.routes.Load()
+	c.Routes = s.m.Routes.Load()
 	for i := range s.writes.Entries {
 		if e := &s.writes.Entries[i]; !e.Dead {
 			c.writes = append(c.writes, e)
@@ -51,9 +52,9 @@ func (s *state) planWrite(e *set.Entry) (bytes int, err error) {
 	rt := c.Routes.Of(e.Ptr.Addr.Region())
 	switch {
 	case rt == nil:
-		return 0, cmp.Or(s.m.locate(e.Ptr.Addr), errMoved)
+		return 0, cmp.Or(s.m.Locate(e.Ptr.Addr), worker.ErrMoved)
 	case rt.State != route.Active && !(sabotage.InactiveWrite.Skipped() && rt.State == route.Readable):
-		return 0, blockedError(rt.Region)
+		return 0, worker.BlockedError(rt.Region)
 	case !s.reserved(rt, e):
 		return 0, abort(ReasonMoved, e.Ptr.Addr)
 	}
@@ -81,7 +82,7 @@ func (s *state) reserved(rt *route.Route, e *set.Entry) bool {
 	if e.Op != record.OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
 	}
-	return e.Config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.Connection == s.w.connectionTo(rt.Primary))
+	return e.Config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.Connection == s.w.ConnectionTo(rt.Primary))
 }
 
 // owned returns the payload of e, one of the transaction's own writes, for the pointer p. If e has
@@ -90,7 +91,7 @@ func (s *state) reserved(rt *route.Route, e *set.Entry) bool {
 // before it compares pointers. If the slot is lost, a different pointer is not a stale one, and an
 // index that looked elsewhere would be led to the same place again.
 func (s *state) owned(e *set.Entry, p region.Ptr) ([]byte, error) {
-	if rt := s.m.route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
+	if rt := s.m.Route(p.Addr.Region()); rt != nil && !s.reserved(rt, e) {
 		return nil, abort(ReasonMoved, p.Addr)
 	}
 	if e.Ptr != p || e.Op == record.OpFree || e.Dead {
@@ -108,8 +109,8 @@ func (c *commit) planReservations() {
 
 // reservation is the log space that all records of the transaction can take at
 // one participant: LOCK, COMMIT-PRIMARY or ABORT, COMMIT-BACKUP and TRUNCATE.
-func (c *commit) reservation(p *Participant) uint64 {
-	n := TruncateReserve
+func (c *commit) reservation(p *worker.Participant) uint64 {
+	n := worker.TruncateReserve
 	header := record.HeaderBytes(0, len(c.Regions))
 	if p.LockWrites > 0 {
 		n += ring.Space(header+c.writesBytes(p, record.Lock, p.LockBytes)) + ring.Space(record.HeaderBytes(0, 0))

@@ -20,7 +20,7 @@ func (s *state) forgetVersions() {
 func (s *state) applyOwnBackupsLocked() {
 	for _, e := range s.commit.writes {
 		wr := e.Write()
-		if rt := s.m.route(e.Ptr.Addr.Region()); !rt.PrimaryHere && rt.Local != nil {
+		if rt := s.m.Route(e.Ptr.Addr.Region()); !rt.PrimaryHere && rt.Local != nil {
 			_ = participant.ApplyReplica(rt.Local, &wr)
 		}
 	}

@@ -28,8 +28,8 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 		r.lost = true
 		fenced := r.fences(0)
 		sender, m, p := r.Machine(0), r.Machine(1), r.ptrs[0]
-		if !slices.Equal(m.Replicas(p), []rdma.MachineID{0, 1}) {
-			t.Fatalf("object 0 is at %v", m.Replicas(p))
+		if !slices.Equal(m.ReplicasOf(p), []rdma.MachineID{0, 1}) {
+			t.Fatalf("object 0 is at %v", m.ReplicasOf(p))
 		}
 		sender.AppendMessage(0, 1, nil) // which is none
 		awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return m.Broken(0, 0) != nil })

@@ -5,10 +5,15 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	rdmalocal "github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A transaction that has lost the slot of a new object does not take for its own
@@ -30,14 +35,11 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 		"both have changed since": {changed: given + 1, connection: connection + 1, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &Machine{}
-			m.cfg.ID = me
-			w := &worker{m: &m.machine, peers: make([]*peer, lender+1)}
-			w.peers[lender] = &peer{id: lender, connection: c.connection}
+			m := connected(t, me, lender, c.connection)
 			rt := &route.Route{PrimaryHere: c.primary}
 			rt.Primary, rt.LastPrimaryChange = lender, c.changed
-			m.routes.Store(&route.List{1: rt})
-			s := &state{m: m, w: w}
+			m.Routes.Store(&route.List{1: rt})
+			s := &state{m: m, w: m.Inspect().Workers()[0]}
 			s.late.s = s
 			at := func(off uint32) set.Entry {
 				p := region.Ptr{Addr: region.MakeAddr(1, off)}
@@ -66,4 +68,30 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// connected returns a machine with one worker that has the given connection to another machine.
+func connected(t *testing.T, me, to rdma.MachineID, connection uint32) *Machine {
+	t.Helper()
+	nic, err := rdmalocal.NewNetwork(rdmalocal.Options{}).Join(me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nic.Close() })
+	m, err := New(worker.Config{
+		ID: me, Workers: 1, NIC: nic, LogBytes: 64 << 10, MessageBytes: 16 << 10, Clock: clock.System{},
+		Log: func(rdma.MachineID, int) (*nvram.Memory, error) { return nvram.NewMemory(64 << 10), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.Listen(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Workers[0].Life = connection
+	if err := m.Connect(to, g); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/internal/prefetch"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // Stats counts what a machine's transactions did since it started.
@@ -16,7 +17,7 @@ type Stats struct {
 	// Retries counts how often Commit prepared again: another transaction had locked or changed an
 	// index object.
 	Retries uint64
-	Traffic
+	worker.Traffic
 }
 
 // Sub subtracts the earlier counts from s: it returns what was counted in between.

@@ -27,7 +27,7 @@ func (c *handClock) fire() {
 func TestTruncationsDoNotWaitForOtherRecords(t *testing.T) {
 	r, clock := paperRig(t, 4, 2, 8)
 	p := r.elsewhere()
-	backup := r.Machine(int(r.Machine(0).Replicas(p)[1]))
+	backup := r.Machine(int(r.Machine(0).ReplicasOf(p)[1]))
 	r.settle()
 	before := backup.Header(p).Version()
 	r.run(0, func(tx *txn.Tx) error { return write(tx, p, 7) })

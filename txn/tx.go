@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/set"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A Tx is one transaction in its execution phase: it reads objects, and buffers
@@ -28,12 +29,12 @@ type state struct {
 	m *Machine
 	// stripe is that of the processor on which the transaction began, or one a little earlier. w is
 	// the stripe's worker.
-	stripe *stripe
-	w      *worker
+	stripe *worker.Stripe
+	w      *worker.Worker
 	counts *counts         // the stripe's
 	begun  uint            // transactions that have had this state
 	ctx    context.Context // ends the transaction's waits
-	op     Operation
+	op     worker.Operation
 	reads  set.Set
 	writes set.Set
 	arena  set.Arena
@@ -93,12 +94,12 @@ func (m *Machine) Begin() *Tx { return &Tx{m.begin()} }
 func (m *Machine) begin() *state {
 	s := m.states.Get().(*state)
 	if s.begun%movesAfter == 0 {
-		s.stripe = m.stripe()
-		s.w, s.counts = s.stripe.w, &m.counts[s.stripe.number]
+		s.stripe = m.Stripe()
+		s.w, s.counts = s.stripe.Worker, &m.counts[s.stripe.Number]
 	}
 	s.begun++
 	s.op = s.stripe.EnterTransaction()
-	s.doomed = m.gone()
+	s.doomed = m.Gone()
 	return s
 }
 
@@ -175,7 +176,7 @@ func (s *state) first(p region.Ptr) ([]byte, region.Version, error) {
 // fetch reads the committed object p into the transaction's arena.
 func (s *state) fetch(p region.Ptr) ([]byte, region.Version, error) {
 	payload := s.arena.Get(p.Capacity())
-	v, err := s.op.read(s.ctx, p, payload, s.patience())
+	v, err := s.op.ReadWithin(s.ctx, p, payload, s.patience())
 	if err != nil {
 		return nil, 0, conflictFrom(err, p)
 	}
@@ -187,7 +188,7 @@ func (s *state) patience() time.Duration {
 	if s.locked {
 		return heldPatience
 	}
-	return ReadPatience
+	return worker.ReadPatience
 }
 
 // conflictFrom turns the error of a read into an abort with its reason.

@@ -19,6 +19,7 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/set"
 	"github.com/farmsql/farmsql/txn/wait"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // validateRounds bounds how often one attempt asks questions again before it starts over.
@@ -53,8 +54,8 @@ func (t *Tx) Validate() error {
 	var since time.Time
 	for {
 		out, err := t.validate()
-		if errors.Is(err, errMoved) {
-			if since, err = t.m.awaitMove(t.ctx, err, since); err == nil {
+		if errors.Is(err, worker.ErrMoved) {
+			if since, err = t.m.AwaitMove(t.ctx, err, since); err == nil {
 				continue
 			}
 		}
@@ -64,7 +65,7 @@ func (t *Tx) Validate() error {
 		if err != nil || out == committed {
 			return t.doom(err)
 		}
-		if err := t.m.gone(); err != nil {
+		if err := t.m.Gone(); err != nil {
 			return t.doom(err)
 		}
 		if since = (time.Time{}); !b.Again() {
@@ -101,13 +102,13 @@ func (s *state) validate() (result, error) {
 		return committed, nil
 	}
 	for range validateRounds {
-		before := s.m.routes.Load()
+		before := s.m.Routes.Load()
 		s.listChecks()
 		if err := s.runChecks(); err != nil {
-			if !s.locked && !errors.Is(err, errMoved) {
-				err = s.m.awaitReplacement(s.ctx, before, err)
+			if !s.locked && !errors.Is(err, worker.ErrMoved) {
+				err = s.m.AwaitReplacement(s.ctx, before, err)
 			}
-			return again, s.m.orGone(err)
+			return again, s.m.OrGone(err)
 		}
 		out, moved, err := s.judgeChecks()
 		if err != nil || out != committed || !moved || sabotage.Rounds.Skipped() {
@@ -160,15 +161,15 @@ func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
 // runChecks sets the verdict of each check.
 func (s *state) runChecks() error {
 	remote := 0
-	routes := s.m.routes.Load()
+	routes := s.m.Routes.Load()
 	for i := range s.checks {
 		c := &s.checks[i]
 		rt := routes.Of(c.ptr.Addr.Region())
 		switch {
 		case rt == nil:
-			return cmp.Or(s.m.locate(c.ptr.Addr), errMoved)
+			return cmp.Or(s.m.Locate(c.ptr.Addr), worker.ErrMoved)
 		case rt.State == route.Blocked && !sabotage.BlockedValidation.Skipped():
-			return blockedError(rt.Region)
+			return worker.BlockedError(rt.Region)
 		}
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {
@@ -189,8 +190,8 @@ func (s *state) runChecks() error {
 	if err := s.runRemoteChecks(); err != nil {
 		return err
 	}
-	if s.m.routes.Load() != routes && !sabotage.ChecksRoute.Skipped() {
-		return errMoved // a machine of the routes may have left since
+	if s.m.Routes.Load() != routes && !sabotage.ChecksRoute.Skipped() {
+		return worker.ErrMoved // a machine of the routes may have left since
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 	var read [validateByMessage]*check
 	n := 0
 	w.CountRoundTrip()
-	w.lock()
+	w.Lock()
 	for i := range s.checks {
 		c := &s.checks[i]
 		if c.machine != machine {
@@ -256,13 +257,13 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 		read[n] = c
 		addr := c.ptr.Addr
 		if err := w.PostReadLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.Wait); err != nil {
-			w.unlock()
-			return errors.Join(err, w.await(&s.commit.Wait))
+			w.Unlock()
+			return errors.Join(err, w.Await(&s.commit.Wait))
 		}
 		n++
 	}
-	w.unlock()
-	if err := w.await(&s.commit.Wait); err != nil {
+	w.Unlock()
+	if err := w.Await(&s.commit.Wait); err != nil {
 		return err
 	}
 	for i, c := range read[:n] {
@@ -282,11 +283,11 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 			body = binary.LittleEndian.AppendUint64(body, uint64(c.version))
 		}
 	}
-	chunk := s.m.messageBodyMax() / participant.ValidateBytes
+	chunk := s.m.MessageBodyMax() / participant.ValidateBytes
 	for len(asked) > 0 {
 		n := min(chunk, len(asked))
 		s.w.CountRoundTrip()
-		reply, err := s.w.call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*participant.ValidateBytes]}, nil)
+		reply, err := s.w.Call(s.ctx, machine, message.Message{Kind: message.Validate, C: uint32(n), Body: body[:n*participant.ValidateBytes]}, nil)
 		if err != nil {
 			return err
 		}

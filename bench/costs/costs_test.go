@@ -26,8 +26,8 @@ func TestCosts(t *testing.T) {
 	file := write(t, costs.ProcessorTime, stacks{
 		"region.(*View).look index/hash.(*opened).glance index/hash.(*Table).Lookup bench/tatp.(*client).Do": 50, // its own
 		"runtime.memmove region.copyLine index/hash.(*opened).glance.func1 bench.(*loop).work":               30, // of a package, by a function in a function
-		"region.(*View).look index/hash.(*Table).Lookup txn.(*worker).stepLogLocked txn.(*Tx).Commit":        20, // of what has all
-		"index/hash.(*Table).move index/hash.(*Table).maintain txn.(*worker).stepMessagesLocked":             7,  // the outermost of two
+		"region.(*View).look index/hash.(*Table).Lookup txn/worker.(*Worker).stepLogLocked txn.(*Tx).Commit": 20, // of what has all
+		"index/hash.(*Table).move index/hash.(*Table).maintain txn/worker.(*Worker).stepMessagesLocked":      7,  // the outermost of two
 		"runtime.mallocgcSmall runtime.mallocgc index/btree.node.decode":                                     5,
 		"runtime.memmove rdma/shm.(*Queue).try rdma/shm.(*Queue).post rdma/shm.(*Queue).Write":               17, // of what two costs call
 		"runtime.memmove rdma/shm.(*Queue).try rdma/shm.(*Queue).post rdma/shm.(*Queue).Read":                13,

@@ -14,14 +14,14 @@ var table = []Cost{
 		own: []string{
 			"index/hash.(*Table).Home", "index/hash.(*Table).route", "index/hash.(*opened).home", "index/hash.(*entrance).", "index/hash.(*routes).",
 			"index/hash.(*directory).", "index/hash.mix", "index/hash.sum", "index/hash.tagOf", "index/hash.bucketOf",
-			"txn.Operation.Aim", "region.(*Region).Aim", "txn.(*machine).lookable",
+			"txn/worker.Operation.Aim", "region.(*Region).Aim", "txn/worker.(*Machine).Lookable",
 		},
 	},
 	{
 		Name: "buckets: headers checked, pairs found and copied",
 		Why:  "tags and keys are compared, versions checked before and after",
 		own: []string{
-			"index/hash.", "region.(*Pair).", "region.(*View).", "region.View.", "txn.Operation.Look", "txn.Operation.LookPair", "txn.(*Tx).LookPair", "txn.(*Tx).PeekPair",
+			"index/hash.", "region.(*Pair).", "region.(*View).", "region.View.", "txn/worker.Operation.Look", "txn/worker.Operation.LookPair", "txn.(*Tx).LookPair", "txn.(*Tx).PeekPair",
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var table = []Cost{
 		Why:  "prefetches of what a transaction is going to read, which miss together and not one after the other; the processor waits where it has no more misses under way",
 		own: []string{
 			"internal/prefetch.", "index/hash.(*Table).Fetch", "index/hash.(*opened).fetch", "index/btree.(*Tree).Fetch", "index/btree.(*Tree).fetch",
-			"txn.(*Tx).Fetch", "txn.Operation.Fetch", "region.(*Region).FetchAll", "region.(*Region).Fetch",
+			"txn.(*Tx).Fetch", "txn/worker.Operation.Fetch", "region.(*Region).FetchAll", "region.(*Region).Fetch",
 		},
 	},
 	{
@@ -38,7 +38,7 @@ var table = []Cost{
 		own: []string{
 			"txn.(*Tx).Read", "txn.(*Tx).ReadPart", "txn.(*Tx).Peek", "txn.(*Tx).Write", "txn.(*Tx).addWrite", "txn.(*Tx).earlierRead", "txn.(*Tx).ownWrite",
 			"txn.(*Tx).Alloc", "txn.(*Tx).AllocArray", "txn.(*Tx).Free", "txn.(*Machine).alloc", "txn.(*Tx).Local", "txn.(*Tx).SetLocal", "txn.(*Tx).Scratch",
-			"txn.(*state).fetch", "txn.Operation.read", "txn.Operation.readOnce", "region.(*Region).ReadObject", "region.(*Allocator).", "txn/set.(*Set).", "txn/set.(*Entry).", "txn/set.(*Arena).",
+			"txn.(*state).fetch", "txn/worker.Operation.ReadWithin", "txn/worker.Operation.readOnce", "region.(*Region).ReadObject", "region.(*Allocator).", "txn/set.(*Set).", "txn/set.(*Entry).", "txn/set.(*Arena).",
 		},
 	},
 	{
@@ -66,7 +66,7 @@ var table = []Cost{
 		Name: "commit: locks",
 		Why:  "an atomic operation on each object that is written, whose address is checked",
 		own: []string{
-			"txn.(*state).awaitLocks", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockPartLocked", "txn/participant.(*Replicas).LockWrite", "region.(*Region).Lock", "region.(*Region).Unlock",
+			"txn.(*state).awaitLocks", "txn.(*state).lockSelfLocked", "txn.(*state).lockOwnLocked", "txn.(*state).unlockOwnLocked", "txn/participant.(*Replicas).LockWrite", "region.(*Region).Lock", "region.(*Region).Unlock",
 		},
 	},
 	{
@@ -82,9 +82,9 @@ var table = []Cost{
 		Name: "commit: records",
 		Why:  "what is written goes into the log of each replica, where a recovery finds it; one's own included",
 		own: []string{
-			"txn.(*state).writeLockRecordsLocked", "txn.(*state).encodeLocked", "txn.(*worker).StageLocked", "txn.(*worker).AppendLocked", "txn.(*worker).AppendAwaitedLocked", "txn.(*worker).AppendAckedLocked", "txn.(*worker).appendLocked", "txn.(*worker).ReserveLocked", "txn.(*worker).logOfLocked", "txn.(*commit).appendWrites",
+			"txn.(*state).writeLockRecordsLocked", "txn.(*state).encodeLocked", "txn/worker.(*Worker).StageLocked", "txn/worker.(*Worker).AppendLocked", "txn/worker.(*Worker).AppendAwaitedLocked", "txn/worker.(*Worker).AppendAckedLocked", "txn/worker.(*Worker).appendLocked", "txn/worker.(*Worker).ReserveLocked", "txn/worker.(*Worker).logOfLocked", "txn.(*commit).appendWrites",
 			"txn/record.AppendHeader", "txn/record.AppendWrite", "txn/record.Append", "txn/record.WriteBytes", "txn/record.HeaderBytes", "txn/record.roundUp8", "txn/participant.(*OwnLog).",
-			"txn.(*worker).writeTruncateLocked", "txn.(*worker).flushTruncationsLocked", "txn.(*worker).takeTruncatedLocked", "rdma/ring.(*Sender).", "rdma/shm.(*Queue).Write", "txn.(*patientQueue).Write",
+			"txn/worker.(*Worker).writeTruncateLocked", "txn/worker.(*Worker).flushTruncationsLocked", "txn/worker.(*Worker).takeTruncatedLocked", "rdma/ring.(*Sender).", "rdma/shm.(*Queue).Write", "txn/worker.(*patientQueue).Write",
 		},
 	},
 	{
@@ -97,32 +97,32 @@ var table = []Cost{
 	{
 		Name: "transactions: beginning, planning, ending",
 		Why:  "who has which object, in which order; sets that the next transaction uses again are cleared",
-		own:  []string{"txn.", "txn/record.(*Window).", "txn/wait.(*Lease).", "txn/wait.(*Need).", "txn/wait.(*Backoff)."},
+		own:  []string{"txn.", "txn/worker.", "txn/record.(*Window).", "txn/wait.(*Lease).", "txn/wait.(*Need).", "txn/wait.(*Backoff)."},
 	},
 	{
 		Name: "READs of other machines' memory",
 		Why:  "copies of what others write, and so misses",
 		own: []string{
-			"rdma/shm.(*Queue).Read", "txn.(*patientQueue).Read", "txn.(*worker).readRaw", "txn.Operation.readPair", "txn.Operation.readPairOnce", "txn.Operation.ReadPair",
-			"txn.(*machine).ReadPair", "region.Unpack", "txn.(*worker).PostReadLocked",
+			"rdma/shm.(*Queue).Read", "txn/worker.(*patientQueue).Read", "txn/worker.(*Worker).readRaw", "txn/worker.Operation.ReadPairWithin", "txn/worker.Operation.readPairOnce", "txn/worker.Operation.ReadPair",
+			"txn/worker.(*Machine).ReadPair", "region.Unpack", "txn/worker.(*Worker).PostReadLocked",
 		},
 	},
 	{
 		Name: "work for others: their records",
 		Why:  "logs are read, and backups apply what was committed",
-		all:  []string{"txn.(*worker).stepLogLocked"},
+		all:  []string{"txn/worker.(*Worker).stepLogLocked"},
 	},
 	{
 		Name: "work for others: messages and functions shipped",
 		Why:  "validation of many objects, allocation, and updates of one field, which go to the primary",
-		all:  []string{"txn.(*worker).stepMessagesLocked", "txn.(*machine).serve"},
+		all:  []string{"txn/worker.(*Worker).stepMessagesLocked", "txn/worker.(*Machine).serve"},
 	},
 	{
 		Name: "waiting, waking and going to sleep",
 		Why:  "Go's scheduler, futexes, doorbells, the worker's lock, a look at what others have written: machines that share processors wait for each answer asleep; with a core each they poll",
 		own: []string{
-			"rdma/shm.(*doorbell).", "rdma/shm.ringBell", "rdma/shm.(*Queue).Ring", "txn.(*patientQueue).Ring", "txn.(*worker).ringPeersLocked", "txn.(*worker).ringLocked",
-			"txn.(*worker).lock", "txn.(*worker).unlock", "txn.(*worker).answerBell", "txn.(*worker).kick", "txn.(*worker).stepLocked", "txn.(*worker).await", "txn/wait.NewWaiter", "txn/wait.(*Waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
+			"rdma/shm.(*doorbell).", "rdma/shm.ringBell", "rdma/shm.(*Queue).Ring", "txn/worker.(*patientQueue).Ring", "txn/worker.(*Worker).RingPeersLocked", "txn/worker.(*Worker).ringLocked",
+			"txn/worker.(*Worker).Lock", "txn/worker.(*Worker).Unlock", "txn/worker.(*Worker).answerBell", "txn/worker.(*Worker).kick", "txn/worker.(*Worker).stepLocked", "txn/worker.(*Worker).Await", "txn/wait.NewWaiter", "txn/wait.(*Waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
 		},
 		all: []string{"runtime.mcall", "runtime.mstart", "runtime.gopark", "runtime.goready"},
 	},

@@ -137,6 +137,7 @@ var without = map[string]string{
 	"txn/step":           "is names",
 	"txn/commitstate":    "is names, and comparisons that are made where they are used",
 	"txn/evidence":       "works when machines fail",
+	"txn/outcome":        "is errors",
 }
 
 // interfaces are packages that have no cost, for they have hardly any code, but packages in

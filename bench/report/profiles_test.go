@@ -22,7 +22,7 @@ func putProfiles(t *testing.T, o *Options, e experiment) {
 		})
 		coststest.Write(t, file+bench.ProfileAllocs, costs.Objects, map[string]int64{"runtime.newobject txn/set.(*Set).Add": 9, "txn.(*Tx).Alloc": 8})
 		coststest.Write(t, file+bench.ProfileAllocsBase, costs.Objects, map[string]int64{"txn.(*Tx).Alloc": 8})
-		coststest.Write(t, file+bench.ProfileMutex, costs.Waited, map[string]int64{"runtime.unlock txn.(*worker).unlock": 9_000})
+		coststest.Write(t, file+bench.ProfileMutex, costs.Waited, map[string]int64{"runtime.unlock txn/worker.(*Worker).Unlock": 9_000})
 		coststest.Write(t, file+bench.ProfileBlock, costs.Waited, nil)
 	}
 }
@@ -38,7 +38,7 @@ func TestProfiles(t *testing.T) {
 		"| the rest | 0.30 (15.0) |\n\n", // what nothing accounts for, and what is small
 		"\n- the first load of a bucket's header: a miss of the cache, ",
 		"\n- TATP, 3 machines (1 run, 921 rows, volatile anonymous memory): 1,000 transactions a second. A transaction makes 0.00 allocations of 0.00 bytes together, 100 % in `txn/set.(*Set).Add`. " +
-			"It waits for locks for 2.00 µs, 100 % in `txn.(*worker).unlock`.\n",
+			"It waits for locks for 2.00 µs, 100 % in `txn/worker.(*Worker).Unlock`.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

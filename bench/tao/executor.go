@@ -11,10 +11,11 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // handlerAssocGet is the function that is shipped to a node's primary.
-const handlerAssocGet txn.HandlerID = 0x7a00
+const handlerAssocGet worker.HandlerID = 0x7a00
 
 // edgesAll reads all of a list.
 const edgesAll = math.MaxInt

@@ -12,10 +12,11 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // handlerUpdateLocation is the function that is shipped to a subscriber's primary.
-const handlerUpdateLocation txn.HandlerID = 0x7400
+const handlerUpdateLocation worker.HandlerID = 0x7400
 
 // tables are one machine's handles.
 type tables struct{ subscribers, numbers, access, facilities, forwards *hash.Table }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // level executes a Stock-Level (clause 2.8.2.2). Stock is read without locks, outside of the
@@ -95,7 +96,7 @@ func (x *native) countLow(in *stockLevel, items []int) error {
 }
 
 // quantity reads the quantity of a stock, in place if no transaction is changing it.
-func (x *native) quantity(op txn.Operation, p region.Ptr) (int, error) {
+func (x *native) quantity(op worker.Operation, p region.Ptr) (int, error) {
 	x.row = slices.Grow(x.row[:0], p.Capacity())[:p.Capacity()]
 	if v, ok := op.Look(p); ok {
 		v.Copy(x.row[:stockOrders], int(stockQuantity))

@@ -13,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // Tree is one machine's handle of a tree, with its cache of inner nodes. It is
@@ -61,7 +62,7 @@ func Open(m *txn.Machine, anchor region.Ptr) *Tree {
 			tr.cache.reset()
 		}
 	})
-	runtime.AddCleanup(tr, txn.EpochHook.Cancel, hook)
+	runtime.AddCleanup(tr, worker.EpochHook.Cancel, hook)
 	return tr
 }
 
@@ -318,7 +319,7 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 // glance decides a lookup whose leaf is at this machine, whose level-1 node is cached, and which no
 // change overtakes: it copies only the parts of the leaf that the search compares. It requests all
 // lines of the leaf at once, since it would know only one miss later which of them it needs.
-func (tr *Tree) glance(op txn.Operation, s *scratch, key []byte) (p region.Ptr, found, decided bool) {
+func (tr *Tree) glance(op worker.Operation, s *scratch, key []byte) (p region.Ptr, found, decided bool) {
 	pos := position{key: key}
 	in := tr.cache.find(&s.probe, pos)
 	if in == nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A sight holds what a lookup reads: the home of its key, and the bucket after it.
@@ -27,7 +28,7 @@ const secondBucket = 8
 // lookup waits for memory once. It leaves undecided: pairs outside of their slots, stale
 // directories, changes under way, neighbourhoods with more slots than have control words on the
 // first lines, and keys that are not in the first blocks of a chain.
-func (o *opened) glance(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
+func (o *opened) glance(op worker.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
 	}
@@ -163,7 +164,7 @@ const glanceBlocks = 8
 
 // seekChain looks for key in the first blocks of its home's chain. Hardly any chain has more than
 // one block.
-func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, dst []byte) ([]byte, finding) {
+func (o *opened) seekChain(op worker.Operation, home region.View, h uint64, key, dst []byte) ([]byte, finding) {
 	from := home
 	for range glanceBlocks {
 		block, ok := o.nextBlock(op, from)
@@ -194,7 +195,7 @@ func (o *opened) seekChain(op txn.Operation, home region.View, h uint64, key, ds
 
 // nextBlock returns the block to which a bucket or block links, if it can be read in place and has
 // the version in the link.
-func (o *opened) nextBlock(op txn.Operation, from region.View) (region.View, bool) {
+func (o *opened) nextBlock(op worker.Operation, from region.View) (region.View, bool) {
 	p, version := chainOf(from)
 	if !from.Valid() || p.Class().Capacity() < o.blockBytes() {
 		return region.View{}, false

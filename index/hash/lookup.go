@@ -9,8 +9,8 @@ import (
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // restartsMax bounds how often a lookup begins again because a change overtook
@@ -67,7 +67,7 @@ func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 
 // insist looks up a key that a glance has left undecided, again and again until no change
 // overtakes the lookup, and ends the operation op.
-func (tb *Table) insist(op txn.Operation, o *opened, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
+func (tb *Table) insist(op worker.Operation, o *opened, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	defer op.End()
 	for range restartsMax {
 		if value, ok, err = o.reach(op, s, key, dst); err == nil && !ok {
@@ -101,7 +101,7 @@ func overtaken(err error) bool {
 // reach looks for a key whose pair is outside of its slot, in both buckets. A glance has found them
 // and left the lookup undecided; this machine must be the shard's primary. reach copies only the
 // slot and the pair. If it does not find the key, the key may still be in the table.
-func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
+func (o *opened) reach(op worker.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	if o.slots > glanceSlots || !s.buckets.Look() || !o.narrow(s) {
 		return nil, false, nil
 	}
@@ -127,7 +127,7 @@ func (o *opened) reach(op txn.Operation, s *sight, key, dst []byte) (value []byt
 
 // outsideIn looks for key among the outside pairs that the given slots of a bucket or block v
 // point to. data is the offset of the data of v's slots.
-func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
+func (o *opened) outsideIn(op worker.Operation, buf *buffer, v region.View, data int, slots uint, h uint64, key, dst []byte) ([]byte, bool, error) {
 	for ; slots != 0; slots &= slots - 1 {
 		i := bits.TrailingZeros(slots)
 		s := slotIn(v, i)
@@ -150,7 +150,7 @@ func (o *opened) outsideIn(op txn.Operation, buf *buffer, v region.View, data in
 }
 
 // search looks up a key in copies of the buckets and blocks.
-func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, dst []byte) ([]byte, bool, error) {
+func (tb *Table) search(op worker.Operation, o *opened, s *shard, h uint64, key, dst []byte) ([]byte, bool, error) {
 	buf := o.buffers.Get().(*buffer)
 	defer o.buffers.Put(buf)
 	for {
@@ -169,7 +169,7 @@ func (tb *Table) search(op txn.Operation, o *opened, s *shard, h uint64, key, ds
 // inPair looks for key in its home and the bucket after it, and in the objects and blocks that they
 // point to. The caller must have read the two buckets into pair. If the directory was stale, inPair
 // returns the shard to search instead.
-func (tb *Table) inPair(op txn.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
+func (tb *Table) inPair(op worker.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
 	home, next := o.bucket(pair[:len(pair)/2]), o.bucket(pair[len(pair)/2:])
 	depth, live := home.depth()
 	if (!live || !s.covers(h, depth)) && !sabotage.StaleDirectory.Skipped() {
@@ -195,7 +195,7 @@ func (tb *Table) inPair(op txn.Operation, o *opened, buf *buffer, pair []byte, s
 }
 
 // inPage looks for key in one page.
-func inPage(op txn.Operation, buf *buffer, p page, h uint64, key, dst []byte, next bool) ([]byte, bool, error) {
+func inPage(op worker.Operation, buf *buffer, p page, h uint64, key, dst []byte, next bool) ([]byte, bool, error) {
 	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
 		s := p.slot(k)
 		if !s.outside() {
@@ -209,7 +209,7 @@ func inPage(op txn.Operation, buf *buffer, p page, h uint64, key, dst []byte, ne
 }
 
 // readOutside reads the pair that s points to, and returns its value if its key is key.
-func readOutside(op txn.Operation, buf *buffer, s slot, key, dst []byte) ([]byte, bool, error) {
+func readOutside(op worker.Operation, buf *buffer, s slot, key, dst []byte) ([]byte, bool, error) {
 	_, ptr, err := s.pair()
 	if err != nil {
 		return nil, false, err
@@ -226,7 +226,7 @@ func readOutside(op txn.Operation, buf *buffer, s slot, key, dst []byte) ([]byte
 }
 
 // inChain looks for key in the blocks that home links to.
-func (tb *Table) inChain(op txn.Operation, o *opened, buf *buffer, home page, h uint64, key, dst []byte) ([]byte, bool, error) {
+func (tb *Table) inChain(op worker.Operation, o *opened, buf *buffer, home page, h uint64, key, dst []byte) ([]byte, bool, error) {
 	p := home
 	for range chainMax {
 		l, err := p.link()

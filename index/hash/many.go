@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/internal/prefetch"
-	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // LookupMany looks up many keys, each as Lookup does, and calls visit for each
@@ -53,7 +53,7 @@ const (
 type pipeline struct {
 	tb    *Table
 	o     *opened
-	op    txn.Operation
+	op    worker.Operation
 	visit func(i int, value []byte, ok bool)
 	next  int // the index of the next key
 	looks int // objects looked at in this operation
@@ -66,7 +66,7 @@ type pipeline struct {
 	pages [groupKeys][]byte
 	// reads[i] reads the buckets of elsewhere[i] from the primary.
 	elsewhere []elsewhere
-	reads     []txn.PairRead
+	reads     []worker.PairRead
 }
 
 // A group is up to groupKeys lookups that take their steps together.
@@ -352,7 +352,7 @@ func (l *pipeline) post(e elsewhere) {
 		e.pair = make([]byte, 2*l.o.class.Capacity())
 	}
 	l.elsewhere[n] = e
-	l.reads = append(l.reads, txn.PairRead{P: e.s.first.Element(bucketOf(e.h, l.o.buckets)), Dst: e.pair})
+	l.reads = append(l.reads, worker.PairRead{P: e.s.first.Element(bucketOf(e.h, l.o.buckets)), Dst: e.pair})
 }
 
 // readElsewhere reads the posted buckets of other machines, all at once, and answers their

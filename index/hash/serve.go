@@ -9,11 +9,12 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // The functions that machines ship to the primary of a shard.
 const (
-	handlerLookup txn.HandlerID = 0x6800 + iota
+	handlerLookup worker.HandlerID = 0x6800 + iota
 	handlerSingle
 	handlerSplit
 )

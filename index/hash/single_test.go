@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // served opens a table on machines that all serve.
@@ -263,7 +264,7 @@ func TestBadMessages(t *testing.T) {
 	long := appendKey(nil, make([]byte, KeyBytesMax+1))
 	at := anchor.Append(nil)
 	for _, m := range []struct {
-		h   txn.HandlerID
+		h   worker.HandlerID
 		arg []byte
 	}{
 		{handlerLookup, nil}, {handlerLookup, at}, {handlerLookup, append(at, 9, 0, 1)},

@@ -72,7 +72,6 @@ var rules = []rule{
 	{"wait", checkWait},
 	{"order", checkOrder},
 	{"lockrank", checkRanks},
-	{"locks", checkLocks},
 	{"sabotage", checkSabotage},
 	{"doc", checkDoc},
 	{"todo", checkTodo},
@@ -89,7 +88,7 @@ func Check(fsys fs.FS) ([]Problem, error) {
 	}
 	var problems []Problem
 	for dir, files := range packages {
-		for _, r := range rules {
+		for _, r := range append(rules, locksRule(packages)) {
 			r.check(dir, files, func(f *file, pos token.Pos, text string) {
 				problems = append(problems, Problem{File: f.name, Line: f.line(pos), Rule: r.name, Text: text})
 			})

@@ -127,6 +127,7 @@ func TestRulesCatchViolations(t *testing.T) {
 		"lock of one of two":     {"txn/a.go", doc + "package p\nfunc g() { x.mu.Lock(); y.mu.Lock(); defer y.mu.Unlock() }", "locks: x.mu.Unlock is not called"},
 		"lock by a clock":        {"txn/a.go", doc + "package p\nfunc g() { m.Clock.Lock(&m.mu); defer m.mu.Unlock() }", ""},
 		"lock of who calls":      {"txn/a.go", doc + "package p\nfunc g() { x.lock(); x.unlock(); func() { x.unlock() }() }", "locks: x.unlock is called"},
+		"lock of one's own":      {"txn/a.go", doc + "package p\nfunc (x *t) Lock() { x.mu.Lock() }\nfunc (x *t) Unlock() { x.mu.Unlock() }", ""},
 		"phase named lock":       {"txn/a.go", doc + "package p\nfunc g() { m.lock(&w) }", ""},
 		"order elsewhere":        {"sql/wire/a.go", doc + "package p\nvar m map[int]int\nfunc f() { for range m {} }", ""},
 		"order of a slice":       {"farm/a.go", doc + "package p\nvar m []int\nfunc f() { for range m {} }", ""},
@@ -171,6 +172,22 @@ func TestRulesCatchViolations(t *testing.T) {
 				t.Errorf("got %v, want %q", problems, c.want)
 			}
 		})
+	}
+}
+
+// Functions of the package below that need its lock are called with the lock held, too.
+func TestLocksOfThePackageBelow(t *testing.T) {
+	for call, want := range map[string]string{
+		"w.FLocked()":                       "locks: FLocked is called by a function that neither",
+		"w.Lock(); w.FLocked(); w.Unlock()": "",
+	} {
+		problems, err := Check(fstest.MapFS{
+			"txn/worker/a.go": {Data: []byte("// Package worker is.\npackage worker\n\nfunc FLocked() {}\n")},
+			"txn/a.go":        {Data: []byte("// Package txn is.\npackage txn\n\nfunc g() { " + call + " }\n")},
+		})
+		if err != nil || (want == "") != (len(problems) == 0) || want != "" && !strings.Contains(problems[0].String(), want) {
+			t.Errorf("%s: %v, %v", call, problems, err)
+		}
 	}
 }
 

@@ -10,7 +10,11 @@ import (
 
 // lockedNames are the packages in which the name of a function that needs a held lock ends in
 // Locked, and in which a lock is released by the function that takes it.
-var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/participant", "txn/evidence", "recovery/membership", "recovery/transactions", "recovery/data"}
+var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/participant", "txn/evidence", "txn/worker", "recovery/membership", "recovery/transactions", "recovery/data"}
+
+// locksBelow are the packages whose locks a package takes: it calls their functions named Locked by
+// the same rule as its own.
+var locksBelow = map[string]string{"txn": "txn/worker"}
 
 // lockMarks begin the comment on a call of a function named Locked by a caller that does not hold
 // the lock itself: the comment gives the reason.
@@ -19,18 +23,24 @@ var lockMarks = []string{"// locked: "}
 // unlocks are the methods that take locks, and those that give them back.
 var unlocks = map[string]string{"lock": "unlock", "Lock": "Unlock", "RLock": "RUnlock", "TryLock": "Unlock"}
 
-func checkLocks(dir string, files []*file, report func(*file, token.Pos, string)) {
-	if !slices.Contains(lockedNames, dir) {
-		return
-	}
-	own := functionsNamedLocked(files)
+// locksRule returns the rule of locks for the given packages.
+func locksRule(packages map[string][]*file) rule {
+	return rule{"locks", func(dir string, files []*file, report func(*file, token.Pos, string)) {
+		if slices.Contains(lockedNames, dir) {
+			checkLocks(files, functionsNamedLocked(slices.Concat(files, packages[locksBelow[dir]])), report)
+		}
+	}}
+}
+
+// checkLocks looks at the functions of a package; own are the names of those that need a held lock.
+func checkLocks(files []*file, own map[string]bool, report func(*file, token.Pos, string)) {
 	for _, f := range files {
 		if f.isTest {
 			continue
 		}
 		marked := f.marked(lockMarks)
 		for _, d := range f.ast.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil && unlocks[d.Name.Name] == "" && d.Name.Name != "unlock" {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil && unlocks[d.Name.Name] == "" && !strings.EqualFold(d.Name.Name, "unlock") {
 				l := lockScope{own: own, report: func(pos token.Pos, text string) {
 					if !marked[f.line(pos)] {
 						report(f, pos, text)
@@ -44,7 +54,7 @@ func checkLocks(dir string, files []*file, report func(*file, token.Pos, string)
 
 func isNamedLocked(name string) bool { return strings.HasSuffix(name, "Locked") && name != "Locked" }
 
-// functionsNamedLocked returns the names of the package's functions that end in Locked.
+// functionsNamedLocked returns the names of the files' functions that end in Locked.
 func functionsNamedLocked(files []*file) map[string]bool {
 	names := make(map[string]bool)
 	for _, f := range files {

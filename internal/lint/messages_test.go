@@ -18,7 +18,7 @@ import (
 var messageConstants = map[string]*regexp.Regexp{
 	"txn/record":            regexp.MustCompile(`^$`),
 	"txn/message":           regexp.MustCompile(`^$`),
-	"txn":                   regexp.MustCompile(`^handler[A-Z]`),
+	"txn/worker":            regexp.MustCompile(`^[Hh]andler[A-Z]`),
 	"recovery/membership":   regexp.MustCompile(`^kind[A-Z]`),
 	"recovery/transactions": regexp.MustCompile(`^kind[A-Z]`),
 	"farm":                  regexp.MustCompile(`^kind[A-Z]`),
@@ -38,7 +38,7 @@ var messageNames = map[string][]string{
 	"kinds":         {},
 }
 
-var lowerFirst = regexp.MustCompile(`^(kind|handler)`)
+var lowerFirst = regexp.MustCompile(`^(kind|[Hh]andler)`)
 
 // nameOf returns NEW-CONFIG for kindNewConfig.
 func nameOf(constant string) string {

@@ -20,6 +20,7 @@ var layers = [][]string{
 	{"txn/set", "txn/outcome"},
 	{"txn/participant"},
 	{"txn/evidence"},
+	{"txn/worker"},
 	{"txn"},
 	{"recovery", "internal/txntest"},
 	{"recovery/membership", "recovery/transactions", "recovery/data"},
@@ -80,6 +81,7 @@ var core = map[string][]string{
 	"txn/outcome":           nil,
 	"txn/participant":       nil,
 	"txn/evidence":          nil,
+	"txn/worker":            nil,
 	"txn":                   nil,
 	"recovery":              nil,
 	"recovery/membership":   nil,
@@ -113,7 +115,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // that do not: one saves folders of the file system, at Close, one is to be measured.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn/worker", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}

@@ -32,16 +32,16 @@ type (
 	Refill     struct{ rank } // region: a slab is replaced
 	Dirty      struct{ rank } // region: former slabs' blocks are marked dirty
 	HoldBack   struct{ rank } // region: blocks are found to hold back
-	Blocks     struct{ rank } // txn: parts of a block table go to the backups
+	Blocks     struct{ rank } // txn/worker: parts of a block table go to the backups
 	Grow       struct{ rank } // region: a region is added
 	Change     struct{ rank } // recovery/membership: the configuration is moved on
 	Probe      struct{ rank } // recovery/membership: a round of probes
 	Apply      struct{ rank } // recovery/membership: a configuration is applied
-	Reserving  struct{ rank } // txn: storage is reserved for replicas, by the routes of one configuration
+	Reserving  struct{ rank } // txn/worker: storage is reserved for replicas, by the routes of one configuration
 	Run        struct{ rank } // recovery/transactions: what the recovery of one configuration has heard
 	Recovery   struct{ rank } // txn/evidence: evidence and ledgers
-	Worker     struct{ rank } // txn: a worker's commits, calls and peers
-	Machine    struct{ rank } // txn: handlers and hooks of epochs
+	Worker     struct{ rank } // txn/worker: a worker's commits, calls and peers
+	Machine    struct{ rank } // txn/worker: handlers and hooks of epochs
 	Routes     struct{ rank } // txn/route: where regions live, while that changes
 	Replicas   struct{ rank } // farm: which replicas the machine has
 	Reserve    struct{ rank } // farm: room for logs

@@ -8,6 +8,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A machine has a NIC, replicas of regions, and transactions.
@@ -56,7 +57,7 @@ func (m *machine) start(x *Instance) (err error) {
 		Grow:      func(near region.ID) (*region.Region, error) { return x.grow(m, near) },
 		Colocated: x.colocated,
 	})
-	m.txn, err = txn.New(txn.Config{
+	m.txn, err = txn.New(worker.Config{
 		ID:           m.id,
 		Config:       uint32(x.Configuration().ID),
 		Workers:      x.cfg.Workers,

@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
-	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // errEarly refuses a call that comes before this machine has reached the required state.
@@ -23,7 +23,7 @@ func (t *Recovery) handle() {
 	t.cfg.Endpoint.Handle(kindConnect, t.onConnect)
 	t.cfg.Endpoint.Handle(kindRelay, t.onRelay)
 	t.cfg.Endpoint.Handle(kindRelayed, t.onRelayed)
-	t.cfg.Endpoint.Know(codeHeld, txn.ErrHeld)
+	t.cfg.Endpoint.Know(codeHeld, worker.ErrHeld)
 }
 
 // answer answers one call. Answering a call again changes nothing.

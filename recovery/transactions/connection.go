@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/message"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A CONNECT call gives a member new logs and message queues to write to, and returns those that the
@@ -35,7 +35,7 @@ const (
 	connectReplyBytes  = 8
 )
 
-// codeHeld is the code of txn.ErrHeld in calls.
+// codeHeld is the code of worker.ErrHeld in calls.
 const codeHeld = 64
 
 // An exchange is the latest exchange that a life of a member has begun.
@@ -83,7 +83,7 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 		err := r.exchange(ctx, to)
 		r.mu.Lock()
 		isLate := r.mu.state == settled
-		isOver := err == nil || errors.Is(err, txn.ErrHeld) && !isLate
+		isOver := err == nil || errors.Is(err, worker.ErrHeld) && !isLate
 		r.mu.tried[to] = r.mu.tried[to] || isOver
 		r.mu.Unlock()
 		if isOver {

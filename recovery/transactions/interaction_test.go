@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
@@ -27,6 +28,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // The scripts in testdata/interaction recover the transactions that a failure has cut short,
@@ -259,12 +261,12 @@ func (x *interaction) boot(id rdma.MachineID, incarnation uint64, config uint32,
 			},
 			Grow: func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 		})
-		n.m, err = txn.New(txn.Config{ID: id, Config: config, Workers: 1, NIC: n.nic, Log: n.log,
+		n.m, err = txn.New(worker.Config{ID: id, Config: config, Workers: 1, NIC: n.nic, Log: n.log,
 			Relog:    func(rdma.MachineID, int, int) (*nvram.Memory, error) { return nvram.NewMemory(rigLogBytes), nil },
 			Park:     func(cluster.ID, int, int64) (*nvram.Memory, error) { return nvram.NewMemory(rigLogBytes), nil },
 			LogBytes: rigLogBytes, MessageBytes: rigMessageBytes, Allocator: n.alloc, Clock: patientClock{n.process},
 			Alive:  func() bool { return n.alive },
-			Events: txn.Events{Step: func(s step.Step) { x.say(id, "transaction: %v", s) }}})
+			Events: worker.Events{Step: func(s step.Step) { x.say(id, "transaction: %v", s) }}})
 		x.must(err)
 		n.t = transactions.New(transactions.Config{Machine: n.m, Endpoint: n.calls, Clock: n.process,
 			Blocks: func(r region.ID) { x.say(id, "compares the blocks of region %d", r) },

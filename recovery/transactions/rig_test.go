@@ -29,6 +29,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/route"
 	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // A node is one machine with a memory of its own.
@@ -185,13 +186,13 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 		},
 		Grow: func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 	})
-	n.m, err = txn.New(txn.Config{ID: id, Config: config, Workers: 1, NIC: n.nic,
+	n.m, err = txn.New(worker.Config{ID: id, Config: config, Workers: 1, NIC: n.nic,
 		Log: func(sender rdma.MachineID, worker int) (*nvram.Memory, error) {
 			return n.log(sender, worker), nil
 		},
 		LogBytes: rigLogBytes, MessageBytes: rigMessageBytes,
 		Allocator: n.alloc, Clock: x.clock, Alive: n.alive.Load,
-		Events: txn.Events{Step: func(s step.Step) {
+		Events: worker.Events{Step: func(s step.Step) {
 			if !x.over.Load() {
 				x.onTxn.call(id, s)
 			}

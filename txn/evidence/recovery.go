@@ -48,7 +48,7 @@ type Config struct {
 	LogBytes      int
 	// Read reads from a registration of another machine.
 	Read func(from rdma.MachineID, k rdma.Key, off uint64, dst []byte) error
-	// OpenParked and OpenNotes are txn.Config's Park and Note, Settling is that of txn.Config.
+	// OpenParked and OpenNotes are worker.Config's Park and Note, Settling is that of worker.Config.
 	OpenParked func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	OpenNotes  func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	Settling   func(in cluster.ID)

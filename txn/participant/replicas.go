@@ -23,7 +23,7 @@ type Replicas struct {
 	Allocator *region.Allocator // allocates in the regions whose primary is this machine
 	NIC       rdma.NIC
 	Clock     clock.Clock
-	// Annex and DropAnnex create and free the memory of annexes; see txn.Config.
+	// Annex and DropAnnex create and free the memory of annexes; see worker.Config.
 	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
 	DropAnnex func(number uint64, memory *nvram.Memory) error
 	// Background runs a function on a new goroutine, unless the machine is closed.

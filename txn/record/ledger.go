@@ -19,7 +19,7 @@ import (
 // Transactions below the low bound, of the same life of their coordinator, are truncated, and so
 // are the named transactions. A transaction at or above the bound has one place where it can be
 // named. If it is so far above the bound that another may use that place, it has to wait until the
-// bound has moved (txn/truncate.go).
+// bound has moved (txn/worker/truncate.go).
 //
 // The third word says for which configuration the log was last drained, and up to which position: |
 // configuration 32 | position 32 |. A record behind that position that is not of a later

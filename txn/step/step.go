@@ -4,7 +4,7 @@ package step
 import "fmt"
 
 // A Step is a point in the life of a transaction at which memory has just changed, or a phase has
-// ended. Each is reported to txn.Events.Step. Tests stop the world there and examine what a crash
+// ended. Each is reported to worker.Events.Step. Tests stop the world there and examine what a crash
 // would leave behind.
 type Step uint8
 

@@ -23,7 +23,7 @@ type Lease struct {
 }
 
 // Config has the parts of a machine that waits need. Alive, Missing, Unavailable and Available are
-// those of txn.Config, and may be nil.
+// those of worker.Config, and may be nil.
 type Config struct {
 	Clock clock.Clock
 	// Patience is how long operations wait; patienceDefault if 0.

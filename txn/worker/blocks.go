@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/route"
+	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
+)
+
+// WriteBackups writes data at off to every backup of a region, and then to its own replica. This
+// machine must be the region's primary. The allocator replicates block headers with it. If a backup
+// is lost, WriteBackups waits for the next configuration and writes to the backups of that one. But
+// if the configuration passed to it is not 0, it must be the result of ReserveBackups, and
+// WriteBackups fails with region.ErrBackups if the replicas have changed since.
+func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
+	for {
+		before := m.Routes.Load()
+		err := m.writeReplicas(id, off, data, in)
+		if err == nil || errors.Is(err, region.ErrBackups) {
+			return err
+		}
+		if err := m.AwaitReplacement(context.Background(), before, err); err != nil {
+			return err
+		}
+	}
+}
+
+// writeReplicas makes one attempt at WriteBackups. It holds blocks, so that SendBlocks, which sends
+// the block table to new backups, runs entirely before or after it.
+func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
+	m.cfg.Clock.Lock(&m.blocks)
+	defer m.blocks.Unlock()
+	rt := m.Route(id)
+	if rt != nil && in != 0 && in != uint32(rt.LastReplicaChange) {
+		return region.ErrBackups
+	}
+	err := m.writeBackups(rt, id, off, data)
+	if err == nil && rt.PrimaryHere {
+		rt.Local.Memory().CopyIn(off, data)
+	}
+	return err
+}
+
+func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
+	if rt == nil {
+		return m.noRegion(region.MakeAddr(id, uint32(off)))
+	}
+	if sabotage.BlockBackups.Skipped() {
+		return nil
+	}
+	w := m.anyWorker()
+	wait := wait.NewWaiter(m.cfg.Clock)
+	var failed error
+	w.Lock()
+	for _, b := range rt.Backups {
+		failed = errors.Join(failed, w.PostWriteLocked(b, route.BlocksKey(rt.Placement), off, data, &wait))
+		m.Replicas.Reached(step.Block)
+	}
+	w.Unlock()
+	return errors.Join(failed, w.Await(&wait))
+}
+
+// SendBlocks copies the block table of a region to all its backups. This machine must be the
+// region's primary. A new primary does this before anybody allocates (SOSP'15 section 5.5): the old
+// one may have failed halfway through a change, so that the table has to be repaired. A new backup
+// has no table yet.
+func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
+	m.cfg.Clock.Lock(&m.blocks)
+	defer m.blocks.Unlock()
+	if err := m.recovery.Check(in); err != nil {
+		return err
+	}
+	rt := m.Route(id)
+	if rt == nil || !rt.PrimaryHere {
+		return m.noRegion(region.MakeAddr(id, 0))
+	}
+	if !m.cfg.Allocator.Has(id) {
+		rt.Local.Repair()
+	}
+	off, n := rt.Local.Table()
+	table := make([]byte, n)
+	rt.Local.Memory().CopyOut(table, off)
+	return m.writeBackups(rt, id, off, table)
+}

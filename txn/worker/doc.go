@@ -1,0 +1,53 @@
+// Package worker is a machine below its transactions: the workers, what they exchange with those of
+// other machines, and what transactions ask of them.
+//
+//	Machine      settings, regions and their routes, handlers, epochs, reconfigurations
+//	Worker       the state machine of a worker: its lock, its bell, its input
+//	peer         the connection to a sibling: a log and a message queue in each direction
+//	Commit       what a worker knows of a commit: participants, state, acknowledgements
+//	Stripe       a processor's part of what reads and transactions count, and which are open
+//	Operation    lock-free reads
+//
+// # Workers and their siblings
+//
+// Between siblings, worker w of one machine and worker w of another, there are a log and a message
+// queue in each direction (package ring). Listen and Connect (connect.go) make the connection. A
+// worker handles its input in stepLocked: it works through the records in peers' logs (package
+// participant), handles messages, and takes the completions of its own operations. Shipped
+// functions (ship.go) run on goroutines of their own.
+//
+// # Commits
+//
+// Package txn runs the commit protocol. Its commits embed a Commit, by which the worker finds them
+// without knowing more: a LOCK-REPLY, an acknowledgement, a lost peer or a reconfiguration ends the
+// waits of the commits that it concerns. In order:
+//
+//	AdmitLocked    may it begin? sets the participants' peers
+//	ReserveLocked  log space at all participants, or at none
+//	JoinLocked     it gets its identifier, and is one of the worker's begun commits
+//	StageLocked    and AppendLocked: a record, written to a participant's log
+//	LeaveLocked    it is decided, aborted or left to recovery (Strand)
+//	FinishLocked   its records can be truncated: truncate.go
+//
+// # Reads
+//
+// read.go and pairs.go have the lock-free reads of NSDI'14 section 3.5. An Operation brackets those
+// that follow pointers; stripe.go and epoch.go say when memory that they could reach is reused.
+//
+// # Machines that fail
+//
+// reconfigure.go takes a machine from one configuration to the next. Package evidence (Recovery)
+// collects the logs' evidence about undecided transactions and carries out decisions.
+//
+// # Concurrency
+//
+// A Machine is safe for concurrent use. A worker reads no clock, starts no goroutine and draws no
+// randomness in stepLocked, which runs under its lock. participant.Log, participant.OwnLog,
+// record.Window, ops and the Commits that have joined are parts of a worker, whose lock guards them
+// as a whole. A method that needs the lock has a name that ends in Locked; one that releases it
+// while it waits says so. Machine.mu may be taken while a worker's lock is held, but not the other
+// way round. No method waits for a reply with a worker's lock held. A worker rings peers with its
+// lock held, once for everything that it has written (RingPeersLocked): a bell only tries to take
+// the lock of its worker, and if that is taken its holder checks the bell after unlocking
+// (answerBell).
+package worker

@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"errors"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A patientQueue is a worker's queue that is never full to its callers: where the provider has no
+// room, it takes completions until there is some. A post that fails has therefore met a broken
+// connection.
+//
+// It waits with the worker locked. This is safe because a provider completes operations
+// independently of its callers.
+type patientQueue struct {
+	rdma.Queue
+	w *Worker
+}
+
+// Read implements rdma.Queue.
+func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	for {
+		done, err := q.Queue.Read(to, k, off, dst, tag)
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			return done, err
+		}
+	}
+}
+
+// Write implements rdma.Queue.
+func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	for {
+		done, err := q.Queue.Write(to, k, off, src, tag)
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			return done, err
+		}
+	}
+}
+
+// Ring implements rdma.Queue.
+func (q *patientQueue) Ring(to rdma.MachineID) error {
+	for {
+		err := q.Queue.Ring(to)
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			return err
+		}
+	}
+}
+
+// drainLocked takes completions if err says that the queue is full, and reports whether it did.
+func (q *patientQueue) drainLocked(err error) bool {
+	if !errors.Is(err, rdma.ErrFull) {
+		return false
+	}
+	q.w.pollLocked()
+	q.w.m.cfg.Clock.Yield()
+	return true
+}

@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/ring"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/record"
+	"github.com/farmsql/farmsql/txn/step"
+	"github.com/farmsql/farmsql/txn/wait"
+)
+
+// recordSteps maps each kind of record to the step that its arrival is reported as.
+var recordSteps = [record.Kinds]step.Step{
+	record.Lock: step.LockRecord, record.CommitBackup: step.CommitBackup, record.CommitPrimary: step.CommitPrimary,
+	record.Abort: step.Abort, record.Truncate: step.Truncate,
+}
+
+// A StagedRecord is a record in the buffer of a log, which is not appended yet.
+type StagedRecord struct {
+	Bytes int
+	kind  record.Kind
+	// piggybacked is how many of the record's bytes name truncated transactions. The room for these
+	// bytes comes from the reservations of the truncated transactions, not from this commit's.
+	piggybacked int
+}
+
+// StageLocked stages one of the commit's records in the participant's log: its header, which b
+// holds, and room for further bytes, which the caller appends to b. The caller must append the record
+// before anything else is staged there. kind may have record.AnnexedFlag.
+func (w *Worker) StageLocked(c *Commit, p *Participant, kind record.Kind, regions []region.ID, writes, bytes int) (rec StagedRecord, b []byte) {
+	var truncated []uint64
+	if p.peer != nil {
+		truncated = w.takeTruncatedLocked(p.peer)
+	}
+	rec = StagedRecord{kind: kind &^ record.AnnexedFlag, Bytes: record.HeaderBytes(len(truncated), len(regions)) + bytes, piggybacked: 8 * len(truncated)}
+	b = w.logOfLocked(p).Stage(rec.Bytes)[:0]
+	return rec, record.AppendHeader(b, kind, c.ID, w.window.Low, truncated, regions, writes)
+}
+
+// AppendLocked appends the record staged in the participant's log, using its reservation.
+func (w *Worker) AppendLocked(p *Participant, rec StagedRecord) error {
+	return w.appendLocked(p, rec, nil)
+}
+
+// AppendAwaitedLocked is AppendLocked of a record whose acknowledgement, or failure, wt waits for.
+func (w *Worker) AppendAwaitedLocked(p *Participant, rec StagedRecord, wt *wait.Waiter) {
+	wt.Add(1)
+	_ = w.appendLocked(p, rec, &pendingOp{wait: wt}) // wt has the error, too
+}
+
+// appendLocked is AppendLocked. op, if not nil, is told of the completion, or of the failure, which
+// is returned too.
+func (w *Worker) appendLocked(p *Participant, rec StagedRecord, op *pendingOp) error {
+	w.stats.records.Add(1)
+	need := ring.Space(rec.Bytes - rec.piggybacked)
+	p.Reserved -= need
+	log := w.logOfLocked(p)
+	if sabotage.Reservations.Skipped() {
+		log.Reserve(need) // it is no error if this reservation fails
+	}
+	if extra := ring.Space(rec.Bytes) - need; extra > 0 && !log.Reserve(extra) {
+		invariant.Violated("room for what a truncation had reserved", extra, log.Available())
+	}
+	if p.peer != nil && p.peer.broken != nil {
+		return w.settleLocked(op, p.peer.broken)
+	}
+	tag := uint64(rdma.Unsignalled)
+	if op != nil {
+		op.record = true
+		tag = w.ops.add(*op)
+	}
+	_, done, err := log.PostReserved(tag)
+	w.m.Replicas.Reached(recordSteps[rec.kind])
+	if p.peer != nil {
+		p.peer.unrung += rec.Bytes
+	}
+	if op != nil && (done || err != nil) {
+		w.ops.drop(tag)
+		err = w.settleLocked(op, err)
+	}
+	if err != nil && p.peer != nil {
+		w.fenceLocked(p.peer, err)
+	}
+	return err
+}
+
+// AppendAckedLocked is AppendLocked of a COMMIT-PRIMARY record to another machine, whose
+// acknowledgement a counts.
+func (w *Worker) AppendAckedLocked(p *Participant, rec StagedRecord, a *Acks) {
+	a.open++
+	// If a peer does not get the record, recovery deals with it: the transaction has committed.
+	_ = w.appendLocked(p, rec, &pendingOp{acks: a})
+}
+
+// RingLocked marks a participant at another machine to be rung by the next RingPeersLocked.
+func (w *Worker) RingLocked(p *Participant) { w.ringLocked(p.peer) }
+
+// RingIfMuchLocked is RingLocked if much has been written to the participant since it was rung last:
+// it can begin with that while the rest is written.
+func (w *Worker) RingIfMuchLocked(p *Participant) {
+	if p.peer != nil && p.peer.unrung > ringAfterBytes {
+		w.ringLocked(p.peer)
+	}
+}

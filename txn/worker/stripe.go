@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"sync/atomic"
+
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/prefetch"
+)
+
+// A Stripe is one processor's part of what lock-free reads and transactions write besides objects
+// and logs: which of them are open, and what they count. Goroutines use the stripe of the processor
+// that they run on when they begin, so that its cache lines stay in that processor's cache. A
+// goroutine that has moved meanwhile is correct, only slower.
+type Stripe struct {
+	_        prefetch.Pad
+	brackets [stripeBrackets]bracket
+	// shared are for operations and transactions that found no free bracket, by the parity of the
+	// epoch in which they began: at most two epochs are open at a time.
+	shared [2]bracket
+	// Number is the stripe's, from 0 on, and Worker that of the transactions that begin there. They do
+	// not change.
+	Number int
+	Worker *Worker
+	epoch  *atomic.Uint64 // the machine's
+	_      prefetch.Pad
+}
+
+const (
+	stripeBrackets = 4
+	// transactionBrackets is the first bracket that transactions use. Those before it are for operations,
+	// which are short: transactions that clients keep open must not take all of them.
+	transactionBrackets = 2
+)
+
+// A bracket says that one operation or transaction is open, and in which epoch it began. This tells
+// when an epoch is over: memory freed in it may then change its size class, because nobody can
+// still hold a pointer into it (NSDI'14 section 3.5).
+//
+// The operation that has opened a bracket has it alone. So opening it is the only atomic
+// read-modify-write of an operation: the words that it writes afterwards have one writer.
+type bracket struct {
+	// word is 0 while the bracket is free, otherwise the epoch << 1 | 1. In a shared bracket it is
+	// the number of operations and transactions that are open.
+	word     uint64
+	reads    uint64 // objects read from regions of this machine by all that have had the bracket
+	w        *Worker
+	isShared bool
+}
+
+// enter counts the caller in: in a bracket of its own, from the given one on, or in a shared one. The
+// caller calls the result's End.
+func (s *Stripe) enter(from int) Operation {
+	for {
+		epoch := s.epoch.Load()
+		b := &s.brackets[from]
+		if !b.open(epoch) {
+			b = s.openOther(from+1, epoch)
+		}
+		if s.epoch.Load() == epoch {
+			return Operation{b}
+		}
+		// The epoch ended between the load and the count: the machine that ended it may not have
+		// seen this count.
+		Operation{b}.End()
+	}
+}
+
+// EnterTransaction is enter for a transaction.
+func (s *Stripe) EnterTransaction() Operation { return s.enter(transactionBrackets) }
+
+func (b *bracket) open(epoch uint64) bool {
+	return atomic.LoadUint64(&b.word) == 0 && atomic.CompareAndSwapUint64(&b.word, 0, epoch<<1|1)
+}
+
+// openOther opens a bracket from the given one on, or counts the caller in in a shared one if none
+// is free.
+func (s *Stripe) openOther(from int, epoch uint64) *bracket {
+	for i := from; i < stripeBrackets; i++ {
+		if b := &s.brackets[i]; b.open(epoch) {
+			return b
+		}
+	}
+	b := &s.shared[epoch&1]
+	atomic.AddUint64(&b.word, 1)
+	return b
+}
+
+// End ends the operation: it counts the caller of enter out.
+func (o Operation) End() {
+	b := o.b
+	if b.isShared {
+		if n := atomic.AddUint64(&b.word, ^uint64(0)); int64(n) < 0 {
+			invariant.Violated("operations open in an epoch", int64(n), "at least 0")
+		}
+		return
+	}
+	if word := atomic.LoadUint64(&b.word); word == 0 { // others try to open the bracket meanwhile
+		invariant.Violated("an open operation has its bracket", word, "an epoch")
+	}
+	publish(&b.word, 0)
+}
+
+// count counts n objects read from regions of this machine.
+func (o Operation) count(n int) {
+	if o.b.isShared {
+		atomic.AddUint64(&o.b.reads, uint64(n))
+		return
+	}
+	publish(&o.b.reads, o.b.reads+uint64(n))
+}
+
+// withoutEpoch returns what a read outside of any operation uses. Nothing ends it.
+func (s *Stripe) withoutEpoch() Operation { return Operation{&s.shared[0]} }
+
+// open returns how many operations and transactions of an epoch are open, as far as one look tells.
+func (s *Stripe) open(epoch uint64) int {
+	n := int(atomic.LoadUint64(&s.shared[epoch&1].word))
+	for i := range s.brackets {
+		if word := atomic.LoadUint64(&s.brackets[i].word); word != 0 && word>>1&1 == epoch&1 {
+			n++
+		}
+	}
+	return n
+}
+
+// localReads returns how many reads of regions of this machine the stripe's brackets have counted.
+func (s *Stripe) localReads() (n uint64) {
+	for i := range s.brackets {
+		n += atomic.LoadUint64(&s.brackets[i].reads)
+	}
+	for i := range s.shared {
+		n += atomic.LoadUint64(&s.shared[i].reads)
+	}
+	return n
+}
+
+// newStripes makes at least one stripe for each processor and for each worker. Their number is a
+// power of two.
+func newStripes(m *Machine) []Stripe {
+	n := 1
+	for n < max(m.cfg.Clock.Processors(), len(m.workers)) {
+		n *= 2
+	}
+	_, m.isReal = m.cfg.Clock.(clock.System)
+	stripes := make([]Stripe, n)
+	for i := range stripes {
+		s := &stripes[i]
+		s.Number, s.Worker, s.epoch = i, m.workers[i%len(m.workers)], &m.epoch
+		for k := range s.brackets {
+			s.brackets[k].w = s.Worker
+		}
+		for k := range s.shared {
+			s.shared[k].w, s.shared[k].isShared = s.Worker, true
+		}
+	}
+	return stripes
+}
+
+// Stripes returns how many stripes the machine has.
+func (m *Machine) Stripes() int { return len(m.stripes) }
+
+// Stripe returns the stripe of the processor that the caller runs on.
+func (m *Machine) Stripe() *Stripe {
+	var processor int
+	if m.isReal {
+		processor = clock.Processor()
+	} else {
+		processor = m.cfg.Clock.Processor()
+	}
+	return &m.stripes[processor&(len(m.stripes)-1)]
+}
+
+// anyWorker returns the worker of the processor that the caller runs on.
+func (m *Machine) anyWorker() *Worker { return m.Stripe().Worker }
