@@ -22,6 +22,7 @@ import (
 // The loans are in parts by the slot's address, each with a lock on cache lines of its own: commits
 // on different processors seldom want the same lock.
 type Loans struct {
+	_     prefetch.Pad // commits load the fields of Replicas that come before, and others write parts[0]
 	parts [loanParts]loanPart
 }
 

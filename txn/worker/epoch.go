@@ -16,7 +16,8 @@ import (
 
 // An Operation brackets lock-free reads that follow pointers (NSDI'14:
 // lockFreeStart, lockFreeEnd). Memory that its reads could reach is not reused
-// for objects of another size until End.
+// for objects of another size until End. It is for one goroutine at a time: what it counts is added
+// without a read-modify-write, and must not be used after End, when its bracket is another's.
 type Operation struct{ b *bracket }
 
 // Start begins an operation.
@@ -63,8 +64,11 @@ func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 		for _, fn := range hooks { // the hooks must run before any transaction begins in the new epoch
 			(*fn)()
 		}
-		current = epoch
-		m.epoch.Store(current)
+		if m.epoch.CompareAndSwap(current, epoch) {
+			current = epoch
+		} else {
+			current = m.epoch.Load() // another caller was faster, and may be further ahead: epochs never go back
+		}
 	}
 	return current, m.epochClosed(current - 1)
 }

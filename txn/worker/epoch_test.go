@@ -24,3 +24,21 @@ func TestFollowsFromFarBehind(t *testing.T) {
 		t.Errorf("in epoch %d", current)
 	}
 }
+
+// Of two that enter an epoch at the same time, the slower does not take the machine back to it after
+// the faster has gone on.
+func TestEpochNeverGoesBack(t *testing.T) {
+	m := stripedMachine(1)
+	var hook EpochHook
+	hook = m.OnEpoch(func() { // the faster one enters two epochs while the slower one runs the hooks
+		hook.Cancel()
+		m.enterEpoch(2)
+		m.enterEpoch(3)
+	})
+	if current, done := m.enterEpoch(2); current != 3 || !done {
+		t.Errorf("in epoch %d, done %v", current, done)
+	}
+	if current := m.epoch.Load(); current != 3 {
+		t.Errorf("the machine is in epoch %d, after 3", current)
+	}
+}
