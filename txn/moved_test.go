@@ -91,3 +91,23 @@ func TestReadsOfAChangedRouteAreRepeated(t *testing.T) {
 		tx.Abort()
 	}
 }
+
+// IsBlocked tells whether a region waits for its recovery: not before, and not of a region that nobody knows.
+func TestIsBlocked(t *testing.T) {
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1}, 2)
+	r.lost = true // the routes are not the instance's in the end
+	m := r.Machine(0)
+	a := r.ptrs[0].Addr
+	if m.IsBlocked(a) || m.IsBlocked(region.MakeAddr(1000, 64)) {
+		t.Error("a region is blocked before a configuration changes, or one that there is not")
+	}
+	c := *r.Configuration()
+	c.Regions = slices.Clone(c.Regions)
+	for i := range c.Regions { // another primary
+		c.Regions[i].Primary = 1 - c.Regions[i].Primary
+	}
+	m.Remap(&c, func(region.ID) *region.Region { return nil })
+	if !m.IsBlocked(a) {
+		t.Error("a region whose primary is new is not blocked")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/prefetch"
@@ -30,21 +31,35 @@ import (
 // interrupted; after a crash the next machine that changes the shard continues the split. No
 // transaction waits for a split: transactions that change the table each do a step, once changes
 // have overflowed into chains and the shard turned out to be full enough. Each machine does as many
-// steps at the same time as it has processors, of different shards. A transaction whose buckets move while it is open asks its questions again
-// and gets the same answers.
+// steps at the same time as it had processors when it opened the table, of different shards, and no
+// step of a shard in a blocked region: such a step would keep its caller until the region is
+// recovered. A transaction whose buckets move while it is open asks its questions again and gets the
+// same answers.
+//
+// There is a Pad at both ends, for lookups load the fields of opened around it.
 type growth struct {
-	// wanted is the length of queue. Every transaction that has changed the table loads it.
-	wanted atomic.Int32
-	_      prefetch.Pad
+	_ prefetch.Pad
+	// startable is the number of steps that may begin now: of queued shards, as many as leave most
+	// steps going on. Every transaction that has changed the table loads it.
+	startable atomic.Int32
+	_         prefetch.Pad
 
 	// reserving is held while the table grows for a given number of pairs.
 	reserving lockrank.Mutex[lockrank.Growing]
 
 	mu    lockrank.Mutex[lockrank.Leaf]
+	most  int
 	queue []*shard
-	// working are the shards of which a step is going on: several shards split at the same time,
-	// but no shard twice.
-	working []*shard
+	// steps are going on: of several shards at the same time, but of no shard twice.
+	steps []growthStep
+	_     prefetch.Pad
+}
+
+// A growthStep is a step that goes on. wanted says that the shard was wanted again meanwhile: the
+// step may have counted its load before that.
+type growthStep struct {
+	shard  *shard
+	wanted bool
 }
 
 const (
@@ -57,53 +72,96 @@ const (
 	// looksPerShard is about how often the load of a shard is counted while it fills. Counting
 	// reads the whole shard.
 	looksPerShard = 16
+	// stepPoll is how often Reserve looks whether the step of another transaction is over.
+	stepPoll = 20 * time.Microsecond
 	// chainWeight is the weight of an overflow into a chain of two blocks or more; other
 	// overflows have weight 1.
 	chainWeight = 4
 )
 
-// want queues a shard to be split, unless the queue is full or a step of the shard is going on.
-func (g *growth) want(s *shard) {
+// want queues a shard to be split. It returns false if the queue is full.
+func (g *growth) want(s *shard) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wantLocked(s)
+	return g.wantLocked(s)
 }
 
-func (g *growth) wantLocked(s *shard) {
-	if len(g.queue) < queueMax && !slices.Contains(g.queue, s) && !slices.Contains(g.working, s) {
-		g.queue = append(g.queue, s)
-		g.wanted.Store(int32(len(g.queue)))
+func (g *growth) wantLocked(s *shard) bool {
+	if i := g.stepOfLocked(s); i >= 0 {
+		g.steps[i].wanted = true
+		return true
 	}
+	if slices.Contains(g.queue, s) {
+		return true
+	}
+	if len(g.queue) == queueMax {
+		return false
+	}
+	g.queue = append(g.queue, s)
+	g.countLocked()
+	return true
 }
 
-// begin takes the first shard from the queue, for a step that ends with end. It returns nil if the
-// queue is empty, or if most steps are going on already.
-func (g *growth) begin(most int) *shard {
+func (g *growth) stepOfLocked(s *shard) int {
+	return slices.IndexFunc(g.steps, func(x growthStep) bool { return x.shard == s })
+}
+
+func (g *growth) countLocked() {
+	g.startable.Store(int32(max(0, min(len(g.queue), g.most-len(g.steps)))))
+}
+
+// begin takes the first shard from the queue, for a step that ends with end. It returns nil if no
+// step may begin. A shard that is blocked goes to the end of the queue instead, so that the next
+// caller looks at another one.
+func (g *growth) begin(isBlocked func(*shard) bool) *shard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.queue) == 0 || len(g.working) >= most {
+	if len(g.queue) == 0 || len(g.steps) >= g.most {
 		return nil
 	}
 	s := g.queue[0]
 	g.queue = slices.Delete(g.queue, 0, 1)
-	g.wanted.Store(int32(len(g.queue)))
-	g.working = append(g.working, s)
+	if isBlocked(s) {
+		g.queue = append(g.queue, s)
+		return nil
+	}
+	g.steps = append(g.steps, growthStep{shard: s})
+	g.countLocked()
 	return s
 }
 
-// end ends a step, and queues the shard if more steps are to follow.
+// beginOf begins a step of s, however many are going on, unless one of s is.
+func (g *growth) beginOf(s *shard) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stepOfLocked(s) >= 0 {
+		return false
+	}
+	i := slices.Index(g.queue, s)
+	if i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+	}
+	g.steps = append(g.steps, growthStep{shard: s, wanted: i >= 0})
+	g.countLocked()
+	return true
+}
+
+// end ends a step, and queues the shard if more steps are to follow, or if it was wanted meanwhile.
 func (g *growth) end(s *shard, again bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.working = slices.DeleteFunc(g.working, func(other *shard) bool { return other == s })
+	i := g.stepOfLocked(s)
+	again = again || g.steps[i].wanted
+	g.steps = slices.Delete(g.steps, i, i+1)
+	g.countLocked()
 	if again {
 		g.wantLocked(s)
 	}
 }
 
-// note records pairs that e put into chains, and queues the shard if that happens often. It may
-// be called for preparations that are thrown away, because it only decides when the load is
-// counted.
+// note records pairs that e put into chains, and queues the shard if that happens often. If the
+// queue is full, the shard's next overflow tries again. note may be called for preparations that are
+// thrown away, because it only decides when the load is counted.
 func (o *opened) note(e *editor) {
 	if e.overflowed == 0 {
 		return
@@ -112,24 +170,37 @@ func (o *opened) note(e *editor) {
 	if e.chained > 1 {
 		weight *= chainWeight
 	}
-	if n := e.shard.overflows.Add(uint32(weight)); int(n) >= max(1, o.slots*o.buckets/(8*looksPerShard)) {
+	if n := e.shard.overflows.Add(uint32(weight)); n >= o.overflowsMost() && o.growth.want(e.shard) {
 		e.shard.overflows.Store(0)
-		o.growth.want(e.shard)
 	}
 }
 
-// maintain does one step of growth if a shard is queued and not every processor does one already. It
-// ignores the error of a step: the table works without the step, and the next overflow tries again.
+// overflowsMost returns how many overflows of a shard make its load be counted.
+func (l *layout) overflowsMost() uint32 { return uint32(max(1, l.slots*l.buckets/(8*looksPerShard))) }
+
+// maintain does one step of growth if one may begin.
 func (tb *Table) maintain(o *opened) {
-	if o.growth.wanted.Load() == 0 {
+	if o.growth.startable.Load() == 0 {
 		return
 	}
-	s := o.growth.begin(tb.m.Clock().Processors())
-	if s == nil {
-		return
+	if s := o.growth.begin(tb.isBlocked); s != nil {
+		tb.stepOnce(o, s)
 	}
-	again, err := tb.step(context.Background(), o, s, false)
-	o.growth.end(s, again && err == nil || errors.Is(err, outcome.ErrConflict))
+}
+
+// isBlocked reports whether a step of s would wait for the recovery of a region.
+func (tb *Table) isBlocked(s *shard) bool {
+	c := s.child.Load()
+	return tb.m.IsBlocked(s.header.Addr) || tb.m.IsBlocked(s.first.Addr) || c != nil && tb.m.IsBlocked(c.first.Addr)
+}
+
+// stepOnce does the step of s that has begun, and ends it. It ignores the step's error: the table works
+// without the step, and later overflows try again.
+func (tb *Table) stepOnce(o *opened, s *shard) {
+	again := false
+	defer func() { o.growth.end(s, again) }()
+	more, err := tb.step(context.Background(), o, s, false)
+	again = more && err == nil || errors.Is(err, outcome.ErrConflict)
 }
 
 // perShard returns the number of pairs that a shard holds when it splits.
@@ -189,13 +260,25 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 		if h.depth >= depth || s.prefix != prefix {
 			return nil
 		}
-		if _, err := tb.step(ctx, o, s, true); err != nil && !errors.Is(err, outcome.ErrConflict) {
+		if err := tb.force(ctx, o, s); err != nil && !errors.Is(err, outcome.ErrConflict) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// force does the next step of the split of s, however full it is, or lets the step go on that is
+// going on.
+func (tb *Table) force(ctx context.Context, o *opened, s *shard) error {
+	if !o.growth.beginOf(s) {
+		tb.m.Clock().Sleep(stepPoll)
+		return nil
+	}
+	defer o.growth.end(s, false)
+	_, err := tb.step(ctx, o, s, true)
+	return err
 }
 
 // step does the next step of a shard's growth and reports whether more steps are left. A whole
@@ -209,7 +292,9 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 	case splitting:
 		return true, tb.move(ctx, o, s)
 	case filling:
-		// The shard can split once its parent's split is complete.
+		// The shard can split once its parent's split is complete. The first overflow after that
+		// queues it again.
+		s.overflows.Store(o.overflowsMost())
 		o.growth.want(o.parent(s))
 		return force, nil
 	case destroying:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -408,28 +409,152 @@ func TestPointers(t *testing.T) {
 // Steps of several shards go on at the same time, but no shard has two, and there are no more than
 // processors.
 func TestStepsAtTheSameTime(t *testing.T) {
-	var g growth
+	g := growth{most: 2}
 	a, b, c := &shard{}, &shard{}, &shard{}
 	for _, s := range []*shard{a, b, a, c} {
 		g.want(s)
 	}
-	if first, second := g.begin(2), g.begin(2); first != a || second != b {
+	if first, second := g.begin(notBlocked), g.begin(notBlocked); first != a || second != b {
 		t.Fatal("the first two do not begin in the order of the queue")
 	}
-	if g.begin(2) != nil {
-		t.Error("a third begins, with two processors")
-	}
-	g.want(a)
-	if n := g.wanted.Load(); n != 1 {
-		t.Errorf("%d wanted, with one queued and two being split", n)
+	if n := g.startable.Load(); n != 0 || g.begin(notBlocked) != nil {
+		t.Errorf("a third begins, with two processors: %d may", n)
 	}
 	g.end(a, true)
-	if s := g.begin(2); s != c {
+	if n := g.startable.Load(); n != 1 {
+		t.Errorf("%d steps may begin, with two queued and one going on", n)
+	}
+	if s := g.begin(notBlocked); s != c {
 		t.Error("the third does not begin after the first")
 	}
 	g.end(b, false)
 	g.end(c, false)
-	if s := g.begin(2); s != a || g.begin(2) != nil {
+	if s := g.begin(notBlocked); s != a || g.begin(notBlocked) != nil {
 		t.Error("a shard that needs more steps is not queued once")
+	}
+}
+
+func notBlocked(*shard) bool { return false }
+
+// A step that Reserve does counts among the steps, is the only one of its shard, and leaves a shard
+// queued that was.
+func TestForcedSteps(t *testing.T) {
+	g := growth{most: 1}
+	a, b := &shard{}, &shard{}
+	g.want(a)
+	if !g.beginOf(a) || g.beginOf(a) {
+		t.Fatal("not exactly one step of a shard begins")
+	}
+	g.want(b)
+	if g.begin(notBlocked) != nil {
+		t.Error("a step begins beside a forced one, with one processor")
+	}
+	g.end(a, false)
+	if first := g.begin(notBlocked); first != b || g.beginOf(b) {
+		t.Error("the other shard's step does not begin, or twice")
+	}
+	g.end(b, false)
+	if g.begin(notBlocked) != a {
+		t.Error("a shard that was queued before its forced step is not queued any more")
+	}
+}
+
+// A shard that was wanted is split in the end: also if that was while a step of it went on, while the
+// queue was full, or while its parent was being split.
+func TestWantedIsKept(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 64})
+	o := mustOpen(t, tb)
+	s, g := o.first(), &o.growth
+	overflow := func() { o.note(&editor{shard: s, overflowed: int(o.overflowsMost())}) }
+	queued := func() bool {
+		found := g.begin(notBlocked)
+		if found != nil {
+			g.end(found, false)
+		}
+		return found == s
+	}
+
+	overflow()
+	if g.begin(notBlocked) != s {
+		t.Fatal("a shard with overflows is not queued")
+	}
+	overflow() // the step may have counted the load before
+	if g.end(s, false); !queued() {
+		t.Error("a shard that was wanted during its step is forgotten")
+	}
+
+	for range queueMax {
+		g.want(&shard{})
+	}
+	overflow()
+	for g.startable.Load() > 0 {
+		g.end(g.begin(notBlocked), false)
+	}
+	if o.note(&editor{shard: s, overflowed: 1}); !queued() {
+		t.Error("a shard that found the queue full is not queued by its next overflow")
+	}
+
+	for range 2 {
+		if _, err := tb.step(ctx, o, s, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parent := s
+	s = parent.child.Load()
+	if _, err := tb.step(ctx, o, s, false); err != nil || g.begin(notBlocked) != parent {
+		t.Fatalf("the parent of a shard that is being filled is not queued: %v", err)
+	}
+	g.end(parent, false)
+	if o.note(&editor{shard: s, overflowed: 1}); !queued() {
+		t.Error("a shard whose parent was being split is not queued by its next overflow")
+	}
+}
+
+// A step that panics has ended.
+func TestPanicEndsStep(t *testing.T) {
+	tb := newTable(t, Config{Buckets: 64})
+	o := mustOpen(t, tb)
+	if !o.growth.beginOf(o.first()) {
+		t.Fatal("a step is going on")
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a step of a table without a machine does not panic")
+			}
+		}()
+		new(Table).stepOnce(o, o.first())
+	}()
+	if n := len(o.growth.steps); n != 0 {
+		t.Errorf("%d steps are going on", n)
+	}
+}
+
+// Transactions do no step of a shard whose region is blocked, for they would wait for its recovery. The
+// step is done once the region is active.
+func TestNoStepInBlockedRegion(t *testing.T) {
+	c := openFarm(t, 2, 1)
+	there := Open(c.Machine(1), createTable(t, c.Machine(1), Config{Buckets: 64}))
+	load(t, there, 0, 10, nil)
+	m := c.Machine(0)
+	tb := Open(m, there.anchor)
+	o := mustOpen(t, tb)
+	s := o.first()
+	at := cluster.Placement{Region: s.first.Addr.Region(), Primary: c.Machine(1).ID()}
+	elsewhere := at
+	elsewhere.Primary = m.ID()
+	m.Remap(&cluster.Configuration{NextRegion: at.Region + 1, Regions: []cluster.Placement{elsewhere}},
+		func(region.ID) *region.Region { return nil })
+	o.growth.want(s)
+	for range 3 { // if it did the step, it would wait for Config.Patience, and the step would fail
+		tb.maintain(o)
+	}
+	if n := o.growth.startable.Load(); n != 1 {
+		t.Fatalf("%d steps may begin: the step of a shard in a blocked region has been done", n)
+	}
+	m.AddRegion(at, nil)
+	tb.maintain(o)
+	if n := o.growth.startable.Load(); n != 0 {
+		t.Errorf("%d steps may begin: the step was not done in an active region", n)
 	}
 }

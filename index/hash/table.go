@@ -165,6 +165,7 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 		return nil, err
 	}
 	o := &opened{anchor: a, dir: newDirectory(&shard{shardPtr: a.root})}
+	o.growth.most = tb.m.Clock().Processors() // once: it takes the scheduler's lock
 	o.buffers.New = func() any { return newBuffer(&a.layout) }
 	o.pipelines.New = func() any { return newPipeline(o) }
 	o.slotBits = (1<<o.slots - 1) * (1 + 1<<secondBucket)

@@ -65,6 +65,12 @@ func (m *Machine) IsPrimary(a region.Addr) bool {
 	return r != nil && r.PrimaryHere
 }
 
+// IsBlocked reports whether an access to the region of an address would wait now, for its recovery.
+func (m *Machine) IsBlocked(a region.Addr) bool {
+	r := m.Route(a.Region())
+	return r != nil && r.State == route.Blocked
+}
+
 // Primary returns the machine that is the primary of the region of an address.
 func (m *Machine) Primary(a region.Addr) (rdma.MachineID, error) {
 	r := m.Route(a.Region())
