@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -556,5 +558,23 @@ func TestNoStepInBlockedRegion(t *testing.T) {
 	tb.maintain(o)
 	if n := o.growth.startable.Load(); n != 0 {
 		t.Errorf("%d steps may begin: the step was not done in an active region", n)
+	}
+}
+
+// Lookups load the fields of opened around growth, and changes load startable: none of them is on a
+// line, or a pair of lines, with what steps write.
+func TestGrowthLines(t *testing.T) {
+	const apart = 2 * prefetch.LineBytes
+	g := reflect.TypeFor[growth]()
+	end := uintptr(0)
+	for _, name := range []string{"startable", "reserving"} {
+		f, ok := g.FieldByName(name)
+		if !ok || f.Offset < end+apart {
+			t.Errorf("%s begins at %d, what comes before ends at %d", name, f.Offset, end)
+		}
+		end = f.Offset + f.Type.Size()
+	}
+	if last, ok := g.FieldByName("steps"); !ok || g.Size() < last.Offset+last.Type.Size()+apart {
+		t.Errorf("%d bytes end with too little padding: steps is at %d", g.Size(), last.Offset)
 	}
 }
