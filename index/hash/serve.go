@@ -174,7 +174,7 @@ func (s *Server) single(ctx context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = tb.combine(&tb.here, key, ops, func(ops []single, _ bool) error { return tb.doHere(ctx, key, ops) })
+	err = tb.combine(tb.here, &request{key: key, ops: ops}, func(ops []single, _ bool) error { return tb.doHere(ctx, key, ops) })
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/worker"
@@ -82,9 +86,12 @@ func TestSingleOperations(t *testing.T) {
 func TestCombining(t *testing.T) {
 	tb := served(t, 1, Config{})[0]
 	key := []byte("hot")
-	here := tb.here.of(key)
-	// A change of the key is under way:
-	here.keys = map[string]*queue{string(key): {}}
+	under := newRequest(key, single{kind: singlePut})
+	here := tb.here.place(under)
+	if here.join(tb.m.Clock(), under) {
+		t.Fatal("the key is being changed")
+	}
+	// A change of the key is under way.
 	const n = 20
 	var wg sync.WaitGroup
 	inserted, deleted := make([]bool, n), make([]bool, n)
@@ -106,16 +113,13 @@ func TestCombining(t *testing.T) {
 	var before uint64
 	for {
 		here.mu.Lock()
-		q := here.keys[string(key)]
-		if len(q.waiting) == 2*n {
-			// and ends.
+		waiting := len(under.waiting)
+		here.mu.Unlock()
+		if waiting == 2*n { // it ends
 			before = tb.m.Stats().Commits
-			q.waiting[0].turn.Set()
-			q.waiting = q.waiting[1:]
-			here.mu.Unlock()
+			here.leave(under)
 			break
 		}
-		here.mu.Unlock()
 	}
 	wg.Wait()
 	if got := tb.m.Stats().Commits - before; got != 1 {
@@ -136,7 +140,7 @@ func TestCombining(t *testing.T) {
 	if got := len(checkTable(t, tb)); got != in {
 		t.Errorf("%d keys, %d inserts less removals succeeded", got, in)
 	}
-	if len(here.keys) != 0 {
+	if here.changing != [combiningLists]*request{} {
 		t.Error("the key is still being changed")
 	}
 }
@@ -155,6 +159,62 @@ func TestSingleCancelled(t *testing.T) {
 	}
 	if v, ok, err := tb.Lookup([]byte("k"), nil); !ok || err != nil || string(v) != "v" {
 		t.Fatal(v, ok, err)
+	}
+}
+
+// Operations on different keys of one list of a part do not wait for each other, and leave the list in
+// any order.
+func TestCombiningLists(t *testing.T) {
+	cl, parts := clock.System{}, newCombining(1)
+	var of [3]*request
+	first := newRequest([]byte("first"), single{})
+	c := parts.place(first)
+	of[0] = first
+	for i, n := 0, 1; n < len(of); i++ {
+		r := newRequest(testKey(i), single{})
+		if parts.place(r) == c && r.list == first.list {
+			of[n] = r
+			n++
+		}
+	}
+	for _, r := range of {
+		if c.join(cl, r) {
+			t.Fatalf("%s waits for another key", r.key)
+		}
+	}
+	heir := newRequest(of[1].key, single{})
+	if parts.place(heir); !c.join(cl, heir) {
+		t.Fatal("a second operation on a key does not wait")
+	}
+	c.leave(of[1]) // the one in the middle gives the turn on
+	if !heir.turn.WaitFor(0) || heir.settled {
+		t.Error("the turn of the second operation has not come")
+	}
+	for _, r := range []*request{of[2], of[0], heir} {
+		if again := newRequest(r.key, single{}); c.changing[first.list] == nil || parts.place(again) != c || !c.join(cl, again) {
+			t.Errorf("%s is not being changed", r.key)
+		}
+		r.waiting = nil
+		c.leave(r)
+	}
+	if c.changing[first.list] != nil {
+		t.Error("a key is still being changed")
+	}
+}
+
+// There are as many parts as processors need, within bounds, and a part's words are on one line that
+// no other part touches.
+func TestCombiningParts(t *testing.T) {
+	for _, c := range []struct{ processors, want int }{{1, 8}, {8, 8}, {9, 16}, {64, 64}, {500, 64}} {
+		if got := len(newCombining(c.processors)); got != c.want {
+			t.Errorf("%d parts for %d processors, want %d", got, c.processors, c.want)
+		}
+	}
+	part := reflect.TypeFor[combiningPart]()
+	changing, _ := part.FieldByName("changing")
+	end := changing.Offset + changing.Type.Size()
+	if part.Size() < end+2*prefetch.LineBytes || !invariant.Enabled && end > prefetch.LineBytes {
+		t.Errorf("%d bytes are used, of %d", end, part.Size())
 	}
 }
 
@@ -232,15 +292,15 @@ func TestShippedIsDone(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			ops := []single{{kind: singlePut, value: []byte{byte(i)}}}
+			r := newRequest(key, single{kind: singlePut, value: []byte{byte(i)}})
 			tb, to := tables[i%2], away
 			if i%2 == 1 {
 				to = o.root.first.Addr
 			}
-			if err := tb.combine(&tb.there, key, ops, func(ops []single, _ bool) error {
+			if err := tb.combine(tb.there, r, func(ops []single, _ bool) error {
 				return tb.doThere(ctx, to, key, ops)
-			}); err != nil || !ops[0].done {
-				t.Error(ops[0].done, err)
+			}); err != nil || !r.ops[0].done {
+				t.Error(r.ops[0].done, err)
 			}
 		})
 	}

@@ -118,7 +118,8 @@ func Open(m *txn.Machine, anchor region.Ptr) *Table { return OpenWith(m, anchor,
 
 // OpenWith is like Open, but with options.
 func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
-	return &Table{m: m, anchor: anchor, opt: opt}
+	n := m.Clock().Processors()
+	return &Table{m: m, anchor: anchor, opt: opt, here: newCombining(n), there: newCombining(n)}
 }
 
 // Anchor returns the pointer that identifies the table.
