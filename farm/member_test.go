@@ -48,6 +48,8 @@ type members struct {
 	full bool
 	// isNeeded says that machines may be refused because other memory of theirs is needed.
 	isNeeded bool
+	// restarts says that machines may end while they are being opened, to begin another life.
+	restarts bool
 }
 
 // A memberStore is a member's way to the store.
@@ -79,8 +81,7 @@ func membersAtPace(t *testing.T, pace data.Pace, seed uint64, n, replicas int, f
 // run runs f with n machines that are up.
 func (g *members) run(n, replicas int, f func(g *members)) {
 	g.Helper()
-	g.up, g.ended = make(map[rdma.MachineID]*Member), make(map[rdma.MachineID]error)
-	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: cmp.Or(g.logBytes, 512<<10), MessageBytes: 64 << 10}
+	g.begin(replicas)
 	err := g.world.Run(func() {
 		for i := range n {
 			g.boot(rdma.MachineID(i))
@@ -93,11 +94,18 @@ func (g *members) run(n, replicas int, f func(g *members)) {
 	}
 }
 
+// begin sets what machines that boot are to have, before any does.
+func (g *members) begin(replicas int) {
+	g.up, g.ended = make(map[rdma.MachineID]*Member), make(map[rdma.MachineID]error)
+	g.settings = Config{Replicas: replicas, Workers: 2, RegionBytes: 1 << 20, LogBytes: cmp.Or(g.logBytes, 512<<10), MessageBytes: 64 << 10}
+}
+
 // boot begins a life of a machine.
 func (g *members) boot(id rdma.MachineID) {
 	p := g.world.Machine(id).Boot()
 	delete(g.up, id)
 	delete(g.ended, id)
+	settings := g.settings
 	p.Go(func() {
 		nic, err := p.Join()
 		if err != nil {
@@ -108,7 +116,6 @@ func (g *members) boot(id rdma.MachineID) {
 		if g.memory != nil {
 			memory = g.memory(id, memory)
 		}
-		settings := g.settings
 		settings.Clock = p
 		if testing.Verbose() {
 			settings.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("at", id)
@@ -141,7 +148,7 @@ func (g *members) boot(id rdma.MachineID) {
 		switch {
 		case err == nil:
 			g.up[id] = m
-		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, membership.ErrNeeded):
+		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, membership.ErrNeeded), g.restarts && errors.Is(err, membership.ErrRestart):
 			g.ended[id] = err
 		default:
 			g.Errorf("machine %d: %v", id, err)

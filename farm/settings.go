@@ -91,21 +91,20 @@ func (c Config) firstMachines() (machines []rdma.MachineID) {
 // adopts checks the settings that cannot change against an existing instance. last is its last
 // configuration, machines the number of its machines.
 func (c Config) adopts(last *cluster.Configuration, machines int) error {
-	for _, s := range []struct {
-		name     string
-		was, now int64
-	}{
-		{"machines", int64(machines), int64(c.Machines)},
-		{"replicas", int64(last.Replicas), int64(c.Replicas)},
-		{"workers", int64(last.Workers), int64(c.Workers)},
-		{"region size", last.RegionBytes, c.RegionBytes},
-		{"log size", last.LogBytes, c.LogBytes},
-	} {
-		if s.was != s.now {
-			return fmt.Errorf("%w: %s was %d and is now %d; open it with the former value, or give another folder", ErrMismatch, s.name, s.was, s.now)
-		}
+	differ := last.Settings().Differences(c.fixed())
+	if machines != c.Machines {
+		differ = slices.Insert(differ, 0, cluster.Difference{Name: "machines", Was: int64(machines), Now: int64(c.Machines)})
+	}
+	if len(differ) > 0 {
+		d := differ[0]
+		return fmt.Errorf("%w: %s was %d and is now %d; open it with the former value, or give another folder", ErrMismatch, d.Name, d.Was, d.Now)
 	}
 	return nil
+}
+
+// fixed returns the settings that all machines of an instance share.
+func (c Config) fixed() cluster.Settings {
+	return cluster.Settings{Replicas: c.Replicas, Workers: c.Workers, RegionBytes: c.RegionBytes, LogBytes: c.LogBytes}
 }
 
 // selfOf returns machine id's report about itself to an instance whose last configuration is c, or

@@ -19,6 +19,8 @@ type joinRequest struct {
 	Member  cluster.Member
 	// Holds are the regions that the machine's memory holds, in whatever state.
 	Holds []region.ID
+	// Settings are those of the machine. Earlier program versions leave them out.
+	Settings cluster.Settings `json:",omitzero"`
 	// Apart are members that the machine does not reach.
 	Apart []rdma.MachineID `json:",omitempty"`
 
@@ -43,7 +45,7 @@ func (m *Machine) join(c *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	arg, err := json.Marshal(joinRequest{Cluster: m.cfg.Cluster, Member: m.cfg.Self, Holds: holds, Apart: m.apartFrom(c)})
+	arg, err := json.Marshal(joinRequest{Cluster: m.cfg.Cluster, Member: m.cfg.Self, Holds: holds, Settings: m.settings(), Apart: m.apartFrom(c)})
 	if err != nil {
 		return err
 	}
@@ -76,6 +78,8 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 		return nil, recovery.ErrNotCM
 	case SameCluster(r.Cluster, c) != nil:
 		return nil, SameCluster(r.Cluster, c)
+	case c.Suits(from.Machine, r.Settings) != nil:
+		return nil, c.Suits(from.Machine, r.Settings)
 	case recovery.IsMember(c, from):
 		return nil, nil
 	}

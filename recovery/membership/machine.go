@@ -32,7 +32,8 @@ type Config struct {
 	// since: it has no replicas, whatever the stored configuration says.
 	Empty bool
 	// First is the configuration that begins the instance if there is none: everything except
-	// machines and identifiers.
+	// machines and identifiers. Its settings are the machine's: it is part of no instance that has
+	// others.
 	First *cluster.Configuration
 	// Founders, if not empty, are the machines that begin the instance together if there is none.
 	// The first of them waits until all have answered it, and then makes the configuration.

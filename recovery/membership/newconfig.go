@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -108,7 +109,7 @@ func (m *Machine) collect(from call.Peer, id cluster.ID, part, parts uint32, b [
 func (m *Machine) decodeNewConfig(b []byte) (*cluster.Configuration, error) {
 	c, err := cluster.Decode("NEW-CONFIG", b)
 	if err == nil {
-		err = SameCluster(m.cfg.Cluster, c)
+		err = errors.Join(SameCluster(m.cfg.Cluster, c), c.Suits(m.self.Machine, m.settings()))
 	}
 	return c, err
 }

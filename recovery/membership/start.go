@@ -12,12 +12,26 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// belongsTo returns why this machine cannot be part of any configuration that follows c, or nil.
+// belongsTo returns why this machine cannot be part of any configuration that follows c, or nil. If
+// only its settings prevent it, another life is to follow: another machine has begun the instance
+// since this life took its own settings, and the next one takes those of c.
 func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	if err := SameCluster(m.cfg.Cluster, c); err != nil {
 		return err
 	}
+	if err := c.Suits(m.self.Machine, m.settings()); err != nil {
+		return fmt.Errorf("%w, since another machine has begun the instance: %w", ErrRestart, err)
+	}
 	return c.Knows(m.self.Machine, m.cfg.Self.Protocol)
+}
+
+// settings returns the settings that this life has, or none if it has nothing to begin an instance
+// with.
+func (m *Machine) settings() cluster.Settings {
+	if m.cfg.First == nil {
+		return cluster.Settings{}
+	}
+	return m.cfg.First.Settings()
 }
 
 // SameCluster returns ErrOtherCluster if memory, the cluster of a machine's memory or 0, is not c's
@@ -39,8 +53,8 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 //     majority, and join afterwards.
 //   - Otherwise it asks the CM to admit it, with what its memory holds.
 //
-// Errors: ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed, the
-// store's, the host's, and ctx's.
+// Errors: ErrRestart, ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed,
+// the store's, the host's, and ctx's.
 func (m *Machine) Start(ctx context.Context) error {
 	begin, said := m.cfg.Clock.Now(), ""
 	for {

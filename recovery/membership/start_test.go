@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
 )
 
@@ -88,6 +90,65 @@ func TestOtherCluster(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if _, err := n.onNewConfig(cm.self, split(c)[0]); !errors.Is(err, ErrOtherCluster) {
+				t.Errorf("%v", err)
+			}
+		})
+		if g.settled(3).ID != c.ID {
+			t.Error("the configuration has moved on")
+		}
+	})
+}
+
+// Two machines begin an instance with different settings, and neither knows of the other. The one
+// whose configuration is not stored ends that life; its next one, with the settings that are stored,
+// is let in.
+func TestFoundersOfOtherSettings(t *testing.T) {
+	g := newGroup(t, sim.Options{Seed: 24})
+	err := g.world.Run(func() {
+		of := func(workers int) *cluster.Configuration {
+			return &cluster.Configuration{Replicas: 2, Workers: workers, RegionBytes: 1 << 20, LogBytes: 1 << 16}
+		}
+		g.boot(0, of(1))
+		g.boot(1, of(2))
+		g.until("there is an instance, and one of them ends", func() bool { return g.cmConfig() != nil && g.nodes[1-g.cm()].isUp })
+		c, second := g.cmConfig(), 1-g.cm()
+		text := fmt.Sprintf("workers is %d in configuration 1 and %d at machine %d", c.Workers, 3-c.Workers, second)
+		if err := g.nodes[second].started; !errors.Is(err, ErrRestart) || !errors.Is(err, cluster.ErrSettings) || !strings.Contains(err.Error(), text) {
+			t.Errorf("it ends with %v", err)
+		}
+		g.world.Machine(second).Kill()
+		g.boot(second, of(c.Workers))
+		g.settled(2)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A machine with other settings than the instance's is not let in, whichever of the two notices: the
+// CM when it asks, or it when the CM, which may be of a program that does not look, sends it a
+// configuration.
+func TestOtherSettings(t *testing.T) {
+	simulate(t, sim.Options{Seed: 23}, 3, 2, func(g *group) {
+		c := g.settled(3)
+		g.at(c.CM, func(cm *node) {
+			from := call.Peer{Machine: 7, Incarnation: 9}
+			arg, err := json.Marshal(joinRequest{
+				Cluster: c.Cluster, Member: cluster.Member{Machine: 7, Incarnation: 9},
+				Settings: cluster.Settings{Replicas: c.Replicas, Workers: 5, RegionBytes: c.RegionBytes, LogBytes: c.LogBytes},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = cm.onJoin(from, arg)
+			if !errors.Is(err, cluster.ErrSettings) || !strings.Contains(err.Error(), "workers is 1 in configuration 3 and 5 at machine 7: start machine 7 again") || IsPassing(err) {
+				t.Errorf("%v", err)
+			}
+			other := c.Succeed()
+			other.LogBytes *= 2
+			n := g.nodes[g.others()[0]]
+			_, err = n.onNewConfig(cm.self, split(other)[0])
+			if !errors.Is(err, cluster.ErrSettings) || !strings.Contains(err.Error(), "log size is 131072 in configuration 4 and 65536 at machine") {
 				t.Errorf("%v", err)
 			}
 		})

@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// Settings are what an instance is made with. They never change, and all its machines have the same:
+// how many queues and logs machines have for each other follows from them, and where regions end.
+type Settings struct {
+	// Replicas is Configuration.Replicas.
+	Replicas int
+	// Workers is the number of workers of each machine.
+	Workers int
+	// RegionBytes and LogBytes are the sizes of a region and of a transaction log.
+	RegionBytes, LogBytes int64
+}
+
+// ErrSettings means that a machine has other settings than the instance.
+var ErrSettings = errors.New("cluster: other settings than those of the instance")
+
+// Settings returns the settings of c's instance.
+func (c *Configuration) Settings() Settings {
+	return Settings{Replicas: c.Replicas, Workers: c.Workers, RegionBytes: c.RegionBytes, LogBytes: c.LogBytes}
+}
+
+// A Difference is a setting in which two Settings differ, and its value in each.
+type Difference struct {
+	Name     string
+	Was, Now int64
+}
+
+// Differences returns the settings of s that are others in now.
+func (s Settings) Differences(now Settings) (differ []Difference) {
+	for _, d := range []Difference{
+		{"replicas", int64(s.Replicas), int64(now.Replicas)},
+		{"workers", int64(s.Workers), int64(now.Workers)},
+		{"region size", s.RegionBytes, now.RegionBytes},
+		{"log size", s.LogBytes, now.LogBytes},
+	} {
+		if d.Was != d.Now {
+			differ = append(differ, d)
+		}
+	}
+	return differ
+}
+
+// Suits fails with ErrSettings if a machine has other settings than c's instance, and names each
+// with both values. A machine that states none, the zero Settings, is not compared: earlier programs
+// do not state them.
+func (c *Configuration) Suits(m rdma.MachineID, s Settings) error {
+	if s == (Settings{}) {
+		return nil
+	}
+	var others []string
+	for _, d := range c.Settings().Differences(s) {
+		others = append(others, fmt.Sprintf("%s is %d in configuration %d and %d at machine %d", d.Name, d.Was, c.ID, d.Now, m))
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: start machine %d again, and it adopts those of the instance", ErrSettings, strings.Join(others, ", "), m)
+}
