@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
@@ -76,18 +77,34 @@ func (c *Configuration) Admits(m Member) error {
 }
 
 // Understand returns those of some machines that can be members of the configuration after c
-// together: all of them or, if two share no protocol version, those that speak the instance's
-// version. The error then says which two.
-func (c *Configuration) Understand(some []Member) ([]Member, error) {
-	for i, a := range some {
-		for _, b := range some[:i] {
-			if _, err := protocol.Common(b.speaker(), a.speaker()); err != nil {
-				without := func(m Member) bool { return !m.speaker().Has(c.Version()) }
-				return slices.DeleteFunc(slices.Clone(some), without), fmt.Errorf("cluster: configuration %d: %w", c.ID, err)
-			}
+// together with machine m, which is one of them: as many as possible that all speak one version, the
+// instance's or a higher one. Of two sets of the same size it is the one with the lower version.
+//
+// A machine hears only from those with which it shares a version. All the same, the machines of the
+// largest of these sets find that set: each of them hears from all of it, and no set that contains
+// one of them is larger.
+func (c *Configuration) Understand(m rdma.MachineID, some []Member) (most []Member) {
+	self := some[slices.IndexFunc(some, func(x Member) bool { return x.Machine == m })].speaker()
+	for v := int(max(self.Min, c.Version())); v <= int(self.Max); v++ { // int: Max may be the highest Version
+		speakV := slices.DeleteFunc(slices.Clone(some), func(x Member) bool {
+			return !x.speaker().IsValid() || !x.speaker().Has(protocol.Version(v))
+		})
+		if len(speakV) > len(most) {
+			most = speakV
 		}
 	}
-	return some, nil
+	return most
+}
+
+// NotUnderstood returns the protocol.ErrRange of machines that cannot all be members of the
+// configuration after c: it says what each speaks.
+func (c *Configuration) NotUnderstood(some []Member) error {
+	var speak []string
+	for _, m := range some {
+		speak = append(speak, fmt.Sprintf("%s speaks %v", m.speaker().Name, m.speaker().Range))
+	}
+	return fmt.Errorf("%w: %s: more than half of the %d machines of configuration %d must speak one version, %d or higher: start some of them with another farmsql",
+		protocol.ErrRange, strings.Join(speak, ", "), len(c.Machines), c.ID, c.Version())
 }
 
 // Between returns the version of the protocol that two members speak with each other: the

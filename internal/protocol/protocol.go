@@ -79,16 +79,25 @@ func (s Speaker) Check() error {
 	return fmt.Errorf("%w: %s says that it speaks versions %d to %d, which is no range: start %s with another farmsql", ErrRange, s.Name, s.Min, s.Max, s.Name)
 }
 
-// Common returns the highest version that both speakers know. If there is none, it fails with
-// ErrRange, and says what both speak and what to do.
+// Common returns the highest version that both speakers know. If there is none, it fails with a
+// *RangeError.
 func Common(a, b Speaker) (Version, error) {
 	if a.Overlaps(b.Range) {
 		return min(a.Max, b.Max), nil
 	}
-	older, newer := a, b
-	if b.Max < a.Max {
-		older, newer = b, a
+	return 0, &RangeError{a, b}
+}
+
+// A RangeError is the ErrRange of two speakers. It says what both speak and what to do.
+type RangeError struct{ A, B Speaker }
+
+func (e *RangeError) Error() string {
+	older, newer := e.A, e.B
+	if newer.Max < older.Max {
+		older, newer = newer, older
 	}
-	return 0, fmt.Errorf("%w: %s speaks %v, %s speaks %v: start %s with a newer farmsql, which speaks version %d, or %s with an older one",
+	return fmt.Sprintf("%v: %s speaks %v, %s speaks %v: start %s with a newer farmsql, which speaks version %d, or %s with an older one",
 		ErrRange, older.Name, older.Range, newer.Name, newer.Range, older.Name, newer.Min, newer.Name)
 }
+
+func (e *RangeError) Unwrap() error { return ErrRange }

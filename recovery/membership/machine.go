@@ -69,7 +69,7 @@ type Machine struct {
 	apply  lockrank.Mutex[lockrank.Apply]
 
 	reportedOldCopy bool // Start has reported an old copy; used by Start only
-	reportedRefusal bool // Start has reported a refusal; used by Start only
+	heard           heard
 
 	mu struct {
 		lockrank.Mutex[lockrank.Membership] // never held across a wait
@@ -117,6 +117,7 @@ func New(cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, self: cfg.Endpoint.Self(), idle: cfg.Clock.NewEvent()}
 	m.cfg.Self.Protocol = cfg.Endpoint.Speaks()
 	m.mu.incoming = make(map[call.Peer]*incoming)
+	m.heard.of = make(map[rdma.MachineID]heardOf)
 	m.mu.told = make(map[rdma.MachineID]cluster.Member)
 	m.mu.links.init()
 	word, err := nvram.NewShared(probeBytes)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -389,6 +391,119 @@ func TestMeetingInTheMiddle(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Machines restart together with programs of any versions. Those of the largest set that has a version
+// in common go on, if they are a majority, and the others end; otherwise all end. Whoever ends does so
+// soon, and names the machines and what they speak.
+func TestMeetingOfAnyVersions(t *testing.T) {
+	var ranges []protocol.Range
+	for low := protocol.Version(1); low <= 3; low++ {
+		for high := low; high <= 3; high++ {
+			ranges = append(ranges, speaks(low, high))
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{3, 4} {
+		for range 60 {
+			restart := map[rdma.MachineID]protocol.Range{}
+			for i := range rdma.MachineID(n) {
+				restart[i] = ranges[random.IntN(len(ranges))]
+			}
+			meetWith(t, n, restart)
+		}
+	}
+}
+
+// These have waited for each other for ever: nobody speaks the instance's version, or more than half do
+// not, and one that understands all of them was the CM.
+func TestMeetingAroundTheMiddle(t *testing.T) {
+	for _, x := range [][]protocol.Range{
+		{speaks(2, 3), speaks(2, 2), speaks(3, 3)},
+		{speaks(1, 3), speaks(1, 1), speaks(2, 3), speaks(2, 3)},
+		{speaks(2, 2), speaks(2, 2), speaks(3, 3), speaks(3, 3)},
+	} {
+		restart := map[rdma.MachineID]protocol.Range{}
+		for i, r := range x {
+			restart[rdma.MachineID(i)] = r
+		}
+		meetWith(t, len(x), restart)
+	}
+}
+
+// meetWith restarts n machines of an instance that speaks version 1, at once, with the ranges given.
+func meetWith(t *testing.T, n int, restart map[rdma.MachineID]protocol.Range) {
+	t.Helper()
+	of := map[rdma.MachineID]protocol.Range{}
+	for i := range rdma.MachineID(n) {
+		of[i] = protocol.Range{}
+	}
+	simulateVersions(t, n, of, func(g *group) {
+		before := g.settled(n)
+		for i := range rdma.MachineID(n) {
+			g.world.Machine(i).Kill()
+		}
+		maps.Copy(of, restart)
+		for i := range rdma.MachineID(n) {
+			g.boot(i, nil)
+		}
+		if most := largest(restart); 2*most > n {
+			g.settled(most)
+		}
+		ends := func(i rdma.MachineID) bool { return !isIn(g.cmConfig(), before, i) }
+		for i := range rdma.MachineID(n) {
+			if !ends(i) {
+				continue
+			}
+			g.until(fmt.Sprintf("machine %d of %v ends", i, restart), func() bool { return g.nodes[i].isUp })
+			if err := g.nodes[i].started; !errors.Is(err, protocol.ErrRange) || !strings.Contains(err.Error(), fmt.Sprintf("machine %d speaks %v", i, restart[i])) {
+				t.Errorf("%v: machine %d: %v", restart, i, err)
+			}
+		}
+	})
+}
+
+// isIn reports whether a machine is in a configuration that follows another.
+func isIn(c, before *cluster.Configuration, machine rdma.MachineID) bool {
+	_, in := c.Member(machine)
+	return in && c.ID > before.ID
+}
+
+// largest returns how many machines have a version in common, at most.
+func largest(of map[rdma.MachineID]protocol.Range) (most int) {
+	for v := protocol.Version(1); v <= 3; v++ {
+		n := 0
+		for _, r := range of {
+			if r.Has(v) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// A program that does not know the version that the instance speaks, and has not learned from the
+// store that it cannot go on, is as if it were away: the others go on without it.
+func TestMeetingBesideAnOldProgram(t *testing.T) {
+	for old := range rdma.MachineID(3) {
+		of := map[rdma.MachineID]protocol.Range{}
+		simulateVersions(t, 3, of, func(g *group) {
+			if v := g.settled(3).Version(); v != 2 {
+				t.Fatalf("the instance speaks %d", v)
+			}
+			for i := range rdma.MachineID(3) {
+				g.world.Machine(i).Kill()
+			}
+			of[old], g.store.cut[old] = speaks(1, 1), true
+			for i := range rdma.MachineID(3) {
+				g.boot(i, nil)
+			}
+			if c := g.settled(2); slices.Contains(c.Machines, old) {
+				t.Errorf("machine %d: members %v", old, c.Machines)
+			}
+		})
 	}
 }
 

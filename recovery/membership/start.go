@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
@@ -215,15 +217,12 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 		return m.join(c)
 	}
 	if m.cfg.Empty { // empty memory can join, whether the others go on or restart
-		if err := m.join(c); !isUnanswered(err) {
+		// A machine that shares no version with the CM may share one with a majority.
+		if err := m.join(c); !isUnanswered(err) && !errors.Is(err, protocol.ErrRange) {
 			return err
 		}
 	}
 	lives := m.askLives(c)
-	if err := refusedBy(lives); err != nil {
-		return err
-	}
-	m.reportRefusal(refusal(lives))
 	running, back := 0, []life{m.lifeOf()}
 	for i, l := range lives {
 		switch {
@@ -233,13 +232,17 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 			back = append(back, l)
 		}
 	}
-	switch {
-	case 2*running > len(c.Machines):
+	if 2*running > len(c.Machines) {
 		return m.join(c)
-	case running > 0: // they restart by themselves
-		return nil
 	}
-	return m.restartTogether(c, m.understanding(c, back), waited)
+	with, err := m.understand(c, lives)
+	if err != nil || running > 0 { // those that run restart by themselves
+		return err
+	}
+	back = slices.DeleteFunc(back, func(l life) bool {
+		return !slices.ContainsFunc(with, func(x cluster.Member) bool { return x.Machine == l.Member.Machine })
+	})
+	return m.restartTogether(c, back, waited)
 }
 
 // isUnanswered reports whether err means that no CM has taken the call.

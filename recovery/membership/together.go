@@ -29,7 +29,7 @@ type life struct {
 	// is not known.
 	Committed cluster.ID `json:",omitempty"`
 
-	refused error // protocol.ErrRange, if the machine refused to answer because of it
+	refused bool // the machine shares no protocol version with this one; only Member.Protocol is known
 }
 
 // askLives sends HELLO to all others of c. The life of one that does not answer is zero.
@@ -51,8 +51,8 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 				if err != nil {
 					l = life{}
 				}
-				if errors.Is(err, protocol.ErrRange) {
-					l.refused = err
+				if apart := new(protocol.RangeError); errors.As(err, &apart) {
+					l.Member, l.refused = cluster.Member{Machine: x, Protocol: apart.B.Range}, true
 				}
 			}
 			m.mu.Lock()
@@ -66,55 +66,6 @@ func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(lives)
-}
-
-// refusedBy returns the error of the machines with which this one shares no protocol version, if
-// without them there is no majority.
-func refusedBy(lives []life) (err error) {
-	n := 0
-	for _, l := range lives {
-		if l.refused != nil {
-			n, err = n+1, l.refused
-		}
-	}
-	if 2*n < len(lives) {
-		return nil
-	}
-	return err
-}
-
-// refusal returns the error of one of the machines with which this one shares no protocol version;
-// nil if there is none.
-func refusal(lives []life) error {
-	if i := slices.IndexFunc(lives, func(l life) bool { return l.refused != nil }); i >= 0 {
-		return lives[i].refused
-	}
-	return nil
-}
-
-// reportRefusal reports, once, that there are machines which share no protocol version. This
-// machine keeps waiting: enough machines without those may start, or those may be upgraded.
-func (m *Machine) reportRefusal(err error) {
-	if err != nil && !m.reportedRefusal {
-		m.reportedRefusal = true
-		m.cfg.Events.failed("start", err)
-	}
-}
-
-// understanding returns those of the machines that are back that can restart together. This machine
-// shares a protocol version with each of them, but they may share none among themselves: then it
-// restarts with those that speak the instance's version, and the others are as if they were away.
-// It is always among those returned, for it must not wait for itself.
-func (m *Machine) understanding(c *cluster.Configuration, back []life) []life {
-	members := make([]cluster.Member, len(back))
-	for i, l := range back {
-		members[i] = l.Member
-	}
-	some, err := c.Understand(members)
-	m.reportRefusal(err)
-	return slices.DeleteFunc(slices.Clone(back), func(l life) bool {
-		return l.Member.Machine != m.self.Machine && !slices.ContainsFunc(some, func(x cluster.Member) bool { return x.Machine == l.Member.Machine })
-	})
 }
 
 func (m *Machine) onHello(call.Peer, []byte) ([]byte, error) {

@@ -1,0 +1,80 @@
+package membership
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// heard is what a machine that starts knows of the protocol versions that the others speak. Only
+// Start uses it.
+type heard struct {
+	of map[rdma.MachineID]heardOf
+	// since is the time from which on no majority is possible with this machine; zero while one is.
+	since time.Time
+	// isReported says that it has been reported that some share no version.
+	isReported bool
+}
+
+type heardOf struct {
+	member cluster.Member
+	last   time.Time
+}
+
+// refusalPatience is how many lease times a machine that is part of no majority, because of the
+// protocol versions that the others speak, goes on answering before it ends: the others, which ask
+// each other within about eight even if messages are lost, must hear of its versions, too, or they
+// would wait for it. For as long it counts what it has heard from machines that do not answer any
+// more: they may have ended for the same reason.
+const refusalPatience = 16
+
+// understand returns those of the machines heard from that can restart together with this one,
+// itself included. The rest is as if it were away, and is reported once. understand fails with
+// protocol.ErrRange if there can be no majority, whatever machines speak that are not heard from.
+func (m *Machine) understand(c *cluster.Configuration, lives []life) (with []cluster.Member, err error) {
+	patience, now := refusalPatience*m.cfg.Keeper.Length(), m.cfg.Clock.Now()
+	some := m.hearFrom(c, lives, now.Add(-patience))
+	with = c.Understand(m.self.Machine, some)
+	if len(with) < len(some) {
+		err = c.NotUnderstood(some)
+		m.reportRefusal(err)
+	}
+	silent := len(c.Machines) - len(some)
+	switch isPossible := 2*(len(with)+silent) > len(c.Machines); {
+	case isPossible:
+		m.heard.since = time.Time{}
+	case m.heard.since.IsZero():
+		m.heard.since = now
+	case now.Sub(m.heard.since) > patience:
+		return nil, err
+	}
+	return with, nil
+}
+
+// hearFrom notes what machines of c that answer speak, and returns those that have answered since the
+// given time, this machine included.
+func (m *Machine) hearFrom(c *cluster.Configuration, lives []life, since time.Time) (some []cluster.Member) {
+	now := m.cfg.Clock.Now()
+	m.heard.of[m.self.Machine] = heardOf{m.cfg.Self, now}
+	for _, l := range lives {
+		if l.Applied > 0 || l.Meets || l.refused {
+			m.heard.of[l.Member.Machine] = heardOf{l.Member, now}
+		}
+	}
+	for _, x := range c.Machines {
+		if h, ok := m.heard.of[x]; ok && !h.last.Before(since) {
+			some = append(some, h.member)
+		}
+	}
+	return some
+}
+
+// reportRefusal reports, once, that there are machines which share no protocol version. This machine
+// may go on all the same: without those, or once they have been upgraded.
+func (m *Machine) reportRefusal(err error) {
+	if !m.heard.isReported {
+		m.heard.isReported = true
+		m.cfg.Events.failed("start", err)
+	}
+}
