@@ -37,6 +37,7 @@ const (
 	OpRead Op = iota
 	OpWrite
 	OpRing
+	OpWriteRing
 	OpDatagram
 )
 
@@ -48,6 +49,8 @@ func (o Op) String() string {
 		return "write"
 	case OpRing:
 		return "ring"
+	case OpWriteRing:
+		return "write and ring"
 	case OpDatagram:
 		return "datagram"
 	}

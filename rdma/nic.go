@@ -42,8 +42,8 @@ type NIC interface {
 	// The queue calls bell when a sibling's doorbell arrives (one call may stand for several that
 	// rang before it began), and when a pending operation has a Completion to poll; so a worker
 	// with nothing to do can sleep until bell is called. bell runs on any goroutine, maybe on the
-	// ringing one inside its call of Ring, and several calls may run at once. It may post
-	// operations, but not to queues that the caller of Ring holds. bell may be nil. One call may
+	// ringing one inside its call of Ring or WriteRing, and several calls may run at once. It may post
+	// operations, but not to queues that the ringing goroutine holds. bell may be nil. One call may
 	// still be running when the queue has been closed.
 	Open(worker int, bell func()) (Queue, error)
 
@@ -100,6 +100,11 @@ type Queue interface {
 	// Write copies src to off of registration k at machine to, with the same
 	// demands on off and length. src may be reused once Write returns.
 	Write(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
+
+	// WriteRing is Write followed by Ring as one operation (a WRITE with immediate): the bell comes
+	// after the write, and if the operation fails the bell does not ring. Call it without a lock that
+	// the bell may want, as Ring.
+	WriteRing(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
 	// Ring calls the bell of the sibling worker at machine to, after every operation posted earlier
 	// to that machine. Some providers run the bell on this goroutine: call Ring without a lock that

@@ -31,7 +31,7 @@ type conn struct {
 	appliedAt, answeredAt time.Duration
 }
 
-// An operation is a READ or a WRITE that has been posted and has not been completed.
+// An operation is a READ, a WRITE or a ring that has been posted and has not been completed.
 type operation struct {
 	op   rdma.Op
 	conn *conn
@@ -69,6 +69,11 @@ func (q *queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag 
 // Write implements rdma.Queue.
 func (q *queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
 	return false, q.post(to, &operation{op: rdma.OpWrite, key: k, off: off, data: slices.Clone(src), tag: tag})
+}
+
+// WriteRing implements rdma.Queue.
+func (q *queue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	return false, q.post(to, &operation{op: rdma.OpWriteRing, key: k, off: off, data: slices.Clone(src), tag: tag})
 }
 
 // Ring implements rdma.Queue.
@@ -183,8 +188,7 @@ func (c *conn) apply(o *operation, begin, end int) {
 		c.giveUp()
 		return
 	case o.op == rdma.OpRing:
-		w.tell("ring from %d to %d, worker %d", from.id, to.id, c.to.worker)
-		w.start(to.process, 0, c.to.bell, false)
+		c.ring()
 		return
 	}
 	m, err := to.target(o.key, o.off, len(o.data))
@@ -198,6 +202,16 @@ func (c *conn) apply(o *operation, begin, end int) {
 	} else {
 		rdma.StoreLines(m, o.off+uint64(begin), o.data[begin:end])
 	}
+	if o.op == rdma.OpWriteRing && end == len(o.data) {
+		c.ring()
+	}
+}
+
+// ring rings the bell at the other end.
+func (c *conn) ring() {
+	w, to := c.from.nic.process.world, c.to
+	w.tell("ring from %d to %d, worker %d", c.from.nic.id, to.nic.id, to.worker)
+	w.start(to.nic.process, 0, to.bell, false)
 }
 
 // answer completes the operation, unless the acknowledgement is lost.

@@ -146,6 +146,12 @@ func (l *lockedQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byt
 	return l.q.Write(to, k, off, src, tag)
 }
 
+func (l *lockedQueue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	return l.q.WriteRing(to, k, off, src, tag)
+}
+
 func (l *lockedQueue) Ring(to rdma.MachineID) error {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()

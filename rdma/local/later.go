@@ -51,7 +51,7 @@ func (l *later) post(o operation) error {
 	if o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)) {
 		return o.fail(rdma.ErrRange)
 	}
-	if o.op == rdma.OpWrite {
+	if o.op == rdma.OpWrite || o.op == rdma.OpWriteRing {
 		o.data = slices.Clone(o.data)
 	}
 	l.mu.Lock()
@@ -117,7 +117,7 @@ func (l *later) carryOut(o *operation) error {
 	q.active.Store(1)
 	err := o.carryOut()
 	q.active.Store(0)
-	if err == nil && o.op == rdma.OpRing {
+	if err == nil && (o.op == rdma.OpRing || o.op == rdma.OpWriteRing) {
 		// On another goroutine: the bell may post and wait for room in a queue, and that queue's
 		// own goroutine may be waiting for this one.
 		go o.conn.to.bell()

@@ -63,6 +63,28 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag
 	return true, nil
 }
 
+// WriteRing implements rdma.Queue.
+func (q *Queue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	if q.later != nil {
+		return false, q.later.post(operation{op: rdma.OpWriteRing, to: to, key: k, off: off, data: src, tag: tag})
+	}
+	q.active.Store(1)
+	var m *nvram.Memory
+	c, err := q.connTo(to)
+	if err == nil {
+		m, err = c.target(k, off, len(src))
+	}
+	if err == nil {
+		rdma.StoreLines(m, off, src)
+	}
+	q.active.Store(0) // before the bell, which may close or deregister
+	if err != nil {
+		return false, &rdma.Error{Op: rdma.OpWriteRing, To: to, Key: k, Offset: off, Bytes: len(src), Err: err}
+	}
+	c.to.bell()
+	return true, nil
+}
+
 // Ring implements rdma.Queue: it calls the sibling's bell.
 func (q *Queue) Ring(to rdma.MachineID) error {
 	if q.later != nil {

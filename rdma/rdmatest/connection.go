@@ -37,6 +37,75 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 	from.poll(pending)
 }
 
+// testWriteRingWritesFirst rings with each write: a bell that comes after a write sees it, and the
+// writes that were posted before it.
+func testWriteRingWritesFirst(t *testing.T, f Fabric) {
+	a, b := join(t, f, 1), join(t, f, 2)
+	from := a.open(t, 0, nil)
+	const rounds = 100
+	var seen atomic.Uint64
+	b.open(t, 0, func() {
+		v := b.memory.Load(120)
+		if before := b.memory.Load(4096); before < v {
+			t.Errorf("write %d is there, and of the one before it only %d", v, before)
+		}
+		for old := seen.Load(); old < v && !seen.CompareAndSwap(old, v); old = seen.Load() {
+		}
+	})
+	pending := 0
+	for i := range uint64(rounds) {
+		for _, done := range []bool{
+			must(from.q.Write(2, key, 4096, words(1, i+1), 1))(t),
+			must(from.q.WriteRing(2, key, 64, words(8, i+1), 1))(t),
+		} {
+			if !done {
+				pending++
+			}
+		}
+		if i%10 == 9 { // bells may be late and merged, but one of them sees this write
+			eventually(t, "doorbell", func() bool { return seen.Load() == i+1 })
+		}
+	}
+	from.poll(pending)
+	from.none()
+	if got := make([]byte, 64); from.read(2, key, 64, got) != nil || string(got) != string(words(8, rounds)) {
+		t.Errorf("memory holds %x", got)
+	}
+}
+
+// testFailedWriteRingIsSilent checks that a WriteRing which fails, for whatever reason, writes
+// nothing and does not ring.
+func testFailedWriteRingIsSilent(t *testing.T, f Fabric) {
+	a, b := join(t, f, 1), join(t, f, 2)
+	var rung atomic.Uint64
+	from := a.open(t, 0, nil)
+	b.open(t, 0, func() { rung.Add(1) })
+	attempts := func(want error, to rdma.MachineID, k rdma.Key, off uint64) {
+		t.Helper()
+		if err := from.writeRing(to, k, off, words(1, 1)); !errors.Is(err, want) {
+			t.Errorf("to machine %d, key %#x, offset %d: %v, want %v", to, k, off, err, want)
+		}
+	}
+	attempts(rdma.ErrRange, 2, key, 4)
+	attempts(rdma.ErrRange, 2, key, memoryBytes)
+	attempts(rdma.ErrKey, 2, key+1, 0)
+	attempts(rdma.ErrBroken, 3, key, 0)
+	f.Cut(1, 2)
+	attempts(rdma.ErrBroken, 2, key, 0)
+	f.Mend(1, 2)
+	if v, n := b.memory.Load(0), rung.Load(); v != 0 || n != 0 {
+		t.Errorf("memory holds %d after failures, and the bell has rung %d times", v, n)
+	}
+	if err := from.writeRing(2, key, 0, words(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "doorbell", func() bool { return rung.Load() > 0 })
+	if err := from.q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	attempts(rdma.ErrClosed, 2, key, 0)
+}
+
 func testDoorbellFindsTheSibling(t *testing.T, f Fabric) {
 	var rung [4][3]atomic.Uint64 // by machine and worker
 	var workers [4][3]*worker

@@ -37,6 +37,8 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		{"WriteLandsInRisingOrder", testWriteLandsInRisingOrder},
 		{"ReadIsAtomicPerLine", testReadIsAtomicPerLine},
 		{"DoorbellComesAfterWrites", testDoorbellComesAfterWrites},
+		{"WriteRingWritesFirst", testWriteRingWritesFirst},
+		{"FailedWriteRingIsSilent", testFailedWriteRingIsSilent},
 		{"DoorbellFindsTheSibling", testDoorbellFindsTheSibling},
 		{"OwnMachine", testOwnMachine},
 		{"OutOfRange", testOutOfRange},
@@ -125,6 +127,12 @@ const waitTag = 0xabcdef
 // write writes and waits. It returns the error of the post or of the completion.
 func (w *worker) write(to rdma.MachineID, k rdma.Key, off uint64, src []byte) error {
 	done, err := w.q.Write(to, k, off, src, waitTag)
+	return w.finish(done, err)
+}
+
+// writeRing is write with WriteRing.
+func (w *worker) writeRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte) error {
+	done, err := w.q.WriteRing(to, k, off, src, waitTag)
 	return w.finish(done, err)
 }
 

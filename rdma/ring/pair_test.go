@@ -22,6 +22,7 @@ type pairOptions struct {
 	remote bool // through a NIC
 	async  bool
 	bytes  uint64 // of the ring
+	bell   func() // of the receiver
 }
 
 // A pair is a ring with both of its ends.
@@ -57,12 +58,12 @@ func (p *pair) connect(tb testing.TB) {
 			tb.Fatal(err)
 		}
 		tb.Cleanup(func() { nic.Close() })
-		if p.queues[i], err = nic.Open(0, nil); err != nil {
-			tb.Fatal(err)
-		}
-		key, memory := creditKey, p.credit
+		key, memory, bell := creditKey, p.credit, func() {}
 		if m == receiverMachine {
-			key, memory = ringKey, p.memory
+			key, memory, bell = ringKey, p.memory, p.options.bell
+		}
+		if p.queues[i], err = nic.Open(0, bell); err != nil {
+			tb.Fatal(err)
 		}
 		if err := nic.Register(key, memory); err != nil {
 			tb.Fatal(err)

@@ -52,6 +52,62 @@ func TestPartsBecomeOneRecord(t *testing.T) {
 	})
 }
 
+// A record that rings is there when the bell is heard, also one in two parts; a record that does not
+// ring is silent.
+func TestBellFindsTheRecord(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		rung := make(chan struct{}, 1)
+		p := newPair(t, pairOptions{remote: true, async: async, bytes: 1 << 10, bell: func() {
+			select {
+			case rung <- struct{}{}:
+			default: // one call stands for several
+			}
+		}})
+		appends := []func(tag uint64, payload []byte) (uint64, bool, error){
+			func(tag uint64, payload []byte) (uint64, bool, error) { return p.sender.AppendRing(tag, payload) },
+			func(tag uint64, payload []byte) (uint64, bool, error) {
+				copy(p.sender.Stage(len(payload)), payload)
+				if !p.sender.Reserve(Space(len(payload))) {
+					t.Fatal("no room")
+				}
+				return p.sender.PostReservedRing(tag)
+			},
+		}
+		for i := range 100 { // several laps
+			want := payload(100+i, uint64(i))
+			_, done, err := appends[i%2](7, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-rung
+			if rec := p.poll(t); !bytes.Equal(rec.Payload, want) {
+				t.Fatalf("record %d is %x, want %x", i, rec.Payload, want)
+			}
+			p.receiver.Free(p.receiver.Next())
+			if !done {
+				p.settle(t, 1)
+			}
+		}
+		p.append(t, []byte("silent"))
+		select {
+		case <-rung:
+			t.Error("an append has rung that should not")
+		default:
+		}
+	}
+}
+
+// A ring of this machine is written like any other; there is nobody to ring.
+func TestOwnRingIsNotRung(t *testing.T) {
+	p := newPair(t, pairOptions{bytes: 1 << 10})
+	if _, done, err := p.sender.AppendRing(7, []byte("own")); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	if rec := p.poll(t); string(rec.Payload) != "own" {
+		t.Errorf("record is %q", rec.Payload)
+	}
+}
+
 // A model of the ring: the records not freed, oldest first.
 type model struct {
 	records []Record

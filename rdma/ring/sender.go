@@ -111,6 +111,13 @@ func (s *Sender) Append(tag uint64, parts ...[]byte) (pos uint64, done bool, err
 	return s.Post(tag)
 }
 
+// AppendRing is like Append, and rings the receiver's doorbell in the same operation. The receiver
+// of a ring of this machine is not rung.
+func (s *Sender) AppendRing(tag uint64, parts ...[]byte) (pos uint64, done bool, err error) {
+	s.stage(parts)
+	return s.append(tag, true)
+}
+
 // AppendReserved is like Append, but into reserved space, which it uses up. It fails with
 // ErrReservation instead of ErrFull.
 func (s *Sender) AppendReserved(tag uint64, parts ...[]byte) (pos uint64, done bool, err error) {
@@ -170,7 +177,10 @@ func (s *Sender) place(n int) []byte {
 }
 
 // Post appends the staged record, as Append does.
-func (s *Sender) Post(tag uint64) (pos uint64, done bool, err error) {
+func (s *Sender) Post(tag uint64) (pos uint64, done bool, err error) { return s.append(tag, false) }
+
+// append appends the staged record into space that is not reserved.
+func (s *Sender) append(tag uint64, rings bool) (pos uint64, done bool, err error) {
 	space := Space(s.staged)
 	if space > s.bytes-frameBytes {
 		return 0, false, ErrTooLarge
@@ -181,11 +191,21 @@ func (s *Sender) Post(tag uint64) (pos uint64, done bool, err error) {
 	if space > s.unused()-s.reserved && space > s.Available() {
 		return 0, false, s.errOr(ErrFull)
 	}
-	return s.post(tag, space)
+	return s.post(tag, space, rings)
 }
 
 // PostReserved appends the staged record, as AppendReserved does.
 func (s *Sender) PostReserved(tag uint64) (pos uint64, done bool, err error) {
+	return s.appendReserved(tag, false)
+}
+
+// PostReservedRing is like PostReserved, and rings as AppendRing does.
+func (s *Sender) PostReservedRing(tag uint64) (pos uint64, done bool, err error) {
+	return s.appendReserved(tag, true)
+}
+
+// appendReserved appends the staged record into reserved space.
+func (s *Sender) appendReserved(tag uint64, rings bool) (pos uint64, done bool, err error) {
 	space := Space(s.staged)
 	if space > s.reserved {
 		return 0, false, ErrReservation
@@ -193,14 +213,14 @@ func (s *Sender) PostReserved(tag uint64) (pos uint64, done bool, err error) {
 	if s.err != nil {
 		return 0, false, s.err
 	}
-	if pos, done, err = s.post(tag, space); err == nil {
+	if pos, done, err = s.post(tag, space, rings); err == nil {
 		s.reserved -= space
 	}
 	return pos, done, err
 }
 
 // post frames the staged record and writes it.
-func (s *Sender) post(tag, space uint64) (pos uint64, done bool, err error) {
+func (s *Sender) post(tag, space uint64, rings bool) (pos uint64, done bool, err error) {
 	next := cursor{pos: s.tail.pos + space, offset: s.tail.offset + space}
 	next.seal = seal(s.nonce, next.pos)
 	if next.offset >= s.bytes {
@@ -209,7 +229,7 @@ func (s *Sender) post(tag, space uint64) (pos uint64, done bool, err error) {
 	if s.inPlace {
 		s.publish(next)
 		done = true
-	} else if done, err = s.send(tag, next); err != nil {
+	} else if done, err = s.send(tag, next, rings); err != nil {
 		return 0, false, err
 	}
 	pos, s.tail = s.tail.pos, next
@@ -227,7 +247,7 @@ func (s *Sender) publish(next cursor) {
 }
 
 // send writes the record that was staged in scratch.
-func (s *Sender) send(tag uint64, next cursor) (done bool, err error) {
+func (s *Sender) send(tag uint64, next cursor, rings bool) (done bool, err error) {
 	b := s.scratch
 	end := len(b) - frameBytes
 	putWord(b, stateOf(s.tail.seal, uint64(s.staged)))
@@ -235,26 +255,29 @@ func (s *Sender) send(tag uint64, next cursor) (done bool, err error) {
 	putWord(b[end:], stateOf(next.seal, noRecord))
 	putWord(b[end+wordBytes:], next.seal)
 	if first := s.bytes - s.tail.offset; first < uint64(len(b)) {
-		return s.writeInTwo(tag, b[:first], b[first:])
+		return s.writeInTwo(tag, b[:first], b[first:], rings)
 	}
-	return s.write(tag, s.tail.offset, b)
+	return s.write(tag, s.tail.offset, b, rings)
 }
 
 // writeInTwo writes a record that wraps around the end of the data. Only the second write is
-// signalled: when it is complete, so is the first, and a failure of the first is reported in any
-// case.
-func (s *Sender) writeInTwo(tag uint64, first, second []byte) (done bool, err error) {
-	if _, err := s.write(rdma.Unsignalled, s.tail.offset, first); err != nil {
+// signalled, and rings: when it is complete, so is the first, and a failure of the first is reported
+// in any case.
+func (s *Sender) writeInTwo(tag uint64, first, second []byte, rings bool) (done bool, err error) {
+	if _, err := s.write(rdma.Unsignalled, s.tail.offset, first, false); err != nil {
 		return false, err
 	}
-	return s.write(tag, 0, second)
+	return s.write(tag, 0, second, rings)
 }
 
 // write writes bytes into the ring, at an offset that counts from the beginning of the data. In a
 // ring of this machine it stores the last word last.
-func (s *Sender) write(tag, offset uint64, b []byte) (done bool, err error) {
+func (s *Sender) write(tag, offset uint64, b []byte, rings bool) (done bool, err error) {
 	off := s.base + controlBytes + offset
-	if s.memory == nil {
+	switch {
+	case s.memory == nil && rings:
+		return s.link.Queue.WriteRing(s.link.To, s.link.Key, off, b, tag)
+	case s.memory == nil:
 		return s.link.Queue.Write(s.link.To, s.link.Key, off, b, tag)
 	}
 	last := len(b) - wordBytes

@@ -210,7 +210,7 @@ func TestDoorbellsBetweenProcesses(t *testing.T) {
 // processor to it, and be stopped (SIGSTOP) there: others would wait for the operation.
 func TestWakesAfterTheOperation(t *testing.T) {
 	s := newSelf(t)
-	start(t, s.path, 2, t.TempDir())
+	start(t, s.path, 2, t.TempDir()).do("register")
 	woken := 0
 	s.q.(*Queue).wake = func(rung *atomic.Uint32) {
 		woken++
@@ -219,14 +219,23 @@ func TestWakesAfterTheOperation(t *testing.T) {
 		}
 		futexWake(rung)
 	}
-	for range 10 {
-		eventually(t, "child to sleep", func() bool { return s.nic.stateOf(2).parked(0).Load() == 1 })
-		if err := s.q.Ring(2); err != nil {
-			t.Fatal(err)
+	for name, ring := range map[string]func() error{
+		"Ring": func() error { return s.q.Ring(2) },
+		"WriteRing": func() error {
+			_, err := s.q.WriteRing(2, key, 0, make([]byte, 8), 1)
+			return err
+		},
+	} {
+		woken = 0
+		for range 10 {
+			eventually(t, "child to sleep", func() bool { return s.nic.stateOf(2).parked(0).Load() == 1 })
+			if err := ring(); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if woken == 0 {
-		t.Error("nobody was woken")
+		if woken == 0 {
+			t.Errorf("%s has woken nobody", name)
+		}
 	}
 }
 

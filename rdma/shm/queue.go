@@ -17,7 +17,7 @@ type Queue struct {
 	active *atomic.Uint64
 	count  uint32  // the low half of active
 	conns  []*conn // indexed by machine; nil for a machine to which there was no connection
-	// asleep is the connection whose other end the last Ring found asleep, or nil. wake is
+	// asleep is the connection whose other end the last Ring or WriteRing found asleep, or nil. wake is
 	// futexWake.
 	asleep *conn
 	wake   func(rung *atomic.Uint32)
@@ -40,6 +40,13 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ u
 	return q.post(rdma.OpWrite, to, k, off, src)
 }
 
+// WriteRing implements rdma.Queue.
+func (q *Queue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ uint64) (bool, error) {
+	done, err := q.post(rdma.OpWriteRing, to, k, off, src)
+	q.wakeSleeper()
+	return done, err
+}
+
 // Ring implements rdma.Queue. The bell runs on a goroutine of the peer.
 //
 // Waking the peer is not part of the operation. The wake-up usually gives the processor to the
@@ -47,12 +54,17 @@ func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, _ u
 // the operation, the peer's Close would wait until that process continues.
 func (q *Queue) Ring(to rdma.MachineID) error {
 	_, err := q.post(rdma.OpRing, to, 0, 0, nil)
+	q.wakeSleeper()
+	return err
+}
+
+// wakeSleeper wakes the peer that the last operation has rung, if it sleeps.
+func (q *Queue) wakeSleeper() {
 	if c := q.asleep; c != nil {
 		q.asleep = nil
 		q.wake(low(c.rung)) // a wake-up that comes late wakes for nothing, which park allows
 		runtime.KeepAlive(c)
 	}
-	return err
 }
 
 // Poll implements rdma.Queue: no operation is ever pending.
@@ -130,9 +142,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 	}
 	c := q.conns[to]
 	if op == rdma.OpRing {
-		if setBell(c.rung, c.parked) {
-			q.asleep = c
-		}
+		q.ring(c)
 		return nil
 	}
 	a := c.peer.attachment(k)
@@ -149,7 +159,17 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 		rdma.StoreLines(a.memory, off, b)
 	}
 	runtime.KeepAlive(a) // another goroutine may have dropped the attachment meanwhile
+	if op == rdma.OpWriteRing {
+		q.ring(c)
+	}
 	return nil
+}
+
+// ring sets the bell of the other end, and notes whether it has to be woken after the operation.
+func (q *Queue) ring(c *conn) {
+	if setBell(c.rung, c.parked) {
+		q.asleep = c
+	}
 }
 
 // end ends an operation, and turns a fault in it into an error, as guard does.
