@@ -16,7 +16,7 @@ func (s *state) writeLockRecordsLocked() {
 			continue
 		}
 		if !p.IsOwn() {
-			w.ExpectReplyLocked(&c.Commit, p)
+			w.ExpectReplyLocked(&c.Commit)
 		}
 		if err := w.AppendLocked(p, s.encodeLocked(p, record.Lock)); err != nil {
 			c.LostLocked(p.Machine, err)

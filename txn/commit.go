@@ -297,7 +297,6 @@ func (s *state) abandon() error {
 		}
 		// If a peer cannot be told, recovery releases its locks.
 		_ = w.AppendLocked(p, s.encodeLocked(p, record.Abort))
-		w.RingLocked(p)
 	}
 	w.ReleaseReservationsLocked(&c.Commit)
 	w.FinishLocked(&c.Commit)
@@ -384,7 +383,6 @@ func (s *state) commitBackupsLocked() error {
 		} else {
 			w.AppendAwaitedLocked(p, rec, &c.Wait)
 		}
-		w.RingIfMuchLocked(p)
 	}
 	if sabotage.OwnBackup.Skipped() {
 		s.applyOwnBackupsLocked()
@@ -468,7 +466,6 @@ func (s *state) commitPrimariesLocked() error {
 			continue
 		}
 		w.AppendAckedLocked(p, rec, acks)
-		w.RingLocked(p)
 	}
 	if s.applySelfLocked() != nil {
 		return worker.ErrCaught

@@ -196,12 +196,22 @@ func (q tappedQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte,
 }
 
 func (q tappedQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	q.x.say("%d > %d: %s", q.from, to, q.text(k, src))
+	return q.Queue.Write(to, k, off, src, tag)
+}
+
+func (q tappedQueue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	q.x.say("%d > %d: %s, and ring", q.from, to, q.text(k, src))
+	return q.Queue.WriteRing(to, k, off, src, tag)
+}
+
+// text says what is written.
+func (q tappedQueue) text(k rdma.Key, src []byte) string {
 	text, id, isRecord := txn.WriteText(k, src)
 	if isRecord {
 		text = fmt.Sprintf("tx %d, %s", q.x.number(id), text)
 	}
-	q.x.say("%d > %d: %s", q.from, to, text)
-	return q.Queue.Write(to, k, off, src, tag)
+	return text
 }
 
 func (q tappedQueue) Ring(to rdma.MachineID) error {

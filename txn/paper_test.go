@@ -102,6 +102,13 @@ func (q countingQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []by
 	return q.Queue.Write(to, k, off, src, tag)
 }
 
+func (q countingQueue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	if txn.IsLog(k) || txn.IsMessages(k) {
+		*q.writes++
+	}
+	return q.Queue.WriteRing(to, k, off, src, tag)
+}
+
 // count has all machines' operations counted from now on.
 func (r *rig) count() (reads, writes *int) {
 	reads, writes = new(int), new(int)

@@ -580,13 +580,24 @@ func (q tapQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, ta
 }
 
 func (q tapQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	return q.write(q.Queue.Write, to, k, off, src, tag)
+}
+
+func (q tapQueue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	return q.write(q.Queue.WriteRing, to, k, off, src, tag)
+}
+
+// A post is rdma.Queue's Write or WriteRing.
+type post func(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error)
+
+func (q tapQueue) write(post post, to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
 	r, isRecord := recordIn(k, src)
 	if l := q.nic.x.limits[q.nic.Machine()]; isRecord && l != nil {
 		if l.records <= 0 {
 			late := slices.Clone(src)
 			q.nic.x.late = append(q.nic.x.late, func() {
 				if n := q.nic.x.nodes[q.nic.Machine()]; !n.process.Dead() {
-					n.process.Do(func() { _, _ = q.Queue.Write(to, k, off, late, tag) })
+					n.process.Do(func() { _, _ = post(to, k, off, late, tag) })
 				}
 			})
 			return false, nil
@@ -603,7 +614,7 @@ func (q tapQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, t
 	case k>>56 == route.RegionKey(0)>>56, len(src) > 1<<10:
 		q.nic.show(to, "writes block headers to %d", to)
 	}
-	return q.Queue.Write(to, k, off, src, tag)
+	return post(to, k, off, src, tag)
 }
 
 func (n tapNIC) show(to rdma.MachineID, format string, args ...any) {

@@ -232,12 +232,10 @@ func (m *Machine) Caught() (all []Caught) {
 	return all
 }
 
-// ExpectReplyLocked opens the wait for a primary's LOCK-REPLY. The primary's peer is rung by the
-// next RingPeersLocked.
-func (w *Worker) ExpectReplyLocked(c *Commit, p *Participant) {
+// ExpectReplyLocked opens the wait for a primary's LOCK-REPLY.
+func (w *Worker) ExpectReplyLocked(c *Commit) {
 	c.Wait.Add(1)
 	w.commits[c.ID.Seq], c.since = c, w.beats
-	w.ringLocked(p.peer)
 }
 
 // EndLocking ends the commit's wait for LOCK-REPLYs.

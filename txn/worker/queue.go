@@ -37,6 +37,16 @@ func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []by
 	}
 }
 
+// WriteRing implements rdma.Queue.
+func (q *patientQueue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	for {
+		done, err := q.Queue.WriteRing(to, k, off, src, tag)
+		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			return done, err
+		}
+	}
+}
+
 // Ring implements rdma.Queue.
 func (q *patientQueue) Ring(to rdma.MachineID) error {
 	for {

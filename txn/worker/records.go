@@ -71,11 +71,12 @@ func (w *Worker) appendLocked(p *Participant, rec StagedRecord, op *pendingOp) e
 		op.record = true
 		tag = w.ops.add(*op)
 	}
-	_, done, err := log.PostReserved(tag)
-	w.m.Replicas.Reached(recordSteps[rec.kind])
-	if p.peer != nil {
-		p.peer.unrung += rec.Bytes
+	post := log.PostReserved
+	if p.peer != nil && p.peer.ringsWithLocked(rec) {
+		post = log.PostReservedRing
 	}
+	_, done, err := post(tag)
+	w.m.Replicas.Reached(recordSteps[rec.kind])
 	if op != nil && (done || err != nil) {
 		w.ops.drop(tag)
 		err = w.settleLocked(op, err)
@@ -94,13 +95,14 @@ func (w *Worker) AppendAckedLocked(p *Participant, rec StagedRecord, a *Acks) {
 	_ = w.appendLocked(p, rec, &pendingOp{acks: a})
 }
 
-// RingLocked marks a participant at another machine to be rung by the next RingPeersLocked.
-func (w *Worker) RingLocked(p *Participant) { w.ringLocked(p.peer) }
-
-// RingIfMuchLocked is RingLocked if much has been written to the participant since it was rung last:
-// it can begin with that while the rest is written.
-func (w *Worker) RingIfMuchLocked(p *Participant) {
-	if p.peer != nil && p.peer.unrung > ringAfterBytes {
-		w.ringLocked(p.peer)
+// ringsWithLocked reports whether the peer has to be rung with a record. It acts on LOCK,
+// COMMIT-PRIMARY and ABORT at once, since somebody waits for that; of COMMIT-BACKUP it only keeps
+// the log short, and is rung once much of it is written.
+func (p *peer) ringsWithLocked(rec StagedRecord) bool {
+	p.unrung += rec.Bytes
+	if rec.kind == record.CommitBackup && p.unrung <= ringAfterBytes {
+		return false
 	}
+	p.unrung = 0
+	return true
 }
