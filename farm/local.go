@@ -365,17 +365,36 @@ func (l *Local) Close() error {
 }
 
 // quiesce waits until everything is applied at the living machines. From then on these suspect no
-// machine.
+// machine. If they are no majority, a commit that needs a machine which has been killed can end only
+// in their next lives, so there is nothing to wait for.
 func (l *Local) quiesce() error {
 	members := l.living()
 	for _, m := range members {
 		m.membership.Leave()
 	}
+	patience, minority := closePatience, minorityOf(members)
+	if minority != nil {
+		patience = 0
+	}
 	var errs []error
 	for _, m := range members {
-		errs = append(errs, m.txn.Quiesce(closePatience))
+		err := m.txn.Quiesce(patience)
+		if err != nil && minority != nil {
+			err = fmt.Errorf("farm: machine %d: %w", m.id, minority)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// minorityOf returns an error if the living machines of an instance are no majority.
+func minorityOf(living []*Member) error {
+	for _, m := range living {
+		if n := len(m.membership.Configuration().Machines); 2*len(living) <= n {
+			return fmt.Errorf("of %d machines %d are left, which is no majority: what is not committed everywhere is decided when the instance is opened again", n, len(living))
+		}
+	}
+	return nil
 }
 
 // stop ends the machines: first the users of memory, then the NICs and endpoints that access it.

@@ -583,7 +583,7 @@ func (m *Member) Root() region.Ptr { return m.root }
 // that configuration.
 func (m *Member) Primaries() (cluster.ID, []region.ID) {
 	ids := m.replicaIDs()
-	return m.txn.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })
+	return m.worker.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })
 }
 
 // Membership returns the machine's part in the configurations.
@@ -593,8 +593,8 @@ func (m *Member) Membership() *membership.Machine { return m.membership }
 func (m *Member) Leases() lease.Keeper { return m.keeper }
 
 // closePatience is how long closing waits for the last truncations, and for functions that
-// run for peers.
-const closePatience = 10 * time.Second
+// run for peers. Tests make it long.
+var closePatience = 10 * time.Second
 
 // Close ends the machine's life. Its transactions in progress are left to the recovery of the
 // others, or to its own when its memory is opened again. The NIC, the store and the memory stay

@@ -1,0 +1,92 @@
+package farm
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/step"
+)
+
+// An instance some of whose machines are killed in the middle of a commit is closed at once. Those
+// that are left decide the commit if they are a majority, and then everything is applied. If they are
+// none, nobody can decide it, and it is left to the next life: closing waits for nothing, however
+// long its patience.
+func TestCloseInTheMiddleOfACommit(t *testing.T) {
+	defer func(was time.Duration) { closePatience = was }(closePatience)
+	closePatience = time.Hour
+	for name, killed := range map[string][]int{"a majority is left": {1}, "a minority is left": {1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := small(3, 3)
+			cfg.Volatile = NewVolatile()
+			var isArmed atomic.Bool
+			var c *Local
+			cfg.Each = func(m *MemberConfig) {
+				m.Steps = func(s step.Step) {
+					if s == step.CommitBackup && isArmed.CompareAndSwap(true, false) {
+						for _, i := range killed {
+							if err := c.Kill(i); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				}
+			}
+			c, err := Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ptrs := accounts(t, c, 2, 100)
+			c.Machine(0).WaitAtMost(time.Millisecond)
+			isArmed.Store(true)
+			if err := move(t, c, ptrs); isArmed.Load() {
+				t.Fatalf("nobody was killed: %v", err)
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- c.Close() }()
+			select {
+			case err = <-closed:
+			case <-time.After(30 * time.Second):
+				t.Fatal("it does not close")
+			}
+			isMinority := len(killed) > 1
+			if err != nil && !(isMinority && strings.Contains(err.Error(), "1 are left, which is no majority")) {
+				t.Errorf("closed: %v", err)
+			}
+			cfg.Each = nil
+			c = open(t, cfg)
+			if err := checkTotal(c.Machine(0), ptrs, 200); err != nil {
+				t.Error(err)
+			}
+			checkCluster(t, "after that", c, ptrs)
+		})
+	}
+}
+
+// move moves something from one account to another, and returns nil or that it is not known whether
+// it has happened.
+func move(t *testing.T, c *Local, ptrs []region.Ptr) error {
+	t.Helper()
+	err := c.Machine(0).Run(t.Context(), func(tx *txn.Tx) error {
+		from, err := tx.Write(ptrs[0])
+		if err != nil {
+			return err
+		}
+		to, err := tx.Write(ptrs[1])
+		if err != nil {
+			return err
+		}
+		from[0]--
+		to[0]++
+		return nil
+	})
+	if err != nil && !errors.Is(err, outcome.ErrInDoubt) {
+		t.Errorf("%v", err)
+	}
+	return err
+}
