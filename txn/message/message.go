@@ -28,6 +28,10 @@ var kindNames = [kinds]string{"", "LOCK-REPLY", "VALIDATE", "VALIDATE-REPLY", "R
 
 func (k Kind) String() string { return kindNames[k] }
 
+// IsOfStep reports whether a worker sends messages of a kind while it works through what peers have
+// written. It may then send several to one peer, and rings it once for all of them.
+func (k Kind) IsOfStep() bool { return k == LockReply || k == ValidateReply }
+
 // ErrBad means that bytes taken from a message queue are not a message.
 var ErrBad = errors.New("txn: bad message")
 

@@ -487,7 +487,7 @@ func (w *Worker) sendLocked(p *peer, msg *message.Message) error {
 		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
 		return nil
 	}
-	sent, err := w.trySendLocked(p, w.buf)
+	sent, err := w.trySendLocked(p, w.buf, !msg.Kind.IsOfStep())
 	if err == nil && !sent && !sabotage.Outbox.Skipped() {
 		p.outbox = append(p.outbox, append([]byte(nil), w.buf...))
 	}
@@ -495,13 +495,21 @@ func (w *Worker) sendLocked(p *peer, msg *message.Message) error {
 }
 
 // trySendLocked appends an encoded message to the peer's queue. It returns false if the queue is
-// full, or the peer not connected yet.
-func (w *Worker) trySendLocked(p *peer, b []byte) (bool, error) {
+// full, or the peer not connected yet. rings says that it rings the peer with the message; otherwise
+// the next RingPeersLocked does.
+func (w *Worker) trySendLocked(p *peer, b []byte, rings bool) (bool, error) {
 	if p.msgs == nil {
 		return false, nil // the peer is not connected yet
 	}
-	_, _, err := p.msgs.Append(rdma.Unsignalled, b)
-	w.ringLocked(p)
+	var err error
+	if rings {
+		_, _, err = p.msgs.AppendRing(rdma.Unsignalled, b)
+	} else {
+		_, _, err = p.msgs.Append(rdma.Unsignalled, b)
+	}
+	if !rings || err != nil { // a full queue waits for the peer
+		w.ringLocked(p)
+	}
 	if errors.Is(err, ring.ErrFull) {
 		return false, nil
 	}
@@ -510,7 +518,7 @@ func (w *Worker) trySendLocked(p *peer, b []byte) (bool, error) {
 
 func (w *Worker) flushOutboxLocked(p *peer) error {
 	for len(p.outbox) > 0 {
-		sent, err := w.trySendLocked(p, p.outbox[0])
+		sent, err := w.trySendLocked(p, p.outbox[0], false)
 		if err != nil || !sent {
 			return err
 		}
