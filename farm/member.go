@@ -583,7 +583,7 @@ func (m *Member) Root() region.Ptr { return m.root }
 // that configuration.
 func (m *Member) Primaries() (cluster.ID, []region.ID) {
 	ids := m.replicaIDs()
-	return m.worker.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })
+	return m.txn.Config(), slices.DeleteFunc(ids, func(id region.ID) bool { return !m.txn.IsPrimary(region.MakeAddr(id, 0)) })
 }
 
 // Membership returns the machine's part in the configurations.

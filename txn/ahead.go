@@ -28,6 +28,7 @@ type ahead struct {
 type aheadObject struct {
 	payload []byte
 	version region.Version
+	uses    int // how often the transaction can still ask for this copy
 }
 
 // An aheadRead is a READ of an object of another machine.
@@ -51,7 +52,7 @@ const (
 // Fetch does.
 //
 // An object that was read ahead joins the read set only when the transaction asks for it, and is
-// used once. An object that cannot be read ahead, because it is locked, gone or moving to another
+// used as often as it occurs in ptrs: an index looks for several keys in one node. An object that cannot be read ahead, because it is locked, gone or moving to another
 // machine, is read when the transaction asks for it, and that call waits or fails. Validate forgets
 // the objects that the transaction has not asked for by then: if it goes on, it reads what is
 // committed then.
@@ -74,14 +75,14 @@ func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 			t.awaitAhead()
 			t.ahead.limit()
 		}
-		if !t.wantsAhead(p) {
+		if !t.wantsAhead(p) || t.ahead.postedAgain(p) {
 			continue
 		}
 		if size > 0 && (size+p.Class().Size() > aheadBytes || len(t.ahead.posted) == aheadReads) {
 			break
 		}
 		size += p.Class().Size()
-		t.ahead.found[p] = aheadObject{}
+		t.ahead.found[p] = aheadObject{uses: 1}
 		t.ahead.posted = append(t.ahead.posted, aheadRead{ptr: p, route: rt})
 	}
 	if size > 0 {
@@ -100,25 +101,37 @@ func (a *ahead) limit() {
 // wantsAhead reports whether reading p, an object of another machine, ahead is of use: the
 // transaction does not have it yet.
 func (s *state) wantsAhead(p region.Ptr) bool {
-	_, found := s.ahead.found[p]
-	return !found && !p.IsNil() && s.writes.Find(p.Addr) < 0 && s.reads.Find(p.Addr) < 0
+	return !p.IsNil() && s.writes.Find(p.Addr) < 0 && s.reads.Find(p.Addr) < 0
 }
 
-// postAhead posts all pending READs at once; size is how many bytes they read.
+// postedAgain reports whether p has been read ahead already. If its READ is pending, it counts
+// another use; an older copy does not get further uses, for it may be old.
+func (a *ahead) postedAgain(p region.Ptr) bool {
+	o, ok := a.found[p]
+	if ok && o.payload == nil {
+		o.uses++
+		a.found[p] = o
+	}
+	return ok
+}
+
+// postAhead posts all pending READs at once; size is how many bytes they read. Objects that follow
+// each other in memory, like the two buckets where a hash table looks for a key, share a READ.
 func (s *state) postAhead(size int) {
 	a, w := &s.ahead, s.w
 	a.raw = s.m.TakeBuffer()
 	b := a.raw.Sized(size)
 	a.bytes = b
 	w.CountRoundTrip()
-	w.CountRemoteReads(len(a.posted))
 	w.Lock()
-	for _, r := range a.posted {
-		n := r.ptr.Class().Size()
-		at := r.ptr.Addr
-		if a.failed = w.PostReadLocked(r.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.Wait); a.failed != nil {
-			break
+	for i := 0; i < len(a.posted) && a.failed == nil; {
+		first, n := a.posted[i], 0
+		at := first.ptr.Addr
+		for next := first.ptr; i < len(a.posted) && a.posted[i].ptr == next && next.Addr.Region() == at.Region(); i, next = i+1, next.Element(1) {
+			n += next.Class().Size()
 		}
+		w.CountRemoteReads(1)
+		a.failed = w.PostReadLocked(first.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.Wait)
 		b = b[n:]
 	}
 	w.Unlock()
@@ -151,14 +164,15 @@ func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
 	if err == nil && (s.m.Route(r.ptr.Addr.Region()) == r.route || sabotage.ReadRoute.Skipped()) {
 		payload := s.arena.Get(r.ptr.Capacity())
 		if h, err := region.Unpack(payload, raw, r.ptr); err == nil {
-			a.found[r.ptr] = aheadObject{payload, h.Version()}
+			a.found[r.ptr] = aheadObject{payload, h.Version(), a.found[r.ptr].uses}
 			return
 		}
 	}
 	delete(a.found, r.ptr)
 }
 
-// readAhead returns the object p, once, if it has been read ahead.
+// readAhead returns the object p if it has been read ahead, and not been returned as often as it
+// may be used.
 func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if len(s.ahead.found) == 0 {
 		return nil, 0, false
@@ -168,8 +182,23 @@ func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	}
 	s.awaitAhead()
 	o, ok := s.ahead.found[p]
-	delete(s.ahead.found, p)
-	return o.payload, o.version, ok
+	if !ok {
+		return nil, 0, false
+	}
+	if o.uses--; o.uses > 0 {
+		s.ahead.found[p] = o
+	} else {
+		delete(s.ahead.found, p)
+	}
+	return o.payload, o.version, true
+}
+
+// readPairAhead returns the objects p and p.Element(1) if both have been read ahead.
+func (s *state) readPairAhead(p region.Ptr) (a, b []byte, va, vb region.Version, ok bool) {
+	if a, va, ok = s.readAhead(p); ok {
+		b, vb, ok = s.readAhead(p.Element(1))
+	}
+	return a, b, va, vb, ok
 }
 
 // forgetAhead forgets the objects that the transaction has not asked for.

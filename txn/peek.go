@@ -28,6 +28,9 @@ func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err err
 	if err := t.usable(); err != nil {
 		return nil, nil, 0, 0, err
 	}
+	if a, b, va, vb, ok := t.readPairAhead(p); ok {
+		return a, b, va, vb, nil
+	}
 	n := p.Capacity()
 	both := t.arena.Get(2 * n)
 	if va, vb, err = t.op.ReadPairWithin(t.ctx, p, both, worker.ReadPatience); err != nil {

@@ -13,12 +13,7 @@ func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	if len(key) > MaxKeyBytes {
 		return region.Ptr{}, false, ErrKeyTooLong
 	}
-	p := tr.pend(t)
-	if c := p.find(key); c != nil {
-		v, err := c.val.ptr()
-		return v, !c.deleted, err
-	}
-	return p.ask(t, key, false)
+	return tr.pend(t).get(t, key, false)
 }
 
 // Has reports whether key has a value, as t sees it. Only this becomes part of what t has read:
@@ -27,11 +22,7 @@ func (tr *Tree) Has(t *txn.Tx, key []byte) (bool, error) {
 	if len(key) > MaxKeyBytes {
 		return false, ErrKeyTooLong
 	}
-	p := tr.pend(t)
-	if c := p.find(key); c != nil {
-		return !c.deleted, nil
-	}
-	_, found, err := p.ask(t, key, true)
+	_, found, err := tr.pend(t).get(t, key, true)
 	return found, err
 }
 
@@ -94,19 +85,41 @@ func (tr *Tree) fetch(t *txn.Tx, key []byte) region.Ptr {
 	return p
 }
 
-// ask looks key up in the committed tree, and remembers the question with its answer.
-func (p *pending) ask(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, error) {
-	if p.state != existing {
-		return region.Ptr{}, false, nil
-	}
-	if q := p.latest; q != nil && bytes.Equal(q.key, key) && (existence || !q.existence) {
-		return q.val, q.found, nil // the transaction depends on this answer already
+// get looks key up as t sees it; with existence, what matters is only whether it has a value.
+func (p *pending) get(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, error) {
+	v, found, known, err := p.known(key, existence)
+	if known || err != nil {
+		return v, found, err
 	}
 	s := p.tr.scratch()
 	defer s.free()
-	lf, err := p.tr.seek(s, s, t, position{key: key})
-	if err != nil {
-		return region.Ptr{}, false, err
+	return p.askIn(t, s, &leaf{}, key, existence)
+}
+
+// known returns the value of key if t need not read the tree to know it: by its own operation, or by
+// its latest question.
+func (p *pending) known(key []byte, existence bool) (v region.Ptr, found, known bool, err error) {
+	if c := p.find(key); c != nil {
+		v, err = c.val.ptr()
+		return v, !c.deleted, true, err
+	}
+	if p.state != existing {
+		return region.Ptr{}, false, true, nil
+	}
+	if q := p.latest; q != nil && bytes.Equal(q.key, key) && (existence || !q.existence) {
+		return q.val, q.found, true, nil // the transaction depends on this answer already
+	}
+	return region.Ptr{}, false, false, nil
+}
+
+// askIn looks key up in the committed tree, and remembers the question with its answer. It looks in
+// lf if that leaf covers key, and otherwise finds the leaf that does, and makes it lf.
+func (p *pending) askIn(t *txn.Tx, s *scratch, lf *leaf, key []byte, existence bool) (region.Ptr, bool, error) {
+	if lf.b == nil || !lf.covers(key) {
+		var err error
+		if *lf, err = p.tr.seek(s, s, t, position{key: key}); err != nil {
+			return region.Ptr{}, false, err
+		}
 	}
 	v, found, err := lf.get(key)
 	if err != nil {

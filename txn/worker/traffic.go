@@ -46,5 +46,5 @@ func (m *Machine) Traffic() (t Traffic) {
 // CountRoundTrip counts one wait for other machines.
 func (w *Worker) CountRoundTrip() { w.stats.roundTrips.Add(1) }
 
-// CountRemoteReads counts n objects read with READs.
+// CountRemoteReads counts n READs of objects.
 func (w *Worker) CountRemoteReads(n int) { w.stats.remoteReads.Add(uint64(n)) }

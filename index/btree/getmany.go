@@ -1,0 +1,62 @@
+package btree
+
+import (
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// getsTogether is the largest number of keys whose leaves GetMany requests together.
+const getsTogether = 128
+
+// GetMany is Get of many keys, whose waiting for other machines and for memory overlaps. It calls
+// visit for each key in their order. Neighbours among keys in ascending order share the reading of
+// their leaf. After an error, visit has been called for the keys before the one that failed.
+func (tr *Tree) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, v region.Ptr, ok bool)) error {
+	p := tr.pend(t)
+	s := tr.scratch()
+	defer s.free()
+	var lf leaf // where the last key was looked for
+	ahead := 0
+	for i, key := range keys {
+		if len(key) > MaxKeyBytes {
+			return ErrKeyTooLong
+		}
+		if i == ahead {
+			ahead += p.readAhead(t, s, keys[i:])
+		}
+		v, ok, known, err := p.known(key, false)
+		if !known && err == nil {
+			v, ok, err = p.askIn(t, s, &lf, key, false)
+		}
+		if err != nil {
+			return err
+		}
+		visit(i, v, ok)
+	}
+	return nil
+}
+
+// readAhead requests the leaves where t is going to look for keys, as far as the cache leads to
+// them, and returns for how many keys, counted from the first.
+func (p *pending) readAhead(t *txn.Tx, s *scratch, keys [][]byte) int {
+	keys = keys[:min(len(keys), getsTogether)]
+	if len(keys) == 1 || p.state != existing {
+		return len(keys)
+	}
+	ptrs := p.ahead[:0]
+	var last region.Ptr
+	for _, key := range keys {
+		var at region.Ptr // nil if the way there is not cached
+		if in := p.tr.cache.find(&s.probe, position{key: key}); in != nil {
+			at, _ = in.child(position{key: key}) // the search reports the error
+		}
+		if at == last {
+			at = region.Ptr{} // a leaf in which keys follow each other is read once for all of them
+		} else {
+			last = at
+		}
+		ptrs = append(ptrs, at)
+	}
+	p.ahead = ptrs
+	return max(t.ReadAhead(ptrs), 1)
+}
