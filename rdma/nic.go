@@ -1,6 +1,10 @@
 package rdma
 
-import "github.com/farmsql/farmsql/nvram"
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+)
 
 // A MachineID names a machine of the network.
 type MachineID uint16
@@ -22,9 +26,26 @@ const DatagramBytesMax = 32 << 10
 // that it is done.
 const Unsignalled = ^uint64(0)
 
+// Costs say how much processor time operations take, at both ends together. Code that can do
+// something with READs or with a message chooses by them. They do not change while a NIC is open.
+type Costs struct {
+	// Read is the cost of a READ of one line, its post and its completion, among several that are
+	// posted together.
+	Read time.Duration
+	// Message is the cost of a short record to a sibling worker, which is rung with it, and of the
+	// reply.
+	Message time.Duration
+}
+
+// ReadsPerMessage returns how many READs cost no more than one message, at least 1.
+func (c Costs) ReadsPerMessage() int { return max(1, int(c.Message/max(c.Read, 1))) }
+
 // A NIC is one machine's access to the network. It is safe for concurrent use.
 type NIC interface {
 	Machine() MachineID
+
+	// Costs returns what operations of this NIC cost on this kind of network.
+	Costs() Costs
 
 	// Register lets every machine of the network read and write m under k. It fails with
 	// ErrKeyTaken if k is registered, and with ErrClosed. A provider that needs shared memory (a

@@ -55,7 +55,8 @@ func TestSilentPeersAreTold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, txntest.Config{Machines: 3, Replicas: 1}, 21)
+			dear := func(n rdma.NIC) rdma.NIC { return costlyNIC{n, rdma.Costs{Read: 1, Message: 1}} }
+			r := open(t, txntest.Config{Machines: 3, Replicas: 1, Wrap: dear}, 21)
 			r.Machine(1).Handle(7, func(_ context.Context, _ []byte) ([]byte, error) { return nil, nil })
 			var s silences
 			r.Machine(0).OnSilent(s.add)

@@ -96,11 +96,6 @@ func (m *Machine) Unsent(worker int, peer rdma.MachineID) int {
 // Idle says what is left over although nothing is going on.
 func (m *Machine) Idle() error { return m.Inspect().Idle() }
 
-// Part of the protocol that tests compute with.
-const (
-	ValidateByMessage = validateByMessage
-)
-
 // IsLog, IsMessages and IsRegion say what a key is of.
 func IsLog(k rdma.Key) bool      { return route.KindOf(k) == route.KeyLog }
 func IsMessages(k rdma.Key) bool { return route.KindOf(k) == route.KeyMessages }

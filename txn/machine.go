@@ -18,6 +18,9 @@ type Machine struct {
 	counts        []counts   // by stripe
 	logBytes      int
 	writeBytesMax int
+	// validateReads is tr of SOSP'15 section 4: if more than this many objects of a primary are to be
+	// validated, the coordinator sends one message instead of READs.
+	validateReads int
 	_             prefetch.Pad
 
 	frees atomic.Bool // see Frees
@@ -30,6 +33,7 @@ func New(cfg worker.Config) (*Machine, error) {
 	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
 	// together hold every write of the transaction once. Own logs keep an eighth free.
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
+	m.validateReads = cfg.NIC.Costs().ReadsPerMessage()
 	if err := worker.Open(&m.Machine, cfg); err != nil {
 		return nil, err
 	}
@@ -45,7 +49,3 @@ func newState(m *Machine) *state {
 	s.commit.Init(m.Clock())
 	return s
 }
-
-// validateByMessage is tr of SOSP'15 section 4: if more than this many objects of a primary are to
-// be validated, the coordinator sends one message instead of READs.
-const validateByMessage = 4

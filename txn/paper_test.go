@@ -350,9 +350,26 @@ func TestPaper4_LockedByAnotherAborts(t *testing.T) {
 // object has changed, validation fails and the transaction is aborted.
 // Validation uses one-sided RDMA reads by default. For primaries that hold more
 // than tr objects, validation is done over RPC."
+//
+// tr follows from what the network's operations cost.
 func TestPaper4_ValidationByReadsAndByMessage(t *testing.T) {
-	r, _ := paperRig(t, 2, 1, 40)
-	for n := 1; n <= 2*txn.ValidateByMessage; n++ {
+	for tr, costs := range map[int]rdma.Costs{1: {Read: 2, Message: 3}, 4: {Read: 10, Message: 49}, 7: {Read: 1, Message: 7}} {
+		validationBy(t, tr, costs)
+	}
+}
+
+// A costlyNIC has costs of its own.
+type costlyNIC struct {
+	rdma.NIC
+	costs rdma.Costs
+}
+
+func (n costlyNIC) Costs() rdma.Costs { return n.costs }
+
+func validationBy(t *testing.T, tr int, costs rdma.Costs) {
+	wrap := func(n rdma.NIC) rdma.NIC { return costlyNIC{n, costs} }
+	r := open(t, txntest.Config{Machines: 2, Workers: 1, Clock: newHandClock(), Wrap: wrap}, 40)
+	for n := 1; n <= 2*tr; n++ {
 		tx := r.Machine(0).Begin()
 		read := 0
 		for i := 1; i < len(r.ptrs) && read < n; i += 2 { // odd ones are at machine 1
@@ -364,11 +381,11 @@ func TestPaper4_ValidationByReadsAndByMessage(t *testing.T) {
 		before := r.stats()
 		must(t, tx.Commit(ctx))
 		want := uint64(0)
-		if n > txn.ValidateByMessage {
+		if n > tr {
 			want = 2 // VALIDATE and its reply
 		}
 		if d := r.since(before); d.Messages != want {
-			t.Errorf("%d objects validated with %d messages, want %d", n, d.Messages, want)
+			t.Errorf("tr = %d: %d objects validated with %d messages, want %d", tr, n, d.Messages, want)
 		}
 		// The same, with the last object changed before the commit.
 		tx = r.Machine(0).Begin()

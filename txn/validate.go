@@ -35,6 +35,7 @@ type check struct {
 	question int
 	machine  rdma.MachineID
 	verdict  message.Verdict
+	header   [8]byte // of an object at another machine, where a READ puts it
 }
 
 const (
@@ -219,8 +220,8 @@ func (s *state) lockedAt(a region.Addr) *set.Entry {
 	return nil
 }
 
-// runRemoteChecks reads the versions at other primaries, or asks a primary of
-// more than tr objects with one message.
+// runRemoteChecks reads the versions at other primaries, or asks a primary of more than
+// validateReads objects with one message.
 func (s *state) runRemoteChecks() error {
 	counts := make(map[rdma.MachineID]int)
 	for i := range s.checks {
@@ -231,7 +232,7 @@ func (s *state) runRemoteChecks() error {
 			continue
 		}
 		run := s.readVersions
-		if counts[machine] > validateByMessage {
+		if counts[machine] > s.m.validateReads {
 			run = s.askVersions
 		}
 		if err := run(machine); err != nil {
@@ -244,9 +245,6 @@ func (s *state) runRemoteChecks() error {
 // readVersions reads the headers of a machine's objects, all at once.
 func (s *state) readVersions(machine rdma.MachineID) error {
 	w := s.w
-	var headers [validateByMessage][8]byte
-	var read [validateByMessage]*check
-	n := 0
 	w.CountRoundTrip()
 	w.Lock()
 	for i := range s.checks {
@@ -254,20 +252,20 @@ func (s *state) readVersions(machine rdma.MachineID) error {
 		if c.machine != machine {
 			continue
 		}
-		read[n] = c
 		addr := c.ptr.Addr
-		if err := w.PostReadLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), headers[n][:], &s.commit.Wait); err != nil {
+		if err := w.PostReadLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), c.header[:], &s.commit.Wait); err != nil {
 			w.Unlock()
 			return errors.Join(err, w.Await(&s.commit.Wait))
 		}
-		n++
 	}
 	w.Unlock()
 	if err := w.Await(&s.commit.Wait); err != nil {
 		return err
 	}
-	for i, c := range read[:n] {
-		c.verdict = message.Judge(region.Header(binary.LittleEndian.Uint64(headers[i][:])), c.version)
+	for i := range s.checks {
+		if c := &s.checks[i]; c.machine == machine {
+			c.verdict = message.Judge(region.Header(binary.LittleEndian.Uint64(c.header[:])), c.version)
+		}
 	}
 	return nil
 }

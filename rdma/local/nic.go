@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -22,6 +23,16 @@ var _ rdma.NIC = (*NIC)(nil)
 
 // Machine returns the name with which it joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
+
+// Costs implements rdma.NIC. They are those of the benchmarks of this package and of package txn on
+// a processor of 2020. Asynchronous mode stands in for a network, and has a network's: SOSP'15 sends
+// a message instead of more than four READs.
+func (nic *NIC) Costs() rdma.Costs {
+	if nic.network.options.Async {
+		return rdma.Costs{Read: time.Microsecond, Message: 4 * time.Microsecond}
+	}
+	return rdma.Costs{Read: 50 * time.Nanosecond, Message: 2 * time.Microsecond}
+}
 
 // Register implements rdma.NIC.
 func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {

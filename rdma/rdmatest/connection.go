@@ -12,6 +12,13 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
+// testCosts checks that a NIC says what its operations cost.
+func testCosts(t *testing.T, f Fabric) {
+	if c := join(t, f, 1).nic.Costs(); c.Read <= 0 || c.Message < c.Read {
+		t.Errorf("costs are %+v", c)
+	}
+}
+
 func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 	a, b := join(t, f, 1), join(t, f, 2)
 	from := a.open(t, 0, nil)

@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		name string
 		run  func(*testing.T, Fabric)
 	}{
+		{"Costs", testCosts},
 		{"Transfers", testTransfers},
 		{"Tags", testTags},
 		{"OrderOfOneQueue", testOrderOfOneQueue},

@@ -187,6 +187,13 @@ func (nic *NIC) keepConnection(conn net.Conn) {
 // Machine returns the name with which the machine joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
 
+// costs are those of the package's benchmarks on a processor of 2020: READs of memory that is in no
+// cache here, and a message between processes that are both awake.
+var costs = rdma.Costs{Read: 150 * time.Nanosecond, Message: 3 * time.Microsecond}
+
+// Costs implements rdma.NIC.
+func (nic *NIC) Costs() rdma.Costs { return costs }
+
 // Register implements rdma.NIC.
 func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	nic.mu.Lock()
