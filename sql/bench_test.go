@@ -38,6 +38,7 @@ func BenchmarkStatements(b *testing.B) {
 		{"distinct-100", "SELECT DISTINCT c FROM t WHERE id BETWEEN %d AND %h ORDER BY c"},
 		{"alias", "SELECT x.c FROM t AS x WHERE x.id = %d AND x.k >= 0"},
 		{"join", "SELECT x.c, y.pad FROM t x JOIN t y ON x.id = y.id WHERE y.id = %d"},
+		{"list-100", "SELECT c FROM t WHERE id IN (%l)"},
 		{"update-index", "UPDATE t SET k = k + 1 WHERE id = %d"},
 		{"update-non-index", "UPDATE t SET c = 'other' WHERE id = %d"},
 		{"insert", "INSERT INTO t (k, c, pad) VALUES (%d, 'ccccccccccccccccccccccc', 'ppppppppp')"},
@@ -55,7 +56,7 @@ func BenchmarkStatements(b *testing.B) {
 				for b.Loop() {
 					i++
 					id := 1 + i%(rows-99)
-					if err := way.run(strings.NewReplacer("%d", strconv.Itoa(id), "%h", strconv.Itoa(id+99)).Replace(s.query)); err != nil {
+					if err := way.run(strings.NewReplacer("%d", strconv.Itoa(id), "%h", strconv.Itoa(id+99), "%l", listed(id%7, 100, "%d")).Replace(s.query)); err != nil {
 						b.Fatal(err)
 					}
 					c.s.Settle()

@@ -38,7 +38,7 @@ type setter struct {
 // newChange returns the change for a shape; false if the shape is not that of a change
 // of one row.
 func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
-	if !l.unique || len(l.parts) != len(l.index.Codecs) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
+	if l.isList() || !l.unique || len(l.parts) != len(l.index.Codecs) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
 		return nil, false
 	}
 	ch := &change{rest: rest}

@@ -102,31 +102,42 @@ type directRun struct {
 	totals []compat.Total
 }
 
-// runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
-func (f *form) runDirect(ctx *gms.Context, s *Session, tr *store.Transaction, r store.KeyRange, empty bool) (*Result, error) {
+// newDirectRun begins a direct SELECT, whose room is to be cleared in the end.
+func (f *form) newDirectRun(s *Session, tr *store.Transaction) directRun {
 	run := directRun{direct: f.direct, tx: tr.Tx, room: &s.room, part: s.IsOpen()}
-	defer run.room.clear()
 	if run.sums {
 		run.totals = make([]compat.Total, len(run.Columns))
 	}
+	return run
+}
+
+// runDirect returns the rows of a range. With ErrPlan the plan itself has to be run.
+func (f *form) runDirect(ctx *gms.Context, s *Session, tr *store.Transaction, r store.KeyRange, empty bool) (*Result, error) {
+	run := f.newDirectRun(s, tr)
+	defer run.room.clear()
 	if !empty {
 		if err := run.read(ctx, s.Store.Access(f.lookup.index.Index), r); err != nil {
 			return nil, myerr.Storage(err)
 		}
 	}
-	res := &Result{Header: f.schema}
-	if run.sums {
-		res.Values, res.Bytes = run.sumRow()
+	return run.result(f.schema)
+}
+
+// result returns the rows that have been read as the plan arranges them.
+func (d *directRun) result(header *Header) (*Result, error) {
+	res := &Result{Header: header}
+	if d.sums {
+		res.Values, res.Bytes = d.sumRow()
 		return res, nil
 	}
-	n := len(run.room.cells) / len(run.Columns)
+	n := len(d.room.cells) / len(d.Columns)
 	for i := range n {
-		run.room.order = append(run.room.order, int32(i))
+		d.room.order = append(d.room.order, int32(i))
 	}
-	if !run.arrange() {
+	if !d.arrange() {
 		return nil, ErrPlan // running the plan reports the error
 	}
-	res.Values, res.Bytes = run.values()
+	res.Values, res.Bytes = d.values()
 	return res, nil
 }
 

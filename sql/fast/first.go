@@ -38,7 +38,7 @@ func (s *shape) addOrder(n *sqlparser.Select) bool {
 		return false
 	}
 	s.first = first
-	return !slices.ContainsFunc(s.where, func(c condition) bool { return c.isRange })
+	return !slices.ContainsFunc(s.where, func(c condition) bool { return c.isRange || c.list != nil })
 }
 
 // fits reports whether the column is the index's next one after the columns of the conditions, and

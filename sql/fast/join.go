@@ -244,7 +244,7 @@ func (b *binding) addRest(table int) {
 // first column.
 func (b *binding) lookupIn(table int, k *store.KeyInfo) (lookup, bool) {
 	t := b.tables[table]
-	l := lookup{index: k, unique: k == t.info.PrimaryKey || k.Unique}
+	l := lookup{index: k, unique: k == t.info.PrimaryKey || k.Unique, list: -1}
 	for i, column := range k.Columns {
 		value, ok := b.equal[columnAt{table, column}]
 		if !ok || !k.Codecs[i].TakesLiterals() {
@@ -375,7 +375,7 @@ func (t *joinedTable) rows(ctx *gms.Context, st *store.Store, s *Session, tr *st
 	if r.High == nil && r.Point {
 		rows, err = t.point(s, tr, &r)
 	} else {
-		rows, err = t.all(ctx, t.scan(ctx, st, s, tr, t.columns, r))
+		rows, err = t.all(ctx, t.scan(st, s, tr, t.columns, r))
 	}
 	kept := rows[:0]
 	for _, row := range rows {

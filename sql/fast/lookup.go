@@ -20,6 +20,8 @@ type lookup struct {
 	// parts are the conditions on the first parts of the index; only the last of
 	// them may be a range.
 	parts []condition
+	// list is the part that is a list, -1 if none is. Then the parts give whole unique keys.
+	list int
 }
 
 // newLookup returns the lookup by index if the conditions give exactly a key, or a range of keys,
@@ -28,7 +30,7 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 	if len(where) > len(index.Codecs) {
 		return lookup{}, false
 	}
-	l := lookup{index: index, unique: index == info.PrimaryKey || index.Unique}
+	l := lookup{index: index, unique: index == info.PrimaryKey || index.Unique, list: -1}
 	for i := range where {
 		at := slices.IndexFunc(where, func(c condition) bool { return store.SameName(c.column, info.Columns[index.Columns[i]].Name) })
 		if at < 0 || where[at].isRange && i < len(where)-1 || !index.Codecs[i].TakesLiterals() {
@@ -37,7 +39,16 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 		if where[at].isRange && !index.Codecs[i].IsInteger() {
 			return lookup{}, false
 		}
+		if where[at].list != nil {
+			if l.list >= 0 {
+				return lookup{}, false
+			}
+			l.list = i
+		}
 		l.parts = append(l.parts, where[at])
+	}
+	if l.list >= 0 && (!l.unique || len(l.parts) < len(index.Codecs) || l.parts[len(l.parts)-1].isRange) {
+		return lookup{}, false
 	}
 	hashed := index.Access == catalog.AccessHash && len(l.parts) < len(index.Codecs)
 	return l, len(l.parts) > 0 && !hashed
@@ -100,18 +111,33 @@ func (l *lookup) keys(values []Value) (r store.KeyRange, empty, ok bool) {
 	return store.KeyRange{Low: key, High: row.PrefixEnd(bytes.Clone(key)), Point: point}, false, true
 }
 
+// ranges returns the ranges of keys for the literals, in the order of the index; false if they are
+// not plain values of their columns.
+func (l *lookup) ranges(values []Value) ([]store.KeyRange, bool) {
+	if l.isList() {
+		keys, ok := l.listed(values)
+		return pointsOf(keys), ok
+	}
+	r, empty, ok := l.keys(values)
+	if empty || !ok {
+		return nil, ok
+	}
+	return []store.KeyRange{r}, true
+}
+
 // matches reports whether go-mysql-server's plan reads the same keys of the same
 // index.
 func (l *lookup) matches(ctx context.Context, x *store.Index, ranges gms.MySQLRangeCollection, values []Value) bool {
-	want, empty, ok := l.keys(values)
-	if !ok || empty || x.Key.Name != l.index.Name {
+	want, ok := l.ranges(values)
+	if !ok || len(want) == 0 || x.Key.Name != l.index.Name {
 		return false
 	}
-	k, all := x.Key.Lookup(ctx, ranges)
-	if k != x.Key || len(all) != 1 {
-		return false
-	}
-	got := all[0]
+	k, got := x.Key.Lookup(ctx, ranges)
+	return k == x.Key && slices.EqualFunc(got, want, isSameRange)
+}
+
+// isSameRange reports whether a range of go-mysql-server's plan has the keys of one from literals.
+func isSameRange(got, want store.KeyRange) bool {
 	return bytes.Equal(got.Low, want.Low) && (want.High == nil || bytes.Equal(got.High, want.High)) && got.Point == want.Point &&
 		got.Rest == nil && got.Check == nil && !got.Loose && !got.HasNull
 }

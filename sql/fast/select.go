@@ -91,8 +91,10 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 	if !ok || info.HasVirtual || info.IsKeyless() && c.shape.kind != shapeInsert {
 		return refused, nil
 	}
-	if _, empty, ok := l.keys(values); empty || !ok {
-		return nil, ErrPlan
+	if l.index != nil {
+		if ranges, ok := l.ranges(values); len(ranges) == 0 || !ok {
+			return nil, ErrPlan
+		}
 	}
 	p, err := c.plan(ctx, values, false)
 	if err != nil {
@@ -106,13 +108,15 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 	}
 	f := &form{info: info, lookup: l, schema: &Header{Schema: p.root.Schema(ctx)}, first: c.shape.first}
 	f.columns, ok = p.columns(ctx, info)
-	if !ok && f.first != nil {
-		return refused, nil
-	} else if !ok {
-		f.plans = &planPool{idle: []*selectPlan{p}}
-	}
 	if f.first == nil {
 		f.direct = newDirect(ctx, p, info)
+	}
+	switch {
+	case ok:
+	case f.first != nil || l.isList() && f.direct == nil:
+		return refused, nil
+	case !l.isList():
+		f.plans = &planPool{idle: []*selectPlan{p}}
 	}
 	return f, nil
 }
@@ -352,6 +356,9 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	if f.join != nil {
 		return f.runJoin(ctx, c, s, tr, values)
 	}
+	if f.lookup.isList() {
+		return f.runList(ctx, c, s, tr, values)
+	}
 	r, empty, ok := f.lookup.keys(values)
 	if !ok {
 		return nil, ErrPlan
@@ -370,7 +377,7 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 			if empty {
 				return gms.RowsToRowIter()
 			}
-			return f.scan(ctx, c.st, s, tr, p.table.Columns, r)
+			return f.scan(c.st, s, tr, p.table.Columns, r)
 		})
 	case empty:
 	case f.first != nil:
@@ -378,7 +385,7 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	case r.High == nil && r.Point:
 		rows, err = f.point(s, tr, &r)
 	default:
-		rows, err = f.all(ctx, f.scan(ctx, c.st, s, tr, f.columns, r))
+		rows, err = f.all(ctx, f.scan(c.st, s, tr, f.columns, r))
 	}
 	if err != nil {
 		return nil, err
@@ -411,10 +418,14 @@ func (f *form) point(s *Session, tr *store.Transaction, r *store.KeyRange) ([]gm
 	return []gms.Row{row}, nil
 }
 
-// scan returns the rows of a range, by the form's index.
-func (f *form) scan(ctx *gms.Context, st *store.Store, s *Session, tr *store.Transaction, columns []int, r store.KeyRange) gms.RowIter {
+// scan returns the rows of ranges, by the form's index.
+func (f *form) scan(st *store.Store, s *Session, tr *store.Transaction, columns []int, ranges ...store.KeyRange) gms.RowIter {
 	t := &store.Table{Store: st, Info: f.info, Columns: columns}
-	return t.Rows(&s.Session, tr, &store.Scan{Index: f.lookup.index, Ranges: []store.KeyRange{r}})
+	scan := &store.Scan{Index: f.lookup.index, Ranges: ranges}
+	if len(ranges) > 1 {
+		scan.First = len(ranges)
+	}
+	return t.Rows(&s.Session, tr, scan)
 }
 
 // runPlan runs a plan over the rows for the statement's literals.

@@ -39,12 +39,13 @@ const (
 	shapeRollback
 )
 
-// A condition is column = lo or column BETWEEN lo AND hi, where lo and hi are
-// literals.
+// A condition is column = lo, column BETWEEN lo AND hi or column IN list, where lo, hi and those in
+// list are literals.
 type condition struct {
 	column  string
 	lo, hi  operand
 	isRange bool
+	list    []operand
 }
 
 // An operand is one of a statement's values, or its negative.
@@ -235,6 +236,9 @@ func (s *shape) condition(e sqlparser.Expr) bool {
 	case *sqlparser.ParenExpr:
 		return s.condition(e.Expr)
 	case *sqlparser.ComparisonExpr:
+		if e.Operator == sqlparser.InStr {
+			return e.Escape == nil && s.listOn(e.Left, e.Right)
+		}
 		return e.Operator == sqlparser.EqualStr && e.Escape == nil && s.conditionOn(e.Left, e.Right, nil)
 	case *sqlparser.RangeCond:
 		return e.Operator == sqlparser.BetweenStr && s.conditionOn(e.Left, e.From, e.To)
@@ -247,19 +251,41 @@ func (s *shape) condition(e sqlparser.Expr) bool {
 func (s *shape) conditionOn(column, lo, hi sqlparser.Expr) bool {
 	c := condition{isRange: hi != nil}
 	var ok bool
-	if c.column, ok = s.column(column); !ok {
-		return false
-	}
-	for _, other := range s.where {
-		if strings.EqualFold(other.column, c.column) {
-			return false
-		}
-	}
 	if c.lo, ok = s.literal(lo); !ok {
 		return false
 	}
 	if c.isRange {
 		if c.hi, ok = s.literal(hi); !ok {
+			return false
+		}
+	}
+	return s.addCondition(c, column)
+}
+
+// listOn adds column IN list to the shape; false if the shape cannot express it, or has a condition
+// on that column already.
+func (s *shape) listOn(column, list sqlparser.Expr) bool {
+	values, ok := list.(sqlparser.ValTuple)
+	if !ok {
+		return false
+	}
+	c := condition{list: make([]operand, len(values))}
+	for i, v := range values {
+		if c.list[i], ok = s.literal(v); !ok {
+			return false
+		}
+	}
+	return s.addCondition(c, column)
+}
+
+// addCondition adds a condition on a column to the shape; false if that is no column, or the shape
+// has a condition on it already.
+func (s *shape) addCondition(c condition, column sqlparser.Expr) (ok bool) {
+	if c.column, ok = s.column(column); !ok {
+		return false
+	}
+	for _, other := range s.where {
+		if strings.EqualFold(other.column, c.column) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 
@@ -19,6 +20,9 @@ var errExists = errors.New("sql: key exists")
 // An Access is the structure of an index: it maps keys to the addresses of rows.
 type Access interface {
 	Get(t *txn.Tx, key []byte) (region.Ptr, bool, error)
+	// GetMany gets many keys together. It appends the address of each key's row to rows, nil if
+	// there is none, in the order of keys.
+	GetMany(t *txn.Tx, keys [][]byte, rows []region.Ptr) ([]region.Ptr, error)
 	// Has is like Get, for callers that need to know only whether there is a row: if the row moves
 	// to another address, they have no conflict.
 	Has(t *txn.Tx, key []byte) (bool, error)
@@ -63,6 +67,16 @@ func (a treeAccess) inTx(err error) error {
 func (a treeAccess) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	p, ok, err := a.tree.Get(t, key)
 	return p, ok, a.inTx(err)
+}
+
+func (a treeAccess) GetMany(t *txn.Tx, keys [][]byte, rows []region.Ptr) ([]region.Ptr, error) {
+	err := a.tree.GetMany(t, keys, func(_ int, p region.Ptr, ok bool) {
+		if !ok {
+			p = region.Ptr{}
+		}
+		rows = append(rows, p)
+	})
+	return rows, a.inTx(err)
 }
 
 func (a treeAccess) Has(t *txn.Tx, key []byte) (bool, error) {
@@ -118,6 +132,20 @@ func (a hashAccess) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	}
 	p, err := region.DecodePtr(v)
 	return p, err == nil, err
+}
+
+func (a hashAccess) GetMany(t *txn.Tx, keys [][]byte, rows []region.Ptr) ([]region.Ptr, error) {
+	var invalid error
+	err := a.table.GetMany(t, keys, func(_ int, value []byte, ok bool) {
+		var p region.Ptr
+		if ok {
+			var failed error
+			p, failed = region.DecodePtr(value)
+			invalid = cmp.Or(invalid, failed)
+		}
+		rows = append(rows, p)
+	})
+	return rows, cmp.Or(err, invalid)
 }
 
 func (a hashAccess) Has(t *txn.Tx, key []byte) (bool, error) { return a.table.Has(t, key) }

@@ -53,14 +53,18 @@ func (o *onePartition) Close(*gms.Context) error { return nil }
 
 // A rowIter reads the rows of a scan.
 type rowIter struct {
-	t     *Table
-	s     *Session
-	tr    *Transaction
-	scan  *Scan
-	acc   Access
-	cur   cursor
-	at    int // index of the range to scan next
-	write bool
+	t    *Table
+	s    *Session
+	tr   *Transaction
+	scan *Scan
+	acc  Access
+	cur  cursor
+	at   int // index of the range to scan next
+	// points are the rows of the next ranges, whose keys have been looked up together; nil for a key
+	// without one. together is the number of keys to look up next.
+	points   []region.Ptr
+	together int
+	write    bool
 	// parts is the number of further rows of which only the needed columns enter the read
 	// set. That pays in a transaction that stays open after the statement.
 	parts int
@@ -71,7 +75,7 @@ type rowIter struct {
 	// that changes the table must not meet its own changes.
 	found   []region.Ptr
 	collect bool
-	// ahead is the number of found rows that are being read ahead.
+	// ahead is the number of the next rows, of found or points, that are being read ahead.
 	ahead int
 }
 
@@ -81,10 +85,12 @@ type rowIter struct {
 const PartsMax = 1000
 
 const (
-	// rowsAtFirst is the number of rows that a scan first reads ahead: the caller may ask for
-	// no more. rowsTogether is that number for collected rows.
+	// rowsAtFirst is the number of rows that a scan first reads ahead, or of keys that it first looks
+	// up together: the caller may ask for no more. rowsTogether is that number for collected rows, and
+	// the largest. In between a scan looks up pointsGrowth times as many keys as before.
 	rowsAtFirst  = 8
 	rowsTogether = 128
+	pointsGrowth = 4
 )
 
 // Rows reads the rows of a scan in the transaction of a session.
@@ -93,6 +99,10 @@ func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
 		t: t, s: session, tr: tr, scan: s, acc: t.Store.Access(s.Index.Index),
 		write:   session.ForUpdate && !s.keysOnly,
 		collect: tr.Editing > 0 && !s.keysOnly,
+	}
+	i.together = min(max(s.First, rowsAtFirst), rowsTogether)
+	if i.collect {
+		i.together = rowsTogether
 	}
 	switch {
 	case !session.IsOpen():
@@ -141,10 +151,7 @@ func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
 		return i.advance(ctx)
 	}
 	for len(i.found) > 0 {
-		if i.ahead == 0 {
-			i.ahead = max(1, i.tr.Tx.ReadAhead(i.found[:min(len(i.found), rowsTogether)]))
-		}
-		i.ahead--
+		i.readAhead(i.found)
 		p := i.found[0]
 		i.found = i.found[1:]
 		if p, ok := i.tr.follow(p); ok {
@@ -152,6 +159,14 @@ func (i *rowIter) row(ctx *gms.Context) (region.Ptr, bool, error) {
 		}
 	}
 	return region.Ptr{}, false, nil
+}
+
+// readAhead reads the next rows ahead, unless that has been done.
+func (i *rowIter) readAhead(next []region.Ptr) {
+	if i.ahead == 0 {
+		i.ahead = max(1, i.tr.Tx.ReadAhead(next[:min(len(next), rowsTogether)]))
+	}
+	i.ahead--
 }
 
 // collectRows reads the addresses of all rows of the scan.
@@ -209,15 +224,16 @@ func (i *rowIter) entry(ctx *gms.Context) (region.Ptr, bool, error) {
 			return region.Ptr{}, false, nil
 		}
 		r := &i.scan.Ranges[i.at]
-		i.at++
 		// For a single key, look it up instead of scanning: then changes to its neighbours do
 		// not conflict with the transaction.
-		if r.Point && i.isSingle(r) {
-			if p, ok, err := i.point(r); ok || err != nil {
+		if i.isSingle(r) {
+			p, ok, err := i.point(ctx, r)
+			if i.at++; ok || err != nil {
 				return p, ok, err
 			}
 			continue
 		}
+		i.at++
 		switch {
 		case i.needsOnlyKeys(r):
 			i.cur = i.acc.Keys(i.tr.Tx, r.Low, r.High)
@@ -281,13 +297,56 @@ func (s *sortedCursor) Next() (key []byte, row region.Ptr, ok bool, err error) {
 	return e.key, e.row, true, nil
 }
 
-// point looks up the key of a Point range.
-func (i *rowIter) point(r *KeyRange) (region.Ptr, bool, error) {
+// point returns the row of the next range, which is of a single key.
+func (i *rowIter) point(ctx *gms.Context, r *KeyRange) (region.Ptr, bool, error) {
 	if i.needsOnlyKeys(r) {
 		ok, err := i.acc.Has(i.tr.Tx, r.Low)
 		return region.Ptr{}, ok, err
 	}
-	return i.acc.Get(i.tr.Tx, r.Low)
+	if len(i.points) == 0 {
+		next := i.nextPoints()
+		if len(next) == 1 {
+			return i.acc.Get(i.tr.Tx, r.Low)
+		}
+		if err := i.getMany(ctx, next); err != nil {
+			return region.Ptr{}, false, err
+		}
+	}
+	if i.tr.Editing == 0 { // otherwise no row is read before all keys are collected
+		i.readAhead(i.points)
+	}
+	p := i.points[0]
+	if i.points = i.points[1:]; p.IsNil() {
+		return p, false, nil
+	}
+	p, ok := i.tr.follow(p)
+	return p, ok, nil
+}
+
+// nextPoints returns the next range, which is of a single key, and those after it to look up
+// together with it.
+func (i *rowIter) nextPoints() []KeyRange {
+	next := i.scan.Ranges[i.at:]
+	n := 1
+	for !i.scan.keysOnly && n < min(len(next), i.together) && i.isSingle(&next[n]) {
+		n++
+	}
+	return next[:n]
+}
+
+// getMany looks up the keys of ranges together.
+func (i *rowIter) getMany(ctx *gms.Context, ranges []KeyRange) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	keys := make([][]byte, len(ranges))
+	for k := range ranges {
+		keys[k] = ranges[k].Low
+	}
+	i.together = min(pointsGrowth*i.together, rowsTogether)
+	var err error
+	i.points, err = i.acc.GetMany(i.tr.Tx, keys, i.points)
+	return err
 }
 
 // needsOnlyKeys reports whether only the existence of a range's rows matters, and no check of their
@@ -296,10 +355,10 @@ func (i *rowIter) needsOnlyKeys(r *KeyRange) bool {
 	return i.scan.keysOnly && r.Rest == nil && r.Check == nil
 }
 
-// isSingle reports whether a range's key is a whole entry: in an index that is not unique, or
-// with a NULL, the entry continues with the primary key.
+// isSingle reports whether a range is of one key that is a whole entry: in an index that is not
+// unique, or with a NULL, the entry continues with the primary key.
 func (i *rowIter) isSingle(r *KeyRange) bool {
-	return i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull
+	return r.Point && (i.scan.Index == i.t.Info.PrimaryKey || i.scan.Index.Unique && !r.HasNull)
 }
 
 // load reads a row into the read set; into the write set if the statement locks its rows.
