@@ -39,6 +39,7 @@ func BenchmarkStatements(b *testing.B) {
 		{"alias", "SELECT x.c FROM t AS x WHERE x.id = %d AND x.k >= 0"},
 		{"join", "SELECT x.c, y.pad FROM t x JOIN t y ON x.id = y.id WHERE y.id = %d"},
 		{"list-100", "SELECT c FROM t WHERE id IN (%l)"},
+		{"lookup-join-100", "SELECT /*+ LOOKUP_JOIN(x, y) JOIN_ORDER(x, y) */ y.c FROM t x JOIN t y ON y.id = x.k WHERE x.id BETWEEN %d AND %h"},
 		{"update-index", "UPDATE t SET k = k + 1 WHERE id = %d"},
 		{"update-non-index", "UPDATE t SET c = 'other' WHERE id = %d"},
 		{"insert", "INSERT INTO t (k, c, pad) VALUES (%d, 'ccccccccccccccccccccccc', 'ppppppppp')"},

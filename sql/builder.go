@@ -44,6 +44,9 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 		}
 		return s.Holding.Metered(rows, m), nil
 	}
+	if a := s.takeAhead(n); a != nil {
+		return b.buildAhead(ctx, a, n, row)
+	}
 	s.Holding.NoteInputs(ctx, n)
 	if m := s.running.measuring; m.Measures(n) {
 		return m.Build(ctx, n, row)
@@ -85,6 +88,8 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if rows, err := b.lookup(ctx, n, row); rows != nil || err != nil {
 			return rows, err
 		}
+	case *plan.JoinNode:
+		s.noteJoin(ctx, n)
 	case *plan.CachedResults, *plan.HashLookup:
 		rows, err := b.ordinary(ctx, s, n, row)
 		if err != nil || plan.IsEmptyIter(rows) {

@@ -18,6 +18,15 @@ func (b *builder) lookup(ctx *gms.Context, n *plan.IndexedTableAccess, row gms.R
 	if !ok {
 		return nil, nil
 	}
+	none, err := findsNone(ctx, n, x, row)
+	if none && err == nil {
+		return gms.RowsToRowIter(), nil
+	}
+	return nil, err
+}
+
+// findsNone reports whether a join looks up a value that no key of x can equal.
+func findsNone(ctx *gms.Context, n *plan.IndexedTableAccess, x *store.Index, row gms.Row) (bool, error) {
 	for i, e := range n.Expressions() {
 		k := &x.Key.Codecs[i]
 		if e.Type(ctx).Equals(k.Type) {
@@ -25,11 +34,11 @@ func (b *builder) lookup(ctx *gms.Context, n *plan.IndexedTableAccess, row gms.R
 		}
 		v, err := e.Eval(ctx, row)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		if k.Unequal(ctx, v) {
-			return gms.RowsToRowIter(), nil
+			return true, nil
 		}
 	}
-	return nil, nil
+	return false, nil
 }

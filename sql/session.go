@@ -47,6 +47,8 @@ type statement struct {
 	view, viewDatabase string
 	viewDepth          int
 	changing           change.Statement
+	// ahead has the nodes whose rows are to be read a few at a time, until they are built.
+	ahead map[gms.Node]lookAhead
 }
 
 // FromContext returns the session that a context belongs to.

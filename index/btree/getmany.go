@@ -1,6 +1,8 @@
 package btree
 
 import (
+	"bytes"
+
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
@@ -11,11 +13,15 @@ const getsTogether = 128
 // GetMany is Get of many keys, whose waiting for other machines and for memory overlaps. It calls
 // visit for each key in their order. Neighbours among keys in ascending order share the reading of
 // their leaf. After an error, visit has been called for the keys before the one that failed.
+//
+// A Get of one of the keys, if they ascended, costs nothing until t's next GetMany. So a caller may
+// also look up together what it is going to Get one by one.
 func (tr *Tree) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, v region.Ptr, ok bool)) error {
 	p := tr.pend(t)
 	s := tr.scratch()
 	defer s.free()
 	var lf leaf // where the last key was looked for
+	p.many = p.many[:0]
 	ahead := 0
 	for i, key := range keys {
 		if len(key) > MaxKeyBytes {
@@ -27,6 +33,7 @@ func (tr *Tree) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, v region.Ptr
 		v, ok, known, err := p.known(key, false)
 		if !known && err == nil {
 			v, ok, err = p.askIn(t, s, &lf, key, false)
+			p.add(p.latest)
 		}
 		if err != nil {
 			return err
@@ -59,4 +66,15 @@ func (p *pending) readAhead(t *txn.Tx, s *scratch, keys [][]byte) int {
 	}
 	p.ahead = ptrs
 	return max(t.ReadAhead(ptrs), 1)
+}
+
+// add adds a question of a GetMany to many. After a key that is not above those before, many is empty:
+// such keys are not searched.
+func (p *pending) add(q *keyQuestion) {
+	switch n := len(p.many); {
+	case n > 0 && bytes.Compare(p.many[n-1].key, q.key) >= 0:
+		p.many = p.many[:0]
+	default:
+		p.many = append(p.many, q)
+	}
 }

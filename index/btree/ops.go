@@ -2,6 +2,7 @@ package btree
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -106,10 +107,23 @@ func (p *pending) known(key []byte, existence bool) (v region.Ptr, found, known 
 	if p.state != existing {
 		return region.Ptr{}, false, true, nil
 	}
-	if q := p.latest; q != nil && bytes.Equal(q.key, key) && (existence || !q.existence) {
+	q := p.latest
+	if q == nil || !bytes.Equal(q.key, key) {
+		q = p.oneOfMany(key)
+	}
+	if q != nil && (existence || !q.existence) {
 		return q.val, q.found, true, nil // the transaction depends on this answer already
 	}
 	return region.Ptr{}, false, false, nil
+}
+
+// oneOfMany returns the latest GetMany's question about key, nil if there is none.
+func (p *pending) oneOfMany(key []byte) *keyQuestion {
+	i, ok := slices.BinarySearchFunc(p.many, key, func(q *keyQuestion, key []byte) int { return bytes.Compare(q.key, key) })
+	if !ok {
+		return nil
+	}
+	return p.many[i]
 }
 
 // askIn looks key up in the committed tree, and remembers the question with its answer. It looks in

@@ -45,6 +45,9 @@ type pending struct {
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
 	latest *keyQuestion // the latest question of points
+	// many are the questions of the latest GetMany, if its keys ascended: they follow each other, and
+	// are the answers for a later Get of one of these keys.
+	many []*keyQuestion
 	// ahead is memory for what a cursor is about to read ahead.
 	ahead  []region.Ptr
 	editor editor
@@ -113,6 +116,8 @@ func (p *pending) recycle() {
 	p.slab.reset()
 	p.points.reset()
 	p.latest = nil
+	clear(p.many)
+	p.many = p.many[:0]
 	p.ranges.reset()
 	pendings.Put(p)
 }

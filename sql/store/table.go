@@ -411,6 +411,11 @@ func (t *IndexedTable) LookupPartitions(ctx *gms.Context, l gms.IndexLookup) (gm
 	return &onePartition{s}, nil
 }
 
+// IsUnique reports whether a key of an index has at most one row.
+func (t *IndexedTable) IsUnique(x *Index) bool {
+	return x.Key.Unique || x.Key.Name == t.Info.PrimaryKey.Name
+}
+
 // GetChecks implements gms.CheckTable.
 func (t *Table) GetChecks(ctx *gms.Context) ([]gms.CheckDefinition, error) {
 	checks := make([]gms.CheckDefinition, len(t.Info.Checks))

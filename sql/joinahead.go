@@ -1,0 +1,123 @@
+package sql
+
+import (
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// A lookup join reads a row of its left side, looks up the row of the right side, and reads the next.
+// So of a table of other machines it would wait for each row. Here the left rows are read a few at a
+// time (aheadIter), and what they lead to is looked up together; then go-mysql-server joins them as ever, one by
+// one, and finds what it looks up at hand.
+
+// noteJoin notes the left side of a lookup join whose lookups can be made together.
+func (s *Session) noteJoin(ctx *gms.Context, n *plan.JoinNode) {
+	if n.Op.IsFullOuter() || n.Op.IsCross() || n.Op.IsMerge() || n.Op.IsLateral() || n.Op.IsRange() {
+		return
+	}
+	right, table := uniqueLookup(n.Right())
+	if right == nil || !canReadAhead(ctx, n.Left()) || slices.ContainsFunc(right.Expressions(), func(e gms.Expression) bool { return !isSteady(e) }) {
+		return
+	}
+	s.noteAhead(n.Left(), &joinAhead{right: right, table: table, leftLen: len(n.Left().Schema(ctx))})
+}
+
+// uniqueLookup returns the lookup by a whole unique key that is all that n reads, and its table; nil
+// if there is none, or if it waits for no other machine: to make the lookups twice costs more than
+// the cache misses that it saves.
+func uniqueLookup(n gms.Node) (*plan.IndexedTableAccess, *store.IndexedTable) {
+	for {
+		switch of := n.(type) {
+		case *plan.Filter:
+			n = of.Child
+		case *plan.TableAlias:
+			n = of.Child
+		case *plan.IndexedTableAccess:
+			if of.IsStatic() {
+				return nil, nil
+			}
+			x, ok := of.Index().(*store.Index)
+			table, is := underlying(of.Table).(*store.IndexedTable)
+			if !ok || !is || !table.IsUnique(x) || !table.IsElsewhere(x) || len(of.Expressions()) != len(x.Expressions()) {
+				return nil, nil
+			}
+			return of, table
+		default:
+			return nil, nil
+		}
+	}
+}
+
+// underlying returns the table inside go-mysql-server's wrappers.
+func underlying(t gms.Table) gms.Table {
+	for {
+		w, ok := t.(gms.TableWrapper)
+		if !ok {
+			return t
+		}
+		t = w.Underlying()
+	}
+}
+
+// canReadAhead reports whether reading a few rows of n before they are asked for makes no difference:
+// n only reads tables, and compares what it reads.
+func canReadAhead(ctx *gms.Context, n gms.Node) bool {
+	ok := true
+	transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.Filter:
+			ok = ok && isSteady(n.Expression)
+		case *plan.JoinNode:
+			ok = ok && (n.Filter == nil || isSteady(n.Filter))
+		case *plan.IndexedTableAccess:
+			ok = ok && !slices.ContainsFunc(n.Expressions(), func(e gms.Expression) bool { return !isSteady(e) })
+		case *plan.TableAlias, *plan.ResolvedTable, *plan.HashLookup, *plan.CachedResults:
+		default:
+			ok = false
+		}
+		return ok
+	})
+	return ok
+}
+
+// isSteady reports whether an expression has the same value now and when the rows before have been
+// returned: it has no variables, functions and subqueries.
+func isSteady(e gms.Expression) bool {
+	return compat.OnlyCompares(e) && !slices.ContainsFunc(e.Children(), func(e gms.Expression) bool { return !isSteady(e) })
+}
+
+// A joinAhead makes the lookups of the right side of a join for rows of its left side, which have
+// leftLen columns.
+type joinAhead struct {
+	right   *plan.IndexedTableAccess
+	table   *store.IndexedTable
+	leftLen int
+}
+
+// lookUp implements lookAhead.
+func (a *joinAhead) lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) error {
+	x := a.right.Index().(*store.Index)
+	left := append(slices.Clone(parent), make(gms.Row, a.leftLen)...)
+	var ranges []store.KeyRange
+	for _, row := range rows {
+		copy(left[len(parent):], row[len(row)-a.leftLen:])
+		if none, err := findsNone(ctx, a.right, x, left); none || err != nil {
+			continue // the join finds out, too
+		}
+		l, ok, err := a.right.GetLookup(ctx, left)
+		if err != nil || !ok || l.IsEmptyRange {
+			continue
+		}
+		if of, ok := l.Ranges.(gms.MySQLRangeCollection); ok {
+			_, next := x.Key.Lookup(ctx, of)
+			ranges = append(ranges, next...)
+		}
+	}
+	return a.table.LookUpAhead(ctx, x, ranges)
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"bytes"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// This file looks up keys together that a statement is going to look up one by one.
+
+// IsElsewhere reports whether an index is likely to be at other machines: its anchor is, near which it
+// has grown.
+func (t *IndexedTable) IsElsewhere(x *Index) bool {
+	return !t.Store.Machine.IsPrimary(x.Key.Index.Anchor.Addr)
+}
+
+// LookUpAhead looks up together, of ranges of a unique index, those of a single key, and reads their
+// rows ahead. The statement is going to read them one by one.
+func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange) error {
+	tr := Current(ctx)
+	if tr == nil || t.keysOnly || t.Store.Catalog.Changed(tr.Tx) {
+		return nil
+	}
+	var keys [][]byte
+	for _, r := range ranges {
+		if r.Point && !r.HasNull {
+			keys = append(keys, r.Low)
+		}
+	}
+	if err := t.join(ctx, tr); err != nil {
+		return myerr.Storage(err)
+	}
+	return t.getAhead(tr, x.Key, keys)
+}
+
+// getAhead gets the keys of an index together, and reads their rows ahead.
+func (t *Table) getAhead(tr *Transaction, k *KeyInfo, keys [][]byte) error {
+	slices.SortFunc(keys, bytes.Compare)
+	if keys = slices.CompactFunc(keys, bytes.Equal); len(keys) < 2 {
+		return nil
+	}
+	rows, err := t.Store.Access(k.Index).GetMany(tr.Tx, keys, nil)
+	if err == nil {
+		tr.Tx.ReadAhead(rows)
+	}
+	return myerr.Storage(err)
+}
