@@ -136,7 +136,7 @@ func (t *Tx) outlive() {
 	s.m.Go(func() {
 		s.settleOutlived()
 		s.shrink()
-		rest := Tx{s}
+		rest := Tx{state: s}
 		switch state := rest.commit.State(); {
 		case state.IsWithoutEffect():
 			rest.Abort()

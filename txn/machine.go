@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/txn/worker"
 )
@@ -39,7 +40,7 @@ func New(cfg worker.Config) (*Machine, error) {
 	}
 	m.counts = make([]counts, m.Stripes())
 	m.states = cfg.Clock.NewPool(func() any { return newState(m) })
-	m.txs = cfg.Clock.NewPool(func() any { return new(Tx) })
+	m.txs = cfg.Clock.NewPool(func() any { return &Tx{keeps: !invariant.Enabled} })
 	return m, nil
 }
 

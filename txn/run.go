@@ -38,7 +38,7 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 
 func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	t := m.txs.Get().(*Tx)
-	t.state = m.begin()
+	t.state, t.kept = m.begin(t.kept), nil
 	t.ctx = ctx
 	defer m.giveBack(t)
 	if err := fn(t); err != nil {

@@ -49,8 +49,8 @@ func TestLostSlotIsNotOurs(t *testing.T) {
 			s.writes.Add(ours)
 			s.late.set.Add(late)
 			for what, read := range map[string]func() ([]byte, error){
-				"Tx.Read":               func() ([]byte, error) { return (&Tx{s}).Read(ours.Ptr) },
-				"Tx.Write":              func() ([]byte, error) { return (&Tx{s}).Write(ours.Ptr) },
+				"Tx.Read":               func() ([]byte, error) { return (&Tx{state: s}).Read(ours.Ptr) },
+				"Tx.Write":              func() ([]byte, error) { return (&Tx{state: s}).Write(ours.Ptr) },
 				"Late.Read":             func() ([]byte, error) { return s.late.Read(ours.Ptr) },
 				"Late.Write":            func() ([]byte, error) { return s.late.Write(ours.Ptr) },
 				"Late.Read, made late":  func() ([]byte, error) { return s.late.Read(late.Ptr) },

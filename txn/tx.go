@@ -21,6 +21,10 @@ import (
 // an outcome.ErrConflict the transaction cannot commit any more; end it with Abort.
 type Tx struct {
 	*state // nil once the transaction has ended
+	// keeps says that the Tx is used again, by Run, and kept has the memory of its last transaction,
+	// for its next one: so Run takes from one pool, not from two.
+	keeps bool
+	kept  *state
 }
 
 // state is a transaction's memory. It is kept for the next transaction on the same processor, mostly:
@@ -89,10 +93,13 @@ const (
 )
 
 // Begin starts a transaction on this machine, its coordinator.
-func (m *Machine) Begin() *Tx { return &Tx{m.begin()} }
+func (m *Machine) Begin() *Tx { return &Tx{state: m.begin(nil)} }
 
-func (m *Machine) begin() *state {
-	s := m.states.Get().(*state)
+// begin begins a transaction, in the given memory if there is one.
+func (m *Machine) begin(s *state) *state {
+	if s == nil {
+		s = m.states.Get().(*state)
+	}
 	if s.begun%movesAfter == 0 {
 		s.stripe = m.Stripe()
 		s.w, s.counts = s.stripe.Worker, &m.counts[s.stripe.Number]
@@ -476,7 +483,11 @@ func (t *Tx) end() {
 	}
 	s.op.End()
 	s.reset()
-	s.m.states.Put(s)
+	if t.keeps {
+		t.kept = s
+	} else {
+		s.m.states.Put(s)
+	}
 }
 
 func (s *state) reset() {
