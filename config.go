@@ -57,7 +57,7 @@ type Config struct {
 	// LogSize is the size of one transaction log; there is one for each pair
 	// of workers that talk. A transaction that writes more than three quarters
 	// of it takes memory beside the logs while it commits. A machine has Machines x Workers of them.
-	// By default they take at most 1 GiB together and 32 MiB each, but at least 1 MiB each. With
+	// By default they take at most 1 GiB together and 32 MiB each, but at least 2 MiB each. With
 	// Cluster the number of machines is not known; Replicas stands for it.
 	LogSize Size
 

@@ -96,13 +96,13 @@ func (c Config) withDefaults() Config {
 }
 
 // DefaultLogBytes is the default size of a log. A machine has a log for each worker of each machine:
-// together they take at most logsBytesMost, unless each then had less than a log needs for its worker
-// not to wait for truncation.
+// together they take at most logsBytesMost, unless each then had less than least, of which three
+// quarters have room for the largest object: a transaction that is not large can write any object.
 func DefaultLogBytes(machines, workers int) int64 {
 	const (
 		logsBytesMost = 1 << 30
 		most          = 32 << 20
-		least         = 1 << 20
+		least         = 2 * region.MaxObject
 	)
 	bytes := int64(most)
 	for bytes > least && bytes*int64(machines)*int64(workers) > logsBytesMost {
