@@ -80,6 +80,32 @@ func TestAlterLargeTable(t *testing.T) {
 	}
 }
 
+// Rows that are longer than what a log has room for are rewritten and indexed like others.
+func TestAlterLongRows(t *testing.T) {
+	in := openInstance(t, smallLogs)
+	defer in.close()
+	c := in.manyRows(300) // too many for the statement's own transaction
+	c.exec("ALTER TABLE t MODIFY COLUMN s LONGTEXT")
+	const long = 600 << 10
+	c.exec(fmt.Sprintf("UPDATE t SET s = REPEAT('x', %d) WHERE id IN (100, 250)", long))
+	for _, q := range []string{
+		"CREATE INDEX ka ON t (s(700))",
+		"ALTER TABLE t ADD COLUMN b INT NOT NULL DEFAULT 7 AFTER id",
+		"ALTER TABLE t MODIFY COLUMN a BIGINT",
+		"ALTER TABLE t MODIFY COLUMN id INT, DROP PRIMARY KEY",
+	} {
+		if _, _, err := c.run(q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+		if rows := c.exec(fmt.Sprintf("SELECT COUNT(*) FROM t WHERE LENGTH(s) = %d AND a >= 0", long)); rows[0][0] != int64(2) {
+			t.Errorf("after %s: %v long rows", q, rows[0][0])
+		}
+		if err := in.check(); err != nil {
+			t.Fatalf("after %s: %v", q, err)
+		}
+	}
+}
+
 // A statement waits for a table that is being altered, and sees it as it is
 // afterwards; one that has seen it before cannot commit.
 func TestWaitForAlteration(t *testing.T) {

@@ -139,10 +139,16 @@ func (b *Bulk) end(ctx *gms.Context) error {
 	return b.t.become(b.tr, tbl)
 }
 
-// runBatch runs one batch of the work, and halves the batch while it does not fit.
+// runBatch runs one batch of the work, and halves the batch while it does not fit. One row has to fit:
+// its transaction may be large.
 func (b *Bulk) runBatch(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
 	for {
-		err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error { return work(tx, b.batch) })
+		err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error {
+			if b.batch == 1 {
+				tx.MayBeLarge()
+			}
+			return work(tx, b.batch)
+		})
 		if !errors.Is(err, outcome.ErrTooLarge) || b.batch == 1 {
 			return err
 		}
