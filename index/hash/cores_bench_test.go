@@ -74,6 +74,63 @@ func BenchmarkCoresPutNow(b *testing.B) {
 	})
 }
 
+// BenchmarkCoresContention has 8 clients on each processor: two of ten operations change a key in a
+// transaction, one is a PutNow of a key that few others use, one inserts into a table that grows, and the
+// others look up. It is for profiles of what clients wait for: see docs/internals/cores.md.
+func BenchmarkCoresContention(b *testing.B) {
+	const pairs = 100_000
+	for _, machines := range []int{1, 2} {
+		b.Run(fmt.Sprintf("machines=%d", machines), func(b *testing.B) {
+			c, err := farm.Open(farm.Config{Machines: machines, Replicas: machines, Workers: 2, LogBytes: 4 << 20})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { c.Close() })
+			m := c.Machine(0)
+			anchor, growing := createTable(b, m, Config{ValueBytes: 32}), createTable(b, m, Config{ValueBytes: 32})
+			tables, grow := make([]*Table, machines), make([]*Table, machines)
+			for i := range machines {
+				tables[i], grow[i] = Open(c.Machine(i), anchor), Open(c.Machine(i), growing)
+			}
+			load(b, tables[0], 0, pairs, make([]byte, 32))
+			var next atomic.Int32
+			b.SetParallelism(8)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				n := int(next.Add(1)) - 1
+				if err := contend(tables[n%machines], grow[n%machines], n, pairs, pb); err != nil {
+					b.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func contend(tb, growing *Table, client, pairs int, pb *testing.PB) error {
+	rnd := rand.New(rand.NewPCG(1, uint64(client)))
+	key, value := make([]byte, 16), make([]byte, 32)
+	put := func(tb *Table, i int) error {
+		return tb.m.Run(ctx, func(t *txn.Tx) error { return tb.Put(t, numberedKey(key, i), value) })
+	}
+	for i := 0; pb.Next(); i++ {
+		var err error
+		switch i % 10 {
+		case 0, 5:
+			err = put(tb, rnd.IntN(pairs))
+		case 2:
+			err = tb.PutNow(ctx, numberedKey(key, rnd.IntN(100)), value)
+		case 7:
+			err = put(growing, client<<40|i)
+		default:
+			_, _, err = tb.Lookup(numberedKey(key, rnd.IntN(pairs)), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // BenchmarkCoresInsert inserts keys into a table that grows: its shards split, several at the same
 // time.
 func BenchmarkCoresInsert(b *testing.B) {
