@@ -35,6 +35,9 @@
 //   - Once Deregister, NIC.Close or Queue.Close returns, no operation touches
 //     the memory in question any more, and it may be unmapped.
 //
-// Providers validate the addresses and lengths of operations: they refuse an operation that is out
-// of range or misaligned with [ErrRange] and never carry out a part of it.
+// Providers check the key, offset and length of an operation before they post it: one that names no
+// registration is refused with [ErrKey], one that is misaligned or out of range with [ErrRange]. No
+// part of it is carried out, and the connection is as it was. If the registration ends while the
+// operation is on its way, the peer's card refuses it, and that breaks a reliable connection: the
+// operation, and those posted after it, may fail with [ErrBroken].
 package rdma

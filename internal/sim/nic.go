@@ -176,7 +176,7 @@ func (n *nic) target(k rdma.Key, off uint64, bytes int) (*nvram.Memory, error) {
 	if m == nil {
 		return nil, rdma.ErrKey
 	}
-	if off > m.Size() || uint64(bytes) > m.Size()-off {
+	if !rdma.Aligned(off, bytes) || off > m.Size() || uint64(bytes) > m.Size()-off {
 		return nil, rdma.ErrRange
 	}
 	return m, nil

@@ -39,7 +39,6 @@ type operation struct {
 	off  uint64
 	data []byte // for a WRITE, a copy of the bytes to write
 	tag  uint64
-	err  error
 }
 
 // A report is a completion that waits to be polled.
@@ -89,10 +88,11 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 		return nil
 	case q.closed || n.closed:
 		return o.fail(to, rdma.ErrClosed)
-	case o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)):
-		return o.fail(to, rdma.ErrRange)
 	}
 	c, err := q.connTo(to)
+	if err == nil && o.op != rdma.OpRing {
+		_, err = c.to.nic.target(o.key, o.off, len(o.data))
+	}
 	if err != nil {
 		return o.fail(to, err)
 	}
@@ -182,7 +182,7 @@ func (c *conn) apply(o *operation, begin, end int) {
 	w := c.from.nic.process.world
 	from, to := c.from.nic, c.to.nic
 	switch {
-	case c.broken || from.silent() || o.err != nil:
+	case c.broken || from.silent():
 		return
 	case !w.isUp(from.id, to.id):
 		c.giveUp()
@@ -192,8 +192,8 @@ func (c *conn) apply(o *operation, begin, end int) {
 		return
 	}
 	m, err := to.target(o.key, o.off, len(o.data))
-	if err != nil {
-		o.err = err
+	if err != nil { // the registration has ended since the post: the card refuses, which ends the connection
+		c.giveUp()
 		return
 	}
 	w.tell("%v %d to %d, worker %d: key %#x, %d to %d of %d bytes at %d", o.op, from.id, to.id, c.to.worker, uint64(o.key), begin, end, len(o.data), o.off)
@@ -225,11 +225,7 @@ func (c *conn) answer(o *operation) {
 		return
 	}
 	c.flying = c.flying[1:]
-	var err error
-	if o.err != nil {
-		err = o.fail(c.to.nic.id, o.err)
-	}
-	c.report(o, err)
+	c.report(o, nil)
 }
 
 // report queues the completion of an operation, and rings the bell a little later.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -46,11 +47,8 @@ func newLater(q *Queue, depth int) *later {
 	return l
 }
 
-// post makes the checks that are possible at once, and leaves the rest to run.
+// post checks an operation and leaves it to run.
 func (l *later) post(o operation) error {
-	if o.op != rdma.OpRing && !rdma.Aligned(o.off, len(o.data)) {
-		return o.fail(rdma.ErrRange)
-	}
 	if o.op == rdma.OpWrite || o.op == rdma.OpWriteRing {
 		o.data = slices.Clone(o.data)
 	}
@@ -65,6 +63,11 @@ func (l *later) post(o operation) error {
 	c, err := l.connToLocked(o.to)
 	if err != nil {
 		return o.fail(err)
+	}
+	if o.op != rdma.OpRing {
+		if _, err := c.target(o.key, o.off, len(o.data)); err != nil {
+			return o.fail(err)
+		}
 	}
 	o.conn = c
 	c.pending++
@@ -117,6 +120,11 @@ func (l *later) carryOut(o *operation) error {
 	q.active.Store(1)
 	err := o.carryOut()
 	q.active.Store(0)
+	if errors.Is(err, rdma.ErrKey) || errors.Is(err, rdma.ErrRange) {
+		// The registration has ended since the post: the peer's card refuses the operation.
+		q.nic.network.breakConn(o.conn)
+		err = rdma.ErrBroken
+	}
 	if err == nil && (o.op == rdma.OpRing || o.op == rdma.OpWriteRing) {
 		// On another goroutine: the bell may post and wait for room in a queue, and that queue's
 		// own goroutine may be waiting for this one.

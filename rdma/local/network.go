@@ -104,6 +104,13 @@ func (n *Network) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	return c, nil
 }
 
+// breakConn breaks one connection.
+func (n *Network) breakConn(c *conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.breakLocked(func(other *conn) bool { return other == c })
+}
+
 // breakLocked breaks the connections that match.
 func (n *Network) breakLocked(match func(*conn) bool) {
 	for c := range n.mu.conns {

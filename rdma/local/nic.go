@@ -42,10 +42,10 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 		return rdma.ErrClosed
 	}
 	old := nic.registered.Load()
-	if old.lookup(k) != nil {
+	if old.lookup(k).memory != nil {
 		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.machine)
 	}
-	nic.registered.Store(old.with(registration{key: k, memory: m}))
+	nic.registered.Store(old.with(registration{key: k, memory: m, bytes: m.Size()}))
 	return nil
 }
 

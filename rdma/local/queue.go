@@ -156,15 +156,14 @@ func (q *Queue) connTo(to rdma.MachineID) (*conn, error) {
 }
 
 func (c *conn) target(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
-	m := c.to.nic.registered.Load().lookup(k)
-	if m == nil {
+	r := c.to.nic.registered.Load().lookup(k)
+	if r.memory == nil {
 		return nil, rdma.ErrKey
 	}
-	size := m.Size()
-	if !rdma.Aligned(off, n) || off > size || uint64(n) > size-off {
+	if !rdma.Aligned(off, n) || off > r.bytes || uint64(n) > r.bytes-off {
 		return nil, rdma.ErrRange
 	}
-	return m, nil
+	return r.memory, nil
 }
 
 // settle waits for the operation in progress, if there is one.

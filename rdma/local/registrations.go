@@ -11,6 +11,9 @@ import (
 type registration struct {
 	key    rdma.Key
 	memory *nvram.Memory
+	// bytes is the memory's size. An asynchronous post checks by it: it must not touch the memory,
+	// since Deregister does not wait for posts.
+	bytes uint64
 }
 
 // registrations is an immutable hash table with open addressing, at most half
@@ -23,12 +26,12 @@ type registrations struct {
 
 var noRegistrations = registrations{shift: 63, slots: make([]registration, 2)}
 
-// lookup returns the memory registered under k, or nil.
-func (r *registrations) lookup(k rdma.Key) *nvram.Memory {
+// lookup returns the registration of k; its memory is nil if there is none.
+func (r *registrations) lookup(k rdma.Key) *registration {
 	for i := r.home(k); ; i = (i + 1) & (len(r.slots) - 1) {
 		s := &r.slots[i]
 		if s.key == k || s.memory == nil {
-			return s.memory
+			return s
 		}
 	}
 }

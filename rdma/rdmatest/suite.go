@@ -44,6 +44,8 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		{"OwnMachine", testOwnMachine},
 		{"OutOfRange", testOutOfRange},
 		{"UnknownKey", testUnknownKey},
+		{"RefusedOperationsBreakNothing", testRefusedOperationsBreakNothing},
+		{"RegistrationEndsMeanwhile", testRegistrationEndsMeanwhile},
 		{"NamesAreTaken", testNamesAreTaken},
 		{"NobodyThere", testNobodyThere},
 		{"CutFlushesInOrder", testCutFlushesInOrder},

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -276,6 +277,90 @@ func testUnknownKey(t *testing.T, f Fabric) {
 		err := from.write(2, k<<32, 8*uint64(k), words(1, uint64(k)))
 		if gone := k%2 == 1; gone && !isKeyError(err) || !gone && err != nil {
 			t.Errorf("write to key %#x, deregistered %v: %v", k<<32, gone, err)
+		}
+	}
+}
+
+// testRefusedOperationsBreakNothing posts operations that name no registration, or a place outside
+// of it, among good ones and without waiting: each is refused by the post itself, with an error that
+// says where it was to go, and all others are carried out.
+func testRefusedOperationsBreakNothing(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	pending := 0
+	for i := range uint64(50) {
+		if !must(from.q.Write(2, key, 8*i, words(1, i+1), 1))(t) {
+			pending++
+		}
+		for _, bad := range []struct {
+			key rdma.Key
+			off uint64
+			err error
+		}{{key + 1, 64, rdma.ErrKey}, {key, memoryBytes, rdma.ErrRange}, {key, 8*i + 4, rdma.ErrRange}} {
+			for _, post := range []func(rdma.MachineID, rdma.Key, uint64, []byte, uint64) (bool, error){from.q.Read, from.q.Write, from.q.WriteRing} {
+				done, err := post(2, bad.key, bad.off, words(1, 99), 2)
+				var e *rdma.Error
+				if done || !errors.Is(err, bad.err) || !errors.As(err, &e) || e.To != 2 || e.Key != bad.key || e.Offset != bad.off || e.Bytes != 8 {
+					t.Fatalf("key %#x, offset %d: %v, %v, want %v", bad.key, bad.off, done, err, bad.err)
+				}
+			}
+		}
+	}
+	for _, c := range from.poll(pending) {
+		if c.Err != nil || c.Tag != 1 {
+			t.Errorf("completion %+v", c)
+		}
+	}
+	from.none()
+	for i := range uint64(50) {
+		if v := to.memory.Load(8 * i); v != i+1 {
+			t.Errorf("write %d has left %d", i+1, v)
+		}
+	}
+}
+
+// testRegistrationEndsMeanwhile ends a registration while operations are on their way to it. They
+// fail, maybe with the connection; once the failures are polled, other registrations can be reached.
+func testRegistrationEndsMeanwhile(t *testing.T, f Fabric) {
+	from, to := twoMachines(t, f)
+	other, err := nvram.NewShared(memoryBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	isRefusal := func(err error) bool { return errors.Is(err, rdma.ErrKey) || errors.Is(err, rdma.ErrBroken) }
+	for round := range uint64(5) {
+		if err := to.nic.Register(key+1, other); err != nil {
+			t.Fatal(err)
+		}
+		pending, written := 0, uint64(0)
+		for i := range uint64(200) {
+			if i == 100 {
+				to.nic.Deregister(key + 1)
+			}
+			done, err := from.q.Write(2, key+1, 0, words(1, round<<32|i+1), i)
+			if err != nil && !isRefusal(err) || err == nil && done && i >= 100 {
+				t.Fatalf("write %d: %v, %v", i+1, done, err)
+			}
+			if done {
+				written = i + 1
+			}
+			if err == nil && !done {
+				pending++
+			}
+		}
+		failed := false
+		for _, c := range from.poll(pending) {
+			if c.Err != nil && !isRefusal(c.Err) || c.Err == nil && failed {
+				t.Fatalf("completion %+v, after a failure %v", c, failed)
+			}
+			if failed = c.Err != nil; !failed {
+				written = c.Tag + 1
+			}
+		}
+		if v := other.Load(0); v > round<<32|100 || written > 0 && v < round<<32|written {
+			t.Errorf("round %d: memory holds %#x, after %d writes", round, v, written)
+		}
+		if err := from.write(2, key, 0, words(1, round+1)); err != nil {
+			t.Errorf("another registration, afterwards: %v", err)
 		}
 	}
 }
