@@ -41,6 +41,10 @@
 // number, and the directory of saves records the newest one at the time when a folder came into
 // use.
 //
+// With Options.Pinnable a folder has to be on a tmpfs: cards that read and write memory by
+// themselves pin its pages, which an ordinary disk's file system does not allow. The volatile memory
+// of NewShared can always be pinned.
+//
 // # Saves
 //
 // A save is written next to its final name and renamed last; only then does it count, and the

@@ -18,6 +18,8 @@ var (
 	// ErrCopy says that the folder is a copy that was made while the original was in
 	// use: its files are of different moments.
 	ErrCopy = errors.New("nvram: folder is a copy of one that was in use")
+	// ErrMedium says that the folder's file system does not keep files in memory that can be pinned.
+	ErrMedium = errors.New("nvram: memory on this file system cannot be pinned")
 	// ErrSize says that a memory exists with another size.
 	ErrSize = errors.New("nvram: memory has another size")
 	// ErrName says that a name cannot be a memory's, or that it is mapped already.

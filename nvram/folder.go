@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/farmsql/farmsql/internal/lockrank"
 	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
 const (
@@ -30,6 +31,10 @@ type Options struct {
 	// Remedy, if not empty, is the advice in an error about a lost folder, in place of restoring a
 	// save.
 	Remedy string
+	// Pinnable refuses, with ErrMedium, a folder on a file system whose pages a NIC could not pin for
+	// as long as they are registered. It is for networks whose cards read and write the memory
+	// themselves; rdma/shm only maps it, and works on any file system.
+	Pinnable bool
 	// Filling, if not nil, is called when the file system has become 80 or 95 % full, by the
 	// goroutine that has just taken storage. It must not wait.
 	Filling func(Fullness)
@@ -64,7 +69,7 @@ type mapped struct {
 // OpenFolder opens the folder at path, or creates one. Its memory is in the state in which the last
 // process closed the folder or was killed.
 //
-// Errors are ErrInUse, ErrUnwritable, ErrFormat, ErrCopy and ErrLost. ErrLost means that the folder
+// Errors are ErrInUse, ErrUnwritable, ErrFormat, ErrCopy, ErrLost and ErrMedium. ErrLost means that the folder
 // was not closed and the computer has been started again since, so that an unknown part of the
 // latest stores is lost; or, with Options.Saves, that the folder is gone and was used after the
 // newest save. After an error the folder is unchanged.
@@ -72,6 +77,11 @@ func OpenFolder(path string, o Options) (*Folder, error) {
 	boot, err := o.boot()
 	if err != nil {
 		return nil, err
+	}
+	if o.Pinnable {
+		if err := checkPinnable(path); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(path, PrivateFolder); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnwritable, err)
