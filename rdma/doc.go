@@ -26,7 +26,11 @@
 //     (NSDI'14, section 3.5, which is how objects are written), and for each
 //     word in any case. Lines may come from different moments.
 //   - A completion means that the bytes are in the other machine's memory (or
-//     have come from it), not that any code there has looked at them.
+//     have come from it), not that any code there has looked at them. In
+//     non-volatile memory they are durable then: a commit relies on that for
+//     COMMIT-BACKUP and COMMIT-PRIMARY (SOSP'15, section 4). A card that
+//     acknowledges a WRITE before it is in memory must be made to read after
+//     it, before the provider reports a WRITE that is not Unsignalled.
 //   - An operation either completes, or fails with a reason. When a connection
 //     breaks, every pending operation on it fails with [ErrBroken], and may or
 //     may not have taken effect. No later operation takes effect before all
