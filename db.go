@@ -204,21 +204,29 @@ func (db *DB) Close() error {
 	return db.closed
 }
 
-func (db *DB) close() error {
-	ctx := context.Background()
-	db.Hurry()
+// endStatements lets running statements finish, and ends all connections. It returns the errors of
+// that, and why a statement still runs.
+func (db *DB) endStatements() (errs []error, running error) {
 	defer db.doNotWaitForever()()
-	var errs []error
 	if db.sql != nil {
 		errs = append(errs, db.sql.Close())
 	}
 	if db.wire != nil {
-		if err := db.wire.Close(); err != nil {
-			// A statement still runs: unmapping its memory would crash it.
-			return withPrefix("", errors.Join(append(errs, err)...))
-		}
+		running = db.wire.Close()
+	}
+	return errs, running
+}
+
+func (db *DB) close() error {
+	ctx := context.Background()
+	db.Hurry()
+	errs, err := db.endStatements()
+	if err != nil {
+		// A statement still runs: unmapping its memory would crash it.
+		return withPrefix("", errors.Join(append(errs, err)...))
 	}
 	db.leave()
+	defer db.doNotWaitForever()()
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}

@@ -373,18 +373,24 @@ func (db *DB) doNotWaitForever() (stop func()) {
 const hurryPatience = 500 * time.Millisecond
 
 // Hurry says that the database will be closed soon: statements that wait for absent machines of a
-// cluster fail after at most half a second. Others finish.
+// cluster fail after at most half a second. Others finish. The machines of the cluster are told: one
+// of them takes the place of a configuration manager, and if all are about to close, none evicts
+// another.
 func (db *DB) Hurry() {
 	for _, m := range db.instance.members {
 		m.Transactions().WaitAtMost(hurryPatience)
+		if db.hasOtherProcesses() {
+			m.Membership().AnnounceLeave()
+		}
 	}
 }
 
-// leave ends the machine's part in a cluster's reconfigurations before it stops. From now on it
-// evicts no other machine, which may be stopping, too, and waits less than a lease for recoveries
-// to end.
+// leave ends the machine's part in a cluster's reconfigurations before it stops, when its statements
+// have ended: those of others may not have, which are stopped at the same time. From now on it evicts
+// no other machine, which may be stopping, too, and waits less than a lease for recoveries to end.
 func (db *DB) leave() {
 	for _, m := range db.instance.members {
+		m.Membership().AwaitLeavers()
 		m.Membership().Leave()
 		m.Transactions().WaitAtMost(m.Leases().Length() / 2)
 	}

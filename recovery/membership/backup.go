@@ -36,23 +36,26 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 	return m.mu.phase.isMember() && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
 }
 
-// handOver is called at a machine that has to move on from c and cannot reach the store. A CM asks
-// the others, one after the other, to take its place: it keeps its leases, so nobody would do that
-// unasked. A machine that was itself asked to take over waits until it is asked again.
+// handOver is called at a machine that has to move on from c and cannot reach the store, and at a CM
+// that is about to stop. A CM asks the others, one after the other, to take its place: it keeps its
+// leases, so nobody would do that unasked. It does not ask those that are about to stop, too. A
+// machine that was itself asked to take over waits until it is asked again.
 func (m *Machine) handOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	m.mu.handed = false
-	suspects := slices.Clone(m.mu.suspects)
+	var fit []call.Peer
+	for _, b := range successors(c, len(c.Machines)) {
+		p := recovery.PeerIn(c, b)
+		if _, leaves := m.mu.leavers[p]; !leaves && !slices.Contains(m.mu.suspects, p) {
+			fit = append(fit, p)
+		}
+	}
 	m.mu.Unlock()
 	if c.CM != m.self.Machine {
 		return
 	}
 	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID }
-	for _, b := range successors(c, len(c.Machines)) {
-		p := recovery.PeerIn(c, b)
-		if slices.Contains(suspects, p) {
-			continue
-		}
+	for _, p := range fit {
 		_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), p, kindSuspect, encodeID(c.ID))
 		if m.waitFor(0, moved) || err == nil && m.waitFor(m.patience(), moved) {
 			return
@@ -77,11 +80,12 @@ func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// takeOver makes this machine the CM of the configuration that follows c.
+// takeOver makes this machine the CM of the configuration that follows c, unless it is about to stop:
+// it would have to hand over itself.
 func (m *Machine) takeOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase.isMember() && m.mu.current.ID == c.ID {
+	if m.mu.phase.isMember() && m.mu.announced.IsZero() && m.mu.current.ID == c.ID {
 		m.mu.handed = true
 		m.leadLocked()
 	}

@@ -32,6 +32,7 @@ const (
 	kindApart
 	kindExcluded
 	kindRoom
+	kindLeaving
 )
 
 const codeFirst = 16
@@ -65,6 +66,7 @@ func (m *Machine) handle() {
 		kindApart:            m.onApart,
 		kindExcluded:         m.onExcluded,
 		kindRoom:             m.onRoom,
+		kindLeaving:          m.onLeaving,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

@@ -300,7 +300,7 @@ var callNames = map[uint8]string{
 	kindNewConfig: "NEW-CONFIG", kindNewConfigCommit: "NEW-CONFIG-COMMIT", kindRegionsActive: "REGIONS-ACTIVE", kindAllRegionsActive: "ALL-REGIONS-ACTIVE",
 	kindSuspect: "SUSPECT", kindJoin: "JOIN", kindHello: "HELLO", kindAllocate: "ALLOCATE", kindPrepare: "PREPARE", kindAnnounce: "ANNOUNCE",
 	kindMapping: "MAPPING", kindFilled: "FILLED", kindRoot: "ROOT", kindSettled: "SETTLED", kindUnreachable: "UNREACHABLE", kindForget: "FORGET",
-	kindApart: "APART", kindExcluded: "BANISHED", kindRoom: "ROOM",
+	kindApart: "APART", kindExcluded: "BANISHED", kindRoom: "ROOM", kindLeaving: "LEAVING",
 }
 
 func messageText(m calltest.Message) string {

@@ -78,13 +78,16 @@ type Machine struct {
 		stage                               stage // how far this machine is in replacing current
 		failure                             error
 		suspects                            []call.Peer
-		since                               time.Time  // the time when the first of suspects was suspected
-		renew                               bool       // the stored configuration may not be current: a change may have been stored or not
-		asked                               cluster.ID // another machine has asked this one to suspect the CM of this configuration
-		cut                                 bool       // while starting: the machine cannot reach the store
-		leaving                             bool       // see Leave
-		handed                              bool       // current's CM has asked this machine to take its place
-		reported                            cluster.ID // the CM of this configuration has been told that this machine cannot reach another
+		since                               time.Time          // the time when the first of suspects was suspected
+		renew                               bool               // the stored configuration may not be current: a change may have been stored or not
+		asked                               cluster.ID         // another machine has asked this one to suspect the CM of this configuration
+		cut                                 bool               // while starting: the machine cannot reach the store
+		announced                           time.Time          // when AnnounceLeave was called; zero: it was not
+		leaving                             bool               // see Leave
+		finished                            bool               // see AwaitLeavers
+		leavers                             map[call.Peer]bool // members that have announced that they leave: whether nothing runs there any more
+		handed                              bool               // current's CM has asked this machine to take its place
+		reported                            cluster.ID         // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
 		roomy                               []roomRequest                     // machines that have room for replicas again
 		forget                              []forgetRequest                   // machines whose memories no region is to wait for any more
@@ -119,6 +122,7 @@ func New(cfg Config) (*Machine, error) {
 	m.mu.incoming = make(map[call.Peer]*incoming)
 	m.heard.of = make(map[rdma.MachineID]heardOf)
 	m.mu.told = make(map[rdma.MachineID]cluster.Member)
+	m.mu.leavers = make(map[call.Peer]bool)
 	m.mu.links.init()
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -212,6 +213,7 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)
 	m.mu.links.forgetStrangersLocked(c)
+	maps.DeleteFunc(m.mu.leavers, func(p call.Peer, _ bool) bool { return !recovery.IsMember(c, p) })
 	m.enterLocked(applying)
 	m.wakeLocked()
 	return true, nil

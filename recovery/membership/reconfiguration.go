@@ -30,7 +30,7 @@ func (m *Machine) leadLocked() {
 }
 
 func (m *Machine) isWorkLocked() bool {
-	if !m.staysLocked() {
+	if !m.beginsLocked() {
 		return false
 	}
 	m.dropJoinersLocked()
@@ -144,7 +144,7 @@ func (m *Machine) reconfigure() error {
 	t.Probed, t.Dead = m.cfg.Clock.Now(), missing
 	m.reached(recovery.StepProbed)
 	next, report, err := m.remap(base, missing, why, &t)
-	if next == nil || err != nil || !m.stays() { // leave now: after storing there is no way back
+	if next == nil || err != nil || !m.begins() { // leave now: after storing there is no way back
 		return err
 	}
 	if err := m.store(base, next, report); err != nil {

@@ -15,28 +15,6 @@ import (
 // are reported to the CM. Suspect begins a reconfiguration, and does not wait for it.
 func (m *Machine) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
-// Leave is called shortly before this machine stops. From then on it does not move the instance to
-// another configuration, and gives the others no reason to do so: it suspects no machine, and
-// reports no broken link. Otherwise, when all machines are stopped at once, the last ones would
-// evict the machines that stopped first.
-func (m *Machine) Leave() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.leaving = true
-}
-
-// staysLocked reports whether the machine is a member, and not about to stop. Code that begins,
-// requests or stores a configuration requires it; code that takes part in a stored configuration
-// only requires membership.
-func (m *Machine) staysLocked() bool { return m.mu.phase.isMember() && !m.mu.leaving }
-
-// stays is staysLocked for a caller that does not hold the lock.
-func (m *Machine) stays() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.staysLocked()
-}
-
 // suspect records a suspicion. asked says that another machine has asked this one to take the CM's
 // place.
 func (m *Machine) suspect(machine rdma.MachineID, asked bool) {
