@@ -163,7 +163,8 @@ func (w *worker) finish(done bool, err error) error {
 func (w *worker) poll(n int) []rdma.Completion {
 	var all []rdma.Completion
 	buf := make([]rdma.Completion, max(1, n))
-	for deadline := time.Now().Add(patience); len(all) < n; runtime.Gosched() {
+	var waited pause
+	for deadline := time.Now().Add(patience); len(all) < n; waited.more() {
 		got := w.q.Poll(buf[:n-len(all)])
 		all = append(all, buf[:got]...)
 		if time.Now().After(deadline) {
@@ -171,6 +172,19 @@ func (w *worker) poll(n int) []rdma.Completion {
 		}
 	}
 	return all
+}
+
+// A pause is a wait for something that other goroutines do. It counts how often it has been called.
+type pause int
+
+// more yields to other goroutines, and after a while to those that wait for a socket: as long as a
+// goroutine is ready on each processor, Go looks at sockets only every 10 ms.
+func (p *pause) more() {
+	if *p++; *p < 100 {
+		runtime.Gosched()
+		return
+	}
+	time.Sleep(10 * time.Microsecond)
 }
 
 // none checks that nothing is left to poll.
@@ -185,7 +199,8 @@ func (w *worker) none() {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); runtime.Gosched() {
+	var waited pause
+	for deadline := time.Now().Add(patience); !condition(); waited.more() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not after %v: %s", patience, what)
 		}
