@@ -12,7 +12,7 @@ var layers = [][]string{
 	{"region"},
 	{"rdma"},
 	{"rdma/ring", "rdma/call", "rdma/rdmatest"},
-	{"rdma/local", "rdma/shm", "internal/sim"},
+	{"rdma/local", "rdma/shm", "rdma/tcp", "internal/sim"},
 	{"rdma/call/calltest"},
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest"},
@@ -68,6 +68,7 @@ var core = map[string][]string{
 	"rdma/rdmatest":         nil,
 	"rdma/local":            nil,
 	"rdma/shm":              {"golang.org/x/sys/unix"}, // futex, mapped files
+	"rdma/tcp":              {"golang.org/x/sys/unix"}, // options of sockets, sends that do not wait
 	"internal/sim":          nil,
 	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
 	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
@@ -109,7 +110,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 
 // clockUsers may ask for the time and for randomness of the process.
 // rdma/shm drives processes: it never runs in the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "cluster/zookeepertest"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest"}
 
 // simulated packages run in internal/sim; unsimulated are those of their files
 // that do not: one saves folders of the file system, at Close, one is to be measured.
@@ -122,7 +123,7 @@ var (
 )
 
 // ranked packages have mutexes with ranks, beside the simulated ones.
-var ranked = []string{"nvram", "rdma/local", "rdma/shm", "sql/wire", "."}
+var ranked = []string{"nvram", "rdma/local", "rdma/shm", "rdma/tcp", "sql/wire", "."}
 
 // functionLinesMax is where a function is surely more than one idea, and
 // functionLinesMany where to look twice.

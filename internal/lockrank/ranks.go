@@ -46,7 +46,8 @@ type (
 	Replicas   struct{ rank } // farm: which replicas the machine has
 	Reserve    struct{ rank } // farm: room for logs
 	Annexes    struct{ rank } // txn: annexes
-	Later      struct{ rank } // rdma/local: completions that come later
+	Sending    struct{ rank } // rdma/tcp: frames are sent over a connection
+	Later      struct{ rank } // rdma/local, rdma/tcp: completions that come later
 	Membership struct{ rank } // recovery/membership: what a machine knows of the configuration
 	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
 )
@@ -82,6 +83,7 @@ var order = []Rank{
 	Replicas{},
 	Reserve{},
 	Annexes{},
+	Sending{},
 	Later{},
 	Membership{},
 	Leaf{},

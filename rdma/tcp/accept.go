@@ -1,0 +1,218 @@
+package tcp
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	workersMax = 1 << 16
+	// strangersMax is how many accepted connections may be without a greeting; further ones wait
+	// to be accepted, so that a port scanner uses up no memory.
+	strangersMax = 256
+	// greetingMax is how long an accepted connection may be without a greeting.
+	greetingMax = 5 * time.Second
+	// silenceMax is how long the other host may leave bytes unacknowledged, or a question whether
+	// it is there unanswered.
+	silenceMax = 5 * time.Second
+	// retryAfter is how long accepting pauses when the process has no descriptors left.
+	retryAfter = 10 * time.Millisecond
+)
+
+// accept accepts connections until the door is closed.
+func (nic *NIC) accept() {
+	strangers := make(chan struct{}, strangersMax)
+	for {
+		strangers <- struct{}{}
+		socket, err := nic.door.AcceptTCP()
+		if err == nil {
+			nic.running.Go(func() { nic.welcome(socket, func() { <-strangers }) })
+			continue
+		}
+		<-strangers
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		time.Sleep(retryAfter)
+	}
+}
+
+// welcome hears what an accepted connection is for, and serves it. It calls known once it has heard
+// that, or that it never will.
+func (nic *NIC) welcome(socket *net.TCPConn, known func()) {
+	defer socket.Close()
+	if !nic.keep(socket) {
+		known()
+		return
+	}
+	defer nic.drop(socket)
+	stream, g, err := nic.hear(socket)
+	known()
+	if err == nil {
+		err = nic.serve(socket, stream, g)
+	}
+	if err != nil && nic.cfg.Refused != nil {
+		nic.cfg.Refused(socket.RemoteAddr(), err)
+	}
+}
+
+// keep notes an accepted connection, so that Close ends it; ok is false if the NIC is closed.
+func (nic *NIC) keep(socket net.Conn) (ok bool) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if !nic.mu.closed {
+		nic.mu.sockets[socket] = struct{}{}
+	}
+	return !nic.mu.closed
+}
+
+func (nic *NIC) drop(socket net.Conn) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	delete(nic.mu.sockets, socket)
+}
+
+// hear makes the handshake of an accepted connection, and reads its greeting.
+func (nic *NIC) hear(socket *net.TCPConn) (stream net.Conn, g greeting, err error) {
+	if err = tune(socket); err != nil {
+		return nil, g, err
+	}
+	if err = socket.SetDeadline(time.Now().Add(greetingMax)); err != nil {
+		return nil, g, err
+	}
+	stream = socket
+	if nic.cfg.TLS != nil {
+		secured := tls.Server(socket, nic.cfg.server())
+		if err = secured.HandshakeContext(nic.ctx); err != nil {
+			return nil, g, err
+		}
+		stream = secured
+	}
+	if g, err = readGreeting(stream); err != nil {
+		return nil, g, err
+	}
+	return stream, g, socket.SetDeadline(time.Time{})
+}
+
+// tune makes the kernel end the connection when the other host is silent.
+func tune(socket *net.TCPConn) error {
+	alive := net.KeepAliveConfig{Enable: true, Idle: silenceMax / 2, Interval: time.Second, Count: 3}
+	if err := socket.SetKeepAliveConfig(alive); err != nil {
+		return err
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silenceMax.Milliseconds()))
+	})
+	return errors.Join(err, failed)
+}
+
+// serve answers a greeting, and does what the connection is for. An error is the reason why it was
+// refused.
+func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
+	r := reply{refusal: nic.refuses(stream, g), life: nic.life}
+	var a *agent
+	if r.refusal == accepted && g.purpose == operations {
+		a, r.refusal = nic.admit(socket, stream, g)
+	}
+	if a != nil {
+		defer close(a.ended)
+		defer nic.dismiss(a)
+	}
+	answer := r.encode()
+	if r.refusal == accepted && g.purpose == keysOfDatagrams {
+		answer = append(answer, nic.mail.handOut(g.from)...)
+	}
+	if _, err := stream.Write(answer); err != nil {
+		return nil // the other side has left
+	}
+	if r.refusal != accepted {
+		return fmt.Errorf("machine %d: %w", g.from, refusals[r.refusal])
+	}
+	if a != nil {
+		return a.run()
+	}
+	return nil
+}
+
+// refuses checks a greeting.
+func (nic *NIC) refuses(stream net.Conn, g greeting) refusal {
+	switch {
+	case g.cluster != nic.cfg.Cluster:
+		return otherCluster
+	case g.to != nic.cfg.Machine:
+		return otherMachine
+	case g.purpose > keysOfDatagrams:
+		return unknownPurpose
+	case nic.isCut(g.from):
+		return leaving
+	}
+	if secured, ok := stream.(*tls.Conn); ok && nic.cfg.Authorize != nil {
+		if nic.cfg.Authorize(g.from, secured.ConnectionState()) != nil {
+			return notAuthorized
+		}
+	}
+	return accepted
+}
+
+// admit makes the agent of a connection, in place of those that it replaces: when it returns, they
+// copy nothing more.
+func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, refusal) {
+	id := agentID{g.from, int(g.worker)}
+	nic.mu.Lock()
+	q := nic.mu.queues[id.worker]
+	if q == nil || nic.mu.closed {
+		defer nic.mu.Unlock()
+		if nic.mu.closed {
+			return nil, leaving
+		}
+		return nil, noWorker
+	}
+	former := nic.removeAgentsLocked(func(old agentID, a *agent) bool {
+		return old == id || old.from == id.from && a.life != g.life
+	})
+	a := newAgent(nic, q, socket, stream, id, g.life)
+	nic.mu.agents[id] = a
+	nic.mu.Unlock()
+	stopAll(former)
+	return a, accepted
+}
+
+// dismiss forgets an agent that ends.
+func (nic *NIC) dismiss(a *agent) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if nic.mu.agents[a.id] == a {
+		delete(nic.mu.agents, a.id)
+	}
+}
+
+// removeAgentsLocked removes the agents that match from the table, for stopAll.
+func (nic *NIC) removeAgentsLocked(match func(id agentID, a *agent) bool) (removed []*agent) {
+	for id, a := range nic.mu.agents {
+		if match(id, a) {
+			removed = append(removed, a)
+			delete(nic.mu.agents, id)
+		}
+	}
+	return removed
+}
+
+// stopAll ends the connections of agents and waits until these copy nothing more.
+func stopAll(agents []*agent) {
+	for _, a := range agents {
+		_ = a.socket.Close() // wakes the agent
+	}
+	for _, a := range agents {
+		<-a.ended
+	}
+}

@@ -1,0 +1,159 @@
+package tcp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const (
+	bufferBytes = 64 << 10
+	// chunkBytes is how much of a long READ or WRITE is copied at a time, a multiple of the line.
+	chunkBytes = 32 << 10
+)
+
+// An agentID names an agent: by the worker whose sibling has connected, and that one's machine.
+type agentID struct {
+	from   rdma.MachineID
+	worker int
+}
+
+// An agent carries out the operations of another machine's queue, in order, in the memory of this
+// machine. One goroutine runs it.
+type agent struct {
+	copier
+	id      agentID
+	life    uint64   // of the other machine
+	sibling *Queue   // the queue of the worker here, whose bell rings
+	socket  net.Conn // whose end ends the agent
+	in      *bufio.Reader
+	out     *bufio.Writer
+	number  uint64 // of the operation that is carried out
+	header  [answerBytes]byte
+	chunk   []byte
+	ended   chan struct{}
+}
+
+func newAgent(nic *NIC, q *Queue, socket, stream net.Conn, id agentID, life uint64) *agent {
+	return &agent{
+		copier: copier{nic: nic},
+		id:     id, life: life, sibling: q, socket: socket,
+		in:    bufio.NewReaderSize(stream, bufferBytes),
+		out:   bufio.NewWriterSize(stream, bufferBytes),
+		ended: make(chan struct{}),
+	}
+}
+
+// run carries out operations until the connection ends. It returns an error if the other side sends
+// what is not an operation.
+func (a *agent) run() error {
+	for {
+		b, err := a.peek(frameBytes)
+		if err != nil {
+			return nil
+		}
+		f := decodeFrame(b)
+		_, _ = a.in.Discard(frameBytes) // which are there
+		if err := a.carryOut(f); err != nil {
+			if errors.Is(err, errGarbage) {
+				return fmt.Errorf("machine %d: %w", a.id.from, err)
+			}
+			return nil
+		}
+		a.number++
+	}
+}
+
+// peek returns the next n bytes, at most bufferBytes. If it has to wait for them, it sends the
+// answers first.
+func (a *agent) peek(n int) ([]byte, error) {
+	if a.in.Buffered() < n {
+		if err := a.out.Flush(); err != nil {
+			return nil, err
+		}
+	}
+	return a.in.Peek(n)
+}
+
+// carryOut carries out one operation. An error ends the connection.
+func (a *agent) carryOut(f frame) error {
+	switch f.op {
+	case rdma.OpRead:
+		return a.read(f)
+	case rdma.OpWrite, rdma.OpWriteRing:
+		return a.write(f)
+	case rdma.OpRing:
+		a.sibling.ring()
+		return a.end(f, nil)
+	}
+	return fmt.Errorf("%w: operation %d", errGarbage, f.op)
+}
+
+// write stores the bytes that follow, or skips them if the operation is refused.
+func (a *agent) write(f frame) error {
+	refused := a.check(f.key, f.off, f.bytes)
+	for left := f.bytes; left > 0; {
+		n := min(left, chunkBytes)
+		b, err := a.peek(n)
+		if err != nil {
+			return err
+		}
+		if refused == nil {
+			// A part that cannot be stored although the whole could is the end of the memory: the
+			// connection breaks, because the operation is half done.
+			if err := a.copier.write(f.key, f.off+uint64(f.bytes-left), b); err != nil {
+				if left < f.bytes {
+					return err
+				}
+				refused = err
+			}
+		}
+		_, _ = a.in.Discard(n)
+		left -= n
+	}
+	if refused == nil && f.op == rdma.OpWriteRing {
+		a.sibling.ring()
+	}
+	return a.end(f, refused)
+}
+
+// read answers with the bytes.
+func (a *agent) read(f frame) error {
+	if err := a.check(f.key, f.off, f.bytes); err != nil {
+		return a.answer(answer{outcomeOf(err), 0, a.number})
+	}
+	if err := a.answer(answer{done, f.bytes, a.number}); err != nil {
+		return err
+	}
+	for at := 0; at < f.bytes; at += chunkBytes {
+		n := min(f.bytes-at, chunkBytes)
+		if cap(a.chunk) < n {
+			a.chunk = make([]byte, n)
+		}
+		b := a.chunk[:n]
+		// The answer has promised the bytes: without them the connection breaks.
+		if err := a.copier.read(f.key, f.off+uint64(at), b); err != nil {
+			return err
+		}
+		if _, err := a.out.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end answers an operation if its queue asks for that or has to know.
+func (a *agent) end(f frame, err error) error {
+	if err == nil && f.flags&asks == 0 {
+		return nil
+	}
+	return a.answer(answer{outcomeOf(err), 0, a.number})
+}
+
+func (a *agent) answer(an answer) error {
+	_, err := a.out.Write(an.append(a.header[:0]))
+	return err
+}

@@ -1,0 +1,49 @@
+package tcp
+
+import (
+	"crypto/tls"
+	"net"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Config says how a machine joins the network.
+type Config struct {
+	Machine rdma.MachineID
+	// Cluster is the instance's identity. Machines of other clusters are refused.
+	Cluster [16]byte
+	// Listen is the address, HOST:PORT, at which the machine accepts connections (TCP) and
+	// datagrams (UDP). Port 0 takes a free one: see NIC.Address.
+	Listen string
+	// Resolve returns the address of another machine. It must not wait.
+	Resolve func(m rdma.MachineID) (address string, ok bool)
+	// TLS secures connections, and with them the keys of datagrams. It has the machine's
+	// certificate, and the authorities that certify the others'. With nil, connections and keys
+	// travel in the clear.
+	TLS *tls.Config
+	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m.
+	Authorize func(m rdma.MachineID, peer tls.ConnectionState) error
+	// Refused, if not nil, is called for each connection from another host that is refused.
+	Refused func(from net.Addr, reason error)
+}
+
+// server returns the TLS configuration with which the machine accepts connections.
+func (c *Config) server() *tls.Config {
+	s := c.TLS.Clone()
+	s.MinVersion = tls.VersionTLS13
+	s.ClientAuth = tls.RequireAndVerifyClientCert
+	s.DynamicRecordSizingDisabled = true
+	s.SessionTicketsDisabled = true
+	return s
+}
+
+// client returns the TLS configuration with which the machine connects to a host.
+func (c *Config) client(host string) *tls.Config {
+	s := c.TLS.Clone()
+	s.MinVersion = tls.VersionTLS13
+	s.DynamicRecordSizingDisabled = true
+	if s.ServerName == "" {
+		s.ServerName = host
+	}
+	return s
+}

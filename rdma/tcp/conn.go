@@ -1,0 +1,313 @@
+package tcp
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// connectMax is how long connecting may take.
+const connectMax = 2 * time.Second
+
+// pending is an operation that has been posted and is not done.
+type pending struct {
+	frame
+	to  rdma.MachineID
+	tag uint64
+	dst []byte // of a READ
+}
+
+func (p *pending) fail(err error) *rdma.Error {
+	return &rdma.Error{Op: p.op, To: p.to, Key: p.key, Offset: p.off, Bytes: p.bytes, Err: err}
+}
+
+// A conn joins a queue to the agent of its sibling. Its goroutine, run, connects, reads answers,
+// and at the end fails what is pending.
+type conn struct {
+	q      *Queue
+	to     rdma.MachineID
+	cancel context.CancelFunc // ends run
+	ended  chan struct{}      // closed when run has ended
+
+	// sending orders those who send: the worker, and run once it has connected.
+	sending lockrank.Mutex[lockrank.Sending]
+	spare   []byte // the other one of two buffers for frames
+
+	mu struct { // the queue's mu guards it
+		frames     []byte // not sent
+		pending    []pending
+		room       []pending // the memory of pending once that is empty
+		answered   uint64    // the number of pending[0]
+		unasked    int       // operations since the last one that asks
+		link       *link     // nil before run has connected
+		broken     bool      // nothing more is posted
+		over       bool      // all that was pending has failed
+		unreported int       // completions to come from Poll
+	}
+}
+
+// A link is a connection that is open.
+type link struct {
+	outbox *outbox
+	stream net.Conn // the outbox, or TLS over it
+}
+
+func newConn(q *Queue, to rdma.MachineID) *conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &conn{q: q, to: to, cancel: cancel, ended: make(chan struct{})}
+	go c.run(ctx)
+	return c
+}
+
+// appendLocked appends an operation to what will be sent.
+func (c *conn) appendLocked(p pending, src []byte) error {
+	unsent := len(c.mu.frames)
+	if c.mu.link != nil {
+		unsent += c.mu.link.outbox.unsent()
+	}
+	if len(c.mu.pending) >= depth || unsent > unsentMax {
+		return rdma.ErrFull
+	}
+	if c.mu.unasked++; p.tag != rdma.Unsignalled || c.mu.unasked >= askEvery {
+		p.flags |= asks
+		c.mu.unasked = 0
+	}
+	c.mu.frames = append(p.frame.append(c.mu.frames), src...)
+	if len(c.mu.pending) == 0 {
+		c.mu.pending = c.mu.room[:0]
+	}
+	if c.mu.pending = append(c.mu.pending, p); cap(c.mu.pending) > cap(c.mu.room) {
+		c.mu.room = c.mu.pending[:0]
+	}
+	c.mu.unreported++
+	return nil
+}
+
+// flush sends what has been appended. It does not wait for the network.
+func (c *conn) flush() {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.q.mu.Lock()
+	l, frames := c.mu.link, c.mu.frames
+	if l == nil || len(frames) == 0 {
+		c.q.mu.Unlock()
+		return
+	}
+	c.mu.frames = c.spare[:0]
+	c.q.mu.Unlock()
+	_, _ = l.stream.Write(frames) // into the outbox; an error ends the stream, which run notices
+	l.outbox.send()
+	c.spare = frames
+	if cap(frames) > unsentMax {
+		c.spare = nil
+	}
+}
+
+// run is the life of a connection.
+func (c *conn) run(ctx context.Context) {
+	defer close(c.ended)
+	l, err := c.q.nic.dial(ctx, greeting{purpose: operations, to: c.to, worker: uint16(c.q.worker)}, nil)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { _ = l.outbox.Close() })
+		if c.attach(l) {
+			c.flush()
+			_ = c.receive(l) // for whatever reason: the connection has ended
+		}
+		stop()
+		_ = l.outbox.Close()
+	}
+	c.end()
+}
+
+// attach makes the link the connection's, unless that is broken.
+func (c *conn) attach(l *link) bool {
+	c.q.mu.Lock()
+	defer c.q.mu.Unlock()
+	if c.mu.broken {
+		return false
+	}
+	l.outbox.hold()
+	c.mu.link = l
+	return true
+}
+
+// receive reads answers until the connection ends.
+func (c *conn) receive(l *link) error {
+	in := bufio.NewReaderSize(l.stream, bufferBytes)
+	var header [answerBytes]byte
+	for {
+		if _, err := io.ReadFull(in, header[:]); err != nil {
+			return err
+		}
+		a := decodeAnswer(header[:])
+		p, err := c.answered(a)
+		if err != nil {
+			return err
+		}
+		if p.op == rdma.OpRead && a.outcome == done {
+			if _, err := io.ReadFull(in, p.dst); err != nil {
+				return err
+			}
+		}
+		c.complete(a)
+	}
+}
+
+// answered returns the operation that an answer is for. The unsignalled ones before it are done.
+func (c *conn) answered(a answer) (pending, error) {
+	c.q.mu.Lock()
+	defer c.q.mu.Unlock()
+	for c.mu.answered < a.number && len(c.mu.pending) > 0 && c.mu.pending[0].flags&asks == 0 {
+		c.popLocked()
+		c.mu.unreported--
+	}
+	if len(c.mu.pending) == 0 || c.mu.answered != a.number {
+		return pending{}, fmt.Errorf("%w: answer to operation %d, %d is next", errGarbage, a.number, c.mu.answered)
+	}
+	p := c.mu.pending[0]
+	wanted := 0
+	if p.op == rdma.OpRead && a.outcome == done {
+		wanted = len(p.dst)
+	}
+	if _, ok := a.outcome.err(); !ok || a.bytes != wanted {
+		return pending{}, fmt.Errorf("%w: outcome %d with %d bytes", errGarbage, a.outcome, a.bytes)
+	}
+	return p, nil
+}
+
+// complete ends the operation that an answer is for.
+func (c *conn) complete(a answer) {
+	c.q.mu.Lock()
+	p := c.mu.pending[0]
+	c.popLocked()
+	err, _ := a.outcome.err() // there is one: answered has checked
+	first := false
+	if err == nil && p.tag == rdma.Unsignalled {
+		c.mu.unreported--
+	} else if !c.q.mu.closed {
+		first = c.q.reportLocked(&p, err)
+	}
+	c.q.mu.Unlock()
+	if first {
+		c.q.ring()
+	}
+}
+
+// popLocked removes the first pending operation.
+func (c *conn) popLocked() {
+	c.mu.pending[0] = pending{} // releases its buffer
+	c.mu.pending = c.mu.pending[1:]
+	c.mu.answered++
+}
+
+// end fails what is pending.
+func (c *conn) end() {
+	c.q.mu.Lock()
+	c.mu.broken, c.mu.over = true, true
+	first := false
+	for i := range c.mu.pending {
+		if !c.q.mu.closed {
+			first = c.q.reportLocked(&c.mu.pending[i], rdma.ErrBroken) || first
+		}
+	}
+	c.mu.pending, c.mu.room, c.mu.frames, c.mu.link = nil, nil, nil, nil
+	c.q.mu.Unlock()
+	if first {
+		c.q.ring()
+	}
+}
+
+// breakLocked ends the connection.
+func (c *conn) breakLocked() {
+	c.mu.broken = true
+	c.cancel()
+}
+
+// finishLocked ends the connection once the agent has carried out what it has received.
+func (c *conn) finishLocked() {
+	l := c.mu.link
+	if l == nil || c.mu.broken {
+		c.breakLocked()
+		return
+	}
+	c.mu.broken = true
+	l.outbox.finish()
+}
+
+// await waits until the connection has ended, and ends it when patience is over.
+func (c *conn) await(patience <-chan time.Time) {
+	select {
+	case <-c.ended:
+		return
+	case <-patience:
+	}
+	c.cancel()
+	<-c.ended
+}
+
+// dial connects to another machine and greets it; fill in purpose, to and worker. more, if not nil,
+// is read after the reply.
+func (nic *NIC) dial(ctx context.Context, g greeting, more []byte) (_ *link, err error) {
+	address, ok := nic.cfg.Resolve(g.to)
+	if !ok {
+		return nil, fmt.Errorf("tcp: machine %d has no address", g.to)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectMax)
+	defer cancel()
+	var d net.Dialer
+	dialed, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	socket := dialed.(*net.TCPConn)
+	defer context.AfterFunc(ctx, func() { _ = socket.Close() })()
+	l, err := nic.greet(ctx, socket, address, g, more)
+	if err != nil {
+		_ = socket.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, address string, g greeting, more []byte) (*link, error) {
+	if err := tune(socket); err != nil {
+		return nil, err
+	}
+	outbox, err := newOutbox(socket)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{outbox, outbox}
+	if nic.cfg.TLS != nil {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		secured := tls.Client(outbox, nic.cfg.client(host))
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, err
+		}
+		if nic.cfg.Authorize != nil {
+			if err := nic.cfg.Authorize(g.to, secured.ConnectionState()); err != nil {
+				return nil, err
+			}
+		}
+		l.stream = secured
+	}
+	g.from, g.life, g.cluster = nic.cfg.Machine, nic.life, nic.cfg.Cluster
+	if _, err := l.stream.Write(g.encode()); err != nil {
+		return nil, err
+	}
+	if _, err := readReply(l.stream); err != nil {
+		return nil, err
+	}
+	_, err = io.ReadFull(l.stream, more)
+	return l, err
+}

@@ -1,0 +1,60 @@
+package tcp
+
+import (
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A copier carries out operations in the memory of this machine, one at a time. Whoever takes
+// memory away waits for the copy in progress of every copier.
+type copier struct {
+	nic *NIC
+	mu  lockrank.Mutex[lockrank.Leaf]
+}
+
+// target returns the memory of an operation; mu is held.
+func (c *copier) targetLocked(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
+	m := (*c.nic.registered.Load())[k]
+	if m == nil {
+		return nil, rdma.ErrKey
+	}
+	if size := m.Size(); !rdma.Aligned(off, n) || off > size || uint64(n) > size-off {
+		return nil, rdma.ErrRange
+	}
+	return m, nil
+}
+
+// check reports why an operation cannot be carried out.
+func (c *copier) check(k rdma.Key, off uint64, n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.targetLocked(k, off, n)
+	return err
+}
+
+func (c *copier) write(k rdma.Key, off uint64, src []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, err := c.targetLocked(k, off, len(src))
+	if err == nil {
+		rdma.StoreLines(m, off, src)
+	}
+	return err
+}
+
+func (c *copier) read(k rdma.Key, off uint64, dst []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, err := c.targetLocked(k, off, len(dst))
+	if err == nil {
+		m.CopyOutBare(dst, off)
+	}
+	return err
+}
+
+// settle waits for the copy in progress, if there is one.
+func (c *copier) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+}

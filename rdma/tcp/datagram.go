@@ -1,0 +1,330 @@
+package tcp
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A datagram on the wire; the text is sealed, and the header is sealed with it:
+//
+//	| magic 4 | format 1 | kind 1 | from 2 | key's number 8 | datagram's number 8 | text, tag 16 |
+//
+// A machine that receives a datagram with a key that it does not know sends the header back, with
+// kind unknown: the sender then asks for a key.
+const (
+	mailHeaderBytes = 24
+	tagBytes        = 16
+	mailBytesMax    = mailHeaderBytes + rdma.DatagramBytesMax + tagBytes
+	// windowBits is how many datagrams late a datagram may be.
+	windowBits = 64
+	// askAgainAfter is the least time between two requests for a key of one machine.
+	askAgainAfter = 50 * time.Millisecond
+	// hereMax bounds how many datagrams of a machine to itself may be on their way.
+	hereMax    = 1024
+	mailBuffer = 1 << 20 // of the socket, each way
+)
+
+const (
+	sealed byte = iota
+	unknown
+)
+
+// A mail sends and receives a machine's datagrams.
+type mail struct {
+	nic      *NIC
+	socket   *net.UDPConn
+	raw      syscall.RawConn
+	receiver atomic.Pointer[receiver]
+	here     atomic.Int32 // datagrams of this machine to itself that are on their way
+	mu       struct {
+		lockrank.Mutex[lockrank.Leaf]
+		closed  bool
+		sealers map[rdma.MachineID]*sealer
+		openers map[uint64]*opener // by the number of the key
+		keys    map[rdma.MachineID]uint64
+		asked   map[rdma.MachineID]time.Time
+	}
+}
+
+type receiver struct {
+	f func(from rdma.MachineID, b []byte)
+}
+
+// A sealer is the key for datagrams to one machine.
+type sealer struct {
+	number  uint64
+	aead    cipher.AEAD
+	sent    uint64
+	address netip.AddrPort
+}
+
+// An opener is the key for datagrams from one machine.
+type opener struct {
+	from   rdma.MachineID
+	aead   cipher.AEAD
+	window window
+}
+
+func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
+	if err != nil {
+		return nil, err
+	}
+	// Smaller buffers lose more datagrams, and that is allowed.
+	_, _ = socket.SetReadBuffer(mailBuffer), socket.SetWriteBuffer(mailBuffer)
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	m := &mail{nic: nic, socket: socket, raw: raw}
+	m.mu.sealers = make(map[rdma.MachineID]*sealer)
+	m.mu.openers = make(map[uint64]*opener)
+	m.mu.keys = make(map[rdma.MachineID]uint64)
+	m.mu.asked = make(map[rdma.MachineID]time.Time)
+	return m, nil
+}
+
+func (m *mail) close() error {
+	m.mu.Lock()
+	m.mu.closed = true
+	m.receiver.Store(nil)
+	m.mu.Unlock()
+	return m.socket.Close()
+}
+
+// Datagrams implements rdma.NIC. The receiver is called by one goroutine.
+func (nic *NIC) Datagrams(f func(from rdma.MachineID, b []byte)) {
+	m := nic.mail
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case f == nil:
+		m.receiver.Store(nil)
+	case !m.mu.closed:
+		m.receiver.Store(&receiver{f})
+	}
+}
+
+// Datagram implements rdma.NIC.
+func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
+	m := nic.mail
+	fail := func(err error) error {
+		return &rdma.Error{Op: rdma.OpDatagram, To: to, Bytes: len(b), Err: err}
+	}
+	if len(b) > rdma.DatagramBytesMax {
+		return fail(rdma.ErrRange)
+	}
+	isCut := nic.isCut(to)
+	m.mu.Lock()
+	s := m.mu.sealers[to]
+	switch {
+	case m.mu.closed:
+		m.mu.Unlock()
+		return fail(rdma.ErrClosed)
+	case to == nic.cfg.Machine:
+		m.mu.Unlock()
+		m.deliverHere(b)
+		return nil
+	case isCut:
+		m.mu.Unlock()
+		return nil
+	case s == nil:
+		m.askLocked(to)
+		m.mu.Unlock()
+		return nil
+	}
+	header := encodeMail(sealed, nic.cfg.Machine, s.number, s.sent)
+	s.sent++
+	m.mu.Unlock()
+	packet := s.aead.Seal(header, nonceOf(header), b, header)
+	m.send(packet, s.address)
+	return nil
+}
+
+// deliverHere delivers a datagram of this machine to itself.
+func (m *mail) deliverHere(b []byte) {
+	if m.here.Add(1) > hereMax {
+		m.here.Add(-1)
+		return
+	}
+	b = slices.Clone(b)
+	m.nic.running.Go(func() {
+		defer m.here.Add(-1)
+		if r := m.receiver.Load(); r != nil {
+			r.f(m.nic.cfg.Machine, b)
+		}
+	})
+}
+
+func encodeMail(kind byte, from rdma.MachineID, key, number uint64) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(make([]byte, 0, mailHeaderBytes), magic)
+	b = append(b, format, kind)
+	b = le.AppendUint16(b, uint16(from))
+	b = le.AppendUint64(b, key)
+	return le.AppendUint64(b, number)
+}
+
+// nonceOf returns the nonce of a datagram: its number, which no other one sealed with the key has.
+func nonceOf(header []byte) []byte {
+	nonce := make([]byte, 12)
+	copy(nonce, header[16:mailHeaderBytes])
+	return nonce
+}
+
+// send sends a packet if the socket takes it at once; otherwise it is lost.
+func (m *mail) send(packet []byte, to netip.AddrPort) {
+	address := sockaddr(m.socket.LocalAddr().(*net.UDPAddr), to)
+	_ = m.raw.Write(func(fd uintptr) bool {
+		_ = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT, address)
+		return true
+	})
+}
+
+// sockaddr returns an address in the family of the socket: one without an address of its own is of
+// IPv6, and sends to IPv4 by mapped addresses.
+func sockaddr(own *net.UDPAddr, to netip.AddrPort) unix.Sockaddr {
+	if own.IP.To4() != nil && to.Addr().Unmap().Is4() {
+		return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().Unmap().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+}
+
+// receive delivers datagrams until the socket is closed.
+func (m *mail) receive() {
+	buf := make([]byte, mailBytesMax+1)
+	for {
+		n, from, err := m.socket.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			m.take(buf[:n], from)
+		}
+	}
+}
+
+// take delivers a packet, or drops it: anybody can send one.
+func (m *mail) take(b []byte, sender netip.AddrPort) {
+	le := binary.LittleEndian
+	if len(b) < mailHeaderBytes || len(b) > mailBytesMax || le.Uint32(b) != magic || b[4] != format {
+		return
+	}
+	from, key := rdma.MachineID(le.Uint16(b[6:])), le.Uint64(b[8:])
+	isCut := m.nic.isCut(from)
+	m.mu.Lock()
+	if b[5] == unknown {
+		if s := m.mu.sealers[from]; s != nil && s.number == key {
+			m.askLocked(from)
+		}
+		m.mu.Unlock()
+		return
+	}
+	o := m.mu.openers[key]
+	m.mu.Unlock()
+	switch {
+	case isCut || b[5] != sealed || len(b) < mailHeaderBytes+tagBytes:
+	case o == nil:
+		m.send(encodeMail(unknown, m.nic.cfg.Machine, key, 0), sender)
+	case o.from == from:
+		m.open(o, b)
+	}
+}
+
+// open delivers a packet that is sealed with the key.
+func (m *mail) open(o *opener, b []byte) {
+	header := b[:mailHeaderBytes]
+	text, err := o.aead.Open(b[mailHeaderBytes:mailHeaderBytes], nonceOf(header), b[mailHeaderBytes:], header)
+	if err != nil || !o.window.admit(binary.LittleEndian.Uint64(header[16:])) {
+		return
+	}
+	if r := m.receiver.Load(); r != nil {
+		r.f(o.from, text)
+	}
+}
+
+// A window remembers which of the newest datagrams have been received. Only the goroutine that
+// receives uses it.
+type window struct {
+	next uint64 // above the highest number received
+	seen uint64 // bit i: number next-1-i
+}
+
+// admit reports whether a number is new, and notes it.
+func (w *window) admit(n uint64) bool {
+	if n >= w.next {
+		w.seen = w.seen<<(n-w.next+1) | 1
+		w.next = n + 1
+		return true
+	}
+	late := w.next - 1 - n
+	if late >= windowBits || w.seen>>late&1 != 0 {
+		return false
+	}
+	w.seen |= 1 << late
+	return true
+}
+
+// handOut makes a key for the datagrams of a machine, in place of the one it had, and returns its
+// number and the key.
+func (m *mail) handOut(from rdma.MachineID) []byte {
+	b := make([]byte, 8+keyBytes)
+	_, _ = rand.Read(b) // never fails
+	number := binary.LittleEndian.Uint64(b)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.mu.openers, m.mu.keys[from])
+	m.mu.keys[from] = number
+	m.mu.openers[number] = &opener{from: from, aead: newAEAD(b[8:])}
+	return b
+}
+
+func newAEAD(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // the length is right
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // AES has the right block
+	}
+	return aead
+}
+
+// askLocked asks a machine for a key, in the background, unless it has been asked just now.
+func (m *mail) askLocked(to rdma.MachineID) {
+	if now := time.Now(); now.Sub(m.mu.asked[to]) > askAgainAfter && !m.mu.closed {
+		m.mu.asked[to] = now
+		m.nic.running.Go(func() { m.ask(to) })
+	}
+}
+
+func (m *mail) ask(to rdma.MachineID) {
+	b := make([]byte, 8+keyBytes)
+	ctx, cancel := context.WithTimeout(m.nic.ctx, connectMax)
+	defer cancel()
+	l, err := m.nic.dial(ctx, greeting{purpose: keysOfDatagrams, to: to}, b)
+	if err != nil {
+		return // the next datagram asks again
+	}
+	address := l.outbox.RemoteAddr().(*net.TCPAddr).AddrPort()
+	_ = l.outbox.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.sealers[to] = &sealer{number: binary.LittleEndian.Uint64(b), aead: newAEAD(b[8:]), address: address}
+}

@@ -1,0 +1,52 @@
+// Package tcp is the rdma provider for machines on several hosts: an agent at each end of a TCP
+// connection carries out READs and WRITEs in the memory of its machine.
+//
+//	nic, err := tcp.Join(tcp.Config{Machine: 1, Cluster: id, Listen: ":7070", Resolve: addressOf, TLS: tls})
+//
+//	machine 1                                         machine 2
+//	  worker 0   Queue --- connection ---> agent        memory
+//	             agent <--- connection --- Queue        worker 0
+//	  datagrams  UDP  <---------------------------> UDP
+//
+// Each queue opens one connection to each machine that it posts operations to, and the other
+// machine's sibling opens one of its own in the other direction. With TLS (version 1.3, both sides
+// show certificates) nobody without a certificate of the cluster gets further than the handshake;
+// without it whoever reaches the port can read and write the memory.
+//
+// # Operations
+//
+// A post appends a frame to the connection's output and returns; Flush sends what has been
+// appended with one system call, and never waits for the network. The agent reads frames in order
+// and copies. It answers a READ with the bytes and a signalled WRITE with a few; it answers an
+// unsignalled operation only if that fails, and one in askEvery of them so that the queue learns
+// that they are done. A goroutine of the connection reads the answers and makes Completions.
+//
+// A WRITE of more than chunkBytes is stored in several steps, in rising order. If the connection
+// breaks meanwhile, the first part of it may have taken effect.
+//
+// Operations of a machine on itself are carried out by the post.
+//
+// # Connections
+//
+// The first operation on a machine begins to connect, in the background; operations posted
+// meanwhile wait for the connection or fail with it. A greeting names the cluster, both machines,
+// the worker, and the life of the sender: a number drawn by each Join. An agent replaces the former
+// agent of the same worker, and all agents of former lives of that machine, and waits for their
+// last copies before it begins. So no operation of a former connection or life follows one of a
+// newer.
+//
+// A connection ends when either side closes it, or when the other host has not acknowledged bytes for
+// silenceMax. A machine that is stopped or cut off is silent until then; Gone always returns false and
+// Deaths reports nothing, because silence proves nothing.
+//
+// Queue.Close lets the peers carry out what they have received, and waits for their word, but not
+// longer than closePatience: after that, frames may be on their way through the network that a peer
+// still carries out.
+//
+// # Datagrams
+//
+// Datagrams are UDP packets, sealed with a key (AES-GCM) that the receiver has handed to that life of the
+// sender over a connection as above. A receiver drops packets that are not sealed with a key of
+// its own, and those that it has received before. While a sender has no key its datagrams are
+// lost.
+package tcp

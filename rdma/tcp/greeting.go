@@ -1,0 +1,132 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A connection begins with a greeting of the side that has opened it, and a reply:
+//
+//	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | reserved 4 | life 8 | cluster 16 |
+//	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |, and for keysOfDatagrams | key's number 8 | key 32 |
+const (
+	magic  = 0x74637266 // "frct"
+	format = 1          // of everything this package sends
+
+	greetingBytes = 40
+	replyBytes    = 16
+	keyBytes      = 32
+)
+
+// A purpose is what a connection is for.
+type purpose uint8
+
+const (
+	operations purpose = iota
+	keysOfDatagrams
+)
+
+// A greeting is the first that is sent over a connection.
+type greeting struct {
+	purpose  purpose
+	from, to rdma.MachineID
+	worker   uint16
+	life     uint64
+	cluster  [16]byte
+}
+
+func (g *greeting) encode() []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(make([]byte, 0, greetingBytes), magic)
+	b = append(b, format, byte(g.purpose))
+	b = le.AppendUint16(b, uint16(g.from))
+	b = le.AppendUint16(b, uint16(g.to))
+	b = le.AppendUint16(b, g.worker)
+	b = le.AppendUint32(b, 0)
+	b = le.AppendUint64(b, g.life)
+	return append(b, g.cluster[:]...)
+}
+
+func readGreeting(r io.Reader) (g greeting, err error) {
+	var b [greetingBytes]byte
+	if _, err = io.ReadFull(r, b[:]); err != nil {
+		return g, err
+	}
+	le := binary.LittleEndian
+	if m := le.Uint32(b[:]); m != magic {
+		return g, fmt.Errorf("%w: begins with %#x", errGarbage, m)
+	}
+	if b[4] != format {
+		return g, refusals[otherFormat]
+	}
+	g = greeting{
+		purpose: purpose(b[5]),
+		from:    rdma.MachineID(le.Uint16(b[6:])),
+		to:      rdma.MachineID(le.Uint16(b[8:])),
+		worker:  le.Uint16(b[10:]),
+		life:    le.Uint64(b[16:]),
+	}
+	copy(g.cluster[:], b[24:])
+	return g, nil
+}
+
+// A refusal says why a machine does not accept a connection.
+type refusal uint8
+
+const (
+	accepted refusal = iota
+	otherFormat
+	otherCluster
+	otherMachine
+	noWorker
+	notAuthorized
+	leaving
+	unknownPurpose
+)
+
+var errGarbage = errors.New("tcp: not a connection of a farmsql machine")
+
+var refusals = map[refusal]error{
+	otherFormat:    errors.New("tcp: the other machine speaks another format"),
+	otherCluster:   errors.New("tcp: the other machine belongs to another cluster"),
+	otherMachine:   errors.New("tcp: another machine has the address"),
+	noWorker:       errors.New("tcp: the other machine has no such worker"),
+	notAuthorized:  errors.New("tcp: the certificate does not authorize this machine"),
+	leaving:        errors.New("tcp: the other machine leaves the network"),
+	unknownPurpose: errors.New("tcp: the other machine does not know the purpose of the connection"),
+}
+
+// A reply answers a greeting.
+type reply struct {
+	refusal refusal
+	life    uint64
+}
+
+func (r *reply) encode() []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(make([]byte, 0, replyBytes), magic)
+	b = append(b, format, byte(r.refusal), 0, 0)
+	return le.AppendUint64(b, r.life)
+}
+
+func readReply(r io.Reader) (life uint64, err error) {
+	var b [replyBytes]byte
+	if _, err = io.ReadFull(r, b[:]); err != nil {
+		return 0, err
+	}
+	le := binary.LittleEndian
+	why, known := refusals[refusal(b[5])]
+	switch {
+	case le.Uint32(b[:]) != magic:
+		return 0, errGarbage
+	case b[4] != format:
+		return 0, refusals[otherFormat]
+	case refusal(b[5]) != accepted && !known:
+		return 0, fmt.Errorf("tcp: refused for reason %d", b[5])
+	}
+	return le.Uint64(b[8:]), why
+}

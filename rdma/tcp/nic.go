@@ -1,0 +1,213 @@
+package tcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A NIC is one machine's access to the network. It implements rdma.NIC.
+type NIC struct {
+	cfg        Config
+	life       uint64
+	door       *net.TCPListener
+	mail       *mail
+	registered atomic.Pointer[map[rdma.Key]*nvram.Memory]
+	ctx        context.Context // ends with the NIC
+	cancel     context.CancelFunc
+	running    sync.WaitGroup // the goroutines of the door, of accepted connections and of the mail
+
+	mu struct {
+		lockrank.Mutex[lockrank.Leaf]
+		queues  map[int]*Queue
+		agents  map[agentID]*agent
+		sockets map[net.Conn]struct{} // accepted, and not ended
+		cut     map[rdma.MachineID]bool
+		closed  bool
+	}
+}
+
+var _ rdma.NIC = (*NIC)(nil)
+
+// Join makes this process a machine of the network.
+//
+// Errors: rdma.ErrMachineTaken if another socket has the address; and the system's.
+func Join(cfg Config) (*NIC, error) {
+	nic := &NIC{cfg: cfg, life: newLife()}
+	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	nic.mu.queues = make(map[int]*Queue)
+	nic.mu.agents = make(map[agentID]*agent)
+	nic.mu.sockets = make(map[net.Conn]struct{})
+	nic.mu.cut = make(map[rdma.MachineID]bool)
+	if err := nic.listen(); err != nil {
+		return nil, err
+	}
+	nic.ctx, nic.cancel = context.WithCancel(context.Background())
+	nic.running.Go(nic.accept)
+	nic.running.Go(nic.mail.receive)
+	return nic, nil
+}
+
+func newLife() uint64 {
+	var life [8]byte
+	_, _ = rand.Read(life[:]) // never fails
+	return binary.NativeEndian.Uint64(life[:])
+}
+
+// listen opens the sockets, of TCP and UDP, at one address.
+func (nic *NIC) listen() error {
+	var config net.ListenConfig
+	door, err := config.Listen(context.Background(), "tcp", nic.cfg.Listen)
+	if err != nil {
+		return nic.taken(err)
+	}
+	nic.door = door.(*net.TCPListener)
+	if nic.mail, err = openMail(nic, nic.door.Addr().(*net.TCPAddr)); err != nil {
+		return errors.Join(nic.taken(err), nic.door.Close())
+	}
+	return nil
+}
+
+func (nic *NIC) taken(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("tcp: %w: %w", rdma.ErrMachineTaken, err)
+	}
+	return fmt.Errorf("tcp: %w", err)
+}
+
+// Address returns the address at which the machine accepts connections and datagrams.
+func (nic *NIC) Address() string { return nic.door.Addr().String() }
+
+// Machine returns the name with which the machine joined.
+func (nic *NIC) Machine() rdma.MachineID { return nic.cfg.Machine }
+
+// Register implements rdma.NIC.
+func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	registered := *nic.registered.Load()
+	if nic.mu.closed {
+		return rdma.ErrClosed
+	}
+	if registered[k] != nil {
+		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.cfg.Machine)
+	}
+	next := maps.Clone(registered)
+	next[k] = m
+	nic.registered.Store(&next)
+	return nil
+}
+
+// Deregister implements rdma.NIC.
+func (nic *NIC) Deregister(k rdma.Key) {
+	nic.mu.Lock()
+	next := maps.Clone(*nic.registered.Load())
+	delete(next, k)
+	nic.registered.Store(&next)
+	copiers := nic.copiersLocked()
+	nic.mu.Unlock()
+	for _, c := range copiers {
+		c.settle()
+	}
+}
+
+// copiersLocked returns all who may be copying.
+func (nic *NIC) copiersLocked() (copiers []*copier) {
+	for _, q := range nic.mu.queues {
+		copiers = append(copiers, &q.own)
+	}
+	for _, a := range nic.mu.agents {
+		copiers = append(copiers, &a.copier)
+	}
+	return copiers
+}
+
+// Open implements rdma.NIC.
+func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	switch {
+	case nic.mu.closed:
+		return nil, rdma.ErrClosed
+	case worker < 0 || worker >= workersMax:
+		return nil, fmt.Errorf("tcp: worker %d is not one of %d", worker, workersMax)
+	case nic.mu.queues[worker] != nil:
+		return nil, fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.cfg.Machine)
+	}
+	q := newQueue(nic, worker, bell)
+	nic.mu.queues[worker] = q
+	return q, nil
+}
+
+// Gone implements rdma.NIC: nothing proves that a machine on another host is gone.
+func (nic *NIC) Gone(rdma.MachineID) bool { return false }
+
+// Deaths implements rdma.NIC: none is ever known.
+func (nic *NIC) Deaths(func(m rdma.MachineID)) {}
+
+// Cut simulates, at this end, that there is no cable to another machine: connections in both
+// directions break, and no datagram passes. When Cut has returned, no operation of that machine
+// takes effect here. It is for tests and drills, which cut at both ends.
+func (nic *NIC) Cut(m rdma.MachineID) {
+	nic.mu.Lock()
+	nic.mu.cut[m] = true
+	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.from == m })
+	queues := slices.Collect(maps.Values(nic.mu.queues))
+	nic.mu.Unlock()
+	stopAll(agents)
+	for _, q := range queues {
+		q.disconnect(m)
+	}
+}
+
+// Mend puts the cable back.
+func (nic *NIC) Mend(m rdma.MachineID) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	delete(nic.mu.cut, m)
+}
+
+func (nic *NIC) isCut(m rdma.MachineID) bool {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	return nic.mu.cut[m]
+}
+
+// Close implements rdma.NIC.
+func (nic *NIC) Close() error {
+	nic.mu.Lock()
+	if nic.mu.closed {
+		nic.mu.Unlock()
+		return nil
+	}
+	nic.mu.closed = true
+	queues := slices.Collect(maps.Values(nic.mu.queues))
+	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
+	for socket := range nic.mu.sockets {
+		_ = socket.Close() // ends its goroutine
+	}
+	nic.mu.Unlock()
+	nic.cancel()
+	err := errors.Join(nic.door.Close(), nic.mail.close())
+	stopAll(agents)
+	var closing sync.WaitGroup
+	for _, q := range queues {
+		closing.Go(func() { _ = q.Close() }) // never fails
+	}
+	closing.Wait()
+	nic.running.Wait()
+	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	return err
+}

@@ -1,0 +1,124 @@
+package tcp
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+)
+
+// An outbox is a connection whose writes never wait for the network: they are held until send, and
+// what the socket does not take then is sent in the background. Before hold it is the plain
+// connection. Reads go to the connection directly.
+type outbox struct {
+	*net.TCPConn
+	raw syscall.RawConn
+	mu  struct {
+		lockrank.Mutex[lockrank.Leaf]
+		holding   bool
+		pumping   bool // a goroutine sends held, and waits for the socket
+		finishing bool // nothing more is sent
+		held      []byte
+		taken     int // of held, by the last attempt
+	}
+	attempt func(fd uintptr) bool // attemptLocked, made once
+}
+
+func newOutbox(socket *net.TCPConn) (*outbox, error) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	o := &outbox{TCPConn: socket, raw: raw}
+	o.attempt = o.attemptLocked
+	return o, nil
+}
+
+// hold makes writes wait for send from now on.
+func (o *outbox) hold() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mu.holding = true
+}
+
+// Write implements net.Conn.
+func (o *outbox) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	if o.mu.finishing {
+		o.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	if o.mu.holding {
+		o.mu.held = append(o.mu.held, b...)
+		o.mu.Unlock()
+		return len(b), nil
+	}
+	o.mu.Unlock()
+	return o.TCPConn.Write(b)
+}
+
+// unsent returns how many bytes are held.
+func (o *outbox) unsent() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.mu.held)
+}
+
+// send sends what is held, as far as the socket takes it at once, and leaves the rest to a
+// goroutine. An error shows as the end of the connection to whoever reads from it.
+func (o *outbox) send() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.mu.pumping || len(o.mu.held) == 0 {
+		return
+	}
+	o.mu.taken = 0
+	_ = o.raw.Write(o.attempt) // fails only if the connection has ended
+	o.mu.held = o.mu.held[:copy(o.mu.held, o.mu.held[o.mu.taken:])]
+	if len(o.mu.held) > 0 {
+		o.mu.pumping = true
+		go o.pump()
+	}
+}
+
+// attemptLocked sends what the socket takes without waiting.
+func (o *outbox) attemptLocked(fd uintptr) bool {
+	n, _ := unix.Write(int(fd), o.mu.held)
+	o.mu.taken = max(n, 0)
+	return true
+}
+
+// pump sends what is held until nothing is left, and waits for the socket.
+func (o *outbox) pump() {
+	for {
+		o.mu.Lock()
+		b := o.mu.held
+		o.mu.held = nil
+		if len(b) == 0 {
+			o.mu.pumping = false
+			if o.mu.finishing {
+				_ = o.TCPConn.CloseWrite() // fails only if the connection has ended
+			}
+			o.mu.Unlock()
+			return
+		}
+		o.mu.Unlock()
+		if _, err := o.TCPConn.Write(b); err != nil {
+			_ = o.TCPConn.Close() // whoever reads from it learns that it has ended
+			return
+		}
+	}
+}
+
+// finish drops what is held and tells the other side that nothing more comes.
+func (o *outbox) finish() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mu.finishing = true
+	o.mu.held = nil
+	if !o.mu.pumping {
+		_ = o.TCPConn.CloseWrite() // fails only if the connection has ended
+	}
+}

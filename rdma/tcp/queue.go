@@ -1,0 +1,238 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const (
+	// depth is how many operations on one machine may be pending.
+	depth = 1024
+	// unsentMax is how many bytes for one machine may wait for the network, beside one operation
+	// of any length.
+	unsentMax = 8 << 20
+	// askEvery is how many unsignalled operations may follow each other before one asks for an
+	// answer.
+	askEvery = 64
+	// closePatience is how long Close waits for the peers to carry out what they have received.
+	closePatience = time.Second
+)
+
+// A Queue implements rdma.Queue.
+type Queue struct {
+	nic    *NIC
+	worker int
+	own    copier // carries out operations on this machine
+	bell   func()
+	rung   chan struct{} // holds one ring that bell has not been called for
+	closed chan struct{}
+	mu     struct {
+		lockrank.Mutex[lockrank.Later]
+		conns   []*conn // indexed by machine; nil for a machine to which there was no connection
+		reports []rdma.Completion
+		closed  bool
+	}
+}
+
+var _ rdma.Queue = (*Queue)(nil)
+
+func newQueue(nic *NIC, worker int, bell func()) *Queue {
+	q := &Queue{nic: nic, worker: worker, own: copier{nic: nic}, bell: bell, rung: make(chan struct{}, 1), closed: make(chan struct{})}
+	if bell != nil {
+		go q.callBell()
+	}
+	return q
+}
+
+// callBell calls the bell when it has rung. It has a goroutine of its own, because a bell may wait
+// for room in a queue, which comes with answers that agents and connections bring.
+func (q *Queue) callBell() {
+	for {
+		select {
+		case <-q.rung:
+			q.bell()
+		case <-q.closed:
+			return
+		}
+	}
+}
+
+// ring rings the bell of this queue. It never waits.
+func (q *Queue) ring() {
+	select {
+	case q.rung <- struct{}{}:
+	default: // it has rung, and the bell has not been called since
+	}
+}
+
+// Read implements rdma.Queue.
+func (q *Queue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, tag uint64) (bool, error) {
+	return q.post(pending{frame: frame{op: rdma.OpRead, flags: asks, bytes: len(dst), key: k, off: off}, to: to, tag: tag, dst: dst}, nil)
+}
+
+// Write implements rdma.Queue.
+func (q *Queue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	return q.post(pending{frame: frame{op: rdma.OpWrite, bytes: len(src), key: k, off: off}, to: to, tag: tag}, src)
+}
+
+// WriteRing implements rdma.Queue.
+func (q *Queue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src []byte, tag uint64) (bool, error) {
+	return q.post(pending{frame: frame{op: rdma.OpWriteRing, bytes: len(src), key: k, off: off}, to: to, tag: tag}, src)
+}
+
+// Ring implements rdma.Queue. The bell runs on a goroutine of its queue.
+func (q *Queue) Ring(to rdma.MachineID) error {
+	_, err := q.post(pending{frame: frame{op: rdma.OpRing}, to: to, tag: rdma.Unsignalled}, nil)
+	return err
+}
+
+// post carries out an operation on this machine, and appends one on another machine to the frames
+// for that.
+func (q *Queue) post(p pending, src []byte) (done bool, err error) {
+	if p.op != rdma.OpRing && !rdma.Aligned(p.off, p.bytes) {
+		return false, p.fail(rdma.ErrRange)
+	}
+	if p.to == q.nic.cfg.Machine {
+		if err := q.here(p, src); err != nil {
+			return false, p.fail(err)
+		}
+		return true, nil
+	}
+	c, err := q.append(p, src)
+	if err != nil {
+		return false, p.fail(err)
+	}
+	c.flush()
+	return false, nil
+}
+
+// here carries out an operation on this machine.
+func (q *Queue) here(p pending, src []byte) error {
+	q.mu.Lock()
+	closed := q.mu.closed
+	q.mu.Unlock()
+	switch {
+	case closed:
+		return rdma.ErrClosed
+	case p.op == rdma.OpRead:
+		return q.own.read(p.key, p.off, p.dst)
+	case p.op != rdma.OpRing:
+		if err := q.own.write(p.key, p.off, src); err != nil {
+			return err
+		}
+	}
+	if p.op != rdma.OpWrite {
+		q.ring()
+	}
+	return nil
+}
+
+func (q *Queue) append(p pending, src []byte) (*conn, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c, err := q.connLocked(p.to)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.appendLocked(p, src)
+}
+
+// connLocked returns the connection to a machine, and makes one if there is none. It does not
+// replace a broken one before the failures of that one's operations have been reported.
+func (q *Queue) connLocked(to rdma.MachineID) (*conn, error) {
+	if q.mu.closed {
+		return nil, rdma.ErrClosed
+	}
+	for int(to) >= len(q.mu.conns) {
+		q.mu.conns = append(q.mu.conns, nil)
+	}
+	c := q.mu.conns[to]
+	switch {
+	case c != nil && !c.mu.broken:
+		return c, nil
+	case c != nil && (!c.mu.over || c.mu.unreported > 0), q.nic.isCut(to):
+		return nil, rdma.ErrBroken
+	}
+	c = newConn(q, to)
+	q.mu.conns[to] = c
+	return c, nil
+}
+
+// disconnect breaks the connection to a machine, if there is one, and waits until its operations
+// have failed.
+func (q *Queue) disconnect(to rdma.MachineID) {
+	q.mu.Lock()
+	var c *conn
+	if int(to) < len(q.mu.conns) {
+		c = q.mu.conns[to]
+	}
+	if c != nil {
+		c.breakLocked()
+	}
+	q.mu.Unlock()
+	if c != nil {
+		<-c.ended
+	}
+}
+
+// reportLocked queues a completion, and reports whether it is the only one to be polled.
+func (q *Queue) reportLocked(p *pending, err error) (first bool) {
+	c := rdma.Completion{Tag: p.tag, To: p.to}
+	if err != nil {
+		c.Err = p.fail(err)
+	}
+	q.mu.reports = append(q.mu.reports, c)
+	return len(q.mu.reports) == 1
+}
+
+// Poll implements rdma.Queue.
+func (q *Queue) Poll(cs []rdma.Completion) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := copy(cs, q.mu.reports)
+	for _, c := range cs[:n] {
+		q.mu.conns[c.To].mu.unreported--
+	}
+	q.mu.reports = q.mu.reports[:copy(q.mu.reports, q.mu.reports[n:])]
+	return n
+}
+
+// Close implements rdma.Queue. It waits until each peer has carried out what it has received, or
+// closePatience.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	if q.mu.closed {
+		q.mu.Unlock()
+		return nil
+	}
+	q.mu.closed = true
+	q.mu.reports = nil
+	conns := q.mu.conns
+	for _, c := range conns {
+		if c != nil {
+			c.finishLocked()
+		}
+	}
+	q.mu.Unlock()
+	close(q.closed)
+	q.nic.removeQueue(q)
+	q.own.settle()
+	patience := time.After(closePatience)
+	for _, c := range conns {
+		if c != nil {
+			c.await(patience)
+		}
+	}
+	return nil
+}
+
+// removeQueue frees the place of a worker, and stops the agents that ring its bell.
+func (nic *NIC) removeQueue(q *Queue) {
+	nic.mu.Lock()
+	delete(nic.mu.queues, q.worker)
+	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.worker == q.worker })
+	nic.mu.Unlock()
+	stopAll(agents)
+}

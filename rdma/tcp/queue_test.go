@@ -1,0 +1,230 @@
+package tcp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// pair returns a queue of machine 2 and memory of machine 1 that it may write, under key 5.
+func pair(t testing.TB, size int64) (q rdma.Queue, memory *nvram.Memory, nics [2]*NIC) {
+	t.Helper()
+	f := newFabric(nil)
+	memory = nvram.NewMemory(size)
+	for i := range nics {
+		nic, err := f.Join(rdma.MachineID(i + 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nics[i] = nic.(*NIC)
+		t.Cleanup(func() { _ = nic.Close() })
+		opened, err := nic.Open(0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q = opened; i == 0 {
+			err = nic.Register(5, memory)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return q, memory, nics
+}
+
+// A transfer that is longer than all buffers arrives whole.
+func TestLongTransfers(t *testing.T) {
+	const n = 20 << 20
+	q, _, _ := pair(t, n)
+	src := make([]byte, n-64)
+	for i := range src {
+		src[i] = byte(i * 7 >> 3)
+	}
+	dst := make([]byte, len(src))
+	for _, post := range []func() (bool, error){
+		func() (bool, error) { return q.Write(1, 5, 64, src, 1) },
+		func() (bool, error) { return q.Read(1, 5, 64, dst, 1) },
+	} {
+		if _, err := post(); err != nil {
+			t.Fatal(err)
+		}
+		var cs [1]rdma.Completion
+		until(t, func() bool { return q.Poll(cs[:]) == 1 }, func() any { return "no completion" })
+		if cs[0].Err != nil {
+			t.Fatal(cs[0].Err)
+		}
+	}
+	if !bytes.Equal(src, dst) {
+		t.Error("what was read is not what was written")
+	}
+}
+
+// A peer that takes nothing from the network makes a queue full, and never makes a post wait; Close
+// ends all the same.
+func TestPeerThatStandsStill(t *testing.T) {
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	stand := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		socket, err := door.Accept()
+		if err != nil {
+			return
+		}
+		defer socket.Close()
+		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
+		_, _ = socket.Write((&reply{life: 1}).encode())
+		<-stand
+	}()
+	f := newFabric(nil)
+	f.at[1] = door.Addr().String()
+	nic, err := Join(f.config(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := nic.Open(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted, b := 0, make([]byte, 64<<10)
+	for err == nil {
+		if _, err = q.Write(1, 5, 0, b, 1); err == nil {
+			posted++
+		}
+		if posted > depth {
+			t.Fatal("more operations are pending than there may be")
+		}
+	}
+	if !errors.Is(err, rdma.ErrFull) || posted*len(b) < unsentMax {
+		t.Errorf("after %d writes: %v", posted, err)
+	}
+	begin := time.Now()
+	closeAll(t, nic)
+	if took := time.Since(begin); took < closePatience/2 {
+		t.Errorf("Close did not wait for the peer's word: %v", took)
+	}
+	close(stand)
+	<-ended
+}
+
+// Unsignalled operations are answered now and then, so that they do not fill the queue for ever.
+func TestUnsignalledOnly(t *testing.T) {
+	q, memory, _ := pair(t, 64)
+	word := make([]byte, 8)
+	for i := range 5 * depth {
+		word[0] = byte(i)
+		until(t, func() bool {
+			_, err := q.Write(1, 5, 0, word, rdma.Unsignalled)
+			if err != nil && !errors.Is(err, rdma.ErrFull) {
+				t.Fatal(err)
+			}
+			return err == nil
+		}, func() any { return "the queue stays full" })
+	}
+	until(t, func() bool { return byte(memory.Load(0)) == byte((5*depth-1)&0xff) }, func() any { return memory.Load(0) })
+	var cs [1]rdma.Completion
+	if q.Poll(cs[:]) != 0 {
+		t.Errorf("completion %+v", cs[0])
+	}
+}
+
+// The operations of a former life do not follow those of the next: its agents end first.
+func TestFormerLife(t *testing.T) {
+	_, memory, nics := pair(t, 64)
+	to := nics[0]
+	dial := func(life uint64) net.Conn {
+		socket, err := net.Dial("tcp", to.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := greeting{from: 9, to: 1, life: life, cluster: [16]byte{7}}
+		if _, err := socket.Write(g.encode()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readReply(socket); err != nil {
+			t.Fatal(err)
+		}
+		return socket
+	}
+	send := func(socket net.Conn, v byte) {
+		_, _ = socket.Write(append((&frame{op: rdma.OpWrite, bytes: 8, key: 5}).append(nil), v, 0, 0, 0, 0, 0, 0, 0))
+	}
+	former := dial(1)
+	defer former.Close()
+	send(former, 1)
+	until(t, func() bool { return memory.Load(0) == 1 }, func() any { return memory.Load(0) })
+	next := dial(2)
+	defer next.Close()
+	send(former, 3)
+	_ = former.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := former.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection of the former life has not ended: %v", err)
+	}
+	if v := memory.Load(0); v != 1 {
+		t.Errorf("the former life has written %d", v)
+	}
+	send(next, 2)
+	until(t, func() bool { return memory.Load(0) == 2 }, func() any { return memory.Load(0) })
+}
+
+func TestAddressIsTaken(t *testing.T) {
+	f := newFabric(nil)
+	nic, err := f.Join(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, nic.(*NIC))
+	cfg := f.config(2)
+	cfg.Listen = nic.(*NIC).Address()
+	if _, err := Join(cfg); !errors.Is(err, rdma.ErrMachineTaken) {
+		t.Errorf("%v, want ErrMachineTaken", err)
+	}
+	cfg.Listen = "nowhere"
+	if _, err := Join(cfg); err == nil || errors.Is(err, rdma.ErrMachineTaken) {
+		t.Errorf("address without a port: %v", err)
+	}
+	if _, err := nic.Open(workersMax, nil); err == nil {
+		t.Error("a worker that has no number in greetings is opened")
+	}
+}
+
+// Deregister waits for a copy in progress, of this machine and of others.
+func TestDeregisterWaits(t *testing.T) {
+	q, _, nics := pair(t, 64)
+	if err := write(t, q); err != nil {
+		t.Fatal(err)
+	}
+	nic := nics[0]
+	nic.mu.Lock()
+	copiers := nic.copiersLocked()
+	nic.mu.Unlock()
+	if len(copiers) != 2 {
+		t.Fatalf("%d copiers, want those of a queue and of an agent", len(copiers))
+	}
+	for _, c := range copiers {
+		c.mu.Lock() // a copy is in progress
+		returned := make(chan struct{})
+		go func() {
+			nic.Deregister(5)
+			close(returned)
+		}()
+		select {
+		case <-returned:
+			t.Error("Deregister has not waited")
+		case <-time.After(10 * time.Millisecond): // it cannot be seen to wait
+		}
+		c.mu.Unlock()
+		<-returned
+	}
+}
