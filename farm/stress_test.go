@@ -38,20 +38,26 @@ func eachShape(t *testing.T, f func(t *testing.T, cfg Config)) {
 func accounts(t *testing.T, c *Local, n int, balance uint64) []region.Ptr {
 	var ptrs []region.Ptr
 	for i := range n {
-		err := c.Machine(i%c.Machines()).Run(context.Background(), func(tx *txn.Tx) error {
-			p, b, err := tx.Alloc(100, 0)
-			if err != nil {
-				return err
-			}
-			binary.LittleEndian.PutUint64(b, balance)
-			ptrs = append(ptrs, p)
-			return nil
-		})
+		p, err := account(c.Machine(i%c.Machines()), balance)
 		if err != nil {
 			t.Fatal(err)
 		}
+		ptrs = append(ptrs, p)
 	}
 	return ptrs
+}
+
+// account makes an account.
+func account(m *txn.Machine, balance uint64) (p region.Ptr, err error) {
+	err = m.Run(context.Background(), func(tx *txn.Tx) error {
+		var b []byte
+		if p, b, err = tx.Alloc(100, 0); err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(b, balance)
+		return nil
+	})
+	return p, err
 }
 
 func TestTransfersKeepTheTotal(t *testing.T) {
@@ -65,7 +71,7 @@ func TestTransfersKeepTheTotal(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, uint64(g)))
 				m := c.Machine(g % c.Machines())
 				for range rounds {
-					if err := transfer(m, ptrs, rng); err != nil {
+					if err := transfer(context.Background(), m, ptrs, rng); err != nil {
 						t.Error(err)
 						return
 					}
@@ -81,9 +87,9 @@ func TestTransfersKeepTheTotal(t *testing.T) {
 	})
 }
 
-func transfer(m *txn.Machine, ptrs []region.Ptr, rng *rand.Rand) error {
+func transfer(ctx context.Context, m *txn.Machine, ptrs []region.Ptr, rng *rand.Rand) error {
 	from, to := rng.IntN(len(ptrs)), rng.IntN(len(ptrs))
-	return m.Run(context.Background(), func(tx *txn.Tx) error {
+	return m.Run(ctx, func(tx *txn.Tx) error {
 		a, err := tx.Write(ptrs[from])
 		if err != nil {
 			return err
