@@ -54,6 +54,9 @@ type Work struct {
 	Rand  *rand.Rand
 	// Think pauses the client.
 	Think func()
+	// Dead reports whether the client's machine has been killed. The client then runs on to its next
+	// wait, and what it is told meanwhile did not happen.
+	Dead func() bool
 }
 
 // ErrGivenUp is the error of transactions that their user gives up.
@@ -115,7 +118,7 @@ func (c *client) runSession() error {
 }
 
 func (c *client) newWork(h *history.Recording) Work {
-	return Work{Record: h, Value: c.rec.Value, Rand: c.rng, Think: func() {
+	return Work{Record: h, Value: c.rec.Value, Rand: c.rng, Dead: c.process.Dead, Think: func() {
 		c.process.Sleep(time.Duration(c.rng.Int64N(int64(thinkMax))))
 	}}
 }

@@ -236,6 +236,9 @@ func (t *transaction) number() error {
 	if err != nil {
 		return err
 	}
+	if t.Dead() { // its reservation may be lost: nobody has been told the number
+		return simtest.ErrGivenUp
+	}
 	o, err := t.noteNumber(res.ok.InsertID)
 	if err != nil {
 		return err
