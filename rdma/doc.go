@@ -39,9 +39,10 @@
 //   - Once Deregister, NIC.Close or Queue.Close returns, no operation touches
 //     the memory in question any more, and it may be unmapped.
 //
-// Providers check the key, offset and length of an operation before they post it: one that names no
-// registration is refused with [ErrKey], one that is misaligned or out of range with [ErrRange]. No
-// part of it is carried out, and the connection is as it was. If the registration ends while the
-// operation is on its way, the peer's card refuses it, and that breaks a reliable connection: the
-// operation, and those posted after it, may fail with [ErrBroken].
+// An operation that names no registration is refused with [ErrKey], one that is misaligned or out of
+// range with [ErrRange], and the connection is as it was. Providers that know the registrations of
+// the peer check at the post, as they must where the peer's card would break the connection; others
+// learn it from the peer. If the registration ends while the operation is on its way, a card refuses
+// it, and that breaks a reliable connection: the operation, and those posted after it, may fail with
+// [ErrBroken]. No operation that is refused is carried out in part.
 package rdma

@@ -111,8 +111,8 @@ type NIC interface {
 // (unless it is Unsignalled and succeeds).
 //
 // Every error matches one of the package's sentinels: ErrClosed, ErrFull (too many operations
-// pending; poll and post again), ErrBroken, ErrKey, ErrRange. ErrKey and ErrRange come from the post
-// itself; a Completion may have ErrBroken for a registration that has ended meanwhile.
+// pending; poll and post again), ErrBroken, ErrKey, ErrRange. A Completion may have ErrBroken for a
+// registration that has ended meanwhile.
 type Queue interface {
 	// Read copies len(dst) bytes at off of registration k at machine to into
 	// dst. Both off and len(dst) are multiples of 8, and len(dst) is from 8 to

@@ -282,11 +282,16 @@ func testUnknownKey(t *testing.T, f Fabric) {
 }
 
 // testRefusedOperationsBreakNothing posts operations that name no registration, or a place outside
-// of it, among good ones and without waiting: each is refused by the post itself, with an error that
-// says where it was to go, and all others are carried out.
+// of it, among good ones and without waiting: each is refused, by the post or by its Completion, with
+// an error that says where it was to go, and all others are carried out.
 func testRefusedOperationsBreakNothing(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	pending := 0
+	refused := map[uint64]error{} // by tag, what the Completions of bad operations must say
+	isRefusal := func(err, want error, k rdma.Key, off uint64) bool {
+		var e *rdma.Error
+		return errors.Is(err, want) && errors.As(err, &e) && e.To == 2 && e.Key == k && e.Offset == off && e.Bytes == 8
+	}
 	for i := range uint64(50) {
 		if !must(from.q.Write(2, key, 8*i, words(1, i+1), 1))(t) {
 			pending++
@@ -297,17 +302,21 @@ func testRefusedOperationsBreakNothing(t *testing.T, f Fabric) {
 			err error
 		}{{key + 1, 64, rdma.ErrKey}, {key, memoryBytes, rdma.ErrRange}, {key, 8*i + 4, rdma.ErrRange}} {
 			for _, post := range []func(rdma.MachineID, rdma.Key, uint64, []byte, uint64) (bool, error){from.q.Read, from.q.Write, from.q.WriteRing} {
-				done, err := post(2, bad.key, bad.off, words(1, 99), 2)
-				var e *rdma.Error
-				if done || !errors.Is(err, bad.err) || !errors.As(err, &e) || e.To != 2 || e.Key != bad.key || e.Offset != bad.off || e.Bytes != 8 {
+				tag := uint64(2 + len(refused))
+				done, err := post(2, bad.key, bad.off, words(1, 99), tag)
+				switch {
+				case err == nil && !done:
+					refused[tag] = bad.err
+					pending++
+				case done || !isRefusal(err, bad.err, bad.key, bad.off):
 					t.Fatalf("key %#x, offset %d: %v, %v, want %v", bad.key, bad.off, done, err, bad.err)
 				}
 			}
 		}
 	}
 	for _, c := range from.poll(pending) {
-		if c.Err != nil || c.Tag != 1 {
-			t.Errorf("completion %+v", c)
+		if want := refused[c.Tag]; !errors.Is(c.Err, want) || want == nil && c.Err != nil {
+			t.Errorf("completion %+v, want %v", c, want)
 		}
 	}
 	from.none()
