@@ -77,10 +77,10 @@ func onlySubquery(e sqlparser.Expr) *sqlparser.Subquery {
 	return nil
 }
 
-// placeView puts the view of CREATE VIEW db.view into database db, whether or not there is a
-// current database, and names the current database in the view's tables that name none:
-// otherwise the stored text, which is planned with db as the current database, would read tables
-// of db.
+// placeView puts the view of CREATE VIEW db.view into database db, even if there is no current
+// database. It also adds the current database to those tables in the view's text that name none:
+// the stored text is planned with db as the current database, and would otherwise read tables of
+// db.
 func placeView(ctx context.Context, stmt sqlparser.Statement) {
 	d, ok := stmt.(*sqlparser.DDL)
 	if !ok || d.ViewSpec == nil || d.ViewSpec.ViewName.DbQualifier.IsEmpty() {

@@ -18,8 +18,8 @@ import (
 
 var _ gms.NodeExecBuilder = (*builder)(nil)
 
-// A builder takes part in the execution of plans: go-mysql-server calls it first for every
-// node, and executes the node by itself if the builder returns no rows.
+// A builder executes nodes of plans. go-mysql-server calls it for every node, and executes the
+// node itself only if the builder returns no rows.
 type builder struct{ e *Engine }
 
 // Build implements gms.NodeExecBuilder.
@@ -34,6 +34,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if s.running.result == nil {
 		s.running.result = n.Schema(ctx)
 	}
+	// The note is taken, so that building n comes here only once.
 	if m, ok := s.Holding.TakeInput(n); ok {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {
@@ -58,7 +59,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	if rows := s.TakeLeaf(n); rows != nil {
 		return rows, nil
 	}
-	if s.running.plain != nil && s.running.plain == n {
+	if s.running.plain != nil && s.running.plain == n { // see ordinary
 		s.running.plain = nil
 		return nil, nil
 	}
@@ -74,7 +75,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		return nil, err
 	}
 	if !same {
-		s.running.changing.Replace(n, m)
+		s.running.changing.Replace(n, m) // build is called for m, too
 		return b.e.gms.Analyzer.ExecBuilder.Build(ctx, m, row)
 	}
 	if err := b.refuse(ctx, n); err != nil {
@@ -249,7 +250,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	return nil
 }
 
-// ordinary makes go-mysql-server execute a node.
+// ordinary makes go-mysql-server execute a node. The builder, which is called for it again, then
+// leaves it alone.
 func (b *builder) ordinary(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	s.running.plain = n
 	defer func() { s.running.plain = nil }()

@@ -13,11 +13,12 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Check walks the catalog, every table, every row and every index, and returns the first thing that
-// is wrong: a structure that is not sound, a row that does not decode, an index entry without its
-// row or a row without its entry. If object is not nil, Check passes it every object in use, except
-// the root; if dropped is not nil, every object that was dropped and has not been freed yet. No
-// statement may run meanwhile, nor may the catalog free what is dropped (PauseSweeping).
+// Check walks the catalog, every table, every row and every index, and returns the first thing
+// that is wrong: a structure that is not sound, a row that does not decode, an index entry
+// without its row or a row without its entry. If object is not nil, Check passes it every object
+// in use, except the root. It passes every object that was dropped and has not been freed yet to
+// dropped or, if that is nil, to object. No statement may run meanwhile, and the catalog may not
+// free what is dropped (PauseSweeping).
 func (e *Engine) Check(ctx context.Context, root region.Ptr, object, dropped func(region.Ptr) error) error {
 	if object == nil {
 		object = func(region.Ptr) error { return nil }
@@ -81,7 +82,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 			return fmt.Errorf("index %s: %w", k.Name, err)
 		}
 	}
-	for _, s := range tbl.Alteration.Build {
+	for _, s := range tbl.Alteration.Build { // structures that an alteration is filling
 		if err := c.e.Store.Catalog.Walk(c.ctx.Context, s, c.object, func([]byte, region.Ptr) error { return nil }); err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	if err != nil {
 		return err
 	}
-	for i, left := range entries {
+	for i, left := range entries { // entries that belong to no row
 		for key, p := range left {
 			return fmt.Errorf("%w: entry %x of index %s leads to %v, which is no row", row.ErrCorrupt, key, info.Secondary[i].Name, p)
 		}

@@ -11,18 +11,16 @@
 // and rows so that any column is found at once (sql/row); values too
 // large for a row stand outside of it.
 //
-// Isolation is strict serializability whatever level a client asks for: each
-// SQL transaction is one FaRM transaction, a statement outside of one has its
-// own. What a statement read it read through the transaction, the descriptors
-// of its tables first, so that nothing that has changed goes unnoticed. A
-// conflict is error 1213 (sql/myerr).
+// Isolation is strict serializability whatever level a client asks for: each SQL transaction is
+// one FaRM transaction, a statement outside of one has its own. A statement reads everything
+// through its transaction, the descriptors of its tables first, so that no change goes unnoticed.
+// A conflict is error 1213 (sql/myerr).
 //
-// Statements that OLTP is made of are compiled (sql/fast) where go-mysql-server has planned
-// them before. Stored procedures are run by sql/routine, and sql/trigger decides which triggers
-// run.
+// The statements that OLTP consists of are compiled (sql/fast) once go-mysql-server has planned
+// them. Stored procedures are run by sql/routine, and sql/trigger decides which triggers run.
 //
-// Where go-mysql-server does otherwise than MySQL, and the correction needs none of
-// this, it is in sql/compat; what needs our tables or sessions is here.
+// go-mysql-server's differences from MySQL are corrected in sql/compat, or here if the correction
+// needs our tables or sessions.
 //
 // A statement that fails undoes what it did and nothing else: each editor marks
 // the transaction when its statement begins. A single change of a row is all or

@@ -26,12 +26,12 @@ import (
 type Options struct {
 	// ReadOnly refuses every change.
 	ReadOnly bool
-	// Accounts makes clients log in as users with grants; at first there is root,
-	// from the local host and without a password. Engines of one process have the same
-	// ones. Without Accounts everybody may do everything, and there are no users.
+	// Accounts makes clients log in as users with grants; at first there is only root, who logs
+	// in from the local host and without a password. The engines of a process share the accounts.
+	// If Accounts is nil, there are no users, and everybody may do everything.
 	Accounts *account.Accounts
 	// Files is the folder in which users with the FILE privilege may read and write
-	// (secure_file_priv); without one nobody may anywhere.
+	// (secure_file_priv); if it is empty, nobody may.
 	Files string
 	// Memory bounds what statements hold; nil: nothing does.
 	Memory *store.Memory

@@ -8,9 +8,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/memo"
 )
 
-// A coster is go-mysql-server's with two corrections. go-mysql-server has no price for a
-// Max1Row; and for any range of an index it assumes half of the table. Where the ranges are
-// known when a join is planned, the coster counts their keys, as MySQL does.
+// A coster is go-mysql-server's coster with two corrections. go-mysql-server has no cost for a
+// Max1Row, and assumes that any range of an index has half of the table's rows. Where the ranges
+// are known when a join is planned, the coster counts their keys, as MySQL does.
 type coster struct {
 	memo.Coster
 	e *Engine
@@ -52,19 +52,20 @@ func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 		}
 		return true
 	})
-	return columns > 2 && mayBeNull
+	return columns > 2 && mayBeNull // each comparison has two columns
 }
 
-// payForLookups sets the row count of a join to the number of rows that its lookups read,
-// until restore is called: go-mysql-server would charge for the join's result rows. A lookup
-// by a whole unique key reads one row, even if a filter then drops it. For a lookup by a part
-// of the join's conditions the number is not known, and go-mysql-server's guess stays.
+// payForLookups sets the row count of a join to the number of rows that its lookups read, until
+// restore is called: go-mysql-server would charge for the join's result rows. A lookup by a whole
+// unique key reads one row, even if a filter then drops it. For a lookup by a part of the join's
+// conditions, the number is not known: go-mysql-server's guess stays, unless the corrected number
+// is greater.
 func payForLookups(l *memo.LookupJoin) (restore func()) {
 	g := l.Group()
 	s := g.RelProps.GetStats()
 	rows, guess := rowsOf(g)
 	switch left, _ := rowsOf(l.Left); {
-	case l.Injective:
+	case l.Injective: // by a whole unique key
 		rows = left
 	case len(l.Filter) > 0:
 		rows = max(rows, guess)
@@ -113,11 +114,13 @@ func (c coster) countJoin(ctx *gms.Context, r memo.JoinRel) {
 		return
 	}
 	rows, _ := rowsOf(r.Group())
+	// The join has more or fewer rows by the same factors as its sides.
 	for _, g := range []*memo.ExprGroup{j.Left, j.Right} {
 		if n, guess := rowsOf(g); guess > 0 {
 			rows *= n / guess
 		}
 	}
+	// A lookup by a whole unique key finds at most one row for each row on its left.
 	for n := r.Group().First; n != nil; n = n.Next() {
 		if l, ok := n.(*memo.LookupJoin); ok && l.Injective {
 			c.countGroup(ctx, l.Left)

@@ -43,7 +43,7 @@ func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.S
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	s.running.viewDatabase = "" // the plan is built now
+	s.running.viewDatabase = "" // the view is planned: see readView
 	if !s.running.literals {
 		return n, transform.SameTree, nil
 	}

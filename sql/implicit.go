@@ -19,9 +19,9 @@ import (
 // often, since views are planned as definitions when they are read, and too rarely.
 
 // readView remembers the CREATE VIEW text of a view that is being read: go-mysql-server parses it
-// next, and plans it with the view's database as the current one. A session without a current
-// database is asked for its database all the same, to restore it afterwards, and answers the
-// view's.
+// next, and plans it with the view's database as the current one. To restore the current database
+// afterwards, go-mysql-server asks the session for it, even if there is none; the session then
+// answers the view's database.
 func readView(ctx *gms.Context, db, statement string) error {
 	s, ok := ctx.Session.(*Session)
 	if !ok {

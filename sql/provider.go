@@ -33,7 +33,7 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 	}
 	tr := store.CurrentOf(ctx)
 	if tr != nil && tr.DB != nil && store.SameName(tr.DB.Name(), name) && !p.e.Store.Catalog.Changed(tr.Tx) {
-		return tr.DB, nil
+		return tr.DB, nil // the transaction has looked it up before
 	}
 	var db *catalog.Database
 	err := p.e.Store.View(ctx, func(t *txn.Tx) (err error) {

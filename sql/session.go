@@ -22,16 +22,16 @@ type Session struct {
 	locked bool
 	// running holds the notes of the running statement.
 	running statement
-	// bodyStatements is how many statements of stored procedures have been run since
+	// bodyStatements is how many statements of stored procedures have been run since the last
 	// TakeBodyStatements.
 	bodyStatements uint64
 }
 
 // A statement holds the notes that parts of one statement leave for later parts: go-mysql-server
 // plans and executes the parts one by one, and passes nothing of ours from one to another. The
-// session has a new one where a statement begins, also where that is a statement of a stored
-// procedure, and an empty one once the client has its answer. The statements of triggers, which
-// go-mysql-server plans and executes with the statement that fires them, share that statement's.
+// session has a new one for each statement, also for each statement of a stored procedure, and an
+// empty one once the client has its answer. go-mysql-server plans and executes the statements of
+// triggers with the statement that fires them, so that they share its notes.
 type statement struct {
 	// result are the result's columns, set when the statement is executed.
 	result gms.Schema

@@ -69,7 +69,7 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 	if err != nil {
 		return nil, err
 	}
-	at := 4
+	at := 4 // the position of the default
 	if n.Full {
 		at = 5
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// statistics keep one go-mysql-server provider for each table, under a lock. A single provider
-// would be a map that ANALYZE TABLE writes while other statements are planned by it, which ends
-// the process; and it would take the statistics of t2 for those of t.
+// statistics keep one go-mysql-server provider for each table, under a lock. With a single
+// provider, ANALYZE TABLE would write a map that the planning of other statements reads at the
+// same time, which ends the process. A single provider would also take the statistics of a table
+// t2 for those of t.
 type statistics struct {
 	mu     lockrank.RWMutex[lockrank.Leaf]
 	tables map[string]*memory.StatsProv // providers by database and table, in lower case

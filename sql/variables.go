@@ -263,12 +263,13 @@ func (g globals) setReadOnly(ctx *gms.Context, name string, value any) error {
 		return err
 	}
 	on := g.isOn(name)
-	switch {
+	switch { // super_read_only is never on without read_only
 	case name == readOnlyName && !on:
 		name = superReadOnlyName
 	case name == superReadOnlyName && on:
 		name = readOnlyName
 	}
+	// In other cases name is set once more, which changes nothing.
 	if err := g.SystemVariableRegistry.SetGlobal(ctx, name, on); err != nil {
 		return err
 	}

@@ -48,8 +48,9 @@ func accountsOf(db *mysql_db.MySQLDb) (accounts []account) {
 	defer rd.Close()
 	rd.VisitUsers(func(u *mysql_db.User) {
 		if !u.IsEphemeral {
-			// The copy is built anew. As it was loaded, it keeps names with capitals as
-			// they are, go-mysql-server never looks for those, and REVOKE finds nothing.
+			// Copy builds the set anew, with names in lower case. A loaded set keeps capitals,
+			// but go-mysql-server looks names up in lower case, so that REVOKE would find
+			// nothing.
 			u.PrivilegeSet = u.PrivilegeSet.Copy()
 			roles := rd.GetToUserRoleEdges(mysql_db.RoleEdgesToKey{ToHost: u.Host, ToUser: u.User})
 			accounts = append(accounts, account{user: u, roles: roles})
@@ -61,13 +62,13 @@ func accountsOf(db *mysql_db.MySQLDb) (accounts []account) {
 	return accounts
 }
 
-// An accountRow is how an account is stored: as JSON.
+// An accountRow is the stored form of an account; it is stored as JSON.
 type accountRow struct {
 	Version int // accountFormat
 	// User is a database with this user alone, as go-mysql-server writes it.
 	User   []byte
 	IsRole bool `json:",omitempty"`
-	// Roles are those that the user has, by user and host.
+	// Roles are the roles that the user has, by user and host.
 	Roles []grantedRole `json:",omitempty"`
 }
 

@@ -75,8 +75,8 @@ func (unchanged) Persist(*gms.Context, []byte) error {
 	return errors.New("sql: accounts are changed by statements only")
 }
 
-// DB returns the copy. Its users change only as the catalog's do, but for ephemeral ones, which
-// may be added to it.
+// DB returns the copy. Its users change only as the catalog's do; only ephemeral users may be
+// added to it.
 func (a *Accounts) DB() *mysql_db.MySQLDb { return a.db }
 
 // now is the time since a began.
@@ -127,8 +127,8 @@ func (a *Accounts) refreshLocked(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-// changed is called when a transaction that changes accounts is over, whatever its outcome:
-// it may have committed although its client was told of an error.
+// changed is called when a transaction that changes accounts is over, whatever its outcome: it
+// may have committed although its client received an error.
 func (a *Accounts) changed(st *store.Store) {
 	a.isStale.Store(true)
 	a.KeepFresh(st)
@@ -187,15 +187,15 @@ func (a *Accounts) KeepFresh(st *store.Store) {
 // refreshMax bounds the time for which a statement waits for accounts.
 const refreshMax = 20 * time.Millisecond
 
-// usersSetting is the setting in which the version before kept all accounts, as one object. It now
-// holds usersMoved. That version cannot load bytes that it has not written, so that it refuses to
-// start instead of running without the accounts.
+// usersSetting is the setting in which the previous version of farmsql kept all accounts, as one
+// object. It now holds usersMoved, which that version cannot load: it refuses to start, instead
+// of running without the accounts.
 const usersSetting = "users"
 
 var usersMoved = []byte("accounts are rows of the catalog now; this program is too old to read them")
 
-// storedIn returns the accounts as the transaction reads them. In a new instance that
-// is root, from the local host and without a password.
+// storedIn returns the accounts as the transaction reads them. A new instance has one account:
+// root, from the local host, without a password.
 func storedIn(cat *catalog.Catalog, t *txn.Tx) ([]account, error) {
 	version, err := cat.AccountsVersion(t)
 	if err != nil {
@@ -217,8 +217,8 @@ func storedIn(cat *catalog.Catalog, t *txn.Tx) ([]account, error) {
 	return accounts, nil
 }
 
-// firstIn returns the accounts of an instance without any in the catalog: those that the
-// version before kept in usersSetting or, in a new instance, root.
+// firstIn returns the first accounts of an instance that has none in the catalog: those that the
+// previous version of farmsql kept in usersSetting or, in a new instance, root.
 func firstIn(cat *catalog.Catalog, t *txn.Tx) ([]account, error) {
 	before, err := cat.Setting(t, usersSetting)
 	if err != nil {

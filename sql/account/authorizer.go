@@ -79,13 +79,15 @@ func otherTables(d *sqlparser.DDL) (others []otherTable) {
 	return others
 }
 
-// An authorizer is go-mysql-server's, and checks the other tables of definitions as well.
+// An authorizer checks what go-mysql-server's does, and also the other tables of definitions.
 type authorizer struct{ gms.AuthorizationHandler }
 
-// Authorizer returns a handler that does as h and also authorizes what Note has found.
+// Authorizer returns a handler that authorizes as h does, and also checks the privileges on other
+// tables that Note has recorded.
 func Authorizer(h gms.AuthorizationHandler) gms.AuthorizationHandler { return authorizer{h} }
 
-// HandleAuth implements gms.AuthorizationHandler.
+// HandleAuth implements gms.AuthorizationHandler. It takes our notes out of Extra before the
+// wrapped handler, which does not know them, sees it.
 func (a authorizer) HandleAuth(ctx *gms.Context, state gms.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
 	others, isDefinition := auth.Extra.([]otherTable)
 	if isDefinition {

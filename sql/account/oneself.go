@@ -10,11 +10,11 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A user needs no privilege to ask for his own grants or connections, or to end his own
-// connections. go-mysql-server requires the privilege for all users'.
+// Users need no privilege to list their own grants or connections, or to end their own
+// connections. go-mysql-server requires the privilege to do so for all users.
 
-// noteOwn skips the authorization of statements by which users ask for grants or connections, or
-// end connections: executing them checks whether those are the user's own.
+// noteOwn skips the authorization of statements that list grants or connections, or end
+// connections: when they are executed, they check whether these are the user's own.
 func noteOwn(stmt sqlparser.Statement) {
 	free := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
 	switch n := stmt.(type) {
@@ -31,8 +31,8 @@ func noteOwn(stmt sqlparser.Statement) {
 	}
 }
 
-// SeenConnections keeps of the rows of all connections those that the user may see: his own, or
-// all. A row's second value is its user.
+// SeenConnections filters the rows of all connections: it keeps those that the user may see,
+// either all or only the user's own. A row's second value is its user.
 func (p Privileges) SeenConnections(ctx *gms.Context, rows gms.RowIter) (gms.RowIter, error) {
 	if p.Has(ctx, gms.PrivilegeType_Process) {
 		return rows, nil

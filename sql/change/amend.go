@@ -58,8 +58,8 @@ type amender struct {
 	tables Tables
 }
 
-// Authorizer returns a handler that does as h, and rewrites the INSERTs that Note has found, once
-// they are authorized and before they are planned.
+// Authorizer returns a handler that authorizes as h does. Once an INSERT that Note has found is
+// authorized, and before it is planned, the handler rewrites it.
 func Authorizer(h gms.AuthorizationHandler, t Tables) gms.AuthorizationHandler { return amender{h, t} }
 
 // HandleAuth implements gms.AuthorizationHandler.
@@ -103,7 +103,7 @@ func (m amender) refuseGenerated(ctx *gms.Context, n *sqlparser.Insert) error {
 	return nil
 }
 
-// amendValues does amendInsert's work on the rows of VALUES.
+// amendValues rewrites the rows of VALUES for amendInsert.
 func (m amender) amendValues(ctx *gms.Context, n *sqlparser.Insert) {
 	rows, ok := n.Rows.(*sqlparser.AliasedValues)
 	if !ok {

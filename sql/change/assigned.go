@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// This file checks numbers, times and strings that statements assign to a column. For the values
-// of an UPDATE, and for all times, go-mysql-server silently brings values into the column's
-// range and takes an empty string for 0, and its errors name neither column nor row. MySQL does
-// so only with IGNORE. MySQL also keeps the spaces at the end of a CHAR.
+// This file checks numbers, times and strings that statements assign to a column. In an UPDATE,
+// and for times in any statement, go-mysql-server silently brings values into the column's range
+// and takes an empty string for 0, which MySQL does only with IGNORE; and go-mysql-server's
+// errors name neither column nor row. MySQL also keeps the spaces at the end of a CHAR.
 
 var (
 	_ gms.Expression = (*assigned)(nil)
@@ -81,8 +81,8 @@ func (s *Statement) CheckInserted(ctx *gms.Context, n *plan.InsertInto) {
 	s.inserted, s.columns = n.Source, n.Destination.Schema(ctx)
 }
 
-// TakeInserted returns the columns that the rows of a node are inserted into, once; nil if they
-// are not.
+// TakeInserted returns the columns that a node's rows are inserted into, the first time it is
+// asked; nil for other nodes.
 func (s *Statement) TakeInserted(n gms.Node) gms.Schema {
 	if s.inserted == nil || s.inserted != n {
 		return nil

@@ -26,19 +26,19 @@ var (
 // upsertFunction returns one of the functions carry, carried and inserted by its name.
 // go-mysql-server passes no context when it creates calls.
 func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
-	var make func(*gms.Context, ...gms.Expression) (gms.Expression, error)
+	var create func(*gms.Context, ...gms.Expression) (gms.Expression, error)
 	switch name {
 	case carryName:
-		make = newCarry
+		create = newCarry
 	case carriedName:
-		make = newCarried
+		create = newCarried
 	case insertedName:
-		make = newInsertedValue
+		create = newInsertedValue
 	default:
 		return nil, false
 	}
 	return gms.FunctionN{Name: name, Fn: func(_ *gms.Context, args ...gms.Expression) (gms.Expression, error) {
-		return make(ctx, args...)
+		return create(ctx, args...)
 	}}, true
 }
 

@@ -5,9 +5,9 @@
 //	execution   ──► ReadSource, Whole: what could be met again is read before it changes sources.go
 //	            ──► Assigned, CheckInserted: what is assigned fits its column, or fails  assigned.go
 //
-// Each of these leaves its notes for a later one of the same statement in a Statement. A session
-// has a new Statement for each of its statements, so that nothing of a statement, not even of one
-// that has failed half-way, reaches the next.
+// In a Statement, each of these leaves notes for those that run later in the same statement. A
+// session has a new Statement for each of its statements, so that nothing of a statement, not
+// even of one that has failed half-way, reaches the next.
 //
 // The package finds tables through Tables and the Statement through Session, and knows nothing
 // else of the engine. A Statement belongs to one goroutine at a time.

@@ -39,7 +39,7 @@ func (s *Statement) Replace(n, by gms.Node) {
 	}
 }
 
-// TakeWhole is IsWhole, once.
+// TakeWhole is like IsWhole, but true only once.
 func (s *Statement) TakeWhole(n gms.Node) bool {
 	isWhole := s.IsWhole(n)
 	if isWhole {

@@ -35,8 +35,7 @@ func of(ctx *gms.Context) *Statement {
 // ToldID reports whether LAST_INSERT_ID(n) has run.
 func (s *Statement) ToldID() bool { return s.toldID }
 
-// Function returns the function of a name that statements which change rows call, and that is not
-// go-mysql-server's.
+// Function returns our function of a name, if only statements that change rows call it.
 func Function(ctx *gms.Context, name string) (gms.Function, bool) {
 	if f, ok := upsertFunction(ctx, name); ok {
 		return f, true

@@ -116,7 +116,7 @@ func (m amender) columnNames(ctx *gms.Context, name sqlparser.TableName) (names 
 	return names, false
 }
 
-// derivedNames returns the column names of a derived table.
+// derivedNames returns the column names of a derived table; open is true if it may have more.
 func derivedNames(q *sqlparser.Subquery) (names []string, open bool) {
 	if len(q.Columns) > 0 {
 		for _, c := range q.Columns {

@@ -25,10 +25,10 @@ import (
 //	INSERT INTO t (a, b) SELECT c0, carry(c1, c2) FROM (SELECT s.x, s.y, s.z FROM s) AS source (c0, c1, c2)
 //	ON DUPLICATE KEY UPDATE b = inserted(t.b) + carried(0)
 //
-// carry returns its first argument, and keeps the others for carried until the next row. That works
-// because an INSERT takes one row at a time; if it must read all rows before it changes any, it
-// does so below carry. Subqueries are carried, too: evaluated with the rows that are updated, they
-// would look for their columns in wrong places.
+// carry returns its first argument, and keeps the others for carried until the next row. That
+// works because an INSERT takes one row at a time; if it must read all rows before it changes
+// any, it reads them below carry. Subqueries are carried, too: evaluated with the rows that are
+// updated, they would look for their columns in wrong places.
 
 // sourceName is the alias of the SELECT; no client can write it.
 const sourceName = "farmsql.source"
@@ -195,7 +195,7 @@ func (u *upsert) isOfRow(x sqlparser.Expr) bool {
 		}
 		return true, nil
 	}, x)
-	return values || own && !reads
+	return values || own && !reads // if the subquery reads the table, a qualified column is its own
 }
 
 // insertedColumn returns the replacement of VALUES(column).
@@ -211,7 +211,9 @@ func (u *upsert) own(name sqlparser.ColIdent) *sqlparser.ColName {
 	return &sqlparser.ColName{Name: name, Qualifier: sqlparser.TableName{Name: u.insert.Table.Name}}
 }
 
-// column returns the replacement of a column's name.
+// column returns the replacement of a column's name, or nil to keep the name. The column may
+// belong to the table that is inserted into, to a table of the SELECT or, in a trigger, to NEW or
+// OLD.
 func (u *upsert) column(c *sqlparser.ColName) sqlparser.Expr {
 	table := c.Qualifier.Name.String()
 	isOwn := u.into.Column(c.Name.String()) >= 0 && (table == "" || strings.EqualFold(table, u.insert.Table.Name.String()))
@@ -248,7 +250,8 @@ func (u *upsert) carried(all *[]sqlparser.Expr, x sqlparser.Expr) sqlparser.Expr
 	return ourCall(carriedName, sqlparser.NewIntVal([]byte(strconv.Itoa(at))))
 }
 
-// carryOfSelect makes a SELECT carry the expressions.
+// carryOfSelect makes a SELECT carry the expressions: it becomes the source of an outer SELECT
+// that calls carry.
 func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
 	n := u.insert
 	count := len(inserted(u.into, n.Columns))
@@ -270,6 +273,7 @@ func (u *upsert) carryOfSelect(rows sqlparser.SelectStatement) {
 		outer.SelectExprs = sqlparser.SelectExprs{&sqlparser.StarExpr{}}
 		return
 	}
+	// carry is called with the last inserted column, so that it runs once for each row.
 	for i := range count + len(u.ofSource) {
 		source.Columns = append(source.Columns, sourceColumn(i).Name)
 	}
@@ -307,7 +311,8 @@ func (u *upsert) extended(s *sqlparser.Select) *sqlparser.Select {
 	return s
 }
 
-// carryOfValues makes each row of VALUES carry the expressions.
+// carryOfValues makes each row of VALUES carry the expressions, beside its first value that is
+// not DEFAULT.
 func (u *upsert) carryOfValues() {
 	values, ok := u.insert.Rows.(*sqlparser.AliasedValues)
 	if !ok {

@@ -281,7 +281,7 @@ func (t *Total) add(ctx *gms.Context, v any) error {
 
 // AddInt adds a whole number.
 func (t *Total) AddInt(n int64) {
-	if n > 0 && t.Whole > math.MaxInt64-n || n < 0 && t.Whole < math.MinInt64-n {
+	if n > 0 && t.Whole > math.MaxInt64-n || n < 0 && t.Whole < math.MinInt64-n { // the sum would overflow
 		t.Rest = t.Rest.Add(decimal.NewFromInt(t.Whole))
 		t.Whole = 0
 	}

@@ -56,8 +56,8 @@ func (s *signedBits) WithChildren(ctx *gms.Context, children ...gms.Expression) 
 // as in MySQL.
 type checkedDoubles struct{ *expression.Arithmetic }
 
-// newCheckedArithmetic returns nil unless both operands are integers, or one is
-// a double.
+// newCheckedArithmetic returns the checked form of +, - or * if both operands are integers, or
+// one is a double; otherwise nil.
 func newCheckedArithmetic(ctx *gms.Context, a *expression.Arithmetic) gms.Expression {
 	left, right := a.LeftChild.Type(ctx), a.RightChild.Type(ctx)
 	switch {
@@ -112,8 +112,9 @@ func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	}
 	n, ok := l.do(a.Op, r)
 	large := !n.negative && n.size > math.MaxInt64
+	signed := !a.unsigned && l.size <= math.MaxInt64 && r.size <= math.MaxInt64
 	switch {
-	case !ok, n.negative && n.size > 1<<63, a.unsigned && n.negative, large && !a.unsigned && l.size <= math.MaxInt64 && r.size <= math.MaxInt64:
+	case !ok, n.negative && n.size > 1<<63, n.negative && a.unsigned, large && signed:
 		return nil, a.outOfRange()
 	case n.negative && types.IsUnsigned(a.Type(ctx)):
 		return a.Arithmetic.Eval(ctx, row)
@@ -152,7 +153,7 @@ func (a *checkedDoubles) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return v, err
 }
 
-// An integer has 65 bits: any signed or unsigned one.
+// An integer has 65 bits, so that it can be any signed or unsigned one of 64.
 type integer struct {
 	negative bool
 	size     uint64

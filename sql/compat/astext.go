@@ -22,7 +22,8 @@ var ofText = setOf("ascii", "bit_length", "char_length", "character_length", "co
 	"repeat", "replace", "reverse", "right", "rpad", "rtrim", "sha", "sha1", "sha2", "soundex", "strcmp", "substr", "substring", "substring_index",
 	"to_base64", "trim", "ucase", "unhex", "upper")
 
-// ofElements are those that convert an ENUM or a SET to text, besides the JSON functions.
+// ofElements are the functions, besides the JSON functions, that convert an ENUM or a SET to
+// text.
 var ofElements = setOf("if", "ifnull", "coalesce", "greatest", "least")
 
 func setOf(names ...string) map[string]bool {
@@ -164,9 +165,9 @@ func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return s, err
 }
 
-// saysDigits reports whether the type of an expression has the number of digits of a second's
-// fraction, as the type of a table's column or of a CAST has. The types of go-mysql-server's
-// functions always have six.
+// saysDigits reports whether the type of an expression states how many digits its fraction of a
+// second has: the types of columns and of CAST do. The types of go-mysql-server's functions
+// always state six.
 func saysDigits(e gms.Expression, t gms.Type) bool {
 	if !types.IsTime(t) {
 		return false

@@ -19,9 +19,9 @@ const (
 )
 
 // CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's:
-// SUM and AVG, whose results are DOUBLE there except in windows; decimals in comparisons,
-// which are rounded there to the scale of a column; STDDEV and VARIANCE, which get doubles;
-// and GROUP_CONCAT, which gets one expression.
+// SUM and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
+// rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; and GROUP_CONCAT,
+// of whose expressions it uses only one.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {

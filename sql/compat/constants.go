@@ -15,9 +15,9 @@ import (
 // validateGroups is the name of the rule that enforces ONLY_FULL_GROUP_BY.
 const validateGroups = "validateGroupBy"
 
-// withConstants makes validateGroups allow expressions without operands that are not columns,
-// such as NOW(), JSON_ARRAY() and variables, beside aggregates. The rule itself treats all of
-// them except literals as columns.
+// withConstants makes validateGroups allow, beside aggregates, expressions that have no operands
+// and are not columns, such as NOW(), JSON_ARRAY() and variables. The rule itself treats all of
+// these except literals as columns.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)

@@ -43,9 +43,9 @@ func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
 	return err
 }
 
-// noteValues notes the value that an INSERT gives to each column. Without a column list
-// the columns' names are not known here; DEFAULT(column) then counts as the default of
-// its own column.
+// noteValues notes the value that an INSERT gives to each column. Without a column list, the
+// columns' names are not known here; noteValues then assumes that DEFAULT(column) is assigned to
+// that same column.
 func noteValues(s *sqlparser.Insert, note func(name string, e sqlparser.Expr)) {
 	values, ok := s.Rows.(*sqlparser.AliasedValues)
 	if !ok {

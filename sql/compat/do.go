@@ -49,7 +49,7 @@ func AsDo(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sql
 		}
 	}
 	if sqlparser.String(s) != sqlparser.String(&sqlparser.Select{SelectExprs: s.SelectExprs}) || len(in.Children) < len(s.SelectExprs) {
-		return nil
+		return nil // it has a FROM or other clauses, or *
 	}
 	return in
 }

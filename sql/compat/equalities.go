@@ -15,9 +15,9 @@ import (
 // filters.
 const MoveJoinConds = "moveJoinConditionsToFilter"
 
-// withEqualities adds, for a rule, the condition b = 5 to the conditions a = b AND a = 5 of an
-// inner join, as MySQL does. go-mysql-server looks for indexes by each table's own conditions
-// first; without them it may read a table as a whole.
+// withEqualities makes a rule see, beside the conditions a = b AND a = 5 of an inner join, the
+// condition b = 5 that they imply, as MySQL does. go-mysql-server looks for indexes by each
+// table's own conditions first; without them it may read a table as a whole.
 func withEqualities(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return changedFirst(apply, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 		if !n.Resolved() {
@@ -128,9 +128,9 @@ func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.
 	return implied
 }
 
-// holdsForEquals reports whether, for any two equal values of the column's type, either both
-// or neither equal the literal. It fails where a collation takes strings for equal that are
-// different numbers or bytes.
+// holdsForEquals reports whether, for any two equal values of the column's type, either both or
+// neither equal the literal. This does not hold where a collation equates strings that are
+// different as numbers or as bytes.
 func holdsForEquals(column, literal gms.Type) bool {
 	if types.IsInteger(column) {
 		return types.IsInteger(literal)

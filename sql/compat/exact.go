@@ -43,8 +43,8 @@ func CompareExactly(ctx *gms.Context, n gms.Node) {
 	})
 }
 
-// exactCascades makes ON UPDATE also pass on changes that are equal by the collation, from
-// each table to the tables that refer to it. References may form a cycle.
+// exactCascades makes ON UPDATE also pass on changes between values that are equal by the
+// collation, from each table to the tables that refer to it. References may form a cycle.
 func exactCascades(e *plan.ForeignKeyEditor, seen map[*plan.ForeignKeyEditor]bool) {
 	if seen[e] {
 		return

@@ -64,5 +64,6 @@ func AsFormat(e *sqlparser.Explain) {
 	}
 }
 
-// IsJSONFormat reports whether an EXPLAIN asks for JSON.
+// IsJSONFormat reports whether an EXPLAIN asks for JSON: it has the two options that AsFormat
+// sets.
 func IsJSONFormat(o gms.DescribeOptions) bool { return o.Analyze && o.Debug }

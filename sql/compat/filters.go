@@ -30,7 +30,7 @@ func PlainFilters(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Sc
 		}
 		whole, err := n.WithChildren(ctx, plan.NewFilter(newAside(expression.NewLiteral(true, types.Boolean)), n.Child))
 		return whole, transform.NewTree, err
-	case *plan.Update: // the nodes of an UPDATE keep the positions of tables in a row, as those of a DELETE do
+	case *plan.Update: // UPDATE and DELETE depend on the order of their tables, which leftJoin would change
 		return n, same, err
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func oneEquality(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 
 // onceEqual handles several conditions that fix the value of one column (by = or IN): it lets the
 // search for indexes see only one of them, and marks the others. go-mysql-server takes two values
-// that are not identical for different ones. That is wrong for strings, and it panics for bytes.
+// that are not identical for different ones, which is wrong for strings; for bytes it panics.
 // onceEqual walks conjunctions from the top, so that it visits each condition once.
 func onceEqual(ctx *gms.Context, e gms.Expression) (gms.Expression, bool, error) {
 	and, ok := e.(*expression.And)

@@ -64,7 +64,8 @@ func isTextLike(ctx *gms.Context, e gms.Expression) bool {
 	return e.Resolved() && types.IsTextOnly(e.Type(ctx))
 }
 
-// checkTexts returns an expression whose text operands are checked.
+// checkTexts returns an expression whose text operands are checked: constants now, others when
+// they are evaluated. In a comparison, an integer constant becomes the text of its time.
 func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	_, isConversion := e.(*expression.Convert)
 	var checked []gms.Expression
@@ -215,7 +216,8 @@ func isBetweenNumbers(c byte) bool {
 	return c == 'T' || c == ' ' || '!' <= c && c <= '/' && c != '.' || ':' <= c && c <= '@'
 }
 
-// leadingNumber returns the number that a text begins with, and the rest.
+// leadingNumber returns the number that a text begins with, 1<<20 at most, and the rest of the
+// text.
 func leadingNumber(text string) (number int, rest string, ok bool) {
 	digits := 0
 	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {

@@ -31,24 +31,24 @@ func byPath(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	case *json.JSONContainsPath:
 		return &pathTest{e}, nil
 	case *json.JSONContains:
-		if goesByPath(e.JSONTarget, e.Path) {
+		if needsExtract(e.JSONTarget, e.Path) {
 			return json.NewJSONContains(ctx, extractOf(e.JSONTarget, e.Path), e.JSONCandidate)
 		}
 	case *json.JsonLength:
-		if goesByPath(e.JSON, e.Path) {
+		if needsExtract(e.JSON, e.Path) {
 			return json.NewJsonLength(ctx, extractOf(e.JSON, e.Path))
 		}
 	case *json.JSONKeys:
-		if goesByPath(e.JSON, e.Path) {
+		if needsExtract(e.JSON, e.Path) {
 			return json.NewJSONKeys(ctx, extractOf(e.JSON, e.Path))
 		}
 	}
 	return nil, nil
 }
 
-// goesByPath reports whether a function still has to extract its path from the document.
+// needsExtract reports whether a function still has to extract its path from the document.
 // go-mysql-server adds the path $ where there is none.
-func goesByPath(doc, path gms.Expression) bool {
+func needsExtract(doc, path gms.Expression) bool {
 	_, isGone := doc.(*pathExtract)
 	return path != nil && !isGone
 }
@@ -162,8 +162,8 @@ func (p *pathTest) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		return nil, nil
 	}
 	for _, values := range f.byPath {
-		if is := len(values) > 0; is != isAll {
-			return is, nil
+		if found := len(values) > 0; found != isAll { // a missing path decides "all", an existing one decides "one"
+			return found, nil
 		}
 	}
 	return isAll, nil

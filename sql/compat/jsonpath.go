@@ -18,6 +18,7 @@ type jsonLeg struct {
 	kind     legKind
 	key      string
 	from, to jsonCell
+	isRange  bool // [n to m]; otherwise from and to are the same
 }
 
 type legKind uint8
@@ -109,10 +110,10 @@ func parseCells(s string) (leg jsonLeg, rest string, ok bool) {
 	if leg.from, ok = parseCell(from); !ok {
 		return leg, "", false
 	}
-	leg.to, leg.key = leg.from, ""
+	leg.to = leg.from
 	if isRange {
 		leg.to, ok = parseCell(to)
-		leg.key = "to"
+		leg.isRange = true
 	}
 	return leg, rest, ok
 }
@@ -135,7 +136,7 @@ func parseCell(s string) (c jsonCell, ok bool) {
 // isOne reports whether a path leads to one value at most.
 func (p jsonPath) isOne() bool {
 	return !slices.ContainsFunc(p, func(l jsonLeg) bool {
-		return l.kind != legKey && (l.kind != legCells || l.key != "")
+		return l.kind != legKey && (l.kind != legCells || l.isRange)
 	})
 }
 
@@ -170,7 +171,7 @@ func (l jsonLeg) find(v any) []any {
 			array = []any{v} // a value counts as an array of itself
 		}
 		from, to := max(0, l.from.index(len(array))), min(l.to.index(len(array)), len(array)-1)
-		if from > to || l.key == "" && from != l.from.index(len(array)) {
+		if from > to || !l.isRange && from != l.from.index(len(array)) {
 			return nil
 		}
 		return array[from : to+1]

@@ -61,7 +61,7 @@ func asideSubqueries(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 // isKept reports whether go-mysql-server's rules would change the result of a subquery, so that the
 // subquery must be kept as it is. not is set if the subquery is under a NOT.
 func isKept(ctx *gms.Context, query *plan.Subquery, not bool) bool {
-	return not && saysOfOutside(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
+	return not && hasOuterCondition(ctx, query.Query) || hasLateralLeft(query.Query) || countsRows(ctx, query.Query) || joinsDerived(query)
 }
 
 // countsRows reports whether a subquery's rows depend on more than its conditions. The rules keep
@@ -103,10 +103,10 @@ func isDerived(n gms.Node) bool {
 	return is
 }
 
-// saysOfOutside reports whether a subquery has a condition that uses only columns of the outer
+// hasOuterCondition reports whether a subquery has a condition that uses only columns of the outer
 // query. The rules would move the condition out of the subquery, which is wrong if the subquery is
 // under a NOT.
-func saysOfOutside(ctx *gms.Context, query gms.Node) (does bool) {
+func hasOuterCondition(ctx *gms.Context, query gms.Node) (does bool) {
 	inside := tablesOf(query)
 	transform.InspectWithOpaque(ctx, query, func(ctx *gms.Context, n gms.Node) bool {
 		f, ok := n.(*plan.Filter)

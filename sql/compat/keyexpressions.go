@@ -15,7 +15,7 @@ type KeyExpression struct {
 	Column Edit   // replaces the expression by the column
 }
 
-// keyColumns replaces expressions by columns.
+// keyColumns replaces the expressions of indexes by columns.
 func keyColumns(s *Tokens) (edits []Edit) {
 	for _, k := range KeyExpressions(s) {
 		edits = append(edits, k.Column)

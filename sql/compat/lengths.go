@@ -165,7 +165,8 @@ func (c *measuredCall) WithChildren(ctx *gms.Context, children ...gms.Expression
 	return newMeasured(ctx, c.measure, c.name, call)
 }
 
-// Eval implements gms.Expression.
+// Eval implements gms.Expression. It checks the length before the call, which would take the
+// memory, and again after it, when the length is known exactly.
 func (c *measuredCall) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	args := make(gms.Row, len(c.args))
 	for i, a := range c.args {
@@ -239,8 +240,8 @@ func (a *argument) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byt
 	return gms.GetCoercibility(ctx, a.Expression)
 }
 
-// count converts a value to a number of bytes or characters. Values that are not numbers are
-// left to the function.
+// count converts a value to a number of bytes or characters. It returns 0 for a value that is not
+// a number, which is left to the function.
 func count(v any) int64 {
 	n, _, err := types.Float64.Convert(context.Background(), v)
 	f, ok := n.(float64)
@@ -308,7 +309,7 @@ func paddedBytes(a gms.Row) int64 {
 	return product(mostBytes, count(a[1]))
 }
 
-// replaced returns the length of REPLACE's result, or more.
+// replaced returns an upper bound of the length of REPLACE's result.
 func replaced(a gms.Row) int64 {
 	text, from := textOf(a[0]), textOf(a[1])
 	grows := TextBytes(a[2]) - int64(len(from))

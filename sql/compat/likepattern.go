@@ -19,7 +19,7 @@ type likePattern struct {
 
 var _ gms.Expression = (*likePattern)(nil)
 
-// withPlainPattern returns nil if a LIKE needs no change.
+// withPlainPattern returns a LIKE with a likePattern for its pattern; nil if it needs no change.
 func withPlainPattern(l *expression.Like) *expression.Like {
 	if _, done := l.RightChild.(*likePattern); done {
 		return nil

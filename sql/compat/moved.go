@@ -24,7 +24,8 @@ type movedTime struct {
 	by             *expression.Interval
 }
 
-// newMoved returns nil for other expressions.
+// newMoved returns the movedTime for an expression that adds an interval to a time, or subtracts
+// it; nil for other expressions.
 func newMoved(e gms.Expression) *movedTime {
 	switch e := e.(type) {
 	case *function.DateAdd:
@@ -50,7 +51,7 @@ func newMoved(e gms.Expression) *movedTime {
 func (m *movedTime) Type(ctx *gms.Context) gms.Type {
 	t := m.Expression.Type(ctx)
 	if t != types.DatetimeMaxPrecision {
-		return t
+		return t // only go-mysql-server's DATETIME(6) may have too many digits
 	}
 	digits := 0
 	switch of := m.from.Type(ctx).(type) {
@@ -61,6 +62,7 @@ func (m *movedTime) Type(ctx *gms.Context) gms.Type {
 			return t
 		}
 	}
+	// An interval adds a fraction of a second only if its unit contains seconds.
 	isWhole := types.IsInteger(m.by.Child.Type(ctx)) && !strings.Contains(m.by.Unit, "MICROSECOND")
 	if !isWhole && strings.Contains(m.by.Unit, "SECOND") {
 		return t

@@ -39,7 +39,8 @@ func (s *Tokens) openDefault() bool {
 		return false
 	}
 	isQuoted := s.Token == sqlparser.ID && strings.HasSuffix(s.query[:s.end], "`")
-	// A token that may follow a quoted name is not part of it.
+	// Look ahead in the text, because s.Next would also move past a token that is not an opening
+	// parenthesis: the default would end after it.
 	if rest := strings.TrimLeft(s.query[s.end:], " \t\r\n"); !strings.HasPrefix(rest, "(") {
 		return isQuoted
 	}

@@ -230,7 +230,7 @@ func liftConditions(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 // sortedConditions are the conditions of an inner join, sorted by their new place.
 type sortedConditions struct {
 	stay, above []gms.Expression
-	// below are those that use a single table.
+	// below are the conditions that use a single table.
 	below []aboutTable
 	// required has the tables of which some condition needs a row.
 	required map[gms.TableId]bool
@@ -251,17 +251,17 @@ func sortConditions(ctx *gms.Context, join *plan.JoinNode) sortedConditions {
 	for _, e := range expression.SplitConjunction(ctx, join.Filter) {
 		about, known := mentions(ctx, e)
 		needs := needed(e)
-		outer := slices.DeleteFunc(slices.Clone(about), func(t gms.TableId) bool { _, is := missing[t]; return !is })
+		optional := slices.DeleteFunc(slices.Clone(about), func(t gms.TableId) bool { _, is := missing[t]; return !is })
 		switch {
-		case !known, slices.ContainsFunc(outer, func(t gms.TableId) bool { return !needs[t] || missing[t] != plan.JoinTypeLeftOuter }):
-			s.above = append(s.above, e)
+		case !known, slices.ContainsFunc(optional, func(t gms.TableId) bool { return !needs[t] || missing[t] != plan.JoinTypeLeftOuter }):
+			s.above = append(s.above, e) // the condition may be true where a row is missing
 			continue
-		case known && len(about) == 1 && inside[about[0]]:
+		case len(about) == 1 && inside[about[0]]:
 			s.below = append(s.below, aboutTable{about[0], e})
 		default:
 			s.stay = append(s.stay, e)
 		}
-		for _, t := range outer {
+		for _, t := range optional {
 			s.required[t] = true
 		}
 	}
@@ -428,8 +428,8 @@ func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bo
 	return about, known
 }
 
-// needed returns the tables of which a condition needs a row: it is not true where an outer join has
-// filled in NULLs for one of them.
+// needed returns the tables of which a condition needs a row: the condition is not true if an
+// outer join has filled in NULLs for one of these tables.
 func needed(e gms.Expression) map[gms.TableId]bool {
 	switch e := e.(type) {
 	case *expression.And:

@@ -56,14 +56,14 @@ func markOutside(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity
 	if !ok {
 		return n, transform.SameTree, nil
 	}
-	once, isOther, err := onceEqual(ctx, f.Expression)
+	once, changed, err := onceEqual(ctx, f.Expression)
 	if err != nil {
 		return n, transform.SameTree, err
 	}
-	same := transform.TreeIdentity(!isOther)
+	same := transform.TreeIdentity(!changed)
 	all := expression.SplitConjunction(ctx, once)
 	for i, e := range all {
-		if _, known := e.(*aside); !known && isOutside(ctx, e, table.Id()) && !isLookup(ctx, e, table.Id()) {
+		if _, isMarked := e.(*aside); !isMarked && isOutside(ctx, e, table.Id()) && !isLookup(ctx, e, table.Id()) {
 			all[i], same = newAside(e), transform.NewTree
 		}
 	}

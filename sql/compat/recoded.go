@@ -48,6 +48,7 @@ func (r recoded) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || !ok {
 		return v, err
 	}
+	// Encoding replaces the characters that the character set lacks.
 	known, _ := coder.Decode(coder.EncodeReplaceUnknown(encodings.StringToBytes(text)))
 	return string(known), nil
 }

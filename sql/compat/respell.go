@@ -14,13 +14,14 @@ import (
 //   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
 //   - the only statement of a trigger, if it is SIGNAL or a compound one, stands in a block;
 //   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN;
-//   - of START TRANSACTION with several characteristics, READ WRITE or READ ONLY alone remains;
+//   - START TRANSACTION with several characteristics keeps only READ WRITE or READ ONLY;
 //   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
 //   - DESCRIBE of some columns is SHOW COLUMNS, and parameters of procedures have no character sets;
 //   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
 //   - columns of ALTER TABLE whose names are words of SQL are quoted where the parser wants it;
 //   - DO is SELECT, until it is parsed (AsDo);
-//   - expressions in the indexes of CREATE TABLE and ALTER TABLE are columns, until then (withKeys).
+//   - expressions in the indexes of CREATE TABLE and ALTER TABLE are columns, until they are parsed
+//     (withKeys).
 func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []Edit
 	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns} {
@@ -172,7 +173,7 @@ func triggerBlocks(s *Tokens) []Edit {
 		return nil
 	}
 	s.Next()
-	if s.Token == sqlparser.FOLLOWS || s.Token == sqlparser.PRECEDES {
+	if s.Token == sqlparser.FOLLOWS || s.Token == sqlparser.PRECEDES { // and the name of another trigger
 		s.Next()
 		s.Next()
 	}
@@ -222,8 +223,8 @@ func isWord(s *Tokens) bool {
 	return len(s.value) > 0 && strings.EqualFold(strings.TrimSpace(s.query[s.before:s.end]), string(s.value))
 }
 
-// quantifiers replaces the comparisons with ANY, SOME and ALL of a subquery that mean IN or
-// NOT IN.
+// quantifiers replaces comparisons with ANY, SOME or ALL of a subquery by IN or NOT IN, if they
+// mean that.
 func quantifiers(s *Tokens) (edits []Edit) {
 	for q := range quantified(s) {
 		if text := q.asIn(); text != "" {

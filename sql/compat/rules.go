@@ -98,13 +98,13 @@ func withSingleRows(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if !flags.SubqueryIsSet() {
 			return n, transform.SameTree, nil
 		}
-		guarded, changed, err := guardSubqueries(ctx, n)
+		guarded, unguarded, err := guardSubqueries(ctx, n)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
 		out, same, err := apply(ctx, a, guarded, scope, sel, flags)
 		if err != nil || bool(same) {
-			return out, same && changed, err
+			return out, same && unguarded, err
 		}
 		out, _, err = transform.Node(ctx, out, joinedByColumns)
 		return out, same, err

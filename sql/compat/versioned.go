@@ -10,8 +10,8 @@ import (
 // go-mysql-server's parser ignores the versions of versioned comments: it drops some and
 // executes others.
 
-// versionID is the MySQL version that versioned comments are compared with, 8.0.31, in the
-// form in which they write it.
+// versionID is the MySQL version that versioned comments are compared with, 8.0.31, written as in
+// such a comment.
 const versionID = 80031
 
 // ResolveComments replaces each comment that MySQL executes, /*! ... */ and /*!80031 ... */,

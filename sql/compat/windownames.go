@@ -55,10 +55,10 @@ func nameWindowsOf(s *sqlparser.Select) error {
 	})
 }
 
-// tellApart makes windows differ that differ only in the end of their frame: it partitions them
-// by different constants, which changes nothing else. go-mysql-server identifies window
-// functions by their text, and writes that every frame with an unbounded start also ends
-// unbounded. texts are the frames of the SELECT so far.
+// tellApart makes go-mysql-server distinguish windows that differ only in the end of their frame:
+// it partitions them by different constants, which changes nothing else. go-mysql-server
+// identifies window functions by their text, in which every frame with an unbounded start also
+// has an unbounded end. texts are the frames of the SELECT so far.
 func tellApart(over *sqlparser.Over, texts map[string]bool) {
 	if over.Frame == nil || over.Frame.Extent.Start.Type != sqlparser.UnboundedPreceding {
 		return
@@ -107,7 +107,7 @@ type namedWindows struct {
 	open    map[string]bool // windows that are being resolved
 }
 
-// resolve copies into a window what it refers to.
+// resolve copies the definition of the window that def refers to into def.
 func (w namedWindows) resolve(def *sqlparser.WindowDef) error {
 	if def.NameRef.IsEmpty() {
 		return nil

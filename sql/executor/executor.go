@@ -1,5 +1,5 @@
-// Package executor executes those operators of a plan that keep rows and that go-mysql-server
-// executes without counting their memory, or otherwise than MySQL compares strings.
+// Package executor executes the operators of a plan that keep rows, where go-mysql-server does
+// not count their memory, or compares strings in another way than MySQL.
 //
 //	GROUP BY                        groups.go      aggregates, whose values are counted
 //	DISTINCT, UNION, INTERSECT, ... setops.go      rows are equal by their collations
@@ -22,6 +22,6 @@ type Executor struct {
 	Builder gms.NodeExecBuilder
 	// Holding counts the memory of what operators keep.
 	Holding *store.Holding
-	// Ordinary executes a node as go-mysql-server does, and its inputs by Builder.
+	// Ordinary executes a node as go-mysql-server does, with inputs that Builder builds.
 	Ordinary func(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter, error)
 }

@@ -53,7 +53,7 @@ type groupIter struct {
 	buffers [][]gms.AggregationBuffer // the aggregates' buffers, by group
 	read    bool
 	next    int
-	any     bool // set if there are no aggregates: then each row is a group
+	any     bool // set if there are neither aggregates nor keys to group by: then each row is a group
 }
 
 func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {

@@ -29,8 +29,8 @@ func (b *subqueryBuilder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.
 	return h.Metered(rows, store.Metering{Most: math.MaxInt64, Stays: b.stays}), nil
 }
 
-// MeterSubqueries has the memory of the rows of all subqueries in a plan's expressions counted;
-// b builds the subqueries.
+// MeterSubqueries makes all subqueries in a plan's expressions count the memory of their rows; b
+// builds the subqueries.
 func MeterSubqueries(ctx *gms.Context, b gms.NodeExecBuilder, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, x gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		sq, ok := x.(*plan.Subquery)

@@ -27,15 +27,16 @@ type measured struct {
 // A Measuring is the state of a running EXPLAIN ANALYZE.
 type Measuring struct {
 	clock clock.Clock
-	// build builds what executes a node, and asks Measures of each node.
+	// build builds the iterator of a node, and calls Measures for each node.
 	build gms.NodeExecBuilder
 	nodes map[gms.Node]*measured
-	// begun are the nodes whose iterators are being built.
+	// begun are the nodes whose iterators are being built. Build, called for such a node, has b
+	// build it unmeasured.
 	begun map[gms.Node]bool
 }
 
-// NewMeasuring returns the state of an EXPLAIN ANALYZE of a plan that b builds. For each node that
-// Measures, b must return what Build returns.
+// NewMeasuring returns the state of an EXPLAIN ANALYZE of a plan that b builds. For each node for
+// which Measures returns true, b must return the iterator that Build returns.
 func NewMeasuring(c clock.Clock, b gms.NodeExecBuilder) *Measuring {
 	return &Measuring{clock: c, build: b, nodes: make(map[gms.Node]*measured), begun: make(map[gms.Node]bool)}
 }

@@ -43,7 +43,7 @@ type explained struct {
 
 // Keys count the keys that lookups read.
 type Keys interface {
-	// CountKeys returns false if the keys are too many, or the index cannot be asked.
+	// CountKeys returns false if there are too many keys, or the index cannot count them.
 	CountKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool)
 }
 
@@ -157,7 +157,7 @@ func (x *explainer) walk(n gms.Node, id int, kind string) {
 	case *plan.SetOp:
 		x.setOp(n, id, kind)
 		return
-	case *plan.TriggerExecutor: // MySQL shows nothing of triggers
+	case *plan.TriggerExecutor: // MySQL does not show triggers
 		x.walk(n.Left(), id, kind)
 		return
 	case *plan.JoinNode:
@@ -267,7 +267,7 @@ func (x *explainer) static(n *plan.IndexedTableAccess, r *explained) {
 		return
 	}
 	ranges, _ := l.Ranges.(gms.MySQLRangeCollection)
-	points, used := 0, 0
+	points, used := 0, 0 // key parts fixed to one value, and key parts bounded at all
 	for _, rg := range ranges {
 		p, u := partsOf(rg)
 		points, used = max(points, p), max(used, u)

@@ -272,7 +272,8 @@ func (s *setter) decimal(ctx *gms.Context, base any, text string) (any, bool) {
 	return v, ok && err == nil
 }
 
-// sum returns a + b or a - b, and false if it overflows.
+// sum returns a + b or a - b, and false if it overflows: then the result is on the wrong side of
+// a.
 func sum(a, b int64, minus bool) (int64, bool) {
 	if minus {
 		return a - b, (a-b < a) == (b > 0)

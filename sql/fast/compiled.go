@@ -23,11 +23,11 @@ import (
 // has been done yet. Clients do not see it.
 var ErrPlan = errors.New("sql: the statement has to be planned")
 
-// A Compiled is the compiled form of all statements that differ only in their literals,
-// in one database and under the same settings. It runs directly on the indexes.
-// go-mysql-server has planned it once; that plan says which index it uses and which
-// columns it returns. Whatever the compiled form does not clearly cover, go-mysql-server
-// runs every time. Both ways return the same rows, types, warnings and errors.
+// A Compiled is the compiled form of all statements that differ only in their literals, in one
+// database and under the same settings. It runs directly on the indexes. go-mysql-server has
+// planned it once; that plan says which index it uses and which columns it returns.
+// go-mysql-server runs every statement that the compiled form does not clearly cover. Both ways
+// return the same rows, types, warnings and errors.
 //
 // A Compiled is safe for concurrent use.
 type Compiled struct {
@@ -249,7 +249,7 @@ func (s *Session) autocommitted(ctx *gms.Context, tr *store.Transaction) error {
 // current returns the form for the tables as the transaction sees them.
 func (c *Compiled) current(ctx *gms.Context, tr *store.Transaction, values []Value) (*form, error) {
 	if c.st.Catalog.Changed(tr.Tx) {
-		return nil, ErrPlan
+		return nil, ErrPlan // other sessions use the form, and do not see the change
 	}
 	f, err := c.formOf(ctx, tr, values)
 	if err != nil {

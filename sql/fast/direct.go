@@ -16,10 +16,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A direct is a SELECT that copies integers and characters from the stored rows to the
-// client without making Go values of them. It returns, sorts, makes distinct, or sums them,
-// as the statement's plan does, step by step. A plan spends more time on making, sorting
-// and encoding a hundred rows than on reading them.
+// A direct is a SELECT that copies integers and characters from the stored rows to the client
+// without making Go values of them. It sorts rows, drops duplicates and sums columns as the
+// statement's plan does, step by step. A plan spends more time on making, sorting and encoding a
+// hundred rows than on reading them.
 type direct struct {
 	// Part is the part of each row that is read.
 	row.Part
@@ -97,7 +97,8 @@ type directRun struct {
 	*direct
 	tx   *txn.Tx
 	room *directRoom
-	// part is set if other transactions may change the columns that are not read.
+	// part is set if only the columns that are read enter the read set: other transactions may
+	// change the others.
 	part   bool
 	totals []compat.Total
 }
@@ -171,7 +172,7 @@ func (d *directRun) read(ctx *gms.Context, from store.Access, r store.KeyRange) 
 	}
 }
 
-// take takes in the row at p.
+// take reads the row at p, and keeps its columns, or adds them to the sums.
 func (d *directRun) take(p region.Ptr) error {
 	var b []byte
 	var err error

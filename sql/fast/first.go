@@ -41,8 +41,9 @@ func (s *shape) addOrder(n *sqlparser.Select) bool {
 	return !slices.ContainsFunc(s.where, func(c condition) bool { return c.isRange || c.list != nil })
 }
 
-// fits reports whether the column is the index's next one after the columns of the conditions, and
-// different in all rows that fulfil these: otherwise their order would be undefined.
+// fits reports whether the column follows the columns of the conditions in the index, and whether
+// all these columns together contain the primary key: otherwise, rows could be equal in the
+// column, and their order would be undefined.
 func (r *firstRows) fits(info *store.TableInfo, l *lookup) bool {
 	k, at := l.index, len(l.parts)
 	if k.Access == catalog.AccessHash || at >= len(k.Codecs) || !k.Codecs[at].TakesLiterals() || !store.SameName(info.Columns[k.Columns[at]].Name, r.column) {

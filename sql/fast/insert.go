@@ -12,9 +12,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An insertion is an INSERT of one row of literals. go-mysql-server runs INSERTs into tables for
-// which it also runs changes (see change), and into tables with a default for a column that the
-// statement does not name.
+// An insertion is an INSERT of one row of literals. go-mysql-server runs the other INSERTs: into
+// a table whose changes are left to it (see change), and those that leave out a column with a
+// default.
 type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
@@ -93,7 +93,7 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		}
 	}
 	if generated && f.insert.unique {
-		return nil, ErrPlan
+		return nil, ErrPlan // give up before an AUTO_INCREMENT number is drawn
 	}
 	if err := f.writable(c, tr); err != nil {
 		return nil, err

@@ -14,10 +14,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A join is a SELECT from tables that are each read by a key, given by literals
-// directly or through a column that is equal to another table's. All tables but the
-// last return at most one row, so that the order of the result does not depend on the
-// order of the tables.
+// A join is a SELECT from tables that are each read by a key. Literals give the key, directly or
+// through columns that equal those of another table. All tables but the last return at most one
+// row, so that the order of the result does not depend on the order of the tables.
 type join struct {
 	tables []*joinedTable
 	// out are the columns of the result, which is returned or processed further by a plan; names
@@ -90,7 +89,7 @@ func (s *joinShape) lookup(info *store.TableInfo) (lookup, []residual, bool) {
 	}
 	t := b.tables[0]
 	for i := range t.rest {
-		t.rest[i].at = t.columns[t.rest[i].at] // the join reads the whole row, so use the position in that
+		t.rest[i].at = t.columns[t.rest[i].at] // a position in the whole row, which the change reads
 	}
 	return t.lookup, t.rest, true
 }
@@ -106,7 +105,7 @@ func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 		b.tables = append(b.tables, &joinedTable{form: form{info: infos[i], columns: []int{}}, joinTable: t})
 	}
 	for _, c := range s.where {
-		if at, ok := b.column(c.column); !ok || !b.takes(at, c) {
+		if at, ok := b.column(c.column); !ok || !b.compare(at, c) {
 			return nil, false
 		}
 	}
@@ -139,9 +138,9 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 
 func (b *binding) codec(at columnAt) *row.KeyCodec { return codec(b.tables[at.table].info, at.column) }
 
-// takes adds a comparison with a literal to the binding; false if comparing keys does not decide
-// it, or the column equals another literal already.
-func (b *binding) takes(at columnAt, c comparison) bool {
+// compare adds a comparison with a literal to the binding; false if comparing keys does not
+// decide it, or the column equals another literal already.
+func (b *binding) compare(at columnAt, c comparison) bool {
 	k := b.codec(at)
 	if c.op != sqlparser.EqualStr {
 		b.rest[at] = append(b.rest[at], c)

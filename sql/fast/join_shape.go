@@ -10,7 +10,8 @@ import (
 // or an aliased one, joined by equal columns, and conditions beyond a key.
 type joinShape struct {
 	tables []joinTable
-	// where has the comparisons with literals, pairs those of two columns by =.
+	// where has the comparisons of columns with literals; pairs has the columns that are compared
+	// by =.
 	where []comparison
 	pairs [][2]columnRef
 }

@@ -112,7 +112,8 @@ func (d *direct) sum(n *plan.GroupBy, below []int) (columns []int, ok bool) {
 	return columns, len(columns) > 0
 }
 
-// distinct adds the step of a DISTINCT.
+// distinct adds the step of a DISTINCT; false if the columns cannot be ordered, or rows are
+// summed.
 func (d *direct) distinct(columns []int) bool {
 	s := rowStep{distinct: true}
 	for _, c := range columns {
@@ -171,6 +172,7 @@ func (d *directRun) arrange() bool {
 // orders all rows, a DISTINCT may leave the rows in any order.
 func (d *directRun) step(s *rowStep, ordered bool) bool {
 	c := rowComparison{directRun: d, by: s.by, valid: true}
+	// Sort places in the present order, so that equal rows can keep it.
 	places := d.room.places[:0]
 	for i := range d.room.order {
 		places = append(places, int32(i))
@@ -179,7 +181,7 @@ func (d *directRun) step(s *rowStep, ordered bool) bool {
 	if s.distinct {
 		places = slices.CompactFunc(places, func(a, b int32) bool { return c.compare(a, b) == 0 })
 		if !ordered {
-			slices.Sort(places)
+			slices.Sort(places) // back to the present order
 		}
 	}
 	for i, at := range places {
@@ -212,7 +214,7 @@ func (d *directRun) hasValidTexts(by []rowOrder) bool {
 	return true
 }
 
-// A rowComparison compares rows of a run by their places in its order.
+// A rowComparison compares two rows of a run by the columns of an order.
 type rowComparison struct {
 	*directRun
 	by    []rowOrder

@@ -76,8 +76,8 @@ func (p *planPool) give(s *selectPlan) {
 	}
 }
 
-// compile makes the statement's form for a version of its table. It returns ErrPlan
-// if these literals do not show whether there is one.
+// compile makes the statement's form for a version of its table. It returns ErrPlan if only other
+// literals can show whether the statement can be compiled.
 func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Value) (*form, error) {
 	refused := &form{info: info, refused: true}
 	l, ok := c.lookup(info)
@@ -135,7 +135,7 @@ func (c *Compiled) compileChange(info *store.TableInfo, l lookup, rest []residua
 }
 
 // lookup returns the index lookup for the conditions, preferably by a whole unique key; an empty
-// one for an INSERT.
+// lookup for an INSERT.
 func (c *Compiled) lookup(info *store.TableInfo) (found lookup, ok bool) {
 	if c.shape.kind == shapeInsert {
 		return lookup{}, true
@@ -274,8 +274,8 @@ func unwrapped(t gms.Table) gms.Table {
 	}
 }
 
-// reads takes over the table that an index lookup reads; false if the lookup is not of a given
-// range and the plan is not a join, or the table is not ours.
+// reads takes over the table that an index lookup reads; false if the table is not ours or,
+// except in a join, if the lookup's range is not given.
 func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
 	if !n.IsStatic() && p.accesses == nil {
 		return false
@@ -367,7 +367,7 @@ func (f *form) runSelect(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 		res, err := f.runDirect(ctx, s, tr, r, empty)
 		if f.plans == nil || !errors.Is(err, ErrPlan) {
 			return res, err
-		}
+		} // otherwise a plan takes over
 	}
 	var rows []gms.Row
 	var err error
@@ -433,7 +433,7 @@ func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value
 	p := f.plans.take()
 	if p == nil {
 		var err error
-		if p, err = c.plan(ctx, values, f.join != nil); err != nil || p == nil || !f.goesOn(ctx, p) {
+		if p, err = c.plan(ctx, values, f.join != nil); err != nil || p == nil || !f.accepts(ctx, p) {
 			return nil, ErrPlan
 		}
 	}
@@ -451,8 +451,8 @@ func (f *form) runPlan(ctx *gms.Context, c *Compiled, s *Session, values []Value
 	return rows, err
 }
 
-// goesOn reports whether a plan can process the rows of the form's tables.
-func (f *form) goesOn(ctx *gms.Context, p *selectPlan) bool {
+// accepts reports whether a plan can process the rows of the form's tables.
+func (f *form) accepts(ctx *gms.Context, p *selectPlan) bool {
 	if f.join != nil {
 		return f.join.replannedAs(ctx, p)
 	}

@@ -110,6 +110,8 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 		o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
 		return nil
 	}
+	// s reads a single table by a key; wide may join tables and have further conditions. A
+	// statement may have both shapes.
 	s, wide := &shape{kind: shapeSelect}, &shape{kind: shapeSelect}
 	s.simple = s.from(n.From) && s.conditions(n.Where)
 	if n.Limit != nil {
@@ -130,6 +132,7 @@ func shapeOfSelect(n *sqlparser.Select) *shape {
 	return s
 }
 
+// shapeOfUpdate returns nil for an UPDATE with a clause that no shape has.
 func shapeOfUpdate(n *sqlparser.Update) *shape {
 	if n.Ignore != "" || n.With != nil || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
@@ -141,6 +144,7 @@ func shapeOfUpdate(n *sqlparser.Update) *shape {
 	return s
 }
 
+// shapeOfDelete returns nil for a DELETE with a clause that no shape has.
 func shapeOfDelete(n *sqlparser.Delete) *shape {
 	if len(n.Targets) > 0 || n.With != nil || len(n.Partitions) > 0 || n.Limit != nil || len(n.OrderBy) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil
@@ -151,6 +155,7 @@ func shapeOfDelete(n *sqlparser.Delete) *shape {
 // shapeOfChange returns the shape of an UPDATE or DELETE, with the table and the conditions, which
 // may include conditions beyond the row's key; nil if there is none.
 func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.Where) *shape {
+	// s has only conditions on a key; wide may have further ones.
 	s, wide := &shape{kind: kind, simple: true}, &shape{kind: kind, simple: true}
 	joined := wide.from(from) && wide.addJoin(from, where)
 	switch {
@@ -165,6 +170,7 @@ func shapeOfChange(kind shapeKind, from sqlparser.TableExprs, where *sqlparser.W
 	return nil
 }
 
+// shapeOfInsert returns nil for an INSERT with a clause that no shape has.
 func shapeOfInsert(n *sqlparser.Insert) *shape {
 	if n.Action != sqlparser.InsertStr || n.Ignore != "" || n.With != nil || len(n.Partitions) > 0 || len(n.OnDup) > 0 || len(n.Comments) > 0 || len(n.Returning) > 0 {
 		return nil

@@ -71,7 +71,7 @@ func (n *normaliser) add(query string) bool {
 		}
 		i = next
 	}
-	return len(n.bound) == 0
+	return len(n.bound) == 0 // each bound value has its question mark
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

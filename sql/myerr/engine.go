@@ -15,14 +15,14 @@ import (
 )
 
 // go-mysql-server sends most errors as 1105, and most others without their SQLSTATE. Programs
-// decide by both, so the tables below restore MySQL 8's. Of most errors only the text arrives
-// here; their kinds are recognised by the constant parts of their messages.
+// decide by both, so the tables below restore MySQL 8's. Most errors arrive here as text only;
+// their kinds are recognised by the constant parts of their messages.
 
 // An engineKind maps a kind of go-mysql-server's to a MySQL error.
 type engineKind struct {
 	kind   *goerrors.Kind
 	number int
-	text   string // MySQL's, with $1 for the first verb's value; empty: the error's own
+	text   string // MySQL's text, with $1 for the value of the first format verb; empty: keep the error's own text
 }
 
 var engineKinds = []engineKind{
@@ -151,7 +151,7 @@ var numberedTexts = []struct {
 const errNotInGroupBy = 1055
 
 // matchers recognise the kinds above by text, in the order of the table. A kind whose message is
-// only a verb would match every text: its matcher is nil.
+// only a format verb would match every text: its matcher is nil.
 var matchers = func() []*regexp.Regexp {
 	ms := make([]*regexp.Regexp, len(engineKinds))
 	for i, k := range engineKinds {

@@ -49,7 +49,8 @@ func (k Kind) Is(err error) bool {
 
 // Transactions, storage and the end of a statement.
 var (
-	// Deadlock is the kind of conflicts. It names no object: a conflict is about addresses.
+	// Deadlock is the kind of conflicts. Its text names no table or key: a conflict is known only
+	// by the addresses of objects.
 	Deadlock         = kind(1213, "Deadlock found when trying to get lock; try restarting transaction")
 	LockWaitTimeout  = kind(1205, "Lock wait timeout exceeded; try restarting transaction")
 	ReadOnly         = kind(1792, "Cannot execute statement in a READ ONLY transaction.")
@@ -61,7 +62,7 @@ var (
 
 	InCommit   = kind(1180, ownText)
 	TooLarge   = kind(1197, ownText) // a transaction is too large
-	RecordFull = kind(1114, ownText) // an object finds no room
+	RecordFull = kind(1114, ownText) // there is no memory for another object
 	LogFull    = kind(1205, ownText)
 	RowTooBig  = kind(1105, ownText)
 	Corrupt    = kind(1815, ownText)

@@ -46,8 +46,8 @@ var stored = []struct {
 	{context.Canceled, QueryInterrupted},
 }
 
-// ofStorage converts an error of storage; nil if err is none. Of some errors only the
-// text is left.
+// ofStorage converts an error of storage, of which sometimes only the text is left; nil for other
+// errors.
 func ofStorage(err error) *mysql.SQLError {
 	for _, s := range stored {
 		if errors.Is(err, s.err) || strings.HasSuffix(err.Error(), s.err.Error()) {
@@ -63,8 +63,8 @@ var numbered = []error{
 	outcome.ErrInDoubt, wait.ErrUnavailable, outcome.ErrEvicted, outcome.ErrClosed, outcome.ErrTooLarge, outcome.ErrLogFull, outcome.ErrNoRegion, region.ErrFull, nvram.ErrNoSpace,
 }
 
-// Storage converts a storage error for its way through go-mysql-server, which keeps only
-// the text of errors that are neither its own nor MySQL's.
+// Storage converts a storage error to a MySQL error, so that it keeps its number on the way
+// through go-mysql-server, which keeps only the text of other errors.
 func Storage(err error) error {
 	if errors.Is(err, outcome.ErrConflict) {
 		return gms.ErrLockDeadlock.New(err.Error())

@@ -2,8 +2,8 @@ package myerr
 
 import "regexp"
 
-// packages are the package names that errors of this program begin with. The log has them;
-// they are removed from errors that clients see.
+// packages are the package names that errors of this program begin with. The server's log keeps
+// them; they are removed from errors that clients see.
 const packages = `btree|call|catalog|cluster|compat|data|farm|farmsql|hash|index|kv|lease|membership|myerr|nvram|rdma|record|recovery|region|ring|row|shm|sql|transactions|txn|wire`
 
 var (

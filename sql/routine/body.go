@@ -22,7 +22,8 @@ import (
 type body struct {
 	ctx    *gms.Context
 	runner *Runner
-	// within is ctx for the body's statements, each of which has a context of its own.
+	// within is the parent of the contexts of the body's statements, and leads from them to the
+	// body.
 	within context.Context
 	// depth is the number of bodies that are running: this one, the one that has called it, ...
 	depth int
@@ -62,7 +63,7 @@ func newBody(ctx *gms.Context, r *Runner, parameters *scope) *body {
 	return b
 }
 
-// Statements return these as errors to say how the body goes on; they are no failures.
+// Statements return these as errors to say how the body goes on; they are not failures.
 type (
 	// A jump is LEAVE, or ITERATE, which continues the loop (again).
 	jump struct {
@@ -150,7 +151,7 @@ func (b *body) execute(s sqlparser.Statement) error {
 	case *sqlparser.Call:
 		return b.call(s)
 	case sqlparser.SelectStatement:
-		return b.choice(s)
+		return b.selectRows(s)
 	}
 	schema, rows, err := b.query(s)
 	if err == nil && !b.selected {
@@ -282,8 +283,8 @@ func (b *body) set(s *sqlparser.Set) error {
 	return v.set(b.ctx, value)
 }
 
-// choice executes a SELECT.
-func (b *body) choice(s sqlparser.SelectStatement) error {
+// selectRows executes a SELECT. Without INTO, its rows are the result of the body so far.
+func (b *body) selectRows(s sqlparser.SelectStatement) error {
 	at := intoOf(s)
 	if at == nil || *at == nil || len((*at).Variables) == 0 {
 		schema, rows, err := b.query(s)
@@ -293,7 +294,7 @@ func (b *body) choice(s sqlparser.SelectStatement) error {
 		return err
 	}
 	into := *at
-	*at = nil
+	*at = nil // the engine does not know the body's variables
 	schema, rows, err := b.query(s)
 	*at = into
 	switch {

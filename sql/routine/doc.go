@@ -10,10 +10,11 @@
 //	           └───── CALL ────┴──► Query: the engine plans and executes it
 //
 // A statement of a body goes through go-mysql-server like a client's. Its context is its own and
-// leads to the body, so a CALL within it, also in a trigger that it fires, finds the body that
-// calls: for its depth, and to return the values of OUT parameters.
+// leads to the body. So a CALL within the statement, or within a trigger that the statement
+// fires, finds the calling body: it needs that body's depth, and returns the values of OUT
+// parameters to it.
 //
-// The statements belong to the session's transaction, or each has its own: Enter decides. The
-// session is the one of sql/store; of the engine the package knows go-mysql-server's, with its
-// parser and its accounts, and Query.
+// Either the statements belong to the session's transaction, or each has its own: Enter decides
+// that. The session is sql/store's. Of the engine the package knows only go-mysql-server's
+// engine, with its parser and accounts, and Query.
 package routine

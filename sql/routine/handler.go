@@ -97,7 +97,7 @@ func (b *body) handlerFor(e *mysql.SQLError) (*scope, *sqlparser.DeclareHandler)
 // precision returns how precisely a condition matches an error, 0 if it does not match.
 func (b *body) precision(c sqlparser.DeclareHandlerCondition, e *mysql.SQLError) int {
 	class := e.State[:min(2, len(e.State))]
-	is := false
+	matches := false
 	precision := 1
 	switch c.ValueType {
 	case sqlparser.DeclareHandlerCondition_ConditionName:
@@ -106,17 +106,17 @@ func (b *body) precision(c sqlparser.DeclareHandlerCondition, e *mysql.SQLError)
 			return b.precision(named, e)
 		}
 	case sqlparser.DeclareHandlerCondition_MysqlErrorCode:
-		is, precision = string(c.MysqlErrorCode.Val) == strconv.Itoa(e.Num), 3
+		matches, precision = string(c.MysqlErrorCode.Val) == strconv.Itoa(e.Num), 3
 	case sqlparser.DeclareHandlerCondition_SqlState:
-		is, precision = c.String == e.State, 2
+		matches, precision = c.String == e.State, 2
 	case sqlparser.DeclareHandlerCondition_SqlWarning:
-		is = class == "01"
+		matches = class == "01"
 	case sqlparser.DeclareHandlerCondition_NotFound:
-		is = class == "02"
+		matches = class == "02"
 	case sqlparser.DeclareHandlerCondition_SqlException:
-		is = class != "00" && class != "01" && class != "02"
+		matches = class != "00" && class != "01" && class != "02"
 	}
-	if !is {
+	if !matches {
 		return 0
 	}
 	return precision

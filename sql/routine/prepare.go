@@ -2,10 +2,10 @@ package routine
 
 import "github.com/dolthub/vitess/go/vt/sqlparser"
 
-// Prepare rewrites the body of a procedure so that go-mysql-server accepts it and this
-// package can run it. go-mysql-server knows no SET of several variables, and of handlers'
-// conditions only NOT FOUND and SQLEXCEPTION. Prepare calls correct for each other statement in
-// the body, to correct it as if a client had sent it.
+// Prepare rewrites the body of a procedure so that go-mysql-server accepts it and this package
+// can run it. go-mysql-server supports only SET of a single variable, and handlers only for NOT
+// FOUND and SQLEXCEPTION. Prepare calls correct for each other statement in the body, to correct
+// it as if a client had sent it.
 func Prepare(s sqlparser.Statement, correct func(sqlparser.Statement)) sqlparser.Statement {
 	switch s := s.(type) {
 	case *sqlparser.BeginEndBlock:

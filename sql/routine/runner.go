@@ -60,6 +60,7 @@ func (r *Runner) run(within context.Context, session gms.Session, stmt sqlparser
 		case attempt == retriesMax:
 			return nil, nil, myerr.LockWaitTimeout.New()
 		}
+		// Wait for a random time, which grows with each attempt, so that rivals do not meet again.
 		bound := time.Duration(min(attempt+1, 100)) * 100 * time.Microsecond
 		clock := s.Store.Machine.Clock()
 		clock.Sleep(time.Duration(clock.Uint64() % uint64(bound)))

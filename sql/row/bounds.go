@@ -16,7 +16,7 @@ import (
 
 // Bounds bound the encoding of one part of a key.
 type Bounds struct {
-	Lo, Hi  []byte // [Lo, Hi), nil being open
+	Lo, Hi  []byte // [Lo, Hi); nil means unbounded
 	Inexact bool   // the encoded bounds admit more than the original ones
 }
 
@@ -58,9 +58,9 @@ func (k *KeyCodec) IsSingle(ctx context.Context, c gms.MySQLRangeColumnExpr) boo
 	return err == nil && n == 0
 }
 
-// lowerBound returns the least encoding above a cut. key is set if that is the encoding of a whole
-// value. ok is false if no value is above the cut, because a lookup asks for a NULL, with which
-// nothing compares.
+// lowerBound returns the least encoding above a cut. key is set if the encoding is that of a
+// whole value, not only of its marker or of a successor. ok is false if no value is above the
+// cut: the cut is NULL, with which no value compares, or the end of all values.
 func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -91,7 +91,9 @@ func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 	return []byte{KeyNull}, false, true
 }
 
-// upperBound returns the least encoding that is above the range's values, nil if none is.
+// upperBound returns the least encoding above all values of the range, nil if there is none. key
+// is set if it directly follows a whole value's encoding. ok is false if no value is below the
+// cut.
 func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact *bool) (b []byte, key, ok bool) {
 	switch c := c.(type) {
 	case gms.BelowNull:
@@ -237,8 +239,8 @@ func (k *KeyCodec) isNumber() bool {
 	return number || k.Kind == catalog.KindDecimal
 }
 
-// Unequal reports whether no value of the column can equal v, for types whose conversion to the
-// column's may round or fail.
+// Unequal reports whether no value of the column can equal v. It examines only types of v whose
+// conversion to the column's type may round or fail; for others it returns false.
 func (k *KeyCodec) Unequal(ctx *gms.Context, v any) bool {
 	switch s := v.(type) {
 	case decimal.Decimal, float32, float64, time.Time:

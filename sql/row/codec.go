@@ -14,12 +14,11 @@ import (
 //
 //	| format 4b, width 2b, spilled 1b | slots u16 | null bits | spill bits, if spilled | end offsets | values |
 //
-// Each column owns a slot for life. The end offset of every slot makes access
-// to a column O(1) and lets values be as short as they are; it takes one byte
-// in rows of up to 255 bytes of values, two or four in longer ones. A row
-// stored before a column was added has fewer slots than the table, and the
-// missing ones are NULL. A spilled value is kept outside the row (object.go), and
-// the row holds its length and its first overflow object.
+// Each column owns a slot for life. The end offset of every slot makes access to a column O(1)
+// and lets values have any length; it takes one byte in rows of up to 255 bytes of values, two or
+// four in longer ones. A row stored before a column was added has fewer slots than the table, and
+// the missing ones are NULL. A spilled value is kept outside the row (object.go), and the row
+// holds its length and its first overflow object.
 const (
 	format      = 1
 	isSpilled   = 1 << 6
@@ -76,7 +75,7 @@ func (c *Codec) Stored(row gms.Row) gms.Row {
 		if !ok || !strings.HasSuffix(s, " ") {
 			continue
 		}
-		if &kept[0] == &row[0] {
+		if &kept[0] == &row[0] { // row belongs to the caller
 			kept = row.Copy()
 		}
 		kept[at] = strings.TrimRight(s, " ")

@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file sends stored integers and texts to clients without making values of them.
+// This file sends stored integers and texts to clients without decoding them into Go values.
 
 // IsDirect reports whether a column's values are integers, or characters that are stored
 // as they are sent.

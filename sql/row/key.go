@@ -22,7 +22,7 @@ import (
 const (
 	KeyNull  = 0x00 // the marker of NULL
 	KeyValue = 0x01 // the marker before any other value
-	// KeyBytesMax is MySQL's limit for a key, and the B-tree's.
+	// KeyBytesMax is the greatest length of a key in MySQL, and in the B-tree.
 	KeyBytesMax = 3072
 )
 
@@ -33,7 +33,8 @@ type KeyCodec struct {
 	Weights   *Weights // the collation's; nil if it has none
 	Prefix    int      // number of indexed characters or bytes, 0 for all
 	Precision uint8    // number of a decimal's digits
-	// Length is the type's, in bytes for BINARY and VARBINARY.
+	// Length is the length of the column's type: in characters, or in bytes for BINARY and
+	// VARBINARY.
 	Length int
 	// Nullable says that the column may hold NULL.
 	Nullable bool
@@ -132,7 +133,8 @@ func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 	return appendEscaped(dst, b), ok
 }
 
-// micros returns a time in the precision by which go-mysql-server compares it: dates by the day.
+// micros returns a time in microseconds; a date stands for the beginning of its day.
+// go-mysql-server compares times in the same way.
 func (k *KeyCodec) micros(t time.Time) int64 {
 	if k.Kind == catalog.KindDate {
 		t = t.Truncate(24 * time.Hour)
@@ -153,8 +155,9 @@ func intBytes(k catalog.Kind) int {
 	return 8
 }
 
-// appendOrdered appends the low width bytes of a number. The caller has flipped its sign bit at 64
-// bits; appendOrdered flips it at width instead.
+// appendOrdered appends the low width bytes of a signed number, of which the caller has flipped
+// bit 63 so that negative numbers sort first. If width is less than 8, appendOrdered undoes that
+// and flips the sign bit of the shorter number.
 func appendOrdered(dst []byte, n uint64, width int) []byte {
 	if width < 8 {
 		n = (n ^ 1<<63) ^ 1<<(8*width-1)

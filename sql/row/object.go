@@ -17,7 +17,7 @@ import (
 // are mostly read for their small columns should stay small.
 const (
 	InlineBytesMax = 8 << 10
-	// SpillBytesMin is the size from which on moving a value out of a row pays.
+	// SpillBytesMin is the size of the smallest value that is worth moving out of a row.
 	SpillBytesMin = 128
 )
 

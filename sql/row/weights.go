@@ -9,8 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// Weights are a collation's weights of characters. go-mysql-server looks each up in a map of
-// all characters, which takes most of the time of comparing strings; an array of the ASCII
+// Weights are a collation's weights of characters. go-mysql-server looks up each weight in a map
+// of all characters, which takes most of the time of comparing strings; an array of the ASCII
 // weights saves most look-ups.
 type Weights struct {
 	ascii [utf8.RuneSelf]int32

@@ -33,7 +33,7 @@ type Access interface {
 	// one; nil is an open end.
 	Scan(t *txn.Tx, lo, hi []byte, reverse bool) cursor
 	// Rows is like Scan, for a caller that reads the rows one by one. It reads ahead for a caller
-	// that reads probably n of them, and perhaps all.
+	// that probably reads n rows, and perhaps all.
 	Rows(t *txn.Tx, lo, hi []byte, reverse bool, n int) cursor
 	// Keys is like Scan, for callers that need only the keys.
 	Keys(t *txn.Tx, lo, hi []byte) cursor

@@ -25,7 +25,7 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 		return v, inTime(v, t, column, row)
 	case types.IsTime(t):
 		return assignTime(v, t, column, row)
-	case isChar(t):
+	case isChar(t): // a CHAR does not keep the spaces at its end
 		if s, ok := v.(string); ok {
 			return strings.TrimRight(s, " "), nil
 		}
@@ -48,7 +48,7 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 	}
 	switch {
 	case err != nil:
-		return v, nil
+		return v, nil // go-mysql-server reports the error
 	case in != gms.InRange:
 		return nil, myerr.ColumnOutOfRange.New(column, row)
 	}
@@ -83,6 +83,7 @@ func inTime(v any, t gms.Type, column string, row int) error {
 	if err != nil || max(n, -n) != greatestTime {
 		return nil // go-mysql-server reports the error
 	}
+	// The value was brought to the end of the range, unless it is written as that end.
 	text := fmt.Sprint(v)
 	if written := strings.TrimLeft(text, " +-0"); strings.HasPrefix(written, "838:59:59") || strings.HasPrefix(written, "8385959") || strings.HasPrefix(written, "34 22:59:59") {
 		return nil

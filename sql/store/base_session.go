@@ -15,8 +15,8 @@ import (
 )
 
 // A baseSession replaces go-mysql-server's BaseSession, which copies every variable into every
-// session (80 KB). Of the embedded BaseSession, which its constructor has not initialized, only
-// methods that need none of its maps are used.
+// session (80 KB). The embedded BaseSession is not initialized, so that only those of its methods
+// are used that need none of its maps.
 type baseSession struct {
 	gms.BaseSession
 	server   string
@@ -27,8 +27,8 @@ type baseSession struct {
 	prepared map[string]sqlparser.Statement
 	cached   map[string]sqlparser.Statement
 
-	// shared are the values of system variables when the session began, and own those that the
-	// session has set since. results caches character_set_results.
+	// shared are the values of system variables when the session began; own are the values that
+	// the session has set since. results caches character_set_results.
 	shared, own map[string]gms.SystemVarValue
 	results     gms.CharacterSetID
 
@@ -86,7 +86,7 @@ func (s *baseSession) variable(name string) (gms.SystemVarValue, bool) {
 	return v, ok
 }
 
-// setVariable stores a value in the session, unless there is err.
+// setVariable stores a value in the session, unless err is set; then it returns err.
 func (s *baseSession) setVariable(name string, v gms.SystemVarValue, err error) error {
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ type Bulk struct {
 	batch int
 }
 
-// BeginBulk commits what the statement has done so far and marks the table.
+// BeginBulk commits what the statement has done so far, and marks the table as being altered.
 // build makes the structures that are going to be filled.
 func (t *Table) BeginBulk(ctx *gms.Context, tr *Transaction, build func(*txn.Tx) ([]catalog.Storage, error)) (*Bulk, error) {
 	if err := tr.Tx.Commit(ctx.Context); err != nil {
@@ -197,8 +197,8 @@ func (i *frozenIter) fill(ctx *gms.Context) error {
 
 func (i *frozenIter) Close(*gms.Context) error { return nil }
 
-// each passes the next batch of entries of the primary index, beginning with a key,
-// to work.
+// each reads a batch of entries of the primary index, beginning at the key from, and passes it to
+// work.
 func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, []region.Ptr) error) error {
 	acc := b.t.Store.Access(&b.t.Info.Table.Primary)
 	return b.runBatch(ctx, func(tx *txn.Tx, n int) error {
@@ -225,7 +225,7 @@ func next(keys [][]byte) (from []byte, end bool) {
 	if len(keys) == 0 {
 		return nil, true
 	}
-	return append(keys[len(keys)-1], 0), false
+	return append(keys[len(keys)-1], 0), false // the least key above the last one
 }
 
 // fillLarge adds all rows of a large table to a new index, and puts the index to
@@ -327,7 +327,7 @@ func (w *bulkRewriter) flush(ctx *gms.Context) error {
 		var n int
 		numbered, greatest := w.numbered, w.greatest
 		err := w.b.runBatch(ctx, func(tx *txn.Tx, rows int) error {
-			w.numbered, w.greatest = numbered, greatest
+			w.numbered, w.greatest = numbered, greatest // count again if the batch is repeated
 			n = min(rows, len(w.rows))
 			for _, row := range w.rows[:n] {
 				if err := w.insert(ctx, tx, row); err != nil {

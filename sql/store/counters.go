@@ -51,7 +51,7 @@ func (c *Counters) Add(ctx context.Context, rows map[region.Ptr]int64) {
 		sum := c.pending[p] + n
 		c.pending[p] = sum
 		if limit := min(max(c.written[p]/FlushPart, FlushLeast), FlushMost); -limit < sum && sum < limit {
-			continue
+			continue // not worth a write yet
 		}
 		delete(c.pending, p)
 		if due == nil {

@@ -19,8 +19,8 @@ import (
 // statementKey is the key of the running statement in a context.
 type statementKey struct{}
 
-// WithStatement returns a context for a statement that is part of another one: the context of
-// that has the other statement's text.
+// WithStatement returns a context for a statement that is part of another one. Without it, the
+// context would give the text of that other statement.
 func WithStatement(ctx context.Context, stmt sqlparser.Statement) context.Context {
 	return context.WithValue(ctx, statementKey{}, stmt)
 }

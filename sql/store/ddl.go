@@ -75,11 +75,11 @@ func storedColumn(ctx *gms.Context, c *gms.Column, slot uint16) (catalog.Column,
 	}, nil
 }
 
-// SetSchema gives a table the columns and primary key of a schema, every column
-// in a new slot: the table has no rows in its present structures.
+// SetSchema gives a table the columns and primary key of a schema. Every column gets a new slot,
+// because the table has no rows in its present structures.
 func SetSchema(ctx *gms.Context, t *catalog.Table, schema gms.PrimaryKeySchema, key []gms.IndexColumn) error {
 	t.Columns, t.NextSlot = nil, 0
-	if len(schema.PkOrdinals) == 0 {
+	if len(schema.PkOrdinals) == 0 { // the rows have hidden numbers
 		t.NextSlot = row.NumberSlot + 1
 	}
 	for _, c := range schema.Schema {
@@ -151,8 +151,8 @@ func (st *Store) CreateStorage(tr *Transaction, t *catalog.Table) error {
 	return err
 }
 
-// number creates a sequence that begins at first, and stores its address in p, if want is set and p
-// is nil. If want is not set, it does nothing.
+// number creates a sequence that begins at first, and stores its address in p. It does nothing if
+// p has a sequence already, or if want is not set.
 func (tr *Transaction) number(p *region.Ptr, want bool, first uint64) error {
 	if !want || !p.IsNil() {
 		return nil
@@ -360,6 +360,7 @@ func (t *Table) modifySequence(ctx *gms.Context, tr *Transaction, tbl *catalog.T
 func (t *Table) CreateCheck(ctx *gms.Context, c *gms.CheckDefinition) error {
 	return t.change(ctx, func(_ *Transaction, tbl *catalog.Table) error {
 		name := c.Name
+		// A CHECK without a name gets the first one that is free.
 		for i := 1; name == "" || c.Name == "" && hasCheck(tbl, name); i++ {
 			name = fmt.Sprintf("%s_chk_%d", tbl.Name, i)
 		}

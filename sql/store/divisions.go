@@ -12,22 +12,24 @@ import (
 
 // A change holds the notes of one INSERT, UPDATE or DELETE for the table's editor.
 type change struct {
-	// strict is set if the statement has no IGNORE, and divided once it has divided by zero; its
-	// editor reports that.
+	// strict is set if the statement has no IGNORE. divided is set once the statement has divided
+	// by zero, which its editor then reports.
 	strict, divided bool
 	// replacing is set if the statement is a REPLACE.
 	replacing *replacing
 }
 
-// Changes notes that a changing statement is about to be executed. strictly is set if the statement
-// has no IGNORE: a division by zero then fails it. Statements of its triggers belong to it.
+// Changes notes that a changing statement is about to be executed. strictly is set if the
+// statement has no IGNORE, so that a division by zero fails it. The statements of its triggers
+// belong to it.
 func (s *Session) Changes(ctx *gms.Context, strictly bool) {
 	if tr := CurrentOf(ctx); tr == nil || tr.Editing == 0 {
 		s.change = change{strict: strictly}
 	}
 }
 
-// ForgetChange is called where a client's statement begins: the one before tells it nothing.
+// ForgetChange is called when a client's statement begins: the notes of the statement before do
+// not concern it.
 func (s *Session) ForgetChange() { s.change = change{} }
 
 // dividedByZero returns an error if the running change has divided by zero and must not. The

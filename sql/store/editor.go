@@ -25,7 +25,7 @@ var (
 // change is all or nothing: one that fails leaves no trace.
 type Editor struct {
 	*Table
-	// s is the session that makes the changes; nil if they are not a client's.
+	// s is the session of the client that makes the changes; nil if no client makes them.
 	s   *Session
 	tr  *Transaction
 	acc Access
@@ -62,8 +62,8 @@ func (e *Editor) StatementBegin(*gms.Context) {
 	e.tr.Editing++
 }
 
-// DiscardChanges implements gms.EditOpenerCloser. A refused change whose error is
-// ignored has left nothing to discard.
+// DiscardChanges implements gms.EditOpenerCloser. If the error is ignored, the statement's other
+// changes stay; the change that was refused has left no trace.
 func (e *Editor) DiscardChanges(_ *gms.Context, cause error) error {
 	if _, ignored := cause.(gms.IgnorableError); !ignored && e.serial != 0 {
 		e.tr.rollback(e.serial)
@@ -142,7 +142,8 @@ func (e *Editor) insert(ctx *gms.Context, row gms.Row) error {
 	return e.insertAt(ctx, row, key, number)
 }
 
-// insertAt stores a row under its primary key, and its entries.
+// insertAt stores a row, enters it under key in the primary index, and adds its entries to the
+// other indexes. number is the hidden number of a row without a primary key, otherwise nil.
 func (e *Editor) insertAt(ctx *gms.Context, r gms.Row, key, number []byte) error {
 	r, err := e.withKeyColumns(ctx, r)
 	if err != nil {
@@ -320,6 +321,7 @@ func (e *Editor) find(ctx *gms.Context, r gms.Row) (p region.Ptr, key []byte, ok
 		p, ok, err = e.acc.Get(e.tr.Tx, key)
 		return p, key, ok, err
 	}
+	// Mostly, the statement has read the row, and remembers its address.
 	if p, ok, err = e.tr.takeStray(ctx, e.Info, r); err == nil && !ok {
 		p, ok, err = e.findStray(ctx, r)
 	}
@@ -350,7 +352,7 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 		if err := e.Info.Rows.HasAll(r); err != nil {
 			return err
 		}
-		newKey, number := key, key
+		newKey, number := key, key // a row without a primary key keeps its hidden number
 		if !e.Info.IsKeyless() {
 			if newKey, err = e.keyOf(ctx, r); err != nil {
 				return err
@@ -373,7 +375,7 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 			}
 		}
 		if e.Info.AutoColumn >= 0 && !bytes.Equal(key, newKey) {
-			return e.raise(ctx, r)
+			return e.raise(ctx, r) // the new key may be beyond the sequence
 		}
 		return nil
 	})
@@ -445,6 +447,7 @@ func (e *Editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
 	if e.err != nil {
 		return myerr.Storage(e.err)
 	}
+	// No other transaction sees a sequence that this one has created.
 	if e.tr.born[e.Info.Sequence] {
 		return myerr.Storage(catalog.SetIn(e.tr.Tx, e.Info.Sequence, v, false))
 	}
@@ -462,6 +465,7 @@ func (e *Editor) greatest(ctx *gms.Context) (uint64, error) {
 		if len(k.Columns) == 0 || k.Columns[0] != e.Info.AutoColumn || k.Access != catalog.AccessBTree {
 			continue
 		}
+		// The last entry of an index that begins with the column has the greatest value.
 		_, p, ok, err := e.Store.Access(k.Index).Scan(e.tr.Tx, nil, nil, true).Next()
 		if err != nil || !ok {
 			return 0, err

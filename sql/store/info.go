@@ -176,8 +176,8 @@ func (k *KeyInfo) Entry(ctx context.Context, r gms.Row, primary []byte) (key []b
 	return key, unique, nil
 }
 
-// appended returns the columns of the primary key that an index appends to its own; not those of
-// which it has only a prefix.
+// appended returns the columns of the primary key that an index appends to its own, up to the
+// first of which the primary key has only a prefix.
 func (k *KeyInfo) appended() []int {
 	if k.primary == nil {
 		return nil
@@ -198,6 +198,8 @@ func (k *KeyInfo) appended() []int {
 func (k *KeyInfo) extended() *KeyInfo {
 	x := *k
 	x.primary = nil
+	// A lookup names each column once, and cannot use a prefix of the primary key or what follows
+	// it: for these, from is -1.
 	order := append(slices.Clone(k.Columns), k.appended()...)
 	x.Codecs, x.Columns = slices.Concat(k.Codecs, k.primary.Codecs), slices.Concat(k.Columns, k.primary.Columns)
 	for i, c := range x.Columns {
@@ -220,7 +222,7 @@ func (k *KeyInfo) withoutPrefixes() *KeyInfo {
 	return &w
 }
 
-// Key returns the index of a name.
+// Key returns the index that has a name.
 func (info *TableInfo) Key(name string) *KeyInfo {
 	if strings.EqualFold(name, primaryName) {
 		return info.PrimaryKey

@@ -34,9 +34,9 @@ type Memory struct {
 	}
 }
 
-// NewMemory returns a Memory that bounds each statement to this many bytes; 0: a quarter of
-// the bound for all together. That bound is half of the process's limit, GOMEMLIMIT or, if
-// that is not set, of the computer's memory.
+// NewMemory returns a Memory that bounds each statement to the given number of bytes. If that is
+// 0, it bounds each statement to a quarter of the bound for all statements. The bound for all is
+// half of GOMEMLIMIT or, if that is not set, half of the computer's memory.
 func NewMemory(c clock.Clock, statement, computer int64) *Memory {
 	limit := func() int64 {
 		if n := measured64("/gc/gomemlimit:bytes"); n > 0 && n < math.MaxInt64 {
@@ -100,22 +100,23 @@ func scarce(bound int64) error {
 	return myerr.ServerMemory.New(bound)
 }
 
-// grant grants n more bytes to a holding that then needs need in all.
+// grant grants n more bytes to a holding, which then needs need bytes in all.
 func (m *Memory) grant(n, need int64) error {
 	statement, total, live := m.bounds()
 	if need > statement {
 		return exceeded(statement)
 	}
-	if m.used.Add(n) > total || !m.isLive(live) {
+	if m.used.Add(n) > total || !m.fits(live) {
 		m.used.Add(-n)
 		return scarce(total)
 	}
 	return nil
 }
 
-// isLive reports whether at most bound bytes are in use. If the last collection found more,
-// isLive starts another one, at most once a second: some of it may be free by now.
-func (m *Memory) isLive(bound int64) bool {
+// fits reports whether at most bound bytes of the heap are in use. If the last garbage collection
+// found more, fits runs another one, at most once a second: some of these bytes may be free by
+// now.
+func (m *Memory) fits(bound int64) bool {
 	if m.Live() <= bound {
 		return true
 	}

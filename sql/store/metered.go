@@ -137,7 +137,7 @@ func (i *meteredIter) Next(ctx *gms.Context) (gms.Row, error) {
 		return row, err
 	}
 	if i.rows++; i.rows > i.Most {
-		return row, nil
+		return row, nil // the node drops a row for each further one
 	}
 	if i.next += RowMemory(row); i.next >= meteredBytes {
 		if err := i.h.Take(i.next); err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A KeyRange is one of go-mysql-server's ranges, translated for an index: the rows
-// with keys in [Low, High), nil being an open end, whose further parts are within
-// Rest.
+// A KeyRange is one of go-mysql-server's ranges, translated for an index. It has the rows with
+// keys in [Low, High), where nil is an open end, and with further parts within Rest.
 type KeyRange struct {
 	Low, High []byte
 	// Point is set if the range gives every part of the key: Low is the key.
@@ -23,8 +22,8 @@ type KeyRange struct {
 	// none.
 	Rest   []row.Bounds
 	restAt int
-	// Check is the original range, if the other bounds admit more than it does: the
-	// column's type cannot express it, or only a prefix is indexed.
+	// Check is the original range. It is set only if the other bounds admit more rows than it
+	// does, because the column's type cannot express a bound, or only a prefix is indexed.
 	Check gms.MySQLRange
 	// Loose is set if the keys may not be in the order of the values: a part that
 	// may vary is indexed by a prefix only.
@@ -78,7 +77,7 @@ func (k *KeyInfo) Lookup(ctx context.Context, ranges gms.MySQLRangeCollection) (
 	return k, all
 }
 
-// keyRange translates a range. empty: it contains no key.
+// keyRange translates a range. empty is set if the range contains no key.
 //
 // The translated range may contain more keys than r, never fewer; then rows are
 // checked against Check. go-mysql-server itself filters again by WHERE, but not by
@@ -94,6 +93,8 @@ func (k *KeyInfo) keyRange(ctx context.Context, r gms.MySQLRange) (kr KeyRange, 
 		}
 		kr.Loose = k.loose(ctx, r)
 	}()
+	// Parts that equal one value form a prefix of the keys. The first other part bounds the keys
+	// after that prefix, and Rest bounds the parts behind.
 	prefix := []byte{}
 	for i := range r {
 		part, equal, none := k.Codecs[i].Bounds(ctx, r[i])

@@ -241,6 +241,8 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	// go-mysql-server sets the position of a dropped column of the primary key to -1.
 	// The remaining columns stay the key, as in MySQL.
 	schema.PkOrdinals = slices.DeleteFunc(slices.Clone(schema.PkOrdinals), func(at int) bool { return at < 0 })
+	// A dropped primary key may not leave an AUTO_INCREMENT column without an index, unless that
+	// column is dropped, too.
 	drops := old != nil && col == nil
 	if !t.Info.IsKeyless() && len(schema.PkOrdinals) == 0 && !(drops && old.AutoIncrement) {
 		if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
@@ -279,6 +281,7 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 // follow their columns, even if those are renamed and moved.
 func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
 	next := tbl.Clone()
+	// A primary key that the statement does not change keeps the lengths of its prefixes.
 	drops := old != nil && col == nil
 	if key == nil && next.Primary.Declared && (drops || len(schema.PkOrdinals) == len(tbl.Primary.Parts)) {
 		for _, p := range tbl.Primary.Parts {

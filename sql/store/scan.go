@@ -71,8 +71,9 @@ type rowIter struct {
 	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
 	rows   int // number of rows returned
-	// found are the rows still to be returned, all collected before the first is: a statement
-	// that changes the table must not meet its own changes.
+	// found are the collected rows that are still to be returned. All are collected before the
+	// first is returned, because a statement that changes the table must not meet its own
+	// changes.
 	found   []region.Ptr
 	collect bool
 	// ahead is the number of the next rows, of found or points, that are being read ahead.
@@ -105,7 +106,7 @@ func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
 		i.together = rowsTogether
 	}
 	switch {
-	case !session.IsOpen():
+	case !session.IsOpen(): // a transaction of one statement is so short that turns and parts would not pay
 	case i.write || i.collect:
 		i.inTurn = len(s.Ranges) == 1
 	case tr.Editing == 0:
@@ -201,7 +202,7 @@ func (i *rowIter) advance(ctx *gms.Context) (region.Ptr, bool, error) {
 		if err != nil || !ok {
 			return p, false, err
 		}
-		r := &i.scan.Ranges[i.at-1]
+		r := &i.scan.Ranges[i.at-1] // i.at is the next range already
 		if r.Rest == nil && r.Check == nil {
 			return p, true, nil
 		}

@@ -40,8 +40,8 @@ type Session struct {
 	variables *Settings
 	// Holding is the memory that the session holds.
 	Holding Holding
-	// InVain is the time since which the client's transactions have ended in conflicts: the
-	// beginning of the first of them; zero if the last one committed.
+	// InVain is zero if the client's last transaction committed. Otherwise its latest
+	// transactions have ended in conflicts, and InVain is when the first of them began.
 	InVain time.Time
 }
 
@@ -153,7 +153,7 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		return nil // a trigger's statements commit with the statement that fired it
 	}
 	tr.Ended = true
-	if tr.broken {
+	if tr.broken { // the statement reports the error
 		s.keepConflict()
 		s.Abort()
 		return nil
@@ -188,20 +188,21 @@ func (s *Session) Rollback(ctx *gms.Context, t gms.Transaction) error {
 	return nil
 }
 
-// SetTransaction implements gms.Session. go-mysql-server sets nil to drop the transaction of
-// a failed statement, and also to put a transaction aside while the body of a stored
-// procedure runs, and sets it again afterwards. SetTransaction keeps a transaction that the
-// body belongs to, and does not bring back one that has ended meanwhile.
+// SetTransaction implements gms.Session. go-mysql-server sets nil for two reasons: to drop the
+// transaction of a failed statement, and to put a transaction aside while the body of a stored
+// procedure runs; after the body it sets the transaction again. SetTransaction does not put aside
+// a transaction that the body belongs to, and does not bring back a transaction that the body has
+// ended.
 func (s *Session) SetTransaction(t gms.Transaction) {
 	open, _ := s.baseSession.GetTransaction().(*Transaction)
 	tr, _ := t.(*Transaction)
 	switch {
-	case tr == nil && open != nil && open == s.Body && !open.Ended:
+	case tr == nil && open != nil && open == s.Body && !open.Ended: // it belongs to the body
 		return
 	case tr == nil:
 		s.keepConflict()
 		s.Abandon()
-	case tr.Ended && open != nil && !open.Ended:
+	case tr.Ended && open != nil && !open.Ended: // the body has begun another one
 		return
 	case tr.Ended:
 		t = nil
@@ -254,8 +255,8 @@ func (s *Session) Failed() error {
 	return err
 }
 
-// Within bounds the waits of the session's further work for the running statement by ctx: the
-// statement's own context may have ended.
+// Within makes ctx bound the waits in the rest of the session's work for the running statement,
+// whose own context may have ended.
 func (s *Session) Within(ctx context.Context) {
 	if tr, ok := s.baseSession.GetTransaction().(*Transaction); ok && tr != nil {
 		tr.Tx.Within(ctx)
@@ -339,7 +340,7 @@ func (s *Session) ReleaseSavepoint(ctx *gms.Context, t gms.Transaction, name str
 	}
 	kept := tr.points[:0]
 	for _, p := range tr.points {
-		if p.serial < serial || p.name == "" {
+		if p.serial < serial || p.name == "" { // a statement's point has no name
 			kept = append(kept, p)
 		}
 	}

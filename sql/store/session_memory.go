@@ -44,7 +44,7 @@ const (
 // of the values bound to it.
 func (s *Session) TakeText(text string, bound int64) error {
 	n := textMemory(text) + bound
-	if n <= freeBytes/2 && s.Holding.granted.Load() == 0 {
+	if n <= freeBytes/2 && s.Holding.granted.Load() == 0 { // too little to be worth counting
 		return nil
 	}
 	return s.Holding.keep(textName, n)

@@ -18,11 +18,11 @@ import (
 // transactions that a client has opened take turns; single statements are over sooner than
 // waiting would pay.
 //
-// A turn belongs to what a statement looks up: a key of an index, or the first parts of
-// one. Besides, transactions that are retried after a conflict wait in one of a few lines
-// before they read anything. Lines help where most transactions conflict because they read
-// what others change: then no single key tells which ones will, and running more of them
-// than there are processors is a waste.
+// A turn belongs to what a statement looks up: a key of an index, or the first parts of one.
+// Besides, transactions that are retried after a conflict wait in one of a few lines before they
+// read anything. Lines help where most transactions conflict because they read what others
+// change: then no single key tells which transactions will conflict, and it is a waste to run
+// more of them at a time than there are processors.
 type Turns struct {
 	clock clock.Clock
 	// Patience is how long a statement waits.
@@ -61,7 +61,7 @@ func newTurns(c clock.Clock, processors int) *Turns {
 		processors = runtime.GOMAXPROCS(0)
 	}
 	for i := range processors {
-		t.Lines = append(t.Lines, fmt.Sprint("#", i)) // shorter than an anchor
+		t.Lines = append(t.Lines, fmt.Sprint("#", i)) // shorter than an anchor, and so unlike a turn at a key
 	}
 	return t
 }
@@ -98,12 +98,12 @@ func (t *Turns) Counts() (taken, waiting int) {
 	return len(t.taken), waiting
 }
 
-// shortestLocked returns the line in which the fewest wait.
+// shortestLocked returns the line in which the fewest transactions wait.
 func (t *Turns) shortestLocked() string {
 	return slices.MinFunc(t.Lines, func(a, b string) int { return t.lengthLocked(a) - t.lengthLocked(b) })
 }
 
-// lengthLocked returns how many have a turn or wait for it.
+// lengthLocked returns how many transactions hold a turn or wait for it.
 func (t *Turns) lengthLocked(name string) int {
 	if at := t.taken[name]; at != nil {
 		return 1 + len(at.waiting)

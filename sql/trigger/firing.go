@@ -108,7 +108,8 @@ type firingDeleter struct {
 	gone    map[uint64]bool
 }
 
-// Delete implements gms.RowDeleter.
+// Delete implements gms.RowDeleter. It recognizes a row that the join has returned before by the
+// primary key; without one, equal rows may be different rows.
 func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
 	isMissing, isKeyed := true, false
 	for i, c := range f.columns {
@@ -184,7 +185,7 @@ func (f *firingReplacer) Delete(ctx *gms.Context, row gms.Row) error {
 	return f.t.delete(ctx, f.RowReplacer, row)
 }
 
-// delete deletes a row, and runs the triggers around that.
+// delete deletes a row, and runs the triggers before and after that.
 func (t *firingTable) delete(ctx *gms.Context, from gms.RowDeleter, row gms.Row) error {
 	if _, err := t.fire(ctx, t.before, row); err != nil {
 		return err

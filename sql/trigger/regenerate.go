@@ -31,7 +31,7 @@ type regenerator struct {
 	compute *store.Computer
 }
 
-// regenerators returns the regenerator of a table, as a list, which is empty if the table has no
+// regenerators returns a list with the regenerator of a table; it is empty if the table has no
 // generated columns. Rows end with the given columns; name, if not empty, says which of them are
 // the table's.
 func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator {

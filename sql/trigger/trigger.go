@@ -13,7 +13,8 @@ import (
 // applyTriggersRule is the name of the rule that adds triggers to statements.
 const applyTriggersRule = "applyTriggers"
 
-// The process has these rules once: simple statements do not run an engine's own rules.
+// The rules of the whole process are changed, not those of an engine: go-mysql-server plans
+// simple statements without the rules of their engine.
 func init() {
 	for i := range analyzer.OnceAfterAll {
 		if r := &analyzer.OnceAfterAll[i]; r.Id.String() == applyTriggersRule {
@@ -87,8 +88,8 @@ func outsideOfTriggers(_ *gms.Context, c transform.Context) bool {
 	return !in || c.ChildNum == 0
 }
 
-// updateTriggers adds the triggers of an UPDATE's table to it, by calling apply, go-mysql-server's
-// rule. It has the generated columns computed again after the BEFORE triggers.
+// updateTriggers adds the triggers of an UPDATE's table to the UPDATE, by calling apply, which is
+// go-mysql-server's rule. The generated columns are computed again after the BEFORE triggers.
 func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil || bool(same) {
@@ -102,7 +103,10 @@ func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms
 	return out, transform.NewTree, err
 }
 
-// insertTriggers adds the triggers of an INSERT; apply adds a statement's own triggers.
+// insertTriggers adds the triggers of an INSERT; apply, go-mysql-server's rule, adds those of the
+// statement that it is given. REPLACE and ON DUPLICATE KEY UPDATE also run the DELETE or UPDATE
+// triggers of rows that they meet. So insertTriggers plans such a DELETE or UPDATE only to find
+// its triggers, and makes a firingTable with them the target of the INSERT.
 func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil {
@@ -124,7 +128,7 @@ func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, 
 	if err != nil {
 		return n, transform.SameTree, err
 	}
-	table.before, _ = executors(node.Children()[0])
+	table.before, _ = executors(node.Children()[0]) // BEFORE triggers are around the source of rows
 	if len(table.inserted)+len(table.deleted)+len(table.updated)+len(table.before) == 0 {
 		return insert, same, nil
 	}
@@ -167,7 +171,7 @@ func deleteTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.DeleteFrom, 
 	return n.WithTargets(targets), same, nil
 }
 
-// around puts triggers around a node.
+// around puts triggers around a node, as executors finds them.
 func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node, error) {
 	for _, x := range all {
 		var err error

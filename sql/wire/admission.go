@@ -89,8 +89,8 @@ func (m *mux) slowestLocked() *conn {
 	return worst.first
 }
 
-// admit accepts a connection that has logged in, and reports whether there was room. One more
-// place than for others is kept for an administrator.
+// admit accepts a connection that has logged in, and reports whether there was room. It keeps one
+// more place for an administrator.
 func (m *mux) admit(c *conn, isAdministrator func() bool) bool {
 	if c.source != nil {
 		limit := m.cfg.MaxConnections
@@ -112,7 +112,8 @@ func (m *mux) isFull(limit int) bool {
 	return m.mu.inside >= limit
 }
 
-// enter moves a connection to those that have logged in.
+// enter moves a connection to those that have logged in; false if these are limit already, or the
+// connection is closed.
 func (m *mux) enter(c *conn, limit int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

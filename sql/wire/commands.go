@@ -29,9 +29,9 @@ type reply struct {
 	then   func()
 }
 
-// intercept handles a request at the start of p that the protocol library cannot answer, or not
-// in the present state, and reports whether it did. The library then reads on: the next request,
-// or the one that intercept has put in this one's place.
+// intercept handles the request at the start of p if the protocol library cannot answer it, at
+// all or in the present state, and reports whether it has. The library then gets the next
+// request, or a request by which intercept has replaced this one.
 func (c *conn) intercept(p []byte) (bool, error) {
 	if !c.isIn || c.command == nil || c.sendsFile || !c.meter.isBetween() || len(p) <= packetHeaderBytes || p[3] != 0 {
 		return false, nil
@@ -86,8 +86,8 @@ func (c *conn) answers(p []byte) bool {
 	return true
 }
 
-// command answers requests that the protocol library does not: COM_STATISTICS, COM_SHUTDOWN, and
-// COM_PING while clients cannot be served: the library would answer that all is well.
+// command answers COM_STATISTICS and COM_SHUTDOWN, which the protocol library does not answer.
+// While clients cannot be served, it also answers COM_PING, to which the library would answer OK.
 func (h *handler) command(c *mysql.Conn, request byte) *reply {
 	switch request {
 	case mysql.ComPing:

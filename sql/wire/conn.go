@@ -53,7 +53,7 @@ type conn struct {
 
 	deadline struct {
 		lockrank.Mutex[lockrank.Leaf]
-		stopped bool // set by stopReading, whose deadline must stay
+		stopped bool // set by stopReading: its deadline must not be replaced
 	}
 }
 
@@ -145,7 +145,8 @@ func (c *conn) cut(p []byte) int {
 // localInfile begins the answer to LOAD DATA LOCAL that asks for the file.
 const localInfile = 0xfb
 
-// Write implements net.Conn for the protocol library.
+// Write implements net.Conn for the protocol library. It notes that the client will send a file
+// next, and renumbers the packets after the handshake of TLS.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.isIn && len(p) > packetHeaderBytes && p[3] == 1 && p[packetHeaderBytes] == localInfile {
 		c.sendsFile = true
@@ -162,7 +163,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // refresh reads the accounts again if they have changed, so that the client is authenticated
 // by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
-	said := c.mux.cfg.available() // available waits at most as long as for a statement
+	said := c.mux.cfg.available() // this waits no longer than for a statement
 	if said == nil {
 		said = myerr.Of(c.mux.refresh(context.Background()))
 	}
@@ -245,7 +246,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// SetDeadline is used around the handshake.
+// SetDeadline implements net.Conn; the protocol library calls it around the handshake. It keeps
+// the read deadline that stopReading has set.
 func (c *conn) SetDeadline(t time.Time) error {
 	c.deadline.Lock()
 	defer c.deadline.Unlock()

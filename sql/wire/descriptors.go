@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// A spare is a descriptor kept for the time when there are no others: with it, the server
-// can accept a client to refuse it; the client would otherwise wait for an answer that
+// A spare is a descriptor that is kept for the time when no others are left. With it, the server
+// can accept a client in order to refuse it: otherwise the client would wait for an answer that
 // never comes. It is used by the goroutine that accepts.
 type spare struct{ f *os.File }
 
@@ -19,7 +19,7 @@ func (s *spare) keep() {
 	}
 }
 
-// release closes it.
+// release closes the descriptor.
 func (s *spare) release() {
 	if s.f != nil {
 		_ = s.f.Close()

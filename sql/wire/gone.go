@@ -81,8 +81,8 @@ func isGone(c net.Conn) bool {
 	}
 	gone := false
 	err = raw.Control(func(fd uintptr) {
-		// Unread bytes do not matter: a client that leaves sends COM_QUIT first, and TLS an
-		// alert.
+		// POLLRDHUP is reported even if bytes are unread: a client that leaves sends COM_QUIT
+		// first, and TLS sends an alert.
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(fds, 0)
 		gone = err == nil && n > 0 // closed, reset, or timed out
@@ -96,7 +96,7 @@ type pipe struct {
 	left atomic.Bool // the client has closed its end
 }
 
-// A pipeEnd is the client's.
+// A pipeEnd is the client's end.
 type pipeEnd struct {
 	net.Conn
 	other *pipe

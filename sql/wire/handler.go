@@ -45,7 +45,7 @@ type handler struct {
 	clock clock.Clock
 	log   *slog.Logger
 	stats *counters
-	// started is when the server was.
+	// started is the time at which the server started.
 	started time.Time
 }
 

@@ -32,8 +32,8 @@ type mux struct {
 		open      map[*conn]struct{}
 		most      int                  // the largest number open at one time
 		ended     [countedKinds]uint64 // sums of closed connections
-		// Of the connections from a listener, entering have not logged in; inside
-		// is the number of those that have.
+		// entering are the connections from listeners that have not logged in; inside is the
+		// number of those that have.
 		entering map[*conn]struct{}
 		inside   int
 	}

@@ -24,7 +24,8 @@ type framing struct {
 }
 
 // next returns how many bytes at the start of p belong together, as a part of a header or of a
-// payload. endsHeader: the last of them completes a header, and so is the sequence number.
+// payload. endsHeader is set if the last of them completes a header: that byte is the sequence
+// number.
 func (f *framing) next(p []byte) (n int, endsHeader bool) {
 	if f.left > 0 {
 		n = min(f.left, len(p))
@@ -44,7 +45,7 @@ func (f *framing) next(p []byte) (n int, endsHeader bool) {
 // isBetween reports whether the next byte begins a packet.
 func (f *framing) isBetween() bool { return f.left == 0 && f.have == 0 }
 
-// renumber adds to the sequence numbers in p.
+// renumber adds by to the sequence numbers in p.
 func (f *framing) renumber(p []byte, by byte) {
 	for len(p) > 0 {
 		n, endsHeader := f.next(p)

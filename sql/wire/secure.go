@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// A client that wants TLS answers the greeting with the first 32 bytes of its handshake
-// response, makes TLS, and sends the response through it:
+// A client that wants TLS answers the greeting with the first 32 bytes of its handshake response,
+// does the TLS handshake, and sends the response through TLS:
 //
 //	server  greeting, which offers TLS   0
 //	client  request for TLS, 32 bytes    1
@@ -24,8 +24,8 @@ import (
 //	client  handshake response           2    for the protocol library: 1
 //	server  its answer                   3    for the protocol library: 2
 //
-// The protocol library could do the same itself, but then this package would not see what is
-// sent through TLS. So the library does not see the request, nor, in the response, that TLS is
+// The protocol library could do the same itself, but then this package would not see what is sent
+// through TLS. So the library sees neither the request nor, in the response, the flag that TLS is
 // in use.
 
 // tlsRequestBytes is the length of the request; no handshake response is that short.

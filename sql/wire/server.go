@@ -58,8 +58,8 @@ type Server struct {
 	lastPid atomic.Uint64
 }
 
-// superuser is the account of in-process connections. It exists only in this process, and
-// only this process knows its password: whoever has the database open can always log in,
+// superuser is the account of in-process connections. It exists only in this process, and only
+// this process knows its password: so the program that has the database open can always log in,
 // even if root was dropped.
 type superuser struct{ user, password string }
 

@@ -12,13 +12,13 @@ type statement struct {
 	text    string
 	ast     sqlparser.Statement // nil if the parser refused it; the engine then reports why
 	locking Locking
-	// retry: running the statement again after a conflict repeats no effect
-	// outside its transaction.
+	// retry is set if the statement may run again after a conflict: it has no effect outside its
+	// transaction.
 	retry bool
-	// writes: it changes rows. The engine's own check for READ ONLY
-	// transactions fails on these.
+	// writes is set if it changes rows. The engine's own check for READ ONLY transactions panics
+	// on these statements.
 	writes bool
-	// replaces: it is a REPLACE; upserts: it has ON DUPLICATE KEY UPDATE; updates: it is an UPDATE.
+	// replaces is set for REPLACE, upserts for ON DUPLICATE KEY UPDATE, updates for UPDATE.
 	replaces, upserts, updates bool
 	// command is the counter of the protocol command, which is counted besides the statement; 0 for
 	// a query.
@@ -31,7 +31,8 @@ func newStatement(text string, ast sqlparser.Statement) statement {
 	return st
 }
 
-// note records which kind of change the statement, or the one that it EXECUTEs, is.
+// note records the kind of change that the statement makes; for EXECUTE, that of the prepared
+// statement.
 func (st *statement) note(ast sqlparser.Statement) {
 	switch n := ast.(type) {
 	case *sqlparser.Insert:

@@ -37,7 +37,7 @@ const (
 	countedKinds
 )
 
-// countedNames are MySQL's.
+// countedNames are MySQL's names of the counters.
 var countedNames = [countedKinds]string{
 	"Bytes_received", "Bytes_sent", "Questions", "Queries", "Slow_queries", "Com_begin", "Com_call_procedure", "Com_change_db",
 	"Com_commit", "Com_delete", "Com_delete_multi", "Com_insert", "Com_insert_select", "Com_load", "Com_replace",

@@ -45,10 +45,10 @@ func timeText(s []byte) []byte {
 	return out
 }
 
-// binaryTimes changes dates and times of a result to the form of the binary protocol. A date
-// of zeros has no bytes; the protocol library would send zeros, which clients read as a day
-// before the year 1. And it sets the digits of a TIME column with fractions, which clients
-// rely on.
+// binaryTimes changes dates and times of a result to the form of the binary protocol. A date of
+// zeros has no bytes; the protocol library would send zeros, which clients read as a day before
+// the year 1. binaryTimes also sets the number of digits of a TIME column with fractions, which
+// clients rely on.
 func binaryTimes(r *sqltypes.Result) {
 	isShared := true
 	for at, f := range r.Fields {
