@@ -9,9 +9,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// ahead holds objects that were read before the transaction asked for them. They are not in the
-// read set yet: an object joins it when the transaction asks for the object, with the version that
-// was read ahead.
+// ahead has objects that were read before the transaction asked for them. An object joins the read
+// set only when the transaction asks for it, with the version that was read ahead.
 type ahead struct {
 	// found are the objects that the transaction has not asked for yet. While the READ of one is
 	// pending, it has no payload.
@@ -46,10 +45,9 @@ const (
 )
 
 // ReadAhead begins to read objects for which the transaction is going to call Read, ReadPart, Write
-// or Peek, and returns how many of ptrs, counted from the first, it has taken care of. It posts the
-// READs of all objects at other machines before it returns; the first call that asks for one of
-// them waits for all of them. It fetches objects of this machine into the processor's cache, as
-// Fetch does.
+// or Peek. It returns how many of ptrs it has taken, counted from the first. It posts the READs of
+// all objects at other machines before it returns; the first call that asks for one of them waits
+// for all of them. It fetches objects of this machine into the processor's cache, as Fetch does.
 //
 // An object that was read ahead joins the read set only when the transaction asks for it, and is
 // used as often as it occurs in ptrs: an index looks for several keys in one node. An object that cannot be read ahead, because it is locked, gone or moving to another
@@ -215,8 +213,8 @@ func (a *ahead) reset() {
 	clear(a.found)
 }
 
-// PeekAhead is Peek without a wait for p: it returns p if it was read ahead, or is at this machine
-// and not locked, and false otherwise. It waits for the READs that ReadAhead has posted.
+// PeekAhead is like Peek, but does not read p from another machine: it returns false unless p was read
+// ahead, or is at this machine and not locked. It waits for the READs that ReadAhead has posted.
 func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if t.usable() != nil {
 		return nil, 0, false
@@ -234,9 +232,9 @@ func (t *Tx) PeekAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	return payload, h.Version(), err == nil
 }
 
-// ReadMany is Read of many objects: it appends their payloads to dst, in the order of ptrs. It
-// fails with the error of the first object that cannot be read. It posts the READs from other
-// machines before it waits for one, within the limits of ReadAhead.
+// ReadMany reads many objects, each as Read does, and appends their payloads to dst, in the order of
+// ptrs. It fails with the error of the first object that cannot be read. Within the limits of
+// ReadAhead it posts all READs from other machines before it waits for one.
 func (t *Tx) ReadMany(dst [][]byte, ptrs []region.Ptr) ([][]byte, error) {
 	ahead := 0
 	for i, p := range ptrs {

@@ -17,8 +17,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// A slot is room for an object, with its primary, which reserved it: this machine, or another that
-// has lent the slot over the connection: see participant.Loans.
+// A slot is room for an object, reserved by its primary: this machine, or another machine that has
+// lent the slot over a connection (participant.Loans).
 type slot struct {
 	message.Slot
 	lender     rdma.MachineID
@@ -39,7 +39,8 @@ func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need,
 	}
 	got, err := m.borrow(ctx, w, before, rt.Primary, region.Ordinary, payload, hint)
 	if need != region.Ordinary && isFull(err) {
-		// Only now: a machine of an earlier version, which holds nothing back, refuses it.
+		// Try the held-back room only now: a machine of an earlier version, which holds none back,
+		// refuses such a request.
 		if held, errHeld := m.borrow(ctx, w, before, rt.Primary, need, payload, hint); errHeld == nil {
 			return held, nil
 		}
@@ -88,8 +89,8 @@ func isFull(err error) bool {
 	return errors.Is(err, region.ErrFull) || errors.Is(err, nvram.ErrNoSpace)
 }
 
-// Frees tells the machine whether much memory is being freed in the background. While it is,
-// allocations that find no room fail with a conflict.
+// Frees tells the machine whether much memory is being freed in the background. Meanwhile,
+// allocations that find no room fail with a conflict, so that their transactions are run again.
 func (m *Machine) Frees(isGoing bool) { m.frees.Store(isGoing) }
 
 // entry returns the write set's entry of an object that the transaction makes in the slot.
@@ -98,9 +99,9 @@ func (s slot) entry(payload []byte, late bool) set.Entry {
 }
 
 // release returns the slot of an OpAlloc that did not commit. There is nothing to return if the
-// region has a new primary since, whose allocator does not know of the reservation, or if the
-// connection over which the slot was lent has ended, since that ended the loan. This machine may
-// not know the region: the lender may have made it for an object that was to be near another one.
+// region has got a new primary, whose allocator does not know of the reservation, or if the connection
+// over which the slot was lent has ended, which ended the loan. This machine may not know the region:
+// the lender may have made it for this allocation.
 func (m *Machine) release(w *worker.Worker, e *set.Entry) {
 	s := slot{Slot: message.Slot{Ptr: e.Ptr, Config: e.Config}, lender: e.Lender, connection: e.Connection}
 	if !m.isCurrent(s) {

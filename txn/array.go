@@ -7,9 +7,9 @@ import (
 )
 
 // AllocArray makes n objects of one size next to each other, zeroed, and puts them into the write
-// set. It returns the pointer to the first; Ptr.Element leads from there to the others. The caller
-// opens each with Write. AllocArray allocates at this machine, in hint's region if this machine is
-// that region's primary.
+// set. It returns the pointer to the first object; Ptr.Element returns the others. The caller opens
+// each with Write. AllocArray allocates at this machine, in hint's region if this machine is that
+// region's primary.
 func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if err := t.usable(); err != nil {
 		return region.Ptr{}, err

@@ -20,9 +20,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// commitPatience bounds how long a commit retries for reasons that pass soon: unchanged objects
-// that others hold locked, and index objects that it can read again. After that it fails with a
-// conflict.
+// commitPatience bounds how long a commit tries again for reasons that pass soon: unchanged objects
+// that others have locked, and stale index objects. After that the commit fails with a conflict.
 const commitPatience = 5 * time.Second
 
 // logPatience bounds how long a commit waits for room in a participant's log.
@@ -33,7 +32,7 @@ type result uint8
 
 const (
 	committed result = iota
-	// again: try again, since an object was locked or stale that may not be in a moment.
+	// again: try again, since an object was locked or stale, which may pass in a moment.
 	again
 )
 
@@ -60,9 +59,10 @@ func (c *commit) reset() {
 }
 
 // Commit ends the transaction: all of its effects become visible and durable at once, or none does.
-// outcome.ErrConflict means that another transaction came first: running this one again may succeed.
-// outcome.ErrTooLarge and outcome.ErrLogFull mean that its records do not fit the logs, outcome.ErrInDoubt that it may have
-// committed or not. ctx can stop it until the commit is decided, not after.
+// outcome.ErrConflict means that another transaction came first: this one may succeed if it is run
+// again. outcome.ErrTooLarge and outcome.ErrLogFull mean that its records do not fit the logs,
+// outcome.ErrInDoubt that it may or may not have committed. ctx can stop Commit only before the
+// commit is decided.
 func (t *Tx) Commit(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		t.Abort()
@@ -110,7 +110,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 		case err != nil:
 			if err = s.m.AwaitReplacement(ctx, before, err); err == nil {
 				out = again
-				b.Restart()
+				b.Restart() // the instance has moved on: the next pauses are short
 			}
 		}
 		if err != nil || out == committed {
@@ -120,7 +120,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 		s.late.discard(s)
 		s.commit.reset()
 		if isMoved {
-			continue
+			continue // awaitMove has waited
 		}
 		if since = (time.Time{}); !b.Again() {
 			return cmp.Or(s.m.ConfirmWithin(ctx), abort(ReasonLock, 0))
@@ -128,8 +128,8 @@ func (s *state) tryCommit(ctx context.Context) error {
 	}
 }
 
-// outlive leaves a commit whose caller has stopped waiting to a goroutine. The goroutine releases
-// the commit's locks and reservations as soon as that is possible.
+// outlive is called when the caller of Commit has stopped waiting. It starts a goroutine that ends the
+// commit, and releases its locks and reservations as soon as possible.
 func (t *Tx) outlive() {
 	s := t.state
 	t.state = nil
@@ -179,8 +179,8 @@ func (s *state) attempt() (result, error) {
 		if errors.Is(err, ErrStale) {
 			return again, nil
 		}
-		// The other machines reuse memory without waiting for an evicted one, to which it then only
-		// looks damaged: report damage only while this machine is a member.
+		// To an evicted machine memory may look damaged, because the other machines reuse memory
+		// without waiting for it. So report damage only while this machine is a member.
 		return again, cmp.Or(s.m.Confirm(), err)
 	}
 	if err := s.plan(); err != nil {
@@ -435,15 +435,15 @@ func (s *state) holdLeaseLocked() error {
 	return nil
 }
 
-// awaitsLease reports whether an outlived commit lacks nothing but the lease: its backups have
-// their records, and no reconfiguration has caught it.
+// awaitsLease reports whether an outlived commit waits only for the lease: its backups have their
+// records, and no reconfiguration has caught it.
 func (s *state) awaitsLease() bool {
 	s.w.Lock()
 	defer s.w.Unlock()
 	return s.commit.State() == commitstate.CommittingBackups
 }
 
-// awaitLease waits until this machine has its lease, or cannot get it any more.
+// awaitLease waits until this machine has its lease, or can no longer get it.
 func (s *state) awaitLease() {
 	for s.m.Gone() == nil && !s.m.Held() && s.awaitsLease() {
 		s.m.Clock().Sleep(wait.LapsePoll)

@@ -12,8 +12,8 @@ import (
 var (
 	// ErrDone is returned by every method of a transaction that has ended.
 	ErrDone = errors.New("txn: transaction has already ended")
-	// ErrStale is the error of Intent.Prepare and Question.Ask when the fresh copies that they got
-	// do not belong together. They are then called again.
+	// ErrStale is returned by Intent.Prepare and Question.Ask if the index changed while they read
+	// it, so that their copies do not belong together. They are then called again.
 	ErrStale = errors.New("txn: copies do not belong together")
 )
 
@@ -61,8 +61,8 @@ func (e *AbortError) Error() string {
 	return fmt.Sprintf("txn: aborted: %v at %v", e.Reason, e.Addr)
 }
 
-// Is makes every abort an outcome.ErrConflict, and one over a freed object a
-// region.ErrFreed too.
+// Is reports that every abort matches outcome.ErrConflict, and that an abort because of a freed
+// object matches region.ErrFreed, too.
 func (e *AbortError) Is(target error) bool {
 	return target == outcome.ErrConflict || target == region.ErrFreed && e.Reason == ReasonFreed
 }

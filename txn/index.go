@@ -65,8 +65,9 @@ func (t *Tx) Defer(i Intent) {
 	}
 }
 
-// Fresh reads for a Question that is asked again during validation. It always returns committed
-// data; for an object that the transaction has locked, the data that its write will replace.
+// Fresh reads for a Question that is asked again during validation. It always returns committed data,
+// also for an object that the transaction has locked: the data that the transaction's write will
+// replace.
 type Fresh struct{ s *state }
 
 // Peek reads p as Tx.Peek does.
@@ -140,9 +141,9 @@ func (l *Late) lend(i int, p region.Ptr) ([]byte, error) {
 	return payload, nil
 }
 
-// overtaken returns a conflict if another transaction has freed the object that e changes or frees.
-// In this case the pointer is not a stale one whose object has merely moved: an index that looked
-// elsewhere would find the same place again, for as long as the commit tries.
+// overtaken returns a conflict if another transaction has freed the object that e changes or frees. An
+// index would take region.ErrFreed for a sign that the object has moved, and look elsewhere; but it
+// would find the same place again and again, for as long as the commit tries.
 func (s *state) overtaken(e *set.Entry) error {
 	if e.Op == record.OpAlloc {
 		return nil

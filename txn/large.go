@@ -24,8 +24,8 @@ import (
 // has had no effect. From then on it commits like any other transaction, with short records.
 // Locking and applying all the writes takes long, so both sides do it in slices.
 //
-// Other transactions pay nothing for this: the size of their writes is compared with a bound in any
-// case.
+// Other transactions pay nothing for this: Commit compares the size of their writes with a bound
+// anyway.
 
 // MayBeLarge lets the transaction write more than fits the logs, up to LargeBytesMax, from this
 // call on. Callers that can use several transactions instead should not call it: a large
@@ -42,7 +42,7 @@ const LargeBytesMax = record.AnnexBytesMax
 // A largeCommit is the additional state of a large commit. Its annexes are indexed by participant.
 type largeCommit struct {
 	parts []largeAnnexes
-	// sliced says that a reconfiguration came between two slices of locking.
+	// sliced says that a reconfiguration has come between two slices of locking.
 	sliced bool
 }
 
@@ -66,7 +66,7 @@ const (
 	largePace = 16 << 20
 )
 
-// size decides whether the commit, whose writes take total bytes, is large.
+// size determines whether the commit, whose writes take total bytes, is large.
 func (s *state) size(total int) error {
 	c := &s.commit
 	if total > s.writtenMax {

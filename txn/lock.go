@@ -16,7 +16,7 @@ func (s *state) awaitLocks() (result, error) {
 		n := wait.Need{Lease: &s.m.Lease, Ctx: s.ctx, What: "the answer of a primary", More: c.allowance()}
 		err := w.AwaitWithin(&c.Wait, &n)
 		if err != nil && n.IsOver(err) {
-			// No participant has more than a LOCK record: the transaction cannot commit any more.
+			// Every participant has at most a LOCK record, so the transaction cannot commit any more.
 			c.outlived = true
 			return again, err
 		}
@@ -28,6 +28,8 @@ func (s *state) awaitLocks() (result, error) {
 	if c.large != nil && c.large.sliced {
 		return again, worker.ErrCaught
 	}
+	// A refusal ends the transaction only if an object changed that it has strictly read or written.
+	// An object that was only locked, or a stale index object (late), is worth another attempt.
 	out := committed
 	for i := range c.Participants {
 		p := &c.Participants[i]
@@ -38,14 +40,14 @@ func (s *state) awaitLocks() (result, error) {
 		if p.Verdict == message.Changed && !e.Late {
 			return again, abort(ReasonLock, e.Ptr.Addr)
 		}
-		out = again
+		out = again // locked by another transaction, or an index object to be read again
 	}
 	return out, nil
 }
 
-// lockSelfLocked locks the objects whose primary is this machine, with the worker's lock held, so
-// that a reconfiguration finds either all of them locked or none; in a large commit it may find
-// some locked.
+// lockSelfLocked locks the objects whose primary is this machine. It keeps the worker's lock, so that
+// a reconfiguration finds either all of them locked or none; only in a large commit it may find some
+// locked.
 func (s *state) lockSelfLocked() error {
 	for i := range s.commit.Participants {
 		if p := &s.commit.Participants[i]; p.IsOwn() && p.LockWrites > 0 {

@@ -15,8 +15,8 @@ type Part interface {
 	Same(was, now []byte) bool
 }
 
-// ReadPart is Read for a caller that uses only a part of the object p: changes of the rest by other
-// transactions are no conflict.
+// ReadPart is like Read, for a caller that uses only a part of the object p: the transaction does not
+// conflict with others that change the rest of the object.
 //
 // Between two calls the object may be seen to change outside of the part.
 func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
@@ -87,8 +87,8 @@ func (q *partQuestion) Ask(f *Fresh) (bool, error) {
 	return sabotage.Parts.Skipped() || q.part.Same(q.was, payload), nil
 }
 
-// replaces reports whether the transaction has locked p's slot for a write that does not know what
-// the slot holds.
+// replaces reports whether the transaction has locked p's slot for a write that is made without
+// knowing the slot's content.
 func (f *Fresh) replaces(p region.Ptr) bool {
 	e := f.s.lockedAt(p.Addr)
 	return e != nil && e.Base == nil

@@ -36,6 +36,7 @@ func (m *Machine) Run(ctx context.Context, fn func(*Tx) error) error {
 	}
 }
 
+// runOnce runs fn in one transaction. If fn fails, its error counts only if the read set is valid.
 func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	t := m.txs.Get().(*Tx)
 	t.state, t.kept = m.begin(t.kept), nil
@@ -50,16 +51,16 @@ func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	return t.Commit(ctx)
 }
 
-// giveBack ends a transaction of Run, and keeps its Tx for another one. In builds with checks it
-// does not keep it, so that code which still holds a Tx gets ErrDone.
+// giveBack ends a transaction of Run, and keeps its Tx for another transaction. In builds with checks
+// it does not keep the Tx, so that code which still uses it gets ErrDone.
 func (m *Machine) giveBack(t *Tx) {
 	if t.Abort(); !invariant.Enabled {
 		m.txs.Put(t)
 	}
 }
 
-// Written returns how many bytes of log the transaction's writes take so far, without index
-// changes; WriteBytesMax is the bound.
+// Written returns how many bytes of log the transaction's writes take so far, not counting changes of
+// indexes. WriteBytesMax is the bound.
 func (t *Tx) Written() int {
 	if t.state == nil {
 		return 0

@@ -9,8 +9,8 @@ import (
 
 // Stats counts what a machine's transactions did since it started.
 type Stats struct {
-	// Commits counts a transaction that is in doubt for its client once it has committed. If this
-	// machine never learns the outcome, Stats do not count it.
+	// Commits counts committed transactions, also those that are in doubt for their clients, when
+	// this machine learns that they have committed.
 	Commits uint64
 	// Aborts by Reason.
 	Aborts [Reasons]uint64
@@ -20,7 +20,7 @@ type Stats struct {
 	worker.Traffic
 }
 
-// Sub subtracts the earlier counts from s: it returns what was counted in between.
+// Sub subtracts earlier counts from s, and returns the counts of the time in between.
 func (s Stats) Sub(before Stats) Stats {
 	s.Commits -= before.Commits
 	for i := range s.Aborts {

@@ -27,8 +27,8 @@ type Tx struct {
 	kept  *state
 }
 
-// state is a transaction's memory. It is kept for the next transaction on the same processor, mostly:
-// the pool has a part for each, but takes from others' where its own is empty.
+// state is a transaction's memory. A pool keeps it for a later transaction, mostly on the same
+// processor: the pool has a shard for each processor, and takes from another only if that is empty.
 type state struct {
 	m *Machine
 	// stripe is that of the processor on which the transaction began, or one a little earlier. w is
@@ -171,8 +171,8 @@ func (t *Tx) earlierRead(i int, p region.Ptr) ([]byte, error) {
 	return e.Payload, nil
 }
 
-// first returns the committed object p, which is not yet in the read or write set: as it was read
-// ahead, or as it is now.
+// first returns the committed object p, which is not yet in the read or write set. If p was read
+// ahead, that copy counts; otherwise first reads it now.
 func (s *state) first(p region.Ptr) ([]byte, region.Version, error) {
 	if payload, v, ok := s.readAhead(p); ok {
 		return payload, v, nil
@@ -271,8 +271,8 @@ func (t *Tx) Alloc(payload int, hint region.Addr) (region.Ptr, []byte, error) {
 	return got.Ptr, e.Payload, t.addWrite(e)
 }
 
-// ToFree says that the transaction is going to free memory. Its allocations from here on may use
-// room that is reserved for such transactions (region.ToFree).
+// ToFree declares that the transaction is going to free memory. From here on its allocations may use
+// the blocks that are held back for such transactions (region.ToFree).
 func (t *Tx) ToFree() {
 	if t.state != nil {
 		t.need = region.ToFree
@@ -430,8 +430,7 @@ func (t *Tx) Abort() {
 	t.end()
 }
 
-// Discard is Abort for a transaction that only looked at something on which nothing depends: Stats
-// do not count it.
+// Discard is like Abort, for a transaction whose reads nothing depends on: Stats do not count it.
 func (t *Tx) Discard() {
 	if t.state != nil {
 		t.end()

@@ -43,14 +43,14 @@ const (
 	checkLate = -2 // a read of a preparation: after a change, prepare again
 )
 
-// Validate checks that everything the transaction has read is still valid. Nothing that a
-// transaction computes may be shown to anyone before Validate or Commit has succeeded: it may have
-// seen objects that never coexisted.
+// Validate checks that everything the transaction has read is still valid. Until Validate or Commit
+// has succeeded, no result of the transaction may be shown to anyone: it may have seen objects that
+// never coexisted.
 func (t *Tx) Validate() error {
 	if err := t.usable(); err != nil {
 		return err
 	}
-	t.forgetAhead() // a later read of it would conflict with a change made long before that read
+	t.forgetAhead() // what was read ahead is older than this validation: to use it later would risk a conflict
 	b := wait.Backoff{Lease: &t.m.Lease, Patience: commitPatience}
 	var since time.Time
 	for {
@@ -76,10 +76,10 @@ func (t *Tx) Validate() error {
 }
 
 // validateReadOnly commits a transaction that writes nothing: it is serializable
-// at the point of its last read if all it read still holds then.
+// at the moment of its last read, if all of its reads are still valid then.
 func (s *state) validateReadOnly() (result, error) {
-	// With one object, its only read is that point. An intent has read the object again, later, and
-	// has found nothing to write.
+	// The only read of a single object is that moment. With an intent this does not hold: the intent
+	// has read the object again, later, and has found nothing to write.
 	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
 		return committed, nil
 	}
@@ -119,6 +119,9 @@ func (s *state) validate() (result, error) {
 	return again, nil
 }
 
+// listChecks lists all objects that must be unchanged: strict reads, unless a lock of the transaction
+// replaces the check; strict writes, as long as they are not locked; late reads; and the sources of
+// all questions.
 func (s *state) listChecks() {
 	s.checks = s.checks[:0]
 	for i := range s.reads.Entries {
@@ -126,7 +129,7 @@ func (s *state) listChecks() {
 			s.addCheck(e.Ptr, e.Version, checkRead)
 		}
 	}
-	if !s.locked {
+	if !s.locked { // a lock needs no check
 		for i := range s.writes.Entries {
 			if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {
 				s.addCheck(e.Ptr, e.Version, checkRead)
@@ -145,16 +148,16 @@ func (s *state) listChecks() {
 	}
 }
 
-// rewrites reports whether the transaction also writes the object that e was read from: its lock
-// then replaces the check. It is false if e's object has been freed meanwhile and the transaction
-// makes another object at that address: the check then fails.
+// rewrites reports whether the transaction also writes the object of e, an entry of the read set: then
+// the lock replaces the check. It returns false if that object has been freed meanwhile and the
+// transaction makes another object at the same address: then the check fails, as it must.
 func (s *state) rewrites(e *set.Entry) bool {
 	i := s.writes.Find(e.Ptr.Addr)
 	return i >= 0 && s.writes.Entries[i].Ptr == e.Ptr
 }
 
 // addCheck adds a check of the object p at version v. question is the index of the question that it
-// belongs to, or checkRead.
+// belongs to, or checkRead or checkLate.
 func (s *state) addCheck(p region.Ptr, v region.Version, question int) {
 	s.checks = append(s.checks, check{ptr: p, version: v, question: question})
 }
@@ -300,19 +303,21 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 	return nil
 }
 
-// judgeChecks asks the questions again whose sources have moved, and reports whether there were
-// any.
+// judgeChecks looks at the verdicts on all checks, up to the first that fails. A changed strict read is
+// a conflict. A locked strict read and a late read that is not the same ask for another attempt
+// (again). If a source of a question is not the same, judgeChecks asks the question again; moved
+// reports that there was such a question.
 func (s *state) judgeChecks() (out result, moved bool, err error) {
 	asked := -1
 	for i := range s.checks {
 		c := &s.checks[i]
-		if c.verdict == message.Same || c.question >= 0 && c.question == asked {
+		if c.verdict == message.Same || c.question >= 0 && c.question == asked { // asked already
 			continue
 		}
 		switch {
 		case c.question == checkRead && c.verdict == message.Changed:
 			return again, false, abort(ReasonValidate, c.ptr.Addr)
-		case c.question < 0:
+		case c.question < 0: // locked by another transaction, or read by a preparation
 			return again, false, nil
 		}
 		asked = c.question

@@ -21,10 +21,10 @@ import "fmt"
 //   - The coordinator reserves log space at all participants before it writes the first LOCK
 //     record. From that record on the transaction holds locks that others wait for, so it must
 //     not itself wait for room that only those others can give back.
-//   - Locking comes before validation. When validation begins all locks are held. If it finds
-//     every object in the read set unchanged, then the whole read set and the whole write set
-//     were valid at one moment, which is the transaction's place in the serial order. If
-//     validation came first, an object could change before the locks are held.
+//   - Locking comes before validation, so all locks are held when validation begins. If
+//     validation finds every object in the read set unchanged, then the whole read set and the
+//     whole write set were valid at one moment, which is the transaction's place in the serial
+//     order. If validation came first, an object could change before the locks are held.
 //   - The coordinator writes no commit record before validation has succeeded: while there are
 //     only LOCK records, the coordinator may abort, and recovery will abort. Once a
 //     COMMIT-BACKUP is anywhere, recovery may commit, so the coordinator cannot abort any more.
@@ -33,9 +33,9 @@ import "fmt"
 //     could abort a transaction whose writes somebody has read.
 //   - Commit reports success when one primary has COMMIT-PRIMARY, not before: if all backups
 //     fail, the primary that is left has only a LOCK record, which is no vote to commit.
-//   - Records are truncated when all primaries have COMMIT-PRIMARY: until then, the records at
-//     the backups may be the only evidence that a primary has to commit. This may be after the
-//     commit's memory serves the next transaction.
+//   - Records are truncated only when all primaries have COMMIT-PRIMARY: until then, the records
+//     at the backups may be the only evidence that a primary has to commit. By that time the
+//     commit's memory may already serve the next transaction.
 type State uint8
 
 const (
@@ -47,9 +47,8 @@ const (
 	Locking
 	// Validating: the whole write set is locked; the read set is being validated.
 	Validating
-	// CommittingBackups: some backups may have COMMIT-BACKUP. A commit stays in this state
-	// while it waits for the lease with COMMIT-BACKUP at all backups, whether its caller still
-	// waits or not.
+	// CommittingBackups: some backups may have COMMIT-BACKUP. When all have it, the commit
+	// still stays in this state until the machine has its lease, even if the caller gives up.
 	CommittingBackups
 	// CommittingPrimaries: all backups have COMMIT-BACKUP, some primaries may have
 	// COMMIT-PRIMARY.
@@ -58,8 +57,8 @@ const (
 	Truncating
 	// Aborted: the commit holds no locks (any more).
 	Aborted
-	// Stranded: a participant was lost when the transaction may have committed. That loss
-	// leads to a reconfiguration, which catches the commit.
+	// Stranded: a participant failed when the transaction may already have committed. The
+	// failure leads to a reconfiguration, which catches the commit.
 	Stranded
 	// Caught: a reconfiguration has caught the commit. The coordinator writes nothing more;
 	// recovery decides, and tells the worker (Machine.Resolve).
@@ -93,8 +92,8 @@ func statesOf(list ...State) (set stateSet) {
 
 func (set stateSet) has(s State) bool { return set>>s&1 != 0 }
 
-// transitions lists the states that can follow each state. A state that only Planned
-// follows ends the attempt: the commit's memory then serves the next attempt, or another
+// transitions lists the states that can follow each state. A state that can be followed only by
+// Planned is the end of the attempt: the commit's memory then serves the next attempt, or another
 // transaction.
 var transitions = [states]stateSet{
 	Planned:             statesOf(Planned, Locking),
@@ -123,5 +122,5 @@ func (s State) IsWithoutEffect() bool {
 	return s <= Validating || s == Aborted || s == RecoveredAborted
 }
 
-// MayPrecede reports whether a commit may move from state s to another.
+// MayPrecede reports whether a commit may move from state s to state to.
 func (s State) MayPrecede(to State) bool { return transitions[s].has(to) }

@@ -13,18 +13,20 @@ import (
 )
 
 // A Bound names the truncated transactions of one life of a coordinating worker: all below Low, and
-// the transactions in Named. A machine takes bounds from the ledgers of its logs. It needs the
-// bounds of other machines while a region is unavailable. Memory that is away may hold a
-// COMMIT-BACKUP record of a transaction that another region, A, has truncated. A machine that
-// becomes a replica of A meanwhile has no ledger that says so: it would vote that A has never seen
-// the transaction, and so abort a transaction that was reported committed. Therefore all machines
-// exchange their bounds before a recovery is settled, and keep them until no region is unavailable.
+// the transactions in Named. A machine takes bounds from the ledgers of its logs.
 //
-// A transaction that is truncated anywhere counts as truncated by A, because its outcome was known
-// at all participants. A parked transaction may be below a bound, since its coordinator has gone
-// on; each replica knows it as parked, which takes precedence over bounds. Only memory that was
-// away does not know of it. Bounds are not used for a machine that has been a replica since before
-// the transaction: its own ledgers know whether it has seen the transaction.
+// While a region is unavailable, machines also need each other's bounds. The memory that is away may
+// hold a COMMIT-BACKUP record of a transaction that another region, A, has truncated. A machine that
+// becomes a replica of A meanwhile has no ledger that says so: it would vote that A has never seen
+// the transaction, and a transaction that was reported committed would be aborted. Therefore all
+// machines exchange their bounds before a recovery is settled, and keep them until no region is
+// unavailable.
+//
+// A transaction that is truncated anywhere counts as truncated by A, because all participants knew
+// its outcome. A parked transaction may be below a bound, since its coordinator has gone on; but each
+// replica has noted it as parked, and such a note takes precedence over bounds. Bounds are not used
+// for a machine that has been a replica since before the transaction: its own ledgers know whether it
+// has seen the transaction.
 type Bound struct {
 	Machine rdma.MachineID
 	Worker  uint16
@@ -97,7 +99,7 @@ func (all bounds) clone() bounds {
 	return copied
 }
 
-// boundIn returns the bound that a ledger holds.
+// boundIn returns the bound in a ledger of coordinator c.
 func boundIn(l *record.Ledger, c record.Coordinator) Bound {
 	return Bound{Machine: c.Machine, Worker: c.Worker, Low: l.LowBound(), Named: l.Named()}
 }
@@ -113,8 +115,8 @@ func boundOf(window *record.Window, c record.Coordinator) Bound {
 	return b
 }
 
-// Bounds returns all bounds that this machine knows if a region is unavailable, and nothing
-// otherwise, since nobody needs them then.
+// Bounds returns all bounds that this machine knows. It returns none if no region is unavailable:
+// then nobody needs them.
 func (r *Recovery) Bounds() []Bound {
 	if !r.awaitsAny() || sabotage.Bounds.Skipped() {
 		return nil
@@ -154,8 +156,8 @@ func (r *Recovery) LearnBound(in cluster.ID, b Bound) error {
 	return nil
 }
 
-// records returns TRUNCATE records that express b, with the given configuration in their IDs. They
-// are kept in a memory of their own, not in a log.
+// records encodes b as TRUNCATE records, with the given configuration in their IDs. They are kept
+// beside the parked transactions, not in a log.
 func (b *Bound) records(in cluster.ID) (records [][]byte) {
 	named := b.Named
 	for {

@@ -1,21 +1,21 @@
 // Package evidence is one machine's part in the recovery of transactions (SOSP'15 section 5.3).
 //
-// A Recovery knows what the logs in the machine's memory say about recovering transactions, and
-// carries out what is decided about them. Package recovery/transactions talks to the other
-// machines, and calls these methods of it in turn:
+// A Recovery gathers the evidence about recovering transactions from the logs in the machine's
+// memory, and carries out their outcomes. Package recovery/transactions talks to the other machines,
+// and calls these methods in turn:
 //
-//	Recall       before the first configuration: the logs of the machine's earlier lives
-//	Begin        NEW-CONFIG: the recovery for a configuration begins
-//	Drain        NEW-CONFIG-COMMIT: all records in logs are processed; the evidence is returned
-//	Learn        what other replicas of a region have seen is noted durably
-//	LockRegions  objects that recovering transactions write are locked at their primary
-//	Truncated    an answer for a vote: the replica has truncated the transaction
-//	Decide       COMMIT-RECOVERY, ABORT-RECOVERY: the outcome is noted and applied
-//	Truncate     TRUNCATE-RECOVERY: the transaction is forgotten
-//	Park         the transaction waits for an unavailable region
-//	Settle       all transactions are decided or parked: memory and log space are freed
+//	Recall       takes the logs of the machine's earlier lives, before the first configuration
+//	Begin        begins the recovery for a configuration, at NEW-CONFIG
+//	Drain        processes all records in logs, at NEW-CONFIG-COMMIT, and returns the evidence
+//	Learn        notes durably the evidence of a region's other replicas
+//	LockRegions  locks, at their primary, the objects that recovering transactions write
+//	Truncated    tells, for a vote, whether the replica has truncated a transaction
+//	Decide       notes and applies an outcome (COMMIT-RECOVERY, ABORT-RECOVERY)
+//	Truncate     forgets a transaction (TRUNCATE-RECOVERY)
+//	Park         notes durably that a transaction waits for an unavailable region
+//	Settle       frees memory and log space: all transactions are decided or parked
 //
-// Each step names the configuration that it is for, and fails once the next one has begun.
+// Each step names its configuration, and fails once the next configuration has begun.
 //
-// A Recovery is safe for concurrent use. Its lock is taken before the lock of a worker.
+// A Recovery is safe for concurrent use. Its mutex is taken before the lock of a worker.
 package evidence

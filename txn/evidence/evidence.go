@@ -16,16 +16,21 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// The set of recovering transactions, and what is known of them, is always a function of a
-// machine's NVRAM: of the records in its logs that coordinators wrote and that are not truncated,
-// and of notes. The machine itself appends notes to its own log, or to memory beside it where the
-// log was full (spill.go), during an earlier recovery; or it has parked them (park.go). The logs'
-// ledgers say which transactions are truncated. So when another failure interrupts a recovery, the
-// next one starts again from everything that it has found and decided.
+// The set of recovering transactions, and the evidence about them, depend only on a machine's
+// non-volatile memory:
+//
+//   - the records in its logs that coordinators wrote and that are not truncated (the logs'
+//     ledgers say which transactions are);
+//   - notes, which the machine itself has appended in earlier recoveries: to its own log, to
+//     memory beside it if the log was full (spill.go), or to the memory of parked transactions
+//     (park.go).
+//
+// So when another failure interrupts a recovery, the next one starts again from everything that this
+// one has found and decided.
 //
 // Every transaction of an older configuration that has a record somewhere is recovering. (The paper
 // leaves out transactions that the change does not affect; here there are at most a few hundred.)
-// Only Drain decides which they are.
+// Drain alone determines which transactions these are.
 
 // Seen is the set of records of a recovering transaction that a replica has seen.
 type Seen uint8
@@ -36,24 +41,22 @@ const (
 	SeenCommitPrimary
 	SeenCommitRecovery
 	SeenAbortRecovery
-	// SeenTruncated: a parked transaction's records have been truncated.
-	SeenTruncated
+	SeenTruncated // noted only for a parked transaction: its records have been truncated
 )
 
-// Evidence is the content of one machine's logs about one transaction and one region that the
-// transaction writes to.
+// Evidence says what one machine's logs tell about one transaction in one region that the transaction
+// writes to.
 type Evidence struct {
 	ID      record.ID
 	Regions []region.ID // all regions that the transaction writes to
 	Region  region.ID
 	Seen    Seen
-	// At is where the writes to the region are stored; it is empty if this machine does not have
-	// them.
+	// At locates the writes to the region; it is empty if this machine does not have them.
 	At Extent
 }
 
-// An Extent locates a record in a log of some machine: N bytes at offset Off of a registration, and
-// More further bytes at Rest.
+// An Extent locates a record in a registration: N bytes at offset Off, and, if the log's ring wraps
+// inside the record, More further bytes at offset Rest.
 type Extent struct {
 	Key                rdma.Key
 	Off, N, Rest, More uint64
@@ -62,7 +65,7 @@ type Extent struct {
 // Empty reports whether there is no record.
 func (e *Extent) Empty() bool { return e.N+e.More == 0 }
 
-// found is a record, and where it is.
+// found is a record and its location.
 type found struct {
 	record *record.Record
 	at     Extent
@@ -77,6 +80,7 @@ type trace struct {
 	outcome Seen
 }
 
+// A tracePart is the part of a trace about one region.
 type tracePart struct {
 	region region.ID
 	seen   Seen
@@ -85,6 +89,7 @@ type tracePart struct {
 	locked bool // recoveryState.locks counts its objects
 }
 
+// part returns the trace's part about a region, and adds one if there is none.
 func (t *trace) part(id region.ID) *tracePart {
 	for _, p := range t.parts {
 		if p.region == id {
@@ -101,9 +106,9 @@ func (t *trace) evidence(p *tracePart) Evidence {
 }
 
 // Drain processes every record in every log of this machine, including the logs of machines that
-// have left the configuration, and returns the evidence in the logs, in order. From then on,
-// records of an older configuration that arrive late have no effect. Once the next configuration's
-// Freeze has begun, Drain does nothing: its findings and locks would be forgotten.
+// have left the configuration, and returns the evidence in order. From then on, records of older
+// configurations that arrive late have no effect. Drain fails once the next configuration has begun,
+// which would forget its findings.
 func (r *Recovery) Drain(in cluster.ID) ([]Evidence, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +127,7 @@ func (r *Recovery) Drain(in cluster.ID) ([]Evidence, error) {
 	r.gatherNotesLocked()
 	r.takeFoundLocked()
 	maps.DeleteFunc(r.traces, func(_ record.ID, t *trace) bool {
-		return len(t.parts) == 0 // nothing is left of it but its outcome
+		return len(t.parts) == 0 // no evidence is left, at most an outcome
 	})
 	return r.evidenceLocked(), nil
 }
@@ -138,8 +143,8 @@ func (r *Recovery) evidenceLocked() []Evidence {
 	return all
 }
 
-// drainLocked processes all records in the worker's logs. Records of the given and of earlier
-// configurations that arrive later have no effect.
+// drainLocked processes all records in the worker's logs. After that, records of the given
+// configuration or an earlier one come too late, and have no effect.
 func drainLocked(w Worker, config uint32) {
 	for _, l := range w.LogsLocked() {
 		for !sabotage.Drain.Skipped() {
@@ -151,7 +156,7 @@ func drainLocked(w Worker, config uint32) {
 				break
 			}
 		}
-		l.Ledger().Drain(config, l.Receiver().Next()) // the ledger must know the drain before anything is reported from the log
+		l.Ledger().Drain(config, l.Receiver().Next()) // durably, before any of the log's evidence is reported
 		l.Thaw(config)
 	}
 }
@@ -172,8 +177,8 @@ func (r *Recovery) gatherWorkerLocked(id uint16, w Worker) {
 	})
 }
 
-// scanLocked finds the records of a log up to position end that want selects, by content and
-// position. takeFoundLocked takes them.
+// scanLocked appends to found the records of a log, up to position end, for which want returns true.
+// want gets a record and its position.
 func (r *Recovery) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want func(rec *record.Record, at uint64) bool) {
 	rx, err := record.OpenLog(log)
 	if err != nil || rx == nil {
@@ -194,7 +199,7 @@ func (r *Recovery) scanLocked(log *nvram.Memory, k rdma.Key, end uint64, want fu
 	}
 }
 
-// takeFoundLocked takes the records that scanLocked has found, in order.
+// takeFoundLocked adds the records that scanLocked has found to the traces, in order.
 func (r *Recovery) takeFoundLocked() {
 	for i := range r.found {
 		r.takeLocked(r.found[i].record, r.found[i].at)
@@ -209,8 +214,8 @@ func extentOf(rx *ring.Receiver, k rdma.Key, raw ring.Record) Extent {
 	return e
 }
 
-// packSeen packs a region and the records that a replica of it has seen of a transaction into one
-// word of a note. In other records that word is the low bound.
+// packSeen packs a region and the Seen of one of its replicas into one word of a note. In other
+// records that word is the low bound.
 func packSeen(id region.ID, s Seen) uint64 { return uint64(id)<<32 | uint64(s) }
 
 func unpackSeen(v uint64) (region.ID, Seen) { return region.ID(v >> 32), Seen(v) }
@@ -234,7 +239,7 @@ func (r *Recovery) takeLocked(rec *record.Record, at Extent) {
 		t.takeWrites(rec.Writes, SeenLock, at)
 	case record.CommitBackup:
 		t.takeWrites(rec.Writes, SeenCommitBackup, at)
-	case record.CommitPrimary:
+	case record.CommitPrimary: // it has no writes: it is about the LOCK record before it
 		for _, p := range t.parts {
 			if p.seen&SeenLock != 0 {
 				p.seen |= SeenCommitPrimary
@@ -283,17 +288,17 @@ func (r *Recovery) Evidence(id record.ID, in region.ID) (Evidence, bool) {
 	return Evidence{}, false
 }
 
-// Truncated reports whether this machine's replica of a region has truncated a transaction. The
-// transaction must have no record here: Truncated then tells whether its records were truncated, or
-// never came.
-func (r *Recovery) Truncated(id record.ID, at region.ID) (is bool) {
+// Truncated reports whether this machine's replica of a region has truncated a transaction. It is
+// asked about a transaction without a record here: false means that no record ever came.
+func (r *Recovery) Truncated(id record.ID, at region.ID) (isTruncated bool) {
 	if sabotage.Truncated.Skipped() {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	hasOwnLedgers := r.hasHadSince(at, id.Config) && !sabotage.ForeignBounds.Skipped()
 	switch {
-	case r.recalled.bounds.truncated(id) && (!r.hasHadSince(at, id.Config) || sabotage.ForeignBounds.Skipped()):
+	case !hasOwnLedgers && r.recalled.bounds.truncated(id):
 		return true
 	case r.recalled.truncatedLocked(id):
 		return true
@@ -304,12 +309,12 @@ func (r *Recovery) Truncated(id record.ID, at region.ID) (is bool) {
 		return false
 	}
 	w := r.Workers[id.Worker]
-	w.Locked(func() { is = r.isTruncatedLocked(w, id) })
-	return is
+	w.Locked(func() { isTruncated = r.isTruncatedLocked(w, id) })
+	return isTruncated
 }
 
-// isTruncatedLocked reports whether a transaction of this life of its coordinator, which is the
-// worker or a sibling of it, is truncated.
+// isTruncatedLocked reports whether a transaction is truncated, by the worker's own window or by the
+// ledger of its coordinator's log. The coordinator must be in the same life.
 func (r *Recovery) isTruncatedLocked(w Worker, id record.ID) bool {
 	if id.Machine == r.Replicas.ID {
 		_, window := w.OwnLocked()
@@ -330,7 +335,8 @@ func logFromLocked(w Worker, from rdma.MachineID) Log {
 	return Log{}
 }
 
-// Fetch reads a transaction's writes to a region out of a record at another machine.
+// Fetch READs a transaction's writes to a region from another machine, at the place that its evidence
+// e names.
 func (r *Recovery) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error) {
 	raw := make([]byte, e.At.N+e.At.More)
 	if err := r.Read(from, e.At.Key, e.At.Off, raw[:e.At.N]); err != nil {
@@ -358,9 +364,9 @@ func (r *Recovery) Fetch(from rdma.MachineID, e Evidence) ([]record.Write, error
 	return slices.DeleteFunc(rec.Writes, func(w record.Write) bool { return w.Ptr.Addr.Region() != e.Region }), nil
 }
 
-// Learn notes durably the records of a transaction that other replicas of a region have seen, and
-// its writes to the region if this machine does not have them. Repeating the call changes nothing.
-// Learn fails with ring.ErrFull while there is no room for a note.
+// Learn durably notes e, the merged evidence of a region's replicas, with the writes if this machine
+// does not have them. Repeating the call changes nothing. Learn fails with ring.ErrFull while there is
+// no room for a note.
 func (r *Recovery) Learn(in cluster.ID, e Evidence, writes []record.Write) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -374,13 +380,14 @@ func (r *Recovery) Learn(in cluster.ID, e Evidence, writes []record.Write) error
 	if t == nil {
 		t = &trace{id: e.ID, regions: e.Regions}
 	}
-	isKnown := t.knows(e.Region) || !r.awaits(e.Regions)
+	// If the transaction waits for an unavailable region, it is news even that this region has seen
+	// nothing of it.
+	isNews := !t.knows(e.Region) && r.awaits(e.Regions)
 	p := t.part(e.Region)
 	if p.writes != nil {
 		writes = nil
 	}
-	// The information that a region has seen nothing of a waiting transaction is new, too.
-	if isKnown && len(writes) == 0 && p.seen|e.Seen == p.seen {
+	if !isNews && len(writes) == 0 && p.seen|e.Seen == p.seen {
 		return nil
 	}
 	rec := record.Record{Kind: record.Replicate, ID: e.ID, LowBound: packSeen(e.Region, e.Seen), Regions: e.Regions, Writes: writes}
@@ -395,9 +402,9 @@ func (r *Recovery) Learn(in cluster.ID, e Evidence, writes []record.Write) error
 	return nil
 }
 
-// takeAnnexedLocked is takeLocked for a record whose writes are in an annex. If the annex does not
-// decode, its writer is fenced, as after any malformed record. Recall and Bind have checked that
-// the annex is there.
+// takeAnnexedLocked is like takeLocked, for a record whose writes are in an annex. Recall and Bind
+// have checked that the annex is there. If it does not decode, its writes are left out; its writer is
+// fenced, as after any malformed record.
 func (r *Recovery) takeAnnexedLocked(t *trace, rec *record.Record) {
 	seen := SeenLock
 	if rec.Kind == record.CommitBackup {
@@ -410,6 +417,8 @@ func (r *Recovery) takeAnnexedLocked(t *trace, rec *record.Record) {
 	_ = t.takeAnnexed(&rec.Annex, body, seen)
 }
 
+// takeAnnexed adds the writes in an annex to the trace. The Extent of each part is the stretch of the
+// annex that has the region's writes, so that other machines can READ just these.
 func (t *trace) takeAnnexed(x *record.Annex, body []byte, seen Seen) error {
 	writes, err := record.AnnexWrites(x, body)
 	if err != nil {

@@ -2,8 +2,8 @@ package evidence
 
 import "github.com/farmsql/farmsql/txn/participant"
 
-// EndLoans takes back the slots lent over connections that have ended. During a recovery it does
-// nothing: Settle ends the loans when all transactions are decided.
+// EndLoans takes back the slots lent over connections that have ended. During a recovery it leaves
+// that to Settle, which runs when all transactions are decided.
 func (r *Recovery) EndLoans() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -12,10 +12,9 @@ func (r *Recovery) EndLoans() {
 	}
 }
 
-// endLoansLocked takes back two kinds of lent slots: slots lent to machines that have left the
-// configuration, and slots lent over connections that have ended. A slot may be locked by a parked
-// transaction, which is still undecided. It is given back when that transaction is decided, if the
-// slot then holds no object.
+// endLoansLocked takes back the slots lent to machines that have left the configuration, or over
+// connections that have ended. If an undecided (parked) transaction has a slot locked, the slot stays
+// until that transaction is decided, and goes back if it then holds no object.
 func (r *Recovery) endLoansLocked() {
 	connections := make(map[participant.Loan]bool)
 	for i, w := range r.Workers {
@@ -25,7 +24,8 @@ func (r *Recovery) endLoansLocked() {
 			}
 		})
 	}
-	for _, p := range r.Replicas.Loans.Except(func(l participant.Loan) bool { return connections[l] }) {
+	isGood := func(l participant.Loan) bool { return connections[l] }
+	for _, p := range r.Replicas.Loans.Except(isGood) {
 		if !r.Replicas.Loans.Take(p) {
 			continue // the borrower has just returned this slot
 		}

@@ -12,21 +12,20 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A transaction that writes to an unavailable region (cluster.Placement.Away) cannot be decided:
-// the evidence of that region is in memory that is away. The transaction is parked: this machine
-// writes what it knows of the transaction to memory of its own, so that logs can be freed and
-// everything else goes on. Its objects in other regions stay locked. Each configuration recovers it
+// A transaction that writes to an unavailable region (cluster.Placement.Away) cannot be decided: the
+// evidence of that region is in memory that is away. Each machine parks the transaction: it writes
+// its evidence to separate memory, so that logs can be freed and everything else goes on. The
+// transaction's objects in other regions stay locked. Each configuration recovers the transaction
 // again; the first in which all its regions are available decides it.
 //
-// The following must stay known for that time:
+// Until then each machine must not forget:
 //
-//  - The notes of parked transactions. Settle writes them before it frees records. Settling
-//    then says, by one store, that the notes count and the logs do not.
-//  - The fact that a region has seen nothing of a parked transaction, or has truncated it
-//    (Park). Later the logs could not tell, since low bounds advance.
-//  - The ledgers of all logs, and what other machines know from theirs (Bound). The memory
-//    that is away may hold a COMMIT-BACKUP record of a transaction that was truncated here
-//    long ago.
+//   - The notes of parked transactions. Settle writes them before it frees records. Settling
+//     then records, by one store, that the notes count and the logs do not.
+//   - That a region has seen nothing of a parked transaction, or has truncated it (Park). The
+//     logs cannot tell later, since low bounds advance.
+//   - The ledgers of all logs, and those of other machines (Bound). The memory that is away
+//     may hold a COMMIT-BACKUP record of a transaction that was truncated here long ago.
 
 // awaits reports whether one of the regions is unavailable in the present configuration.
 func (r *Recovery) awaits(regions []region.ID) bool {
@@ -42,9 +41,9 @@ func (r *Recovery) awaitsAny() bool {
 	return slices.ContainsFunc(*r.Replicas.Routes.Load(), func(rt *route.Route) bool { return rt != nil && !rt.IsAvailable() })
 }
 
-// Park notes durably the records that a region with a replica here has seen of a transaction that
-// is going to be parked, even if it has seen none. It fails with ring.ErrFull while there is no
-// room.
+// Park durably notes the evidence e of a region with a replica here, about a transaction that is
+// going to be parked, even if the region has seen nothing of it. It fails with ring.ErrFull while
+// there is no room for a note.
 func (r *Recovery) Park(in cluster.ID, e Evidence) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,19 +66,18 @@ func (t *trace) knows(id region.ID) bool {
 	return t != nil && slices.ContainsFunc(t.parts, func(p *tracePart) bool { return p.region == id })
 }
 
-// parkLocked writes to new memory everything known of transactions that wait for an unavailable
-// region and, while any region is unavailable, what other machines have said is truncated (Bound).
-// It returns that memory.
+// parkLocked writes the evidence about transactions that wait for an unavailable region to new
+// memory, and, while any region is unavailable, the bounds of other machines. It returns that memory.
 func (r *Recovery) parkLocked(in cluster.ID) ([]*nvram.Memory, error) {
 	l := spill{r: r, open: r.OpenParked, key: route.ParkedKey}
 	if err := r.parkInLocked(&l, in); err != nil {
-		l.forget() // the next attempt makes this memory again, under the same keys
+		l.forget() // the next attempt registers new memory under the same keys
 		return nil, err
 	}
 	return l.memory(), nil
 }
 
-// parkInLocked writes notes about all transactions that wait for an unavailable region.
+// parkInLocked does the work of parkLocked, into the spill l.
 func (r *Recovery) parkInLocked(l *spill, in cluster.ID) error {
 	for _, id := range slices.SortedFunc(maps.Keys(r.traces), record.ID.Compare) {
 		t := r.traces[id]
@@ -101,7 +99,7 @@ func (r *Recovery) parkInLocked(l *spill, in cluster.ID) error {
 	return nil
 }
 
-// notes returns records that together hold everything known of t.
+// notes encodes t as records.
 func (t *trace) notes() (notes [][]byte) {
 	for _, p := range t.parts {
 		rec := record.Record{Kind: record.Replicate, ID: t.id, LowBound: packSeen(p.region, p.seen), Regions: t.regions, Writes: p.writes}

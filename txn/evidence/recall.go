@@ -16,8 +16,8 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// recalled holds the logs of this machine's earlier lives. Nobody writes to them any more; they are
-// evidence until a recovery is over. Recovery.mu guards them.
+// recalled has the logs of this machine's earlier lives. Nobody writes to these logs any more; they
+// are evidence until the first recovery is settled. Recovery.mu guards it.
 type recalled struct {
 	logs []*nvram.Memory
 	// annexes are the numbers of the annexes of earlier lives.
@@ -28,8 +28,8 @@ type recalled struct {
 	// settled is the last configuration whose recovery was settled: for transactions of earlier
 	// configurations, only the parked notes count, and the logs do not.
 	settled uint32
-	// ledgers holds, by writer, the ledgers of these logs and of the logs that have been replaced.
-	// A writer has several if recoveries were interrupted.
+	// ledgers has the ledgers of these logs, and of logs of this life that have been replaced, by
+	// writer. A writer has several if recoveries were interrupted.
 	ledgers map[record.Coordinator][]*record.Ledger
 	// bounds are the bounds learned from other machines, while a region is unavailable.
 	bounds bounds
@@ -37,13 +37,12 @@ type recalled struct {
 	before uint32
 }
 
-// Recall gives the machine the logs of its earlier lives and the notes that these lives parked in
-// the last configuration that they settled. It must be called before the first Freeze. The memory
-// can be freed once a recovery is over. Recall fails if one of the memories is not a log or has no
-// ledger: its contents would be missing from the evidence.
+// Recall takes the logs of the machine's earlier lives, the notes that these lives parked in settled,
+// the last configuration that they settled, and their annexes by number. It must be called before the
+// first Freeze. The caller can free the memory once a recovery is settled.
 //
-// annexes are the annexes of the earlier lives, by number. Recall also fails if a record that
-// counts names an annex that is missing.
+// Recall fails if evidence would be missing: if one of the memories is not a log or has no ledger, or
+// if a record that counts names a missing annex.
 func (r *Recovery) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
@@ -76,8 +75,8 @@ func (r *Recovery) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvra
 	return r.checkAnnexesLocked()
 }
 
-// checkAnnexesLocked checks that all annexes named by records that count are there. An annex is
-// freed only after its record, so a missing one is damage.
+// checkAnnexesLocked returns an error if a record that counts names a missing annex. An annex is
+// freed only after its record, so the log must be damaged.
 func (r *Recovery) checkAnnexesLocked() error {
 	for _, log := range r.recalled.logs {
 		b, _ := record.OpenLedger(log)
@@ -93,8 +92,8 @@ func (r *Recovery) checkAnnexesLocked() error {
 	return nil
 }
 
-// recordsIn yields the records of a log that Recall has opened, up to the first that does not
-// decode: the records after it were never acted upon. Each record is decoded into the same memory.
+// recordsIn yields the records of a log that Recall has opened, up to the first that does not decode:
+// the records after it have never taken effect. Each record is decoded into the same memory.
 func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
 	return func(yield func(ring.Record, *record.Record) bool) {
 		rx, err := record.OpenLog(log)
@@ -111,8 +110,8 @@ func recordsIn(log *nvram.Memory) iter.Seq2[ring.Record, *record.Record] {
 	}
 }
 
-// openLogs opens logs of earlier lives. Some of them never held a record. A log that was being
-// emptied for a new connection still has its ledger.
+// openLogs opens logs of earlier lives. It returns the logs that may hold records, and the ledgers by
+// writer. A log that was being emptied for a new connection has only its ledger.
 func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[record.Coordinator][]*record.Ledger, err error) {
 	ledgers = make(map[record.Coordinator][]*record.Ledger)
 	for _, log := range logs {
@@ -140,8 +139,8 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[reco
 	return formatted, ledgers, nil
 }
 
-// checkFormats fails with record.ErrFormat if a log has a record that only a newer program can
-// read: this program cannot read on from there, so evidence would be missing.
+// checkFormats fails with record.ErrFormat if a log has a record in a newer format: this program can
+// read neither that record nor those after it, so evidence would be missing.
 func checkFormats(rx *ring.Receiver) error {
 	var rec record.Record
 	for {
@@ -160,9 +159,13 @@ func checkFormats(rx *ring.Receiver) error {
 
 var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (without its memory the machine joins as a new one)")
 
-// gatherLocked takes the evidence of all records, also where a later record names the transaction
-// as truncated: that later record may have arrived without being processed, so that a backup has
-// not applied the transaction's writes yet. Recovering them once more changes nothing.
+// gatherLocked takes the evidence in the logs of earlier lives. It first takes the records that
+// coordinators wrote, and drops what leaveOutOlderLocked excludes; then it takes the notes, whose
+// exclusion depends on the configuration in which they were made (dated notes name it).
+//
+// It takes a record even if a later one names its transaction as truncated: that later record may not
+// have been processed, so a backup may not have applied the writes yet. Recovering a transaction once
+// more changes nothing.
 func (l *recalled) gatherLocked(r *Recovery) {
 	if l.before == 0 {
 		l.before = r.Configuration.Load()
@@ -192,9 +195,9 @@ func (l *recalled) gatherLocked(r *Recovery) {
 	r.takeFoundLocked()
 }
 
-// countsLocked reports whether a record in a log is from after the last settled recovery. A note
-// belongs to the recovery in which it was made, however old its transaction is: machines that had
-// not settled the recovery before may have recovered it once more.
+// countsLocked reports whether a record in a log is from after the last settled recovery. For a note
+// the recovery counts in which the note was made, however old its transaction is: machines that had
+// not settled the previous recovery may have recovered the transaction once more.
 func (l *recalled) countsLocked(rec *record.Record) bool {
 	if in, dated := rec.NotedIn(); dated {
 		return in > l.settled
@@ -202,17 +205,16 @@ func (l *recalled) countsLocked(rec *record.Record) bool {
 	return rec.ID.Config >= l.settled
 }
 
-// leaveOutOlderLocked drops the evidence from logs of earlier lives that is about regions of which
-// this life has no replica, or about transactions from before this life got its replica. A machine
-// that was away while its region was available has nothing new to say about those: they have been
-// decided without it, maybe differently from what its records suggest. Nor is its evidence needed
-// while the region is unavailable: a machine that had all of the region comes back with a replica
-// that is not filled, and with its own records of every transaction that may have been reported
-// committed.
+// leaveOutOlderLocked drops evidence from logs of earlier lives: about regions of which this life has
+// no replica, and about transactions that are older than its replica. While this machine was away,
+// the other replicas have decided such transactions, maybe differently from what its records suggest.
+// If the region is unavailable, the evidence is not needed either: the region comes back with a
+// machine that has all of it, and that has its own records of every transaction that may have been
+// reported committed.
 //
-// Notes and parked transactions of an earlier life are dropped in the same way, but by the
-// configuration in which that life made them: a replica that has been there since knows the
-// transaction as of then, and may be the one that holds its locks, however old the transaction is.
+// For notes and parked transactions of an earlier life, gatherLocked compares the replica's age with
+// the configuration in which they were made, not with the transaction's: a replica that is at least
+// as old as the note knows the transaction, and may hold its locks, however old the transaction is.
 func (r *Recovery) leaveOutOlderLocked() {
 	for _, t := range r.traces { // any order
 		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool { return !r.hasHadSince(p.region, t.id.Config) })
@@ -246,11 +248,12 @@ func (r *Recovery) RecalledWrites(yield func(region.Ptr) bool) {
 	}
 }
 
-// hasLocked reports whether a transaction was coordinated in an earlier life of this machine.
+// hasLocked reports whether a transaction is from before this life of the machine, so that only the
+// recalled ledgers know about it.
 func (l *recalled) hasLocked(id record.ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
 
-// truncatedLocked reports whether a transaction was truncated here in an earlier life, of this
-// machine or of the coordinator.
+// truncatedLocked reports whether a transaction was truncated here according to the ledgers of
+// earlier lives, of this machine or of the coordinator.
 func (l *recalled) truncatedLocked(id record.ID) bool {
 	if sabotage.Ledger.Skipped() {
 		return false
@@ -263,8 +266,7 @@ func (l *recalled) truncatedLocked(id record.ID) bool {
 	return false
 }
 
-// KeepLedgerLocked keeps the ledger of a log that has been replaced. It is called within
-// WithLedgers.
+// KeepLedgerLocked keeps the ledger of a log that has been replaced. Call it within WithLedgers.
 func (r *Recovery) KeepLedgerLocked(c record.Coordinator, b *record.Ledger) {
 	l := &r.recalled
 	if l.ledgers == nil {
@@ -273,8 +275,8 @@ func (r *Recovery) KeepLedgerLocked(c record.Coordinator, b *record.Ledger) {
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settleRecalledLocked forgets the logs, and replaces the notes parked before by parked. It keeps the
-// ledgers as long as a region is unavailable.
+// settleRecalledLocked forgets the logs of earlier lives, and replaces the memory of transactions
+// parked before by parked. It keeps the ledgers as long as a region is unavailable.
 func (r *Recovery) settleRecalledLocked(in cluster.ID, parked []*nvram.Memory) {
 	l := &r.recalled
 	for i := range l.logs {

@@ -15,11 +15,10 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// ErrConfiguration rejects a step of recovery that belongs to another configuration than the
-// current one.
+// ErrConfiguration rejects a step of recovery for a configuration that is not the current one.
 var ErrConfiguration = errors.New("txn: not the current configuration")
 
-// A Recovery is a machine's part in the recovery of transactions. Its lock is taken before a
+// A Recovery is a machine's part in the recovery of transactions. Its mutex is taken before a
 // worker's lock, and never held across a wait.
 type Recovery struct {
 	Config
@@ -29,13 +28,13 @@ type Recovery struct {
 	mu     lockrank.Mutex[lockrank.Recovery]
 	traces map[record.ID]*trace
 	locks  map[region.Addr]*recoveredLock
-	// over are the transactions that this recovery has truncated: a late copy of a call must not
-	// recreate their traces.
+	// over has the transactions that this recovery has truncated: a late copy of a call must not
+	// begin a trace of them again.
 	over     map[record.ID]bool
 	recalled recalled
-	// notes are the notes that this machine's own logs had no room for.
+	// notes has the notes for which this machine's own logs had no room.
 	notes spill
-	// found are records that scanLocked has found in logs and takeFoundLocked has not taken yet.
+	// found has records from scanLocked, until takeFoundLocked adds them to traces.
 	found []found
 }
 
@@ -63,12 +62,12 @@ type Worker interface {
 	// OwnLocked returns the log that the worker writes to its own machine, and the window of the
 	// transactions that it coordinates.
 	OwnLocked() (*participant.OwnLog, *record.Window)
-	// FencePeerLocked ignores all further input from the sibling at a machine, which has written
-	// something that makes no sense, and asks for another configuration.
+	// FencePeerLocked ignores all further input from the sibling at a machine, because the sibling
+	// has written garbage, and asks for another configuration.
 	FencePeerLocked(from rdma.MachineID, err error)
 	// SettleLocked ends the recovery at the worker: it frees the log space that recovery has held,
-	// and ends the worker's transactions that a reconfiguration has caught. isWhole says that no
-	// region is unavailable.
+	// and ends the worker's commits that a reconfiguration has caught. isWhole says that no region
+	// is unavailable.
 	SettleLocked(isWhole bool)
 }
 
@@ -112,8 +111,7 @@ func (r *Recovery) During(in cluster.ID, f func()) error {
 	return err
 }
 
-// Check returns an error unless the given configuration is the current one, which this recovery is
-// for.
+// Check returns ErrConfiguration unless the given configuration is the current one.
 func (r *Recovery) Check(in cluster.ID) error {
 	if now := r.Configuration.Load(); now != uint32(in) {
 		return fmt.Errorf("%w: %d, this is %d", ErrConfiguration, in, now)
@@ -121,9 +119,9 @@ func (r *Recovery) Check(in cluster.ID) error {
 	return nil
 }
 
-// WithLedgers calls f, which may replace logs and keep their ledgers (KeepLedgerLocked). Meanwhile
-// nobody asks whether a transaction is truncated: the answer is in a ledger that is kept, or in one
-// that is still in its log.
+// WithLedgers calls f, which may replace logs and keep their ledgers (KeepLedgerLocked). It holds the
+// mutex that Truncated needs, so that Truncated never misses a ledger between its log and the kept
+// ones.
 func (r *Recovery) WithLedgers(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

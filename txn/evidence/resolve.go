@@ -16,18 +16,18 @@ import (
 // is released when the last of them is decided (SOSP'15 section 5.3 step 4).
 type recoveredLock struct {
 	ptr   region.Ptr
-	count int
-	// release says that the allocator gets the slot if it holds no object in the end: the slot was
-	// locked when the free lists were rebuilt, or one of the transactions has freed the object.
+	count int // the undecided transactions that write the object
+	// release says that the slot goes back to the allocator if it holds no object in the end. The
+	// scan for free lists has skipped the slot because it was locked, or one of the transactions has
+	// freed the object.
 	release bool
 }
 
-// LockRegions locks every object that a recovering transaction writes in the given regions, as far
-// as this machine is their primary, and whatever the object's version: no other transaction can
-// lock the object before the recovering one is decided. Then the allocator takes over the regions
-// that it does not have yet; it counts locked slots as in use. After that the regions can be
-// activated. The locks are for the given configuration; once the next one's Freeze has begun,
-// LockRegions does nothing, since that configuration may give a region to another machine.
+// LockRegions locks every object that a recovering transaction writes, whatever its version, in those
+// of the given regions whose primary is this machine: no other transaction can lock the object before
+// the recovering one is decided. Then it attaches the regions to the allocator. The order matters: the
+// allocator counts locked slots as in use. After that the regions can be activated. LockRegions fails
+// once the next configuration has begun, since that may give a region to another machine.
 func (r *Recovery) LockRegions(in cluster.ID, ids []region.ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *Recovery) LockRegions(in cluster.ID, ids []region.ID) error {
 		}
 	}
 	for _, addr := range slices.Sorted(maps.Keys(before)) {
-		if r.locks[addr] == nil { // no transaction wants this lock any more
+		if r.locks[addr] == nil { // no recovering transaction writes this object any more
 			r.unlockObjectLocked(before[addr])
 		}
 	}
@@ -61,9 +61,9 @@ func (r *Recovery) LockRegions(in cluster.ID, ids []region.ID) error {
 	return nil
 }
 
-// lockPartLocked locks the objects of one transaction's part, or counts one more transaction for
-// the locks that exist. A lock that LockRegions makes anew keeps the release mark of its
-// predecessor.
+// lockPartLocked locks the objects of one transaction's part, or counts one more transaction where
+// the lock exists. before has the locks of the previous configuration: a new lock keeps the release
+// mark of the lock that it replaces.
 func (r *Recovery) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
 	rt := r.Replicas.Routes.Of(p.region)
 	if p.locked || rt == nil || !rt.PrimaryHere {
@@ -75,6 +75,7 @@ func (r *Recovery) lockPartLocked(p *tracePart, before map[region.Addr]*recovere
 		l := r.locks[ptr.Addr]
 		if l == nil {
 			l = &recoveredLock{ptr: ptr}
+			// If Scan has yet to come to the slot, it will count the slot as in use, not as free.
 			l.release = r.Replicas.Allocator.Hold(ptr, func() {
 				if !sabotage.LockRecovery.Skipped() {
 					rt.Local.SetLock(ptr)
@@ -101,9 +102,9 @@ func (r *Recovery) unlockObjectLocked(l *recoveredLock) {
 	rt.Local.ClearLock(l.ptr)
 }
 
-// Decide applies the decision about a transaction (COMMIT-RECOVERY, ABORT-RECOVERY) to this
-// machine's replicas, after noting it. Repeating it changes nothing; if the transaction has left no
-// trace here, there is nothing to do. It fails with ring.ErrFull while there is no room for a note.
+// Decide durably notes the outcome of a transaction (COMMIT-RECOVERY, ABORT-RECOVERY), and then
+// applies it to this machine's replicas. Repeating it changes nothing. Without a trace of the
+// transaction there is nothing to do. It fails with ring.ErrFull while there is no room for a note.
 func (r *Recovery) Decide(in cluster.ID, id record.ID, commit bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +157,8 @@ func (r *Recovery) finishPartLocked(p *tracePart, commit bool) error {
 	return nil
 }
 
-// finishPrimaryLocked gives one object its final state at the primary, and unlocks it after the
-// last transaction that wants the lock.
+// finishPrimaryLocked gives one object its final state at the primary, and unlocks it if no other
+// undecided transaction writes it.
 func (r *Recovery) finishPrimaryLocked(local *region.Region, w *record.Write, commit bool) {
 	l := r.locks[w.Ptr.Addr]
 	v, allocated, incarnation := w.After()
@@ -198,17 +199,17 @@ func (r *Recovery) Truncate(in cluster.ID, id record.ID) error {
 	return nil
 }
 
-// Open returns what this machine knows of transactions that are not truncated.
+// Open returns this machine's evidence about the transactions that are not truncated.
 func (r *Recovery) Open() []Evidence {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.evidenceLocked()
 }
 
-// Settle ends the recovery at this machine. Every transaction that it coordinates or knows of is by
-// now decided and truncated, or waits for an unavailable region and is parked. Settle frees the log
-// space that recovery has held, and the slots lent to machines that are not in c, or over
-// connections that have ended. It fails if there is no room to park in.
+// Settle ends the recovery at this machine. By now every transaction that the machine coordinates or
+// has evidence about is decided and truncated, or waits for an unavailable region; Settle parks the
+// waiting ones. Then it frees the log space that recovery has held, and the slots lent to machines
+// that are not in c, or over connections that have ended. It fails if there is no room to park in.
 func (r *Recovery) Settle(c *cluster.Configuration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +220,7 @@ func (r *Recovery) Settle(c *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	if r.Settling != nil { // Settling must be called before any storage is given back
+	if r.Settling != nil { // from here on the parked notes count instead of the logs, which may now be freed
 		r.Settling(c.ID)
 	}
 	clear(r.traces)

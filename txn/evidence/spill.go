@@ -14,17 +14,18 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A spill is memory for records outside of the ordinary logs: it adds one log after the other as
-// needed. It holds parked transactions, and notes of recoveries for which the machine's own logs
-// have no room.
+// A spill is memory for records outside of the ordinary logs: one log after the other, added as
+// needed. There is one for parked transactions, and one for the notes that do not fit the machine's
+// own logs.
 type spill struct {
 	r *Recovery
-	// open makes the n'th memory for a configuration. Peers read it under key.
+	// open makes the n'th memory for a configuration, and key names it to peers, which READ it.
 	open func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	key  func(in cluster.ID, n int) rdma.Key
 	logs []spilled
 }
 
+// A spilled is one log of a spill.
 type spilled struct {
 	in     cluster.ID
 	memory *nvram.Memory
@@ -66,7 +67,7 @@ const spillBytes = 64 << 10
 
 // begin adds a log with room for a record of n bytes.
 func (s *spill) begin(in cluster.ID, n int) (l spilled, err error) {
-	count := 0
+	count := 0 // logs of the same configuration
 	for _, other := range s.logs {
 		if other.in == in {
 			count++
@@ -97,10 +98,10 @@ func (s *spill) memory() (all []*nvram.Memory) {
 	return all
 }
 
-// noteLocked appends a record of the given configuration's recovery to the machine's own log, or,
-// if the log is full, to a memory of its own. A recovery may need more room than a log has: the log
-// may hold records of transactions that only this recovery can truncate, and a machine notes what
-// others know of all transactions in progress.
+// noteLocked appends a note of the given configuration's recovery to the machine's own log, or, if
+// the log is full, to the spill. A recovery may need more room than a log has: the log may hold
+// records that can be freed only after this recovery, and a machine notes evidence of other machines
+// about all transactions in progress.
 func (r *Recovery) noteLocked(in cluster.ID, rec *record.Record) (Extent, error) {
 	rec.Truncated = []uint64{uint64(in)}
 	b := record.Append(make([]byte, 0, record.Bytes(rec)), rec)
@@ -129,7 +130,7 @@ func (r *Recovery) noteInLogLocked(id uint16, b []byte) (at Extent, err error) {
 	return at, err
 }
 
-// gatherNotesLocked collects the notes outside of the machine's own logs.
+// gatherNotesLocked finds the notes in the spill.
 func (r *Recovery) gatherNotesLocked() {
 	if sabotage.SpilledNotes.Skipped() {
 		return
@@ -140,7 +141,7 @@ func (r *Recovery) gatherNotesLocked() {
 	}
 }
 
-// forget drops the memory: peers cannot read it any more.
+// forget drops the spill's logs, so that peers can no longer read them.
 func (s *spill) forget() {
 	for i := range s.logs {
 		s.r.Replicas.NIC.Deregister(s.logs[i].key)

@@ -8,12 +8,13 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Allocation is a coordinator's request to a primary: reserve a slot near the object at Hint.
+// An Allocation is a coordinator's request to a primary: reserve a slot for Payload bytes near the
+// object at Hint.
 type Allocation struct {
 	Hint    region.Addr
 	Need    region.Need
 	Payload int
-	// The slot is lent to this worker, over this connection.
+	// Machine and Worker are the borrower, and Connection the connection over which it asks.
 	Machine    rdma.MachineID
 	Worker     uint16
 	Connection uint32
@@ -32,7 +33,7 @@ func (a Allocation) Encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, a.Connection)
 }
 
-// DecodeAllocation decodes what Encode encoded.
+// DecodeAllocation decodes the result of Allocation.Encode.
 func DecodeAllocation(b []byte) (a Allocation, err error) {
 	if len(b) != allocationBytes {
 		return a, fmt.Errorf("%w: allocation of %d bytes", ErrBad, len(b))
@@ -49,9 +50,8 @@ func DecodeAllocation(b []byte) (a Allocation, err error) {
 type Slot struct {
 	Ptr     region.Ptr
 	Version region.Version
-	// Config is the primary's configuration when it reserved the slot. If the allocation had to
-	// wait for a new region, this may be later than the configuration in which the allocation
-	// began.
+	// Config is the primary's configuration when it reserved the slot. It may be later than that of
+	// the request, if the primary had to wait for a new region.
 	Config uint32
 }
 
@@ -63,7 +63,7 @@ func (s Slot) Encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, s.Config)
 }
 
-// DecodeSlot decodes what Encode encoded.
+// DecodeSlot decodes the result of Slot.Encode.
 func DecodeSlot(b []byte) (s Slot, err error) {
 	if len(b) != slotBytes {
 		return s, fmt.Errorf("%w: reply to an allocation of %d bytes", ErrBad, len(b))

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// An AnnexRequest is a coordinator's request to a participant: make an annex of a given size, or
-// release the annex with a given number.
+// An AnnexRequest is a coordinator's request to a participant: make an annex of Bytes bytes, or
+// release the annex with the given Number.
 type AnnexRequest struct {
 	Sender        rdma.MachineID
 	Worker        uint16
@@ -27,7 +27,7 @@ func (r AnnexRequest) Encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, r.Number)
 }
 
-// DecodeAnnexRequest decodes what Encode encoded.
+// DecodeAnnexRequest decodes the result of AnnexRequest.Encode.
 func DecodeAnnexRequest(b []byte) (r AnnexRequest, err error) {
 	if len(b) != annexRequestBytes {
 		return r, fmt.Errorf("%w: request for an annex of %d bytes", ErrBad, len(b))

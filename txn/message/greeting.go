@@ -24,7 +24,7 @@ type WorkerGreeting struct {
 	Log, Messages ring.State
 }
 
-// ErrBadGreeting means that bytes are no greeting.
+// ErrBadGreeting means that bytes are not a valid greeting.
 var ErrBadGreeting = errors.New("txn: bad greeting")
 
 // Append encodes the greeting after b, in the protocol version that the two machines speak with
@@ -48,7 +48,7 @@ func (g *Greeting) Append(b []byte, version protocol.Version) []byte {
 // greetingBytes is the encoded size of one worker's part.
 const greetingBytes = 9 * 8
 
-// DecodeGreeting decodes what Append encoded in the given protocol version.
+// DecodeGreeting decodes the result of Greeting.Append in the given protocol version.
 func DecodeGreeting(b []byte, version protocol.Version) (g Greeting, err error) {
 	if version >= protocol.Ranges {
 		if len(b) < 8 {

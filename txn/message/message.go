@@ -1,6 +1,7 @@
 // Package message has the messages that sibling workers send each other through message queues:
-// replies to LOCK records, validation, and calls of functions, with their replies; the arguments of
-// the functions of package txn; and the greeting by which a worker says where its siblings write.
+// replies to LOCK records, validation, and calls of functions with their replies. It also has the
+// arguments of package txn's own functions, and the greeting by which a machine tells a peer where to
+// write.
 package message
 
 import (
@@ -11,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Kind is the type of a message between sibling workers (SOSP'15,
-// table 2, and what allocation and function shipping need).
+// A Kind is the type of a message between sibling workers (SOSP'15 table 2). The
+// last two kinds are for allocation and function shipping.
 type Kind uint8
 
 const (
@@ -39,7 +40,7 @@ var ErrBad = errors.New("txn: bad message")
 //
 //	| kind 8 | a 8 | b 16 | c 32 | tag 64 | body ...
 //
-// The tag tells the receiver of a reply which request it answers.
+// The tag of a reply is that of the request that it answers.
 type Message struct {
 	Kind Kind
 	A    uint8

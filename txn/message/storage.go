@@ -23,7 +23,7 @@ func (r Reservation) Encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, r.Bytes)
 }
 
-// DecodeReservation decodes what Encode encoded.
+// DecodeReservation decodes the result of Reservation.Encode.
 func DecodeReservation(b []byte) (r Reservation, err error) {
 	if len(b) != reservationBytes {
 		return r, fmt.Errorf("%w: reservation of %d bytes", ErrBad, len(b))
@@ -55,7 +55,7 @@ func (d Discard) Encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(d.Primary))
 }
 
-// DecodeDiscard decodes what Encode encoded.
+// DecodeDiscard decodes the result of Discard.Encode.
 func DecodeDiscard(b []byte) (d Discard, err error) {
 	if len(b) != discardBytes {
 		return d, fmt.Errorf("%w: discard of %d bytes", ErrBad, len(b))

@@ -21,18 +21,18 @@ var (
 	// ErrNoRegion means that an address lies in a region that this
 	// configuration does not know.
 	ErrNoRegion = errors.New("txn: no such region")
-	// ErrInDoubt means that the transaction may have committed or not, and that this machine will
-	// not learn which: it was closed or evicted before recovery had decided, machines are never
+	// ErrInDoubt means that the transaction may or may not have committed, and that this machine
+	// will not learn which: it was closed or evicted before recovery had decided, machines are never
 	// replaced, or the wait exceeded the machine's patience (then the error is a
 	// wait.ErrUnavailable, too).
 	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
 	// ErrClosed means that the machine is shutting down.
 	ErrClosed = errors.New("txn: machine closed")
-	// ErrEvicted means that this machine is no member of the configuration any
-	// more: the transaction can be run on another.
+	// ErrEvicted means that this machine is no longer a member of the configuration: the
+	// transaction can be run on another machine.
 	ErrEvicted = errors.New("txn: machine evicted from the configuration")
 	// ErrLost means that the other machine has left the configuration. The request can be made
-	// again to the machine that replaces it; the error is an ErrConflict, too.
+	// again, to the machine that replaces that one. The error is an ErrConflict, too.
 	ErrLost error = lostError{}
 )
 

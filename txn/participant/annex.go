@@ -19,19 +19,19 @@ import (
 // If a LOCK or COMMIT-BACKUP record does not fit the log, its writes are beside the log in an
 // annex: non-volatile memory of the participant that is made for this one record. The coordinator
 // asks for the annex before anything is locked (large.go) and fills it. When all of it has arrived,
-// the transaction commits as usual, with records that name annexes. So wherever there is such a
-// record, its whole annex is there:
+// the transaction commits as usual, with records that name annexes. So a record that names an annex
+// is never there without its whole annex:
 //
-//	asked for     the machine has made memory with storage for all of it
-//	filled        by WRITEs in pieces; all of them are acknowledged before ...
-//	bound         ... the record is appended that names it
-//	given back    after the log's head has passed that record
+//	asked for     the machine makes memory with storage for the whole annex
+//	filled        the coordinator WRITEs it in pieces, and waits until all are acknowledged
+//	bound         the coordinator appends the record that names the annex
+//	given back    the machine frees the annex, after the log's head has passed that record
 //
-// A failure between two of these steps leaves memory that no record names. It is freed when the
-// coordinator asks for that, when the log is made anew, when recovery is settled without it, or in
+// A failure between two of these steps leaves an annex that no record names. It is freed when the
+// coordinator asks for that, when the log is replaced, when recovery is settled without it, or in
 // the next life of the machine.
 
-// annexPage: the sizes of annexes are multiples of it.
+// The sizes of annexes are multiples of annexPage.
 const annexPage = 4096
 
 // An annex is an annex at this machine.
@@ -73,8 +73,8 @@ func (a *Annexes) bodyLocked(x *record.Annex) ([]byte, error) {
 	return at.memory.View(0, x.Bytes), nil
 }
 
-// Bind marks the annex as named by a record and returns its content. The record's sender must have
-// asked for the annex.
+// Bind marks the annex as named by a record of the log owner, and returns its content. It fails
+// unless the log's sender has asked for the annex and no record names it yet.
 func (a *Annexes) Bind(x *record.Annex, owner *Log) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +115,7 @@ func (a *Annexes) has(number uint64) bool {
 	return a.mu.all[number] != nil
 }
 
-// Give makes a log the owner of an annex.
+// Give makes owner the log whose record may name the annex.
 func (a *Annexes) Give(number uint64, owner *Log) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,9 +133,9 @@ func (a *Annexes) Drop(number uint64) {
 		return
 	}
 	r := a.r
-	r.Background(func() { // an annex for which this does not run is freed in the next life
+	r.Background(func() { // if the machine is closed before this runs, the next life frees the annex
 		r.NIC.Deregister(route.AnnexKey(number))
-		_ = r.DropAnnex(number, at.memory) // after a failure, the next life frees it
+		_ = r.DropAnnex(number, at.memory) // if this fails, the next life frees the annex
 		r.Reached(step.DropAnnex)
 	})
 }
@@ -174,7 +174,8 @@ func (a *Annexes) Recall(all map[uint64]*nvram.Memory) error {
 	return nil
 }
 
-// Forget drops annexes of earlier lives: peers cannot read them any more.
+// Forget forgets annexes of earlier lives, so that peers can no longer read them. Their memory
+// belongs to the caller of Recall.
 func (a *Annexes) Forget(numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -196,7 +197,7 @@ func (a *Annexes) Write(number, off uint64, b []byte) error {
 	return nil
 }
 
-// IsUnbound reports whether the log's sender has asked for an annex that no record names yet.
+// IsUnbound reports whether the annex was made for a log's sender and no record names it yet.
 func (a *Annexes) IsUnbound(number uint64, owner *Log) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +205,8 @@ func (a *Annexes) IsUnbound(number uint64, owner *Log) bool {
 	return at != nil && at.owner == owner && !at.bound
 }
 
-// Free frees the annex of a freed record; number is 0 if the record has none.
+// Free frees the annex of a record that has been freed. It does nothing if number is 0: the record
+// has no annex.
 func (a *Annexes) Free(number uint64) {
 	if number != 0 {
 		a.Drop(number)
@@ -218,8 +220,9 @@ func (a *Annexes) Count() int {
 	return len(a.mu.all)
 }
 
-// EachPtr yields the objects that a record's annex writes to, if the annex is there, and reports
-// whether to go on. It skips content that does not decode, which was never acted upon.
+// EachPtr yields the objects that the writes in a record's annex are for. It returns false if yield
+// has asked to stop. Where the annex is missing or does not decode, EachPtr ends without an error:
+// such a record has never taken effect.
 func (a *Annexes) EachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	if x.IsNone() {
 		return true
@@ -241,7 +244,7 @@ func (a *Annexes) EachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	return true
 }
 
-// earlyAnnex frees an annex before its record is freed, which is the mistake that a test plants.
+// earlyAnnex is a planted bug (sabotage.EarlyAnnex): it frees an annex before its record.
 func (l *Log) earlyAnnex(x *record.Annex) {
 	if sabotage.EarlyAnnex.Skipped() {
 		l.r.Annexes.Drop(x.Number)

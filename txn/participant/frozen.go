@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// Freeze keeps the records that are in the log, and records that still arrive, for recovery: no
-// record has any effect from then on.
+// Freeze makes all records in the log, and those that still arrive, mere evidence for recovery: from
+// then on they have no effect of their own.
 func (l *Log) Freeze(config uint32) {
 	l.frozen, l.tasks = config, nil
 	for _, p := range l.txs { // any order
@@ -15,7 +15,7 @@ func (l *Log) Freeze(config uint32) {
 	}
 }
 
-// keep keeps a record that arrives while the log is frozen.
+// keep keeps a record that arrives while the log is frozen, as evidence.
 func (l *Log) keep(raw []byte, r *record.Record, end uint64) error {
 	seq := r.ID.Seq
 	if !r.Annex.IsNone() {
@@ -28,7 +28,7 @@ func (l *Log) keep(raw []byte, r *record.Record, end uint64) error {
 	}
 	switch r.Kind {
 	case record.Truncate:
-		seq = 0
+		seq = 0 // the record belongs to no transaction
 	case record.Lock, record.CommitBackup:
 		if l.ledger.Passed(seq) {
 			return fmt.Errorf("%w: %v of %v, which is truncated", record.ErrBad, r.Kind, r.ID)
@@ -39,7 +39,7 @@ func (l *Log) keep(raw []byte, r *record.Record, end uint64) error {
 	return nil
 }
 
-// Thaw ends Freeze. Records of configuration drained or an older one come too late from now on.
+// Thaw ends Freeze. From now on, records of configuration drained, or an older one, come too late.
 func (l *Log) Thaw(drained uint32) { l.frozen, l.drained = 0, drained }
 
 // Release frees the records of a transaction that has been recovered.
@@ -48,8 +48,6 @@ func (l *Log) Release(seq uint64) error {
 	if p == nil || !p.held {
 		return nil
 	}
-	*p = tx{}
-	delete(l.txs, seq)
-	l.pool = append(l.pool, p)
+	l.forgetTx(seq, p)
 	return l.Free()
 }

@@ -11,35 +11,36 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Loans are the slots in this machine's regions that it has reserved for objects of other machines'
-// transactions. A message gives a slot back. Messages are input: a slot that was not lent, or that
-// holds an object by now, does not go back to the allocator.
+// Loans are the slots in this machine's regions that it has reserved for new objects of other
+// machines' transactions. The borrower returns an unused slot by a message. Messages cannot be
+// trusted: only a slot that is on loan, and holds no object yet, goes back to the allocator.
 //
 // A loan ends with the connection over which the slot was requested. The reply, or the message that
-// gives the slot back, may have been lost with the connection; ending all of its loans is how the
-// two machines agree again. The borrower aborts the transaction that wanted the slot.
+// returns the slot, may have been lost with the connection, so the two machines may disagree; ending
+// all loans of the connection makes them agree again. The borrower aborts the transaction that wanted
+// the slot.
 //
-// The loans are in parts by the slot's address, each with a lock on cache lines of its own: commits
-// on different processors seldom want the same lock.
+// The loans are sharded by the slot's address. Each shard has its mutex on cache lines of its own, so
+// that commits on different processors seldom contend.
 type Loans struct {
-	_     prefetch.Pad // commits load the fields of Replicas that come before, and others write parts[0]
-	parts [loanParts]loanPart
+	_      prefetch.Pad // commits load the fields of Replicas that come before, and others write shards[0]
+	shards [loanShards]loanShard
 }
 
-const loanParts = 32 // a power of two
+const loanShards = 32 // a power of two
 
-type loanPart struct {
-	count atomic.Int64 // len(slots), so that most commits need not lock
+type loanShard struct {
+	count atomic.Int64 // len(slots), so that most commits need not take mu
 	mu    lockrank.Mutex[lockrank.Leaf]
 	slots map[region.Ptr]Loan
-	// refused reports to which machines nothing is lent any more.
+	// refused reports whether nothing more is lent to a machine; nil for no machine.
 	refused func(rdma.MachineID) bool
 	_       prefetch.Pad
 }
 
-// of returns the part of the slot at p.
-func (l *Loans) of(p region.Ptr) *loanPart {
-	return &l.parts[uint64(p.Addr)*0x9e3779b97f4a7c15>>32%loanParts]
+// of returns the shard of the slot at p.
+func (l *Loans) of(p region.Ptr) *loanShard {
+	return &l.shards[uint64(p.Addr)*0x9e3779b97f4a7c15>>32%loanShards]
 }
 
 // A Loan names the borrower, and the connection of its worker over which a slot was lent.
@@ -49,10 +50,10 @@ type Loan struct {
 	Connection uint32
 }
 
-// Refuse ends lending to the machines for which f returns true.
+// Refuse stops lending to the machines for which f returns true.
 func (l *Loans) Refuse(f func(rdma.MachineID) bool) {
-	for i := range l.parts {
-		x := &l.parts[i]
+	for i := range l.shards {
+		x := &l.shards[i]
 		x.mu.Lock()
 		x.refused = f
 		x.mu.Unlock()
@@ -75,8 +76,8 @@ func (l *Loans) Add(p region.Ptr, to Loan) bool {
 	return true
 }
 
-// Take removes the loan of p and reports whether there was one: the slot has come back, or has
-// become an object.
+// Take ends the loan of p, because the slot has come back or has become an object. It reports whether
+// there was such a loan.
 func (l *Loans) Take(p region.Ptr) bool {
 	x := l.of(p)
 	if x.count.Load() == 0 {
@@ -90,20 +91,21 @@ func (l *Loans) Take(p region.Ptr) bool {
 	return ok
 }
 
-// Except returns, in order, the slots whose loan is not good, or whose borrower is refused.
+// Except returns, in order, the slots on loan for which good returns false, or whose borrower is
+// refused.
 func (l *Loans) Except(good func(Loan) bool) (ptrs []region.Ptr) {
-	for i := range l.parts {
-		ptrs = l.parts[i].except(good, ptrs)
+	for i := range l.shards {
+		ptrs = l.shards[i].except(good, ptrs)
 	}
 	slices.SortFunc(ptrs, func(a, b region.Ptr) int { return cmp.Compare(a.Addr, b.Addr) })
 	return ptrs
 }
 
-// except appends the part's slots to ptrs, in any order.
-func (x *loanPart) except(good func(Loan) bool, ptrs []region.Ptr) []region.Ptr {
+// except appends the shard's slots to ptrs, in any order.
+func (x *loanShard) except(good func(Loan) bool, ptrs []region.Ptr) []region.Ptr {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for p, to := range x.slots { // any order: it is sorted
+	for p, to := range x.slots { // any order: Except sorts
 		if x.refused != nil && x.refused(to.Machine) || !good(to) {
 			ptrs = append(ptrs, p)
 		}

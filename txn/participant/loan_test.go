@@ -11,10 +11,10 @@ import (
 // Replicas that commits load.
 func TestLoanLines(t *testing.T) {
 	const apart = 2 * prefetch.LineBytes
-	if parts, _ := reflect.TypeFor[Loans]().FieldByName("parts"); parts.Offset < apart {
-		t.Errorf("the parts begin with %d bytes of padding", parts.Offset)
+	if shards, _ := reflect.TypeFor[Loans]().FieldByName("shards"); shards.Offset < apart {
+		t.Errorf("the parts begin with %d bytes of padding", shards.Offset)
 	}
-	part := reflect.TypeFor[loanPart]()
+	part := reflect.TypeFor[loanShard]()
 	if last, _ := part.FieldByName("refused"); part.Size() < last.Offset+last.Type.Size()+apart {
 		t.Errorf("a part of %d bytes ends with too little padding: refused is at %d", part.Size(), last.Offset)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A Log is a machine's state of one log in its memory, guarded by the lock of the worker that the
-// log is for: the state of each transaction that has records in the log, until they are truncated.
-// It implements the primary's and the backup's side of the commit protocol (SOSP'15 section 4), as
-// a state machine that takes the log's records in order.
+// A Log is one log in the machine's memory, with the state of each transaction that has records in
+// it. It implements the primary's and the backup's side of the commit protocol (SOSP'15 section 4),
+// as a state machine that takes the log's records in order. The lock of the worker that reads the log
+// guards it.
 //
 // The records stay in the log until they are truncated. They are the only copy of a transaction
 // that has not been applied, so the log's head, which is in NVRAM, passes a record only after the
@@ -34,27 +34,27 @@ type Log struct {
 	pool    []*tx
 	// ledger holds which transactions the sender has truncated, for recovery.
 	ledger *record.Ledger
-	// drained is the last configuration that this log has been drained of:
-	// records of it, or of an earlier one, come too late (LastDrained of SOSP'15
-	// section 5.3).
+	// drained is the last configuration that this log has been drained of
+	// (LastDrained of SOSP'15 section 5.3). Records of that configuration, or of
+	// an earlier one, come too late.
 	drained uint32
-	// frozen is the configuration whose NEW-CONFIG has come and whose NEW-CONFIG-COMMIT has not, or
-	// 0. Until it comes, records of older configurations are evidence only: the regions have their
-	// new primaries already. Records of the new configuration can be there only if they are about a
-	// region that was made meanwhile.
+	// frozen is the configuration between its NEW-CONFIG and its NEW-CONFIG-COMMIT; 0 if there is
+	// none. Meanwhile records of older configurations are evidence only, since the regions have
+	// their new primaries already. Records of the new configuration can only be about a region that
+	// was made meanwhile.
 	frozen uint32
-	// tasks are the unfinished work on records that the log has already taken from its ring. passed
-	// are the annexes of records that are being freed.
-	tasks  []task
+	// tasks are the unfinished work on records already taken from the ring.
+	tasks []task
+	// passed are the annexes of records that are being freed.
 	passed []uint64
 }
 
-// A tx is one transaction that writes to regions of this machine, as primary or backup. lock and
-// backup are the bytes of its records in the log.
+// A tx is the state of one transaction that writes to regions of this machine, as primary or backup.
 type tx struct {
-	lock, backup []byte
-	locked       bool // the objects of lock are locked here
-	applied      bool // the writes of lock have been applied here, and its locks released
+	lock    []byte // its LOCK record in the log
+	backup  []byte // its COMMIT-BACKUP record in the log
+	locked  bool   // the objects of lock are locked here
+	applied bool   // the writes of lock have been applied here, and the objects unlocked
 	// held says that recovery needs the records: they stay until recovery releases them, even if
 	// the coordinator truncates them.
 	held bool
@@ -87,9 +87,9 @@ func (l *Log) IsHeld(seq uint64) bool {
 	return p != nil && p.held
 }
 
-// Step takes the next record from the log, if there is one, and returns the LOCK-REPLY for the
-// sender, if there is one. An error means that the log holds garbage, and that all further input
-// from its sender must be ignored.
+// Step does one slice of an unfinished task, or takes the next record from the log. It returns the
+// LOCK-REPLY for the sender, if there is one, and more false if there was nothing to do. After an
+// error, which means that the log holds garbage, all further input from its sender must be ignored.
 func (l *Log) Step() (reply message.Message, more bool, err error) {
 	if l.tasks != nil {
 		reply, err = l.proceed()
@@ -129,20 +129,20 @@ func (l *Log) Step() (reply message.Message, more bool, err error) {
 	return reply, true, l.truncate(r)
 }
 
-// voidAnnexed voids a record for which its writer is fenced, if the record names an annex. The
-// annex may be missing, and recovery would miss it if it took the record for evidence. Records
-// without an annex stay as they are: the fault may be in the memory that they are to be applied to.
+// voidAnnexed voids a record that could not be processed, if it names an annex. The annex may be
+// missing, so recovery must not take the record for evidence. Records without an annex stay as they
+// are: the fault may be in the replica to which they are applied.
 func (l *Log) voidAnnexed(rec ring.Record, r *record.Record) {
 	if !r.Annex.IsNone() {
 		l.void(rec)
 	}
 }
 
-// void marks a record in place as one that has come too late or makes no sense. The record stays in
-// the log as long as an earlier one does, and must not be evidence to a later recovery or in a
-// later life.
+// void marks a record in place as having no effect, because it came too late or makes no sense. The
+// record stays in the log until earlier records are freed, and meanwhile must not become evidence
+// for a recovery, also in a later life.
 func (l *Log) void(rec ring.Record) {
-	off, n, rest, _ := l.rx.Extent(rec)
+	off, n, rest, _ := l.rx.Extent(rec) // n bytes at off; the ring may wrap, and go on at rest
 	at := off + record.WhoAt
 	if n <= record.WhoAt {
 		at = rest + record.WhoAt - n
@@ -151,6 +151,8 @@ func (l *Log) void(rec ring.Record) {
 	memory.Store(at, memory.Load(at)&^record.VoidMask)
 }
 
+// handle processes a record, except for the truncations that it names. It sets reply if the record is
+// a LOCK.
 func (l *Log) handle(raw []byte, r *record.Record, reply *message.Message) error {
 	seq := r.ID.Seq
 	if r.Kind.IsNote() {
@@ -190,7 +192,7 @@ func (l *Log) handle(raw []byte, r *record.Record, reply *message.Message) error
 		return l.apply(p)
 	case record.Abort:
 		p := l.txs[seq]
-		if p == nil || !p.locked {
+		if p == nil || !p.locked { // the lock was refused
 			return nil
 		}
 		if p.isLockLarge() {
@@ -202,7 +204,7 @@ func (l *Log) handle(raw []byte, r *record.Record, reply *message.Message) error
 	return nil
 }
 
-// tx returns the state of the transaction with a sequence number, and makes one if there is none.
+// tx returns the state of the transaction with a sequence number, and begins one if there is none.
 func (l *Log) tx(seq uint64) *tx {
 	p := l.txs[seq]
 	if p == nil {
@@ -260,13 +262,15 @@ func (l *Log) truncate(r *record.Record) error {
 	return l.Free()
 }
 
-// Free moves the log's head past the records of truncated transactions.
+// Free moves the log's head past the records of truncated transactions. A transaction below the low
+// bound is truncated here, when the head comes to its first record.
 func (l *Log) Free() error {
 	var end uint64
 	for l.records.n > 0 {
 		r := l.records.front()
 		if p := l.txs[r.seq]; p != nil {
-			if r.seq >= l.ledger.LowBound() || p.held && !sabotage.HeldRecords.Skipped() {
+			isOpen := r.seq >= l.ledger.LowBound()
+			if isOpen || p.held && !sabotage.HeldRecords.Skipped() {
 				break
 			}
 			done, err := l.finish(r.seq)
@@ -299,8 +303,9 @@ func (l *Log) freeAnnexes() {
 	l.passed = l.passed[:0]
 }
 
-// finish truncates one transaction: a backup applies its writes now. If the transaction is large,
-// the backup only begins to apply them, and finish returns false.
+// finish truncates one transaction: a backup applies its writes now. If the writes are in an annex,
+// finish only begins a task that applies them, and returns false. It does nothing if recovery holds
+// the transaction.
 func (l *Log) finish(seq uint64) (done bool, err error) {
 	p := l.txs[seq]
 	if p == nil || p.held {
@@ -327,7 +332,7 @@ func (l *Log) finish(seq uint64) (done bool, err error) {
 	return true, nil
 }
 
-// forgetTx forgets a transaction.
+// forgetTx forgets a transaction, and keeps its memory for the next.
 func (l *Log) forgetTx(seq uint64, p *tx) {
 	delete(l.txs, seq)
 	*p = tx{}
@@ -349,6 +354,7 @@ func (l *Log) applyBackup(p *tx) error {
 	return nil
 }
 
+// applyBackupWrite applies one write to this machine's backup of the region.
 func (l *Log) applyBackupWrite(w *record.Write) error {
 	rt := l.r.Routes.Of(w.Ptr.Addr.Region())
 	if rt == nil || rt.Local == nil || rt.PrimaryHere {
@@ -361,9 +367,12 @@ func (l *Log) applyBackupWrite(w *record.Write) error {
 	return nil
 }
 
-// A logRecord holds where a record of transaction seq ends, and the number of the record's annex, 0
-// if it has none.
-type logRecord struct{ seq, end, annex uint64 }
+// A logRecord is a record in the log, as far as Free needs it.
+type logRecord struct {
+	seq   uint64 // the record's transaction; 0 if it has none
+	end   uint64 // the position in the ring at which the record ends
+	annex uint64 // the number of the record's annex; 0 if it has none
+}
 
 // A deque is a queue of records.
 type deque struct {

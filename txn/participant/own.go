@@ -8,19 +8,19 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// An OwnLog is the log that a worker writes to its own machine, guarded by the worker's lock. The
-// coordinator acts on its own replicas by direct call, so only recovery needs this log: nothing but
-// the ends of its records is read from it before. While transactions recover, the machine also
+// An OwnLog is the log that a worker writes to its own machine, guarded by the worker's lock. A
+// coordinator acts on its own machine's replicas by direct calls, so only recovery reads the records
+// in this log; Free only needs to know where they end. While transactions recover, the machine also
 // writes notes there about other machines' transactions (package evidence).
 type OwnLog struct {
 	// Log is the writing end, Receiver the reading end.
 	Log      *ring.Sender
 	Receiver *ring.Receiver
 	ledger   *record.Ledger
-	// front is the oldest record that has not been freed.
-	front ring.Record
-	has   bool
-	// notes says that notes must be kept.
+	// front is the oldest record that has not been freed, if hasFront.
+	front    ring.Record
+	hasFront bool
+	// notes says that a recovery needs the notes in the log, so they must not be freed.
 	notes bool
 	// spare is the space reserved for notes; spareWanted is the space that should be reserved.
 	spare, spareWanted uint64
@@ -28,8 +28,8 @@ type OwnLog struct {
 	passed []uint64
 }
 
-// spareShare: a worker keeps one eighth of its own log free for the notes of a recovery, which
-// cannot wait for others to truncate.
+// A worker keeps 1/spareShare of its own log free for the notes of a recovery: they cannot wait until
+// others truncate transactions.
 const spareShare = 8
 
 // NewOwnLog opens the log in m, which must be empty, or makes one. nonce is random.
@@ -62,7 +62,7 @@ func (l *OwnLog) Freeze() {
 	l.restock()
 }
 
-// Settle gives up the notes, when a recovery is over, and frees what it can.
+// Settle is called when a recovery is over. It gives up the notes, and frees the records that it can.
 func (l *OwnLog) Settle(r *Replicas, w *record.Window) error {
 	l.notes = false
 	err := l.Free(r, w)
@@ -91,18 +91,18 @@ func (l *OwnLog) Note(b []byte) error {
 	return err
 }
 
-// Free moves the log's head past the records of finished transactions, and past notes that are not
-// needed any more.
+// Free moves the log's head past the records of finished transactions, and past notes that no
+// recovery needs.
 func (l *OwnLog) Free(r *Replicas, w *record.Window) error {
 	var end uint64
 	for {
-		if !l.has {
+		if !l.hasFront {
 			var err error
-			if l.front, l.has, err = l.Receiver.Poll(); err != nil {
+			if l.front, l.hasFront, err = l.Receiver.Poll(); err != nil {
 				return err
 			}
 		}
-		if !l.has {
+		if !l.hasFront {
 			break
 		}
 		if record.KindOf(l.front.Payload).IsNote() {
@@ -115,7 +115,7 @@ func (l *OwnLog) Free(r *Replicas, w *record.Window) error {
 		if number := record.AnnexOf(l.front.Payload); number != 0 {
 			l.passed = append(l.passed, number)
 		}
-		end, l.has = l.front.End, false
+		end, l.hasFront = l.front.End, false
 	}
 	if end != 0 {
 		l.Receiver.Free(end)

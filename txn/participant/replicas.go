@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// Replicas are the replicas at one machine whose objects transactions lock and write: transactions
-// of other machines through the records in logs (Log), its own by direct calls.
+// Replicas are the replicas at one machine. Transactions of other machines lock and write their
+// objects through records in logs (Log), the machine's own transactions by direct calls.
 type Replicas struct {
 	ID        rdma.MachineID
 	Routes    *route.Table
@@ -39,7 +39,7 @@ type Replicas struct {
 // Init sets up the replicas; the exported fields must be set.
 func (r *Replicas) Init() { r.Annexes.init(r) }
 
-// Reached tells of a step.
+// Reached reports a step to tests.
 func (r *Replicas) Reached(s step.Step) {
 	if f := r.Step; f != nil {
 		f(s)
@@ -48,8 +48,8 @@ func (r *Replicas) Reached(s step.Step) {
 
 func (r *Replicas) meets(t clock.Trouble) bool { return r.Troubles != nil && r.Troubles.Meets(t) }
 
-// Smallest returns n, the size of the pieces of some work, or 1 in tests that try the smallest
-// pieces.
+// Smallest returns n, the number of items in one slice of some work. In tests that try the smallest
+// slices it returns 1.
 func (r *Replicas) Smallest(n int) int {
 	if r.meets(clock.SmallLog) {
 		return 1
@@ -81,6 +81,7 @@ func (r *Replicas) LockWrite(w *record.Write) message.Verdict {
 		r.Reached(step.Lock)
 		return message.Same
 	}
+	// The lock that was in the way may be gone by now; the result is Locked all the same.
 	return max(message.Locked, message.Judge(rt.Local.Header(w.Ptr.Addr.Offset()), w.Version))
 }
 
@@ -117,8 +118,8 @@ func (r *Replicas) ApplyPrimary(w *record.Write) {
 	r.Reached(step.ApplyPrimary)
 }
 
-// fetchReplicas makes the processor fetch all objects that a record writes to. A backup has hardly
-// used them since they were written last; fetching them first lets their cache misses overlap.
+// fetchReplicas makes the processor fetch all objects that a record writes to, so that their cache
+// misses overlap. At a backup they most likely miss: nothing reads them there between two writes.
 func (r *Replicas) fetchReplicas(writes []record.Write) {
 	for i := range writes {
 		p := writes[i].Ptr
@@ -128,9 +129,9 @@ func (r *Replicas) fetchReplicas(writes []record.Write) {
 	}
 }
 
-// ApplyReplica applies a write to a replica that has no other writer. A write that the replica
-// already has, or that is older, changes nothing. If the replica has no such slot, the error is
-// ErrBadRecord.
+// ApplyReplica applies a write to a replica that has no other writer. It changes nothing if the
+// replica already has the write, or a newer one. It fails with record.ErrBad if the replica has no
+// such slot.
 func ApplyReplica(to *region.Region, w *record.Write) error {
 	v, allocated, incarnation := w.After()
 	if to.ApplyBackup(w.Ptr, w.Payload, v, allocated, incarnation) {

@@ -8,23 +8,21 @@ import (
 )
 
 // A task is the work on a record whose writes, maybe millions, are in an annex. The work is done in
-// slices, and the worker's lock is released between two slices: everything that waits for the
-// worker, such as the beat that renews the machine's lease, waits for one slice only. The log's
-// next record waits for the whole task.
+// slices, and the worker's lock is released between two slices: others that wait for the worker, such
+// as the beat that renews the machine's lease, wait for one slice only. The log's next record waits
+// for the whole task.
 //
-// A reconfiguration ends all tasks. Recovery repeats the part that they have done by then, or
-// undoes it, as it does for a record that has not been processed.
+// A reconfiguration ends all tasks in the middle. Recovery then treats the record as if it had not
+// been processed: locking and applying writes again changes nothing where the task has done so.
 type task struct {
-	kind taskKind
-	seq  uint64
-	p    *tx
-	body annexBody
-	rest record.Decoder
-	// done is how many writes have been processed.
-	done uint32
-	// limit is the number of writes to unlock; reply is the message that is sent after that.
-	limit uint32
-	reply message.Message
+	kind  taskKind
+	seq   uint64
+	p     *tx
+	body  annexBody
+	rest  record.Decoder
+	done  uint32          // how many writes have been processed
+	limit uint32          // how many writes to process
+	reply message.Message // the refusal to send at the end of taskRefuse
 }
 
 type taskKind uint8
@@ -48,7 +46,7 @@ type annexBody struct {
 // A largePart is the state of a participant for a transaction whose records have annexes.
 type largePart struct {
 	lock, backup annexBody
-	// truncated says that the transaction is truncated, and the backup is applying it.
+	// truncated says that the transaction has been truncated, and a taskBackup applies its writes.
 	truncated bool
 }
 
@@ -83,8 +81,8 @@ func (l *Log) handleAnnexed(raw []byte, r *record.Record) error {
 	return nil
 }
 
-// lateAnnex returns the number of the annex of a record that has come too late, or 0 if there is
-// none.
+// lateAnnex binds the annex of a record that has come too late, so that it is freed with the record.
+// It returns the annex's number, or 0 if there is none.
 func (l *Log) lateAnnex(r *record.Record) uint64 {
 	if r.Annex.IsNone() {
 		return 0
@@ -107,10 +105,10 @@ func (t *task) restart(b annexBody) {
 	t.body, t.rest, t.done = b, record.NewDecoder(b.bytes), 0
 }
 
-// isLockLarge reports whether the writes that the participant locks are in an annex.
+// isLockLarge reports whether the writes of the LOCK record are in an annex.
 func (p *tx) isLockLarge() bool { return p.large != nil && p.large.lock.bytes != nil }
 
-// isBackupLarge reports whether the writes that it backs up are in an annex.
+// isBackupLarge reports whether the writes of the COMMIT-BACKUP record are in an annex.
 func (p *tx) isBackupLarge() bool { return p.large != nil && p.large.backup.bytes != nil }
 
 // proceed does one slice of the first task, and returns the LOCK-REPLY if there is one.
@@ -138,7 +136,7 @@ func (l *Log) work(t *task, w *record.Write) error {
 	case taskLock:
 		if v := l.r.LockWrite(w); v != message.Same {
 			t.reply = message.Message{Kind: message.LockReply, A: uint8(v), C: t.done, Tag: t.seq}
-			t.kind, t.limit = taskRefuse, t.done
+			t.kind, t.limit = taskRefuse, t.done // unlock the objects before this one
 			t.restart(t.body)
 			return nil
 		}
@@ -155,7 +153,8 @@ func (l *Log) work(t *task, w *record.Write) error {
 	return nil
 }
 
-// complete ends the first task, or makes it go on with its next phase.
+// complete is called when all writes of the first task have been processed. It ends the task, or
+// turns a checked LOCK into a taskLock.
 func (l *Log) complete(t *task) (reply message.Message, err error) {
 	switch t.kind {
 	case taskCheckLock, taskCheckBackup:

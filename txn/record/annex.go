@@ -34,8 +34,8 @@ func (a *Annex) Append(b []byte) []byte {
 const (
 	// AnnexNumberMax bounds annex numbers, which have to fit into a registration's key.
 	AnnexNumberMax = 1<<56 - 1
-	// AnnexBytesMax bounds the writes of a transaction. Recovery writes notes, records that contain
-	// all of the writes, to rings, which hold no larger ones.
+	// AnnexBytesMax bounds the writes of a transaction: recovery must be able to write them all to a
+	// ring, in one note.
 	AnnexBytesMax = 3 << 29
 )
 

@@ -30,9 +30,9 @@ func (id ID) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", id.Config, id.Machine, id.Worker, id.Seq&(1<<LifeShift-1))
 }
 
-// A life of a machine derives its first sequence number from its first configuration, so that no
-// two lives use the same numbers: a machine that has logs from several lives of another can tell
-// which transactions a low bound is about. A worker that commits a million transactions a second
+// The sequence numbers of one life of a machine begin at its first configuration << LifeShift, so
+// that no two lives use the same numbers: a machine that has logs from several lives of another can
+// tell which transactions a low bound is about. A worker that commits a million transactions a second
 // needs half a year to use up a life's numbers, and only lives that are a million configurations
 // apart begin with the same number.
 const LifeShift = 44

@@ -6,10 +6,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A ledger records which transactions of a log's writer have been truncated, for as long as the log
-// exists. Once their records are freed, nothing else does. A region that cannot tell "truncated"
-// from "never came" would vote to abort a transaction that has been reported committed: for
-// instance after a power failure that destroyed the memory of the region's other replicas.
+// A Ledger records which transactions of a log's writer have been truncated, for as long as the log
+// exists. Once their records are freed, only the ledger knows. A region that cannot tell "truncated"
+// from "never came" would vote to abort a transaction that has been reported committed, for instance
+// after a power failure that destroyed the memory of the region's other replicas.
 //
 // The ledger is the last page of the log's memory. Every change is a store of one word, so that the
 // ledger is valid at every moment:
@@ -21,10 +21,10 @@ import (
 // named. If it is so far above the bound that another may use that place, it has to wait until the
 // bound has moved (txn/worker/truncate.go).
 //
-// The third word says for which configuration the log was last drained, and up to which position: |
-// configuration 32 | position 32 |. A record behind that position that is not of a later
-// configuration came too late and has no effect: recovery has decided without it. Logs of an
-// earlier program version have 0 there.
+// The third word, | configuration 32 | position 32 |, says for which configuration the log was last
+// drained, and up to which position. A record behind that position came too late, unless it is of a
+// later configuration: it has no effect, since recovery has decided without it. Logs of an earlier
+// program version have 0 there.
 //
 // The machine that has the log in its memory writes the ledger, before it frees records.
 type Ledger struct {
@@ -77,9 +77,9 @@ func (c Coordinator) word() uint64 {
 	return 0x7265646c<<32 | uint64(c.Machine)<<16 | uint64(c.Worker)
 }
 
-// Raise moves the low bound up, or to the first number of another life of the writer. Nobody asks
-// about transactions of the earlier life after that: a machine may join again only when nothing is
-// left to recover (membership.Machine).
+// Raise moves the low bound up, or into another life of the writer. After that, nobody asks about
+// transactions of the earlier life: a machine may join again only when nothing is left to recover
+// (membership.Machine).
 func (l *Ledger) Raise(low uint64) {
 	if low > l.low || !SameLife(low, l.low) {
 		l.low = low
@@ -107,8 +107,8 @@ func (l *Ledger) Has(seq uint64) bool {
 }
 
 // Drain records that the log was drained for this and all earlier configurations, up to a position.
-// Both fit into one word: the lower half of the position is enough, since a ring is smaller than
-// that.
+// One word holds both: the lower 32 bits of the position are enough, since a ring is smaller than
+// 2 GB.
 func (l *Ledger) Drain(config uint32, position uint64) {
 	l.memory.Store(l.base+ledgerDrainAt, uint64(config)<<32|uint64(uint32(position)))
 }

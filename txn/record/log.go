@@ -49,9 +49,9 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 	return rx, nil
 }
 
-// openWithoutLedger handles a log without a ledger, as earlier program versions wrote them: an
-// empty one counts as no log, one with records is ErrWithoutLedger. If m does not hold a log at
-// all, it returns the error in otherwise.
+// openWithoutLedger handles a log without a ledger, as earlier program versions wrote it. An empty
+// log counts as no log; for a log with records it returns ErrWithoutLedger. If m does not hold a log
+// at all, it returns the error in otherwise.
 func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error) {
 	rx, err := ring.Open(m, 0, m.Size())
 	if err != nil {

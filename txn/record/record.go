@@ -1,7 +1,7 @@
 // Package record defines the contents of a transaction log, and does not act on them: records and
-// their encoding (record.go), annexes, which hold a record's writes that do not fit the log
-// (annex.go), identifiers of transactions (id.go), and the ledger, which records what has been
-// truncated after the records are gone (ledger.go). A log's memory is
+// their encoding (record.go), annexes, which hold the writes of a record that does not fit the log
+// (annex.go), identifiers of transactions (id.go), and the ledger, which still knows the truncated
+// transactions when their records are gone (ledger.go). A log's memory is
 //
 //	| ring of records (package ring) ...                  | ledger, one page |
 //
@@ -9,8 +9,8 @@
 // safe for concurrent use except a ledger: it has one writer, and others can read its words at any
 // moment.
 //
-// Input to decoders may come from another machine, or from memory after a crash: it is untrusted,
-// and the error is ErrBad if it makes no sense.
+// Decoders trust no input, since it may come from another machine, or from memory after a crash. For
+// input that makes no sense they return ErrBad.
 package record
 
 import (
@@ -74,7 +74,7 @@ type Write struct {
 	Payload []byte // Ptr.Capacity() bytes; nil for OpFree
 }
 
-// After returns the state that committing the write gives the object.
+// After returns the object's state after the commit of the write.
 func (w *Write) After() (v region.Version, allocated bool, incarnation uint64) {
 	v, allocated, incarnation = w.Version+1, true, w.Ptr.Incarnation()
 	if w.Op == OpFree {
@@ -88,10 +88,10 @@ func (w *Write) After() (v region.Version, allocated bool, incarnation uint64) {
 type Record struct {
 	Kind Kind
 	ID   ID
-	// LowBound says that the coordinating worker's transactions below it are truncated. Truncated
-	// names the truncated transactions at or above it. In a note about a recovering transaction,
-	// LowBound holds its Seen instead, and Truncated the configuration whose recovery made the
-	// note.
+	// All transactions of the coordinating worker below LowBound are truncated; Truncated names
+	// those at or above it. In a note about a recovering transaction, LowBound is the region and the
+	// Seen of the note instead (package evidence), and Truncated the configuration whose recovery
+	// made the note.
 	LowBound  uint64
 	Truncated []uint64
 	// Regions lists all regions that the transaction writes to.
@@ -142,14 +142,13 @@ var (
 //
 //	| annex | bytes |
 //
-// The format describes the record from its second word on. 0 is the only one so far. Earlier
-// programs, which do not know of formats, wrote it too; they reject any other format as an unknown
-// kind. Adding a word to each record (an epoch) would be a new format. A machine may write a format
-// once the instance speaks a protocol version that knows it (package internal/protocol), because
-// third machines read records, too. An annex has no format of its own: its writes are encoded as
-// those of a record whose annexed bit is set, and that record and the notes of recovery say
-// nothing else about them. So what an annex holds may change only with the format of the records
-// that name it, and thus with the instance's version.
+// The format describes the record from its second word on. 0 is the only format so far. Programs
+// from before there were formats wrote 0, too, and reject any other format as an unknown kind. A
+// further word in each record, for instance an epoch, would be a new format. A machine may write a
+// format only once the instance speaks a protocol version that knows it (package internal/protocol),
+// because third machines read records, too. An annex has no format of its own: the format of the
+// record that names it applies to its writes, too, so their encoding can change only together with
+// the instance's version.
 const (
 	headerBytes      = 32
 	writeHeaderBytes = region.PtrBytes + 8
@@ -164,8 +163,8 @@ const (
 	AnnexedBytes = 16
 )
 
-// TruncatedMax bounds how many truncations one record piggybacks; the rest waits for the next
-// record, or until the low bound has passed it.
+// TruncatedMax bounds how many truncations are piggybacked on one record. Further ones wait for the
+// next record, or until the low bound has passed them.
 const TruncatedMax = 64
 
 var (
@@ -236,7 +235,7 @@ func Append(b []byte, r *Record) []byte {
 	return b
 }
 
-// A Decoder takes words off the front of a record, or writes off the front of encoded ones.
+// A Decoder decodes a record word by word, or encoded writes one by one.
 type Decoder struct {
 	b   []byte
 	ok  bool
@@ -271,6 +270,7 @@ func (d *Decoder) word() uint64 {
 func Decode(b []byte, r *Record) error {
 	d := NewDecoder(b)
 	head, who := d.word(), d.word()
+	truncated, regions, writes := int(uint8(head>>48)), int(uint16(head>>32)), int(uint32(head)) // counts
 	r.Kind = Kind(head>>56) & kindMask
 	if format := Kind(head>>56) &^ AnnexedFlag >> kindBits; format > formatMax {
 		return fmt.Errorf("%w: format %d, it reads formats up to %d: start this machine with a newer farmsql", ErrFormat, format, formatMax)
@@ -282,31 +282,23 @@ func Decode(b []byte, r *Record) error {
 	if !d.ok || r.Kind == 0 || r.Kind >= Kinds {
 		return fmt.Errorf("%w: header %#x, %d bytes", ErrBad, head, len(b))
 	}
+	mustHaveWrites := r.Kind == Lock || r.Kind == CommitBackup
 	if r.Kind == Replicate { // this kind of record may have no writes
-		if uint16(head>>32) == 0 {
+		if regions == 0 {
 			return fmt.Errorf("%w: %v of %v without regions", ErrBad, r.Kind, r.ID)
 		}
-	} else if carries := r.Kind == Lock || r.Kind == CommitBackup; carries != (uint32(head) > 0) || carries != (uint16(head>>32) > 0) {
-		return fmt.Errorf("%w: %v of %v with %d writes to %d regions", ErrBad, r.Kind, r.ID, uint32(head), uint16(head>>32))
+	} else if mustHaveWrites != (writes > 0) || mustHaveWrites != (regions > 0) {
+		return fmt.Errorf("%w: %v of %v with %d writes to %d regions", ErrBad, r.Kind, r.ID, writes, regions)
 	}
-	for range uint8(head >> 48) {
+	for range truncated {
 		r.Truncated = append(r.Truncated, d.word())
 	}
-	nRegions := int(uint16(head >> 32))
-	for i := 0; i < nRegions; i += 2 {
-		w := d.word()
-		r.Regions = append(r.Regions, region.ID(uint32(w)))
-		if i+1 < nRegions {
-			r.Regions = append(r.Regions, region.ID(uint32(w>>32)))
-		} else if w>>32 != 0 {
-			d.ok = false
-		}
-	}
+	d.regions(r, regions)
 	if isAnnexed {
-		r.Annex = Annex{Number: d.word(), Bytes: d.word(), Writes: uint32(head)}
-		d.ok = d.ok && r.Annex.isPossible() && (r.Kind == Lock || r.Kind == CommitBackup)
+		r.Annex = Annex{Number: d.word(), Bytes: d.word(), Writes: uint32(writes)}
+		d.ok = d.ok && r.Annex.isPossible() && mustHaveWrites
 	} else {
-		d.writes(r, int(uint32(head)))
+		d.writes(r, writes)
 	}
 	if d.err != nil {
 		return fmt.Errorf("%w: %v of %v: %w", ErrBad, r.Kind, r.ID, d.err)
@@ -317,7 +309,20 @@ func Decode(b []byte, r *Record) error {
 	return nil
 }
 
-// writes takes n writes, or fewer if they end before.
+// regions decodes n regions, two in a word; an odd one is followed by zeros.
+func (d *Decoder) regions(r *Record, n int) {
+	for i := 0; i < n; i += 2 {
+		w := d.word()
+		r.Regions = append(r.Regions, region.ID(uint32(w)))
+		if i+1 < n {
+			r.Regions = append(r.Regions, region.ID(uint32(w>>32)))
+		} else if w>>32 != 0 {
+			d.ok = false
+		}
+	}
+}
+
+// writes decodes n writes, or fewer if the record ends before.
 func (d *Decoder) writes(r *Record, n int) {
 	for range n {
 		w, ok := d.Next()
@@ -328,8 +333,7 @@ func (d *Decoder) writes(r *Record, n int) {
 	}
 }
 
-// Next decodes one write. ok is false if there is none left, or if the next one is invalid; then
-// the decoder has an error.
+// Next decodes one write. It returns ok false if no write is left, or if the next write is invalid.
 func (d *Decoder) Next() (w Write, ok bool) {
 	raw := d.take(region.PtrBytes)
 	if raw == nil {

@@ -2,14 +2,14 @@ package record
 
 import "github.com/farmsql/farmsql/internal/invariant"
 
-// A Window tracks a worker's own transactions from the start of their commit until their records
-// may be truncated everywhere. Every record carries the window's low bound: all transactions below
-// it are finished. The worker's lock guards it.
+// A Window tracks the transactions that a worker coordinates, from the start of their commit until
+// they are finished: their records may be truncated everywhere. Every record carries the window's low
+// bound, below which all transactions are finished. The worker's lock guards the window.
 type Window struct {
 	// Low is the low bound; Next is the sequence number of the next transaction.
 	Low, Next uint64
 
-	done []bool // done[seq mod len]; len is a power of two
+	done []bool // done[seq mod len] says that seq is finished; len is a power of two
 }
 
 // NewWindow returns the window of a life that begins in configuration config.
@@ -18,7 +18,7 @@ func NewWindow(config uint32) Window {
 	return Window{Low: first, Next: first, done: make([]bool, 64)}
 }
 
-// Begin opens the next sequence number.
+// Begin returns the sequence number of the next transaction.
 func (w *Window) Begin() uint64 {
 	if w.Next-w.Low == uint64(len(w.done)) {
 		w.grow()
@@ -36,7 +36,7 @@ func (w *Window) grow() {
 	w.done = done
 }
 
-// Finish closes seq.
+// Finish marks seq as finished, and moves the low bound to the first transaction that is not.
 func (w *Window) Finish(seq uint64) {
 	if seq < w.Low || seq >= w.Next {
 		invariant.Violated("finished transaction is in the window from", seq, w.Low)
@@ -48,7 +48,8 @@ func (w *Window) Finish(seq uint64) {
 	}
 }
 
-// Finished reports whether seq is closed.
+// Finished reports whether seq, a transaction of this life, is finished.
 func (w *Window) Finished(seq uint64) bool {
-	return seq < w.Low && SameLife(seq, w.Low) || seq >= w.Low && seq < w.Next && w.done[seq%uint64(len(w.done))]
+	isBelow := seq < w.Low && SameLife(seq, w.Low)
+	return isBelow || seq >= w.Low && seq < w.Next && w.done[seq%uint64(len(w.done))]
 }

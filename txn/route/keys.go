@@ -30,9 +30,9 @@ func KindOf(k rdma.Key) KeyKind { return KeyKind(k >> 56) }
 // RegionKey names a region's replica at any machine that has one.
 func RegionKey(id region.ID) rdma.Key { return makeKey(KeyRegion, uint64(id)) }
 
-// BlocksKey names a backup of p's region as the target of block headers, which the primary writes
-// by one-sided WRITE. A WRITE by an earlier primary that does not know of its replacement yet, or
-// one that was delayed for long, finds no memory under its key.
+// BlocksKey names a backup of p's region as the target of block headers, which the primary WRITEs.
+// The key changes with the primary: a late WRITE by an earlier primary finds no memory under its old
+// key.
 func BlocksKey(p cluster.Placement) rdma.Key {
 	return makeKey(KeyBlocks, uint64(p.LastPrimaryChange&lifeMask)<<32|uint64(p.Region))
 }
@@ -54,8 +54,8 @@ func ReceiveBlocks(nic rdma.NIC, p cluster.Placement, r *region.Region, was rdma
 
 // LogKey names the log that a sender's worker writes to.
 //
-// When a log or message queue is made anew, for another life of the sender or after its connection
-// broke, it gets another key: delayed WRITEs to the old one find no memory.
+// life distinguishes logs that replace each other, for another life of the sender or after its
+// connection broke: a delayed WRITE to the old log finds no memory under its key.
 func LogKey(sender rdma.MachineID, worker uint16, life uint32) rdma.Key {
 	return makeKey(KeyLog, uint64(life&lifeMask)<<32|uint64(sender)<<16|uint64(worker))
 }
@@ -80,8 +80,8 @@ func NotesKey(in cluster.ID, n int) rdma.Key {
 
 const lifeMask = 1<<24 - 1
 
-// A worker's credit memory has two words for each peer. The peer writes there how much of the
-// worker's records and messages it has freed in its log and message queue.
+// A worker's credit memory has two words for each peer, by which the peer tells the worker how far it
+// has freed the log and the message queue that the worker writes to.
 const (
 	CreditLog = iota
 	CreditMessages

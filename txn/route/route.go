@@ -1,9 +1,9 @@
-// Package route holds a machine's routes. A route says which machines have the replicas of a
-// region, and what may be done with them in the present configuration (Table). keys.go has the keys
-// under which a machine's memory is registered with its NIC.
+// Package route has a machine's routes. A route says which machines have the replicas of a region,
+// and which accesses to them are allowed in the present configuration. keys.go has the keys under
+// which a machine's memory is registered with its NIC.
 //
-// Routes are read on every access to an object, without a lock: a List is never changed,
-// but replaced as a whole by the next, under the table's mutex.
+// Routes are read on every access to an object, without a mutex: a List never changes. The Table
+// replaces it as a whole, under its mutex.
 package route
 
 import (
@@ -49,8 +49,8 @@ func (rs *List) Of(id region.ID) *Route {
 	return (*rs)[id]
 }
 
-// setSince sets the time since which the region is blocked: now, or, if the previous route was
-// blocked already, that route's time.
+// setSince sets the time at which the region was first blocked: that of the previous route, if it was
+// blocked already, and otherwise now.
 func (r *Route) setSince(was *Route, now time.Time) {
 	r.Since = now
 	if was != nil && was.State == Blocked {

@@ -47,7 +47,8 @@ func (t *Table) Add(p cluster.Placement, local *region.Region) {
 }
 
 // Remap replaces all routes by the routes of configuration c, in which no region is active yet.
-// Regions whose primary is new, or was not active before, are blocked.
+// Regions stay readable if their primary has not changed and they were readable before; all others
+// are blocked.
 func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Region, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +72,8 @@ func (t *Table) Remap(c *cluster.Configuration, local func(region.ID) *region.Re
 	t.routes.Store(&next)
 }
 
-// Activate makes regions active if isCurrent reports that their configuration is still the
-// machine's. No Remap comes between the check and the change.
+// Activate makes regions active, if isCurrent reports that their configuration is still the machine's
+// current one. It calls isCurrent under the table's mutex, so no Remap can come in between.
 func (t *Table) Activate(ids []region.ID, isCurrent func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +91,7 @@ func (t *Table) Activate(ids []region.ID, isCurrent func() bool) {
 	t.routes.Store(&next)
 }
 
-// Renew replaces the routes by equal ones, which wakes operations that wait for a change.
+// Renew replaces the list of routes by an equal one, which wakes operations that wait for a change.
 func (t *Table) Renew() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +99,7 @@ func (t *Table) Renew() {
 	t.routes.Store(&same)
 }
 
-// Close drops all routes. From then on the table takes no routes of later configurations.
+// Close drops all routes. From then on Remap and Activate do nothing.
 func (t *Table) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,7 +5,7 @@ package set
 type Arena struct {
 	chunk []byte
 	used  int
-	full  int // bytes used in earlier chunks
+	full  int // bytes in earlier chunks, which are full
 }
 
 const (

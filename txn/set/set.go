@@ -1,5 +1,5 @@
-// Package set has the read set and the write set of a transaction, and the memory of what is in
-// them. Both belong to the goroutine of the transaction.
+// Package set has the read set and the write set of a transaction (Set), and the memory of their
+// payloads (Arena). Both belong to the transaction's goroutine.
 package set
 
 import (
@@ -13,8 +13,8 @@ type Entry struct {
 	Ptr     region.Ptr
 	Version region.Version
 	Payload []byte
-	// Base is the payload that the object of a late write has in memory while the transaction has
-	// it locked. A Question reads Base, so that it does not see the transaction's own change.
+	// Base is the committed payload of an object that the transaction writes late. Questions read
+	// Base, so that they do not see the transaction's own change.
 	Base []byte
 	Op   record.Op
 	// Lender is the machine that reserved the slot of an OpAlloc. It did so in configuration
@@ -23,15 +23,15 @@ type Entry struct {
 	Config, Connection uint32
 	// Part is the index of the object's primary among the commit's participants.
 	Part int16
-	// Late marks an entry made while an Intent is prepared: it was read just before LOCK, and if it
-	// turns out to be stale, it is read again.
+	// Late marks an entry that the preparation of an Intent has made, just before LOCK. If the entry
+	// turns out to be stale, the Intent is prepared again.
 	Late bool
 	// Dead marks a write that a rollback has undone, or an object that the transaction both
 	// allocated and freed.
 	Dead bool
 }
 
-// Write returns the write that a record has of e.
+// Write returns e as the write of a record.
 func (e *Entry) Write() record.Write {
 	w := record.Write{Ptr: e.Ptr, Version: e.Version, Op: e.Op}
 	if e.Op != record.OpFree {
@@ -40,8 +40,8 @@ func (e *Entry) Write() record.Write {
 	return w
 }
 
-// Written reports whether the transaction writes e. Of the entries that the preparation of an Intent
-// has made with OpUpdate, it has only read those without Base, the payload that a write replaces.
+// Written reports whether the transaction writes e. A late entry with OpUpdate but without Base was
+// only read.
 func (e *Entry) Written() bool {
 	isOnlyRead := e.Op == record.OpUpdate && e.Late && e.Base == nil
 	return !e.Dead && !isOnlyRead
@@ -51,12 +51,11 @@ func (e *Entry) Written() bool {
 // address. Most transactions touch a handful of objects, which a scan finds
 // fastest; beyond scanMax a hash table takes over.
 type Set struct {
-	// Entries are only to be added and dropped by the methods.
+	// Entries may be changed, but only the methods add or drop them.
 	Entries []Entry
-	// table is an open-addressed hash table: each entry's index + 1 is at the first place, from the
-	// home of its address on, that was free when the entry was added; 0 is a free place. At least
-	// half of the places are free. Its length is a power of two, or 0 while entries are found by
-	// scanning.
+	// table is a hash table with linear probing, from addresses to indexes in Entries. A place holds
+	// index + 1, or 0 if it is free; at least half of the places are free. The table's length is a
+	// power of two, or 0 while entries are found by scanning.
 	table []uint32
 }
 

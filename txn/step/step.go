@@ -12,7 +12,7 @@ const (
 	LockRecord    Step = iota // coordinator: LOCK is in a primary's log
 	Lock                      // primary: an object is locked
 	Unlock                    // primary: an object is unlocked, unchanged
-	Validate                  // coordinator: everything it has read is still valid
+	Validate                  // coordinator: all objects in the read set are unchanged
 	CommitBackup              // coordinator: COMMIT-BACKUP is in a backup's log
 	CommitPrimary             // coordinator: COMMIT-PRIMARY is in a primary's log
 	Abort                     // coordinator: ABORT is in a primary's log

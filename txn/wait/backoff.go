@@ -8,8 +8,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Backoff spaces out attempts: at first it only yields, then it sleeps for a
-// random time from a range that doubles, until Patience is used up.
+// A Backoff spaces out attempts. Between the first attempts it only yields; then
+// it sleeps for a random time below a limit that doubles. Patience bounds the
+// whole.
 type Backoff struct {
 	Lease    *Lease
 	Patience time.Duration
@@ -26,7 +27,7 @@ const (
 // Tries returns the number of attempts since the beginning, or since Restart.
 func (b *Backoff) Tries() int { return b.tries }
 
-// Restart makes the next attempts follow each other as the first ones did.
+// Restart makes the pauses as short again as those between the first attempts.
 func (b *Backoff) Restart() { b.tries = 0 }
 
 // Again waits, and reports false once Patience is used up.
@@ -49,9 +50,9 @@ func (b *Backoff) Again() bool {
 	return true
 }
 
-// Locked waits for the holder of an object's lock, and returns an error when it has waited long
-// enough. At an evicted machine locks are never released, and at one without a lease they cannot be
-// for the time being.
+// Locked pauses because an object is locked. It returns an error when the caller should wait no
+// longer: after Patience, or when the machine has been evicted, where locks are never released. If
+// the machine has no lease, the error says so, since locks cannot be released meanwhile.
 func (b *Backoff) Locked(ctx context.Context) error {
 	if err := cmp.Or(b.Lease.cfg.Gone(), ctx.Err()); err != nil {
 		return err

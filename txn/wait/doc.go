@@ -1,8 +1,8 @@
-// Package wait has the ways in which a transaction's goroutine waits, and what ends each of them.
+// Package wait has the ways in which a transaction's goroutine waits:
 //
-//	Waiter   for operations and replies that are counted: a worker's input ends them
-//	Need     for something that only the rest of the instance can provide: a Lease bounds it
-//	Backoff  for another attempt, which may succeed in a moment
+//	Waiter   until all of its pending operations and replies have completed
+//	Need     for something that only other machines can provide, for a bounded time
+//	Backoff  before another attempt, which may succeed in a moment
 //	Lease    for the machine's lease, before the results of reads are shown (Confirm)
 //
 // Waiters and Leases are safe for concurrent use; Needs and Backoffs belong to one goroutine.

@@ -12,14 +12,12 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Lease is a machine's view of its lease: without it, nothing that the machine waits for will
-// come. It also has the bound of all waits of the machine's operations.
+// A Lease watches whether the machine has its lease: without one, nothing that the machine waits for
+// will come. It also has the bound of all waits of the machine's operations.
 type Lease struct {
-	cfg Config
-	// bound is the time that operations wait; lapse is the time since which there has been no
-	// lease.
-	bound atomic.Int64
-	lapse atomic.Pointer[time.Time]
+	cfg   Config
+	bound atomic.Int64              // how long operations wait
+	lapse atomic.Pointer[time.Time] // since when there has been no lease; nil if there is one
 }
 
 // Config has the parts of a machine that waits need. Alive, Missing, Unavailable and Available are
@@ -30,7 +28,7 @@ type Config struct {
 	Patience time.Duration
 	Alive    func() bool
 	Missing  func(region.ID) string
-	// Gone returns why the machine can do nothing any more, or nil.
+	// Gone returns the reason why the machine can do nothing any more, or nil.
 	Gone func() error
 	// Background runs a function on a new goroutine, unless the machine is closed.
 	Background  func(func())
@@ -46,7 +44,7 @@ func Start(l *Lease, cfg Config) {
 	l.bound.Store(int64(cmp.Or(cfg.Patience, patienceDefault)))
 }
 
-// WaitAtMost replaces Config.Patience: operations wait for no longer than patience from now on, for
+// WaitAtMost lowers the patience: from now on operations wait for no longer than the given time, for
 // instance because the machine is about to be closed.
 func (l *Lease) WaitAtMost(patience time.Duration) {
 	if int64(patience) < l.bound.Load() {
@@ -57,15 +55,15 @@ func (l *Lease) WaitAtMost(patience time.Duration) {
 // Patience returns how long operations wait.
 func (l *Lease) Patience() time.Duration { return time.Duration(l.bound.Load()) }
 
-// Missed returns the error for a caller that has waited in vain since the given time. The text of
-// the error names the thing that was waited for, as described by the first argument.
+// Missed returns the error for a caller that has waited since the given time for something that did
+// not come; what names it in the text.
 func (l *Lease) Missed(what string, since time.Time) error {
 	return l.unavailable(&Need{What: what}, l.cfg.Clock.Now().Sub(since))
 }
 
-// Confirm waits until it is known that this machine was a member at some moment after the call, and
-// then returns nil: the caller may show what it has read before the call. Otherwise Confirm returns
-// why the machine is gone, or ErrUnavailable.
+// Confirm waits until the machine has a lease. Then it was a member at some moment after the call, so
+// the caller may show the results of reads made before. Confirm fails if the machine is gone, or with
+// ErrUnavailable.
 func (l *Lease) Confirm() error { return l.ConfirmWithin(context.Background()) }
 
 // Held reports whether this machine holds its lease now. A machine that is never replaced always
@@ -88,8 +86,8 @@ func (l *Lease) ConfirmWithin(ctx context.Context) error {
 	}
 }
 
-// lapsed returns the time at which this machine was first found to have no lease. The first call
-// that finds the lease missing starts watch, which runs until there is a lease again.
+// lapsed is called when the lease is missing. It returns the time of the first such call, which also
+// starts watch; watch runs until there is a lease again.
 func (l *Lease) lapsed() time.Time {
 	now := l.cfg.Clock.Now()
 	for {
@@ -110,17 +108,17 @@ const LapsePoll = 2 * time.Millisecond
 // than operations wait.
 func (l *Lease) watch() {
 	n := Need{Lease: l, Ctx: context.Background(), What: noLease, Since: *l.lapse.Load()}
-	isTold := false
+	hasReported := false
 	for l.cfg.Gone() == nil {
 		if l.cfg.Alive() {
 			l.lapse.Store(nil)
-			if f := l.cfg.Available; isTold && f != nil {
+			if f := l.cfg.Available; hasReported && f != nil {
 				f(l.cfg.Clock.Now().Sub(n.Since))
 			}
 			return
 		}
-		if err := n.Over(); !isTold && errors.Is(err, ErrUnavailable) {
-			isTold = true
+		if err := n.Over(); !hasReported && errors.Is(err, ErrUnavailable) {
+			hasReported = true
 			if f := l.cfg.Unavailable; f != nil {
 				f(err)
 			}

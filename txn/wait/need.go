@@ -17,7 +17,7 @@ var ErrUnavailable = errors.New("txn: unavailable")
 // next configuration. The operation has changed nothing, unless the error is an ErrInDoubt, too.
 // The same operation may succeed later, on the same machine.
 type UnavailableError struct {
-	// Needs names what is missing.
+	// Needs names the missing thing.
 	Needs string
 	// For is how long it has been missing.
 	For time.Duration
@@ -36,9 +36,9 @@ func (e *UnavailableError) Error() string {
 // Is makes every UnavailableError match ErrUnavailable.
 func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
 
-// A Need is one operation's wait for something that only the rest of the instance can provide.
-// Every such wait uses a Need, so that it ends: when the machine is gone, when the context ends, or
-// with an UnavailableError after Config.Patience.
+// A Need is one operation's wait for something that only other machines can provide. Every such wait
+// uses a Need, so that it ends: when the machine is gone, when the context ends, or with an
+// UnavailableError after Config.Patience.
 type Need struct {
 	Lease *Lease
 	// Ctx ends the wait.
@@ -46,8 +46,8 @@ type Need struct {
 	// What describes the missing thing in words; Region is the region, if a region is missing.
 	What   string
 	Region region.ID
-	// Since is the time since which the thing is known to be missing; if zero, it is the beginning
-	// of the wait.
+	// Since is the time at which the thing was first found missing. If zero, the first call of Over
+	// sets it.
 	Since time.Time
 	// More is added to the patience of this wait.
 	More time.Duration
@@ -94,7 +94,7 @@ func (n *Need) Pause() error {
 	return err
 }
 
-// Left returns how long to sleep before Over can return something new.
+// Left returns how long a waiting operation may sleep before it has to call Over again.
 func (n *Need) Left() time.Duration {
 	left := n.Since.Add(n.Lease.Patience() + n.More).Sub(n.Lease.cfg.Clock.Now())
 	if n.Ctx.Done() != nil {

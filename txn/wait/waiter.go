@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
-// A Waiter is where a transaction's goroutine waits: for the completions of RDMA operations that it
-// posted, and for replies. Each of them decrements the waiter's count once.
+// A Waiter counts the pending operations of a transaction's goroutine, which sleeps on it: RDMA
+// operations until their completion, and requests until their reply. Each decrements the count once.
 type Waiter struct {
 	open atomic.Int32
 	// parked is 1 while the goroutine sleeps on wake.
@@ -18,7 +18,7 @@ type Waiter struct {
 	err    atomic.Pointer[error]
 }
 
-// NewWaiter returns a waiter for nothing yet.
+// NewWaiter returns a waiter with nothing pending.
 func NewWaiter(c clock.Clock) Waiter { return Waiter{wake: c.NewEvent()} }
 
 // Add adds n to the number of operations waited for.
@@ -33,7 +33,7 @@ func (w *Waiter) Settled() bool { return w.open.Load() == 0 && w.err.Load() == n
 // DoneLocked decrements the count for one operation. It needs the lock that guards the operation.
 func (w *Waiter) DoneLocked(err error) {
 	if err != nil {
-		kept := err // a variable of its own, so that err, mostly nil, stays off the heap
+		kept := err // taking the address of err itself would move it to the heap in every call
 		w.err.CompareAndSwap(nil, &kept)
 	}
 	if w.open.Add(-1) == 0 && w.parked.CompareAndSwap(1, 0) && !sabotage.Wakeup.Skipped() {
@@ -48,20 +48,21 @@ func (w *Waiter) Sleep() {
 	}
 }
 
-// SleepFor is Sleep for at most d.
+// SleepFor is like Sleep, for at most d.
 func (w *Waiter) SleepFor(d time.Duration) {
 	if w.park() && !w.wake.WaitFor(d) && !w.parked.CompareAndSwap(1, 0) {
-		w.wake.Wait() // wake is being set
+		w.wake.Wait() // DoneLocked has seen parked, and is about to set wake: take that, too
 	}
 }
 
-// park announces that the goroutine is going to sleep on wake, unless nothing is pending.
+// park announces that the goroutine is going to sleep on wake. It returns false, and takes that back,
+// if nothing is pending. If DoneLocked has seen parked by then, it sets wake, so park returns true.
 func (w *Waiter) park() bool {
 	w.parked.Store(1)
 	return w.open.Load() > 0 || !w.parked.CompareAndSwap(1, 0)
 }
 
-// Failed returns the first error, and forgets it.
+// Failed returns the first error since the last call, and forgets it.
 func (w *Waiter) Failed() error {
 	if p := w.err.Swap(nil); p != nil {
 		return *p

@@ -53,8 +53,8 @@ func (m *Machine) handleDropAnnex(_ context.Context, arg []byte) ([]byte, error)
 	return nil, nil
 }
 
-// withLogOf locks the worker and calls f with the log that the sender of a request writes to. It
-// does not if the connection over which the request came has been replaced.
+// withLogOf locks the worker and calls f with the log that the sender of a request writes to. If the
+// connection over which the request came has been replaced, it does not call f, and returns false.
 func (m *Machine) withLogOf(r message.AnnexRequest, f func(*participant.Log)) bool {
 	if int(r.Worker) >= len(m.workers) {
 		return false

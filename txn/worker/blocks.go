@@ -12,11 +12,12 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// WriteBackups writes data at off to every backup of a region, and then to its own replica. This
-// machine must be the region's primary. The allocator replicates block headers with it. If a backup
-// is lost, WriteBackups waits for the next configuration and writes to the backups of that one. But
-// if the configuration passed to it is not 0, it must be the result of ReserveBackups, and
-// WriteBackups fails with region.ErrBackups if the replicas have changed since.
+// WriteBackups writes data at off to every backup of a region, and then to this machine's replica. The
+// allocator replicates block headers with it. This machine must be the region's primary. If a backup
+// is lost, WriteBackups waits for the next configuration and writes to the backups of that one.
+//
+// in is 0, or the result of ReserveBackups: then WriteBackups fails with region.ErrBackups if the
+// replicas have changed since.
 func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
 	for {
 		before := m.Routes.Load()
@@ -46,6 +47,7 @@ func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32
 	return err
 }
 
+// writeBackups posts the WRITEs to all backups, and waits for all of them.
 func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
 	if rt == nil {
 		return m.noRegion(region.MakeAddr(id, uint32(off)))

@@ -12,10 +12,10 @@ import (
 // new logs yet.
 var ErrHeld = errors.New("txn: the logs of the machine are being recovered")
 
-// Listen prepares the logs and message queues that one peer writes to, which may be this machine
-// itself, and returns what the peer passes to Connect. When it is called again for a peer that has
-// started another life or was cut off, it makes them anew: WRITEs to the old ones have no effect
-// any more.
+// Listen prepares the logs and message queues that one peer, or this machine itself, writes to. It
+// returns the greeting that the peer passes to Connect. If it is called again, because the peer has
+// started another life or was cut off, it replaces them: WRITEs to the old ones no longer have an
+// effect.
 func (m *Machine) Listen(peer rdma.MachineID) (message.Greeting, error) {
 	g := message.Greeting{Epoch: m.epoch.Load()}
 	for _, w := range m.workers {
@@ -39,7 +39,7 @@ func (m *Machine) listenAt(w *Worker, peer rdma.MachineID) (g message.WorkerGree
 	return g, err
 }
 
-// Connect connects to a peer that returned g from Listen, after listening to it.
+// Connect connects to a peer whose Listen returned g. Call Listen for the peer first.
 func (m *Machine) Connect(peer rdma.MachineID, g message.Greeting) error {
 	if len(g.Workers) != len(m.workers) {
 		return fmt.Errorf("%w: of %d workers, this machine has %d", message.ErrBadGreeting, len(g.Workers), len(m.workers))

@@ -23,8 +23,8 @@ type Operation struct{ b *bracket }
 // Start begins an operation.
 func (m *Machine) Start() Operation { return m.Stripe().enter(0) }
 
-// OnEpoch registers a function that clears cached pointers. It is called at the end of each epoch
-// until Cancel. A pointer may be put into a cache only in the operation or transaction that read
+// OnEpoch registers a function that clears cached pointers. The machine calls the function at the end
+// of each epoch, until Cancel. A pointer may be put into a cache only in the operation or transaction that read
 // it.
 func (m *Machine) OnEpoch(fn func()) EpochHook {
 	m.mu.Lock()
@@ -33,8 +33,9 @@ func (m *Machine) OnEpoch(fn func()) EpochHook {
 	return EpochHook{weak.Make(m), &fn}
 }
 
-// An EpochHook is a function that is called at the end of each epoch. It holds no reference to the
-// machine, so that an object which the machine refers to can cancel it.
+// An EpochHook is a function that the machine calls at the end of each epoch. The hook refers to the
+// machine only weakly. The machine may refer to the object whose cleanup cancels the hook, and a
+// strong pointer would keep that object alive.
 type EpochHook struct {
 	m  weak.Pointer[Machine]
 	fn *func()
@@ -52,11 +53,12 @@ func (h EpochHook) Cancel() {
 }
 
 // enterEpoch moves this machine to the given epoch, if that is the next one and nothing that began
-// before the present one is still open. A machine that has joined, and was busy when it should have
-// followed (joinEpoch), may be further behind; it follows when nothing is open. enterEpoch returns
-// the machine's epoch, and whether everything that began before it has ended.
+// before the present epoch is still open. A machine that joined while something was open (joinEpoch)
+// may be further behind; it follows when nothing is open. enterEpoch returns the machine's epoch, and
+// whether everything that began before that epoch has ended.
 func (m *Machine) enterEpoch(epoch uint64) (current uint64, done bool) {
 	current = m.epoch.Load()
+	// To skip an epoch, a machine needs the present one closed, too.
 	if epoch > current && m.epochClosed(current-1) && (epoch == current+1 || m.epochClosed(current)) {
 		m.mu.Lock()
 		hooks := slices.Clone(m.onEpoch)
@@ -86,11 +88,11 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 	return true
 }
 
-// EndEpoch ends the current epoch at every machine, when all operations and transactions of the
-// epoch before it have ended. It waits for that up to patience, and reports whether it ended the
-// epoch. In between it calls its last argument with the epoch that is safe now, in the terms of
-// region.Allocator.Advance; if this call fails, so does EndEpoch. Only one caller in the instance
-// may run it at a time. The caller may have a transaction of its own open.
+// EndEpoch ends the current epoch at every machine, when all operations and transactions of the epoch
+// before it have ended. It waits for that up to patience, and reports whether it ended the epoch.
+// Before the epoch ends it calls over with the epoch that is safe now, in the terms of
+// region.Allocator.Advance; if over fails, so does EndEpoch. Only one caller in the instance may run
+// it at a time. The caller may have a transaction of its own open.
 //
 //	caches cleared:  v          v          v          v
 //	epoch:           | 2k       | 2k+1     | 2k+2     | 2k+3     |

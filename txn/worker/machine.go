@@ -33,15 +33,17 @@ type Config struct {
 	// of this machine. All logs have LogBytes.
 	Log      func(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	LogBytes int
-	// The following are needed where machines are replaced. They make memory like Log's, where
-	// Log's own cannot be used. Relog: memory for the n'th further log, from 1 on, that the worker
-	// writes to in this life of this machine, because the ledger of the previous log is still
-	// needed. Park: memory for the n'th part, from 0 on, of the transactions parked in a
-	// configuration; leftovers of a failed attempt are cleared. Note: memory for notes of a
-	// configuration's recovery for which the machine's own logs have no room; the next life recalls
-	// it among the logs, and it can be freed once the recovery is over.
+	// Relog, Park and Note make further memory like Log's. They are needed if machines are replaced.
+	//
+	// Relog makes the n'th further log, from 1 on, that a worker writes to in this life of this
+	// machine: it replaces a log whose ledger is still needed. Park makes the n'th memory, from 0 on,
+	// for the transactions parked in a configuration, and clears the leftovers of a failed attempt.
+	// Note makes memory for the notes of a configuration's recovery for which the machine's own logs
+	// have no room; the next life recalls it among the logs, and it can be freed once the recovery is
+	// over.
 	Relog func(sender rdma.MachineID, worker, n int) (*nvram.Memory, error)
-	// They must return at least the given number of bytes, where that is more than LogBytes.
+	// Park and Note must return at least the given number of bytes, even if that is more than
+	// LogBytes.
 	Park func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	Note func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	// Annex makes non-volatile memory for one record of a large transaction, with storage for all
@@ -51,8 +53,9 @@ type Config struct {
 	// large at this machine.
 	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
 	DropAnnex func(number uint64, memory *nvram.Memory) error
-	// Settling makes durable, atomically, that all transactions of configurations before in are
-	// decided, or parked in in: nothing else of earlier configurations counts from then on.
+	// Settling records durably, by one atomic step, that all transactions of configurations before in
+	// are decided, or parked in configuration in: from then on nothing else of earlier configurations
+	// counts.
 	Settling func(in cluster.ID)
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
@@ -63,9 +66,9 @@ type Config struct {
 	// reported only if Alive returns true afterwards (SOSP'15 section 5.2). If Alive is nil,
 	// machines are never replaced, and operations that need a lost machine fail.
 	Alive func() bool
-	// Patience is how long an operation waits for something that only the rest of the instance can
-	// provide: see UnavailableError. 30 s by default. It should be several times the time that it
-	// takes to notice a failure and to recover from it.
+	// Patience is how long an operation waits for something that only other machines can provide:
+	// see UnavailableError. 30 s by default. It should be several times as long as it takes to
+	// notice a failure and to recover from it.
 	Patience time.Duration
 	// Missing, if not nil, describes in words what is missing for a region, or for the whole
 	// machine if the region is 0; UnavailableError.Why holds the text. It does not wait.
@@ -187,7 +190,7 @@ func (m *Machine) initReplicas() {
 	r.Init()
 }
 
-// initLease sets up what the machine's operations wait for.
+// initLease sets up the Lease, which bounds the waits of the machine's operations.
 func (m *Machine) initLease() {
 	cfg := &m.cfg
 	wait.Start(&m.Lease, wait.Config{
@@ -222,20 +225,20 @@ func (m *Machine) Go(f func()) {
 func (m *Machine) Close(patience time.Duration) error {
 	err := m.Quiesce(patience)
 	m.shut()
-	// Functions that still run for peers can send their replies.
+	// Close the queues last: functions that still run for peers need them to reply.
 	return errors.Join(err, m.awaitServed(patience), m.closeQueues())
 }
 
-// Abandon is Close for a machine that takes no part in its instance any more: the other machines,
-// or its next life, finish what it has begun. It waits only for functions that run for peers, and
-// these do not wait for other machines: no pending operation with another machine completes.
+// Abandon is like Close, for a machine that is no longer part of its instance: the other machines, or
+// its next life, finish its transactions. It waits only for functions that run for peers, and these
+// cannot wait for other machines: no pending operation with another machine completes any more.
 func (m *Machine) Abandon(patience time.Duration) error {
 	m.shut()
 	err := m.closeQueues()
 	return errors.Join(err, m.awaitServed(patience))
 }
 
-// shut refuses everything that begins from now on.
+// shut makes everything that begins from now on fail.
 func (m *Machine) shut() {
 	m.closed.Store(true)
 	for _, w := range m.workers {

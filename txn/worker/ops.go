@@ -38,7 +38,7 @@ func (o *ops) add(op pendingOp) (tag uint64) {
 	return uint64(len(o.slots) - 1)
 }
 
-// drop forgets an operation that was completed or refused at once.
+// drop forgets an operation that was completed, or refused, while it was posted.
 func (o *ops) drop(tag uint64) pendingOp {
 	op := o.slots[tag]
 	o.slots[tag] = pendingOp{}

@@ -2,8 +2,9 @@
 
 package worker
 
-// publish stores v in a word that only the caller writes, and that others load with sync/atomic.
-// They see all that the caller has done before; its loads are done, too. On this processor every
-// store is one like that. atomic.StoreUint64 is more: an XCHG, after which no load may begin before
-// the store is visible, and which takes 5 ns for that. Nobody waits for this store.
+// publish stores v in a word that only the caller writes, and that others load with sync/atomic. It
+// is a release: whoever loads v also sees all earlier stores of the caller, and the caller's earlier
+// loads are done. On this processor every store is a release. atomic.StoreUint64 does more: it is an
+// XCHG, which takes 5 ns, because no later load may begin before the store is visible. That is not
+// needed here.
 func publish(word *uint64, v uint64) { *word = v }

@@ -6,9 +6,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A patientQueue is a worker's queue that is never full to its callers: where the provider has no
-// room, it takes completions until there is some. A post that fails has therefore met a broken
-// connection.
+// A patientQueue is a worker's queue that is never full to its callers: if the provider has no room,
+// it takes completions until there is some. Therefore a post fails only because the connection is
+// broken.
 //
 // It waits with the worker locked. This is safe because a provider completes operations
 // independently of its callers.

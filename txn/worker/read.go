@@ -36,9 +36,9 @@ func (o Operation) Read(p region.Ptr, dst []byte) (region.Version, error) {
 }
 
 // Look lets the caller read parts of the object p in place, and costs less than Read. It returns
-// false unless this machine is the object's primary and the object exists and is not locked; Read
-// then waits, or returns the reason. The caller may show what it saw once Machine.Confirm has
-// succeeded afterwards.
+// false unless this machine is the object's primary and the object exists and is not locked. In that
+// case call Read, which waits, or returns the reason. The caller may show the bytes that it read only
+// after a later Machine.Confirm has succeeded.
 func (o Operation) Look(p region.Ptr) (region.View, bool) {
 	rt := o.b.w.m.Lookable(p)
 	if rt == nil {
@@ -113,9 +113,8 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, er
 	return rt, nil
 }
 
-// Available returns nil once this machine holds its lease and may read the region of the given
-// address. It waits for at most Config.Patience, counted from when the lease or the region was
-// first missing: if that is longer ago already, it fails at once.
+// Available waits until this machine holds its lease and may read the region of the given address. It
+// fails when the lease or the region has been missing for Config.Patience, which may be at once.
 func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 	if err := m.Gone(); err != nil {
 		return err
@@ -127,9 +126,9 @@ func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 	return err
 }
 
-// confirmed returns the result of a read outside of a transaction: err, once membership is
-// confirmed. A machine that has been evicted may have read an object that others have changed
-// since, or may find an object freed whose region has moved.
+// confirmed returns err, the result of a read outside of a transaction, once membership is confirmed.
+// Without that, an evicted machine might return an object that others have changed since, or report
+// as freed an object whose region has moved.
 func (m *Machine) confirmed(err error) error {
 	if m.cfg.Alive == nil || sabotage.ReadConfirm.Skipped() || m.cfg.Alive() {
 		return err
@@ -140,6 +139,7 @@ func (m *Machine) confirmed(err error) error {
 	return cmp.Or(m.Confirm(), err)
 }
 
+// readOnce makes one attempt to read the object p, by its route. It fails if a writer has p locked.
 func (o Operation) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.Header, error) {
 	if rt.PrimaryHere {
 		o.count(1)
@@ -220,9 +220,9 @@ func (w *Worker) PostReadLocked(from rdma.MachineID, k rdma.Key, off uint64, dst
 	return err
 }
 
-// ReadReplica fills dst with what a machine's replica of a region holds at off. It uses a one-sided
-// READ without any consistency check: data recovery copies with it. Bytes from a machine that is
-// not the primary any more are useless, but do no harm: the caller ends with its configuration.
+// ReadReplica fills dst with the bytes at off of a machine's replica of a region, by one-sided READs
+// without any consistency check. Data recovery copies with it. If the machine is no longer the
+// primary, the bytes are useless, but do no harm: the caller ends with its configuration.
 func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst []byte) error {
 	return m.readRemote(from, route.RegionKey(id), off, dst)
 }

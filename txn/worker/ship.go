@@ -89,7 +89,7 @@ func noHandler(h HandlerID) error { return fmt.Errorf("txn: nothing is registere
 // MessageBodyMax is the maximal length of a message's body: a quarter of a queue.
 func (m *Machine) MessageBodyMax() int { return m.cfg.MessageBytes/4 - message.HeaderBytes }
 
-// errNotAPeer says that this machine has no connection to a machine, or has none yet.
+// errNotAPeer means that this machine has no connection to another machine, or has none yet.
 var errNotAPeer = errors.New("txn: not a peer")
 
 func notAPeer(m rdma.MachineID) error { return fmt.Errorf("%w: machine %d", errNotAPeer, m) }

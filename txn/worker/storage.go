@@ -37,6 +37,8 @@ func (m *Machine) ReserveBackups(id region.ID, off, n uint64) (in uint32, err er
 // errBehind: a backup has not yet applied the configuration that makes it a backup.
 var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", outcome.ErrLost)
 
+// reserveBackups makes one attempt at ReserveBackups. It returns errBehind if a backup does not know
+// the region yet.
 func (m *Machine) reserveBackups(id region.ID, off, n uint64) (in uint32, err error) {
 	before := m.Routes.Load()
 	rt := before.Of(id)
@@ -109,10 +111,9 @@ func (m *Machine) handleDiscard(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, m.discard(d)
 }
 
-// discard frees the storage here. The request may come when the primary has stopped waiting, or is
-// not the primary any more. Another machine may by then be the primary and allocate from the
-// blocks: it relies on their storage. So a request is valid only in the configuration in which it
-// was made. Freeze ends that configuration, and waits until discard is done.
+// discard frees the storage here. A request is valid only in the configuration in which it was made:
+// it may come late, when another machine is the primary, allocates from the blocks and relies on their
+// storage. Freeze, which ends the configuration, waits until discard is done.
 func (m *Machine) discard(d message.Discard) error {
 	m.reserving.RLock()
 	defer m.reserving.RUnlock()

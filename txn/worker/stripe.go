@@ -33,12 +33,12 @@ const (
 	transactionBrackets = 2
 )
 
-// A bracket says that one operation or transaction is open, and in which epoch it began. This tells
-// when an epoch is over: memory freed in it may then change its size class, because nobody can
-// still hold a pointer into it (NSDI'14 section 3.5).
+// A bracket says that one operation or transaction is open, and in which epoch it began. An epoch is
+// over when no bracket of it is open: then memory freed in it may change its size class, because
+// nobody can still hold a pointer into it (NSDI'14 section 3.5).
 //
-// The operation that has opened a bracket has it alone. So opening it is the only atomic
-// read-modify-write of an operation: the words that it writes afterwards have one writer.
+// Only the operation that has opened a bracket writes to it. So an operation needs a single atomic
+// read-modify-write, to open the bracket.
 type bracket struct {
 	// word is 0 while the bracket is free, otherwise the epoch << 1 | 1. In a shared bracket it is
 	// the number of operations and transactions that are open.

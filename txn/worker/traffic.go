@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // Traffic counts what a machine read, and what it exchanged with others, since it started.
 type Traffic struct {
-	// LocalReads and RemoteReads count objects read from regions of this
-	// machine and with an RDMA READ.
+	// LocalReads counts objects read from regions of this machine, RemoteReads
+	// objects read with an RDMA READ.
 	LocalReads, RemoteReads uint64
 	// RoundTrips counts how often reads and validations waited for other machines. READs
 	// that are posted together count once, and so do a VALIDATE message and its reply.

@@ -126,8 +126,8 @@ func (w *Worker) stop() {
 	}
 }
 
-// A quiescence is a point in a worker's work: it is reached once all that the worker began before
-// it is truncated everywhere.
+// A quiescence is a point in a worker's sequence of commits. It is reached once all commits before the
+// point are truncated everywhere.
 type quiescence struct {
 	next     uint64
 	releases uint64
@@ -136,7 +136,7 @@ type quiescence struct {
 	ends []logEnd
 }
 
-// A logEnd is where a log ended. It says nothing any more once the log has been replaced.
+// A logEnd is the position at which a log ended. It means nothing once the log has been replaced.
 type logEnd struct {
 	log  *ring.Sender
 	tail uint64
@@ -161,7 +161,7 @@ func (q *quiescence) reached(w *Worker) bool {
 	if w.window.Low < q.next || w.released < q.releases {
 		return false
 	}
-	if q.ends == nil {
+	if q.ends == nil { // the records up to here must be freed, not those that others write from now on
 		q.ends = make([]logEnd, len(w.peers))
 		for i, p := range w.peers {
 			if p != nil && p.log != nil {

@@ -94,8 +94,8 @@ type peer struct {
 	// truncated are finished transactions in which the peer took part, as far as no record has told
 	// the peer yet. For each, TruncateReserve bytes are still reserved in its log.
 	truncated []uint64
-	// far are the transactions that were too far above the low bound to be named, when the bound
-	// was farFrom.
+	// far are further finished transactions, which were too far above the low bound to be named when
+	// the bound was farFrom.
 	far     []uint64
 	farFrom uint64
 	// unrung is how many bytes of log were written since the peer was last rung.
@@ -103,23 +103,23 @@ type peer struct {
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
-	// hasLeft says that the life of the peer that writes to in is over, but since then no recovery
-	// has been settled with all regions available. Until that happens in's ledger is needed.
-	// relogged is the number of earlier logs that the peer has had for that reason.
+	// hasLeft says that the life of the peer that writes to the log in is over, and that in's ledger
+	// is still needed: until a recovery is settled with all regions available. relogged is the
+	// number of logs of the peer that were replaced for that reason.
 	hasLeft  bool
 	relogged int
-	// broken is the reason why all further input from the peer is ignored; nil if it is not.
+	// broken is the reason why all further input from the peer is ignored; nil if input counts.
 	broken error
 }
 
 const (
 	// stepRecordsMax bounds how many records of one peer a step processes.
 	stepRecordsMax = 64
-	// answersMax bounds how often a goroutine that gives the lock back goes on to process input for
-	// others before it continues its own work.
+	// answersMax bounds how often a goroutine that releases the lock goes on to process input for
+	// others before it returns to its own work.
 	answersMax = 64
-	// ringAfterBytes is how much log may be written to a backup before it is rung; it processes
-	// less than that when something else wakes it.
+	// ringAfterBytes is how much may be written to a backup's log before the backup is rung. It
+	// processes less than that only when something else wakes it.
 	ringAfterBytes = 128 << 10
 	// truncateDelay is how long a truncation waits for a record to be piggybacked on.
 	truncateDelay = 5 * time.Millisecond
@@ -394,7 +394,7 @@ func (w *Worker) stepLogLocked(p *peer) error {
 			return nil
 		}
 	}
-	w.bell.Store(true)
+	w.bell.Store(true) // there may be more records: step again
 	return nil
 }
 
@@ -425,7 +425,7 @@ func (w *Worker) stepMessagesLocked(p *peer) error {
 			w.ringLocked(p) // the peer's outbox may be waiting for room
 		}
 	}
-	w.bell.Store(true)
+	w.bell.Store(true) // there may be more messages: step again
 	return nil
 }
 
