@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WithDeadline returns a context with a deadline but no timer: calls compare the deadline with the
-// clock themselves. Its Done is ctx's.
+// WithDeadline returns a context with a deadline but no timer: its Done and Err are those of ctx, and
+// calls compare the deadline with their own clock.
 func WithDeadline(ctx context.Context, at time.Time) context.Context { return withDeadline{ctx, at} }
 
 type withDeadline struct {

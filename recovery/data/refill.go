@@ -31,27 +31,27 @@ var (
 	Aggressive = Pace{Bytes: 32 << 10}
 )
 
-// againMax bounds how often data recovery reads a piece again because transactions keep writing to
-// it. A lock is held for the time of a commit.
+// againMax bounds how often data recovery reads the same piece because transactions keep writing to
+// it.
 const againMax = 10_000
 
-// againDelay is the time between two of these reads.
+// againDelay is the time between two such reads: a commit holds its locks for less.
 const againDelay = 100 * time.Microsecond
 
 // ErrNeverQuiet means that an object was locked or half-written each time that data recovery read
 // it.
 var ErrNeverQuiet = errors.New("data: an object is never quiet")
 
-// A Refill brings one backup up to date: it reads the stale chunks from the primary, and keeps the
-// objects that are newer than the backup's. Meanwhile the backup takes part in transactions; its
-// block table equals the primary's already. For a new backup everything is stale. A backup that was
-// away first finds out what has changed.
+// A Refill brings one backup up to date: it reads the stale chunks from the primary, and stores those
+// objects that are newer than the backup's own. Meanwhile the backup takes part in transactions; its
+// block table equals the primary's already. For a new backup every chunk is stale. A backup that was
+// away first asks the primary which chunks have changed.
 type Refill struct {
 	Stale *region.Stale
 	// Read is a one-sided READ of the primary's replica.
 	Read func(ctx context.Context, off uint64, dst []byte) error
-	// Marked asks the primary which chunks have changed in the configuration since, or in later
-	// ones; false means that it cannot tell.
+	// Marked asks the primary which chunks have changed in configuration `since` or later. It
+	// returns false if the primary's marks do not reach back that far.
 	Marked func(ctx context.Context, since uint32) (region.ChunkSet, bool, error)
 	// Sums asks the primary for the checksums of n chunks from the given one on.
 	Sums func(ctx context.Context, chunk, n int) ([]uint64, error)
@@ -73,9 +73,9 @@ var (
 	errBadSums     = errors.New("data: checksums of other chunks than were asked for")
 )
 
-// Run refills the backup. It ends early when ctx ends, which the next reconfiguration causes, when
-// the primary cannot be read, or when there is no room (nvram.ErrNoSpace). Chunks that it has read
-// are no longer stale, whatever happens later.
+// Run refills the backup. It fails when ctx ends (at the next reconfiguration), when the primary
+// cannot be read, or when there is no room (nvram.ErrNoSpace). Chunks that it has copied by then stay
+// up to date: the next Run does not read them again.
 func (f *Refill) Run(ctx context.Context) error {
 	backup := f.Stale.Region()
 	if f.Stale.Pending() {
@@ -98,10 +98,10 @@ func (f *Refill) Run(ctx context.Context) error {
 	return nil
 }
 
-// AskMarks asks the primary which chunks have changed since the machine was a member; its marks may
-// tell. After one success, further calls do nothing. Run calls it, too; but calling it early helps
-// a replica that is filled late, after others: commits bring new changes to the backup directly but
-// mark them, too, so that late marks would make it read those chunks for nothing.
+// AskMarks asks the primary for its marks: the chunks that have changed since this machine was last a
+// member. After one success, further calls do nothing. Run calls it, too, but a replica that has to
+// wait for its turn to be filled should call it early: commits write to this backup directly and
+// still mark the chunk at the primary, so later marks name chunks that need not be read.
 func (f *Refill) AskMarks(ctx context.Context) error {
 	since := f.Stale.Since()
 	if since == 0 || f.Stale.Pending() {
@@ -147,6 +147,8 @@ func (f *Refill) compare(ctx context.Context) error {
 	return nil
 }
 
+// compareSome compares the checksums of n chunks. Meanwhile it keeps the epoch open, so that no block
+// changes its class.
 func (f *Refill) compareSome(ctx context.Context, chunk, n int) error {
 	release := f.Hold()
 	defer release()

@@ -16,12 +16,12 @@ const (
 	scanInterval = 100 * time.Microsecond
 )
 
-// scanObjectsMax bounds how many objects are looked at in one go to catch up after a long pause.
+// scanObjectsMax bounds how many objects are scanned at once to catch up after a long pause.
 const scanObjectsMax = 100 * scanObjects
 
-// Scan rebuilds the free lists of the regions that the allocator has been attached to, paced. If
-// the operating system sleeps longer than asked, it looks at more objects after each pause. It ends
-// early when ctx does. It calls step after some objects, and after all; step must not wait.
+// Scan rebuilds the free lists of the regions that the allocator has been attached to, with pauses.
+// After a pause that lasted longer than asked, it scans more objects, to keep its average pace. It
+// fails when ctx ends. It calls step before each pause, and at the end; step must not wait.
 func Scan(ctx context.Context, a *region.Allocator, c clock.Clock, step func(recovery.Step)) error {
 	last := c.Now()
 	for n := scanObjects; a.Scan(n); {

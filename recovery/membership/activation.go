@@ -10,7 +10,8 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// recoverTransactions runs the host's part and reports to the CM.
+// recoverTransactions makes the host recover the state of transactions, and reports its steps to the
+// CM.
 func (m *Machine) recoverTransactions(ctx context.Context, c *cluster.Configuration) {
 	m.reached(recovery.StepCommitted)
 	err := m.cfg.Host.Commit(ctx, c)
@@ -45,7 +46,8 @@ func (m *Machine) onRegionsActive(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// regionsActive sends ALL-REGIONS-ACTIVE once all machines have reported.
+// regionsActive records the report of one machine at the CM, and sends ALL-REGIONS-ACTIVE once all
+// machines have reported. Reports for another configuration, or that come too late, do not count.
 func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,6 +65,7 @@ func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
 	m.unlocked(func() { m.spawn(func() { m.sendAllActive(c) }) })
 }
 
+// sendAllActive makes the CM tell all members of c that all regions are active.
 func (m *Machine) sendAllActive(c *cluster.Configuration) {
 	m.mu.Lock()
 	if !m.mu.phase.isRecovering() || m.mu.current.ID != c.ID {
@@ -87,11 +90,12 @@ func (m *Machine) sendAllActive(c *cluster.Configuration) {
 	m.leadLocked() // a machine may be waiting to join
 }
 
-// onAllRegionsActive ends the recovery of transactions everywhere.
+// onAllRegionsActive records that all regions of all machines are active.
 func (m *Machine) onAllRegionsActive(_ call.Peer, arg []byte) ([]byte, error) {
 	return nil, m.allActive(decodeID(arg))
 }
 
+// allActive is ALL-REGIONS-ACTIVE at this machine. Repeating it changes nothing.
 func (m *Machine) allActive(id cluster.ID) error {
 	m.mu.Lock()
 	c := m.mu.current
@@ -108,7 +112,7 @@ func (m *Machine) allActive(id cluster.ID) error {
 	return nil
 }
 
-// onSettled records at the CM that a machine has nothing to recover any more.
+// onSettled records at the CM that a machine has nothing left to recover.
 func (m *Machine) onSettled(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 const backupCMs = 2
 
 // askBackups asks the backup CMs, one after the other, to reconfigure. It returns true if this
-// machine has to do it itself: because it is next, or because none of them did.
+// machine has to reconfigure itself: because it is the next backup CM, or because none of them did.
 func (m *Machine) askBackups(c *cluster.Configuration) bool {
 	moved := func() bool { return !m.mu.phase.isMember() || m.mu.current.ID > c.ID || m.mu.asked == c.ID }
 	for _, b := range successors(c, backupCMs) {
@@ -63,8 +63,8 @@ func (m *Machine) handOver(c *cluster.Configuration) {
 	}
 }
 
-// onSuspect answers a request to a backup CM to reconfigure. A member sends it because the CM has
-// failed, the CM itself because it cannot reach the store.
+// onSuspect answers the request to reconfigure in the CM's place. A member sends it because the CM
+// has failed, or the CM itself because it cannot reach the store.
 func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	c := m.mu.current
@@ -92,9 +92,9 @@ func (m *Machine) takeOver(c *cluster.Configuration) {
 }
 
 // knowsWell reports whether this machine has evidence that the CM of c works: it holds a lease from
-// the CM, and the CM answers a probe. A machine that cannot hear anybody suspects the CM, too, and
-// must not make the instance lose the CM as well. If the CM has failed all the same, this machine's
-// own lease will run out soon.
+// the CM, and the CM answers a probe. It is asked when another machine suspects the CM: if that
+// machine hears nobody, the fault is its own, and the CM must stay. If the CM has failed after all,
+// this machine's own lease will run out soon.
 func (m *Machine) knowsWell(c *cluster.Configuration) bool {
 	if !m.cfg.Keeper.Valid() {
 		return false
@@ -104,10 +104,9 @@ func (m *Machine) knowsWell(c *cluster.Configuration) bool {
 }
 
 // dropSuspicion drops this machine's suspicion of the CM of c if the CM works. Then only the
-// connection to it has broken, as it can to any member, and this machine asks the CM for another
-// configuration, which connects the two anew. Otherwise a machine that has lost a connection for a
-// moment would ask the backup CMs, in vain and for long, since they know that the CM works, and
-// then evict the CM itself.
+// connection between the two has broken, and this machine asks the CM for another configuration, in
+// which they connect again. Without this, a machine that has lost a connection for a moment would
+// ask the backup CMs, which refuse because they know that the CM works, and then evict the CM itself.
 func (m *Machine) dropSuspicion(c *cluster.Configuration) bool {
 	if m.cfg.NIC.Gone(c.CM) || !m.knowsWell(c) {
 		return false

@@ -5,13 +5,14 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// deathPause: a machine is suspected 1/deathPause of the lease time after its death. Machines that
-// are killed together die one after the other. Without the pause, the machines that die last would
-// evict the first, which would then have to join again.
+// A machine is suspected 1/deathPause of the lease time after its death. Machines that are killed
+// together die one after the other: without the pause, those that die last would evict those that
+// died first, which would then have to join again.
 const deathPause = 20
 
-// onDeath is called when a machine's process has died. Its lease will run out in any case, so
-// nobody has to wait for that (SOSP'15 section 5.2 step 1: a suspicion is a lease that expires).
+// onDeath is called when a machine's process has died. The paper suspects a machine when its lease
+// expires (SOSP'15 section 5.2 step 1). Here that is certain to happen, so there is no need to wait
+// for it.
 func (m *Machine) onDeath(machine rdma.MachineID) {
 	m.mu.Lock()
 	c := m.mu.current
@@ -22,9 +23,9 @@ func (m *Machine) onDeath(machine rdma.MachineID) {
 	}
 }
 
-// suspectAfterDeath suspects machine, unless it has come back. If regions are unavailable without
-// the machine, it lets the lease run out instead: they cannot be used before it is back in any
-// case, and an operator who kills all machines, one after the other, gets more time.
+// suspectAfterDeath suspects machine, unless it has come back. If regions are unavailable without the
+// machine, it lets the lease run out instead: an earlier suspicion would not make these regions
+// usable, and an operator who kills all machines, one after the other, gets more time.
 func (m *Machine) suspectAfterDeath(machine rdma.MachineID) {
 	m.waitFor(m.cfg.Keeper.Length()/deathPause, func() bool { return !m.mu.phase.isMember() })
 	c := m.Configuration()

@@ -19,8 +19,8 @@ import (
 // reconfiguration.
 const stepPatience = 100
 
-// distribute runs steps 5 to 7. When a machine is suspected it ends early, without an error: the
-// next reconfiguration starts from the stored configuration.
+// distribute runs steps 5 to 7. If a machine is suspected meanwhile, it ends early, without an error:
+// the next reconfiguration starts from the stored configuration.
 func (m *Machine) distribute(c *cluster.Configuration, t Timeline) error {
 	for {
 		t.ID = c.ID
@@ -45,8 +45,8 @@ func (m *Machine) distribute(c *cluster.Configuration, t Timeline) error {
 }
 
 // sendNewConfig makes all members apply c. It returns how long old leases may still last, or a
-// negative time if a machine is suspected. If machines have no room for what c gives them, next is
-// a configuration that gives them less.
+// negative time if a machine is suspected meanwhile. If a machine has no room for the replicas that c
+// gives it, next is a configuration that gives it fewer.
 func (m *Machine) sendNewConfig(c *cluster.Configuration) (next *cluster.Configuration, wait time.Duration, err error) {
 	own, err := m.applyConfiguration(c)
 	if err != nil {
@@ -108,9 +108,9 @@ func (m *Machine) sendCommit(c *cluster.Configuration, t Timeline) error {
 }
 
 // all runs f for each member of c concurrently. It returns true when f has succeeded for all. It
-// returns false, and ends f's context, as soon as a machine is suspected or this one is not in c
-// any more. It suspects a machine that answers as another life, and one that says that it is
-// working but does not finish.
+// returns false, and ends f's context, as soon as a machine is suspected or this machine is no longer
+// in c. It suspects a machine that answers as another life, or that claims to be working and does not
+// finish within stepPatience.
 func (m *Machine) all(c *cluster.Configuration, f func(ctx context.Context, i int, p call.Peer) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

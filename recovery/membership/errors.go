@@ -30,17 +30,17 @@ var (
 	ErrNoRegion = errors.New("membership: no such region")
 	// ErrLost: an operator has given the region up.
 	ErrLost = errors.New("membership: the region is lost with all its replicas")
-	// ErrNeeded: regions wait for the memory that the machine had, but it has come back with other
-	// memory.
+	// ErrNeeded: the machine has come back with other memory, and regions wait for the memory that
+	// it had before.
 	ErrNeeded = errors.New("membership: regions wait for the memory that this machine had before")
-	// ErrNotAwaited: no region waits for the machine's memory, or other regions wait for it than
-	// the call names.
+	// ErrNotAwaited: no region waits for the machine's memory, or the regions that do are not those
+	// that the call names.
 	ErrNotAwaited = errors.New("membership: not what the regions wait for")
 )
 
-// IsPassing reports whether err is due to a configuration that is changing, or to a store that does
-// not answer: trying again may help. A machine that hears that it is not a member will learn from
-// the store whether it was evicted.
+// IsPassing reports whether trying again may help after err: the configuration is changing, or the
+// store does not answer. recovery.ErrNotMember counts, too: the machine learns from the store whether
+// it was really evicted.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
 		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errNoMajority, ErrApart,

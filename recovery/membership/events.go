@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Events are called, if not nil, when a machine's membership changes, on any goroutine. They must
-// not wait.
+// Events are functions that are called when a machine's membership changes. Each may be nil. They are
+// called on any goroutine, and must not wait.
 type Events struct {
 	// Suspected: the machine's lease has run out, it has died, it cannot be reached, or it has
 	// answered as another life.
@@ -22,8 +22,8 @@ type Events struct {
 	Applied func(c *cluster.Configuration)
 	// Reconfigured: all regions of the configuration are active; at the CM.
 	Reconfigured func(t Timeline)
-	// Slow: the recovery of transactions for c takes longer at this machine than without problems;
-	// progress says what it waits for.
+	// Slow: the recovery of transactions for c takes unusually long at this machine; progress says
+	// what it waits for.
 	Slow func(c *cluster.Configuration, since time.Duration, progress string)
 	// Waiting is called when fewer than a majority of the machines answer, and again when the
 	// missing machines change. Resumed is called when a majority answers again.
@@ -35,7 +35,7 @@ type Events struct {
 	Failed func(what string, err error)
 }
 
-// A Timeline says when the steps of a reconfiguration were done, at the CM.
+// A Timeline has the times at which the CM finished the steps of a reconfiguration.
 type Timeline struct {
 	ID   cluster.ID
 	Dead []rdma.MachineID
@@ -87,8 +87,8 @@ func (e *Events) reconfigured(t Timeline) {
 	}
 }
 
-// waiting records which machines are missing for a majority, none if there is one, and reports
-// changes.
+// waiting records which machines are missing for a majority, and reports a change. There are none if
+// a majority answers.
 func (m *Machine) waiting(missing []rdma.MachineID) {
 	m.mu.Lock()
 	same := slices.Equal(m.mu.missing, missing)

@@ -19,9 +19,9 @@ type forgetRequest struct {
 	Lost    []region.ID
 }
 
-// isOver reports whether c does not wait for the machine any more, or would lose other regions than
-// the operator has named. A request that has waited for another change of the configuration may be
-// over; the operator is then told so when the call is repeated.
+// isOver reports whether there is nothing left to do for a request in c: c no longer waits for the
+// machine, or would lose other regions than the operator has named. That can happen while a request
+// waits for another change of the configuration. The operator learns it when the call is repeated.
 func (r forgetRequest) isOver(c *cluster.Configuration) bool {
 	all, only := c.Awaited(r.Machine)
 	return len(all) == 0 || !slices.Equal(only, r.Lost)
@@ -51,7 +51,8 @@ func (m *Machine) onForget(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// beginForget makes the CM start that configuration. It returns false if nothing is left to do.
+// beginForget makes the CM begin a configuration that no longer waits for the machine. It returns
+// false if nothing is left to do.
 func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Host is the rest of a machine. A Machine tells it which configuration it is part of. Unless
-// stated otherwise, a method returns when its work is done, and one goroutine calls it at a time.
+// A Host is the rest of a machine, which the Machine takes through its configurations. Unless stated
+// otherwise, a method returns when its work is done, and one goroutine calls it at a time.
 type Host interface {
 	// Freeze begins NEW-CONFIG (SOSP'15 section 5.2 step 6): until Commit, no transaction of this
 	// machine commits, it sends nothing to machines that are not in c, and accepts neither data nor
@@ -27,20 +27,20 @@ type Host interface {
 	// concurrently with, or after, Commit of the next configuration. ctx ends when the next
 	// configuration begins. An error while ctx has not ended is fatal for the machine.
 	Commit(ctx context.Context, c *cluster.Configuration) error
-	// Settle returns when every transaction of the configurations before c is decided at this
-	// machine and its records are not needed any more. It is called after Commit has returned; ctx
-	// ends when the next configuration begins.
+	// Settle waits until every transaction of the configurations before c is decided at this machine
+	// and recovery no longer needs its records. It is called after Commit has returned; ctx ends
+	// when the next configuration begins.
 	Settle(ctx context.Context, c *cluster.Configuration) error
 	// Active is ALL-REGIONS-ACTIVE: all regions of c are active, everywhere. It
 	// starts data and allocator recovery and does not wait for them.
 	Active(c *cluster.Configuration)
-	// Evicted is called when this machine has stopped being a member: nobody uses its memory. It
-	// may come back as a new machine, with another Machine. Evicted must not wait, so it must not
-	// close the Machine itself.
+	// Evicted is called when this machine is no longer a member: nobody uses its memory any more.
+	// The machine may come back as a new one, with another Machine. Evicted must not wait, so it
+	// must not close the Machine itself.
 	Evicted()
-	// Restart says that this machine ends its life and begins another with its memory: to restart
-	// together with others that have lost their processes but not their memory, or for the reason
-	// that Machine.Restart was called with. It must not wait either.
+	// Restart is called when this machine has to end its life and begin another with its memory: to
+	// restart together with others that have lost their processes but not their memory, or because
+	// Machine.Restart was called. It must not wait either.
 	Restart()
 	// Holds returns the regions whose replicas are in the machine's memory, complete or not.
 	Holds() ([]region.ID, error)

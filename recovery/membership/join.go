@@ -27,9 +27,10 @@ type joinRequest struct {
 	at time.Time // when it arrived, at the CM
 }
 
-// joinPatience is how many lease times the CM keeps a request to join that is not repeated. A
-// machine repeats it within about eight, even if messages are lost. A configuration with a machine
-// that has stopped meanwhile would interrupt all members until its first lease runs out.
+// joinPatience is how many lease times the CM keeps a request to join that is not repeated. A machine
+// that still wants to join repeats its request within about eight, even if messages are lost. If the
+// CM admitted a machine that has stopped meanwhile, that would interrupt all members until the
+// machine's first lease runs out.
 const joinPatience = 16
 
 // dropJoinersLocked drops the requests to join of machines that have stopped asking.
@@ -62,8 +63,8 @@ func (m *Machine) holds() ([]region.ID, error) {
 }
 
 // onJoin handles a machine's request to join. The machine is admitted when no recovery is in
-// progress. If an earlier life of it is still in the configuration, that life is suspected; if that
-// life still answers probes, there are two machines of one name.
+// progress. If an earlier life of the machine is still in the configuration, onJoin suspects that
+// life. If that life still answers probes, there are two machines of one name (ErrTaken).
 func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	var r joinRequest
 	if err := json.Unmarshal(arg, &r); err != nil || r.Member.Machine != from.Machine || r.Member.Incarnation != from.Incarnation {
@@ -112,7 +113,8 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// needed refuses a machine that has come back without the memory that the instance waits for.
+// needed returns the error for a machine that has come back without the memory that the instance
+// waits for.
 func needed(c *cluster.Configuration, m cluster.Member, regions []region.ID) error {
 	err := ErrNeeded
 	if c.IsOlder(m) {

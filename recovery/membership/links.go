@@ -43,8 +43,8 @@ var ErrApart = errors.New("membership: the machine does not reach all members")
 
 // A breakage is the CM's knowledge of a direction of a link that a member has reported as broken.
 type breakage struct {
-	// since is when the reports began that have not been withdrawn, last the time of the latest of
-	// them. Both are zero if the member has reported since then that it reaches the other.
+	// since is the time of the first report that has not been withdrawn, last the time of the
+	// latest one. Both are zero once the member has reported that it reaches the other one.
 	since, last time.Time
 	times       int       // how often the direction broke, each time within flapMemory of the last
 	closed      time.Time // when the member last reported that it reaches the other
@@ -57,8 +57,8 @@ type breakage struct {
 //
 //	whole    The member reaches the other, or has reported nothing for reportLeases: it may have
 //	         left, or this machine has become the CM and has old reports.
-//	broken   The member does not reach the other. The next configuration connects the two anew. For
-//	         linkPatience at most.
+//	broken   The member does not reach the other, for at most linkPatience. In the next configuration
+//	         the two connect again.
 //	lasting  That has not helped for linkPatience, or the direction broke for the flapsMax'th time
 //	         within flapMemory. One of the two is evicted, if the instance can go on without it.
 type condition uint8
@@ -120,9 +120,9 @@ func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 	l.unresolved = false
 }
 
-// Disconnected says that the connection to a member has ended, or that the member has owed this
-// machine an answer for long, though it need not have failed. If the two reach each other, the next
-// configuration connects them anew; if not, the CM is told so. Disconnected does not wait.
+// Disconnected is called when the connection to a member has ended, or the member has owed this machine
+// an answer for long, although it may not have failed. If the two reach each other, they connect again
+// in the next configuration; if not, this machine reports that to the CM. Disconnected does not wait.
 func (m *Machine) Disconnected(machine rdma.MachineID) {
 	m.mu.Lock()
 	p, ok := call.Peer{}, m.mu.phase.isMember()
@@ -136,9 +136,9 @@ func (m *Machine) Disconnected(machine rdma.MachineID) {
 	}
 }
 
-// noteApart records that this machine may not reach a member. isBroken says that a connection is
-// broken, which only another configuration makes anew. It returns true if this machine had
-// considered the member reachable.
+// noteApart records that this machine may be unable to reach a member. isBroken says that a connection
+// is broken, which needs another configuration to connect again. It returns true if the member counted
+// as reachable before.
 func (m *Machine) noteApart(p call.Peer, isBroken bool) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,8 +175,8 @@ func (m *Machine) checkLinks() {
 	}
 }
 
-// tryApart tries to reach the members in apart. If a connection broke in this configuration and the
-// other side is reached, it asks for the next configuration, which connects them anew.
+// tryApart tries to reach the members in apart. If it reaches a member whose connection broke in this
+// configuration, it asks for the next configuration, in which the two connect again.
 func (m *Machine) tryApart() {
 	m.mu.Lock()
 	var tried []call.Peer
@@ -348,8 +348,8 @@ func (m *Machine) victimsLocked(c *cluster.Configuration) (victims []call.Peer) 
 	return victims
 }
 
-// withVictims adds the machines to be evicted because of links to the missing ones, if the instance
-// can go on without all of them.
+// withVictims adds the victims, which are to be evicted because of broken links, to the missing
+// machines. It adds none if the instance cannot go on without all of these together.
 func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID, victims []call.Peer) []rdma.MachineID {
 	all := slices.Clone(missing)
 	for _, v := range victims {

@@ -50,8 +50,8 @@ type Config struct {
 	// Step is called at each step of a reconfiguration at this machine, for tests. It must not
 	// wait, and may be nil.
 	Step func(recovery.Step)
-	// RestartWait is the time for which machines that have all been restarted wait for those
-	// that are missing; 10 s by default.
+	// RestartWait is how long machines that restart together wait for further machines; 10 s by
+	// default.
 	RestartWait time.Duration
 }
 
@@ -90,7 +90,7 @@ type Machine struct {
 		reported                            cluster.ID         // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
 		roomy                               []roomRequest                     // machines that have room for replicas again
-		forget                              []forgetRequest                   // machines whose memories no region is to wait for any more
+		forget                              []forgetRequest                   // requests to stop waiting for the memories of machines
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
 		leads                               bool                              // lead runs
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
@@ -198,8 +198,8 @@ func (m *Machine) wakeLocked() {
 	}
 }
 
-// waitFor waits until f, called with mu held, returns true, for at most d. It returns f's last
-// result, or false if the Machine was closed.
+// waitFor calls f with mu held, again and again, until it returns true, but for at most d. It returns
+// f's last result, or false if the Machine was closed.
 func (m *Machine) waitFor(d time.Duration, f func() bool) bool {
 	deadline := m.cfg.Clock.Now().Add(d)
 	e := m.cfg.Clock.NewEvent()
@@ -226,8 +226,8 @@ func (m *Machine) unlocked(f func()) {
 	f()
 }
 
-// evict ends the machine's membership, for the reason given: a configuration leaves it out, or an
-// error of its own.
+// evict ends the machine's membership. reason says why: a configuration leaves the machine out, or it
+// has an error of its own.
 func (m *Machine) evict(reason error) {
 	m.mu.Lock()
 	was := m.mu.phase

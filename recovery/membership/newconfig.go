@@ -23,7 +23,7 @@ import (
 // with | configuration 4 | part 4 | parts 4 |.
 const partHeaderBytes = 12
 
-// partBytes is how much of a configuration one part carries. Tests make it small.
+// partBytes is the size of a part of an encoded configuration. Tests make it small.
 var partBytes = call.BytesMax - partHeaderBytes
 
 // split returns the arguments of the calls that send c.
@@ -41,13 +41,13 @@ func split(c *cluster.Configuration) [][]byte {
 
 // An ack is the content of a NEW-CONFIG-ACK.
 type ack struct {
-	// Outstanding is how long leases may still last that the machine granted to machines with which
-	// it does not exchange leases any more.
+	// Outstanding is how long the leases may still last that the machine has granted to machines
+	// which have left.
 	Outstanding time.Duration
 	// Refused are replicas for which the machine has no room.
 	Refused []region.ID
-	// Self is the machine's own entry, which a CM of an earlier program version has not passed on.
-	// Earlier versions leave it out.
+	// Self is the machine's entry in the configuration, as it reports it itself: a CM of an earlier
+	// program version does not pass all of it on. Earlier versions leave Self out.
 	Self cluster.Member
 }
 
@@ -68,7 +68,7 @@ func (m *Machine) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 	id := cluster.ID(binary.LittleEndian.Uint32(arg))
 	part, parts := binary.LittleEndian.Uint32(arg[4:]), binary.LittleEndian.Uint32(arg[8:])
 	c := m.Configuration()
-	if c == nil || id > c.ID {
+	if c == nil || id > c.ID { // new here; otherwise the CM repeats its call
 		b, err := m.collect(from, id, part, parts, arg[partHeaderBytes:])
 		if err != nil || part < parts-1 {
 			return nil, err
@@ -90,8 +90,8 @@ func (m *Machine) onNewConfig(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// collect stores one sender's part of configuration id, and returns the whole once all parts have
-// come.
+// collect stores one sender's part of configuration id, and returns all parts that have come, joined.
+// The sender sends the parts in order, so with the last part the configuration is whole.
 func (m *Machine) collect(from call.Peer, id cluster.ID, part, parts uint32, b []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,13 +150,15 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 	return ack{m.outstandingLocked(), m.mu.refused, self}, nil
 }
 
-// outstandingLocked returns how long leases may last that machines which have been left out still
-// hold, as far as this machine can tell from the leases that it granted. Its own lease to a machine
-// is not the only one: the leases that the last CM granted to others end no later than the lease
-// granted to that CM. So it returns 0 only if all machines left out since the last committed
-// configuration are known to be dead: a dead process cannot serve anything, but a live one may rely
-// on a lease whose grantor has died. The lives left out began before this check: if a machine's
-// newest life is over, so is the one left out.
+// outstandingLocked returns how long machines that have been left out may still hold a lease, as far
+// as this machine can tell from the leases that it has granted. Those machines may hold leases from
+// others, too; but the leases that the last CM granted end no later than the lease that this machine
+// granted to that CM.
+//
+// It returns 0 only if all machines left out since the last committed configuration are known to be
+// dead. That some are dead is not enough: a dead process serves nothing, but a live one may rely on a
+// lease whose grantor has died. If the newest life of a machine is over, so is the life left out,
+// which began before this check.
 func (m *Machine) outstandingLocked() time.Duration {
 	for _, p := range m.mu.leftOut {
 		if !m.cfg.NIC.Gone(p.Machine) {
@@ -224,10 +226,10 @@ func (m *Machine) onNewConfigCommit(_ call.Peer, arg []byte) ([]byte, error) {
 	return nil, m.commit(decodeID(arg))
 }
 
-// commit makes the host commit configuration id, if it is the current one, and does not wait for
-// that.
+// commit makes the host commit configuration id, if that is the current one. It does not wait for the
+// result.
 func (m *Machine) commit(id cluster.ID) error {
-	// Not while it is being applied.
+	// Wait until the configuration has been applied.
 	m.cfg.Clock.Lock(&m.apply)
 	defer m.apply.Unlock()
 	m.mu.Lock()

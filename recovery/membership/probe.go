@@ -20,8 +20,8 @@ type probed struct {
 
 const probeBytes = nvram.WordBytes
 
-// A prober reads the probe word of other machines (SOSP'15 section 5.2 step 2):
-// by READ, so that no busy thread of theirs can delay the answer.
+// A prober reads the probe words of other machines (SOSP'15 section 5.2 step 2).
+// It uses READs, which no busy thread of those machines can delay.
 type prober struct {
 	clock clock.Clock
 	word  *nvram.Memory // this machine's probe word
@@ -53,7 +53,7 @@ func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 	buffers := make([][]byte, len(machines))
 	first := p.tag + 1
 	open := 0
-	// Take the failures of earlier rounds first: a broken connection is not made anew before that.
+	// Take the failures of earlier rounds first: until then a broken connection stays broken.
 	p.poll(first, nil, nil)
 	for i, m := range machines {
 		p.tag++

@@ -4,10 +4,10 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// hear records what the members of c report of themselves, except for reports that c would not
-// admit, since the next configuration could not be stored with them. If the instance can speak a
-// higher protocol version now, the next configuration follows at once: a CM of an earlier program
-// version has not passed on what they speak, and may have been the last machine of its version.
+// hear records the members' reports about themselves. It drops reports that c would not admit, since
+// no configuration with them could be stored. If the reports show that the instance can speak a higher
+// protocol version, the next configuration follows at once. (A CM of an earlier program version does
+// not pass on which versions the members speak; it may have been the last machine of its version.)
 func (m *Machine) hear(c *cluster.Configuration, acks []ack) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -24,8 +24,8 @@ func (m *Machine) hear(c *cluster.Configuration, acks []ack) {
 	}
 }
 
-// agree completes a configuration that is about to be stored with what its members have reported of
-// themselves, and sets the instance's protocol version to one that all of them know.
+// agree adds the members' reports about themselves to a configuration that is about to be stored, and
+// sets the instance's protocol version to one that all of them know.
 func (m *Machine) agree(next *cluster.Configuration) error {
 	next.Describe(m.cfg.Self)
 	m.mu.Lock()

@@ -29,6 +29,9 @@ func (m *Machine) leadLocked() {
 	m.unlocked(func() { m.spawn(m.lead) })
 }
 
+// isWorkLocked reports whether there is a reason for another configuration that this machine has to
+// act on: suspects, machines to evict, or a request to take the CM's place; and, only at the CM,
+// other requests. Machines that want to join or have room wait until nothing is left to recover.
 func (m *Machine) isWorkLocked() bool {
 	if !m.beginsLocked() {
 		return false
@@ -46,7 +49,7 @@ func (m *Machine) isSettledLocked() bool {
 	return sabotage.SettledJoin.Skipped() || m.mu.phase == active && len(m.mu.isSettled) == len(m.mu.current.Machines)
 }
 
-// lead reconfigures as long as there is a reason to.
+// lead reconfigures again and again, as long as there is a reason to.
 func (m *Machine) lead() {
 	failures := 0 // failures of the store, in a row
 	for {
@@ -85,7 +88,7 @@ var errNoMajority = errors.New("membership: no majority of the machines has answ
 
 // reasons are the reasons for making another configuration.
 type reasons struct {
-	current       *cluster.Configuration // the configuration that they are about
+	current       *cluster.Configuration // the configuration to replace
 	suspects      []call.Peer
 	since         time.Time // the time of the first suspicion
 	forget        []forgetRequest
@@ -96,6 +99,8 @@ type reasons struct {
 	links         []cluster.Link
 }
 
+// reasons returns the present reasons for another configuration. Requests that must wait until
+// nothing is left to recover are left out until then.
 func (m *Machine) reasons() reasons {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +123,7 @@ func (m *Machine) reconfigure() error {
 	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now()}
 	base, err := m.base()
-	if errors.Is(err, errStore) { // others may reach the store; they wait for the end of this life
+	if errors.Is(err, errStore) { // restarted machines, which may reach the store, may wait for this one
 		m.considerRestart(m.Configuration())
 	}
 	if base == nil || err != nil {
@@ -133,7 +138,7 @@ func (m *Machine) reconfigure() error {
 			return m.distribute(base, t)
 		}
 		if !why.handed {
-			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // the CM of base has had enough time
+			why.suspects = append(why.suspects, recovery.PeerIn(base, base.CM)) // it has stored base, but its NEW-CONFIG has not come in time
 		}
 	}
 	missing, err := m.findMissing(base, why.suspects)
@@ -202,8 +207,8 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 	return next, report, err
 }
 
-// base returns the stored configuration, from which to move on. It returns nil if there is nothing
-// to do: this machine was evicted, or another CM is at work, whose NEW-CONFIG has come.
+// base returns the stored configuration, which the next one follows. It returns nil if there is
+// nothing to do: this machine was evicted, or the NEW-CONFIG of another CM has come.
 func (m *Machine) base() (*cluster.Configuration, error) {
 	c, err := m.cfg.Store.Load()
 	switch {
@@ -220,6 +225,8 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 		m.evict(fmt.Errorf("%w: configuration %d is without it", ErrEvicted, c.ID))
 		return nil, nil
 	}
+	// If another machine has stored c, its NEW-CONFIG may be on the way: wait for that, and then move on
+	// from c only if there is still a reason to.
 	if c.CM == m.self.Machine || !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || m.mu.current.ID >= c.ID }) {
 		return c, nil
 	}
@@ -231,8 +238,8 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 	return c, nil
 }
 
-// probeAll probes the members of c. It returns the members that answer as the life that c has, this
-// machine included, and the missing members, suspects included.
+// probeAll probes the members of c. It returns those that answer with their incarnation in c,
+// including this machine, and those that are missing, including the suspects.
 func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answered, missing []rdma.MachineID) {
 	var ask []rdma.MachineID
 	for _, x := range c.Machines {
@@ -254,12 +261,12 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 	return answered, missing
 }
 
-// unusedIn returns a function that reports whether no transaction has committed to a region in
-// configuration c, or ever will. There are two reasons for this. The CM of c may have let no
-// machine commit c, which only that CM knows. Or a replica of the region has not committed c: the
-// primary waits for the evidence in the replica's logs, which the replica drains when it commits c.
-// back are the ended lives of members that had that replica in c; their memory remembers whether
-// they committed c.
+// unusedIn returns a function that reports whether a region is unused in configuration c: no
+// transaction has committed to it there, or ever will. That is certain in two cases. Either the CM of
+// c has let no machine commit c; only that CM knows. Or a replica of the region has not committed c:
+// then the primary still waits for the evidence in the replica's logs, which the replica drains when
+// it commits c. back are the ended lives of members that had such a replica in c; their memory
+// remembers whether they committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven
@@ -278,7 +285,7 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 }
 
 // makes is called before this machine stores next as the configuration after base. It records that
-// no machine commits next before sendCommit.
+// this machine makes next, so that no machine commits it before sendCommit.
 func (m *Machine) makes(base, next *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -287,7 +294,7 @@ func (m *Machine) makes(base, next *cluster.Configuration) {
 	}
 }
 
-// store is step 3: it makes next the configuration, if base still is.
+// store is step 3: it stores next, if base is still the stored configuration.
 func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapped) error {
 	m.proceed(updating)
 	next.Follow(base, m.unusedIn(base, nil))
@@ -297,7 +304,8 @@ func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapp
 	m.makes(base, next)
 	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
 	if err != nil {
-		// This machine may have applied base by now, and forgotten the reason to replace it.
+		// Keep a reason for another configuration: if this machine has applied base meanwhile, it
+		// has forgotten the earlier reasons.
 		m.mu.Lock()
 		m.mu.renew = true
 		m.mu.Unlock()

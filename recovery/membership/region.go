@@ -36,7 +36,8 @@ func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, 
 	return json.Unmarshal(answer, reply)
 }
 
-// during is a context that ends when the configuration is replaced: its CM may be dead.
+// during is a context that ends when its configuration is replaced. Calls to the CM use it: the CM may
+// be dead.
 type during struct {
 	context.Context
 	m  *Machine
@@ -55,8 +56,8 @@ func (d during) Err() error {
 	return d.Context.Err()
 }
 
-// changeAsCM stores a changed revision of the configuration, made by f, for a machine that asked
-// the CM for it. f returns its argument if nothing is to change.
+// changeAsCM stores a new revision of the configuration, on behalf of a machine that has asked the CM.
+// f makes the revision; it returns its argument if there is nothing to change.
 func (m *Machine) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*cluster.Configuration, error)) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
@@ -95,10 +96,10 @@ type allocation struct {
 	Near    region.ID
 }
 
-// Allocate makes a region whose primary is the given machine, co-located with region near if that
-// has the same primary, in two phases led by the CM (SOSP'15 section 3): first the replicas make
-// room; then the CM stores a configuration with the region and tells the replicas. If the CM's
-// answer is lost, the region may exist nevertheless, and its replicas know it.
+// Allocate makes a region whose primary is the given machine. The region gets the same replicas as
+// region near, if near has that primary, too. The CM leads two phases (SOSP'15 section 3): first the
+// replicas make room; then the CM stores a configuration with the region and tells the replicas. If
+// the CM's answer is lost, the region may exist nevertheless, and its replicas know it.
 //
 // Errors: cluster.ErrNoRoom, region.ErrFull from the host of any replica, and those
 // for which IsPassing is true.
@@ -108,6 +109,7 @@ func (m *Machine) Allocate(ctx context.Context, primary rdma.MachineID, near reg
 	return p, err
 }
 
+// onAllocate leads the two phases of Allocate at the CM.
 func (m *Machine) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
 	var a allocation
 	if err := json.Unmarshal(arg, &a); err != nil {
@@ -126,13 +128,13 @@ func (m *Machine) onAllocate(from call.Peer, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Either all replicas hear of the region now, or the configuration changes, and the next one
-	// tells them.
+	// If a replica does not hear of the region now, the configuration must be changing, and the next
+	// one tells it.
 	m.cfg.Events.failed("announce a region", m.atReplicas(during{context.Background(), m, c.ID}, c, made, kindAnnounce, m.onAnnounce))
 	return json.Marshal(made)
 }
 
-// calm is a context that ends when a machine is suspected, because that is more urgent.
+// calm is a context that ends when a machine is suspected: then the next configuration is more urgent.
 type calm struct {
 	context.Context
 	m *Machine
@@ -248,6 +250,7 @@ func (m *Machine) Placement(ctx context.Context, id region.ID) (cluster.Placemen
 	return p, nil
 }
 
+// onMapping returns a region's placement, at the CM.
 func (m *Machine) onMapping(from call.Peer, arg []byte) ([]byte, error) {
 	var id region.ID
 	if err := json.Unmarshal(arg, &id); err != nil {
@@ -275,14 +278,14 @@ type filling struct {
 	Regions []region.ID
 }
 
-// Filled tells the CM that this machine's replicas of the regions are completely filled: from now
-// on they can be promoted. The machine must have filled them in the given configuration. In a later
-// configuration the call has no effect: the machine may have dropped its replica meanwhile, and
-// have begun another.
+// Filled tells the CM that this machine has completely filled its replicas of the regions, in the
+// given configuration: from now on they can be promoted. In a later configuration the call has no
+// effect, since the machine may have dropped a replica meanwhile and begun another.
 func (m *Machine) Filled(ctx context.Context, in cluster.ID, regions []region.ID) error {
 	return m.askCM(ctx, kindFilled, m.onFilled, filling{in, regions}, nil)
 }
 
+// onFilled stores, at the CM, that replicas are complete.
 func (m *Machine) onFilled(from call.Peer, arg []byte) ([]byte, error) {
 	var f filling
 	if err := json.Unmarshal(arg, &f); err != nil {
@@ -306,6 +309,7 @@ func (m *Machine) Root(ctx context.Context, proposed region.Ptr) (region.Ptr, er
 	return region.DecodePtr(b)
 }
 
+// onRoot returns the root's address, at the CM. If there is none, it first stores the proposed one.
 func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	var b []byte
 	if err := json.Unmarshal(arg, &b); err != nil {
@@ -330,8 +334,8 @@ func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(p.Append(nil))
 }
 
-// ReplaceRoot stores a new address of the root object. It fails unless the stored address is the
-// first argument, an address at which there is no object. This machine must be the CM.
+// ReplaceRoot stores root as the address of the root object. It fails unless the stored address is
+// was, where there is no object. This machine must be the CM.
 func (m *Machine) ReplaceRoot(was, root region.Ptr) error {
 	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
 		if c.Root != was {

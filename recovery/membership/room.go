@@ -21,9 +21,9 @@ type roomRequest struct {
 	from     call.Peer
 }
 
-// HasRoom tells the CM that this machine has room for replicas again, for as many as at its start.
-// It does not wait for the result: the machine calls it again while a configuration gives it less
-// capacity. Errors: all for which IsPassing is true.
+// HasRoom tells the CM that this machine has room for replicas again: its capacity is what it was at
+// its start. HasRoom does not wait for the next configuration. The machine calls it again while a
+// configuration gives it less capacity. Errors: all for which IsPassing is true.
 func (m *Machine) HasRoom(ctx context.Context) error {
 	return m.askCM(ctx, kindRoom, m.onRoom, roomRequest{Capacity: m.cfg.Self.Capacity}, nil)
 }
@@ -35,6 +35,7 @@ func (m *Machine) IsBounded(c *cluster.Configuration) bool {
 	return in && self.Capacity != m.cfg.Self.Capacity
 }
 
+// onRoom keeps a machine's latest ROOM at the CM, if it has more room than the configuration gives it.
 func (m *Machine) onRoom(from call.Peer, arg []byte) ([]byte, error) {
 	r := roomRequest{from: from}
 	if err := json.Unmarshal(arg, &r); err != nil {

@@ -89,11 +89,11 @@ func (m *Machine) Start(ctx context.Context) error {
 	}
 }
 
-// isMemberBefore reports whether this machine has become a member meanwhile. If not, it sets c as
-// the floor: no configuration before c will make it a member. The machine may now ask to be
-// admitted because c does not contain it; it must not then apply a late NEW-CONFIG of an earlier
-// configuration that did. It would be a member, left out, and a member again in one life, and would
-// take its memory for complete.
+// isMemberBefore reports whether this machine has become a member meanwhile. If not, it sets c as the
+// floor: the machine applies no configuration before c. This matters if c does not contain the
+// machine, so that it asks to be admitted. A late NEW-CONFIG of an earlier configuration, which did
+// contain it, would make it a member, although it has been left out since; after being admitted it
+// would be a member for the second time in one life, and take its memory for complete.
 func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,8 +104,8 @@ func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	return false
 }
 
-// setCut records whether the store is out of this machine's reach. It is called only before the
-// machine is a member.
+// setCut records whether this machine cannot reach the store. It is called only before the machine is
+// a member.
 func (m *Machine) setCut(is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (m *Machine) setCut(is bool) {
 // pause is the time between two attempts of a machine that is not a member yet.
 func (m *Machine) pause() time.Duration { return max(m.cfg.Keeper.Length()/2, 2*time.Millisecond) }
 
-// found creates the first configuration, if the machine was given one to begin an instance with.
+// found creates the first configuration, if Config has one to begin an instance with.
 func (m *Machine) found() error {
 	if m.cfg.First == nil {
 		return errors.New("membership: there is no configuration, and none to begin with")
@@ -139,8 +139,8 @@ func (m *Machine) found() error {
 	return m.launch(nil, c, cluster.Remapped{})
 }
 
-// founders asks the founders, and returns who has answered and who is missing. All but the first
-// wait for the first one's configuration.
+// founders asks the founders, and returns those that have answered and those that are missing. All
+// founders but the first wait for the first one's configuration.
 func (m *Machine) founders() (come []cluster.Member, missing []rdma.MachineID) {
 	all := m.cfg.Founders
 	if len(all) == 0 {
@@ -187,7 +187,7 @@ func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped
 	return m.distribute(c, t)
 }
 
-// resume sends c, which this machine has stored without getting the store's answer.
+// resume sends c, which this machine has stored, although it did not get the store's answer.
 func (m *Machine) resume(c *cluster.Configuration) error {
 	m.cfg.Clock.Lock(&m.change)
 	defer m.change.Unlock()
@@ -196,8 +196,8 @@ func (m *Machine) resume(c *cluster.Configuration) error {
 	return m.distribute(c, Timeline{Suspect: now, Probed: now, Stored: now})
 }
 
-// reportOldCopy reports that the memory is an older copy than c knows of. It is compared with the
-// memory of the others, like that of a machine that was away for long.
+// reportOldCopy reports that this machine's memory is older than the memory that c knows: it is a copy.
+// The machine's replicas will be compared with those of the others, as after a long absence.
 func (m *Machine) reportOldCopy(c *cluster.Configuration) {
 	if c.IsOlder(m.cfg.Self) && !m.reportedOldCopy {
 		m.reportedOldCopy = true
@@ -206,8 +206,8 @@ func (m *Machine) reportOldCopy(c *cluster.Configuration) {
 }
 
 // enter makes one attempt to become part of a configuration after c. waited is how long the machine
-// has tried. If c contains this life already, its CM sends NEW-CONFIG, or, if the CM has died, they
-// restart together when it comes back.
+// has tried. If c contains this life already, the CM of c will send NEW-CONFIG, or, if that CM has
+// died, the machines restart together when it comes back.
 func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	if recovery.IsMember(c, m.self) && c.CM == m.self.Machine {
 		return m.resume(c)
@@ -245,7 +245,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 	return m.restartTogether(c, back, waited)
 }
 
-// isUnanswered reports whether err means that no CM has taken the call.
+// isUnanswered reports whether err means that no CM has handled the call.
 func isUnanswered(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, call.ErrOtherLife) || errors.Is(err, recovery.ErrNotCM)
 }

@@ -24,7 +24,7 @@ type Status struct {
 	// Apart are the members that this machine does not reach. At the CM, they include members that
 	// others have reported. If a link stays broken, one of its two ends is evicted.
 	Apart []rdma.MachineID
-	// Missing are the machines that do not answer, if the others are no majority, and otherwise
+	// Missing are the machines that do not answer, if the others are no majority; otherwise it is
 	// nil.
 	Missing []rdma.MachineID
 	// Recovering says that not all regions are active yet. Changing says that this machine is
@@ -53,8 +53,8 @@ func (m *Machine) Status() Status {
 	return s
 }
 
-// Err returns why this machine takes no part any more: ErrEvicted, ErrClosed, or the host's error.
-// It returns nil if the machine takes part.
+// Err returns the reason why this machine no longer takes part: ErrEvicted, ErrClosed, or the host's
+// error. It returns nil as long as the machine takes part.
 func (m *Machine) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

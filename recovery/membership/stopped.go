@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// answering returns those of some members of c that answer a call in the life that c names, and this
-// machine. A successful probe is not enough: the memory of a stopped process can still be read. A
-// next configuration with half its members stopped could never be replaced: no majority of it would
-// answer, and a member that is restarted does not count, because its incarnation is another.
+// answering calls some members of c. It returns those that answer with their incarnation in c, and
+// this machine. A probe is not enough: the memory of a stopped process can still be read. And a
+// configuration with half its members stopped could never be replaced: no majority of it would
+// answer, and a member that is restarted does not count, because it has another incarnation.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
 	for i, l := range m.askLivesOf(c, members) {
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
@@ -23,10 +23,9 @@ func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) 
 	return answer
 }
 
-// unfit returns the members of c that must not be in the next configuration: those that have not
-// answered a probe, and suspects that have answered no call. A configuration with a suspect that is
-// stopped would fail, and another would be made at once, again and again until the suspect
-// continues.
+// unfit returns the members of c that must not be in the next configuration: members that have not
+// answered a probe, and suspects that have not answered a call. A configuration with a stopped
+// suspect would fail at once, and so would the next, again and again until the suspect continues.
 func unfit(c *cluster.Configuration, suspects []call.Peer, probed, answering []rdma.MachineID) []rdma.MachineID {
 	return slices.DeleteFunc(slices.Clone(c.Machines), func(x rdma.MachineID) (isFit bool) {
 		if slices.Contains(suspects, recovery.PeerIn(c, x)) && !slices.Contains(answering, x) {

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Suspect says that a machine's lease has run out, that it has died, or that it cannot be reached.
-// The CM suspects the others, the others suspect the CM; suspicions of machines other than the CM
-// are reported to the CM. Suspect begins a reconfiguration, and does not wait for it.
+// Suspect is called when a machine's lease has run out, it has died, or it cannot be reached. It
+// begins a reconfiguration, and does not wait for it. The CM suspects any machine. Other machines
+// suspect only the CM, and report other suspicions to the CM.
 func (m *Machine) Suspect(machine rdma.MachineID) { m.suspect(machine, false) }
 
 // suspect records a suspicion. asked says that another machine has asked this one to take the CM's
@@ -36,7 +36,7 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	if !recovery.IsMember(c, p) {
 		return false
 	}
-	if c.CM != m.self.Machine && c.CM != machine {
+	if c.CM != m.self.Machine && c.CM != machine { // only the CM may suspect this machine: tell it
 		m.unlocked(func() {
 			if m.noteApart(p, true) {
 				m.Renew()
@@ -92,8 +92,8 @@ func (m *Machine) reportLocked(c *cluster.Configuration) {
 	})
 }
 
-// onUnreachable makes the CM go on to the next configuration. The machine that another could not
-// reach is left out if it does not answer a probe; otherwise both connect anew.
+// onUnreachable makes the CM go on to the next configuration. It leaves out the unreachable machine if
+// that does not answer a probe; otherwise the two machines connect again.
 func (m *Machine) onUnreachable(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,10 +32,11 @@ type life struct {
 	refused bool // the machine shares no protocol version with this one; only Member.Protocol is known
 }
 
-// askLives sends HELLO to all others of c. The life of one that does not answer is zero.
+// askLives sends HELLO to all other machines of c, and returns their answers. The answer of a machine
+// that does not answer is zero.
 func (m *Machine) askLives(c *cluster.Configuration) []life { return m.askLivesOf(c, c.Machines) }
 
-// askLivesOf is askLives for some machines of c; the lives of the others are zero.
+// askLivesOf is like askLives, for some machines of c; the answers of the others are zero.
 func (m *Machine) askLivesOf(c *cluster.Configuration, some []rdma.MachineID) []life {
 	lives := make([]life, len(c.Machines))
 	left := len(c.Machines)
@@ -91,9 +92,9 @@ func (m *Machine) lifeOf() life {
 // leads them. It waits up to RestartWait for the others, and for a majority however long that
 // takes. A region is unavailable until a machine with all of it is back.
 //
-// A machine with empty memory counts for the majority: the majority only has to ensure that no
-// other machines go on, which needs no memory. A machine that died before it applied its first
-// configuration has empty memory, and there may be no others.
+// A machine with empty memory counts for the majority: the majority only has to ensure that no other
+// machines go on, which needs no memory. And there may be no other machines: one that died before it
+// applied its first configuration has empty memory.
 func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited time.Duration) error {
 	if leaderOf(c, back) != m.self.Machine {
 		return nil
@@ -126,9 +127,9 @@ func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited 
 	return m.launch(c, next, report)
 }
 
-// leaderOf returns the machine that makes the next configuration. Among those that are back it
-// prefers, in this order, one that reaches the store, one that has its memory, one whose memory is
-// not an older copy, the last CM, and the first.
+// leaderOf returns the machine that makes the next configuration. Of the machines that are back it
+// prefers, in this order: machines that reach the store, machines that have their memory, machines
+// whose memory is not an older copy, the last CM, and the first machine.
 func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	return slices.MinFunc(back, func(a, b life) int {
 		for _, worse := range []func(life) bool{
@@ -148,9 +149,9 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 	}).Member.Machine
 }
 
-// considerRestart ends this life if the instance can only go on when it restarts together with
-// other machines. This is so if machines of c have been restarted (or were admitted by a CM that
-// died before it told them), and there is a majority only if they are counted.
+// considerRestart ends this life if the instance can go on only when this machine restarts together
+// with others. That is the case if there is a majority of c only together with machines that have
+// been restarted, or that were admitted by a CM that died before it told them.
 func (m *Machine) considerRestart(c *cluster.Configuration) {
 	lives := m.askLives(c)
 	running, meeting := 1, 0

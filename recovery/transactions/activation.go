@@ -13,8 +13,9 @@ import (
 	"github.com/farmsql/farmsql/txn/evidence"
 )
 
-// togetherPatience bounds how long a machine waits for everything that its regions need, so that
-// they become active together. After that each becomes active as soon as it has what it needs.
+// togetherPatience bounds how long a machine waits for the evidence and connections that all of its
+// regions need, so that they become active together. After that, each group of regions becomes
+// active as soon as its own backups are ready.
 const togetherPatience = 20 * time.Millisecond
 
 // A regionGroup has regions with the same backups, whose primary is this machine. A backup that
@@ -24,7 +25,8 @@ type regionGroup struct {
 	regions []region.ID
 }
 
-// groups returns all regions whose primary is this machine, and the same regions in groups.
+// groups returns all regions whose primary is this machine, and the same regions grouped by their
+// backups.
 func (r *run) groups() (all []region.ID, groups []regionGroup) {
 	for _, p := range r.c.Regions { // any order
 		if !p.IsPrimary(r.self) {
@@ -47,15 +49,16 @@ func (r *run) groups() (all []region.ID, groups []regionGroup) {
 func (r *run) activateAll(ctx context.Context) error {
 	all, groups := r.groups()
 	end := r.t.cfg.Clock.Now().Add(togetherPatience)
-	isWhole := false
+	isUnready := func(g regionGroup) bool { return !r.isReadyLocked(g) } // locked: by wait
+	allReady := false
 	err := r.wait(ctx, func() bool {
-		isWhole = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, func(g regionGroup) bool { return !r.isReadyLocked(g) }) // locked: by wait
-		return isWhole || r.t.cfg.Clock.Now().After(end)
+		allReady = r.isTriedLocked(r.apart) && !slices.ContainsFunc(groups, isUnready) // locked: by wait
+		return allReady || r.t.cfg.Clock.Now().After(end)
 	})
 	switch {
 	case err != nil:
 		return err
-	case isWhole:
+	case allReady:
 		return r.activateSome(ctx, all)
 	}
 	return r.activateEach(ctx, groups)
@@ -92,13 +95,15 @@ func (r *run) isReadyLocked(g regionGroup) bool {
 	return !slices.ContainsFunc(g.backups, lacks) && r.isTriedLocked(g.backups)
 }
 
-// isTriedLocked reports whether each of the machines, to which this one was not connected at
-// Freeze, is connected by now, or has to wait until the recovery is settled.
+// isTriedLocked reports whether connecting to each of the machines has been tried. A machine counts
+// as tried if it was connected at Freeze, is connected by now, or can only be connected after the
+// recovery is settled.
 func (r *run) isTriedLocked(machines []rdma.MachineID) bool {
 	return !slices.ContainsFunc(machines, func(x rdma.MachineID) bool { return slices.Contains(r.apart, x) && !r.mu.tried[x] })
 }
 
-// activateSome activates regions whose backups are ready.
+// activateSome runs steps 3 and 4 for regions whose backups are ready. Activate comes last: until
+// the objects of recovering transactions are locked, no other transaction may read them.
 func (r *run) activateSome(ctx context.Context, ids []region.ID) error {
 	for _, c := range r.claimed() {
 		if !slices.Contains(ids, c.Region) || sabotage.Fetch.Skipped() {

@@ -31,7 +31,9 @@ func (r *run) vote() {
 	r.t.parallel(r.c.Machines, func(to rdma.MachineID) { r.send(to, kindVote, lists[to]) })
 }
 
-// decide is step 7 for the transactions that this machine decides.
+// decide is step 7 for the transactions that this machine decides. Replicas truncate a transaction
+// only after all of them know its outcome: one that truncated earlier would have forgotten its vote,
+// and the next recovery might decide differently.
 func (r *run) decide() error {
 	err := r.wait(r.ctx, func() bool { return sabotage.AllVotes.Skipped() || len(r.mu.voters) == len(r.c.Machines) })
 	if err != nil {
@@ -45,23 +47,7 @@ func (r *run) decide() error {
 		return r.ctx.Err()
 	}
 	r.park()
-	lists := make(map[rdma.MachineID][]entry)
-	commits := make(map[record.ID]bool)
-	for _, id := range r.ballotIDs() {
-		b := r.mu.ballots[id]
-		if r.waits(b.regions) {
-			continue
-		}
-		commit := Decide(r.votes(b)) == Commit
-		commits[id] = commit
-		e := entry{Evidence: evidence.Evidence{ID: id}}
-		if commit {
-			e.flag = 1
-		}
-		for _, m := range replicasOf(r.c, b.regions) {
-			lists[m] = append(lists[m], e)
-		}
-	}
+	commits, lists := r.countVotes()
 	r.t.reached(recovery.StepDecided)
 	if sabotage.OutcomeFirst.Skipped() {
 		r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) { r.send(to, kindTruncateRecovery, lists[to]) })
@@ -80,8 +66,30 @@ func (r *run) decide() error {
 	return r.ctx.Err()
 }
 
-// ballotIDs returns the transactions to be decided, in order. All votes have come, so the ballots
-// do not change any more.
+// countVotes decides all transactions whose regions are available. It returns which of them commit,
+// and for each replica the list of outcomes to send there.
+func (r *run) countVotes() (commits map[record.ID]bool, lists map[rdma.MachineID][]entry) {
+	commits, lists = make(map[record.ID]bool), make(map[rdma.MachineID][]entry)
+	for _, id := range r.ballotIDs() {
+		b := r.mu.ballots[id]
+		if r.waits(b.regions) {
+			continue
+		}
+		commit := Decide(r.votes(b)) == Commit
+		commits[id] = commit
+		e := entry{Evidence: evidence.Evidence{ID: id}}
+		if commit {
+			e.flag = 1
+		}
+		for _, m := range replicasOf(r.c, b.regions) {
+			lists[m] = append(lists[m], e)
+		}
+	}
+	return commits, lists
+}
+
+// ballotIDs returns the transactions to be decided, in order. Callers then read the ballots without
+// mu: all votes have come, so the ballots do not change any more.
 func (r *run) ballotIDs() []record.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,8 +101,9 @@ func (r *run) ballotIDs() []record.ID {
 	return ids
 }
 
-// votes returns a vote for each region. A region that has lost all its replicas votes as if it had
-// truncated the transaction: it cannot say that it has never seen it.
+// votes returns a vote for each region. A region that has lost all its replicas counts as
+// VoteTruncated, and not as VoteUnknown, which could abort the transaction: nobody can tell that the
+// region never had a record.
 func (r *run) votes(b *ballot) []Vote {
 	var votes []Vote
 	for _, id := range b.regions {
@@ -124,7 +133,7 @@ func (r *run) requestVotes() {
 	r.t.parallel(sortedKeys(lists), func(to rdma.MachineID) {
 		for _, b := range batches(r.c.ID, lists[to]) {
 			reply, err := r.call(to, kindRequestVote, b)
-			_, list, _, _ := decodeBatch(b)
+			_, list, _, _ := decodeBatch(b) // the entries of this batch: the reply has a vote for each
 			if err != nil || len(reply) != len(list) {
 				return
 			}

@@ -68,8 +68,8 @@ func (t *Recovery) answer(kind uint8, from call.Peer, arg []byte) ([]byte, error
 	return nil, nil
 }
 
-// neededFor returns the state from which on calls of a kind can be answered. Lists of other members
-// are stored at any time: nothing uses them before their state.
+// neededFor returns the first state in which calls of a kind can be answered. Lists that other
+// members send are stored from the beginning: the run uses them only when it reaches their step.
 func neededFor(kind uint8) state {
 	switch kind {
 	case kindNeedRecovery, kindRegionActive, kindVote:
@@ -80,6 +80,8 @@ func neededFor(kind uint8) state {
 	return drained
 }
 
+// onBlocks tells data recovery that the block tables of regions that are being filled here now equal
+// the primary's.
 func (r *run) onBlocks(from call.Peer, list []entry) {
 	for i := range list {
 		if p, ok := r.c.Placement(list[i].Region); ok && p.Primary == from.Machine && r.t.cfg.Blocks != nil {
@@ -88,8 +90,7 @@ func (r *run) onBlocks(from call.Peer, list []entry) {
 	}
 }
 
-// onNeedRecovery takes the evidence that a backup has in its logs about regions whose primary is
-// here.
+// onNeedRecovery merges a backup's evidence about regions whose primary is this machine.
 func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	found := make([]evidence.Evidence, len(list))
 	for i := range list {
@@ -98,7 +99,7 @@ func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.needs[from.Machine] {
-		return // a late copy: claims do not change any more
+		return // a late copy of the call: claims do not change any more
 	}
 	r.claimLocked(from.Machine, found)
 	if last {
@@ -106,6 +107,8 @@ func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	}
 }
 
+// onRegionActive makes regions usable here, because their primary has locked the objects of recovering
+// transactions.
 func (r *run) onRegionActive(from call.Peer, list []entry) {
 	var ids []region.ID
 	for i := range list {
@@ -116,12 +119,15 @@ func (r *run) onRegionActive(from call.Peer, list []entry) {
 	r.m.Activate(r.c.ID, ids)
 }
 
+// onReplicate notes the merged evidence of a primary, with the writes if this machine lacks them.
 func (r *run) onReplicate(from call.Peer, list []entry) error {
 	for i := range list {
 		e := list[i].Evidence
 		var writes []record.Write
-		// Nobody has the writes if an earlier recovery has truncated them.
-		if own, ok := r.m.Recovery().Evidence(e.ID, e.Region); (!ok || own.At.Empty()) && !e.At.Empty() {
+		own, ok := r.m.Recovery().Evidence(e.ID, e.Region)
+		lacksWrites := !ok || own.At.Empty()
+		// The primary has no writes either if an earlier recovery has truncated the transaction.
+		if lacksWrites && !e.At.Empty() {
 			var err error
 			if writes, err = r.m.Recovery().Fetch(from.Machine, e); err != nil {
 				return err
@@ -134,11 +140,13 @@ func (r *run) onReplicate(from call.Peer, list []entry) error {
 	return nil
 }
 
+// onVote counts the votes of a primary, for transactions that this machine decides. The first vote
+// about a transaction begins its ballot.
 func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.voters[from.Machine] {
-		return // ballots do not change any more either
+		return // a late copy of the call: ballots do not change any more
 	}
 	for i := range list {
 		e := &list[i]
@@ -157,8 +165,8 @@ func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	}
 }
 
-// onRequestVote answers about transactions on which this machine has not voted: whether their
-// records were truncated here, or never came.
+// onRequestVote returns this machine's votes on transactions that were not in its RECOVERY-VOTE.
+// Without a record the vote tells whether the transaction was truncated here, or is unknown.
 func (r *run) onRequestVote(list []entry) []byte {
 	reply := make([]byte, len(list))
 	for i := range list {
@@ -175,6 +183,7 @@ func (r *run) onRequestVote(list []entry) []byte {
 	return reply
 }
 
+// onOutcome carries out decisions at this machine's replicas.
 func (r *run) onOutcome(list []entry) error {
 	for i := range list {
 		if err := r.m.Recovery().Decide(r.c.ID, list[i].ID, list[i].flag != 0); err != nil {
@@ -185,6 +194,7 @@ func (r *run) onOutcome(list []entry) error {
 	return nil
 }
 
+// onTruncate forgets transactions whose outcome all replicas know.
 func (r *run) onTruncate(list []entry) error {
 	for i := range list {
 		if err := r.m.Recovery().Truncate(r.c.ID, list[i].ID); err != nil {

@@ -31,7 +31,7 @@ func (r *run) needRecovery(found []evidence.Evidence) {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, p := range r.c.Regions { // any order
 		if r.backsUp(p) && lists[p.Primary] == nil {
-			lists[p.Primary] = []entry{}
+			lists[p.Primary] = []entry{} // a primary waits for the list even if there is no evidence
 		}
 	}
 	for _, e := range found {
@@ -84,7 +84,8 @@ func (r *run) claimed() []*claim {
 	return all
 }
 
-// complete reads from the backups the records that the primary itself lacks.
+// complete notes a claim in this primary's log, with the writes: it READs them from a backup if they
+// are not here.
 func (r *run) complete(ctx context.Context, c *claim) error {
 	return r.again(ctx, func() error {
 		writes, err := r.fetch(c)
@@ -95,8 +96,9 @@ func (r *run) complete(ctx context.Context, c *claim) error {
 	})
 }
 
-// fetch returns a transaction's writes, reading them from another machine if they are not here. An
-// earlier recovery that reached truncation may have left notes without the writes.
+// fetch READs a transaction's writes from a backup, unless they are here already: then it returns
+// nil. It also returns nil if no replica has them: an earlier recovery that reached truncation may
+// have left notes without the writes.
 func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	if own := c.sources[r.self]; !own.At.Empty() {
 		return nil, nil
@@ -111,7 +113,8 @@ func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	return nil, err
 }
 
-// replicate is step 5: it gives each backup the merged evidence of all replicas.
+// replicate is step 5: it sends the merged evidence of all replicas to each backup that lacks some of
+// it, or lacks the writes.
 func (r *run) replicate() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, c := range r.claimed() {
@@ -121,9 +124,11 @@ func (r *run) replicate() {
 		}
 		p, _ := r.c.Placement(c.Region)
 		for _, b := range p.Backups {
-			if e := c.sources[b]; e.At.Empty() || c.Seen&^e.Seen != 0 {
+			e := c.sources[b]
+			lacksWrites, lacksSeen := e.At.Empty(), c.Seen&^e.Seen != 0
+			if lacksWrites || lacksSeen {
 				known := c.Evidence
-				known.At = own.At
+				known.At = own.At // the backup READs the writes from this machine's log
 				lists[b] = append(lists[b], entry{Evidence: known})
 			}
 		}

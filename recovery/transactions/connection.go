@@ -15,9 +15,9 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// A CONNECT call gives a member new logs and message queues to write to, and returns those that the
-// member offers in exchange: for a machine that has just joined, and where a connection broke
-// although both sides are members.
+// CONNECT exchanges greetings: each offers the other member new logs and message queues to write to.
+// Members call it when one of them has just joined, and when their connection broke although both
+// are still members.
 //
 //	| configuration 32 | zero 32 | number 64 | greeting |
 //
@@ -25,11 +25,11 @@ import (
 //
 //	| number 64 | greeting |
 //
-// A greeting is valid until its machine makes the next one for the same member; calls may arrive
-// twice, and late. So a machine numbers the exchanges that it begins, in ascending order through
-// its life, and no machine connects to a greeting with a lower number than it has seen from the
-// same life. Greetings are in the protocol version that the two machines speak, which both know
-// from the configuration.
+// A greeting is valid until its machine makes the next one for the same member. Calls may arrive
+// late or twice, so a machine numbers the exchanges that it begins, in ascending order through its
+// life, and the other side ignores greetings with a lower number than it has seen from the same life.
+// Greetings are encoded in the protocol version that the two machines speak, which both know from
+// the configuration.
 const (
 	connectHeaderBytes = 16
 	connectReplyBytes  = 8
@@ -42,7 +42,7 @@ const codeHeld = 64
 type exchange struct {
 	incarnation uint64
 	number      uint64
-	reply       []byte // nil if it was refused, or has not been answered yet
+	reply       []byte // nil if the exchange was refused, or has not been answered yet
 }
 
 // unconnected returns the members that this machine could not write to at Freeze, and still cannot.
@@ -70,14 +70,15 @@ func (r *run) connectWith(to rdma.MachineID, g message.Greeting) error {
 }
 
 // connect connects to members that this machine cannot write to. Before the recovery is settled
-// here, it postpones members whose logs here, or whose copies of our logs, are still being
-// recovered. It fails if ctx ends: members that this machine cannot reach may have evicted it, and
-// would never answer.
+// here, it skips members that refuse with txn.ErrHeld because recovery still needs the old logs
+// between the two. It fails if ctx ends: members that have evicted this machine never answer.
 func (r *run) connect(ctx context.Context) error {
 	r.t.parallel(r.unconnected(), func(to rdma.MachineID) { r.connectTo(ctx, to) })
 	return ctx.Err()
 }
 
+// connectTo exchanges greetings with one member, again and again, until the two are connected, the
+// member has to be postponed, or ctx ends.
 func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 	for !r.hasConnected(to) && ctx.Err() == nil {
 		err := r.exchange(ctx, to)
@@ -101,9 +102,9 @@ func (r *run) connectTo(ctx context.Context, to rdma.MachineID) {
 	}
 }
 
-// exchange exchanges greetings once, unless the two are connected already: listening again would
-// end the existing connection, and the member, which needs none, may refuse another. If two members
-// begin at the same time, the one with the lower number goes first.
+// exchange exchanges greetings once, unless the two members are connected already: Listen would end
+// the existing connection, and the other member might refuse a second one. If both begin at the same
+// time, the member with the higher machine number pauses longer before it tries again.
 func (r *run) exchange(ctx context.Context, to rdma.MachineID) error {
 	t := r.t
 	number, ok := t.begin(r, to)
@@ -184,7 +185,7 @@ func (t *Recovery) keepAnswer(from call.Peer, number uint64, reply []byte) {
 	}
 }
 
-// answerTo returns the answer that a member's exchange has got, or nil.
+// answerTo returns the answer that a member's exchange was given, or nil.
 func (t *Recovery) answerTo(from call.Peer, number uint64) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,8 +195,8 @@ func (t *Recovery) answerTo(from call.Peer, number uint64) []byte {
 	return nil
 }
 
-// onConnect answers CONNECT. A repeated exchange gets the same answer as before, if there was one,
-// and an older exchange none; neither has an effect.
+// onConnect answers CONNECT. A repeated exchange has no effect and gets the earlier answer, if there
+// was one; an outdated exchange is refused.
 func (t *Recovery) onConnect(from call.Peer, arg []byte) ([]byte, error) {
 	if len(arg) < connectHeaderBytes {
 		return nil, errBadCall

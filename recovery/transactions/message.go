@@ -41,8 +41,9 @@ var errBadCall = errors.New("transactions: a call that makes no sense")
 //	| config 32 | machine 16 | worker 16 | sequence 64 |
 //	| region 32 | seen 8, flag 8, regions 16 | region 32 ... | key, off, n, rest, more 64 |
 //
-// in little-endian order. last says that no other call of the kind follows. The regions, and the
-// record's place, are left out in messages that do not need them.
+// in little-endian order. last is set in the last call of a list. The fields from key to more are
+// the record's place in a log. Messages that need neither regions nor place leave the regions out and
+// the place zero.
 const argumentHeaderBytes = 8
 
 // An entry is one line of a list. The meaning of flag depends on the kind of call.
@@ -51,7 +52,12 @@ type entry struct {
 	flag uint8
 }
 
-func (e *entry) bytes() int { return 64 + 4*len(e.Regions) }
+const (
+	entryHeadBytes = 24 // an entry up to its list of regions
+	extentBytes    = 40 // the record's place, after the list
+)
+
+func (e *entry) bytes() int { return entryHeadBytes + 4*len(e.Regions) + extentBytes }
 
 func appendEntry(b []byte, e *entry) []byte {
 	le := binary.LittleEndian
@@ -71,16 +77,17 @@ func appendEntry(b []byte, e *entry) []byte {
 	return b
 }
 
+// takeEntry decodes the first entry of b, and returns the rest of b.
 func takeEntry(b []byte) (e entry, rest []byte, err error) {
 	le := binary.LittleEndian
-	if len(b) < 24 {
+	if len(b) < entryHeadBytes {
 		return e, nil, errBadCall
 	}
 	e.ID = record.ID{Config: le.Uint32(b), Machine: rdma.MachineID(le.Uint16(b[4:])), Worker: le.Uint16(b[6:]), Seq: le.Uint64(b[8:])}
 	e.Region, e.Seen, e.flag = region.ID(le.Uint32(b[16:])), evidence.Seen(b[20]), b[21]
 	n := int(le.Uint16(b[22:]))
-	b = b[24:]
-	if len(b) < 4*n+40 {
+	b = b[entryHeadBytes:]
+	if len(b) < 4*n+extentBytes {
 		return e, nil, errBadCall
 	}
 	for range n {
@@ -91,7 +98,7 @@ func takeEntry(b []byte) (e entry, rest []byte, err error) {
 	if e.At.N > uint64(ringBytesMax) || e.At.More > uint64(ringBytesMax) {
 		return e, nil, errBadCall
 	}
-	return e, b[40:], nil
+	return e, b[extentBytes:], nil
 }
 
 // ringBytesMax bounds the length of a record that an entry may claim.
@@ -109,7 +116,8 @@ func header(id cluster.ID, last bool) []byte {
 	return append(b, 0, 0, 0, 0)
 }
 
-// batches encodes a list as arguments of calls: at least one; only the last has its last flag set.
+// batches encodes a list as the arguments of one or more calls, each of at most batchBytesMax unless
+// a single entry is longer. An empty list needs a call, too: its last flag tells that the list ends.
 func batches(id cluster.ID, list []entry) [][]byte {
 	var all [][]byte
 	for {
@@ -130,6 +138,7 @@ func batches(id cluster.ID, list []entry) [][]byte {
 	}
 }
 
+// decodeBatch decodes the argument of one call.
 func decodeBatch(b []byte) (id cluster.ID, list []entry, last bool, err error) {
 	if len(b) < argumentHeaderBytes {
 		return 0, nil, false, errBadCall
@@ -145,10 +154,12 @@ func decodeBatch(b []byte) (id cluster.ID, list []entry, last bool, err error) {
 	return id, list, last, nil
 }
 
-// In DECIDED an entry is a low bound, or, with this flag, a truncated transaction at or above it.
+// flagNamed marks an entry of DECIDED that names one truncated transaction at or above the low bound
+// of its worker. An entry without the flag is such a low bound.
 const flagNamed = 1
 
-// boundEntries encodes bounds as entries, between any two of which a list may be split.
+// boundEntries encodes bounds as entries. Each entry can be understood without the others, so that
+// batches may split the list anywhere.
 func boundEntries(bounds []evidence.Bound) (list []entry) {
 	for _, b := range bounds {
 		id := record.ID{Machine: b.Machine, Worker: b.Worker, Seq: b.Low}

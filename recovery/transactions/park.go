@@ -17,9 +17,9 @@ func (r *run) waits(regions []region.ID) bool {
 	})
 }
 
-// admitCaught adds ballots for this machine's commits that have to wait although no available
-// region has a record of them: the memory that is away may have one, and the regions here must
-// remember that they have none.
+// admitCaught adds ballots for this machine's commits that write to an unavailable region and have no
+// record in any available one. The memory that is away may have a record, so the commit has to wait,
+// and the available regions must remember that they have none.
 func (r *run) admitCaught() {
 	caught := r.m.Caught()
 	r.mu.Lock()
@@ -31,10 +31,10 @@ func (r *run) admitCaught() {
 	}
 }
 
-// park makes all replicas of a region remember that it has seen nothing of a transaction that has
-// to wait, or has truncated it. They have noted any other evidence already (step 5). Their logs,
-// from which the next recovery would learn this, are freed when this recovery is settled: so park
-// comes before DECIDED.
+// park handles transactions that have to wait for an unavailable region. Where another of their
+// regions voted unknown or truncated, park makes all its replicas note that; other evidence they
+// have noted already (step 5). It comes before DECIDED: once this recovery is settled, the logs from
+// which the next recovery would learn the same are freed.
 func (r *run) park() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, id := range r.ballotIDs() {
@@ -45,7 +45,8 @@ func (r *run) park() {
 		for _, reg := range b.regions {
 			p, ok := r.c.Placement(reg)
 			v, hasVoted := b.votes[reg]
-			if !ok || !p.IsAvailable() || !hasVoted || v != VoteUnknown && v != VoteTruncated {
+			hasRecord := v != VoteUnknown && v != VoteTruncated
+			if !ok || !p.IsAvailable() || !hasVoted || hasRecord {
 				continue
 			}
 			e := entry{Evidence: evidence.Evidence{ID: id, Regions: b.regions, Region: reg}}

@@ -83,9 +83,9 @@ func (t *Recovery) Freeze(c *cluster.Configuration) {
 	r.apart = t.cfg.Machine.Freeze(c)
 }
 
-// Commit runs the other steps. It is called at NEW-CONFIG-COMMIT of the configuration of the latest
-// Freeze, and after Machine.Remap. It returns when all regions whose primary is this machine are
-// active; the later steps go on in the background. It fails if the next Freeze or Close comes
+// Commit runs the other steps for the configuration of the latest Freeze. Call it at
+// NEW-CONFIG-COMMIT, after Machine.Remap. It returns when all regions whose primary is this machine
+// are active; steps 5 to 8 go on in the background. It fails if the next Freeze or Close comes
 // first, or ctx ends.
 func (t *Recovery) Commit(ctx context.Context, c *cluster.Configuration) error {
 	r := t.current(c.ID)
@@ -113,6 +113,7 @@ func (t *Recovery) Close() {
 	}
 }
 
+// spawn runs f on a goroutine that Close waits for. After Close has begun, it does nothing.
 func (t *Recovery) spawn(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// It happens that two members do not reach each other, and neither can be evicted. Each member
-// waits for the votes of all others, so without help no transaction would be decided. Therefore a
-// call that is not answered for long goes through the CM, which both reach.
+// Two members may be unable to reach each other while neither can be evicted. Each member waits for
+// the votes of all others, so without help no transaction would be decided. Therefore a call that
+// stays unanswered for too long goes through the CM, which both reach.
 //
 //	RELAY    member --> CM     | to 16 | kind 8 | zero 8 | argument |
 //	RELAYED  CM --> the other  | from 16 | kind 8 | zero 8 | argument |
@@ -37,13 +37,15 @@ func decodeRelay(b []byte) (m rdma.MachineID, kind uint8, arg []byte, err error)
 
 // ask makes a call to another member, through the CM if the member does not answer directly.
 func (r *run) ask(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
-	e, patience := r.t.cfg.Endpoint, 2*r.t.cfg.Endpoint.Patience()
+	e, clk := r.t.cfg.Endpoint, r.t.cfg.Clock
+	member, cm := recovery.PeerIn(r.c, to), recovery.PeerIn(r.c, r.c.CM)
+	patience := 2 * e.Patience()
 	if patience == 0 || r.c.CM == r.self || r.c.CM == to {
-		return e.Call(r.ctx, recovery.PeerIn(r.c, to), kind, arg)
+		return e.Call(r.ctx, member, kind, arg)
 	}
-	reply, err := e.Call(recovery.WithDeadline(r.ctx, r.t.cfg.Clock.Now().Add(patience)), recovery.PeerIn(r.c, to), kind, arg)
+	reply, err := e.Call(recovery.WithDeadline(r.ctx, clk.Now().Add(patience)), member, kind, arg)
 	if errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
-		return e.Call(recovery.WithDeadline(r.ctx, r.t.cfg.Clock.Now().Add(patience)), recovery.PeerIn(r.c, r.c.CM), kindRelay, encodeRelay(to, kind, arg))
+		return e.Call(recovery.WithDeadline(r.ctx, clk.Now().Add(patience)), cm, kindRelay, encodeRelay(to, kind, arg))
 	}
 	return reply, err
 }

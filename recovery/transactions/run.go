@@ -23,8 +23,8 @@ import (
 )
 
 // A run is the recovery for one configuration at one machine: straight-line code that calls the
-// other members, and state that their calls change. Calls that come too early, or for another
-// configuration, are refused, and made again.
+// other members, and state that their calls change. A run refuses calls that come too early, or for
+// another configuration; the caller tries again.
 type run struct {
 	t      *Recovery
 	m      *txn.Machine
@@ -45,7 +45,7 @@ type run struct {
 		voters                       map[rdma.MachineID]bool // members that have sent all their RECOVERY-VOTE
 		ballots                      map[record.ID]*ballot   // the votes about the transactions that this machine decides
 		deciders                     map[rdma.MachineID]bool // members that have decided all their transactions
-		tried                        map[rdma.MachineID]bool // members to which connecting was tried: they are connected, or have to wait until all is settled
+		tried                        map[rdma.MachineID]bool // members that have been connected, or whose connection waits until the recovery is settled
 		waiters                      []clock.Event           // events of the callers of wait
 	}
 }
@@ -63,8 +63,8 @@ func newRun(t *Recovery, c *cluster.Configuration) *run {
 	return r
 }
 
-// either is a context that ends with a Commit's context, or with the run if that comes first.
-// Users, including calls, poll its Err; nobody waits for Done.
+// either is a context that ends when either the context given to Commit or the run ends. Its users,
+// including calls, poll Err and never wait for Done, which is that of Commit's context alone.
 type either struct {
 	context.Context
 	run context.Context
@@ -72,8 +72,8 @@ type either struct {
 
 func (e either) Err() error { return cmp.Or(e.run.Err(), e.Context.Err()) }
 
-// wait waits until f, called with mu held, returns true, or until ctx ends, which ends with the
-// run.
+// wait calls f with mu held, after each wake, until it returns true. It fails when ctx ends; ctx ends
+// at the latest with the run.
 func (r *run) wait(ctx context.Context, f func() bool) error {
 	e := r.t.cfg.Clock.NewEvent()
 	r.mu.Lock()
@@ -105,7 +105,7 @@ func (r *run) wake() {
 	}
 }
 
-// call makes a call to a member and waits for the answer, without a limit of time.
+// call makes a call to a member again and again until it succeeds or the run is over.
 func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 	for {
 		var reply []byte
@@ -116,7 +116,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 			reply, err = r.ask(to, kind, arg)
 		}
 		if errors.Is(err, call.ErrClosed) {
-			r.cancel() // the others ignore this life now, so it must not continue by itself
+			r.cancel() // the other members ignore this life of the machine now: it must not go on by itself
 		}
 		if err == nil || r.ctx.Err() != nil {
 			return reply, cmp.Or(err, r.ctx.Err())
@@ -132,7 +132,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 func (r *run) send(to rdma.MachineID, kind uint8, list []entry) {
 	for _, b := range batches(r.c.ID, list) {
 		if _, err := r.call(to, kind, b); err != nil {
-			return // fails only when the run is over
+			return // call fails only when the run is over
 		}
 	}
 }
@@ -164,9 +164,10 @@ func (r *run) activate(ctx context.Context) error {
 	return nil
 }
 
-// sendBlocks sends the block tables of regions that have another primary, or new backups, since
-// this machine last sent them. Backups that are to be filled then check which blocks belong to
-// another slab than when they were last replicas, before anybody can write there.
+// sendBlocks sends the block table of each region whose primary or backups have changed since this
+// machine last sent it. A backup that is to be filled compares the table with its own, to find blocks
+// that have passed to another slab since it was last a replica. It must do so before the region
+// becomes active and transactions write there.
 func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	sent, lists := make(map[region.ID]cluster.ID), make(map[rdma.MachineID][]entry)
 	for _, id := range mine {
@@ -194,8 +195,8 @@ func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	return nil
 }
 
-// again calls f until it succeeds, it fails with evidence.ErrConfiguration, or ctx ends, at the latest
-// with the run. f fails while a machine cannot be reached or its log is full.
+// again calls f until f succeeds or fails with evidence.ErrConfiguration, or until ctx ends. f may
+// fail for a while because a machine cannot be reached or its log is full.
 func (r *run) again(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -233,16 +234,16 @@ func (r *run) rest() {
 		return
 	}
 	r.enter(settled)
-	r.t.spawn(func() { _ = r.connect(r.ctx) }) // make the connections that had to wait as long as the logs were needed
+	r.t.spawn(func() { _ = r.connect(r.ctx) }) // the connections that were postponed while recovery needed the old logs
 	r.t.reached(recovery.StepSettled)
 	if r.t.cfg.Settled != nil {
 		r.t.cfg.Settled(r.c)
 	}
 }
 
-// isOpen reports whether some transaction with records at this machine is still to be truncated. A
-// transaction whose regions are all lost will not be truncated, nor will one that waits for a
-// region.
+// isOpen reports whether this machine has records of a transaction that is still to be truncated. It
+// does not count transactions that this recovery will never truncate: those of lost regions, and
+// those that wait for an unavailable region.
 func (r *run) isOpen() bool {
 	for _, e := range r.m.Recovery().Open() {
 		if p, ok := r.c.Placement(e.Region); ok && p.Has(r.self) && !r.waits(e.Regions) {

@@ -10,11 +10,11 @@ import (
 type Vote uint8
 
 const (
-	// VoteUnknown: no replica has a record of the transaction, or knows it as truncated.
+	// VoteUnknown: no replica has a record of the transaction, and none has truncated it.
 	VoteUnknown Vote = iota
 	// VoteAbort: a replica has seen ABORT-RECOVERY.
 	VoteAbort
-	// VoteTruncated: no replica has a record of it any more.
+	// VoteTruncated: the replicas had records of the transaction, but have truncated them.
 	VoteTruncated
 	// VoteLock: a replica has a LOCK record.
 	VoteLock
