@@ -28,7 +28,8 @@ func annexOf(name string) (number uint64, ok bool) {
 	return number, ok && err == nil
 }
 
-// makeAnnex makes an annex. A store to it must never find the file system full.
+// makeAnnex makes an annex with storage for all of it, so that a store to it never finds the file
+// system full.
 func makeAnnex(in memories, number uint64, bytes int64) (*nvram.Memory, error) {
 	mem, err := in.Map(annexName(number), bytes)
 	if err != nil {
@@ -40,8 +41,8 @@ func makeAnnex(in memories, number uint64, bytes int64) (*nvram.Memory, error) {
 	return mem, nil
 }
 
-// dropAnnex frees an annex. It frees the storage first: peers that used the annex may keep it
-// mapped for as long as they want, and a file stays as long as somebody has it open.
+// dropAnnex frees an annex. It discards the storage before it removes the file, because a removed
+// file keeps its storage while any peer still has the file mapped.
 func dropAnnex(in memories, number uint64, memory *nvram.Memory) error {
 	memory.Discard(0, memory.Size())
 	return in.Remove(annexName(number))
@@ -85,8 +86,8 @@ func dropAnnexes(in memories, all map[uint64]*nvram.Memory) error {
 	return errors.Join(errs...)
 }
 
-// awaitNoAnnexes waits until the machine, which frees annexes in the background, has freed all, and
-// returns an error if some remain. No transaction may be in progress on the machine.
+// awaitNoAnnexes waits until the machine's background work has freed all annexes. It returns an
+// error if some remain after closePatience. No transaction may be in progress on the machine.
 func (m *machine) awaitNoAnnexes(c clock.Clock) error {
 	for end := c.Now().Add(closePatience); ; c.Sleep(time.Millisecond) {
 		names, err := m.memory.Names()
@@ -104,7 +105,8 @@ func (m *machine) awaitNoAnnexes(c clock.Clock) error {
 	}
 }
 
-// takeOldAnnexes returns the annexes of earlier lives, to be freed, if isOver.
+// takeOldAnnexes hands over the annexes of earlier lives, for the caller to free, if recovery is over
+// with them. Otherwise it returns nil.
 func (m *Member) takeOldAnnexes(isOver bool) (all map[uint64]*nvram.Memory) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

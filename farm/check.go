@@ -18,9 +18,9 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine, f.Fault) }
 
-// CheckMembers walks every region of configuration c, all of whose machines are in this process,
-// and returns the faults: see Local.Check. All transactions of earlier configurations must be
-// recovered, and all backups filled.
+// CheckMembers walks every region of configuration c and returns the faults: see Local.Check. All
+// machines of c must be among members, all transactions of earlier configurations recovered, and all
+// backups filled.
 func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	machines := make(map[rdma.MachineID]*machine)
 	for _, m := range members {
@@ -29,7 +29,7 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 		}
 		machines[m.id] = &m.machine
 	}
-	for _, m := range members { // all have quiesced, so no machine has anything to truncate
+	for _, m := range members { // only after all have quiesced: a truncation at one frees annexes at others
 		if err := m.awaitNoAnnexes(m.clock); err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 
 // checkMachines checks all replicas of regions.
 func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID) *machine, root region.Ptr, reachable iter.Seq[region.Ptr]) []Fault {
-	all := func(yield func(region.Ptr) bool) {
+	withRoot := func(yield func(region.Ptr) bool) {
 		if !yield(root) {
 			return
 		}
@@ -78,10 +78,10 @@ func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID
 	}
 	for _, p := range placements {
 		primary := machineOf(p.Primary).regions[p.Region]
-		add(p.Primary, primary.Check(all))
+		add(p.Primary, primary.Check(withRoot))
 		for _, b := range p.Backups {
 			backup := machineOf(b).regions[p.Region]
-			unsound, _ := backup.Sound(context.Background()) // Sound fails only if its context ends, which this one does not
+			unsound, _ := backup.Sound(context.Background()) // fails only if its context ends, and this one never does
 			add(b, unsound)
 			add(b, primary.Compare(backup))
 		}

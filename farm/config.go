@@ -19,8 +19,8 @@ type Config struct {
 	// the process ends.
 	Folder string
 	// Saves, if not empty, is a folder on storage that outlives a power cut.
-	// Close saves everything there, and an instance whose own folder is gone, a
-	// tmpfs after a reboot, is restored from there.
+	// Close saves everything there. If Folder is gone, as a tmpfs is after a
+	// reboot, Open restores the instance from there.
 	Saves string
 	// Trust opens a folder that was in use when the computer went down, which
 	// would otherwise be refused: see nvram.Options.
@@ -34,9 +34,9 @@ type Config struct {
 	// RegionBytes is the size of a region, a power of two; 2 GB by default.
 	// Memory is taken from the system as it comes into use.
 	RegionBytes int64
-	// LogBytes is the size of each transaction log; see DefaultLogBytes. A
-	// transaction that writes more than three quarters of it has to be one that
-	// may be large (txn.Tx.MayBeLarge).
+	// LogBytes is the size of each transaction log; see DefaultLogBytes. Only
+	// transactions marked with txn.Tx.MayBeLarge can write more than three
+	// quarters of it.
 	LogBytes int64
 	// MessageBytes is the size of each message queue; 1 MB by default.
 	MessageBytes int64
@@ -47,9 +47,9 @@ type Config struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
 
-	// Volatile, if Folder is empty, keeps the machines' memory and the configuration when the
-	// instance ends, as if its machines had lost their processes but not their memory. The instance
-	// can then be opened again. Tests of recovery use it.
+	// Volatile, if Folder is empty, holds the machines' memory and the configuration. It survives
+	// Close, so that tests of recovery can open the instance again, as if only the processes had
+	// ended.
 	Volatile *Volatile
 
 	// Network sets the behaviour of the machines' NICs. Tests make them asynchronous.
@@ -67,9 +67,10 @@ const (
 	machinesMax     = 1000
 )
 
-// WorkersMax bounds Settings.Workers. Machines that are processes share files with room for 128 queues
-// for each (shm.WorkersMax): one for each worker, and one for probes. The instance keeps its number of
-// workers, and its machines may become processes later, so the bound is the same for all.
+// WorkersMax bounds Settings.Workers. A machine that is a process of its own has room for 128 queues
+// in its shared files (shm.WorkersMax): one for each worker, and one for probes. The bound holds for
+// machines of one process, too, because an instance keeps its number of workers and its machines may
+// become processes later.
 const WorkersMax = 127
 
 // ErrConfig matches every error of Config.Validate.

@@ -8,7 +8,7 @@
 // has to renew a lease, since they live and end with the process; a member that fails by itself is
 // evicted by the others, as anywhere.
 //
-// Opening an instance that has existed before is the recovery from a failure of all its machines,
-// whether they were closed or killed: they restart together in the configuration after the last
-// one, package recovery finishes the transactions in their logs, and the free lists are rebuilt.
+// To open an existing instance is to recover from a failure of all its machines, whether they were
+// closed or killed: they restart together in the configuration after the last one, package recovery
+// finishes the transactions in their logs, and each primary rebuilds its free lists.
 package farm

@@ -5,7 +5,7 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A group counts goroutines, and waits for them.
+// A group runs goroutines, and waits for all of them.
 type group struct {
 	clock clock.Clock
 	idle  clock.Event

@@ -27,9 +27,9 @@ func InspectTrusted(path string, o nvram.Options) error {
 	return inspect(context.Background(), path, o, func(f *nvram.Folder) bool { return f.UncheckedError() != nil })
 }
 
-// Inspect checks the memory in a machine's folder, and returns ErrTorn, with the places, if it
-// cannot be relied on. Nobody may have the folder open; Inspect changes nothing in it. It also
-// returns the errors of nvram.HoldFolder. A missing folder is not an error.
+// Inspect checks the memory in a machine's folder. It returns ErrTorn, with the places of the faults,
+// if the memory cannot be relied on, and the errors of nvram.HoldFolder. A missing folder is not an
+// error. Nobody may have the folder open; Inspect changes nothing in it.
 func Inspect(ctx context.Context, path string, o nvram.Options) error {
 	return inspect(ctx, path, o, func(*nvram.Folder) bool { return true })
 }
@@ -50,8 +50,8 @@ func inspect(ctx context.Context, path string, o nvram.Options, wanted func(*nvr
 }
 
 // InspectFolder checks every region in a folder that the caller holds, and returns ErrTorn with the
-// places of the faults. It reads all objects. A region must be complete if needed returns true for
-// it; any other may be half made. If needed is nil, all may.
+// places of the faults. It reads all objects. Regions for which needed returns true must be complete;
+// others may be half made. If needed is nil, all regions may be half made.
 func InspectFolder(ctx context.Context, f *nvram.Folder, needed func(region.ID) bool) error {
 	names, err := f.Names()
 	if err != nil {
@@ -110,7 +110,8 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 	return torn, err
 }
 
-// unowned does the work of Local.Unowned, after everything has been recovered and filled in c.
+// unowned returns ErrTorn if an object is locked at its primary. In c everything has been recovered
+// and filled, so no transaction is left that could release the lock.
 func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {

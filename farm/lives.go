@@ -2,8 +2,8 @@ package farm
 
 import "slices"
 
-// Lives are the lives of an instance's members, as one member knows them (catalog.Lives): a life is
-// an incarnation, and the CM leads.
+// Lives implements catalog.Lives: the lives of an instance's members, as one member knows them. A
+// life is an incarnation, folded to 32 bits. The CM leads.
 type Lives struct{ m *Member }
 
 // Lives returns the lives that the machine knows of.
@@ -22,5 +22,5 @@ func (l Lives) Has(life uint32) bool {
 // Leads reports whether the machine is the CM.
 func (l Lives) Leads() bool { return l.m.membership.Configuration().CM == l.m.id }
 
-// lifeOf returns 32 bits of an incarnation, which is random.
+// lifeOf folds a random incarnation to 32 bits.
 func lifeOf(incarnation uint64) uint32 { return uint32(incarnation ^ incarnation>>32) }

@@ -29,7 +29,7 @@ type Local struct {
 	nics     []rdma.NIC
 	leases   lease.Together
 	members  []*Member
-	// killed says, by index, which members Kill has ended.
+	// killed[i] says that Kill has ended members[i].
 	killed []bool
 	mu     lockrank.Mutex[lockrank.Killed] // guards killed; never held across a wait
 	// saves is where the configuration is saved; nil if nowhere.
@@ -51,8 +51,8 @@ type LocalMachine struct {
 // Open opens the instance that cfg describes, or makes it.
 func Open(cfg Config) (*Local, error) { return OpenContext(context.Background(), cfg) }
 
-// OpenContext is like Open, but gives up when ctx ends: regions may wait for the memory of a
-// machine that is not here.
+// OpenContext is like Open, but gives up when ctx ends. Without such an end it may wait for ever, for
+// a region whose memory is at a machine that is not here.
 func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -65,11 +65,12 @@ func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	}
 }
 
-// openingsMax bounds the attempts to open. A life that finds no room for its logs ends while it is
-// being opened; the next one makes room (see reserve.go) or returns an error that says there is
-// none.
+// openingsMax bounds the attempts to open. A machine that finds no room for its logs ends its life
+// during the opening. Its next life makes room (see reserve.go), or returns an error that says there
+// is none.
 const openingsMax = 3
 
+// openLocal makes one attempt to open the instance. If it fails, nothing stays open.
 func openLocal(ctx context.Context, cfg Config) (*Local, error) {
 	l := &Local{cfg: cfg.withDefaults()}
 	err := l.openMemory()
@@ -111,7 +112,7 @@ func (l *Local) openMemory() error {
 			return err
 		}
 		machines = machinesOf(last, there)
-		// Before anything is made that an instance with other settings has not.
+		// Check the settings before opening creates any memory by them.
 		if err := l.cfg.adopts(last, len(machines)); err != nil {
 			return err
 		}
@@ -226,8 +227,8 @@ func (l *Local) readRoot(ctx context.Context) error {
 	return nil
 }
 
-// isEmpty reports whether no region holds an object. If one does, a missing root object has been
-// lost.
+// isEmpty reports whether no region holds an object. Only then was the root object never made; in an
+// instance with objects it must have been lost.
 func (l *Local) isEmpty() bool {
 	for _, m := range l.members {
 		for _, p := range m.membership.Configuration().Regions {
@@ -244,8 +245,8 @@ func (l *Local) isEmpty() bool {
 	return true
 }
 
-// replaceRoot makes a root object where only an address is stored: earlier program versions stored
-// the address before they made the object.
+// replaceRoot makes a root object for an instance whose configuration names one that was never made:
+// earlier program versions stored the address before they made the object.
 func (l *Local) replaceRoot(ctx context.Context) error {
 	for _, m := range l.members {
 		if !m.Lives().Leads() {
@@ -275,8 +276,8 @@ func (l *Local) Member(i int) *Member { return l.members[i] }
 // Machines returns the number of machines.
 func (l *Local) Machines() int { return len(l.members) }
 
-// Root returns the instance's root object, an object of rootBytes that is made with the instance.
-// Everything else is found from there.
+// Root returns the instance's root object, of rootBytes bytes, from which all other objects are found.
+// It is made with the instance.
 func (l *Local) Root() region.Ptr { return l.members[0].root }
 
 // Status returns the status of the instance, as the first living machine sees it.
@@ -294,9 +295,9 @@ func (l *Local) living() (members []*Member) {
 	return members
 }
 
-// Check walks every region and returns the faults. Given every pointer in use (the root object's
-// need not be among them), it finds leaks, orphans and overlaps, disagreements between allocators
-// and headers, and backups that differ from their primaries. It waits, as long as ctx lasts, until
+// Check walks every region and returns the faults: leaks, orphans, overlaps, disagreements between
+// allocators and headers, and backups that differ from their primaries. reachable yields every
+// pointer in use; it may leave out the root object's. Check first waits, as long as ctx lasts, until
 // everything is recovered and all backups are filled. No transaction may run.
 func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
 	members := l.living()
@@ -310,9 +311,9 @@ func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fa
 	return CheckMembers(c, members, reachable)
 }
 
-// Unowned returns ErrTorn, with the places, if an object is locked at its primary although all
-// transactions are recovered and all backups filled. It waits for recovery and filling until ctx
-// ends. No transaction may be running: so no owner is left that could release the lock.
+// Unowned waits, as long as ctx lasts, until all transactions are recovered and all backups filled.
+// Then it returns ErrTorn, with the places, if an object is still locked at its primary. No
+// transaction may be running, so nobody is left who could release such a lock.
 func (l *Local) Unowned(ctx context.Context) error {
 	c, err := awaitWhole(ctx, l.members)
 	if err != nil {
@@ -332,8 +333,8 @@ func (l *Local) Kill(i int) error {
 	return errors.Join(l.members[i].Close(), l.nics[i].Close())
 }
 
-// UncheckedError returns why the folder of a machine could only be opened because it is trusted,
-// until MarkChecked; nil if there is no reason.
+// UncheckedError returns the reason why a machine's folder would have been refused if it were not
+// trusted; nil if there is none, or after MarkChecked.
 func (l *Local) UncheckedError() error {
 	for _, m := range l.machines {
 		if f, ok := m.Memory.(*nvram.Folder); ok && f.UncheckedError() != nil {
@@ -343,7 +344,7 @@ func (l *Local) UncheckedError() error {
 	return nil
 }
 
-// MarkChecked records that all memory has been checked, and is sound.
+// MarkChecked records that all memory has been checked and found sound.
 func (l *Local) MarkChecked() error {
 	var errs []error
 	for _, m := range l.machines {

@@ -67,8 +67,8 @@ func (m *machine) removeStrays(c *cluster.Configuration) error {
 	return nil
 }
 
-// makeRegion makes room for a new replica: the first phase of the allocation of a region. A replica
-// that exists already is left over from a failed attempt.
+// makeRegion makes a new, empty replica: the first phase of the allocation of a region. It replaces
+// a replica that a failed attempt has left.
 func (m *machine) makeRegion(id region.ID, size int64) (*region.Region, error) {
 	name := regionName(id)
 	if err := m.memory.Remove(name); err != nil {

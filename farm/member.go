@@ -35,9 +35,9 @@ type MemberConfig struct {
 	// Self names the machine and its failure domain. OpenMember draws its Incarnation; its Protocol
 	// is what this program speaks, unless tests set it.
 	Self cluster.Member
-	// Settings holds the settings of the instance, which the machine that begins it determines:
-	// Replicas, Workers, RegionBytes, LogBytes, MessageBytes. RegionsMax, Clock and Logger are this
-	// machine's own.
+	// Settings has the settings of the instance (Replicas, Workers, RegionBytes, LogBytes), which
+	// count only when the machine begins a new instance, and this machine's own (MessageBytes,
+	// RegionsMax, Clock, Logger).
 	Settings Config
 	Memory   Memories
 	Store    cluster.Store
@@ -50,20 +50,19 @@ type MemberConfig struct {
 	// Pace is the speed at which this machine fills its replicas; data.Slow by default. A region
 	// that has only one complete replica left is filled at data.Aggressive.
 	Pace data.Pace
-	// Patience is how long operations wait for something that only the rest of the instance can
-	// provide before they fail with wait.ErrUnavailable: by default ten lease times, and at least 3
-	// s.
+	// Patience is how long operations wait for other machines before they fail with
+	// wait.ErrUnavailable: by default ten lease times, and at least 3 s.
 	Patience time.Duration
-	// Prepare, if not nil, is called with the machine's transactions before anybody can ship a
-	// function to it. It registers the handlers.
+	// Prepare, if not nil, is called with the machine's transactions to register the handlers of
+	// shipped functions, before anybody can ship one to it.
 	Prepare func(*txn.Machine)
 	// Begun, if not nil, is called when the machine begins to ask to become a member: from then on
 	// Status and Membership report its progress.
 	Begun func(*Member)
-	// Ended is called when the machine is no longer part of the instance: it has been evicted
-	// (membership.ErrEvicted), or has to restart together with others, or has no room for their
-	// logs (membership.ErrRestart). It must not wait. The owner then closes the machine, and may
-	// open another one on the same memory.
+	// Ended is called when the machine is no longer part of the instance. The reason is
+	// membership.ErrEvicted, or membership.ErrRestart if the machine has to restart together with
+	// others or has no room for their logs. Ended must not wait. The owner then closes the machine,
+	// and may open another one on the same memory.
 	Ended func(reason error)
 	// Unavailable and Available are called when operations begin to fail for want of a lease, and
 	// when they no longer do. Both may be nil.
@@ -85,7 +84,7 @@ type Memories = memories
 // use.
 type Member struct {
 	machine
-	// memories are machine.memory.
+	// memories wraps cfg.Memory; machine.memory points to it.
 	memories     remaining
 	cfg          MemberConfig
 	clock        clock.Clock
@@ -125,15 +124,16 @@ type Member struct {
 	replicas lockrank.Mutex[lockrank.Replicas]
 	blocks   map[region.ID]rdma.Key
 	stale    map[region.ID]*region.Stale
-	// filling counts, for each replica that is being filled, the goroutines that fill it: one of an
-	// earlier configuration may not have noticed the change yet. dropped holds functions that free
-	// the memory of replicas dropped meanwhile.
+	// filling counts the goroutines that fill each replica. There may be several: a goroutine of an
+	// earlier configuration may not have noticed the change yet.
 	filling map[*region.Region]int
-	// read counts the bytes read so far for each of these replicas.
-	read    map[region.ID]int
+	// dropped has the functions that free the memory of replicas that were dropped while a goroutine
+	// still filled them.
 	dropped map[*region.Region]func() error
-	root    region.Ptr
-	epochs  memberEpochs
+	// read counts the bytes read so far for each replica that is being filled.
+	read   map[region.ID]int
+	root   region.Ptr
+	epochs memberEpochs
 }
 
 // Kinds of calls between members; recovery and txn have theirs below.
@@ -150,9 +150,10 @@ const (
 // membership.Machine.Start. ctx ends the attempt.
 func OpenMember(ctx context.Context, cfg MemberConfig) (*Member, error) {
 	m := newMember(cfg)
-	for _, step := range []func(*Member, context.Context) error{
+	steps := []func(*Member, context.Context) error{
 		(*Member).recognize, (*Member).recall, (*Member).prepare, (*Member).begin, (*Member).openRoot,
-	} {
+	}
+	for _, step := range steps {
 		if err := step(m, ctx); err != nil {
 			return nil, errors.Join(m.opening(err), m.Close())
 		}
@@ -199,8 +200,8 @@ func (m *Member) recognize(ctx context.Context) (err error) {
 	return nil
 }
 
-// recall makes the machine's transactions, recalls the logs of earlier lives, and frees the parts
-// of these logs that are not needed.
+// recall makes the machine's txn.Machine, reads the logs of earlier lives into it, and frees the
+// parts of these logs that hold no record.
 func (m *Member) recall(context.Context) error {
 	if err := m.openTransactions(); err != nil {
 		return err
@@ -211,7 +212,8 @@ func (m *Member) recall(context.Context) error {
 	return m.recallLogs()
 }
 
-// prepare opens the rest of the machine's parts, up to where it answers the others.
+// prepare opens the machine's other parts. When it returns, the machine answers the others, but has
+// not asked to become a member.
 func (m *Member) prepare(context.Context) (err error) {
 	if err := m.holdRoom(m.stored); err != nil {
 		return err
@@ -248,8 +250,8 @@ func (m *Member) begin(ctx context.Context) error {
 	return nil
 }
 
-// opening returns the error with which opening failed: if the machine has left the instance, the
-// reason for that (ErrEvicted, for instance), since all other errors follow from it.
+// opening wraps an error with which opening the machine failed. If the machine has left the instance
+// meanwhile, the reason for that (ErrEvicted, for instance) comes first: err only follows from it.
 func (m *Member) opening(err error) error {
 	if m.membership != nil && m.membership.Err() != nil {
 		err = fmt.Errorf("%w (%v)", m.membership.Err(), err)
@@ -257,18 +259,18 @@ func (m *Member) opening(err error) error {
 	return fmt.Errorf("farm: machine %d: %w", m.id, err)
 }
 
-// load returns the stored configuration, once the store answers.
+// load returns the stored configuration. It tries again until the store answers or ctx ends.
 func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
 	pause := loadRetry
-	for isTold := false; ; pause = min(2*pause, loadRetryMax) {
+	for hasWarned := false; ; pause = min(2*pause, loadRetryMax) {
 		c, err := m.cfg.Store.Load()
 		if err == nil || !membership.IsPassing(err) || ctx.Err() != nil {
 			return c, err
 		}
-		if !isTold {
+		if !hasWarned {
 			m.log.Warn("the store of the configuration does not answer", "machine", m.id, "error", err)
 		}
-		isTold = true
+		hasWarned = true
 		m.clock.Sleep(pause)
 	}
 }
@@ -297,8 +299,8 @@ func (m *Member) adopt(c *cluster.Configuration) {
 	s.Replicas, s.Workers, s.RegionBytes, s.LogBytes = c.Replicas, c.Workers, c.RegionBytes, c.LogBytes
 }
 
-// heldBack is how many blocks are held back for transactions that free memory: TRUNCATE needs room
-// for objects of several sizes.
+// heldBack is how many blocks the allocator keeps for transactions that free memory: even TRUNCATE
+// TABLE needs room for objects of several sizes.
 const heldBack = 4
 
 // openTransactions makes the machine's transactions. Nobody can use them before the first
@@ -367,23 +369,24 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// identityName is the memory that identifies a machine's memory, in words:
+// The memory called identityName identifies all of a machine's memory. Its words are:
 //
 //	0  the instance
 //	1  the machine, its number plus one
-//	2  whether a configuration has been applied: new memory has nothing of what the stored
-//	   configuration gives to the machine
+//	2  1 once a configuration has been applied; until then the memory is new, and holds none of
+//	   the replicas that the stored configuration gives to the machine
 //	3  the token drawn when the memory was new (cluster.Memory)
 //	4  the last configuration that was applied
 //	5  the last configuration whose recovery of transactions was settled here
-//	6  whether there was no room for a log since
+//	6  1 if there has been no room for a log since then
 //	7  the last configuration that was committed (membership.Host), or committedUnknown
-//	8  word 4, if a program that keeps the others stored it
-//	9  the number of lives that follow (cluster.Member.Lives): the last that has applied a
-//	   configuration, and those that have begun since
+//	8  a copy of word 4; it differs once a program version that does not know words 7 to 9 has
+//	   stored word 4
+//	9  the number of lives that follow (cluster.Member.Lives): the last life that has applied a
+//	   configuration, and the lives that have begun since
 //
-// A copy of the memory does not have the later lives of the memory itself, nor the reverse. Memory
-// of earlier program versions has zeros there.
+// The lives tell a memory from a copy of it: each begins lives that the other does not have. Memory
+// of earlier program versions has zeros in words 7 to 9.
 const (
 	identityName = "identity"
 	// IdentityFile is that memory's file in an nvram.Folder.
@@ -407,8 +410,8 @@ const (
 	livesMax = identityBytes/8 - identityLives/8 - 1
 )
 
-// identify reads the identity in the machine's memory, if there is one, and rejects that of another
-// machine.
+// identify reads the identity in the machine's memory, or begins one in new memory. It returns
+// ErrOtherMachine if the memory belongs to another machine.
 func (m *Member) identify() error {
 	id, err := m.memory.Map(identityName, identityBytes)
 	if err != nil {
@@ -423,7 +426,7 @@ func (m *Member) identify() error {
 		return fmt.Errorf("%w: it is machine %d's", ErrOtherMachine, was-1)
 	}
 	if id.Load(identityHolds) == 0 {
-		id.Store(identityToken, 0) // whatever memory it was, it holds nothing now
+		id.Store(identityToken, 0) // no configuration was applied: treat the memory as new
 		id.Store(identityLives, 0)
 		id.Store(identityCommitted, 0)
 	}
@@ -445,8 +448,8 @@ func (m *Member) beginLife() {
 		// The memory was used by a program version that recorded neither lives nor commits.
 		n = m.forgetLives(0)
 	case n == livesMax:
-		// Keep the first life, which wrote the memory. It is not known any more which of the others
-		// was last a member, nor whether it has committed anything.
+		// There is no room for another life. Keep the first one, which wrote the memory. Without the
+		// others, nobody knows which life was last a member or has committed anything.
 		n = m.forgetLives(1)
 	}
 	id.Store(slot(n), m.cfg.Self.Incarnation)
@@ -458,7 +461,8 @@ func (m *Member) beginLife() {
 	}
 }
 
-// forgetLives keeps the first n lives, and replaces all others by one unknown life.
+// forgetLives keeps the first n lives and replaces all others by one unknown life. It returns the new
+// number of lives.
 func (m *Member) forgetLives(n uint64) uint64 {
 	m.identity.Store(identityCommitted, committedUnknown)
 	m.identity.Store(identityLives+8+8*n, 0)
@@ -466,8 +470,9 @@ func (m *Member) forgetLives(n uint64) uint64 {
 	return n + 1
 }
 
-// leadLife records that the memory belongs to this life, which has applied a configuration. It
-// stores the life before the number of lives, so that the number never exceeds the lives stored.
+// leadLife records that this life is about to apply a configuration: it makes this life the first and
+// only one in the list. It stores the life before the number of lives, so that a crash between the
+// two leaves no number without its lives.
 func (m *Member) leadLife() {
 	if m.identity.Load(identityLives) != 1 {
 		m.identity.Store(identityLives+8, m.cfg.Self.Incarnation)
@@ -492,8 +497,9 @@ func (m *Member) lifeLogName(sender rdma.MachineID, worker int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", logPrefix, sender, worker, m.cfg.Self.Incarnation)
 }
 
-// recallLogs finds the logs of this machine's earlier lives, and the transactions that they have
-// parked.
+// recallLogs maps the logs of this machine's earlier lives, the transactions that these lives have
+// parked and their annexes, and gives them to recovery. Then it frees the parts that recovery does
+// not need.
 func (m *Member) recallLogs() error {
 	names, err := m.memory.Names()
 	if err != nil {
@@ -529,8 +535,9 @@ func (m *Member) recallLogs() error {
 	return m.makeRoom(logs)
 }
 
-// mapOld maps a memory of an earlier life with the size that it has: notes and parked transactions
-// have sizes of their own. If a crash came before the memory got its size, mapOld sets it.
+// mapOld maps a memory of an earlier life. It asks for the size, since notes and parked transactions
+// do not have the size of a log. A crash may have left the memory without a size; then mapOld gives
+// it the size of a log.
 func (m *Member) mapOld(name string) (*nvram.Memory, error) {
 	size, err := m.memory.MemorySize(name)
 	if err != nil {

@@ -2,16 +2,16 @@ package farm
 
 import "time"
 
-// beatEvery returns the time between two beats, which tell a machine's keeper that the machine's
-// workers work. The keeper renews leases until the last beat is most of a lease old, and a lease
-// renewed then lasts for most of another lease time: so a beat may be a lease late before anybody
-// notices. That is longer than goroutines are delayed on busy processors. Beats should be rare,
-// because they are most of what wakes an idle machine.
+// beatEvery returns the time between two beats. A beat tells the machine's keeper that its workers
+// still work; the keeper renews leases until the last beat is most of a lease time old, and the lease
+// renewed then lasts for most of another. So a beat may come a lease time late before anybody
+// notices, which is longer than goroutines are delayed on busy processors. More frequent beats would
+// cost: most wake-ups of an idle machine are beats.
 func beatEvery(length time.Duration) time.Duration { return length * 2 / 3 }
 
-// beat repeatedly tells the keeper that this machine works, until the machine is closed. Its
-// goroutine goes through each worker and the membership, as all work here does. So a fault that
-// stops any of these also ends the lease, although the keeper itself goes on.
+// beat tells the keeper again and again that this machine works, until the machine is closed. Before
+// each beat it goes through every worker and the membership, as all work here does: a fault that
+// stops one of them stops the beats, too, and the lease runs out although the keeper itself goes on.
 func (m *Member) beat() {
 	for m.ctx.Err() == nil {
 		m.txn.Beat()

@@ -12,9 +12,9 @@ import (
 )
 
 // Freed memory can be used for objects of another size once epochs have ended on all machines
-// (NSDI'14 section 3.5). The CM ends epochs when a machine is short of memory or has freed much,
-// and then repeatedly, until no freed memory waits for that any more. Then the storage is given
-// back.
+// (NSDI'14 section 3.5). When a machine is short of memory or has freed much, the CM ends one epoch
+// after the other until no freed memory waits for the end of an epoch. After each, machines give the
+// storage of free blocks back to the system.
 
 const (
 	// epochPatience is how long the attempt to end one epoch waits for transactions.
@@ -23,21 +23,21 @@ const (
 	// from one attempt to the next.
 	reclaimDelay    = 5 * time.Millisecond
 	reclaimDelayMax = time.Second
-	// epochsAtOnce is how many epochs have to end, with nothing open, to make memory available that
-	// was freed before the first.
+	// epochsAtOnce is how many epochs have to end until memory that was freed before the first of
+	// them is available again, if no transaction holds one open.
 	epochsAtOnce = 6
 	// quiescePatience is how long a machine waits for truncations after an epoch has ended.
 	quiescePatience = 10 * time.Millisecond
 )
 
-// memberEpochs is the state with which the CM, when a machine has asked it to, makes freed memory
-// available for objects of other sizes.
+// memberEpochs is the state of two background goroutines: reclaim's, which ends epochs at the CM, and
+// giveBack's, which frees storage.
 type memberEpochs struct {
-	lockrank.Mutex[lockrank.Epochs] // never held across a wait
-	reclaims                        bool
+	lockrank.Mutex[lockrank.Epochs]      // never held across a wait
+	reclaims                        bool // reclaim's goroutine runs
 	moreToEnd                       bool // reclaim has been called since hasToEnd last checked
-	givesBack                       bool
-	moreToGive                      bool // a round must begin again
+	givesBack                       bool // giveBack's goroutine runs
+	moreToGive                      bool // giveBack has been called since takeMoreToGive last checked
 
 	// giving is held while storage is freed, and while replicas are compared.
 	giving lockrank.Mutex[lockrank.Giving]
@@ -51,7 +51,7 @@ func (m *Member) handleCalls() {
 	m.endpoint.Handle(kindSums, m.onSums)
 }
 
-// onEmptied makes the CM end epochs soon. It does not wait.
+// onEmptied is called when blocks have become empty. It asks the CM to end epochs, without waiting.
 func (m *Member) onEmptied() { m.background.run(m.askReclaim) }
 
 // giveBack frees the storage of blocks that have become free, in the background.
@@ -72,8 +72,8 @@ func (m *Member) giveBack() {
 	})
 }
 
-// takeMoreToGive reports whether giveBack has been called since the last check; if not, giveBack
-// may start another goroutine.
+// takeMoreToGive reports whether giveBack has been called since the last check. If not, the goroutine
+// must end, and the next giveBack starts another.
 func (m *Member) takeMoreToGive() bool {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
@@ -82,8 +82,8 @@ func (m *Member) takeMoreToGive() bool {
 	return more
 }
 
-// askReclaim tells the CM that this machine is short of memory. If the message is lost, it sends
-// another when it is shorter still.
+// askReclaim tells the CM that this machine is short of memory. A lost message is not sent again: the
+// machine asks once more when it needs more memory.
 func (m *Member) askReclaim() {
 	c := m.membership.Configuration()
 	if c.CM == m.id {
@@ -108,18 +108,18 @@ func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// reclaim ends epochs in the background while freed memory waits for that and this machine is the
+// reclaim ends epochs in the background, as long as freed memory waits for it and this machine is the
 // CM.
 func (m *Member) reclaim() {
 	m.epochs.Lock()
-	isGoing := m.epochs.reclaims
+	isRunning := m.epochs.reclaims
 	m.epochs.reclaims, m.epochs.moreToEnd = true, true
 	m.epochs.Unlock()
-	if isGoing {
+	if isRunning {
 		return
 	}
 	m.background.run(func() {
-		waiting, delay := 1, reclaimDelay
+		waiting, delay := 1, reclaimDelay // the first try finds out how many blocks really wait
 		for m.hasToEnd(waiting) {
 			waiting, delay = m.reclaimOnce(delay)
 			m.clock.Sleep(delay)
@@ -127,8 +127,8 @@ func (m *Member) reclaim() {
 	})
 }
 
-// reclaimOnce ends epochs if this machine is the CM. It returns how many blocks wait for the end of
-// another, and the time until the next attempt, which grows while no epoch ends.
+// reclaimOnce ends epochs if this machine is the CM. It returns how many blocks wait for the end
+// of another epoch, and the time until the next attempt, which grows while no epoch ends.
 func (m *Member) reclaimOnce(delay time.Duration) (waiting int, next time.Duration) {
 	c := m.membership.Configuration()
 	if c.CM != m.id {
@@ -141,8 +141,8 @@ func (m *Member) reclaimOnce(delay time.Duration) (waiting int, next time.Durati
 	return waiting, min(2*delay, reclaimDelayMax)
 }
 
-// hasToEnd reports whether epochs have to end: memory waits for it, or reclaim has been called
-// meanwhile. If not, reclaim may start another goroutine.
+// hasToEnd reports whether epochs have to end: blocks wait for it, or reclaim has been called since
+// the last check. If not, the goroutine must end, and the next reclaim starts another.
 func (m *Member) hasToEnd(waiting int) bool {
 	m.epochs.Lock()
 	defer m.epochs.Unlock()
@@ -151,15 +151,15 @@ func (m *Member) hasToEnd(waiting int) bool {
 	return m.epochs.reclaims
 }
 
-// endEpochs ends epochs until no freed memory waits for that, but at most epochsAtOnce. It returns
-// how many it has ended, and how many blocks wait for the end of another. It logs the reason for a
-// failure at the given level.
+// endEpochs ends epochs until no freed memory waits for another to end, but at most epochsAtOnce. It
+// returns the number of epochs ended, and of blocks that still wait. It logs a failure at the given
+// level.
 func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, waiting int) {
 	ctx := configurationContext{m.ctx, m, c.ID}
 	waiting = 1
 	patience := epochPatience
 	for ended < epochsAtOnce && waiting > 0 {
-		over := func(epoch uint64) (err error) {
+		over := func(epoch uint64) (err error) { // called by EndEpoch once the epoch is safe
 			waiting, err = m.advance(ctx, c, epoch)
 			return err
 		}
@@ -171,13 +171,13 @@ func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, w
 			break
 		}
 		ended++
-		patience = 0
+		patience = 0 // the first epoch has waited for open transactions: do not wait again
 	}
 	return ended, waiting
 }
 
-// advance tells every machine's allocator that an epoch has ended, and returns how many blocks wait
-// for the end of another.
+// advance tells every machine's allocator that an epoch has ended, and returns how many blocks
+// wait for the end of another epoch.
 func (m *Member) advance(ctx configurationContext, c *cluster.Configuration, epoch uint64) (waiting int, err error) {
 	arg := binary.LittleEndian.AppendUint64(nil, epoch)
 	for i, x := range c.Machines {
@@ -207,8 +207,9 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
 }
 
-// epochLevel returns the level at which to log that an epoch has not ended, if the next attempt is
-// after delay: busy, starting or failing machines end it soon.
+// epochLevel returns the level at which to log that an epoch has not ended. Before the delay has
+// grown to its maximum, the reason is most likely a busy, starting or failing machine, and passes by
+// itself.
 func epochLevel(delay time.Duration) slog.Level {
 	if delay < reclaimDelayMax {
 		return slog.LevelDebug

@@ -20,8 +20,8 @@ const (
 	fillRetryMax = 320 * time.Millisecond
 )
 
-// scan rebuilds the free lists of the regions whose primary is new (SOSP'15
-// section 5.5).
+// scan rebuilds the free lists of the regions whose primary this machine has become (SOSP'15 section
+// 5.5).
 func (m *Member) scan() {
 	if err := data.Scan(m.ctx, m.allocator, m.clock, m.reportStep); err != nil && m.ctx.Err() == nil {
 		m.log.Error("free lists are not complete", "machine", m.id, "error", err)
@@ -43,14 +43,13 @@ func (m *Member) fill(c *cluster.Configuration) {
 	}
 	for _, p := range order {
 		if err := m.fillRegion(c, p); err != nil {
-			return // another configuration has begun, whose fill does the rest
+			return // the configuration has changed: the next one's fill goes on
 		}
 	}
 }
 
-// fillOrder returns the regions that machine id has to fill, in this order: first the regions that
-// have only one complete replica. They would be lost with it, and must not wait for regions that
-// are filled slowly.
+// fillOrder returns the regions that machine id has to fill. Regions with only one complete replica
+// come first: they would be lost with it, and must not wait for regions that are filled slowly.
 func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Placement) {
 	var others []cluster.Placement
 	for _, p := range c.Regions {
@@ -65,12 +64,11 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 	return append(order, others...)
 }
 
-// isLast reports whether only the primary has everything.
+// isLast reports whether the primary is the last complete replica.
 func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) }
 
-// askEarly asks which chunks of a region have changed, before it is the region's turn to be filled:
-// chunks that change between now and then need not be read. If there is no answer, filling the
-// region asks again.
+// askEarly asks for a region's stale chunks before it is the region's turn to be filled: see
+// data.Refill.AskMarks. If there is no answer, fillRegion asks again.
 func (m *Member) askEarly(c *cluster.Configuration, p cluster.Placement) {
 	backup := m.beginFilling(p.Region)
 	if backup == nil {
@@ -104,7 +102,7 @@ func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *re
 	}
 }
 
-// fillRegion fills one replica, and tells the CM.
+// fillRegion fills one replica, and tells the CM. It tries again until the configuration changes.
 func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error {
 	ctx := configurationContext{m.ctx, m, c.ID}
 	backup := m.beginFilling(p.Region)
@@ -123,20 +121,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		m.reportStep(recovery.StepFilling)
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
-		err := f.Run(ctx)
-		if err == nil {
-			backup.EndFill()
-			m.reportStep(recovery.StepFilled)
-			// Objects that earlier transactions wrote may have been locked at the primary when they
-			// were copied; their writes come with the recovery of those transactions.
-			err = m.awaitSettled(ctx, c)
-		}
-		if err == nil {
-			err = m.membership.Filled(ctx, c.ID, []region.ID{p.Region})
-		}
-		if err == nil {
-			err = m.dropStale(p.Region, stale)
-		}
+		err := m.fillOnce(ctx, c, &f)
 		if err == nil {
 			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", m.allRead(p.Region), "of", backup.Used(), "took", m.clock.Now().Sub(begin))
 			return nil
@@ -151,8 +136,28 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	}
 }
 
-// haveRead counts the bytes read for a replica that is being filled. Attempts that ended with their
-// configuration count, too.
+// fillOnce makes one attempt to fill a replica, waits until the replica has everything, and tells the
+// CM.
+func (m *Member) fillOnce(ctx context.Context, c *cluster.Configuration, f *data.Refill) error {
+	if err := f.Run(ctx); err != nil {
+		return err
+	}
+	backup := f.Stale.Region()
+	backup.EndFill()
+	m.reportStep(recovery.StepFilled)
+	// Objects that recovering transactions write may have been copied while they were locked at the
+	// primary: their new contents come with the recovery of those transactions.
+	if err := m.awaitSettled(ctx, c); err != nil {
+		return err
+	}
+	if err := m.membership.Filled(ctx, c.ID, []region.ID{backup.ID()}); err != nil {
+		return err
+	}
+	return m.dropStale(backup.ID(), f.Stale)
+}
+
+// haveRead adds to the bytes read for a replica that is being filled, in this configuration or
+// earlier ones.
 func (m *Member) haveRead(id region.ID, n int) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
@@ -180,6 +185,8 @@ func (m *Member) beginFilling(id region.ID) *region.Region {
 	return r
 }
 
+// endFilling ends the use of a replica by one goroutine. The last one frees the replica's memory if
+// the replica has been dropped meanwhile.
 func (m *Member) endFilling(r *region.Region) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
@@ -195,16 +202,17 @@ func (m *Member) endFilling(r *region.Region) {
 	}
 }
 
-// releaseLocked calls release, which frees memory of a replica, once nobody fills that replica.
+// releaseLocked calls release, which frees memory of a replica: now, or, if goroutines still fill the
+// replica, when the last of them ends.
 func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 	if m.filling[r] == 0 {
 		return release()
 	}
-	first := m.dropped[r]
-	if first == nil {
-		first = func() error { return nil }
+	earlier := m.dropped[r]
+	if earlier == nil {
+		earlier = func() error { return nil }
 	}
-	m.dropped[r] = func() error { return errors.Join(first(), release()) }
+	m.dropped[r] = func() error { return errors.Join(earlier(), release()) }
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (m *Member) grow(near region.ID) (*region.Region, error) {
 	return r, nil
 }
 
-// locate asks the CM where a region lives.
+// locate asks the CM for a region's placement.
 func (m *Member) locate(id region.ID) (cluster.Placement, error) {
 	ctx := m.patientContext()
 	p, err := m.membership.Placement(ctx, id)
@@ -65,9 +65,9 @@ func (m *Member) colocated(a, b region.ID) bool {
 // rootBytes is the payload of the root object.
 const rootBytes = 1008
 
-// openRoot finds the root object, or makes it. To make it, as many machines must be there as a
-// region has replicas. If several machines make one at the same time, all but one free theirs. A
-// machine proposes its object until it gets an answer.
+// openRoot finds the root object, or makes it. Making it needs as many machines as a region has
+// replicas. If several machines make one at the same time, the CM chooses one object, and the others
+// are freed. A machine keeps proposing the same object until it gets an answer.
 func (m *Member) openRoot(ctx context.Context) error {
 	var made region.Ptr
 	for {
@@ -76,7 +76,7 @@ func (m *Member) openRoot(ctx context.Context) error {
 			return nil
 		}
 		if over := m.membership.Err(); over != nil {
-			return over // whatever the error: another life follows this one
+			return over // this life has ended, and err only follows from that
 		}
 		passing := errors.Is(err, cluster.ErrNoRoom) || errors.Is(err, outcome.ErrConflict) || errors.Is(err, wait.ErrUnavailable) ||
 			errors.Is(err, outcome.ErrInDoubt) || membership.IsPassing(err)
@@ -92,7 +92,9 @@ func (m *Member) openRoot(ctx context.Context) error {
 // it.
 const rootRetry = 5 * time.Millisecond
 
-// tryRoot makes one attempt. made is the object that an earlier attempt has made.
+// tryRoot makes one attempt to find or make the root object. *made is an object that this machine has
+// made and proposed, nil if none; it stays set while the CM has not answered. If the CM has chosen
+// another object, tryRoot frees *made.
 func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	if m.root, err = m.membership.Root(ctx, *made); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	case made.IsNil() || m.root == *made:
 		return nil
 	}
-	// Another machine may have made this object, and freed it itself by now.
+	// leftRoot may have found another machine's proposal, which that machine may have freed by now.
 	if _, err := m.txn.Read(*made, make([]byte, made.Capacity())); !errors.Is(err, region.ErrFreed) {
 		if err := m.txn.Run(ctx, func(t *txn.Tx) error { return t.Free(*made) }); err != nil {
 			return err
@@ -122,8 +124,9 @@ func (m *Member) tryRoot(ctx context.Context, made *region.Ptr) (err error) {
 	return nil
 }
 
-// leftRoot returns the root object made by an earlier life that was killed before anybody learned
-// of it; nil if there is none. Without a root object there are no other objects.
+// leftRoot returns a root object that was made but is not yet known to the CM, for instance because
+// the life that made it was killed; nil if there is none. As long as the instance has no root, any
+// object large enough must be one.
 func (m *Member) leftRoot() region.Ptr {
 	for _, id := range m.replicaIDs() {
 		r := m.replica(id)
@@ -139,6 +142,7 @@ func (m *Member) leftRoot() region.Ptr {
 	return region.Ptr{}
 }
 
+// makeRoot makes an object that can become the root.
 func (m *Member) makeRoot(ctx context.Context) (made region.Ptr, err error) {
 	err = m.txn.Run(ctx, func(t *txn.Tx) (err error) {
 		made, _, err = t.Alloc(rootBytes, 0)

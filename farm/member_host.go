@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// A host is a Member as the membership.Host of its membership.
+// A host is the view of a Member that implements membership.Host.
 type host Member
 
 var _ membership.Host = (*host)(nil)
@@ -28,7 +28,7 @@ func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
 // Apply implements membership.Host.
 func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
 	m := h.member()
-	m.leadLife() // before any memory differs from what the earlier life left
+	m.leadLife() // before anything in the memory changes: from then on it is this life's
 	if err := m.dropReplicas(c); err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func isNoRoom(err error) bool {
 // Commit implements membership.Host.
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
-	m.noteCommitted(c.ID) // before another machine learns what the logs say
-	m.keepSomeRoom()      // before steps that wait as long as another machine is away
+	m.noteCommitted(c.ID) // before recovery tells other machines anything about transactions
+	m.keepSomeRoom()      // before transactions.Commit, which may wait for long for another machine
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
 	return h.member().awaitSettled(ctx, c)
 }
 
-// awaitSettled waits until no transaction of a configuration before c is left to recover at this
-// machine. If that takes long, it reports the progress now and then.
+// awaitSettled waits until this machine has recovered all transactions of configurations before c.
+// If that takes long, it reports the progress now and then.
 func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) error {
 	begun := m.clock.Now()
 	tellAfter := settleSlow
@@ -100,7 +100,7 @@ func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) err
 const (
 	// settlePoll is how often a machine checks whether its transactions are recovered.
 	settlePoll = 500 * time.Microsecond
-	// settleSlow is the longest time that this takes where nothing is wrong.
+	// settleSlow is the longest time that recovery takes if nothing is wrong.
 	settleSlow = time.Second
 )
 
@@ -141,12 +141,13 @@ func (h *host) Holds() (ids []region.ID, err error) {
 	return ids, err
 }
 
-// noteCommitted records a configuration as committed. If a later one has been recorded already,
-// because the goroutine that calls it is late, it does nothing.
+// noteCommitted records a configuration as committed. It does nothing if a later one has been
+// recorded: the caller's goroutine may be late.
 func (m *Member) noteCommitted(id cluster.ID) {
 	for {
 		last := m.identity.Load(identityCommitted)
-		if last != committedUnknown && last >= uint64(id) || m.identity.CompareAndSwap(identityCommitted, last, uint64(id)) {
+		isLate := last != committedUnknown && last >= uint64(id)
+		if isLate || m.identity.CompareAndSwap(identityCommitted, last, uint64(id)) {
 			return
 		}
 	}
@@ -184,8 +185,8 @@ func (m *Member) replica(id region.ID) *region.Region {
 }
 
 // haveReplica makes sure that this machine has its replica of a region, and that the region's
-// primary can write block headers to it. A replica that is to be filled begins in the given
-// configuration.
+// primary can write block headers to it. A replica that is opened to be filled counts as created in
+// the given configuration.
 func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (err error) {
 	r := m.replica(p.Region)
 	if r == nil {
@@ -246,8 +247,8 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 	})
 }
 
-// dropReplica drops a replica. Its memory stays mapped while it is being filled: the goroutine that
-// fills it notices only after a while that the configuration has changed.
+// dropReplica drops a replica. Its memory stays mapped while a goroutine still fills it: that
+// goroutine notices the change of the configuration only after a while.
 func (m *Member) dropReplica(id region.ID) error {
 	release, err := m.memory.Detach(regionName(id))
 	m.replicas.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// relogOf returns the n'th log that a worker of another machine writes to in this life of this
-// machine. It replaces the previous log, whose ledger stays.
+// relogOf makes the n'th log, from 1, for a worker of another machine in this life of this machine.
+// The new log replaces the previous one, whose memory stays for the sake of its ledger.
 func (m *Member) relogOf(sender rdma.MachineID, worker, n int) (*nvram.Memory, error) {
 	mem, err := m.mapLog(m.relogName(sender, worker, n))
 	if err != nil {
@@ -33,8 +33,8 @@ func (m *Member) relogName(sender rdma.MachineID, worker, n int) string {
 
 const parkedPrefix = "parked-"
 
-// parkedIn returns the prefix of the names of memories that hold the transactions parked in a
-// configuration; parkedName returns the n'th of these names.
+// Transactions parked in a configuration are in memories whose names begin with parkedIn; the n'th is
+// called parkedName.
 func parkedIn(in cluster.ID) string          { return fmt.Sprintf("%s%d-", parkedPrefix, in) }
 func parkedName(in cluster.ID, n int) string { return fmt.Sprint(parkedIn(in), n) }
 
@@ -61,13 +61,13 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
 }
 
-// isOf reports whether a memory's name consists of prefix and the number of a configuration, and
-// this is the given configuration or an earlier one.
-func isOf(prefix, name string, in cluster.ID) bool {
+// isUpTo reports whether a memory's name is prefix, followed by the number of a configuration that is
+// not later than last.
+func isUpTo(last cluster.ID, prefix, name string) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")
 	of, err := strconv.ParseUint(id, 10, 64)
-	return found && err == nil && cluster.ID(of) <= in
+	return found && err == nil && cluster.ID(of) <= last
 }
 
 // removeSettled removes memory that recovery no longer needs: notes, and transactions parked
@@ -79,12 +79,13 @@ func (m *Member) removeSettled(c *cluster.Configuration) {
 	}
 	names, err := m.memory.Names()
 	unavailable := c.Unavailable()
-	relogged := m.takeRelogged(len(unavailable) == 0)
+	allDecided := len(unavailable) == 0 // no transaction is parked
+	relogged := m.takeRelogged(allDecided)
 	isOver := func(name string) bool {
-		if len(unavailable) == 0 && m.isOldLog(name) {
+		if allDecided && m.isOldLog(name) {
 			return true
 		}
-		return isOf(parkedPrefix, name, c.ID-1) || isOf(notePrefix, name, c.ID) || slices.Contains(relogged, name)
+		return isUpTo(c.ID-1, parkedPrefix, name) || isUpTo(c.ID, notePrefix, name) || slices.Contains(relogged, name)
 	}
 	for _, name := range names {
 		if err == nil && isOver(name) {
@@ -92,7 +93,7 @@ func (m *Member) removeSettled(c *cluster.Configuration) {
 		}
 	}
 	if err == nil {
-		err = dropAnnexes(m.memory, m.takeOldAnnexes(len(unavailable) == 0))
+		err = dropAnnexes(m.memory, m.takeOldAnnexes(allDecided))
 	}
 	if err != nil {
 		m.log.Warn("old logs not removed", "machine", m.id, "error", err)
@@ -100,15 +101,15 @@ func (m *Member) removeSettled(c *cluster.Configuration) {
 	m.identity.Store(identityCramped, 0)
 	m.keepRoom()
 	m.settledFor.Store(uint32(c.ID))
-	if len(unavailable) == 0 {
+	if allDecided {
 		m.log.Info("transactions recovered", "machine", m.id, "configuration", c.ID)
 	} else {
 		m.log.Warn("transactions recovered but for those that wait for unavailable regions", "machine", m.id, "configuration", c.ID, "regions", unavailable)
 	}
 }
 
-// takeRelogged returns the names of the logs that have been replaced, for the caller to remove, and
-// forgets them. Unless isOver is set it returns none.
+// takeRelogged hands over the names of the logs that have been replaced, for the caller to remove, if
+// recovery is over with them. Otherwise it returns none.
 func (m *Member) takeRelogged(isOver bool) (names []string) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// missing describes what a region lacks to be usable, or, for region 0, what the whole machine
-// lacks.
+// missing describes in words why a region cannot be used, or, for region 0, why the machine as a whole
+// cannot work.
 func (m *Member) missing(id region.ID) string {
 	if m.membership == nil {
 		return ""
@@ -41,8 +41,8 @@ func (m *Member) missing(id region.ID) string {
 	return ""
 }
 
-// awaited returns the machines that have everything of a region that is unavailable. The region
-// becomes available when any of them comes back.
+// awaited returns the machines that have everything of an unavailable region: it becomes available
+// when any of them comes back.
 func awaited(c *cluster.Configuration, id region.ID) (machines []rdma.MachineID) {
 	p, _ := c.Placement(id)
 	for _, a := range p.Away {
@@ -100,8 +100,9 @@ func (m *Member) patientContext() patientContext {
 // Deadline implements context.Context.
 func (c patientContext) Deadline() (time.Time, bool) { return c.until, true }
 
-// passing returns the error of an operation that could not ask the CM because the configuration is
-// changing, as err says: the operation can be run again, unless no further configuration will come.
+// passing returns the error for an operation that failed with err because the CM could not be asked
+// while the configuration changes. It is txn.ErrLost, which lets the operation be run again, unless
+// patience has ended.
 func (c patientContext) passing(err error) error {
 	if lapsed := c.m.txn.ConfirmWithin(c); errors.Is(lapsed, wait.ErrUnavailable) {
 		return lapsed

@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A memory beside a replica that is being filled holds what the replica still needs: see
-// region.Stale. It exists from before the replica is made until the configuration says that the
-// replica has everything. So a replica without this memory has everything that was committed up to
-// the last configuration that the machine has applied.
+// Beside a replica that is being filled there is a memory that lists its stale chunks: see
+// region.Stale. This memory is made before the replica, and removed after the configuration says that
+// the replica is complete. So a replica without it has everything that was committed up to the last
+// configuration that the machine has applied.
 
 const stalePrefix = "stale-"
 
@@ -24,8 +24,8 @@ func staleName(id region.ID) string { return fmt.Sprintf("%s%d", stalePrefix, id
 // asOf returns the last configuration that this machine's memory has applied, or 0.
 func (m *Member) asOf() cluster.ID { return cluster.ID(m.identity.Load(identityApplied)) }
 
-// openFilling opens a replica that has to be filled: the existing one, if the machine was a member
-// up to a configuration that it knows, and otherwise an empty one.
+// openFilling opens a replica that has to be filled: the replica of an earlier life, if keepReplica
+// finds one, and otherwise an empty one.
 func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 	s, err := m.keepReplica(id, m.asOf())
 	if err == nil && s == nil {
@@ -41,9 +41,9 @@ func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 	return s.Region(), nil
 }
 
-// keepReplica opens a replica of an earlier life, which was a member up to configuration asOf, and
-// marks as stale what that life's logs do not show as committed. It returns nil if there is no
-// replica that can be kept.
+// keepReplica opens the replica of an earlier life, which was a member up to configuration asOf. It
+// forgets the objects written by records in that life's logs, since those transactions may not have
+// committed. It returns nil if there is no replica that can be kept.
 func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, error) {
 	names, err := m.memory.Names()
 	if err != nil || asOf == 0 || !slices.Contains(names, regionName(id)) {
@@ -75,8 +75,8 @@ func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, erro
 	return s, nil
 }
 
-// openStale opens or creates the memory that lists the stale parts of r, for a life that has missed
-// the configurations from since on.
+// openStale opens or creates the memory that lists the stale chunks of r, which has missed the
+// configurations from since on.
 func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error) {
 	mem, err := m.memory.Map(staleName(r.ID()), region.StaleBytes(int64(r.Size())))
 	if err != nil {
@@ -96,7 +96,8 @@ func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error
 	return s, err
 }
 
-// emptyReplica makes a replica that needs everything. It records that before it makes the replica.
+// emptyReplica makes an empty replica, all of which is stale. The memory that says so comes first: a
+// crash must never leave an empty replica that seems complete.
 func (m *Member) emptyReplica(id region.ID) (*region.Stale, error) {
 	size := m.cfg.Settings.RegionBytes
 	if err := errors.Join(m.memory.Remove(regionName(id)), m.memory.Remove(staleName(id))); err != nil {
@@ -124,15 +125,16 @@ func (m *Member) staleOf(id region.ID) *region.Stale {
 	return m.stale[id]
 }
 
-// compareBlocks forgets the blocks of a replica being filled that belong to another slab now. It is
-// called once the primary has sent its block table.
+// compareBlocks is called when the primary has sent its block table for a replica being filled. It
+// forgets the contents of blocks that belong to another slab now.
 func (m *Member) compareBlocks(id region.ID) {
 	if s := m.staleOf(id); s != nil {
 		s.Compare()
 	}
 }
 
-// endStale drops the stale state of replicas that need nothing any more, or are gone.
+// endStale drops the stale state of the replicas for which isOver returns true: they are complete, or
+// gone.
 func (m *Member) endStale(isOver func(region.ID) bool) error {
 	names, err := m.memory.Names()
 	if err != nil {
@@ -148,13 +150,13 @@ func (m *Member) endStale(isOver func(region.ID) bool) error {
 	return nil
 }
 
-// dropStale drops the stale state of a region, if that is still s. Its memory stays mapped while a
-// goroutine fills the replica.
+// dropStale drops the stale state s of a region. The state's memory stays mapped while a goroutine
+// still fills the replica.
 func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	if m.stale[id] != s {
-		return nil // another replica with a stale state of its own has replaced this one
+		return nil // another replica has replaced this one, and has its own stale state
 	}
 	delete(m.stale, id)
 	release, err := m.memory.Detach(staleName(id))
@@ -165,10 +167,10 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 	return errors.Join(err, m.releaseLocked(r, release))
 }
 
-// mark makes this machine's replicas mark the chunks that change, in regions with an incomplete
-// replica. From the marks that replica can later find out what has changed. Marking begins between
-// NEW-CONFIG and its acknowledgement, when no transaction is applied. So for a machine that was a
-// member up to the previous configuration, everything that it has missed is marked.
+// mark makes this machine's replicas mark the chunks that change, in each region that has too few
+// complete replicas: a replica that is filled later asks for these marks. Marking begins between
+// NEW-CONFIG and its acknowledgement, when no transaction is applied. So the marks cover everything
+// that a machine misses that was a member up to the previous configuration.
 func (m *Member) mark(c *cluster.Configuration) {
 	for _, p := range c.Regions {
 		r := m.replica(p.Region)
@@ -182,8 +184,12 @@ func (m *Member) mark(c *cluster.Configuration) {
 	}
 }
 
-// An argument of MARKED and SUMS holds the caller's configuration and the region. MARKED adds the
-// configuration since which, SUMS a chunk and the number of chunks.
+// MARKED and SUMS ask a region's primary about the region. Their argument is
+//
+//	| caller's configuration 32 | region 32 | a 32 | b 32 |
+//
+// In MARKED a is the configuration since which chunks have changed, and b zero; in SUMS a is the
+// first chunk, and b the number of chunks.
 const regionQuestionBytes = 16
 
 func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
@@ -195,8 +201,8 @@ func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
 
 var errBadQuestion = errors.New("farm: a question about a region that makes no sense")
 
-// asked decodes the argument of a question about a region, which regionQuestion has made. It fails
-// unless this machine is the region's primary, in the same configuration as the caller.
+// asked decodes an argument made by regionQuestion. It fails unless this machine is the region's
+// primary and in the same configuration as the caller.
 func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 	if len(arg) != regionQuestionBytes {
 		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadQuestion, len(arg))
@@ -210,8 +216,8 @@ func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 	return r, le.Uint32(arg[8:]), le.Uint32(arg[12:]), nil
 }
 
-// onMarked answers with a byte that says whether this machine can tell which chunks have changed,
-// and with these chunks.
+// onMarked answers MARKED: with a byte 1 and the set of chunks that have changed, or with a byte 0 if
+// the marks do not reach back far enough.
 func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
 	r, since, _, err := m.asked(arg)
 	if err != nil {
@@ -243,7 +249,7 @@ func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// askPrimary asks the primary of a region a question about it. Two numbers go with the question.
+// askPrimary makes a MARKED or SUMS call to a region's primary, with the numbers a and b.
 func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, a, b uint32) ([]byte, error) {
 	primary, ok := c.Member(p.Primary)
 	if !ok {
@@ -253,7 +259,8 @@ func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p clu
 	return m.endpoint.Call(ctx, to, kind, regionQuestion(c.ID, p.Region, a, b))
 }
 
-// askMarked asks which chunks have changed in the configuration since, or in later ones.
+// askMarked asks which chunks have changed in configuration `since` or later. It returns false if the
+// primary cannot tell.
 func (m *Member) askMarked(ctx context.Context, c *cluster.Configuration, p cluster.Placement, since uint32) (region.ChunkSet, bool, error) {
 	reply, err := m.askPrimary(ctx, c, p, kindMarked, since, 0)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// Earlier program versions kept the memory of machines that ran in one process without an identity,
-// in logs that every life used again. All of it belonged to the last configuration: nothing of
-// earlier ones was left to recover. So it equals the memory of a member that was killed in that
-// configuration, except for the identity.
+// In earlier program versions, machines that ran in one process had memory without an identity, and
+// every life used the same logs again. Nothing in such memory is older than the last configuration.
+// So, once it has an identity, it equals the memory of a member that was killed in that
+// configuration.
 
 // upgrade adds the identity to memory of earlier program versions, and does nothing to other
 // memory.
@@ -18,7 +18,7 @@ func (m *Member) upgrade(c *cluster.Configuration) error {
 	if !isMember || was.Memory != 0 || m.identity.Load(identityHolds) != 0 {
 		return nil
 	}
-	if is, err := m.hasLogsWithoutLives(); err != nil || !is {
+	if isOld, err := m.hasLogsWithoutLives(); err != nil || !isOld {
 		return err
 	}
 	id := m.identity
@@ -37,13 +37,14 @@ func (m *Member) upgrade(c *cluster.Configuration) error {
 	return nil
 }
 
-// hasLogsWithoutLives reports whether one of the memory's logs has a name that earlier versions
-// gave it.
+// hasLogsWithoutLives reports whether the memory has a log named as in earlier versions, without the
+// life that it belongs to.
 func (m *Member) hasLogsWithoutLives() (bool, error) {
 	names, err := m.memory.Names()
 	for _, name := range names {
 		var sender, worker int
-		if n, _ := fmt.Sscanf(name, logPrefix+"%d-%d", &sender, &worker); n == 2 && name == fmt.Sprintf("%s%d-%d", logPrefix, sender, worker) {
+		n, _ := fmt.Sscanf(name, logPrefix+"%d-%d", &sender, &worker)
+		if n == 2 && name == fmt.Sprintf("%s%d-%d", logPrefix, sender, worker) { // nothing follows
 			return true, err
 		}
 	}

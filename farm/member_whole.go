@@ -11,9 +11,9 @@ import (
 // wholePoll is how often awaitWhole checks.
 const wholePoll = 5 * time.Millisecond
 
-// awaitWhole waits until members, which are all members, have nothing left to recover, and every
-// backup has all of its region. It returns the configuration, in which nothing changes any more as
-// long as all of them live.
+// awaitWhole waits until all members of the instance have nothing left to recover and every backup
+// has all of its region. It returns their configuration, which stays as it is as long as all members
+// live.
 func awaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
 	for {
 		c := wholeConfiguration(members)
@@ -32,12 +32,14 @@ func awaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration,
 	}
 }
 
-// wholeConfiguration returns the configuration of all members, or nil.
+// wholeConfiguration returns the newest revision of the configuration that all members are in, or nil
+// if they are in several, or something is left to recover or to fill.
 func wholeConfiguration(members []*Member) *cluster.Configuration {
 	newest := members[0].membership.Configuration()
 	for _, m := range members {
 		c := m.membership.Configuration()
-		if c.ID != members[0].membership.Configuration().ID || m.settledFor.Load() < uint32(c.ID) || m.txn.Recovery().IsGoing() {
+		isSettled := m.settledFor.Load() >= uint32(c.ID) && !m.txn.Recovery().IsGoing()
+		if c.ID != newest.ID || !isSettled {
 			return nil
 		}
 		if c.Revision > newest.Revision {

@@ -14,9 +14,10 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// openMembers is like OpenMember, for machines in one process that begin together: all of them can
-// answer before any of them asks, and one makes the root object. If one cannot be opened, none is.
-// leases makes their keepers, and must be ended before the machines are closed.
+// openMembers is like OpenMember, for machines of one process that begin together: every machine can
+// answer before any of them makes a call, and the first makes the root object. If one machine cannot
+// be opened, none is. leases makes the machines' keepers; the caller must end it before it closes
+// the machines.
 func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfig) ([]*Member, error) {
 	o := opening{members: make([]*Member, len(cfgs))}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
@@ -38,7 +39,7 @@ func openMembers(ctx context.Context, leases *lease.Together, cfgs []MemberConfi
 	return o.members, nil
 }
 
-// An opening is the opening of machines that begin together.
+// An opening is the state of openMembers while machines begin together.
 type opening struct {
 	members []*Member
 	ctx     context.Context // ends with the opening, or when a machine ends
@@ -53,10 +54,14 @@ func (e *endedEarly) Unwrap() error { return e.error }
 // errOpened is the cause of an opening's end if it has succeeded.
 var errOpened = errors.New("farm: opened")
 
+// run takes all machines through the steps of opening. If a machine ends meanwhile, the error has its
+// reason first: other errors follow from that.
 func (o *opening) run() error {
-	for _, step := range []func(context.Context, []*Member) error{
-		inTurn((*Member).recognize), inTurn((*Member).check), inTurn((*Member).recall), inTurn((*Member).prepare), beginAll, settleAll, inTurn((*Member).openRoot),
-	} {
+	steps := []func(context.Context, []*Member) error{
+		inTurn((*Member).recognize), inTurn((*Member).check), inTurn((*Member).recall), inTurn((*Member).prepare),
+		beginAll, settleAll, inTurn((*Member).openRoot),
+	}
+	for _, step := range steps {
 		if err := step(o.ctx, o.members); err != nil {
 			o.cancel(err)
 			if early := new(endedEarly); errors.As(context.Cause(o.ctx), &early) {
@@ -65,22 +70,23 @@ func (o *opening) run() error {
 			return err
 		}
 	}
+	// Only the first cancel sets the cause: if a machine has ended meanwhile, its reason stays.
 	if o.cancel(errOpened); context.Cause(o.ctx) != errOpened {
 		return context.Cause(o.ctx)
 	}
 	return nil
 }
 
-// endsWith returns what is called when a machine ends. During the opening, the end of one machine
-// ends the opening of all, since the others would wait for it; the opening's error reports it.
-// After the opening, the caller's function is called.
+// endsWith returns the function to call when a machine ends. During the opening it ends the opening
+// of all machines, since the others would wait for this one, and the opening returns the reason.
+// After the opening it calls ended, the caller's function.
 func (o *opening) endsWith(ended func(error)) func(error) {
 	return func(reason error) {
 		early := &endedEarly{reason}
-		o.cancel(early)
+		o.cancel(early) // without effect if the opening is over
 		switch cause := context.Cause(o.ctx); {
 		case cause == early:
-			for _, m := range o.members { // all machines have been prepared, since this one has begun
+			for _, m := range o.members { // all are prepared: a machine can end only after that step
 				m.txn.Evict()
 			}
 		case cause == errOpened && ended != nil:
@@ -89,9 +95,9 @@ func (o *opening) endsWith(ended func(error)) func(error) {
 	}
 }
 
-// inTurn makes the machines take a step one after the other. A machine's step is finished before
-// the next machine begins it: they may share a file system, and room that one frees is available to
-// the others. So the first of them makes the root object of a new instance.
+// inTurn makes the machines take a step one after the other, not concurrently: they may share a file
+// system, and room that one frees is then available to the next. It also follows that the first
+// machine makes the root object of a new instance.
 func inTurn(step func(*Member, context.Context) error) func(context.Context, []*Member) error {
 	return func(ctx context.Context, members []*Member) error {
 		for _, m := range members {
@@ -103,9 +109,9 @@ func inTurn(step func(*Member, context.Context) error) func(context.Context, []*
 	}
 }
 
-// check returns an error if the machine cannot use the memory that it has by the last
-// configuration. Otherwise the others, which have replicas of most of it, would go on without the
-// machine.
+// check returns an error if the machine cannot use a replica that it has by the last configuration.
+// Without this check the others, which have replicas of most regions, would go on without the
+// machine, and the user would not notice the loss.
 func (m *Member) check(context.Context) error {
 	if m.stored == nil {
 		return nil
@@ -117,8 +123,8 @@ func (m *Member) check(context.Context) error {
 	return err
 }
 
-// checkReplicas returns an error if a replica that is complete by c cannot be used. The memory that
-// it maps stays mapped for the replica's later use.
+// checkReplicas returns an error if a replica that is complete by c cannot be used. It leaves the
+// replicas mapped for their later use.
 func (m *Member) checkReplicas(c *cluster.Configuration) error {
 	names, err := m.memory.Names()
 	if err != nil {
@@ -171,8 +177,8 @@ func beginAll(ctx context.Context, members []*Member) error {
 	return failed
 }
 
-// settleAll waits until nothing is left to recover: a machine without room for what recovery needs
-// has noticed it by then.
+// settleAll waits until nothing is left to recover, so that a machine that lacks room for recovery
+// fails during the opening.
 func settleAll(ctx context.Context, members []*Member) error {
 	for _, m := range members {
 		for m.settledFor.Load() < uint32(m.membership.Configuration().ID) || m.txn.Recovery().IsGoing() {

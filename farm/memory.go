@@ -53,8 +53,8 @@ func (v *Volatile) machines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// Clone returns a copy of the present state of everything: the state that a crash of all machines
-// at this moment would leave. Nothing may change during the call.
+// Clone returns a copy of the present state, which is the state that a crash of all machines at this
+// moment would leave. Nothing may change during the call.
 func (v *Volatile) Clone() *Volatile {
 	c := NewVolatile()
 	v.store.CopyTo(&c.store)
@@ -68,6 +68,8 @@ func (v *Volatile) Clone() *Volatile {
 	return c
 }
 
+// cloneMemory copies a memory. It skips parts that are zero, so that they take no storage in the copy
+// either.
 func cloneMemory(m *nvram.Memory) *nvram.Memory {
 	c := nvram.NewMemory(int64(m.Size()))
 	zero := make([]byte, 64<<10)
@@ -81,13 +83,15 @@ func cloneMemory(m *nvram.Memory) *nvram.Memory {
 	return c
 }
 
+// A shelf holds one machine's memories by name. It outlives the machine's lives.
 type shelf struct {
 	mu     lockrank.Mutex[lockrank.Leaf]
 	m      map[string]*nvram.Memory
 	mapped map[string]bool // names that are mapped in this life of the machine
 }
 
-// Map maps a name once, as a folder does.
+// Map returns the memory called name, which it makes if there is none. Like a folder, it refuses to
+// map a name twice in one life.
 func (s *shelf) Map(name string, size int64) (*nvram.Memory, error) {
 	if err := nvram.CheckName(name); err != nil {
 		return nil, err

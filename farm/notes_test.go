@@ -16,12 +16,12 @@ func TestNotesGo(t *testing.T) {
 		t.Errorf("%q is an old log of its own life (%v), of the next (%v)", name, m.isOldLog(name), next.isOldLog(name))
 	}
 	for in, want := range map[cluster.ID]bool{11: false, 12: true, 13: true} {
-		if isOf(notePrefix, name, in) != want {
+		if isUpTo(in, notePrefix, name) != want {
 			t.Errorf("%q is of a recovery that is over in configuration %d: %v", name, in, !want)
 		}
 	}
 	for _, other := range []string{m.lifeLogName(12, 0), m.relogName(1, 2, 3), parkedName(12, 0), notePrefix, notePrefix + "x-1-2"} {
-		if isOf(notePrefix, other, 100) {
+		if isUpTo(100, notePrefix, other) {
 			t.Errorf("%q is taken for notes", other)
 		}
 	}

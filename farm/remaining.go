@@ -5,9 +5,9 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// remaining wraps memories. Some may be mapped but not in use: an attempt to make a replica has
-// mapped them and then found no room for the rest. Since a name can be mapped only once in a life,
-// the next attempt uses them.
+// remaining wraps Memories and keeps mapped memory that nobody uses at present. An attempt to make a
+// replica may map memory and then find no room for the rest; since a name can be mapped only once in
+// a life, the next attempt has to get the same mapping.
 type remaining struct {
 	Memories
 	mu lockrank.Mutex[lockrank.Leaf]

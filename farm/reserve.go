@@ -14,26 +14,29 @@ import (
 )
 
 // Each life of a machine has logs of its own, and the logs of the life before stay until its
-// transactions are recovered. A machine whose file system is full must be able to start again
-// nevertheless. So the former logs free the parts that hold no record, which is nearly all of them.
-// For the rest there is a reserve, which the machine gives back before it makes the new logs. Then
-// it waits for others to recover with it, which may take long and needs room to park transactions;
-// before that, it takes as much of the reserve again as there is room for. It takes all of the
-// reserve once the former logs are gone. Logs come first: for a log that is made later, the machine
-// gives back reserve again.
+// transactions are recovered. So a start needs room for a second set of logs, and must succeed even
+// if the file system is full:
+//
+//   - First the machine frees the parts of the former logs that hold no record: nearly all of them.
+//   - For the rest there is a reserve, which the machine gives back before it makes the new logs.
+//   - Before it waits for others to recover with it, it takes as much of the reserve again as there
+//     is room for: the wait may be long, and parking transactions needs room.
+//   - Once the former logs are gone it takes the whole reserve again.
+//
+// Logs come first: if there is no room for a log later, the machine gives back reserve for it.
 //
 // A member without room for a log that another member is to write would keep all members waiting:
 // the regions of a configuration become active only after its members are connected. So the member
-// begins another life, in which the logs of this life free what they do not need. The new life does
-// not ask to join before it has room for the logs of all members. That room is a large reserve,
-// which it gives back one log at a time, so that nothing else can take what is left. Parked
-// transactions and notes do not make anybody wait like that: without room for them, recovery tries
-// again, and the member serves what it can.
+// ends its life and begins another, which can free most of the logs of this one. The new life does
+// not ask to join before it has room for the logs of all members. It holds that room as a large
+// reserve and gives it back one log at a time, so that nothing else can take the rest. Parked
+// transactions and notes keep nobody waiting: without room for them, recovery tries again, and the
+// member serves the other regions meanwhile.
 
 const (
 	reserveName = "reserve"
-	// reserveForLog is how much of a former log stays while the new one exists: its control line,
-	// ledger, and records. The reserve makes up for that.
+	// reserveForLog is the part of the reserve for one log: as much as the former log keeps (control
+	// line, ledger and records) while the new one exists.
 	reserveForLog = 64 << 10
 	// pieceMin is the smallest piece of storage that is reserved: a page.
 	pieceMin = 4 << 10
@@ -53,12 +56,12 @@ func (m *Member) makeRoom(logs []*nvram.Memory) error {
 	return m.giveBackReserve()
 }
 
-// A reserve is room for logs: pieces of memory whose storage is allocated. It grows by more pieces.
-// It never gives back a piece to get a larger one, since another program might take that room.
+// A reserve is room for logs: pieces of memory whose storage is allocated. It grows by adding pieces.
+// It never replaces a piece by a larger one, since another program might take the room in between.
 type reserve struct {
 	lockrank.Mutex[lockrank.Reserve]
-	// waits says that the machine begins together with others of its process, which may be on the
-	// same file system and do not have their logs yet.
+	// waits delays the reserve: the machine begins together with others of its process, which may be
+	// on the same file system and do not have their logs yet.
 	waits  bool
 	pieces []piece
 }
@@ -100,11 +103,11 @@ func (m *Member) removeReserveLocked() error {
 
 // giveBackForLog gives back as much of the reserve as one log takes. It returns false if there was
 // no reserve.
-func (m *Member) giveBackForLog() (was bool, err error) {
+func (m *Member) giveBackForLog() (hadReserve bool, err error) {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
-	was = len(m.reserve.pieces) > 0
-	return was, m.shrinkReserveLocked(m.cfg.Settings.LogBytes)
+	hadReserve = len(m.reserve.pieces) > 0
+	return hadReserve, m.shrinkReserveLocked(m.cfg.Settings.LogBytes)
 }
 
 // shrinkReserveLocked gives back n bytes, or everything if there is less.
@@ -126,8 +129,8 @@ func (m *Member) shrinkReserveLocked(n int64) error {
 	return nil
 }
 
-// growReserveLocked takes n more bytes. If there is less room, it takes what there is and returns
-// an error.
+// growReserveLocked takes n more bytes, in smaller pieces if there is no room for a large one. If
+// there is less room altogether, it takes what there is and returns an error.
 func (m *Member) growReserveLocked(n int64) error {
 	for size := n; n > 0; {
 		err := m.addPieceLocked(min(size, n))
@@ -143,7 +146,7 @@ func (m *Member) growReserveLocked(n int64) error {
 	return nil
 }
 
-// addPieceLocked takes n more bytes, or nothing and returns an error.
+// addPieceLocked takes n more bytes in one piece. If it fails, it takes nothing.
 func (m *Member) addPieceLocked(n int64) error {
 	name := pieceName(len(m.reserve.pieces))
 	mem, err := m.tryMapReserved(name, n)
@@ -165,8 +168,8 @@ func isOfReserve(name string) bool {
 	return name == reserveName || strings.HasPrefix(name, reserveName+"-")
 }
 
-// mapLog is like mapReserved, for a log that a peer waits for. If there is no room, it ends this
-// life of the member.
+// mapLog is like mapReserved, for a log that another member is to write. If there is no room, it ends
+// this life of the member.
 func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	mem, err := m.mapReserved(name, m.cfg.Settings.LogBytes)
 	if errors.Is(err, nvram.ErrNoSpace) && m.membership != nil {
@@ -177,8 +180,8 @@ func (m *Member) mapLog(name string) (*nvram.Memory, error) {
 	return mem, err
 }
 
-// mapReserved maps memory for a log. If there is no room, it gives back as much of the reserve as
-// it needs.
+// mapReserved maps new memory with storage for all of it. If there is no room, it gives back reserve
+// until there is.
 func (m *Member) mapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	for {
 		mem, err := m.tryMapReserved(name, bytes)
@@ -191,9 +194,9 @@ func (m *Member) mapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	}
 }
 
-// holdRoom takes room for the logs of all members of c and of this machine, if the previous life
-// lacked room for a log. Usually the others have gone on without this machine, so c may not have it
-// as a member.
+// holdRoom takes a reserve for the logs of all members of c and of this machine, if the previous life
+// lacked room for a log. c may not have this machine as a member, since the others have usually gone
+// on without it.
 func (m *Member) holdRoom(c *cluster.Configuration) error {
 	if c == nil || m.identity.Load(identityCramped) == 0 {
 		return nil
@@ -211,7 +214,7 @@ func (m *Member) holdRoom(c *cluster.Configuration) error {
 	return nil
 }
 
-// tryMapReserved maps new memory with storage for all of it. If it fails, it leaves nothing behind.
+// tryMapReserved makes one attempt of mapReserved. If it fails, it leaves nothing behind.
 func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error) {
 	mem, err := m.memory.Map(name, bytes)
 	if err != nil {
@@ -223,7 +226,7 @@ func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// keepSomeRoom takes as much of a reserve as there is room for, unless the member has a reserve.
+// keepSomeRoom calls keepRoom unless the member has at least a part of a reserve.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
 	has := len(m.reserve.pieces) > 0
@@ -233,9 +236,8 @@ func (m *Member) keepSomeRoom() {
 	}
 }
 
-// keepRoom takes the reserve for the logs that this life has by now, or as much as there is room
-// for. Without a reserve the machine works as well, but it may not be able to start again unless
-// somebody makes room.
+// keepRoom takes the reserve for the logs that exist by now, or as much of it as there is room for.
+// Without a reserve the machine works as well, but may be unable to start again, so keepRoom warns.
 func (m *Member) keepRoom() {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()

@@ -8,18 +8,18 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A member that has no room for a replica refuses the replica, and the CM gives it no others for
-// the rest of its life (membership.Machine, HasRoom), so the region may have fewer replicas than it
-// should. Therefore the member looks from time to time whether its file system has room again, and
-// tells the CM. The result is only a guess, because a region may hold more than the room that was
-// found; then the member refuses the replica again, and waits for longer.
+// A member that has no room for a replica refuses the replica. The CM then gives it no others for
+// the rest of its life, unless it calls HasRoom (membership.Machine), so the region may have fewer
+// replicas than it should. Therefore the member looks from time to time whether its file system has
+// room again, and tells the CM. That is only a guess: if the region turns out to need more room, the
+// member refuses the replica again, and waits longer before its next look.
 
 const (
 	// roomPoll is the time before the first look. The time between looks grows up to roomPollMax,
 	// because a file system may be full for days.
 	roomPoll    = 20 * time.Millisecond
 	roomPollMax = 5 * time.Second
-	// roomPart: a 1/roomPart of a region's size must be free.
+	// roomPart says how much room a look must find: 1/roomPart of a region's size.
 	roomPart = 64
 )
 
@@ -31,8 +31,8 @@ type awaiting struct {
 	next       time.Duration // the time until the next look; it grows after each look
 }
 
-// awaitRoom starts to look for room if c gives this member no further replicas, because the member
-// has refused one for lack of room. The search ends when a configuration lifts that.
+// awaitRoom starts to look for room if this member is bounded in c: it gets no further replicas, since
+// it has refused one for lack of room. The looks end when a configuration no longer bounds it.
 func (m *Member) awaitRoom(c *cluster.Configuration) {
 	if !m.membership.IsBounded(c) {
 		return
@@ -46,6 +46,7 @@ func (m *Member) awaitRoom(c *cluster.Configuration) {
 	m.background.run(m.lookForRoom)
 }
 
+// lookForRoom looks for room from time to time, until the member is no longer bounded.
 func (m *Member) lookForRoom() {
 	for m.awaitsRoom() {
 		m.room.over.WaitFor(m.nextLook())
@@ -79,8 +80,8 @@ func (m *Member) nextLook() time.Duration {
 	return d
 }
 
-// hasRoom reports whether there is room for the reserve, which comes first, and for the beginning
-// of a replica.
+// hasRoom reports whether there is room for the reserve, which comes first, and then for a part of a
+// replica.
 func (m *Member) hasRoom() bool {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()

@@ -15,8 +15,8 @@ import (
 
 var _ memories = (*nvram.Folder)(nil)
 
-// LogFilling returns a function that warns that the file system of a machine's memory is filling
-// up; without a logger, nil.
+// LogFilling returns a function that logs a warning: the file system of a machine's memory is filling
+// up. It returns nil if log is nil.
 func LogFilling(log *slog.Logger, machine int) func(nvram.Fullness) {
 	if log == nil {
 		return nil
@@ -40,8 +40,8 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	return nvram.OpenFolder(path, o)
 }
 
-// remedy returns the advice for a lost folder of a machine: the whole instance goes back to a save,
-// or begins anew.
+// remedy returns the advice to the user when a machine's folder is lost: either the whole instance
+// goes back to a save, or it begins anew.
 func (c Config) remedy() string {
 	if c.Saves == "" {
 		return fmt.Sprintf("restore a save of farmsql save (farmsql restore); or, to begin anew, without any of it, remove %s", c.Folder)
@@ -72,10 +72,9 @@ func (l *Local) loadConfiguration() (last *cluster.Configuration, isSaved bool, 
 	return last, last != nil, err
 }
 
-// save saves the configuration and then the memory of all machines concurrently. Nothing else may
-// be running. An interrupted save does not count: a machine whose newest save is not newer than its
-// last use refuses to start from it. save writes nothing if a folder is unchecked or the instance
-// is torn.
+// save saves the configuration, and then the memory of all machines concurrently. Nothing else may
+// be running. An interrupted save does no harm: a machine refuses to start from a save that is older
+// than its last use. save writes nothing if a folder is unchecked or the instance is torn.
 func (l *Local) save() error {
 	begin := l.cfg.Clock.Now()
 	if l.UncheckedError() != nil || l.isTorn {

@@ -17,8 +17,8 @@ import (
 // ErrMismatch means that an instance is opened with other settings than it was made with.
 var ErrMismatch = errors.New("farm: the instance was made with other settings")
 
-// Stored returns the settings of the instance in a folder that cannot change: the numbers of
-// machines, replicas and workers and the sizes of regions and logs. It returns false if the folder
+// Stored returns those settings of the instance in a folder that can never change: the numbers of
+// machines, replicas and workers, and the sizes of regions and logs. It returns false if the folder
 // holds no instance.
 func Stored(folder string) (Config, bool, error) {
 	last, err := cluster.NewFileStore(configurationPath(folder)).Load()
@@ -43,10 +43,9 @@ func machineFolder(folder string, machine int) string {
 	return filepath.Join(folder, fmt.Sprint(machinePrefix, machine))
 }
 
-// machinesIn returns the machines whose folders are in a folder and belong to the instance. There
-// may be other folders next to them: copies of a machine's folder, and unrelated ones. A machine
-// that was killed early has an identity that names no instance yet; it counts as a machine of this
-// one.
+// machinesIn returns the machines of an instance that have a subfolder in folder. It skips copies of
+// machines' folders, and unrelated ones. A machine that was killed early has an identity that names
+// no instance yet; it counts as a machine of this one.
 func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -59,16 +58,17 @@ func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err 
 			continue
 		}
 		id, err := ReadIdentity(filepath.Join(folder, e.Name(), IdentityFile))
-		isStray := err != nil || id.Cluster != 0 && id.Cluster != instance || id.IsKnown && id.Machine != rdma.MachineID(n)
-		if !isStray {
+		isOther := id.Cluster != 0 && id.Cluster != instance
+		isCopy := id.IsKnown && id.Machine != rdma.MachineID(n)
+		if err == nil && !isOther && !isCopy {
 			machines = append(machines, rdma.MachineID(n))
 		}
 	}
 	return machines, err
 }
 
-// machinesOf returns the machines of an instance, ascending: the members of c, the machines that c
-// waits for, and the given machines, former members that have left memory behind.
+// machinesOf returns the machines of an instance, ascending: the members of c, the machines whose
+// memory c waits for, and those in there, which have memory but may no longer be members.
 func machinesOf(c *cluster.Configuration, there []rdma.MachineID) []rdma.MachineID {
 	all := slices.Concat(c.Machines, there)
 	for _, p := range c.Regions {
@@ -88,8 +88,8 @@ func (c Config) firstMachines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// adopts checks the settings that cannot change against an existing instance. last is its last
-// configuration, machines the number of its machines.
+// adopts returns ErrMismatch if a setting that cannot change differs from that of an existing
+// instance. last is the instance's last configuration, machines the number of its machines.
 func (c Config) adopts(last *cluster.Configuration, machines int) error {
 	differ := last.Settings().Differences(c.fixed())
 	if machines != c.Machines {

@@ -11,7 +11,8 @@ import (
 
 // A Status is a machine's knowledge of its instance, for display.
 type Status struct {
-	// Configuration is the one that was applied last; nil before the first. It must not be changed.
+	// Configuration is the last configuration applied; nil before the first. Callers must not change
+	// it.
 	Configuration *cluster.Configuration
 	// Leases are the leases that this machine has granted to other machines, and the leases that it
 	// holds at them. IsValid says whether its own lease is valid.

@@ -1,6 +1,6 @@
-// Package rdma defines what a network card offers to the rest of the database; providers implement
-// it: rdma/local copies between machines of one process, others will use mapped files, TCP or
-// ibverbs. Every provider passes the test suite rdma/rdmatest.
+// Package rdma defines the interface of a network card. Providers implement it: rdma/local copies
+// between machines of one process, rdma/shm between processes of one host. Every provider passes the
+// test suite rdma/rdmatest.
 //
 //	machine 1                                    machine 2
 //	  worker 0   Queue ======= connection ======= Queue   worker 0
@@ -14,17 +14,17 @@
 // memory. A doorbell wakes that machine; WriteRing writes and rings in one operation. In addition, machines send each other datagrams, which may
 // be lost.
 //
-// # What holds
+// # Guarantees
 //
 //   - The operations of one queue take effect at one machine in the order in
 //     which they were posted. Nothing is said across machines or queues.
 //   - WRITE stores in rising address order, at the granularity of 64-byte
 //     lines, and stores its last word last: a reader that finds that word,
 //     read atomically, finds all of the write and of every write before it.
-//   - READ is atomic for each aligned 64-byte line, provided that every writer
-//     of the line changes its first word before and after the rest
-//     (NSDI'14, section 3.5, which is how objects are written), and for each
-//     word in any case. Lines may come from different moments.
+//   - READ is atomic for each word. It is atomic for each aligned 64-byte line if
+//     every writer of the line changes its first word before and after the rest,
+//     as writers of objects do (NSDI'14, section 3.5). Different lines may come
+//     from different moments.
 //   - A completion means that the bytes are in the other machine's memory (or
 //     have come from it), not that any code there has looked at them. In
 //     non-volatile memory they are durable then: a commit relies on that for
@@ -34,8 +34,8 @@
 //   - An operation either completes, or fails with a reason. When a connection
 //     breaks, every pending operation on it fails with [ErrBroken], and may or
 //     may not have taken effect. No later operation takes effect before all
-//     these failures have been reported: a write cannot overtake a lost one
-//     without the caller's knowledge. After that, posting connects again.
+//     these failures have been reported, so the caller knows about a lost write
+//     before a later one takes effect. After that, posting connects again.
 //   - Once Deregister, NIC.Close or Queue.Close returns, no operation touches
 //     the memory in question any more, and it may be unmapped.
 //

@@ -11,16 +11,16 @@ var (
 	ErrClosed = errors.New("rdma: closed")
 	// ErrFull: the queue has as many operations pending as it can hold.
 	ErrFull = errors.New("rdma: too many operations pending")
-	// ErrBroken: the connection broke, or none can be made, because the peer is gone, cut off, or
-	// has no such worker. If the operation was pending it may or may not have taken effect;
-	// otherwise it has not.
+	// ErrBroken: the connection broke, or cannot be made, because the peer is gone, cut off, or has
+	// no such worker. An operation that was pending may or may not have taken effect; an operation
+	// that was just posted has not.
 	ErrBroken = errors.New("rdma: connection broken")
 	// ErrKey: the peer has no registration of that name.
 	ErrKey = errors.New("rdma: no such registration")
 	// ErrRange: offset or length is misaligned or outside the registration; a
 	// datagram is too long.
 	ErrRange = errors.New("rdma: outside the registration or misaligned")
-	// ErrPrivate: the provider cannot let others reach this memory.
+	// ErrPrivate: the memory cannot be registered, because the provider needs shared memory.
 	ErrPrivate = errors.New("rdma: memory is private to the process")
 	// ErrKeyTaken: a registration of that name exists.
 	ErrKeyTaken = errors.New("rdma: key is already registered")

@@ -53,8 +53,8 @@ type NIC interface {
 	Register(k Key, m *nvram.Memory) error
 
 	// Deregister removes the registration of k, if there is one. When it returns, no operation
-	// touches the memory any more. It waits for the copies in progress, so a function that delays a
-	// copy must not call it.
+	// touches the memory any more. It waits for the copies in progress, so code that a copy in
+	// progress waits for must not call it.
 	Deregister(k Key)
 
 	// Open makes the queue of a worker. If the worker has a queue already, it fails with
@@ -69,9 +69,9 @@ type NIC interface {
 	Open(worker int, bell func()) (Queue, error)
 
 	// Datagram sends a copy of b, which has at most DatagramBytesMax bytes, to the receiver of
-	// machine to. It never waits, and promises nothing: the datagram may overtake others, and may
-	// be lost, for example if the machine has no receiver or the receiver cannot keep up. It
-	// returns only errors that this side can know: ErrRange if b is too long, and ErrClosed.
+	// machine to. It never waits. The datagram may overtake others, and may be lost, for example if
+	// the machine has no receiver or the receiver cannot keep up. Errors are only those that this
+	// side detects: ErrRange if b is too long, and ErrClosed.
 	Datagram(to MachineID, b []byte) error
 
 	// Datagrams makes f the machine's receiver and replaces the earlier one; with nil, datagrams
@@ -81,9 +81,9 @@ type NIC interface {
 	Datagrams(f func(from MachineID, b []byte))
 
 	// Gone reports whether machine m is known to be gone: it has been on the network, its process
-	// has ended or its NIC is closed, and no process has joined under its name since. False proves
-	// nothing: Gone returns it for a machine that is stopped or cannot be reached, too. It never
-	// waits.
+	// has ended or its NIC is closed, and no process has joined under its name since. A machine that
+	// is merely stopped or cannot be reached is not gone, and false does not prove that it lives.
+	// Gone never waits.
 	Gone(m MachineID) bool
 
 	// Deaths makes the NIC call f when machines die, and replaces the earlier function; nil removes
@@ -105,10 +105,10 @@ type NIC interface {
 // the worker that owns it posts and polls under a lock of its own. Close may be
 // called at any time.
 //
-// If an operation returns an error, it was not carried out, and has no Completion. If it returns
-// done, it was carried out before the call returned and has no Completion either. Otherwise it is
-// pending: exactly one Completion with its tag follows through Poll, in post order for each machine
-// (unless it is Unsignalled and succeeds).
+// If an operation returns an error, it was not carried out. If it returns done, it was carried out
+// before the call returned. In both cases it has no Completion. Otherwise it is pending: Poll will
+// return exactly one Completion with its tag, in post order for each machine (none if the operation
+// is Unsignalled and succeeds).
 //
 // Every error matches one of the package's sentinels: ErrClosed, ErrFull (too many operations
 // pending; poll and post again), ErrBroken, ErrKey, ErrRange. A Completion may have ErrBroken for a
@@ -119,8 +119,8 @@ type Queue interface {
 	// MaxTransferBytes. dst belongs to the queue until the operation is done.
 	Read(to MachineID, k Key, off uint64, dst []byte, tag uint64) (done bool, err error)
 
-	// Write copies src to off of registration k at machine to, with the same
-	// demands on off and length. src may be reused once Write returns.
+	// Write copies src to off of registration k at machine to. off and the length
+	// are bounded as for Read. src may be reused once Write returns.
 	Write(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
 	// WriteRing is Write followed by Ring as one operation (a WRITE with immediate): the bell comes
@@ -129,9 +129,9 @@ type Queue interface {
 	WriteRing(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
 	// Ring calls the bell of the sibling worker at machine to, after every operation posted earlier
-	// to that machine. Some providers run the bell on this goroutine: call Ring without a lock that
-	// the bell may want. A doorbell has no Completion; if a broken connection loses it, Ring
-	// returns an error or a Completion with the tag Unsignalled reports that.
+	// to that machine. Some providers run the bell on this goroutine, so do not hold a mutex that
+	// the bell may need. A doorbell has no Completion. If it is lost with a broken connection, Ring
+	// returns an error, or a Completion with the tag Unsignalled has it.
 	Ring(to MachineID) error
 
 	// Poll moves completions into cs and returns their number. It never waits.

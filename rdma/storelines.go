@@ -7,8 +7,8 @@ import (
 )
 
 // StoreLines performs a WRITE for providers that copy: it stores src at off of m line by
-// line in rising order, and the last word last and atomically. One copy of the whole would
-// be no slower, but may store words in any order. off and len(src) are multiples of 8 and
+// line in rising order, and the last word last and atomically. A single copy of all of src would
+// be no slower, but might store words in any order. off and len(src) must be multiples of 8 and
 // within m.
 func StoreLines(m *nvram.Memory, off uint64, src []byte) {
 	last := len(src) - nvram.WordBytes

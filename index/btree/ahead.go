@@ -7,18 +7,18 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// lookAhead holds leaves and rows that a cursor reads before it reaches them, so that READs of
-// other machines overlap. Nothing of it is part of what the transaction has read before the cursor
-// reaches it. A leaf that was read ahead passes the same checks as any other: if it is not the
-// right one any more, the cursor searches for the right one.
+// lookAhead has the leaves and rows that a cursor reads before it reaches them, so that READs of
+// other machines overlap. They become part of the transaction's reads only when the cursor reaches
+// them. A leaf that was read ahead passes the same checks as any other: if it is no longer the right
+// one, the cursor searches for that.
 type lookAhead struct {
-	// rows is how many of the objects that entries point to are read at a time, 0 for none. asked
-	// is the number of coming entries whose objects have been requested.
+	// rows is how many rows (the objects that entries point to) are read at a time; 0 for none.
+	// asked is the number of coming entries whose rows have been requested.
 	rows, asked int
 	// wanted is the number of leaves that are read at a time.
 	wanted int
-	// leaves are the leaves that have arrived, next the leaves that have been requested. They
-	// follow the cursor's leaf in the cursor's direction, the arrived ones first.
+	// leaves are the leaves that have arrived, and follow the cursor's leaf in its direction; next
+	// are the leaves requested after these.
 	leaves []leaf
 	next   []region.Ptr
 }
@@ -31,21 +31,21 @@ const (
 	entriesGuessed = 12
 )
 
-// ReadAhead makes the transaction read objects before the cursor's user asks for them
-// (txn.Tx.ReadAhead): the objects that entries point to, of the first n entries together, and then
-// of more entries at a time. It pays off only if the user asks for most of the objects.
+// ReadAhead makes the cursor request rows (the objects that entries point to) before its user reads
+// them: see txn.Tx.ReadAhead. It requests those of the first n entries together, and later those of
+// more entries at a time. This pays off only if the user reads most of the rows.
 //
-// Without ReadAhead a cursor reads leaves ahead once it has left the first. Either way the
-// transaction has read exactly what the cursor has passed. ReadAhead must be called before the
-// first Next; it returns c.
+// Without ReadAhead the cursor requests only leaves ahead, once it has left the first. Either way the
+// transaction's reads are exactly what the cursor has passed. Call ReadAhead before the first Next;
+// it returns c.
 func (c *Cursor) ReadAhead(n int) *Cursor {
 	c.ahead.rows = min(max(n, 1), rowsAhead)
 	c.ahead.wanted = leavesOf(c.ahead.rows, entriesGuessed)
 	return c
 }
 
-// leavesOf returns the largest number of leaves over which the given number of entries can be
-// spread, at most leavesAhead.
+// leavesOf returns how many leaves to read for a number of entries that may begin in the middle of a
+// leaf: at most leavesAhead.
 func leavesOf(entries, perLeaf int) int { return min(1+entries/max(perLeaf, 1), leavesAhead) }
 
 // takeLeaf returns the leaf at pos, if it has been read ahead.
@@ -87,21 +87,22 @@ func (c *Cursor) collect() (leaf, bool) {
 	return leaf{n, txn.Source{Ptr: p, Version: v}}, true
 }
 
-// forgetLeaves drops the leaves read ahead, which do not follow the cursor's leaf any more.
+// forgetLeaves drops the leaves read ahead: they no longer follow the cursor's leaf.
 func (c *Cursor) forgetLeaves() { c.ahead.leaves, c.ahead.next = nil, nil }
 
-// askLeaves requests the leaf at pos and some after it, as far as the cache knows their pointers.
-// It does so only if leaves or rows are at other machines.
+// askLeaves requests the leaf at pos and some after it, if they are at other machines and the cache
+// knows their pointers. Without rows to read, the number of leaves doubles from one call to the next.
 func (c *Cursor) askLeaves(s *scratch, pos position) {
 	a := &c.ahead
 	c.forgetLeaves()
 	switch {
-	case a.wanted == 0:
+	case a.wanted == 0: // the scan may end in its first leaf
 		a.wanted = 1
 	case a.rows == 0:
 		a.wanted = min(2*a.wanted, leavesAhead)
 	}
-	if a.wanted == 1 || a.rows == 0 && c.q != nil && !c.isElsewhere(c.lf.src.Ptr) {
+	isHere := c.q != nil && !c.isElsewhere(c.lf.src.Ptr) // the leaf just left, so most likely the next, too
+	if a.wanted == 1 || a.rows == 0 && isHere {
 		return
 	}
 	ptrs := c.path(c.p.ahead[:0], s, pos, a.wanted)
@@ -110,20 +111,22 @@ func (c *Cursor) askLeaves(s *scratch, pos position) {
 		ptrs = ptrs[:c.t.ReadAhead(ptrs)]
 	}
 	if len(ptrs) > 1 {
-		a.next = append(a.next, ptrs[1:]...)
+		a.next = append(a.next, ptrs[1:]...) // the caller itself reads the first
 	}
 }
 
-// path appends pointers to at most n leaves in the range, from the one at pos on.
+// path appends pointers to at most n leaves of the range, beginning with the leaf at pos. It finds
+// them in cached nodes, and ends early where the next node is not cached.
 func (c *Cursor) path(ptrs []region.Ptr, s *scratch, pos position, n int) []region.Ptr {
 	for n > 0 {
 		in := c.tr.cache.find(&s.probe, pos)
 		if in == nil {
 			return ptrs
 		}
-		from, last, step := in.index(pos), c.lastChild(in), 1
+		from, last := in.index(pos), c.lastChild(in)
+		step, edge := 1, len(in.children)-1
 		if c.reverse {
-			step = -1
+			step, edge = -1, 0
 		}
 		for i := from; n > 0 && i >= 0 && i < len(in.children) && (last-i)*step >= 0; i += step {
 			if in.children[i].IsNil() {
@@ -131,8 +134,8 @@ func (c *Cursor) path(ptrs []region.Ptr, s *scratch, pos position, n int) []regi
 			}
 			ptrs, n = append(ptrs, in.children[i]), n-1
 		}
-		if last != len(in.children)-1 && !c.reverse || last != 0 && c.reverse {
-			return ptrs
+		if last != edge {
+			return ptrs // the range ends in this node
 		}
 		if c.reverse {
 			pos = position{key: in.low(), side: before}
@@ -161,7 +164,7 @@ func (c *Cursor) lastChild(in *inner) int {
 	return len(in.children) - 1
 }
 
-// reachesBeyond reports whether the range goes on beyond a fence that is ahead.
+// reachesBeyond reports whether the range goes on beyond a fence ahead of the cursor.
 func (c *Cursor) reachesBeyond(fence []byte) bool {
 	if c.reverse {
 		return bytes.Compare(fence, c.lo) > 0
@@ -169,18 +172,20 @@ func (c *Cursor) reachesBeyond(fence []byte) bool {
 	return len(c.hi) == 0 || bytes.Compare(fence, c.hi) < 0
 }
 
-// readRows requests the objects that the next entries point to, together with the leaves after
-// them.
+// readRows requests the rows of the next entries, and together with them the leaves that come after:
+// both then cost one round trip.
 func (c *Cursor) readRows() {
 	a := &c.ahead
-	if p, err := c.lf.node.ptr(c.entry()); a.rows < rowsAhead && (err != nil || !c.isElsewhere(p)) {
-		// To fetch a few rows of this machine's memory into its cache costs about as much as it
-		// saves: that pays for the many that follow.
+	first, err := c.lf.node.ptr(c.entry())
+	isHere := err != nil || !c.isElsewhere(first)
+	if isHere && a.rows < rowsAhead {
+		// Requesting a few rows of this machine's own memory costs about as much as it saves. Skip
+		// these; the next call requests many, which pays off.
 		a.asked, a.rows = a.rows, rowsAhead
 		return
 	}
 	ptrs := c.rowsOf(c.p.ahead[:0], c.lf.node, c.entry())
-	used := 0
+	used := 0 // leaves of a.leaves whose rows are among ptrs
 	for ; len(ptrs) > 0 && len(ptrs) < a.rows && c.isElsewhere(ptrs[len(ptrs)-1]); used++ {
 		if used == len(a.leaves) {
 			next, ok := c.collect()
@@ -209,8 +214,8 @@ func (c *Cursor) readRows() {
 	a.rows = rowsAhead
 }
 
-// rowsOf appends the pointers of a leaf's entries that are in the range. It leaves out the entries
-// before the given index.
+// rowsOf appends the pointers of a leaf's entries in the range, in the cursor's direction and
+// beginning with entry from, until there are as many as are read at a time.
 func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	step, last := 1, n.count()-1
 	switch {
@@ -233,8 +238,9 @@ func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 	return ptrs
 }
 
-// addLeaves appends the leaves of the next rows to ptrs, unless leaves are requested already, or a
-// scan without an end has just begun.
+// addLeaves appends to ptrs the leaves that hold the entries after those just requested. It appends
+// none if leaves are requested already, or if an open-ended scan has just begun: its user may stop
+// soon.
 func (c *Cursor) addLeaves(ptrs []region.Ptr) []region.Ptr {
 	a := &c.ahead
 	isEndless := len(c.hi) == 0 && !c.reverse || len(c.lo) == 0 && c.reverse

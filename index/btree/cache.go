@@ -10,8 +10,7 @@ import (
 	"github.com/google/btree"
 )
 
-// position names a leaf: the one that covers key, the one that covers the keys just before key, or
-// the last one.
+// position names a leaf by a key, and the side of the key on which the leaf is.
 type position struct {
 	key  []byte
 	side side
@@ -20,9 +19,9 @@ type position struct {
 type side uint8
 
 const (
-	at side = iota
-	before
-	end
+	at     side = iota // the leaf that covers key
+	before             // the leaf that covers the keys just before key
+	end                // the last leaf, whatever the key
 )
 
 // within reports whether the position is between the fences of n.
@@ -39,8 +38,8 @@ func (p position) between(low, high []byte) bool {
 	return len(high) == 0
 }
 
-// child returns the index of n's entry that leads to the position, or -1 if there is none; the
-// position is between n's fences.
+// child returns the index of n's entry that leads to the position, or -1 if there is none. The
+// position must be between n's fences.
 func (p position) child(n node) int {
 	switch p.side {
 	case at:
@@ -52,8 +51,9 @@ func (p position) child(n node) int {
 	return n.count() - 1
 }
 
-// item orders cached nodes by their low fence. The first eight bytes of both
-// fences spare most searches a miss on the node itself.
+// item orders cached nodes by their low fence. It has the first eight bytes of
+// the low fence (head) and of the high fence (limit), with which most searches
+// need not load the node itself.
 type item struct {
 	head, limit uint64
 	*inner
@@ -88,12 +88,12 @@ func (a item) less(b item) bool {
 const cacheDegree = 32
 
 // cache holds the level-1 nodes of a tree that this machine has read, ordered by their low fences.
-// They may be stale: a leaf that is found through one shows by its own fences whether it is the
-// right leaf. Nodes above level 1 are read only to find a level-1 node that is not cached, so they
-// are not kept.
+// A cached node may be stale, and lead to the wrong leaf; the leaf shows by its own fences whether it
+// is the right one. Nodes above level 1 are not kept: they are needed only to find a level-1 node
+// that is not cached.
 //
-// Readers take the published tree, which never changes, and need no lock; a
-// writer changes its own and publishes a copy-on-write clone.
+// Readers use the published tree, which never changes, without a mutex. Writers
+// change their own tree under mu, and publish a copy-on-write clone.
 type cache struct {
 	published atomic.Pointer[btree.BTreeG[item]]
 
@@ -117,10 +117,10 @@ func (c *cache) reset() {
 
 func (c *cache) publishLocked() { c.published.Store(c.tree.Clone()) }
 
-// probe is a search of the cache. It is kept in a pool with its callback, so
-// that a lookup allocates nothing.
+// probe is the memory of a search of the cache. It is pooled together with its
+// callback, so that a lookup allocates nothing.
 type probe struct {
-	pivot inner // a node whose low fence is the key sought, without a high fence
+	pivot inner // a node without entries whose low fence is the key sought
 	side  side
 	hit   item
 	visit btree.ItemIteratorG[item]
@@ -128,8 +128,8 @@ type probe struct {
 
 func (p *probe) init() { p.visit = p.step }
 
-// step takes the first item of a descent as the hit. It goes on past an item whose low fence is the
-// key itself if the position is before the key. It returns whether the descent goes on.
+// step is called with the items of a descent, and takes the first as the hit. For a position before
+// the key it skips an item that begins at the key. It returns whether the descent goes on.
 func (p *probe) step(it item) bool {
 	if p.side == before && bytes.Equal(it.low(), p.pivot.low()) {
 		return true
@@ -153,14 +153,14 @@ func (c *cache) find(p *probe, pos position) *inner {
 	case hit.inner == nil:
 		return nil
 	case pos.side == at && head < hit.limit:
-		return hit.inner // key < high, for their heads differ; low <= key, for the descent has found this node
+		return hit.inner // low <= key, since the descent found this node; key < high, since head < limit
 	case !pos.between(hit.low(), hit.high()):
 		return nil
 	}
 	return hit.inner
 }
 
-// put adds a node just read, and drops the cached nodes that begin within its fences: they are
+// put adds a node just read. It drops all cached nodes that begin within its fences, since they are
 // stale.
 func (c *cache) put(in *inner) {
 	c.mu.Lock()
@@ -191,7 +191,7 @@ func (c *cache) drop(in *inner) {
 	}
 }
 
-// size returns how many nodes are cached and what their copies take.
+// size returns the number of cached nodes, and the bytes that they take.
 func (c *cache) size() (nodes, bytes int) {
 	c.published.Load().Ascend(func(it item) bool {
 		nodes++

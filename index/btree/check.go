@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Visitor receives what a walk of a tree finds. Each func may be nil; an error from it ends the
+// Visitor has the functions that a walk of a tree calls. Each may be nil; an error from one ends the
 // walk.
 type Visitor struct {
 	// Node is passed every object of the tree, the anchor first.
@@ -18,19 +18,19 @@ type Visitor struct {
 	Entry func(key []byte, v region.Ptr) error
 }
 
-// Shape is what a walk of a tree counted.
+// Shape has the counts of a walk of a tree.
 type Shape struct {
 	Levels  int // how many levels of nodes there are: 1 for a tree of one leaf
 	Inner   int // inner nodes, without the anchor
 	Leaves  int
 	Empty   int // leaves without an entry
 	Entries int
-	// LeafBytes and LeafUsed are what the leaves' payloads can hold and what
-	// they do hold.
+	// LeafBytes is the size of all leaves' payloads, LeafUsed the bytes in use
+	// there.
 	LeafBytes, LeafUsed int
 }
 
-// CheckError lists what is wrong with a tree.
+// CheckError lists the problems of a tree.
 type CheckError struct {
 	Problems []string
 	More     int // problems beyond those listed
@@ -66,8 +66,8 @@ func (tr *Tree) Check(ctx context.Context, visit func(key []byte, v region.Ptr) 
 
 // Inspect is like Check, with more results. It checks that every node is sound, that the fences of
 // each level partition the key space and agree with the entries above, and that every node is
-// reachable exactly once. Of a tree that Destroy has begun to take apart it walks what is left, and
-// checks only reachability.
+// reachable exactly once. If Destroy has begun to take the tree apart, Inspect walks the rest, and
+// checks only the leaves and that nothing is reachable twice.
 func (tr *Tree) Inspect(ctx context.Context, v Visitor) (Shape, error) {
 	w := &walker{tr: tr, ctx: ctx, visit: v, seen: make(map[region.Addr]struct{})}
 	s := tr.scratch()
@@ -103,13 +103,13 @@ type walker struct {
 	ctx     context.Context
 	s       *scratch
 	visit   Visitor
-	partial bool
+	partial bool // Destroy has begun to take the tree apart
 	seen    map[region.Addr]struct{}
 	shape   Shape
 	bad     CheckError
 }
 
-// sound reports a node whose bytes contradict each other.
+// sound records a problem if the bytes of a node contradict each other.
 func (w *walker) sound(p region.Ptr, n node) {
 	if w.partial && n.level() > 0 {
 		return // the left edge of a partly destroyed tree may be gone
@@ -142,7 +142,7 @@ func (w *walker) children(p region.Ptr, n node) error {
 	return nil
 }
 
-// node walks the node at p, which by its parent has the given level and fences.
+// node walks the node at p. Its parent says that it has the given level and fences.
 func (w *walker) node(p region.Ptr, level int, f fences) error {
 	if err := w.ctx.Err(); err != nil {
 		return err

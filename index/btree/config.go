@@ -10,9 +10,9 @@ const (
 	// MaxKeyBytes is the longest key, the limit that InnoDB has.
 	MaxKeyBytes = 3072
 
-	// minSplit is the smallest number of entries that is split. A node with
-	// fewer lives in an object as large as they need, so that a split always
-	// leaves both sides at least one entry, whatever the keys' lengths.
+	// minSplit is the smallest number of entries at which a node splits. A node
+	// with fewer gets an object as large as its entries need. So a split always
+	// leaves at least one entry on both sides, whatever the keys' lengths.
 	minSplit = 4
 
 	defaultLeafBytes  = 978  // an object of 1 KB
@@ -24,9 +24,9 @@ const (
 // Config is a tree's shape, fixed when it is created.
 type Config struct {
 	// LeafBytes and InnerBytes are the payload sizes at which a leaf or an
-	// inner node splits; each is rounded up to what its size class holds. Zero
-	// means objects of 1 KB and 2 KB: a commit logs every leaf that it changes as a whole,
-	// while inner nodes change rarely and are read from the cache.
+	// inner node splits; each is rounded up to the capacity of its size class. Zero
+	// means objects of 1 KB and 2 KB. Leaves are smaller because a commit logs every
+	// changed leaf as a whole; inner nodes change rarely and are read from the cache.
 	LeafBytes, InnerBytes int
 }
 

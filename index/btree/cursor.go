@@ -9,9 +9,9 @@ import (
 )
 
 // Cursor walks the entries of a range in ascending or descending key order, as its transaction sees
-// them: the committed entries, one leaf at a time, merged with the transaction's own operations. It
-// sees operations that the transaction makes while the cursor is open if their keys are still
-// ahead.
+// them: the committed entries, one leaf at a time, merged with the transaction's own operations.
+// Operations that the transaction makes while the cursor is open count if their keys are still ahead
+// of the cursor.
 //
 // The transaction has read exactly the stretch of keys that the cursor has passed: if an entry in
 // that stretch is added, removed or changed before the transaction commits, the transaction aborts
@@ -20,24 +20,24 @@ type Cursor struct {
 	tr      *Tree
 	t       *txn.Tx
 	p       *pending
-	serial  uint64
+	serial  uint64 // p.serial at the beginning: it differs once the transaction has ended
 	lo, hi  []byte // an empty hi is plus infinity
 	reverse bool
-	// existence says that only the keys count as read.
+	// existence says that only the keys count as read, not their values.
 	existence bool
 	done      bool
 	err       error
 
-	loaded bool
+	loaded bool // the cursor has arrived at lf and reads it
 	lf     leaf
-	slot   int // the next slot; in reverse the one after it
-	q      *rangeQuestion
+	slot   int            // the next slot; in reverse the slot after that
+	q      *rangeQuestion // records what was read of lf; nil before the first leaf
 
 	key   []byte // the key of the next slot
 	last  []byte // the key last passed
 	moved bool   // last is set
-	// change is the index of the next change in the cursor's direction, valid
-	// while p.edits is edits.
+	// change is the index in p.changes of the transaction's next own change; in
+	// reverse the index after that. It is valid while p.edits equals edits.
 	change int
 	edits  uint64
 
@@ -54,11 +54,11 @@ func (tr *Tree) Scan(t *txn.Tx, lo, hi []byte, reverse bool) *Cursor {
 		return c
 	}
 	c.lo, c.hi = p.keep(lo), p.keep(hi)
-	c.edits = p.edits - 1
+	c.edits = p.edits - 1 // any other value: change is not valid yet
 	return c
 }
 
-// ScanPrefix is Scan of the keys that begin with prefix.
+// ScanPrefix is like Scan, for the keys that begin with prefix.
 func (tr *Tree) ScanPrefix(t *txn.Tx, prefix []byte, reverse bool) *Cursor {
 	return tr.Scan(t, prefix, prefixEnd(prefix), reverse)
 }
@@ -75,16 +75,15 @@ func prefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// KeysOnly makes the cursor add only the keys to what the transaction has read, and not their
-// values: see Has. It is called before the first Next and returns c.
+// KeysOnly makes only the keys part of the transaction's reads, and not their values: see Has. Call
+// it before the first Next; it returns c.
 func (c *Cursor) KeysOnly() *Cursor {
 	c.existence = true
 	return c
 }
 
-// All goes through the entries that Next would return. It ends early if one cannot be read:
-// Err tells. A key is valid until the following iteration. After a break the cursor goes on
-// where it was.
+// All yields the entries that Next would return. It ends early at an error, which Err then returns. A
+// key is valid until the following iteration. After a break the cursor can go on where it was.
 func (c *Cursor) All() iter.Seq2[[]byte, region.Ptr] {
 	return func(yield func([]byte, region.Ptr) bool) {
 		for {
@@ -100,7 +99,8 @@ func (c *Cursor) All() iter.Seq2[[]byte, region.Ptr] {
 func (c *Cursor) Err() error { return c.err }
 
 // Next returns the next entry, or ok false at the end. The key is valid until
-// the following call.
+// the following call. Next merges the leaf's entries with the transaction's own
+// changes: it passes whichever key comes first; at equal keys the change counts.
 func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 	if c.err == nil && !c.done && c.p.serial != c.serial {
 		c.err = txn.ErrDone
@@ -112,23 +112,23 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 			}
 		}
 		own := c.ownChange()
-		base := c.base()
-		order := 0 // compares base with own: negative if the leaf's entry comes first
+		inLeaf := c.nextKey()
+		order := 0 // negative if the leaf's entry comes before the own change
 		switch {
-		case base && own != nil:
+		case inLeaf && own != nil:
 			order = bytes.Compare(c.key, own.key)
 			if c.reverse {
 				order = -order
 			}
-		case base:
+		case inLeaf:
 			order = -1
-		case own != nil && c.inLeaf(own.key):
+		case own != nil && c.reachesInLeaf(own.key):
 			order = 1
 		default:
 			c.leave()
 			continue
 		}
-		if base && c.ahead.rows > 0 && c.ahead.asked == 0 {
+		if inLeaf && c.ahead.rows > 0 && c.ahead.asked == 0 {
 			c.readRows()
 		}
 		if order < 0 {
@@ -139,7 +139,7 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 			return c.last, v, c.err == nil, c.err
 		}
 		if order == 0 {
-			c.pass()
+			c.pass() // the own change replaces the leaf's entry
 		}
 		c.passOwn(own)
 		if !own.deleted {
@@ -150,7 +150,8 @@ func (c *Cursor) Next() (key []byte, v region.Ptr, ok bool, err error) {
 	return nil, region.Ptr{}, false, c.err
 }
 
-// load reads the leaf at which the cursor has arrived.
+// load reads the leaf at which the cursor has arrived, and begins the question that records what the
+// cursor reads there.
 func (c *Cursor) load() error {
 	c.loaded = true
 	if c.p.state != existing {
@@ -185,8 +186,8 @@ func (c *Cursor) load() error {
 	return nil
 }
 
-// position returns where the next leaf is: at the bound from which the scan begins, or beyond the
-// last leaf.
+// position returns the position of the next leaf: at the bound where the scan begins, or beyond the
+// current leaf.
 func (c *Cursor) position() position {
 	switch {
 	case !c.reverse && c.q == nil:
@@ -209,9 +210,9 @@ func (c *Cursor) entry() int {
 	return c.slot
 }
 
-// base reports whether the leaf has another entry in the range, and takes its
-// key.
-func (c *Cursor) base() bool {
+// nextKey sets key to that of the leaf's next entry. It returns false if the leaf
+// has no further entry in the range.
+func (c *Cursor) nextKey() bool {
 	if c.q == nil {
 		return false
 	}
@@ -231,9 +232,9 @@ func (c *Cursor) inRange(key []byte) bool {
 	return len(c.hi) == 0 || bytes.Compare(key, c.hi) < 0
 }
 
-// inLeaf reports whether key, which the scan has yet to reach, lies within the bounds of the current
-// leaf; true if no leaf has been read.
-func (c *Cursor) inLeaf(key []byte) bool {
+// reachesInLeaf reports whether the scan, which has not reached key yet, will reach it within the
+// current leaf. Without a leaf it returns true.
+func (c *Cursor) reachesInLeaf(key []byte) bool {
 	if c.q == nil {
 		return true
 	}
@@ -244,7 +245,7 @@ func (c *Cursor) inLeaf(key []byte) bool {
 	return len(high) == 0 || bytes.Compare(key, high) < 0
 }
 
-// pass goes over the leaf's next entry.
+// pass moves beyond the leaf's next entry.
 func (c *Cursor) pass() {
 	if c.reverse {
 		c.slot--
@@ -256,13 +257,13 @@ func (c *Cursor) pass() {
 	c.ahead.asked = max(0, c.ahead.asked-1)
 }
 
-// swap makes the key of the entry just passed the last one.
+// swap makes c.key, the key of the entry just passed, the last key passed (c.last).
 func (c *Cursor) swap() {
 	c.key, c.last = c.last, c.key
 	c.moved = true
 }
 
-// passOwn goes over the transaction's own next change.
+// passOwn moves beyond the transaction's own next change.
 func (c *Cursor) passOwn(own *change) {
 	c.last = append(c.last[:0], own.key...)
 	c.moved = true
@@ -276,7 +277,7 @@ func (c *Cursor) passOwn(own *change) {
 	}
 }
 
-// leave ends the leaf: the scan is done or goes on with the next one.
+// leave ends the current leaf: either the scan is done, or it goes on with the next leaf.
 func (c *Cursor) leave() {
 	if c.q == nil {
 		c.done = true
@@ -315,7 +316,7 @@ func (c *Cursor) ownChange() *change {
 	return c.p.changes[i]
 }
 
-// find looks up where the cursor stands among the changes.
+// find sets change again after changes were added or removed.
 func (c *Cursor) find() {
 	c.edits = c.p.edits
 	found := false
@@ -330,6 +331,6 @@ func (c *Cursor) find() {
 		c.change = len(c.p.changes)
 	}
 	if found && !c.reverse {
-		c.change++ // beyond the key last passed; in reverse change is exclusive
+		c.change++ // beyond the key last passed; in reverse change is already the index after the next
 	}
 }

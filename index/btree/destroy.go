@@ -10,17 +10,17 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// freeEntriesMax is the number of entries that one transaction of Destroy frees after the
-// first leaf. Destroy halves it when the logs are too small for that.
+// freeEntriesMax is the number of entries after which a transaction of Destroy frees no further leaf.
+// Destroy halves it when the logs are too small for such a transaction.
 const freeEntriesMax = 512
 
-// Destroy frees the tree in transactions of bounded size. It calls visit, unless that is nil, with
-// every entry, in the transaction that removes the entry, so that visit can free what the entry
-// points to. If that transaction is retried, visit is called again.
+// Destroy frees the tree in transactions of bounded size. It calls visit, unless that is nil, for
+// every entry, in the transaction that removes the entry, so that visit can free the object that the
+// entry points to. If that transaction is run again, visit is called again.
 //
-// From the first transaction on all operations on the tree fail with
+// From the first transaction on, all operations on the tree fail with
 // ErrDestroyed. If Destroy ends early, by an error or a crash, another call goes on
-// where it stopped; on a tree that has been freed it does nothing.
+// where it stopped. On a tree that has been freed Destroy does nothing.
 func (tr *Tree) Destroy(ctx context.Context, visit func(t *txn.Tx, key []byte, v region.Ptr) error) error {
 	defer tr.cache.reset()
 	if gone, err := tr.gone(); gone || err != nil {
@@ -95,7 +95,7 @@ func (tr *Tree) freeLeaves(t *txn.Tx, entries int, visit func(*txn.Tx, []byte, r
 		if err != nil {
 			return false, err
 		}
-		entries -= n + 1
+		entries -= n + 1 // an empty leaf counts, too
 	}
 	return tr.prune(t, path, freed)
 }
@@ -163,9 +163,9 @@ func (tr *Tree) freeLeaf(t *txn.Tx, p region.Ptr, visit func(*txn.Tx, []byte, re
 	return n.count(), t.Free(p)
 }
 
-// prune removes the first freed children from the last node of path, and frees
-// every node that has none left. What remains is not a search tree any more, but
-// its left edge leads to all of it.
+// prune removes the freed children, which come first, from the last node of
+// path. It frees every node that has no children left. The rest is no longer a
+// search tree, but its left edge still leads to all of it.
 func (tr *Tree) prune(t *txn.Tx, path []step, freed int) (done bool, err error) {
 	for i := len(path) - 1; i >= 0; i-- {
 		s := path[i]
@@ -173,7 +173,7 @@ func (tr *Tree) prune(t *txn.Tx, path []step, freed int) (done bool, err error) 
 			if err := t.Free(s.ptr); err != nil {
 				return false, err
 			}
-			freed = 1
+			freed = 1 // this node, as a child of the one above
 			continue
 		}
 		b, err := t.Write(s.ptr)

@@ -10,11 +10,11 @@
 //
 // Every node carries its level, its tree and its fence keys [low, high), so that
 // a reader can tell whether it has come to the right node (SOSP'15 section
-// 6). Together with the incarnation in a fat pointer, which tells that a node
-// has been freed, this makes any pointer to a leaf safe to try, however old: the
-// leaf itself proves that it is the right one. A lookup finds a level-1 node in
-// the cache, and reads one object, the leaf. When the leaf is the wrong one, the
-// level-1 node is read again, and if need be the path from the anchor.
+// 6), and the incarnation in a fat pointer tells whether a node has been freed.
+// Therefore any pointer to a leaf is safe to try, however old: the leaf itself
+// proves that it is the right one. A lookup finds a level-1 node in the cache,
+// and reads one object, the leaf. If it is the wrong leaf, the lookup reads the
+// level-1 node again, and if need be the path from the anchor.
 //
 // # Transactions
 //
@@ -22,15 +22,16 @@
 // however long they are open. So nothing of the tree enters a read or write set
 // while a transaction runs:
 //
-//   - what it changes is kept as operations on keys, in key order, together with
+//   - its changes are kept as operations on keys, in key order, together with
 //     their undo steps for savepoints. Its own Get and Scan see them;
 //   - Prepare, called by the commit just before LOCK and again when a LOCK was
-//     refused, applies them to fresh copies of the leaves, splits and merges,
-//     and changes the nodes above where that is needed;
-//   - what it read is kept as questions: this key was absent, this key led
-//     there, this stretch held exactly these entries. Where a leaf has changed
-//     since, validation asks again, of what is committed and without the
-//     transaction's own operations; only another answer aborts.
+//     refused, applies these operations to fresh copies of the leaves, splits and
+//     merges, and changes the nodes above where needed;
+//   - its reads are kept as questions with their answers: this key was absent,
+//     this key led there, this stretch held exactly these entries. Where a leaf
+//     has changed since, validation asks the question again, of the committed
+//     tree and without the transaction's own operations. The transaction aborts
+//     only if the answer differs.
 //
 // # Invariants
 //
@@ -45,10 +46,10 @@
 // A node splits when it exceeds its Config's budget and has at least four
 // entries; with fewer it moves to an object that holds them, so that keys of any
 // length up to MaxKeyBytes find room and a split can always be done. Leaves
-// split at the shortest separator. A node to which ascending keys are added
-// leaves a full node behind. A node under a quarter of its budget is merged with
-// a neighbour if both fit into three quarters; an empty one always is. Keys are
-// stored without the prefix that their node's fences have in common.
+// split at the shortest separator. If keys are added in ascending order, a split
+// leaves the left node full. A node under a quarter of its budget is merged with
+// a neighbour if both fit into three quarters; an empty node is always merged.
+// Keys are stored without the prefix that their node's fences have in common.
 //
 // # Concurrency and limits
 //

@@ -45,7 +45,7 @@ func nodeSize(f fences, entries []entry) int {
 	return size
 }
 
-// fit reports whether nodeSize is within budget. It adds up no more entries than it needs to.
+// fit reports whether nodeSize is within budget. It stops adding up once the budget is exceeded.
 func fit(f fences, entries []entry, budget int) bool {
 	size, p := nodeHeaderBytes+len(f.low)+len(f.high), f.prefix()
 	for i := range entries {
@@ -90,8 +90,8 @@ func (n node) putEntry(i, off int, suffix []byte, v value) {
 	n.setSlot(i, head(suffix), off, len(suffix))
 }
 
-// decode returns the fences and the entries, sharing no memory with the node,
-// with room for extra more entries.
+// decode returns copies of the fences and the entries. The slice of entries has
+// room for extra more.
 func (n node) decode(extra int) (fences, []entry) {
 	count, p := n.count(), n.prefix()
 	size := n.u16(lowAt) + n.u16(highAt)
@@ -114,8 +114,8 @@ func (n node) decode(extra int) (fences, []entry) {
 	return f, entries
 }
 
-// insert puts key with v at i, the place that search returned, and compacts the heap first if it
-// must. If there is no room even then, it returns false and changes nothing.
+// insert puts key with v at i, the index that search returned. It compacts the heap first if it must.
+// If there is no room even then, it returns false and changes nothing.
 func (n node) insert(i int, key []byte, v value) bool {
 	suffix := key[n.prefix():]
 	need := entryBytes + len(suffix)
@@ -155,11 +155,11 @@ func (n node) remove(i int) {
 	n.setU16(countAt, count-1)
 }
 
-// compact gathers the dead bytes into the free space.
+// compact packs the heap again, so that its dead bytes become free space.
 func (n node) compact() { n.pack(append([]byte(nil), n.b...)) }
 
-// pack copies the entries of another encoded node to n, densely below the fences. n must already
-// have its header, slots and fences.
+// pack copies the entries of another encoded node into n's heap, without dead bytes. n must already
+// have its header and fences.
 func (n node) pack(from []byte) {
 	src := node{from}
 	heap := n.heapEnd()
@@ -173,7 +173,7 @@ func (n node) pack(from []byte) {
 	n.setU16(deadAt, 0)
 }
 
-// merge applies changes, in key order, to entries in key order.
+// merge returns the entries with the changes applied; both are in key order.
 func merge(entries []entry, changes []*change) []entry {
 	out := make([]entry, 0, len(entries)+len(changes))
 	for _, c := range changes {

@@ -3,8 +3,8 @@ package btree
 import "errors"
 
 var (
-	// ErrExists is returned by Insert if the key is there. The transaction has read that: if it
-	// ends because of it, it validates first.
+	// ErrExists is returned by Insert if the key exists. That the key exists becomes part of the
+	// transaction's reads, so a transaction that gives up because of it validates first.
 	ErrExists = errors.New("btree: key exists")
 
 	// ErrKeyTooLong refuses a key of more than MaxKeyBytes.
@@ -13,7 +13,7 @@ var (
 	// ErrConfig rejects a Config, and names the field.
 	ErrConfig = errors.New("btree: bad configuration")
 
-	// ErrCorrupt says that an object of the tree does not hold what it must.
+	// ErrCorrupt means that an object of the tree breaks the format or an invariant of the tree.
 	ErrCorrupt = errors.New("btree: corrupt")
 
 	// ErrDestroyed is returned by every operation on a tree that Destroy has

@@ -8,13 +8,13 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// inner is a cached node of level 1 that never changes. Its layout puts what a search needs first,
-// the heads of the keys and the children, together, so that they are fetched at once. In the node's
-// own format a search would go from slot to slot and then to the heap, and wait for a cache miss at
-// each step, since all nodes together do not fit into the processor's cache.
+// inner is a cached node of level 1 that never changes. A search needs the heads of the keys and the
+// children first, so the layout has them close together, to be fetched at once. In the node's own
+// format a search would go from slot to slot and then to the heap, and wait for a cache miss at each
+// step, since all nodes together do not fit into the processor's cache.
 type inner struct {
 	heads    []uint32     // the heads of the keys, in order
-	children []region.Ptr // nil where the node had no pointer
+	children []region.Ptr // a nil pointer where the node's value was no valid pointer
 	prefix   uint32       // bytes that keys leave out, as in a node
 	// The low fence is text[lowAt:highAt], the high fence what comes after.
 	lowAt, highAt uint32
@@ -23,8 +23,7 @@ type inner struct {
 	at            region.Ptr // where the node was read
 }
 
-// newInner returns n, which was read at p, as an inner node. The caller must have checked its
-// slots.
+// newInner converts node n, which was read at p. The caller must have checked its slots.
 func newInner(n node, p region.Ptr) *inner {
 	count, fences := n.count(), len(n.b)-n.heapEnd()
 	in := &inner{
@@ -62,7 +61,7 @@ func (in *inner) suffix(i int) []byte {
 	return in.text[from:in.ends[i]]
 }
 
-// child returns the child that leads to pos, which is between the fences.
+// child returns the child that leads to pos. pos must be between the fences.
 func (in *inner) child(pos position) (region.Ptr, error) {
 	in.touch()
 	i := in.index(pos)
@@ -76,7 +75,7 @@ func (in *inner) child(pos position) (region.Ptr, error) {
 	return p, nil
 }
 
-// index returns the index of the child that leads to pos, -1 if there is none.
+// index returns the index of the child that leads to pos, or -1 if there is none.
 func (in *inner) index(pos position) int {
 	if pos.side == end {
 		return len(in.heads) - 1
@@ -129,7 +128,7 @@ func (in *inner) below(h uint32) int {
 	return base
 }
 
-// searchFrom searches among the keys from i on; the key at i must have the head h.
+// searchFrom searches among the keys that have the head h, the first of which must be key i.
 func (in *inner) searchFrom(i int, h uint32, suffix []byte) (int, bool) {
 	same := in.heads[i:]
 	if h < 1<<32-1 {

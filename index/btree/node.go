@@ -46,20 +46,20 @@ const (
 	maxNodeBytes = 1<<16 - 8 // offsets are 16 bits
 )
 
-// This fails to compile if 16 bits are too few for the offsets in a node that is too small to split,
-// even with minSplit keys of MaxKeyBytes.
+// This fails to compile if the largest node that need not split, with minSplit keys of MaxKeyBytes,
+// is too large for offsets of 16 bits.
 var _ [maxNodeBytes - (nodeHeaderBytes + 2*MaxKeyBytes + (minSplit)*(entryBytes+MaxKeyBytes))]struct{}
 
 // value is the encoded region.Ptr of an entry: a row in a leaf, a child in an
 // inner node.
 type value [valueBytes]byte
 
-// node is a view of one encoded node. Its accessors never fail on a node that
-// parse accepted: a slot that points out of the payload reads as an empty key
-// and a zero value, which validate reports.
+// node is a view of one encoded node. Its accessors never panic on a node that
+// parse accepted: a slot that points outside the payload reads as an empty key
+// and a zero value. validate reports such slots.
 type node struct{ b []byte }
 
-// parse checks what every later access relies on, in constant time.
+// parse checks, in constant time, the fields that every later access relies on.
 func parse(b []byte, tree uint64) (node, error) {
 	if len(b) < nodeHeaderBytes || len(b) > maxNodeBytes {
 		return node{}, fmt.Errorf("%w: node of %d bytes", ErrCorrupt, len(b))
@@ -154,12 +154,12 @@ func loadFrame(v region.View, b []byte) {
 	v.Load(b, n.heapEnd(), len(b))
 }
 
-// search finds the first entry whose key is at or after key, and whether it is
-// that key. The node covers key, or key is its high fence.
+// search finds the first entry at or after key, and whether its key equals key.
+// The node must cover key, or key be its high fence.
 func (n node) search(key []byte) (i int, found bool) { return n.searchIn(region.View{}, key) }
 
-// searchIn is like search, in a node that has only its frame loaded: it loads from v the entries
-// that it compares, including the one that it finds.
+// searchIn is like search, for a node of which only the frame is loaded: it loads from v the entries
+// that it compares, including the entry that it finds.
 func (n node) searchIn(v region.View, key []byte) (i int, found bool) {
 	prefix := n.prefix()
 	if prefix > len(key) { // this happens only in a node whose fences contradict each other
@@ -219,7 +219,7 @@ func (n node) checkSlots() error {
 	return nil
 }
 
-// validate walks the whole node; parse has accepted it.
+// validate checks the whole node, which parse must have accepted.
 func (n node) validate() error {
 	low, high, p := n.low(), n.high(), n.prefix()
 	if len(low) > MaxKeyBytes || len(high) > MaxKeyBytes {

@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Get returns the value of key as t sees it: t's own operations first. That key has this value, or
-// none, becomes part of what t has read.
+// Get returns the value of key as t sees it, including t's own operations. The answer becomes part of
+// t's reads: t aborts if the committed value, or its absence, changes before t commits.
 func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	if len(key) > MaxKeyBytes {
 		return region.Ptr{}, false, ErrKeyTooLong
@@ -17,8 +17,8 @@ func (tr *Tree) Get(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	return tr.pend(t).get(t, key, false)
 }
 
-// Has reports whether key has a value, as t sees it. Only this becomes part of what t has read:
-// unlike after Get, t does not abort when the key gets another value.
+// Has reports whether key has a value, as t sees it. Only this becomes part of t's reads: unlike after
+// Get, t does not abort if the key gets another value.
 func (tr *Tree) Has(t *txn.Tx, key []byte) (bool, error) {
 	if len(key) > MaxKeyBytes {
 		return false, ErrKeyTooLong
@@ -28,8 +28,8 @@ func (tr *Tree) Has(t *txn.Tx, key []byte) (bool, error) {
 }
 
 // Insert adds key with value v; others see it once t commits. It fails with ErrExists if key has a
-// value already, committed or by t's own operations. That key had no value becomes part of what t
-// has read: of two transactions that insert one key, one commits.
+// value already, committed or by t's own operations. Insert reads like Has, so of two transactions
+// that insert the same key only one commits.
 func (tr *Tree) Insert(t *txn.Tx, key []byte, v region.Ptr) error {
 	found, err := tr.Has(t, key)
 	if err != nil {
@@ -42,8 +42,8 @@ func (tr *Tree) Insert(t *txn.Tx, key []byte, v region.Ptr) error {
 	return nil
 }
 
-// Put sets the value of key to v, whether or not it has one; others see it once t commits. It reads
-// nothing: of two transactions that put one key, the later wins.
+// Put sets the value of key to v, whether or not it has one; others see it once t commits. Put reads
+// nothing: of two transactions that put the same key both commit, and the later one wins.
 func (tr *Tree) Put(t *txn.Tx, key []byte, v region.Ptr) error {
 	if len(key) > MaxKeyBytes {
 		return ErrKeyTooLong
@@ -52,8 +52,8 @@ func (tr *Tree) Put(t *txn.Tx, key []byte, v region.Ptr) error {
 	return nil
 }
 
-// Delete removes key, for others once t commits, and reports whether it had a value. That becomes
-// part of what t has read.
+// Delete removes key, and reports whether it had a value; others see it once t commits. Delete reads
+// like Get.
 func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 	_, found, err := tr.Get(t, key)
 	if err != nil || !found {
@@ -63,13 +63,13 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 	return true, nil
 }
 
-// Fetch makes the processor fetch the leaf in which t is going to look for key, without waiting.
-// Callers with several keys should Fetch them all first: then they wait for memory about as long as
-// for a single key. Fetch does nothing if the way to the leaf is not cached, or if another machine
-// is the leaf's primary.
+// Fetch makes the processor fetch the leaf of key into its cache, without waiting. Callers with
+// several keys should Fetch them all first: then they wait for memory about as long as for a single
+// key. Fetch does nothing if the leaf's parent is not cached, or if another machine is the leaf's
+// primary.
 func (tr *Tree) Fetch(t *txn.Tx, key []byte) { tr.fetch(t, key) }
 
-// fetch does the work of Fetch, and returns the leaf if one is known.
+// fetch does the work of Fetch. It returns the leaf that the cache names, or nil.
 func (tr *Tree) fetch(t *txn.Tx, key []byte) region.Ptr {
 	s := tr.scratch()
 	defer s.free()

@@ -14,8 +14,8 @@ type change struct {
 	key     []byte
 	val     value
 	deleted bool
-	// leaf is the leaf where the key is or would be, as far as was known when the change was made.
-	// Prepare tries it first: it was prefetched, and is in the processor's cache by then.
+	// leaf is the leaf of the key, as far as it was known when the change was made; nil if not.
+	// Prepare tries it first: it was prefetched, so it is in the processor's cache by then.
 	leaf region.Ptr
 }
 
@@ -33,9 +33,9 @@ const (
 type pending struct {
 	tr       *Tree
 	state    treeState
-	deferred bool
+	deferred bool // registered with the transaction, to be prepared at its commit
 	changes  []*change
-	// edits counts keys entering and leaving changes, which moves indexes.
+	// edits counts the keys added to and removed from changes: both move indexes.
 	edits uint64
 	// serial counts the transactions that this memory has served.
 	serial uint64
@@ -51,8 +51,7 @@ type pending struct {
 	// ahead is memory for what a cursor is about to read ahead.
 	ahead  []region.Ptr
 	editor editor
-	// release gives everything back; kept as a value so that registering it
-	// allocates nothing.
+	// release is recycle as a value, so that registering it allocates nothing.
 	release func()
 }
 
@@ -104,6 +103,7 @@ func (tr *Tree) pend(t *txn.Tx) *pending {
 	return p
 }
 
+// recycle empties p and returns it to the pool.
 func (p *pending) recycle() {
 	p.tr, p.state, p.deferred = nil, existing, false
 	p.serial++
@@ -132,7 +132,7 @@ func (p *pending) keep(key []byte) []byte {
 	return p.keys[from:len(p.keys):len(p.keys)]
 }
 
-// prepareIn registers p, so that Prepare is called when t commits.
+// prepareIn registers p once, so that t calls Prepare when it commits.
 func (p *pending) prepareIn(t *txn.Tx) {
 	if !p.deferred {
 		p.deferred = true
@@ -140,9 +140,9 @@ func (p *pending) prepareIn(t *txn.Tx) {
 	}
 }
 
-// search finds the first change at or after key, and whether it is key's.
+// search finds the first change at or after key, and whether it is a change of key.
 func (p *pending) search(key []byte) (int, bool) {
-	// Ascending inserts are the common bulk: look at the end first.
+	// Most bulk changes insert ascending keys: look at the end first.
 	if n := len(p.changes); n == 0 || bytes.Compare(p.changes[n-1].key, key) < 0 {
 		return n, false
 	}
@@ -157,8 +157,8 @@ func (p *pending) find(key []byte) *change {
 	return nil
 }
 
-// set makes v, or the key's absence, the transaction's latest operation on key, until it rolls back
-// past this point.
+// set records an operation on key: it gets value v, or is deleted. It replaces the transaction's
+// earlier operation on key, which a rollback past this point brings back.
 func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
 	p.prepareIn(t)
 	i, found := p.search(key)
@@ -176,8 +176,8 @@ func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
 	t.OnRollback(func() { p.take(c) })
 }
 
-// leafOf returns the leaf of key if it is known: from the latest question, or from the cache. It
-// reads nothing to find out.
+// leafOf returns the leaf of key if the latest question or the cache names it, or nil. It reads
+// nothing.
 func (p *pending) leafOf(t *txn.Tx, key []byte) region.Ptr {
 	if q := p.latest; q != nil && bytes.Equal(q.key, key) {
 		return q.src[0].Ptr

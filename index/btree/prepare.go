@@ -21,12 +21,13 @@ type editor struct {
 	// work are the nodes of one level that cannot stay as they are: too full, or nearly empty.
 	work     []*image
 	unmerged []unmerged
-	// inPlace: the preparation's own copies are a whole tree again.
+	// inPlace says that the tree as this preparation has changed it can be searched: restructure has
+	// written all its nodes back.
 	inPlace bool
 }
 
-// lateReader reads through the preparation: every object that it reads is locked or validated with
-// the transaction.
+// lateReader reads objects as the preparation has left them. Each becomes part of the transaction,
+// which locks or validates it.
 type lateReader struct{ l *txn.Late }
 
 func (r lateReader) Peek(p region.Ptr) ([]byte, region.Version, error) {
@@ -34,9 +35,10 @@ func (r lateReader) Peek(p region.Ptr) ([]byte, region.Version, error) {
 	return b, 0, err
 }
 
-// Prepare implements txn.Intent. It first changes the leaves, each of which shows by its fences
-// that it is the right one; then, where a leaf has split or become empty, the nodes above, level by
-// level. Cached nodes, and nodes read outside of the transaction, only tell it where to look.
+// Prepare implements txn.Intent. It first changes the leaves; each leaf shows by its fences that it
+// is the right one. Then, where a leaf is too full or nearly empty, it changes the nodes above, level
+// by level. It only looks for nodes with the help of cached nodes and of nodes read outside of the
+// transaction; it never relies on them.
 func (p *pending) Prepare(l *txn.Late) error {
 	if p.state == undone {
 		return nil
@@ -81,8 +83,9 @@ func (e *editor) loadConfig() error {
 	return nil
 }
 
-// stale converts an error: if the tree moved while it was read, to the request to prepare again; if
-// the tree was destroyed since the operations were accepted, to a conflict.
+// stale converts an error of Prepare. If the tree changed while Prepare read it, the error becomes
+// txn.ErrStale, which asks for another Prepare. If the tree was destroyed meanwhile, it becomes a
+// conflict.
 func stale(err error) error {
 	switch {
 	case errors.Is(err, errMoved), errors.Is(err, errRestless):
@@ -112,7 +115,7 @@ func (e *editor) leaves(changes []*change) error {
 	return nil
 }
 
-// find returns the leaf of a change: mostly it is where the change says.
+// find returns the leaf of a change. It tries the leaf that the change names before it searches.
 func (e *editor) find(c *change) (leaf, error) {
 	r, pos := lateReader{e.l}, position{key: c.key}
 	if !c.leaf.IsNil() {
@@ -123,13 +126,16 @@ func (e *editor) find(c *change) (leaf, error) {
 	return e.tr.seek(e.s, e.s, r, pos)
 }
 
-// leaf applies changes to one leaf in place, and as an image if they do not fit.
-// It opens the leaf for writing only when something changes.
+// leaf applies changes to one leaf in place. If they do not fit, it adds an image
+// of the leaf with all changes to work, to be split. It opens the leaf for
+// writing only when something changes.
 func (e *editor) leaf(lf leaf, changes []*change) error {
 	n, opened, shrunk := lf.node, false, false
 	for i, c := range changes {
 		slot, found := n.search(c.key)
-		if !found && c.deleted || found && !c.deleted && n.value(slot) == c.val {
+		isGone := !found && c.deleted
+		isSame := found && !c.deleted && n.value(slot) == c.val
+		if isGone || isSame {
 			continue
 		}
 		if !opened {
@@ -161,7 +167,8 @@ func (e *editor) leaf(lf leaf, changes []*change) error {
 	if invariant.Enabled && opened {
 		mustBeSound(n)
 	}
-	if shrunk && underfull(e.cfg, n.level(), n.count(), n.used()) && !(fences{n.low(), n.high()}).infinite() {
+	isRoot := fences{n.low(), n.high()}.infinite()
+	if shrunk && !isRoot && underfull(e.cfg, n.level(), n.count(), n.used()) {
 		x := e.image(n, lf.src.Ptr, 0)
 		x.shrunk = true
 		e.work = append(e.work, x)
@@ -169,20 +176,20 @@ func (e *editor) leaf(lf leaf, changes []*change) error {
 	return nil
 }
 
-// mustBeSound walks a node just changed.
+// mustBeSound panics if a node just changed is not sound.
 func mustBeSound(n node) {
 	if err := n.validate(); err != nil {
 		invariant.Violated("node is sound after a change", err, nil)
 	}
 }
 
-// roomFor reports whether the node may grow by key. It may exceed its budget only while it has too
-// few entries to split.
+// roomFor reports whether the node may grow by key without a split: within its budget, or beyond it
+// if it would still have too few entries to split.
 func (e *editor) roomFor(n node, key []byte) bool {
 	return n.count()+1 < minSplit || n.used()+entryBytes+len(key)-n.prefix() <= e.cfg.budget(n.level())
 }
 
-// plant builds the whole of a tree that the transaction itself created.
+// plant builds all nodes of a tree that the transaction itself created.
 func (e *editor) plant(changes []*change) error {
 	e.cfg = *e.tr.config.Load()
 	roots, err := e.place(&image{entries: merge(nil, changes), ascending: true})

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// keyQuestion: where does the key lead? Or, with existence, does it lead
-// anywhere?
+// A keyQuestion asks for the value of a key, or, with existence, only whether the
+// key has one.
 type keyQuestion struct {
 	tr    *Tree
 	key   []byte
@@ -37,7 +37,8 @@ func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
 	return found == q.found && (v == q.val || q.existence), err
 }
 
-// answerless treats the error that the tree does not exist any more as a different answer.
+// answerless drops ErrDestroyed: a tree that no longer exists gives a different answer, but is no
+// error.
 func answerless(err error) error {
 	if errors.Is(err, ErrDestroyed) {
 		return nil
@@ -45,9 +46,9 @@ func answerless(err error) error {
 	return err
 }
 
-// rangeQuestion: which entries does the part of one leaf hold that a cursor has
-// passed? It keeps the leaf as it was read, in the transaction's memory, and
-// grows with the cursor. In the order of the keys, what was read is
+// A rangeQuestion asks for the entries in a range of keys: the part of one leaf
+// that a cursor has passed. It keeps the leaf as it was read, in the
+// transaction's memory, and grows with the cursor. In key order the range is
 //
 //	forward  [from, to]   or, once the leaf is finished, [from, to)
 //	reverse  [to, from)
@@ -57,12 +58,12 @@ type rangeQuestion struct {
 	tr      *Tree
 	n       node
 	reverse bool
-	// existence says that what the keys point to does not matter.
+	// existence says that the values do not matter, only the keys.
 	existence bool
 	from      []byte
 	to        []byte
 	reach     reach
-	slot      int // the slot at which reading begins; in reverse the one after it
+	slot      int // the slot at which reading begins; in reverse the slot after that
 	count     int // how many entries were read
 	first     [1]txn.Source
 	srcs      []txn.Source
@@ -86,8 +87,8 @@ func (q *rangeQuestion) Sources() []txn.Source {
 	return q.srcs
 }
 
-// span is a stretch of keys: lo <= k, and k < hi, or k <= hi if closed, or
-// anything above lo if open.
+// span is a range of keys from lo on: up to hi, exclusive; if closed, up to hi,
+// inclusive; if open, without an end.
 type span struct {
 	lo, hi       []byte
 	closed, open bool
@@ -102,7 +103,7 @@ func (s span) below(key []byte) bool {
 	return c < 0 || s.closed && c == 0
 }
 
-// reached returns the span that was read, and the slots [i, j) of its entries.
+// reached returns the span that was read, and the slots [i, j) of its entries in the leaf.
 func (q *rangeQuestion) reached() (s span, i, j int) {
 	if q.reverse {
 		s, i, j = span{lo: q.to, hi: q.from, open: len(q.from) == 0}, q.slot-q.count, q.slot
@@ -123,8 +124,8 @@ func (q *rangeQuestion) reached() (s span, i, j int) {
 	return s, i, j
 }
 
-// Ask implements txn.Question: it walks the leaves that hold the span now and compares their
-// entries with the entries that were read.
+// Ask implements txn.Question: it walks the leaves that cover the span now and compares their entries
+// with the entries that were read.
 func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 	if q.reach == untouched {
 		return true, nil

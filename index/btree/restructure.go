@@ -8,21 +8,20 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// image is a node taken apart, to be put back as one node, several or none.
+// image is a decoded node, to be written back as one node, several or none.
 type image struct {
 	ptr   region.Ptr
 	level int
 	fences
 	entries []entry
 	// olds are the objects of nodes that the image has absorbed, beside ptr.
-	olds []region.Ptr
-	// ascending: what was added is at the end. shrunk: something was removed.
-	ascending, shrunk bool
-	// gone: absorbed by a sibling.
-	gone bool
+	olds      []region.Ptr
+	ascending bool // the new entries were added at the end
+	shrunk    bool // entries were removed
+	gone      bool // a sibling has absorbed the node
 }
 
-// image takes apart the node at p, leaving room for extra entries.
+// image decodes the node at p, with room for extra more entries.
 func (e *editor) image(n node, p region.Ptr, extra int) *image {
 	f, entries := n.decode(extra)
 	return &image{ptr: p, level: n.level(), fences: f, entries: entries}
@@ -36,21 +35,22 @@ func underfull(cfg Config, level, count, used int) bool {
 	return count == 0 || level > 0 && count == 1 || used < cfg.budget(level)/4
 }
 
-// unsettled reports whether x cannot be written back to its own object as one node. The root may be
-// small, unless it is an inner node of one child.
+// unsettled reports whether x has to be split, merged or moved to another object, and cannot just be
+// written back to its own. A root is never merged; only an inner root of one child has to go.
 func (e *editor) unsettled(x *image) bool {
 	size := x.size()
-	if size > x.ptr.Capacity() || len(x.entries) >= minSplit && size > e.cfg.budget(x.level) {
+	mustSplit := len(x.entries) >= minSplit && size > e.cfg.budget(x.level)
+	if mustSplit || size > x.ptr.Capacity() {
 		return true
 	}
-	if x.infinite() {
+	if isRoot := x.infinite(); isRoot {
 		return x.level > 0 && len(x.entries) == 1
 	}
 	return x.shrunk && underfull(e.cfg, x.level, len(x.entries), size)
 }
 
-// restructure writes the nodes of work back. Parents that are then too full or too empty become the
-// next work, up to the anchor.
+// restructure writes the nodes of work back and updates their parents, one parent at a time. Parents
+// that are then too full or too empty become the work of the next round, up to the anchor.
 func (e *editor) restructure() error {
 	for len(e.work) > 0 {
 		work := e.work
@@ -62,7 +62,7 @@ func (e *editor) restructure() error {
 			}
 			n := 1
 			for n < len(work) && (len(parent.high) == 0 || bytes.Compare(work[n].low, parent.high) < 0) {
-				n++
+				n++ // work[n] is a child of the same parent
 			}
 			if err := e.replace(parent, work[:n]); err != nil {
 				return err
@@ -76,8 +76,8 @@ func (e *editor) restructure() error {
 	return nil
 }
 
-// parent finds and decodes the parent of x. Except in mergeUnmerged, no node above the level
-// of x has been changed yet, so the committed nodes lead there.
+// parent finds and decodes the parent of x. Except in mergeUnmerged, this preparation has not yet
+// changed any node above x, so the committed nodes lead to the parent.
 func (e *editor) parent(x *image) (*image, error) {
 	pos, level := position{key: x.low}, x.level+1
 	for range attemptsMax {
@@ -145,8 +145,8 @@ func (e *editor) replace(parent *image, kids []*image) error {
 	return nil
 }
 
-// index returns the parent's entry for x. If the parent does not have an entry that agrees with x's
-// fences, the two copies were read at different times.
+// index returns the index of the parent's entry for x. It returns errMoved if no entry agrees with
+// x's pointer and fences: then the tree has changed between the reads of the two nodes.
 func (parent *image) index(x *image) (int, error) {
 	j, found := slices.BinarySearchFunc(parent.entries, x.low, func(e entry, low []byte) int { return bytes.Compare(e.key, low) })
 	if !found || parent.entries[j].val != encodePtr(x.ptr) || !bytes.Equal(parent.highFence(j), x.high) {
@@ -163,24 +163,27 @@ func (parent *image) highFence(j int) []byte {
 	return parent.high
 }
 
-// absorb merges x, child j of parent, with siblings while it is underfull and
-// they fit together, and returns its index then. An empty x is always merged, so that the
-// only empty nodes left are those without a sibling (unmerged).
+// absorb merges x, child j of parent, with siblings as long as x is underfull and
+// both fit together. It returns the new index of x. An empty x is always merged, so that the
+// only empty nodes left are those without a sibling (unmerged). kids are children still to be
+// written back; one of them may be the sibling.
 func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, error) {
 	for underfull(e.cfg, x.level, len(x.entries), x.size()) && len(parent.entries) > 1 {
-		k, left := j+1, false
+		k, isLeft := j+1, false // the right sibling, or the left one of the last child
 		if k == len(parent.entries) {
-			k, left = j-1, true
+			k, isLeft = j-1, true
 		}
 		y, err := e.sibling(parent, k, x.level, kids)
 		if err != nil {
 			return 0, err
 		}
 		merged := join(x, y)
-		if left {
+		if isLeft {
 			merged = join(y, x)
 		}
-		if budget := e.cfg.budget(x.level); merged.size() > budget*3/4 && len(x.entries) > min(x.level, 1) {
+		isFull := merged.size() > e.cfg.budget(x.level)*3/4
+		mayStay := len(x.entries) > min(x.level, 1) // not an empty leaf, nor an inner node of one child
+		if isFull && mayStay {
 			return j, nil
 		}
 		y.gone = true
@@ -196,16 +199,17 @@ func (e *editor) absorb(parent *image, j int, x *image, kids []*image) (int, err
 	return j, nil
 }
 
-// unmerged names a node that has too little in it, but could not be merged because it is its
-// parent's only child. The parent is merged with a sibling of its own in the same round, and then
-// the node has a sibling.
+// unmerged names an underfull node that could not be merged because it is its parent's only child.
+// The parent is merged with a sibling of its own in the same round; after that the node has a
+// sibling, too.
 type unmerged struct {
 	level int
 	low   []byte
 }
 
-// mergeUnmerged merges the unmerged nodes, from the top down. It finds them through the
-// nodes that this preparation has changed, because the committed nodes do not point to them.
+// mergeUnmerged merges the unmerged nodes, from the top down, so that each has a sibling when its
+// turn comes. It finds them through the nodes as this preparation has changed them: the committed
+// nodes may not lead there.
 func (e *editor) mergeUnmerged() error {
 	e.inPlace = true
 	for range attemptsMax {
@@ -236,7 +240,7 @@ func (e *editor) mergeUnmerged() error {
 	return errMoved
 }
 
-// join returns the node that two neighbouring nodes make together. It uses the left node's object.
+// join returns one node with the entries of two neighbouring nodes. It uses the left node's object.
 func join(left, right *image) *image {
 	return &image{
 		ptr:     left.ptr,
@@ -248,8 +252,8 @@ func join(left, right *image) *image {
 	}
 }
 
-// sibling takes apart child k of parent: one of the kids still to be put back,
-// or a node read now.
+// sibling returns child k of parent: one of the kids, which are still to be
+// written back, or a node that it reads now.
 func (e *editor) sibling(parent *image, k, level int, kids []*image) (*image, error) {
 	p, err := parent.entries[k].val.ptr()
 	if err != nil {
@@ -279,8 +283,8 @@ func (e *editor) sibling(parent *image, k, level int, kids []*image) (*image, er
 	return y, err
 }
 
-// place puts x back as nodes, using its objects where they fit and freeing the
-// rest, and returns the entries that point to them.
+// place writes x back as one or more nodes, and returns the parent's entries for
+// them. It uses the objects of x where they fit, and frees the others.
 func (e *editor) place(x *image) ([]entry, error) {
 	budget := e.cfg.budget(x.level)
 	pieces := partition(x.fences, x.entries, x.level == 0, budget, x.ascending)
@@ -308,8 +312,8 @@ func (e *editor) place(x *image) ([]entry, error) {
 	return nodes, nil
 }
 
-// object removes from the list an object that is large enough and returns it, or makes a new one.
-// It does not use an object that is too large for small entries: every read would copy all of it.
+// object takes an object of suitable size from the list, or makes a new one. An object that is much
+// too large is not suitable: every read would copy all of it.
 func (e *editor) object(objects *[]region.Ptr, need, budget int, hint region.Addr) (region.Ptr, []byte, error) {
 	for i, p := range *objects {
 		if c := p.Capacity(); need <= c && c <= max(2*need, budget) {
@@ -321,7 +325,7 @@ func (e *editor) object(objects *[]region.Ptr, need, budget int, hint region.Add
 	return e.l.Alloc(max(need, budget), hint)
 }
 
-// settle writes the parent back into its object, or leaves it to the next round.
+// settle writes a changed parent back into its object, or adds it to the work of the next round.
 func (e *editor) settle(x *image) error {
 	if x.ptr == e.tr.anchor {
 		return e.settleAnchor(x)
@@ -338,8 +342,8 @@ func (e *editor) settle(x *image) error {
 	return nil
 }
 
-// settleAnchor adds roots above the tree until there is one root; if a root has only one child, the
-// child becomes the root.
+// settleAnchor writes the anchor back with exactly one root. Several children get a new root above
+// them; a root with only one child is replaced by that child.
 func (e *editor) settleAnchor(x *image) error {
 	for len(x.entries) > 1 {
 		roots, err := e.place(&image{level: x.level, entries: x.entries, ascending: x.ascending})

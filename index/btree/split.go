@@ -1,6 +1,6 @@
 package btree
 
-// piece is one node that a range of entries is divided into.
+// piece is one of the nodes into which partition divides entries.
 type piece struct {
 	fences
 	entries []entry
@@ -9,8 +9,8 @@ type piece struct {
 // partition divides entries between the fences into nodes of at most budget
 // bytes. Only a piece with fewer than minSplit entries may need more.
 //
-// Ascending says that the entries arrived at the end: then every piece but the
-// last is filled, because nothing will be inserted before it. Otherwise the
+// ascending says that the new entries were added at the end. Then every piece
+// but the last is filled, because no later entry will go there. Otherwise the
 // bytes are divided evenly.
 func partition(f fences, entries []entry, leaf bool, budget int, ascending bool) []piece {
 	var out []piece
@@ -50,9 +50,9 @@ func middle(entries []entry) int {
 	return len(entries) - 2
 }
 
-// fill returns how many entries fill a node that ends where the next begins; it leaves at least one
-// entry to the next leaf, or two to the next inner node. It looks at few more entries than it
-// returns, since a transaction may have added very many.
+// fill returns how many entries fill a node, and leaves at least one entry for the next leaf, or two
+// for the next inner node. It looks at only a few more entries than it returns, since a transaction
+// may have added very many.
 func fill(f fences, entries []entry, leaf bool, budget int) int {
 	least, most := 1, len(entries)-1
 	if !leaf {
@@ -61,8 +61,8 @@ func fill(f fences, entries []entry, leaf bool, budget int) int {
 	fits := func(at int) bool {
 		return fit(fences{f.low, separator(entries, at, leaf)}, entries[:at], budget)
 	}
-	// Use the prefix of all entries: that of fewer can only be longer. The fence that is added
-	// costs something.
+	// Begin with an estimate: it neglects the high fence of the new node, and assumes the prefix that
+	// all entries share, although that of fewer entries may be longer.
 	at, p := 0, f.prefix()
 	for size := nodeHeaderBytes + len(f.low); at < most; at++ {
 		if size += entryBytes + len(entries[at].key) - p; size > budget {
@@ -73,7 +73,7 @@ func fill(f fences, entries []entry, leaf bool, budget int) int {
 		at--
 	}
 	at = max(at, least)
-	for step := 1; step > 0; {
+	for step := 1; step > 0; { // more may fit, with a longer prefix: try steps that double, then halve
 		if at+step <= most && fits(at+step) {
 			at += step
 			step *= 2
@@ -84,8 +84,8 @@ func fill(f fences, entries []entry, leaf bool, budget int) int {
 	return at
 }
 
-// separator returns the fence between two neighbouring entries: in a leaf the shortest key that
-// divides them, in an inner node the right child's low fence.
+// separator returns the fence between entries at-1 and at: in a leaf the shortest key that divides
+// them, in an inner node the right child's low fence.
 func separator(entries []entry, at int, leaf bool) []byte {
 	right := entries[at].key
 	if !leaf {

@@ -17,7 +17,7 @@ import (
 )
 
 // Tree is one machine's handle of a tree, with its cache of inner nodes. It is
-// safe for concurrent use; a transaction that it is passed belongs to one
+// safe for concurrent use, but each transaction passed to it belongs to one
 // goroutine.
 type Tree struct {
 	m      *txn.Machine
@@ -28,12 +28,12 @@ type Tree struct {
 	config atomic.Pointer[Config]
 }
 
-// localKey is by anchor, so that all handles of a tree share a transaction's
-// operations.
+// localKey names a tree by its anchor, so that all handles of the tree share a
+// transaction's operations.
 type localKey struct{ anchor region.Ptr }
 
-// Create makes an empty tree near hint and returns its anchor. It exists for
-// others once t commits; t itself may use it at once.
+// Create makes an empty tree near hint and returns its anchor. Others can use
+// the tree once t commits; t itself can use it at once.
 func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	cfg, err := cfg.normalize()
 	if err != nil {
@@ -53,7 +53,8 @@ func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 }
 
 // Open returns a handle of the tree whose anchor Create returned. It reads
-// nothing.
+// nothing. The handle's cache is emptied at the end of each epoch, as long as
+// the handle is in use.
 func Open(m *txn.Machine, anchor region.Ptr) *Tree {
 	tr := newTree(m, anchor)
 	handle := weak.Make(tr)
@@ -135,10 +136,10 @@ type leaf struct {
 // many splits around one key come near it.
 const attemptsMax = 64
 
-// seek finds the leaf at pos. It reads leaves through r, and inner nodes that are not cached
-// through inners, which returns committed nodes. The leaf's own fences decide whether it is the
-// right one: if a stale inner node led to another leaf or to freed memory, seek reads that node
-// again, and if that does not help, the path from the anchor.
+// seek finds the leaf at pos. It reads leaves through r, and inner nodes that are not cached through
+// inners, which returns committed nodes. The leaf's own fences show whether it is the right one. If a
+// stale inner node led to another leaf or to freed memory, seek reads that node again, and if that
+// does not help, the path from the anchor.
 func (tr *Tree) seek(s *scratch, inners, r reader, pos position) (leaf, error) {
 	for range attemptsMax {
 		in := tr.cache.find(&s.probe, pos)
@@ -174,7 +175,7 @@ func (tr *Tree) follow(r reader, in *inner, pos position) (leaf, error) {
 	return tr.leafAt(r, p, pos)
 }
 
-// leafAt reads the leaf at p, which is the one at pos unless the tree has changed.
+// leafAt reads the leaf at p. It returns errMoved if that is not, or no longer, the leaf at pos.
 func (tr *Tree) leafAt(r reader, p region.Ptr, pos position) (leaf, error) {
 	b, v, err := r.Peek(p)
 	if err != nil {
@@ -220,7 +221,7 @@ func (tr *Tree) refresh(r reader, in *inner, pos position) {
 }
 
 // load reads the path from the anchor to the level-1 node at pos, and caches
-// that.
+// that node.
 func (tr *Tree) load(r reader, pos position) (*inner, error) {
 	n, p, err := tr.descend(r, pos, 1)
 	if err == nil {
@@ -236,7 +237,7 @@ func (tr *Tree) load(r reader, pos position) (*inner, error) {
 	return in, nil
 }
 
-// descend follows the path from the anchor to the node of the level at pos.
+// descend follows the path from the anchor to the node at pos of the given level.
 func (tr *Tree) descend(r reader, pos position, level int) (node, region.Ptr, error) {
 	p := tr.anchor
 	for {
@@ -291,7 +292,7 @@ func (tr *Tree) parseAnchor(b []byte, err error) (anchor, error) {
 }
 
 // Lookup returns the value of key, outside of any transaction: the answer was true at some moment
-// during the call. While the cache is warm it costs one lock-free read of the leaf.
+// during the call. If the leaf's parent is cached, Lookup costs one lock-free read of the leaf.
 func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	if len(key) > MaxKeyBytes {
 		return region.Ptr{}, false, ErrKeyTooLong
@@ -303,7 +304,7 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	defer op.End()
 	s := tr.scratch()
 	defer s.free()
-	if p, found, decided := tr.glance(op, s, key); decided {
+	if p, found, ok := tr.glance(op, s, key); ok {
 		if err := tr.m.Confirm(); err != nil {
 			return region.Ptr{}, false, err
 		}

@@ -8,22 +8,22 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Visitor receives what Check finds. Each field may be nil.
+// A Visitor has the functions that Check calls. Each may be nil.
 type Visitor struct {
 	// Pair is called with each pair.
 	Pair func(key, value []byte) error
-	// Node is called with each object that belongs to the table, once: anchor,
-	// headers, buckets, overflow blocks, pairs that are objects.
+	// Node is called once with each object that belongs to the table: anchor,
+	// headers, buckets, overflow blocks, and pairs that are objects of their own.
 	Node func(region.Ptr) error
-	// Destroying says that Destroy may have begun to take the table apart: Check then visits what
-	// is left. Otherwise it reports a table that is being destroyed as corrupt.
+	// Destroying says that Destroy may have begun to take the table apart: then Check visits the
+	// rest. Without it, Check reports a table that is being destroyed as corrupt.
 	Destroying bool
 }
 
 // Check walks the whole table and returns an error for every violation: each key must be in its
 // neighbourhood or chain, and only once; joint and chain versions must be consistent, chains must
 // end and have no holes, and depths must equal those in the headers. It may run while the table is
-// in use. It then may miss violations, but does not report false ones.
+// in use; then it may miss violations, but reports no false ones.
 func (tb *Table) Check(ctx context.Context, v Visitor) error {
 	if v.Pair == nil {
 		v.Pair = func(_, _ []byte) error { return nil }
@@ -81,7 +81,7 @@ func (c *checker) shard(s *shard, live int) error {
 			return err
 		}
 		live := c.o.buckets
-		if i == h.depth {
+		if i == h.depth { // the split is in progress
 			live = h.cursor
 		}
 		if err := c.shard(child, live); err != nil {
@@ -100,7 +100,7 @@ func (c *checker) home(s *shard, h *header, i int, live bool) error {
 		if failed != nil {
 			return failed
 		}
-		if fresh.state != filling && h.state == filling {
+		if fresh.state != filling && h.state == filling { // the split has ended: all homes are in use
 			live = true
 		}
 		h = fresh
@@ -118,6 +118,8 @@ func (c *checker) home(s *shard, h *header, i int, live bool) error {
 	return err
 }
 
+// homeOnce checks one home, as header h says it should be. It returns the home's pairs, and the objects
+// of its bucket, chain and pairs.
 func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []pair, nodes []region.Ptr, err error) {
 	w := walk{tb: c.tb, pk: reader{c.tb}, first: s.first.Element(i), lay: &c.o.layout}
 	home, err := w.home()

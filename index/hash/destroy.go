@@ -61,7 +61,7 @@ func (d *destroyer) shard(s *shard) error {
 		return err
 	}
 	for i := h.initialDepth; i < h.depth; i++ {
-		if h.children[i].header.IsNil() {
+		if h.children[i].header.IsNil() { // freed already
 			continue
 		}
 		if err := d.shard(h.childShard(i)); err != nil {

@@ -19,17 +19,16 @@ type shard struct {
 	overflows atomic.Uint32
 }
 
-// covers reports whether keys with hash h belong in a bucket of s whose own prefix length is depth.
-// For a bucket that is deeper than the directory knew, this shows whether the directory is stale.
+// covers reports whether a key with hash h belongs in a bucket of s that stores the prefix length
+// depth. If a bucket is deeper than the directory says, this shows whether the key has moved.
 func (s *shard) covers(h uint64, depth int) bool { return covers(s.prefix, h, depth) }
 
 // covers reports whether prefix and h have the first depth bits in common, up to 63. It shifts
 // twice, because a single shift by 64 - depth would cost a comparison of depth with 0.
 func covers(prefix, h uint64, depth int) bool { return (h^prefix)>>1>>(63-uint(depth)&63) == 0 }
 
-// directory maps a hash to its shard, as far as this machine knows. It is a cache: the depth in a
-// bucket reveals that its shard has split since, and the shard's header then tells how. Lookups
-// take no lock.
+// directory maps a hash to its shard. It is a cache, and may be stale: the depth stored in a bucket
+// shows that its shard has split since, and the shard's header then says how. Lookups take no mutex.
 type directory struct {
 	table atomic.Pointer[routes]
 	mu    struct {
@@ -39,21 +38,21 @@ type directory struct {
 	}
 }
 
-// routes maps the first bits of a hash to a shard: shards has the shard itself, entrances the part
-// of its state that glance needs. With entrances, glance need not load the shard by its pointer,
-// which misses the cache if there are many shards.
+// routes maps the first bits of a hash to a shard: shards has the shard itself, entrances the fields
+// of it that glance needs. So glance need not follow a pointer to the shard, which would miss the
+// processor's cache if there are many shards.
 type routes struct {
 	bits      int
 	shards    []atomic.Pointer[shard]
 	entrances []entrance
 }
 
-// An entrance holds the address of a shard's first bucket, and the length of the shard's prefix,
-// which every hash mapped to this entrance begins with. It has two words: the address is stored
-// first and loaded last, and an entrance changes only to shards with longer prefixes. So a lookup
-// during a change gets at worst the prefix length of a shard and the address of one that was split
-// from it. The buckets there are deeper, with prefixes that end with a set bit, and so are not
-// taken for buckets of the shorter prefix.
+// An entrance has the address of a shard's first bucket, and the length of the shard's prefix. (Every
+// hash mapped to the entrance begins with that prefix.) These are two words, which change one after
+// the other: the address is stored first and loaded last, and an entrance changes only to shards with
+// longer prefixes. So a lookup during a change gets at worst the prefix length of a shard together
+// with the address of a shard split from it. The buckets there are deeper, and their prefixes end
+// with a set bit, so the lookup does not take them for buckets of the shorter prefix.
 type entrance struct {
 	addr atomic.Uint64
 	tail atomic.Uint64 // | incarnation 56b | length of the prefix 8b |
@@ -69,7 +68,8 @@ func (e *entrance) store(s *shard) {
 func (e *entrance) way(h uint64, c region.Class) (prefix uint64, first region.Ptr) {
 	tail := e.tail.Load()
 	addr := region.Addr(e.addr.Load())
-	return h &^ (^uint64(0) >> (tail & 63)), region.MakePtr(addr, c, tail>>8)
+	length := tail & 63
+	return h &^ (^uint64(0) >> length), region.MakePtr(addr, c, tail>>8)
 }
 
 func (r *routes) set(i int, s *shard) {
@@ -125,7 +125,8 @@ func (d *directory) add(s *shard) {
 	}
 }
 
-// has reports whether the shard with this prefix is known.
+// has reports whether the shard with this prefix, of initialDepth bits, is known. After the shard has
+// split, its entry may hold a shard with a longer prefix.
 func (d *directory) has(prefix uint64, initialDepth int) bool {
 	r := d.table.Load()
 	return initialDepth <= r.bits && r.shards[prefix>>(64-r.bits)].Load().initialDepth >= initialDepth

@@ -35,21 +35,21 @@
 //
 // # Transactions
 //
-// Two transactions conflict only over the same key. A change stays an operation on a key
-// (overlay.go) until commit, when it is applied to fresh copies of the buckets. A read is
-// remembered as a question with its answer, and asked again if the buckets have changed. In
-// between a transaction may stay open for as long as it likes.
+// Two transactions conflict only over the same key, however long they are open. A change stays an
+// operation on a key (overlay.go) until commit, when it is applied to fresh copies of the buckets. A
+// read is kept as a question with its answer, and the question is asked again at commit if the
+// buckets have changed.
 //
 // # Growth
 //
-// A table has no fixed size. Shards split (growth.go), and each machine caches a directory of
-// them. Each bucket stores the length of the hash prefix that its keys share: by that length a
-// machine notices that its directory is stale, and then reads the header of the shard. header.go
+// A table has no fixed size: its shards split (growth.go). Each machine caches a directory of the
+// shards. Each bucket stores the length of the hash prefix shared by its keys; from that length a
+// machine sees that its directory is stale, and then reads the header of the shard. header.go
 // describes the tree of shards.
 //
 // # Limits
 //
-// A key has at most 3072 bytes. A pair must fit into one object (1 MB), and all that a
-// transaction writes into three quarters of a log. One transaction creates the array of a
-// shard, so that shards are smaller than the usual 64 KB where logs have less than 170 KB.
+// A key has at most 3072 bytes. A pair must fit into one object (1 MB), and the writes of a
+// transaction into three quarters of a log. A shard's array is created in one transaction, so
+// shards are smaller than the usual 64 KB if logs have less than 170 KB.
 package hash

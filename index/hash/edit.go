@@ -7,9 +7,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An editor reads pages from a store and writes them to it. The store is a *txn.Late when a
-// transaction's operations are applied to fresh copies, a *txn.Tx when a shard is split. A slice
-// that Read returned is stale after Write of the same pointer.
+// A store is the transaction through which an editor reads and writes pages: a *txn.Late when a
+// transaction's operations are applied to fresh copies, a *txn.Tx when a shard is split. After Write
+// of a pointer, a slice that Read returned for the same pointer is stale.
 type store interface {
 	Read(p region.Ptr) ([]byte, error)
 	Write(p region.Ptr) ([]byte, error)
@@ -130,7 +130,7 @@ func (n *neighbourhood) replace(at spot, h uint64, key, value []byte) error {
 	old := n.pages[at.page].slot(at.slot)
 	if !old.outside() {
 		if n.e.lay.inline(len(key), len(value)) && bytes.Equal(old.value(), value) {
-			return nil
+			return nil // do not write the bucket
 		}
 	} else {
 		_, p, err := old.pair()
@@ -280,6 +280,7 @@ func (n *neighbourhood) vacate(at spot) error {
 	if last < 2 {
 		return n.relieve(at)
 	}
+	// The last pair of the chain moves into the slot, also if the slot is in the last block itself.
 	if from, ok := n.pages[last].lastUsed(); ok && last != at.page {
 		src, err := n.edit(last)
 		if err != nil {
@@ -318,7 +319,8 @@ func (n *neighbourhood) relieve(at spot) error {
 	if err != nil {
 		return err
 	}
-	// The other home's vacate fills the slot as if one of its own pairs had left it.
+	// The other home's vacate fills the slot as if one of its own pairs had left it. Of the two
+	// buckets, the one that is a home's own is the other home's neighbour: pages 0 and 1 swap.
 	return o.vacate(spot{1 - at.page, at.slot})
 }
 
@@ -346,11 +348,12 @@ func (n *neighbourhood) drop(last int) error {
 	return nil
 }
 
-// renew gives a range of blocks new chain versions. It is called when a pair has moved from the end
-// of the chain towards its beginning. A lookup that has already passed the pair's new place either
-// reads a block of the range next, or is at one and reads its successor next: it finds a version
-// that differs from the link's. The paper renews only the last block, by its incarnation; with two
-// or more blocks, a lookup can be between the blocks that changed.
+// renew gives a range of blocks new chain versions, after a pair has moved from the end of the chain
+// towards its beginning. A lookup that has already passed the pair's new place would miss the pair.
+// But the next block that it reads is in the range, or follows a block of the range, so it finds a
+// version that differs from the link's, and starts again. The paper renews only the last block, by
+// its incarnation; that is not enough for two or more blocks, since a lookup may be between the
+// blocks that changed.
 func (n *neighbourhood) renew(from, to int) error {
 	for i := from; i <= to; i++ {
 		p, err := n.edit(i)

@@ -11,17 +11,17 @@ var (
 	// object.
 	ErrKeyTooLong   = errors.New("hash: key too long")
 	ErrValueTooLong = errors.New("hash: value too long")
-	// ErrConfig says that no table can have this configuration.
+	// ErrConfig means that no table can have this configuration.
 	ErrConfig = errors.New("hash: bad configuration")
 	// ErrCorrupt says that an object which should belong to a table has invalid
 	// contents.
 	ErrCorrupt = errors.New("hash: corrupt table")
-	// ErrFull says that a table cannot have as many shards as were asked for.
+	// ErrFull means that a table cannot have as many shards as were asked for.
 	ErrFull = errors.New("hash: table cannot grow that far")
 	// ErrDestroyed is returned by operations outside transactions on a table
 	// that no longer exists. Inside a transaction that is a conflict.
 	ErrDestroyed = errors.New("hash: table has been destroyed")
 
-	// errOvertaken means that pages do not belong together: read again.
+	// errOvertaken means that a change came between the reads of several pages: read them again.
 	errOvertaken = errors.New("hash: overtaken by a change")
 )

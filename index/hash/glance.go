@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// A sight holds what a lookup reads: the home of its key, and the bucket after it.
+// A sight is the state of a lookup in place: views of the home of its key and of the bucket after it.
 type sight struct {
 	h, prefix uint64 // the key's hash, and the prefix of the shard that the directory gives for it
 	buckets   region.Pair
@@ -149,8 +149,8 @@ func livesIn(home *region.View, prefix, h uint64) bool {
 	return depth != 0 && covers(prefix, h, depth-1) || sabotage.StaleDirectory.Skipped()
 }
 
-// areJoint reports whether a bucket and the one after it were read in one state, so that a key
-// found in neither was in neither at that moment.
+// areJoint reports whether a bucket and the bucket after it were read in one state: then a key that
+// was found in neither was not in them at that moment.
 func areJoint(home, next region.View) bool {
 	if sabotage.JointBuckets.Skipped() {
 		return true

@@ -254,7 +254,7 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 		if err != nil {
 			return err
 		}
-		if next := o.dir.find(prefix); next != s {
+		if next := o.dir.find(prefix); next != s { // refresh has found a shard nearer to prefix
 			continue
 		}
 		if h.depth >= depth || s.prefix != prefix {
@@ -296,7 +296,7 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 		// queues it again.
 		s.overflows.Store(o.overflowsMost())
 		o.growth.want(o.parent(s))
-		return force, nil
+		return force, nil // with force, the caller tries again until then
 	case destroying:
 		return false, ErrDestroyed
 	}

@@ -31,9 +31,9 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// sum hashes key by folded multiplication. It is part of the format, because
-// other processes read the tables that one has written; hash/maphash differs from
-// process to process. Keys of up to 16 bytes cost two multiplications.
+// sum hashes key by folded multiplication. It is part of the format: a table that
+// one process writes is read by others, so hash/maphash, which differs from process
+// to process, would not do. Keys of up to 16 bytes cost two multiplications.
 func sum(seed uint64, key []byte) uint64 {
 	n := len(key)
 	seed ^= mulA
@@ -59,8 +59,8 @@ func sum(seed uint64, key []byte) uint64 {
 	return mix(mulC^uint64(n), mix(a^mulB, b^seed))
 }
 
-// tagOf returns the bits of a hash that the control word of its key's slot repeats,
-// so that a search compares hardly any key but the one it looks for.
+// tagOf returns the bits of a hash that are repeated in the control word of its
+// key's slot, so that a search compares hardly any other keys.
 func tagOf(h uint64) uint32 { return uint32(h>>tagShift) & 0xff }
 
 // bucketOf returns the index of the home bucket of keys with hash h in a shard of n

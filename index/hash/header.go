@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// A shard's header says which keys the shard holds. It also has the pointers to the shards that
-// have been split from it.
+// A header says which keys a shard holds, and points to the shards that have been split from it.
 //
 //	 0 magic 16b | initial depth 8b | depth 8b | state 8b | 0 8b | cursor 16b
 //	 8 prefix
@@ -14,10 +13,10 @@ import (
 //
 // Shards form a binomial tree. The first shard has an empty prefix and takes every key.
 // When a shard of depth d splits, the keys whose hash has bit d set move to a new shard,
-// its child d, whose initial depth is d+1; the shard keeps the others, and its depth becomes
-// d+1 as well. So the prefix of a shard is the one that it was created with, followed by
-// zeros, and a search finds the way from the first shard to a key's shard bit by bit. No
-// object is as large as the table: there is no array of all shards that would have to be doubled.
+// its child d, whose initial depth is d+1. The shard keeps the other keys, and its depth becomes
+// d+1 as well. So a shard's prefix is that of its creation, followed by zeros, and a search
+// finds the way from the first shard to a key's shard bit by bit. There is no array of all
+// shards, which would have to be doubled as the table grows.
 type header struct {
 	initialDepth int // bits of prefix at its creation
 	depth        int // bits of prefix now, after the splits that are complete

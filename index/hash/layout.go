@@ -40,9 +40,8 @@ type Config struct {
 	// two. 0 chooses it so that a shard takes about 64 KB, less where regions or
 	// logs are small.
 	Buckets int
-	// MaxLoad is the percentage of a shard's slots that must be taken for it to
-	// split; 0 means 85. The load is checked only when inserts overflow their
-	// neighbourhoods.
+	// MaxLoad is the percentage of taken slots at which a shard splits; 0 means
+	// 85. The load is counted only after inserts have overflowed into chains.
 	MaxLoad int
 	// Seed makes the table's hash function differ from that of others. Draw it at
 	// random if an attacker may choose the keys.

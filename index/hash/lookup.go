@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// restartsMax bounds how often a lookup begins again because a change overtook
-// it. Each time another transaction has made progress.
+// restartsMax bounds how often a lookup begins again because a transaction
+// changed the buckets during it. Each time that transaction has made progress.
 const restartsMax = 10000
 
 // A buffer is the memory that a lookup reads into.
@@ -37,10 +37,10 @@ func (b *buffer) sized(p *[]byte, n int) []byte {
 }
 
 // Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6). It
-// returns the value in dst's memory if that is large enough. It finds a key that is
-// in the table all the time, whatever changes at the same time. In the common case it
-// costs one READ, or none where this machine is the shard's primary, and allocates
-// nothing.
+// returns the value in dst's memory if that is large enough. It always finds a key that
+// is in the table during the whole call, whatever else changes meanwhile. In the common
+// case it allocates nothing and costs one READ, or none if this machine is the shard's
+// primary.
 func (tb *Table) Lookup(key, dst []byte) (value []byte, ok bool, err error) {
 	o, err := tb.open()
 	if err != nil {

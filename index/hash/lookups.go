@@ -9,12 +9,12 @@ const (
 	ConcurrentMax = groups * groupKeys
 )
 
-// Lookups looks up keys that become known one by one, with several lookups under way: it
-// answers a key while it begins later ones, as a thread in the paper begins operations while
-// others wait for their continuations (NSDI'14 section 3.2, Figure 6). These lookups overlap
-// their waiting, like those of LookupMany, which needs all keys at the beginning. Lookups of
-// keys whose primaries are other machines also overlap their READs, a quarter of the lookups
-// under way at a time. Only one goroutine at a time may use a Lookups.
+// Lookups looks up keys that become known one by one, several at a time: it begins later lookups
+// before earlier ones are answered, so that their waiting for memory overlaps, as a thread in the
+// paper begins operations while others wait for their continuations (NSDI'14 section 3.2, Figure 6).
+// LookupMany does the same if all keys are known at the beginning. If other machines are the keys'
+// primaries, the READs overlap, too, of a quarter of the lookups under way at a time. Only one
+// goroutine at a time may use a Lookups.
 type Lookups struct {
 	tb    *Table
 	visit func(i int, value []byte, ok bool)

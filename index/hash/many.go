@@ -8,9 +8,8 @@ import (
 )
 
 // LookupMany looks up many keys, each as Lookup does, and calls visit for each
-// with its index, in any order. It does not read them at one point in time: each
-// answer is right for some moment during the call. The value is valid until visit
-// returns.
+// with its index, in any order. Each answer is right for some moment during the
+// call, but not all for the same moment. The value is valid until visit returns.
 //
 // Lookups overlap their waiting: for cache misses where this machine is the primary, and
 // for READs where another one is. So LookupMany takes a fraction of the time of as many
@@ -47,9 +46,9 @@ const (
 )
 
 // A pipeline looks up the keys of LookupMany in groups. Each step of a group prefetches the
-// lines that its next step reads, and the other groups take their steps in between. So no step
-// waits, provided that memory answers within the time of the other groups' steps. Keys that a
-// pipeline cannot decide are looked up by Lookup.
+// lines that the group's next step reads; in between the other groups take their steps. So no
+// step waits, if memory answers within the time of the other groups' steps. A key that a pipeline
+// cannot answer is looked up by Lookup.
 type pipeline struct {
 	tb    *Table
 	o     *opened
@@ -251,9 +250,9 @@ func (l *pipeline) followUp(f *pendingLookup) {
 	}
 }
 
-// answerGroup answers the keys of a group. The lines were loaded while this machine was a
-// member: it confirms its membership after loading them and before it checks that no bucket
-// has changed.
+// answerGroup answers the keys of a group. It first loads the lines, then confirms that this machine
+// is a member, and then checks that no bucket has changed: so the lines were loaded while the machine
+// was a member.
 func (l *pipeline) answerGroup(g *group) error {
 	o, lookups := l.o, g.pending()
 	for k := range lookups { // load all first: reading a page that is still in the store buffer would stall
@@ -282,9 +281,8 @@ func (l *pipeline) answerGroup(g *group) error {
 	return nil
 }
 
-// settle answers the k-th key of a group if answerGroup could not answer it from the first slot
-// that may have the key. It confirms membership again, because it reads more memory than
-// answerGroup has confirmed.
+// settle answers the k-th key of a group, for which answerGroup found no answer in the first slot
+// that may have the key. It confirms membership again, because it reads further memory.
 func (l *pipeline) settle(g *group, k int) error {
 	i, f, key, page := g.first+k, &g.lookups[k], g.keys[k], l.pages[k]
 	var value []byte

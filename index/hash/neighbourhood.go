@@ -10,13 +10,13 @@ import (
 // A spot is the place of a pair: in the home bucket, the one after it, or a block of
 // the home's chain. Spots are ordered as a lookup reads them.
 type spot struct {
-	page int // 0 home, 1 neighbour, 2.. blocks
+	page int // 0 is the home, 1 the neighbour, 2 and more are the chain's blocks
 	slot int
 }
 
-// A neighbourhood is the pages that the lookup of a key may read: its home bucket, the bucket
-// after it, and the home's chain. A page is read only when it is needed, because every page
-// that was read must be unchanged at commit.
+// A neighbourhood has the pages that the lookup of a key may read: the key's home bucket, the
+// bucket after it, and the home's chain. A page is read only when it is needed, because every
+// page that was read must be unchanged at commit.
 type neighbourhood struct {
 	e    *editor
 	home int

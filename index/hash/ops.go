@@ -26,7 +26,7 @@ func inTx(err error, tb *Table) error {
 }
 
 // Get returns the value of key as transaction t sees it. The slice is valid until t ends and
-// must not be modified. t can commit only if the answer is still the same then.
+// must not be modified. t commits only if the answer is the same at its commit.
 func (tb *Table) Get(t *txn.Tx, key []byte) (value []byte, ok bool, err error) {
 	_, ov, e, err := tb.begin(t, key)
 	if err != nil {
@@ -54,8 +54,8 @@ func (tb *Table) GetPtr(t *txn.Tx, key []byte) (region.Ptr, bool, error) {
 	return p, err == nil, err
 }
 
-// Has reports whether key is in the table. t can commit only if the answer is still the
-// same then; other transactions may change the value meanwhile.
+// Has reports whether key is in the table. t commits only if the answer is the same at its
+// commit; other transactions may change the value meanwhile.
 func (tb *Table) Has(t *txn.Tx, key []byte) (bool, error) {
 	_, ov, e, err := tb.begin(t, key)
 	if err != nil {

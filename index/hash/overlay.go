@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// An overlay holds what one transaction has asked one table, and the changes that it
-// will make. Changes stay operations on keys until Prepare applies them to fresh copies
-// of the buckets, so that two transactions conflict only over the same key.
+// An overlay has the questions that one transaction has asked one table, and the changes that
+// it will make there. Changes stay operations on keys until Prepare applies them to fresh
+// copies of the buckets, so that two transactions conflict only over the same key.
 type overlay struct {
 	tb *Table
 	o  *opened
@@ -26,9 +26,9 @@ type overlay struct {
 	spare []*entry
 	// pending has the entries with an operation, while Prepare applies these.
 	pending []*entry
-	// editors change the shards that pending entries belong to. The array behind them
-	// keeps further editors for later. The first used editors of the array have been in
-	// use since the last reset.
+	// editors change the shards that pending entries belong to. The array behind them keeps
+	// further editors for later. The field used counts the editors that have been used since the
+	// last reset; they are the first of the array.
 	editors []*editor
 	used    int
 	puts    int
@@ -39,8 +39,8 @@ type overlay struct {
 // fewer: each would have to make its own map.
 const scanMax = 24
 
-// An entry is what an overlay knows about one key. It becomes a txn.Question once the
-// transaction has asked for the key.
+// An entry has a transaction's question about one key, and its change. It becomes a
+// txn.Question once the transaction has asked for the key.
 type entry struct {
 	tb  *Table
 	h   uint64
@@ -59,7 +59,7 @@ type entry struct {
 	next []byte // the value to be put
 }
 
-// asked says what a transaction has seen of a key.
+// asked says how much of a key's answer a transaction depends on.
 type asked uint8
 
 const (
@@ -130,6 +130,7 @@ func (ov *overlay) reset() {
 	}
 	clear(ov.entries)
 	clear(ov.pending)
+	// Keep at most editorsMax editors, and no references in them.
 	all := ov.editors[:cap(ov.editors)]
 	kept := min(len(all), editorsMax)
 	for _, ed := range all[:min(ov.used, kept)] {
@@ -281,6 +282,8 @@ func (ov *overlay) apply(o *opened, l *txn.Late, e *entry) error {
 	return err
 }
 
+// editor returns the editor that changes shard s in this preparation. It uses an editor of an earlier
+// transaction again if the array still has one.
 func (ov *overlay) editor(o *opened, l *txn.Late, s *shard) *editor {
 	for i := len(ov.editors) - 1; i >= 0; i-- {
 		if ov.editors[i].shard == s {
@@ -318,8 +321,8 @@ func (tb *Table) route(o *opened, st store, h uint64) (*shard, error) {
 	}
 }
 
-// stale turns the errors of an overtaken lookup, whose copies do not belong together, into
-// txn.ErrStale, for which a transaction begins its preparation again.
+// stale turns the errors of a lookup during which the buckets changed into txn.ErrStale, for
+// which a transaction begins its preparation again.
 func stale(err error) error {
 	if overtaken(err) {
 		return txn.ErrStale
@@ -371,7 +374,7 @@ func (tb *Table) ask(pk peeker, h uint64, key []byte, sources []txn.Source) (val
 func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []txn.Source) ([]byte, bool, []txn.Source, error) {
 	if t, ok := pk.(*txn.Tx); ok {
 		value, found, seen := o.glanceIn(t, h, key, sources[:0])
-		if len(seen) > 0 {
+		if len(seen) > 0 { // the glance has decided
 			return value, found, seen, nil
 		}
 	}

@@ -24,8 +24,8 @@ import (
 // The control word of a free slot is 0. next says that the key's home is the bucket
 // before this one. An outside pair has lengths of 0.
 //
-// The methods of a page do not check its bytes: callers call valid first where the
-// bytes may be wrong.
+// The methods of a page do not check its bytes: if these may be wrong, callers must
+// call valid first.
 type page struct {
 	b     []byte
 	lay   *layout
@@ -65,8 +65,8 @@ func (l *layout) block(b []byte) page  { return page{b, l, blockSlots} }
 func (p page) u16(off int) uint16       { return binary.LittleEndian.Uint16(p.b[off:]) }
 func (p page) setU16(off int, v uint16) { binary.LittleEndian.PutUint16(p.b[off:], v) }
 
-// A link points to the next block of a chain. A reader that finds another chain
-// version in the block than in the link has been overtaken by a change of the chain.
+// A link points to the next block of a chain. If the chain version in the block differs
+// from that in the link, the chain has changed since the link was read.
 type link struct {
 	ptr     region.Ptr
 	version uint16

@@ -2,9 +2,9 @@ package hash
 
 // Displacement makes room in a full neighbourhood by moving pairs to the other
 // bucket of their own neighbourhoods. A pair is in its home or in the bucket after
-// it, so each move shifts a free slot by one bucket: a slot further ahead comes
-// closer by moving a pair from its home to the bucket after it, a slot further
-// behind by moving a pair back into its home.
+// it, so each move shifts a free slot by one bucket. To bring a free slot back from
+// further ahead, move a pair from its home to the bucket after it; to bring one
+// forward from further behind, move a pair back into its home.
 
 const (
 	// displaceAhead bounds how many buckets ahead a search for a free slot goes. With

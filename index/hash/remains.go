@@ -48,7 +48,7 @@ func (c *checker) bucket(s *shard, i int) error {
 	w := walk{tb: c.tb, pk: reader{c.tb}, first: s.first.Element(i), lay: &c.o.layout}
 	b, err := w.peek(w.first)
 	p, at, more := w.lay.bucket(b), w.first, true
-	for ; err == nil && more; p, at, more, err = w.block(p) {
+	for ; err == nil && more; p, at, more, err = w.block(p) { // the bucket itself is the first page
 		if err := c.page(&w, p, at); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ type Cursor struct {
 type ownOp struct {
 	pair
 	op operation
-	// met says that the scan has come across the key.
+	// met says that the scan has found the key in the table.
 	met bool
 }
 
@@ -122,7 +122,7 @@ func (c *Cursor) Next() (key, value []byte, ok bool, err error) {
 func (c *Cursor) fill() {
 	if len(c.todo) == 0 {
 		for _, own := range c.own {
-			if own.op == opPut && !own.met {
+			if own.op == opPut && !own.met { // no other transaction has put this key
 				c.out = append(c.out, own.pair)
 			}
 		}
@@ -271,9 +271,9 @@ func (q *homesQuestion) askShard(pk peeker, home int, s scanShard) error {
 	return nil
 }
 
-// addSources adds the sources of one home. Neighbouring homes share a bucket. If that
-// changed between the two reads, both versions stay in the sources, so that the question
-// is asked again.
+// addSources adds the sources of one home. Neighbouring homes share a bucket, which is
+// added once: only the last four sources are searched for it. If the bucket changed between
+// the two reads, both versions stay in the sources, so that the question is asked again.
 func (q *homesQuestion) addSources(sources []txn.Source) {
 	for _, s := range sources {
 		if !slices.Contains(q.sources[max(0, len(q.sources)-4):], s) {

@@ -19,8 +19,8 @@ import (
 type single struct {
 	kind  singleKind
 	value []byte
-	// done means for a put or an insert that it took effect, for a delete that the
-	// key was in the table.
+	// done says that a put or an insert took effect, or that the key of a delete was in
+	// the table.
 	done bool
 }
 

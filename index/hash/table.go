@@ -64,12 +64,12 @@ func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr,
 	return s, err
 }
 
-// Options say how one machine uses a table.
+// Options are the settings of one machine's handle on a table.
 type Options struct {
-	// OneTwoSided makes a lookup that one READ does not decide send a message to the
-	// shard's primary, which follows the chain there (Storm, one-two-sided
-	// operations), instead of a READ for each block. Serve must have been
-	// called on all machines.
+	// OneTwoSided changes lookups that need more than one READ: instead of a READ for
+	// each block of a chain they send one message to the shard's primary, which follows
+	// the chain there (Storm, one-two-sided operations). Serve must have been called on
+	// all machines.
 	OneTwoSided bool
 }
 
@@ -78,8 +78,8 @@ type Options struct {
 // a table: a transaction has an overlay per handle, and the changes in one overlay are
 // not seen through another handle.
 //
-// A handle must not be used in an epoch after the one in which the table was
-// destroyed: the table's memory may hold anything by then.
+// A handle must not be used after the end of the epoch in which the table was
+// destroyed: the table's memory may be in use for something else by then.
 type Table struct {
 	m      *txn.Machine
 	anchor region.Ptr
@@ -192,9 +192,9 @@ func asDestroyed(err error) error {
 	return err
 }
 
-// follow returns a shard that a key with hash h may belong to, when its home in s does
-// not cover h: the home has a prefix of depth bits that h does not have, or is not in
-// use (live is false).
+// follow is called when the home of hash h in shard s does not cover h: the home has a
+// prefix of depth bits with which h does not begin, or is not in use (live is false).
+// follow returns a shard to which a key with hash h may belong instead.
 func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*shard, error) {
 	if !live {
 		// The directory points to a shard only once all of it is in use.
@@ -273,7 +273,7 @@ func (h *header) childShard(i int) *shard {
 	return &shard{shardPtr: h.children[i], prefix: h.childPrefix(i), initialDepth: i + 1}
 }
 
-// Stats counts what one handle did.
+// Stats has the counters of one handle.
 type Stats struct {
 	// Shards is the number of shards in the directory.
 	Shards int

@@ -40,9 +40,10 @@ func (p *pending) finish(reply []byte, err error) {
 	p.event.Set()
 }
 
-// Call makes another machine handle arg, at most BytesMax bytes, and returns the reply. It sends
-// the request until it is answered or ctx ends: each time it checks ctx's Err, and compares ctx's
-// Deadline with the clock. Whatever the error, the handler may have run, and may still run.
+// Call makes another machine handle arg, at most BytesMax bytes, and returns the reply. It sends the
+// request again and again until it is answered or ctx ends. It does not wait for ctx's Done: before
+// each request it checks Err, and compares Deadline with the clock. After any error the handler may
+// still have run, or may run later.
 //
 // Errors: *RemoteError from the handler; ErrOtherLife if another life of the machine is there;
 // protocol.ErrRange if the machine shares no protocol version with this one; ErrClosed, or the
@@ -131,7 +132,7 @@ func (e *Endpoint) message(typ messageType, to Peer, kind uint8, arg []byte) (me
 }
 
 // receiveReply ends the call that the reply belongs to. It drops replies that come late or twice,
-// that are for an earlier life of this machine, or that come from another life than the one called.
+// that are for an earlier life of this machine, or that are from a life that was not called.
 func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,6 +141,7 @@ func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 		return
 	}
 	asked := p.to.Incarnation
+	// A reply from a life that was not called must say otherLife, and no other reply may say so.
 	if isOther := asked != AnyLife && asked != m.from; isOther != (m.status == otherLife) {
 		return
 	}

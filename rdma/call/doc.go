@@ -1,6 +1,6 @@
-// Package call carries control messages between machines: messages that are rare and small, and
-// must work while connections and logs are being made or broken (configurations, votes, JOIN). Data
-// is never sent this way, but by one-sided operations.
+// Package call carries control messages between machines: configurations, votes, JOIN. They are rare
+// and small, and must get through while connections and logs are being made or broken. Data is never
+// sent this way, but by one-sided operations.
 //
 //	caller                                      called
 //	  Call ------- request (datagram) ---------> handler, on a goroutine
@@ -8,19 +8,19 @@
 //	  reply <------ reply (datagram) ------------- returns
 //
 // An [Endpoint] uses the datagrams of a machine's NIC, which may be lost, repeated and reordered.
-// It sends a call again until it is answered. A copy that arrives while the handler works on the
-// first is answered with "running"; a copy that arrives later runs the handler again. Handlers are
-// therefore idempotent: running twice, or late, has the same effect as running once.
+// It sends a request again until the request is answered. A copy that arrives while the handler works
+// on the first is answered with "running"; a copy that arrives later runs the handler again. Handlers
+// must therefore be idempotent: to run twice, or late, has the same effect as to run once.
 //
 // A call may wait without end. [Endpoint.Watch] reports machines that send neither an answer
 // nor "running" during a call.
 //
 // # Lives
 //
-// A machine that has been restarted counts as another one under the same name. Each life draws an
-// incarnation, and a [Peer] names a life. A call to one life is not handled by another: the caller
-// gets [ErrOtherLife] at once. A call to [AnyLife] is handled by the present life, whichever it is:
-// a machine that sends JOIN cannot know the life of the CM. Replies go to the life that called.
+// A machine that has been restarted counts as another machine under the same name. Each life draws an
+// incarnation, and a [Peer] names a life. If the machine that receives a call is in another life, the
+// caller gets [ErrOtherLife] at once. A call to [AnyLife] is handled by whichever life is present: a
+// machine that sends JOIN cannot know the life of the CM. Replies go to the life that called.
 //
 // # The datagram
 //

@@ -112,9 +112,9 @@ func (e *Endpoint) Handle(kind uint8, f Handler) {
 // codeRange is the code of protocol.ErrRange.
 const codeRange = 1
 
-// Know gives an error a code, which is neither 0 nor 1 and is the same at all machines. If a
-// handler's error matches err, a caller that knows the code gets an error that matches err, too. If
-// the error matches several, the smallest code is sent.
+// Know gives an error a code, so that it can be sent: if a handler's error matches err, a caller that
+// knows the code gets an error that matches err, too. The code must be at least 2, and the same at
+// all machines. If the handler's error matches several known errors, the smallest code is sent.
 func (e *Endpoint) Know(code uint8, err error) {
 	if code <= codeRange {
 		panic("call: code 0 means an unknown error, code 1 protocol.ErrRange")
@@ -188,7 +188,7 @@ func (e *Endpoint) receiveRequest(from Peer, m message) {
 		e.answer(from, m, running, nil)
 	case handler == nil:
 		e.answer(from, m, unknownKind, nil)
-	}
+	} // otherwise the endpoint is closed or busy: the caller asks again
 }
 
 // run handles one call.
@@ -206,9 +206,9 @@ func (e *Endpoint) run(handler Handler, call callID, m message) {
 	}
 }
 
-// isClosed reports whether this life is over. Handlers may then fail because of that, and their
-// errors say nothing about the request. So these errors are not sent: the caller tries again, and
-// finds the next life, or none.
+// isClosed reports whether this life is over. Handlers may fail because of that, and then their
+// errors say nothing about the request. So an endpoint that is closed sends no errors of handlers: the
+// caller tries again, and finds the next life, or none.
 func (e *Endpoint) isClosed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

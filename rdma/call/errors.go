@@ -8,9 +8,9 @@ var (
 	ErrClosed = errors.New("call: endpoint is closed")
 	// ErrOtherLife: the machine has been restarted; the life that was called is over.
 	ErrOtherLife = errors.New("call: the machine has another incarnation")
-	// ErrUnknownKind: the other side has no handler for this kind of call. It comes together with
-	// the context's error, because a starting machine has no handlers yet, so that the call is
-	// repeated.
+	// ErrUnknownKind: the other side has no handler for this kind of call. Since a starting machine
+	// does not have its handlers yet, the request is repeated nevertheless; the error comes together
+	// with the context's when ctx ends.
 	ErrUnknownKind = errors.New("call: no handler for this kind of call")
 	// ErrTooLong: argument or reply has more than BytesMax bytes.
 	ErrTooLong = errors.New("call: message is too long")

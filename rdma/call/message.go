@@ -75,5 +75,5 @@ func decode(b []byte) (m message, isMessage bool) {
 	if m.typ < request || m.typ > reply || m.status >= statuses || m.from == AnyLife || !m.speaks.Stated().IsValid() {
 		return m, false
 	}
-	return m, m.typ == reply || m.status == ok
+	return m, m.typ == reply || m.status == ok // a request has no other status
 }

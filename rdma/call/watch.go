@@ -9,10 +9,10 @@ type watch struct {
 	silent   func(Peer)
 }
 
-// Watch makes the endpoint call silent for each life of a machine that has sent nothing for
-// patience while a call to it is pending: neither an answer nor "running", which it sends while the
-// handler runs, however long that takes. It calls silent again after each further patience. Calls
-// to AnyLife do not count, because there may be no life. silent must not wait.
+// Watch makes the endpoint report silent machines: it calls silent for each life that has sent
+// nothing for patience while a call to it is pending, neither an answer nor "running". (A life sends
+// "running" for as long as its handler runs.) It calls silent again after each further patience.
+// Calls to AnyLife do not count, because there may be no life. silent must not wait.
 func (e *Endpoint) Watch(patience time.Duration, silent func(Peer)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,7 +14,7 @@ const datagramsMax = 1024
 // A mailbox is where a NIC's datagrams arrive.
 type mailbox struct {
 	receiver atomic.Pointer[receiver] // nil: nobody listens, or the NIC is closed
-	arriving atomic.Int32             // on their way
+	arriving atomic.Int32             // how many datagrams are on their way
 }
 
 type receiver struct {

@@ -17,9 +17,9 @@
 // Each datagram is delivered by a goroutine of its own.
 //
 // Network.Cut takes out the cable between two machines: connections across it
-// break, and nothing that was posted lands after Cut has returned. Mend puts it
-// back.
+// break, and nothing that was posted takes effect after Cut has returned. Mend
+// puts the cable back.
 //
-// Locks: a queue's (asynchronous mode), then the network's. Bells are called
-// with neither held.
+// A queue's mutex (asynchronous mode) is taken before the network's. Bells are
+// called with neither held.
 package local

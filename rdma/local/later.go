@@ -86,6 +86,7 @@ func (l *later) connToLocked(to rdma.MachineID) (*conn, error) {
 	return l.queue.connTo(to)
 }
 
+// run carries out the posted operations until the queue is closed.
 func (l *later) run() {
 	defer close(l.ended)
 	for {

@@ -121,8 +121,8 @@ func (n *Network) breakLocked(match func(*conn) bool) {
 	}
 }
 
-// unlockAndSettle unlocks mu and waits until every operation that began before has ended. It is
-// called only after the caller has unpublished something, so that no later operation can find it.
+// unlockAndSettle unlocks mu and waits until every operation that began before has ended. Call it
+// after something was unpublished, so that no later operation can find that.
 func (n *Network) unlockAndSettle() {
 	var queues []*Queue
 	for _, nic := range n.mu.nics {

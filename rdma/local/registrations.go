@@ -41,7 +41,7 @@ func (r *registrations) home(k rdma.Key) int {
 	return int(uint64(k) * golden >> r.shift)
 }
 
-// with returns a table with the entry e added, whose key must be new.
+// with returns a copy of the table with entry e added, whose key must be new.
 func (r *registrations) with(e registration) *registrations {
 	next := newRegistrations(r.count + 1)
 	for _, old := range r.slots {
@@ -51,7 +51,7 @@ func (r *registrations) with(e registration) *registrations {
 	return next
 }
 
-// without returns a table without the entry of k.
+// without returns a copy of the table without the entry of k.
 func (r *registrations) without(k rdma.Key) *registrations {
 	next := newRegistrations(r.count)
 	for _, old := range r.slots {
@@ -69,7 +69,7 @@ func newRegistrations(count int) *registrations {
 
 func (r *registrations) insert(e registration) {
 	if e.memory == nil {
-		return
+		return // an unused slot of the table that is copied
 	}
 	i := r.home(e.key)
 	for r.slots[i].memory != nil {

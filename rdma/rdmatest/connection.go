@@ -210,8 +210,9 @@ func (w *worker) ring(to rdma.MachineID) error {
 	return c.Err
 }
 
-// testCutFlushesInOrder cuts the cable while operations are pending. Each must be reported once, in
-// order, and none may succeed after the first that failed.
+// testCutFlushesInOrder cuts the cable while operations are pending. Each must be reported once,
+// in order, and none may succeed after the first that failed. Write i stores i, so the memory
+// tells which write was the last.
 func testCutFlushesInOrder(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	var pending []uint64
@@ -262,7 +263,7 @@ func testCutFlushesInOrder(t *testing.T, f Fabric) {
 func testNothingOvertakesAFailure(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	failed := make(map[uint64]bool)
-	pending, last := 0, uint64(0) // last write that was posted
+	pending, last := 0, uint64(0) // last is the last write that was posted
 	for i := uint64(1); i <= 200; i++ {
 		if i%40 == 0 {
 			f.Cut(1, 2)
@@ -344,6 +345,8 @@ func testClosedMachineComesBack(t *testing.T, f Fabric) {
 	}
 }
 
+// testClosedIsClosed uses a closed queue, and the queue of a closed NIC: every operation must
+// fail with ErrClosed, and closing again must not fail.
 func testClosedIsClosed(t *testing.T, f Fabric) {
 	from, to := twoMachines(t, f)
 	a := join(t, f, 9)

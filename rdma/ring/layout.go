@@ -33,8 +33,8 @@ var _ = [1]struct{}{}[BytesMax/(noRecord+1)] // no length equals noRecord
 // Space returns the space that a record with n bytes of payload takes in a ring.
 func Space(n int) uint64 { return frameBytes + padded(n) }
 
-// MemoryFor returns how much memory a ring needs to have room for one record with n bytes of
-// payload.
+// MemoryFor returns how much memory a ring needs to have room for one record with n bytes of payload:
+// the control line, the record, and the frame that always follows the last record, in whole lines.
 func MemoryFor(n int) uint64 {
 	return max(BytesMin, controlBytes+(Space(n)+frameBytes+nvram.LineBytes-1)&^(nvram.LineBytes-1))
 }
@@ -51,8 +51,8 @@ func seal(nonce, p uint64) uint64 {
 	return x ^ x>>31
 }
 
-// stateOf returns the state of the frame with the given seal that is followed by length bytes of
-// payload, or, if length is noRecord, by no record. lengthOf checks the upper half.
+// stateOf returns the state of a frame with the given seal. length is that of the payload that
+// follows, or noRecord. The upper half of the state is a check, which lengthOf verifies.
 func stateOf(seal, length uint64) uint64 { return check(seal) | length }
 
 // lengthOf returns the length in a state; ok is false if the state does not belong to the seal.
@@ -62,8 +62,8 @@ func lengthOf(seal, state uint64) (length uint64, ok bool) {
 
 func check(seal uint64) uint64 { return ^seal &^ noRecord }
 
-// A State is what a Sender must know about a ring whose memory it cannot read. The receiver's
-// machine sends it when the two connect.
+// A State tells a Sender about a ring at another machine. The receiver's machine sends it when the
+// two connect.
 type State struct {
 	Nonce uint64
 	Bytes uint64 // the length of the ring's data

@@ -193,7 +193,7 @@ func (r *Receiver) report() {
 func (r *Receiver) Head() uint64 { return r.head }
 
 // Reported returns the head that was last written to the sender. When it has moved, the caller must
-// wake the sender if that waits for room.
+// wake a sender that waits for room.
 func (r *Receiver) Reported() uint64 { return r.reported }
 
 // Next returns the position of the record that Poll waits for.
@@ -202,9 +202,9 @@ func (r *Receiver) Next() uint64 { return r.next.pos }
 // Bytes returns the space that the records of the ring can take together.
 func (r *Receiver) Bytes() uint64 { return r.bytes - frameBytes }
 
-// Spare calls part for each part of the ring's memory, n bytes at off, that holds no record and
-// that Poll does not read. The content of these parts does not matter. If the ring still has a
-// sender, it writes there next.
+// Spare calls part for each stretch of the ring's memory, n bytes at off, that holds no record and
+// that Poll does not read: its content does not matter. A sender, if the ring still has one, will
+// write there next.
 func (r *Receiver) Spare(part func(off, n uint64)) error {
 	s, err := r.State()
 	if err != nil {
@@ -245,9 +245,9 @@ func (r *Receiver) State() (State, error) {
 	}
 }
 
-// Reset empties the ring and gives it a new random nonce, so that bytes which the earlier sender
-// may still write do not count as records. Positions go on from one that no credit exceeds. If
-// Reset is interrupted, the ring is left unformatted.
+// Reset empties the ring and gives it a new random nonce, so that late writes of the earlier sender
+// do not count as records. Positions go on from one that no credit exceeds. If Reset is interrupted,
+// the ring is left unformatted.
 func (r *Receiver) Reset(nonce uint64) {
 	r.memory.Store(r.base+magicAt, 0)
 	if sabotage.Nonce.Skipped() {

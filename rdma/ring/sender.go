@@ -99,10 +99,9 @@ func (s *Sender) Head() uint64 {
 	return s.head
 }
 
-// Append writes a record that consists of parts, one after the other, into space that is not
-// reserved. It returns the record's position. done and tag are those of rdma.Queue.Write: if not
-// done, one Completion with the tag follows, and if the Completion has an error, the caller must
-// call Fail.
+// Append writes a record, whose payload is the concatenation of parts, into space that is not
+// reserved. It returns the record's position. done and tag are those of rdma.Queue.Write: if done is
+// false, one Completion with the tag follows. If that has an error, the caller must call Fail.
 //
 // It fails with ErrFull, ErrTooLarge, the error passed to Fail, or an error of rdma.Queue.Write.
 // Then no record was appended, and the caller may repeat the call.
@@ -286,7 +285,7 @@ func (s *Sender) write(tag, offset uint64, b []byte, rings bool) (done bool, err
 	return true, nil
 }
 
-// hear reads how far the receiver has freed space.
+// hear takes over the head that the receiver has written to the credit.
 func (s *Sender) hear() {
 	if s.memory != nil {
 		s.advance(s.memory.Load(s.base + headAt))
@@ -326,17 +325,16 @@ func (s *Sender) Refresh(tag uint64) (done bool, err error) {
 // Refreshed takes over the head read by a pending Refresh.
 func (s *Sender) Refreshed() { s.advance(binary.NativeEndian.Uint64(s.headWord)) }
 
-// Fail makes every further append fail with err. The owner calls it when a pending append has
-// failed, because the receiver could not find records after the missing one. Then a new Sender has
-// to be attached.
+// Fail makes every further append fail with err. The owner calls it when a pending append has failed:
+// the receiver cannot find records after a missing one. To go on, the owner must attach a new Sender.
 func (s *Sender) Fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
 }
 
-// Err returns the error passed to Fail, or the one with which the sender failed by itself
-// (ErrCorrupt: the receiver claims to have freed more than was written).
+// Err returns the error passed to Fail. It returns ErrCorrupt if the sender has failed by itself,
+// because the receiver claims to have freed more than was written.
 func (s *Sender) Err() error { return s.err }
 
 func (s *Sender) errOr(err error) error {

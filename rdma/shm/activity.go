@@ -39,7 +39,7 @@ func onMemory(m rdma.MachineID, k rdma.Key) func(active uint64) bool {
 	}
 }
 
-// allOperations accepts every operation. ofNobodyElse accepts none: settle waits for this machine's
-// own operations in any case.
+// allOperations accepts every operation. ofNobodyElse accepts none, so that settle waits only for
+// this machine's own operations, as it always does.
 func allOperations(uint64) bool { return true }
 func ofNobodyElse(uint64) bool  { return false }

@@ -25,11 +25,12 @@
 // An operation is complete when the post returns. It runs on the caller's goroutine, without
 // allocation, lock or system call once the memory is mapped. It begins and ends with a write to the
 // queue's own active word, which is odd in between; there the queue checks three words of the peer
-// (alive; open of the sibling; the slot's generation) and copies. Code that removes something first
-// changes one of those words. Then it waits until it has seen the active word of each queue of each
-// living machine even or changed, or describing an operation on another machine or under another
-// key. All these accesses are sequentially consistent, so either the operation sees the change or
-// the remover waits for its end.
+// (alive; open of the sibling; the slot's generation) and copies.
+//
+// Code that removes something first changes one of those three words. Then it waits for each queue of
+// each living machine, until it has seen that the queue's active word is even, has changed, or
+// describes an operation on another machine or key. All these accesses are sequentially consistent,
+// so either the operation sees the change, or the remover waits for the end of the operation.
 //
 // Code that reads files of other machines runs guarded: if a process truncates such a file, or its
 // file system is full, the operation fails with ErrBroken instead of ending the process. A machine
@@ -45,17 +46,18 @@
 // with the peer's process, however that ends. Then the machine marks the state of that life dead,
 // for all machines, if it is not marked closed; from then on connections to that life are broken.
 // Until a machine has noticed the death, operations still take effect in the memory of the dead
-// process, which plays the part of the paper's non-volatile memory. Once the next life's Join has
-// returned, none does: Join marks the former state dead itself, and waits as above. So a machine
+// process, which plays the part of the paper's non-volatile memory. When the next life's Join
+// returns, that has ended: Join marks the former state dead itself, and waits as above. So a machine
 // must join before it looks at its memory.
 //
 // The files of a dead machine stay as long as other machines live; operations to it fail with
 // ErrBroken until its next life. The last machine that leaves removes the folder. If all machines
-// are killed, Sweep removes the files that they leave. A stopped process (SIGSTOP) is alive: other
-// machines can read and write its memory, but it does not answer. If it was stopped in the middle
-// of an operation, which takes nanoseconds (waking a sleeper is not part of an operation), then
-// Deregister of that key and Close of that machine wait until the process continues, and Join fails
-// with ErrStuck after a while.
+// are killed, Sweep removes the files that they leave.
+//
+// A stopped process (SIGSTOP) is alive: other machines can read and write its memory, but it does not
+// answer. It is hardly ever stopped in the middle of an operation, which takes nanoseconds (waking a
+// sleeper is not part of an operation). If it is, then Deregister of that key and Close of that
+// machine wait until the process continues, and Join fails with ErrStuck after a while.
 //
 // # Drills
 //

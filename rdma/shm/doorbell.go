@@ -30,7 +30,7 @@ func newDoorbell(s *state, worker int) *doorbell {
 	return &doorbell{state: s, rung: s.rung(worker), parked: s.parked(worker)}
 }
 
-// ringBell sets a rung word and wakes its owner if that sleeps.
+// ringBell sets a rung word and wakes its owner if the owner sleeps.
 func ringBell(rung *atomic.Uint64, parked *atomic.Uint32) {
 	if setBell(rung, parked) {
 		futexWake(low(rung))
@@ -53,6 +53,7 @@ func setBell(rung *atomic.Uint64, parked *atomic.Uint32) (isAsleep bool) {
 // have 32 bits.
 func low(rung *atomic.Uint64) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(rung)) }
 
+// run calls the bell whenever the doorbell has rung: it spins for a while, and then sleeps.
 func (d *doorbell) run() {
 	for !d.stopped.Load() {
 		if d.hasRung() {

@@ -16,9 +16,9 @@ import (
 // drillEvery is how often a machine looks for drill files.
 const drillEvery = 5 * time.Millisecond
 
-// DrillFile returns the name of a file in the folder of all machines. While the file exists, there
-// is no connection between the two machines, of which the lower number comes first. Only programs
-// built with the tag drills look for it.
+// DrillFile returns the name of a file in the folder of all machines. While the file exists, there is
+// no connection between machines a and b; a must be the lower number. Only programs built with the
+// tag drills look for the file.
 func DrillFile(a, b rdma.MachineID) string { return fmt.Sprintf("cut-%d-%d", a, b) }
 
 // drill takes out the cables that have drill files, and puts them back when the files are gone,

@@ -24,8 +24,8 @@ type folder struct {
 	dir  *os.File // sockets are named relative to it
 }
 
-// openFolder opens the folder, and makes it if necessary. It keeps other processes from removing
-// the folder until the caller, once this process has the lock of a machine, calls settled.
+// openFolder opens the folder, and makes it if necessary. Other processes cannot remove the folder
+// until the caller calls settled, which it may do when this process has the lock of a machine.
 func openFolder(path string) (f *folder, settled func(), err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -42,6 +42,7 @@ func openFolder(path string) (f *folder, settled func(), err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("shm: %w", err)
 		}
+		// Before the lock is held, another process may remove the folder, and a third one make it again.
 		guard, isThere, err := holdFolder(path, unix.LOCK_EX)
 		if err == nil && isThere && !isSame(dir, path) {
 			isThere, err = false, guard.Close()
@@ -171,7 +172,7 @@ func (f *folder) dial(m rdma.MachineID) (net.Conn, error) {
 	return net.Dial("unix", f.socket(m, "alive"))
 }
 
-// saysGone reports whether an error of dial proves that machine m has no process: the socket
+// saysGone reports whether an error of dial proves that the machine has no process: the socket
 // exists, and no process listens. A missing socket proves nothing.
 func saysGone(err error) bool { return errors.Is(err, unix.ECONNREFUSED) }
 

@@ -64,6 +64,7 @@ type registered struct {
 // ErrStuck; and the system's.
 func Join(path string, m rdma.MachineID) (*NIC, error) { return join(path, m, stuckAfter) }
 
+// join does the work of Join. It takes the machine's name before it opens anything under that name.
 func join(path string, m rdma.MachineID, patience time.Duration) (*NIC, error) {
 	f, settled, err := openFolder(path)
 	if err != nil {
@@ -149,8 +150,8 @@ func (nic *NIC) listen() error {
 	return nil
 }
 
-// acceptWatchers accepts connections that carry no data: by the end of such a connection another
-// process notices the end of this one.
+// acceptWatchers accepts connections of other processes that watch this one. They carry no data: when
+// a connection ends, the other process knows that this process has ended.
 func (nic *NIC) acceptWatchers() {
 	for {
 		conn, err := nic.door.Accept()
@@ -173,7 +174,7 @@ func (nic *NIC) keepConnection(conn net.Conn) {
 	closed := nic.mu.closed
 	nic.mu.Unlock()
 	if !closed {
-		_, _ = conn.Read(make([]byte, 1))
+		_, _ = conn.Read(make([]byte, 1)) // nobody sends anything: it returns when the peer ends
 	}
 	nic.mu.Lock()
 	delete(nic.mu.watchers, conn)
@@ -347,7 +348,7 @@ func (nic *NIC) Close() error {
 		nic.closeQueueLocked(q)
 	}
 	nic.mu.Unlock()
-	_ = nic.settle(0, onMachine(nic.machine)) // first while alive: nobody expects operations of a machine that is not
+	_ = nic.settle(0, onMachine(nic.machine)) // a first time while alive, because peers expect no operations of a machine that is not
 	nic.state.alive.Store(hasLeft)
 	_ = nic.settle(0, onMachine(nic.machine))
 	return nic.leave()

@@ -70,7 +70,7 @@ func (nic *NIC) connect(q *Queue, to rdma.MachineID) (*conn, error) {
 	}
 	s := p.state
 	c := &conn{from: q, peer: p, open: s.open(q.worker), rung: s.rung(q.worker), parked: s.parked(q.worker)}
-	if c.opened = c.open.Load(); c.opened%2 == 0 {
+	if c.opened = c.open.Load(); c.opened%2 == 0 { // the worker has no open queue
 		return nil, rdma.ErrBroken
 	}
 	nic.breakLocked(func(old *conn) bool { return old.from == q && old.peer.state.machine == to })

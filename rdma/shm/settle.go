@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle waits until the operations that are in progress when it is called have ended: all
-// operations of this machine, and of other machines the operations for which concerns returns true.
-// It is called only after the caller has changed a word that these operations check. If patience is
-// not 0, settle gives up after that time.
+// settle waits until operations that are in progress when it is called have ended: all operations of
+// this machine, and those operations of other machines for which concerns returns true. The caller
+// must first change a word that these operations check, so that none begins later. If patience is not
+// 0, settle gives up after that time.
 //
 // A stopped process may be in the middle of any operation. Because settle waits only for operations
 // that can touch the removed memory, the other machines go on without that process.
@@ -106,7 +106,7 @@ func (nic *NIC) stateOfLocked(m rdma.MachineID) (*state, error) {
 func (nic *NIC) settleWorker(s *state, worker int, concerns func(active uint64) bool, expired func() bool) bool {
 	active := s.active(worker)
 	began := active.Load()
-	if began%2 == 0 || !concerns(began) {
+	if began%2 == 0 || !concerns(began) { // an even count means: between operations
 		return true
 	}
 	for spins := 0; active.Load() == began && (s == nic.state || s.isAlive()); spins++ {

@@ -44,7 +44,7 @@ const (
 // Words of a worker.
 const (
 	openAt   = 0             // odd: the worker has a queue; counts openings and closings
-	activeAt = lineBytes     // odd: in an operation; see activity
+	activeAt = lineBytes     // odd: the worker is in an operation; see activity
 	rungAt   = 2 * lineBytes // 1: the bell has been rung; the low half is a futex
 	parkedAt = rungAt + 8    // 1: the doorbell's goroutine sleeps; 32 bits
 )

@@ -16,7 +16,7 @@ type Transcript struct{ lines []line }
 
 type line struct {
 	machine rdma.MachineID
-	rank    int // 0: what it does; then what it sends, by addressee
+	rank    int // 0 for an action; for a message, its place by addressee; lastRank for the last action
 	text    string
 }
 
@@ -38,7 +38,9 @@ func (t *Transcript) End(m rdma.MachineID, text string) {
 	t.lines = append(t.lines, line{m, lastRank, text})
 }
 
-// Take returns what has been recorded since the last Take.
+// Take returns what has been recorded since the last Take. Actions stay in the order in which
+// they were recorded; messages from one machine to another, which may be concurrent, are in the
+// order of their texts.
 func (t *Transcript) Take() string {
 	slices.SortStableFunc(t.lines, func(a, b line) int {
 		c := cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.rank, b.rank))

@@ -31,7 +31,7 @@ type Message struct {
 // A key identifies a message: repetitions of a request have the same key.
 type key struct {
 	caller  uint64 // the caller's incarnation
-	id      uint64 // of the call, which the caller counts
+	id      uint64 // the number of the call, counted by the caller
 	isReply bool
 }
 
@@ -115,7 +115,8 @@ func (n nic) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	n.NIC.Datagrams(f)
 }
 
-// hold returns false if the message must not be held.
+// hold keeps a message while messages are held, once if it is repeated. It returns false if they
+// are not held: then the message is sent on.
 func (w *Wire) hold(m *Message, n nic, to rdma.MachineID) bool {
 	m.From, m.To = n.Machine(), to
 	w.mu.Lock()
