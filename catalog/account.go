@@ -88,6 +88,7 @@ func (c *Catalog) putAccount(t *txn.Tx, a Account) error {
 	return c.keep(t, key, a.Data)
 }
 
+// removeAccount frees an account, and removes its name. It returns ErrNotFound if there is none.
 func (c *Catalog) removeAccount(t *txn.Tx, a Account) error {
 	key, err := accountKey(a.User, a.Host)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// Accounts are kept by user and host, in which case counts; every change has another
-// version, and two at a time are in conflict.
+// The catalog keeps accounts by user and host, both case-sensitive. Every change has a new version,
+// and two changes at a time conflict.
 func TestAccounts(t *testing.T) {
 	in := open(t, farm.Config{})
 	defer in.close()

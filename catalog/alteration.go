@@ -17,8 +17,8 @@ import (
 //	EndAlteration    removes the mark and drops the new structures: after a failure, or when the
 //	                 leader finds that the builder's machine is gone (see Lives)
 //
-// A transaction that read the table before it was marked cannot commit a change to
-// the table, because the mark changes the head. Later transactions wait in Await.
+// The mark changes the head. So a transaction that read the table before cannot commit a change to
+// it. Later transactions wait in Await.
 
 // BeginAlteration marks a table. It returns the descriptor with the mark.
 func (c *Catalog) BeginAlteration(t *txn.Tx, tbl *Table, build []Storage) (*Table, error) {

@@ -46,9 +46,9 @@ func TestAlteringIsSeenAmongChanges(t *testing.T) {
 	}
 }
 
-// A transaction that has read a table's mark has a conflict, even when the mark is off by
-// then. Without that it got a table that another one altered, if the mark came between the
-// look at the head and the read of it.
+// A transaction that has read a table's mark has a conflict, even if the mark has been removed by
+// then. Otherwise it could get a table that another transaction is altering: the mark may be set
+// between Peek and Read of the head.
 func TestMarkThatWasReadIsAConflict(t *testing.T) {
 	in, owner, tx := openAltering(t)
 	defer in.close()

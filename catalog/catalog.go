@@ -172,6 +172,8 @@ func (c *Catalog) Hash(anchor region.Ptr) *hash.Table {
 	return handle(c, anchor, c.mu.hashes, hash.Open)
 }
 
+// handle returns the handle of a structure from one of the maps in c.mu. It opens a new one if there
+// is none.
 func handle[T any](c *Catalog, anchor region.Ptr, in map[region.Ptr]*T, open func(*txn.Machine, region.Ptr) *T) *T {
 	c.mu.RLock()
 	h := in[anchor]
@@ -192,6 +194,7 @@ func handle[T any](c *Catalog, anchor region.Ptr, in map[region.Ptr]*T, open fun
 	return h
 }
 
+// forgetHandle drops the cached handle of a structure that has been destroyed.
 func (c *Catalog) forgetHandle(s Storage) {
 	c.mu.Lock()
 	delete(c.mu.trees, s.Anchor)

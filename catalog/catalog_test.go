@@ -88,7 +88,7 @@ func lookup(c *catalog.Catalog, db, name string) (tbl *catalog.Table, err error)
 	return tbl, err
 }
 
-// What one machine changes, the others see at once, whatever they have cached.
+// All machines see the changes of one machine at once, in spite of their caches.
 func TestMachinesAgree(t *testing.T) {
 	in := open(t, farm.Config{Machines: 2})
 	defer in.close()
@@ -143,8 +143,8 @@ func TestMachinesAgree(t *testing.T) {
 	}
 }
 
-// A transaction that has seen a table cannot commit a change once the table is
-// another; nor one that has seen that there is none.
+// A transaction that has seen a table cannot commit a change once the table has changed. The same
+// is true of one that has seen that there is no table.
 func TestSchemaChangeConflicts(t *testing.T) {
 	in := open(t, farm.Config{})
 	defer in.close()

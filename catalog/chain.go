@@ -26,7 +26,8 @@ var ErrBrokenChain = errors.New("catalog: broken overflow chain")
 // PutChain stores bytes as a chain and returns the reference.
 func PutChain(t *txn.Tx, b []byte, hint region.Addr) ([]byte, error) {
 	ref := binary.LittleEndian.AppendUint64(nil, uint64(len(b)))
-	// From the end, so that each link knows the next.
+	// Allocate the last link first, so that each link can point to the next. Only the last link may
+	// be shorter than the others. An empty value gets one empty link.
 	var next region.Ptr
 	for end := len(b); end > 0 || next.IsNil(); {
 		n := end % (chainLinkBytes - chainHeader)
@@ -64,7 +65,7 @@ func FreeChain(t *txn.Tx, ref []byte) error {
 	return walkChain(t, ref, func(p region.Ptr, _ []byte) error { return t.Free(p) })
 }
 
-// ChainLinks calls visit with every link.
+// ChainLinks calls visit with the pointer to every link of a chain.
 func ChainLinks(t *txn.Tx, ref []byte, visit func(region.Ptr) error) error {
 	return walkChain(t, ref, func(p region.Ptr, _ []byte) error { return visit(p) })
 }
@@ -100,6 +101,8 @@ func walkChain(t *txn.Tx, ref []byte, visit func(p region.Ptr, part []byte) erro
 	return nil
 }
 
+// link decodes the header of a link: a pointer to the next link, and n, the number of bytes in this
+// one.
 func link(payload []byte) (next region.Ptr, n uint64, err error) {
 	if len(payload) < chainHeader {
 		return next, 0, ErrBrokenChain

@@ -55,6 +55,8 @@ func (c *Catalog) Check(ctx context.Context, root region.Ptr, v Visitor) error {
 	return err
 }
 
+// checkName visits the object that a name leads to, and decodes it. Settings and accounts have
+// nothing further to check.
 func (c *Catalog) checkName(ctx context.Context, t *txn.Tx, key []byte, p region.Ptr, v Visitor) error {
 	if key[0] == nameForeign {
 		return nil // points to a table, which is visited under its own name
@@ -81,6 +83,8 @@ func (c *Catalog) checkName(ctx context.Context, t *txn.Tx, key []byte, p region
 	return err
 }
 
+// checkTable visits a table and its objects. It checks that each foreign key that references the
+// table exists.
 func (c *Catalog) checkTable(t *txn.Tx, key []byte, head region.Ptr, v Visitor) error {
 	tbl, err := c.load(t, string(key), head)
 	if err != nil {
@@ -106,6 +110,7 @@ func (c *Catalog) checkTable(t *txn.Tx, key []byte, head region.Ptr, v Visitor) 
 	return v.Table(t, tbl)
 }
 
+// checkDropped visits the structures of a dropping that are not freed yet, and their rows.
 func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visitor) error {
 	storage, err := decodeStorage(b)
 	if err != nil {
@@ -132,7 +137,7 @@ func (c *Catalog) checkDropped(ctx context.Context, t *txn.Tx, b []byte, v Visit
 	return nil
 }
 
-// isFreed reports whether a structure on the list has been freed already.
+// isFreed reports whether a dropped structure has been freed already.
 func (c *Catalog) isFreed(t *txn.Tx, anchor region.Ptr) (bool, error) {
 	_, _, err := t.Peek(anchor)
 	if IsFreed(err) {
@@ -146,8 +151,8 @@ func (c *Catalog) Walk(ctx context.Context, s Storage, object func(region.Ptr) e
 	return c.walk(ctx, s, false, object, entry)
 }
 
-// walk is Walk for dropped structures, too: of those it visits the objects that have not been freed
-// yet.
+// walk is like Walk, but can also walk a structure that was dropped. Of such a structure it visits
+// only the objects that have not been freed yet.
 func (c *Catalog) walk(ctx context.Context, s Storage, dropped bool, object func(region.Ptr) error, entry func(key []byte, row region.Ptr) error) error {
 	if s.Access == AccessHash {
 		return c.Hash(s.Anchor).Check(ctx, hash.Visitor{Destroying: dropped, Node: object, Pair: func(key, value []byte) error {

@@ -63,6 +63,7 @@ type decoder struct {
 	err error
 }
 
+// fail keeps the first error, and discards the rest of the input.
 func (d *decoder) fail() {
 	if d.err == nil {
 		d.err = ErrCorrupt

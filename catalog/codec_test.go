@@ -46,7 +46,7 @@ func TestTableRoundTrip(t *testing.T) {
 	}
 }
 
-// A clone shares nothing that an edit of it changes.
+// Editing a clone does not change the original.
 func TestCloneIsDeep(t *testing.T) {
 	a := sampleTable()
 	b := a.Clone()

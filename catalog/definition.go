@@ -101,8 +101,8 @@ func (c *Catalog) DropDatabase(t *txn.Tx, name string) error {
 	return c.remove(t, nameKey(nameDatabase, name))
 }
 
-// rewire makes a key of the directory point to object p, if it pointed to old before and p is
-// another object. It notes the change of the catalog in either case.
+// rewire makes a key of the directory point to p instead of old, and returns p. If both are the
+// same object, it only notes the change of the catalog.
 func (c *Catalog) rewire(t *txn.Tx, key []byte, old, p region.Ptr) (region.Ptr, error) {
 	c.change(t)
 	if p == old {

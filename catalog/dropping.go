@@ -113,6 +113,7 @@ func (c *Catalog) destroy(ctx context.Context, s Storage) error {
 	return c.Tree(s.Anchor).Destroy(ctx, func(t *txn.Tx, _ []byte, p region.Ptr) error { return free(t, p) })
 }
 
+// finishDrop removes the entry of a dropping, unless another machine already has.
 func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) error {
 	return c.m.Run(ctx, func(t *txn.Tx) error {
 		t.ToFree()
@@ -185,6 +186,8 @@ func (c *Catalog) PauseSweeping() (resume func()) {
 	return c.startSweeper
 }
 
+// startSweeper starts the sweeper, unless it is already closed, and makes it look for droppings at
+// once.
 func (c *Catalog) startSweeper() {
 	s := &c.sweeper
 	c.m.Clock().Lock(&s.run)

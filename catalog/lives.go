@@ -31,7 +31,7 @@ func (l onlyLife) Own() uint32          { return uint32(l) }
 func (l onlyLife) Has(life uint32) bool { return life == uint32(l) }
 func (l onlyLife) Leads() bool          { return true }
 
-// newMark draws a number that is unique and contains this machine's life.
+// newMark draws a number that is unique and contains this machine's life. It is never 0.
 func (c *Catalog) newMark() uint64 {
 	return uint64(c.lives.Own())<<32 | c.m.Clock().Uint64()&(1<<32-1) | 1
 }
@@ -43,7 +43,8 @@ func (c *Catalog) isOrphan(mark uint64) bool {
 
 // isOurs reports whether this machine must free the storage listed under a name.
 func (c *Catalog) isOurs(name []byte) bool {
-	if len(name) != 9 {
+	const markBytes = 8
+	if len(name) != 1+markBytes { // the name has no mark
 		return c.lives.Leads()
 	}
 	mark := binary.BigEndian.Uint64(name[1:])
@@ -139,7 +140,7 @@ func (c *Catalog) takeAbandoned() []abandoned {
 	return all
 }
 
-// endAbandoned tries to end the abandoned alterations. Those that it cannot end stay on the list.
+// endAbandoned tries to end the abandoned alterations. If it cannot end one, that stays on the list.
 func (c *Catalog) endAbandoned(ctx context.Context) error {
 	var errs []error
 	for _, a := range c.takeAbandoned() {

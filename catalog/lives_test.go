@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// testLives are those of machines, the first of which leads, until it dies.
+// testLives are the lives of a test's machines. The first machine that is not dead leads.
 type testLives struct {
 	mu   sync.Mutex
 	dead []bool
@@ -75,7 +75,7 @@ func (in *instance) drop(c *catalog.Catalog) {
 	})
 }
 
-// isAltering says whether a table is being altered.
+// isAltering reports whether the table is being altered.
 func (in *instance) isAltering(c *catalog.Catalog) (is bool) {
 	in.run(c, func(t *txn.Tx) error {
 		_, err := c.Table(t, "d", "t")
@@ -97,8 +97,8 @@ func (in *instance) await(what string, holds func() bool) {
 	}
 }
 
-// An alteration under way ends with the life of the machine that is at it, and not
-// before: the leader takes its mark off, also one that has become the leader only then.
+// An alteration under way ends with the life of its machine, and not before: the leader then
+// removes its mark. This is also true of a machine that becomes the leader only then.
 func TestAlterationOfADeadLife(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -123,7 +123,7 @@ func TestAlterationOfADeadLife(t *testing.T) {
 	}
 }
 
-// What a machine drops it frees itself; what one has left that is gone, the leader.
+// A machine frees what it drops. If it dies before, the leader frees it.
 func TestDropsOfADeadLife(t *testing.T) {
 	in := open(t, farm.Config{Machines: 3})
 	defer in.close()
@@ -154,8 +154,8 @@ func TestDropsOfADeadLife(t *testing.T) {
 	in.await("the leader to free what was left", func() bool { return list() == 0 })
 }
 
-// An alteration that its machine cannot end, because the statement is cancelled or machines
-// do not answer, is ended later.
+// If a machine cannot end its alteration, because the statement is cancelled or machines do not
+// answer, it ends the alteration later.
 func TestAbandonedAlteration(t *testing.T) {
 	in := open(t, farm.Config{})
 	defer in.close()

@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// When any machine drops or renames a table, this machine's cached copy of the table is removed
-// only when its name is looked up again, and the handles of the table's indexes are not removed
-// at all if another machine frees the indexes. So the catalog checks all copies, or all handles,
-// when there are twice as many as the last check left: a check costs less than making them did.
+// This machine may keep what it has cached of a table that was dropped or renamed. The cached copy
+// goes only when its name is looked up again. The handles of the table's indexes stay for ever if
+// another machine frees the indexes. So the catalog checks all copies, or all handles, once there
+// are twice as many as after the last check: checking them costs less than making them did.
 
 // pruneLeast is the least number of copies, or of handles, at which the catalog checks them.
 const pruneLeast = 256
@@ -21,7 +21,7 @@ const pruneLeast = 256
 // prune removes the cached copies of tables that were dropped, renamed or changed.
 func (c *Catalog) prune(t *txn.Tx) {
 	c.mu.RLock()
-	gone := maps.Clone(c.mu.tables)
+	gone := maps.Clone(c.mu.tables) // copies that turn out to be current are deleted below
 	c.mu.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(gone)) { // an order that a simulator can repeat
 		tbl := gone[key]

@@ -71,6 +71,8 @@ func (c *Catalog) rememberReference(t *txn.Tx, tbl *Table, f ForeignKey) error {
 	})
 }
 
+// forgetReference undoes the reference of a foreign key: it removes its name, and its entry at the
+// referenced table.
 func (c *Catalog) forgetReference(t *txn.Tx, tbl *Table, f ForeignKey) error {
 	if err := c.remove(t, referenceKey(tbl, f)); err != nil {
 		return err

@@ -14,13 +14,12 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// A number object holds one 64-bit number: that of a sequence holds the least number
-// that no machine has reserved, that of a counter the counter's value.
+// A number object holds one 64-bit number: a sequence holds the least number that no machine has
+// reserved, a counter its value.
 const numberBytes = 8
 
-// A machine reserves numbers in ranges that grow with the demand, so that a
-// table with few inserts leaves small gaps after a crash and a busy one seldom
-// waits for a transaction.
+// A machine reserves numbers in ranges that grow with the demand. So a table with few inserts
+// leaves small gaps after a crash, and a busy table seldom waits for a transaction.
 const (
 	rangeFirst = 8
 	rangeMax   = 1024
@@ -122,7 +121,7 @@ func (s *Sequences) Next(ctx context.Context, p region.Ptr) (uint64, error) {
 		}
 		over := q.reserving.takeLocked(s.m.Clock())
 		q.mu.Unlock()
-		if over != nil {
+		if over != nil { // another goroutine is reserving numbers
 			if err := waitFor(ctx, over); err != nil {
 				return 0, err
 			}
@@ -182,7 +181,7 @@ func (s *Sequences) Peek(p region.Ptr) (uint64, error) {
 // given explicitly.
 func (s *Sequences) Raise(ctx context.Context, p region.Ptr, used uint64) error {
 	if used == math.MaxUint64 {
-		used--
+		used-- // so that used+1 does not overflow
 	}
 	q := s.get(p)
 	for {

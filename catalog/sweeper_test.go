@@ -9,9 +9,9 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 )
 
-// A sweeper that fails rests, though what it tries wakes it: committing an entry of what
-// is dropped does, whether or not it succeeds, and it fails at once while a region is
-// unavailable. It ends promptly all the same.
+// A sweeper that fails rests, although its own attempts wake it: each attempt to commit an entry of
+// the list of dropped structures does. While a region is unavailable, attempts fail at once. The
+// sweeper still ends promptly.
 func TestSweeperRests(t *testing.T) {
 	world := sim.New(sim.Options{Seed: 1})
 	err := world.Run(func() {

@@ -26,6 +26,8 @@ func (c *Catalog) Altered(t *txn.Tx, db, name string, owner uint64) (*Table, err
 	return c.table(t, db, name, owner)
 }
 
+// table returns a table, from the cache if the transaction has not changed the catalog. It returns
+// ErrAltering if another owner is altering the table.
 func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error) {
 	key := nameKey(nameTable, db, name)
 	if !c.Changed(t) {
@@ -58,7 +60,10 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 // isOpen reports whether the owner of an alteration (0 for other callers) may use a table.
 func (tbl *Table) isOpen(owner uint64) bool { return isOpen(tbl.Alteration.Owner, owner) }
 
-func isOpen(at, owner uint64) bool { return at == 0 || at == owner || sabotage.Mark.Skipped() }
+// isOpen reports whether a caller may use a table whose present alteration has this owner.
+func isOpen(present, caller uint64) bool {
+	return present == 0 || present == caller || sabotage.Mark.Skipped()
+}
 
 // isHeadOpen is like isOpen, for a table with this head.
 func isHeadOpen(head []byte, owner uint64) bool {
@@ -252,6 +257,7 @@ func (c *Catalog) DropTable(t *txn.Tx, tbl *Table) error {
 	return c.Drop(t, append(tbl.Storage(), tbl.Alteration.Build...))
 }
 
+// removeTable removes a table's name, and frees its descriptor.
 func (c *Catalog) removeTable(t *txn.Tx, tbl *Table) error {
 	if err := c.remove(t, nameKey(nameTable, tbl.DB, tbl.Name)); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // A region is lost only if the memory of all its replicas is lost (SOSP'15 section 5). The memory
 // of machines that are away counts as intact until an operator says otherwise. When the last member
-// that has all of a region leaves, the region becomes unavailable, and waits for the memory of any
+// that has all of a region leaves, the region becomes unavailable. It waits for the memory of any
 // machine that was a full replica then. Any of them will do, like any survivor of a failure: each
 // of them, or its logs, has everything that was reported committed. A machine that left earlier
 // will not do if the others have gone on without it: see Follow.
@@ -27,11 +27,11 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// Follow completes c, which follows base and is not stored yet: it adds memories that have all of a
-// region although their machines are not full replicas. These are the memories that had all of it
-// in base, and, if isUnused says that no transaction can have committed to the region in base, the
-// memories from before base. If the region becomes unavailable, it waits for these memories, too: a
-// machine has missed nothing if no transaction can have committed since it was left out.
+// Follow completes c, the successor of base, before c is stored. It records the memories that have
+// all of a region although their machines are not full replicas: those that had all of it in base.
+// If isUnused reports that no transaction can have committed to the region in base, the memories in
+// base's Before have missed nothing, and count too. Follow records the memories of an unavailable
+// region in Away, and those of an available one in Before.
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -44,20 +44,21 @@ func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) boo
 			have = append(have, was.Before...)
 		}
 		p.Before = nil
-		rest := &p.Before
+		list := &p.Before
 		if !p.IsAvailable() {
-			rest = &p.Away
+			list = &p.Away
 		}
 		for _, m := range have {
-			if !slices.Contains(*rest, m) && !c.hasMemory(m, p) {
-				*rest = append(*rest, m)
+			if !slices.Contains(*list, m) && !c.hasMemory(m, p) {
+				*list = append(*list, m)
 			}
 		}
 	}
 }
 
-// hasMemory reports whether a memory is that of a full replica, or, if the region is unavailable,
-// of any member: when a member came back, bringBack has already handled its earlier memories.
+// hasMemory reports whether m is the memory of a full replica of p. If the region is unavailable,
+// every memory of a member's machine counts: when the member came back, bringBack has already
+// handled the machine's earlier memories.
 func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	member, in := c.Member(m.Machine)
 	isFull := p.Has(m.Machine) && !slices.Contains(p.Filling, m.Machine)
@@ -66,8 +67,8 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 
 // With returns the configuration after c that has m as an additional member. holds are the regions
 // of which m's memory has a replica, complete or not. Unavailable regions among them that wait for
-// that memory become available, with m as their primary. m gets replicas that regions lack, and
-// replaces backups that are being filled from nothing in regions of which m holds an older state.
+// that memory become available, with m as their primary. m gets replicas that regions lack. In
+// regions of which m holds an older state, m replaces backups that are being filled from nothing.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -101,8 +102,8 @@ func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []regio
 	return returned
 }
 
-// IsMember reports whether m's machine is a member with m's memory, and the member's life is m's own
-// or one that can have left that memory behind.
+// IsMember reports whether m's machine is a member with m's memory. The member's life must be m's
+// own, or one that can have left that memory behind.
 func (c *Configuration) IsMember(m Member) bool {
 	was, in := c.Member(m.Machine)
 	return in && (was.Memory == 0 || was.Memory == m.Memory) && m.knows(was.Incarnation)
@@ -163,8 +164,8 @@ func (c *Configuration) sparesDomain(p *Placement, m, x rdma.MachineID) bool {
 	return !slices.ContainsFunc(p.Replicas(), func(r rdma.MachineID) bool { return r != x && c.domain(r) == c.domain(m) })
 }
 
-// Awaited returns the unavailable regions that wait for memories of machine m (all), and those of
-// them that wait for no other memory (only).
+// Awaited returns all unavailable regions that wait for a memory of machine m, and only the regions
+// among them that wait for no other memory.
 func (c *Configuration) Awaited(m rdma.MachineID) (all, only []region.ID) {
 	for _, p := range c.Regions {
 		if !slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine == m }) {
@@ -202,13 +203,15 @@ func (c *Configuration) IsOlder(m Member) bool {
 // Missing returns the regions that would be lost, perhaps needlessly, if m became a member with a
 // memory that holds the given regions. Such a region waits for another memory of the same machine,
 // or this memory does not hold it. A region that waits for other machines as well counts only if
-// this memory is an older copy, since the memory that the copy replaced may still exist.
+// this memory is an older copy: the newer memory may still exist.
 func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
 	all, only := c.Awaited(m.Machine)
 	return slices.DeleteFunc(all, func(id region.ID) bool {
 		p, _ := c.Placement(id)
+		isBack := p.awaits(m) && slices.Contains(holds, id)
 		isOlder := slices.ContainsFunc(p.Away, func(a Memory) bool { return a.isOlder(m) })
-		return p.awaits(m) && slices.Contains(holds, id) || !isOlder && !slices.Contains(only, id)
+		waitsForOthers := !slices.Contains(only, id)
+		return isBack || waitsForOthers && !isOlder
 	})
 }
 

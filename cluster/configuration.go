@@ -1,16 +1,15 @@
 // Package cluster defines configurations. A configuration says which machines are members, and
 // where the replicas of each region are.
 //
-// A FaRM instance moves through a sequence of configurations (SOSP'15 section
-// 3). A configuration is the tuple <i, S, F, CM>: an identifier that only
-// grows, the machines, their failure domains, and the configuration manager,
-// CM. It is kept in a Store that changes it by compare and swap, so that at most
+// A FaRM instance moves through a sequence of configurations (SOSP'15 section 3). A configuration
+// is the tuple <i, S, F, CM>: an identifier that only grows, the machines, their failure domains,
+// and the configuration manager, CM. A Store keeps it, and changes it by compare and swap: at most
 // one machine can move the instance on from a given configuration.
 //
 // The CM also places regions: it gives a new region an identifier from a counter and picks its
-// replicas, balancing load and respecting co-location, one replica to a failure domain. In this
-// package these are pure functions: Place for a new region, Without when machines fail, With when
-// one joins. The caller asks the machines to do their part.
+// replicas. It balances load, respects co-location, and puts at most one replica into a failure
+// domain. In this package these are pure functions: Place for a new region, Without when machines
+// fail, With when one joins. The caller asks the machines to do their part.
 package cluster
 
 import (
@@ -172,15 +171,16 @@ type Member struct {
 	// Protocol is the range of versions that its program speaks; zero if the program does not
 	// report it.
 	Protocol protocol.Range `json:",omitzero"`
-	// Lives are incarnations of a machine that comes back: first of the last life in which its
-	// memory was given a configuration, then of the lives that have begun since, last of this life.
-	// Any of them may be the last that was a member. 0 stands for an unknown one. It is nil if the
+	// Lives are the incarnations of a machine that comes back, in this order: the last life in which
+	// its memory was given a configuration, the lives that have begun since, and this life. Any of
+	// them may be the last that was a member. 0 stands for an unknown one. It is nil if the
 	// program does not know lives. No configuration stores it.
 	Lives []uint64 `json:",omitempty"`
 }
 
 // knows reports whether a life of the machine can have left the memory with which it comes back:
-// the life that wrote it, or one that has begun since and has changed nothing.
+// the life that wrote it, or one that has begun since and has changed nothing. If lives are not
+// known, it reports true.
 func (m Member) knows(life uint64) bool {
 	return life == 0 || m.Lives == nil || slices.Contains(m.Lives, life) || slices.Contains(m.Lives, 0) || sabotage.OldCopies.Skipped()
 }
@@ -272,9 +272,9 @@ func (c *Configuration) find(id region.ID) (int, bool) {
 	return slices.BinarySearchFunc(c.Regions, id, func(p Placement, id region.ID) int { return cmp.Compare(p.Region, id) })
 }
 
-// Place returns the configuration with one more region, whose primary is the given machine. The new
-// region gets exactly near's replicas, so that objects in both stay co-located, if near is a region
-// with the given primary and enough replicas, and all its replicas have room for one more region.
+// Place returns the configuration with one more region, whose primary is the given machine. If near
+// is a region with the given primary and enough replicas, and all of them have room for one more
+// region, the new region gets the same replicas. Objects in both regions then stay co-located.
 // Otherwise Place picks backups.
 func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configuration, Placement, error) {
 	if c.domain(primary) < 0 {
@@ -294,9 +294,9 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	return d, p.clone(), nil
 }
 
-// pickBackups picks the least loaded machines of other failure domains. While there are fewer
-// domains than replicas because machines are away, a new region gets as many replicas as there are
-// domains, and more when the machines are back; only the first region waits for all.
+// pickBackups picks the least loaded machines of other failure domains. While machines are away,
+// there may be fewer domains than replicas. A new region then gets as many replicas as there are
+// domains, and more when the machines are back. The first region must get all its replicas.
 func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) error {
 	if !c.haveRoom(load, []rdma.MachineID{p.Primary}, 1) {
 		return fmt.Errorf("%w: machine %d has all regions that it has room for", ErrNoRoom, p.Primary)
@@ -322,8 +322,8 @@ func (c *Configuration) domains() int {
 	return len(slices.Compact(domains))
 }
 
-// pickReplica returns the least loaded machine that has room for n more regions and shares no
-// failure domain with the replicas that the region has already.
+// pickReplica returns the least loaded machine with room for n more regions, in a failure domain
+// without a replica of the region.
 func (c *Configuration) pickReplica(have []rdma.MachineID, load map[rdma.MachineID]int, n int) (best rdma.MachineID, ok bool) {
 	used := make(map[int]bool)
 	for _, m := range have {

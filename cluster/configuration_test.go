@@ -10,8 +10,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// instance returns a configuration of n machines, two to a failure domain if
-// paired.
+// instance returns a configuration of n machines. If paired, each failure domain has two machines.
 func instance(n, replicas int, paired bool) *Configuration {
 	c := &Configuration{Cluster: 7, ID: 1, Revision: 1, Replicas: replicas, NextRegion: 1, Workers: 2, RegionBytes: 1 << 20, LogBytes: 1 << 16}
 	for i := range n {
@@ -24,7 +23,7 @@ func instance(n, replicas int, paired bool) *Configuration {
 	return c
 }
 
-// Regions are placed one replica to a failure domain, and evenly.
+// Each replica of a region is in another failure domain, and machines have equally many replicas.
 func TestPlace(t *testing.T) {
 	for _, paired := range []bool{false, true} {
 		for n := 1; n <= 7; n++ {
@@ -119,8 +118,8 @@ func TestPlaceWithoutRoom(t *testing.T) {
 	}
 }
 
-// While machines are away a region gets as many replicas as there are failure domains,
-// and the rest when they are back. The first region of an instance waits for all.
+// While machines are away, a region gets as many replicas as there are failure domains, and the
+// rest when the machines are back. The first region of an instance waits for all machines.
 func TestPlaceWhileMachinesAreAway(t *testing.T) {
 	c := instance(3, 3, false)
 	gone, _ := c.Member(2)

@@ -26,7 +26,7 @@ func format3(t testing.TB) []byte {
 	return b
 }
 
-// checkFormat3 says how c differs from what is in format3.
+// checkFormat3 reports how c differs from the configuration in format3.
 func checkFormat3(t *testing.T, c *Configuration) {
 	t.Helper()
 	want := &Configuration{
@@ -52,8 +52,8 @@ func checkFormat3(t *testing.T, c *Configuration) {
 	}
 }
 
-// This program reads a file that the version before has stored. As long as programs of that version
-// are members, it stores what they would store.
+// This program reads a file that the version before has stored. While programs of that version are
+// members, this program stores the same bytes as they would.
 func TestFormat3(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "configuration.json")
 	if err := os.WriteFile(path, format3(t), 0o600); err != nil {
@@ -91,8 +91,8 @@ func TestFormat3(t *testing.T) {
 	}
 }
 
-// format4 returns a configuration of format 4 all of whose members state the range r, possible or
-// not.
+// format4 returns a configuration of format 4. All of its members state the range r, which may be
+// invalid.
 func format4(t testing.TB, r protocol.Range) []byte {
 	c, err := Decode("x", format3(t))
 	if err != nil {
@@ -109,8 +109,8 @@ func format4(t testing.TB, r protocol.Range) []byte {
 	return b
 }
 
-// Once all members speak version 2 the configuration has format 4, which the version before
-// refuses: it would drop what it does not know.
+// Once all members speak version 2, the configuration has format 4. Programs of the version before
+// refuse it, because they would drop fields that they do not know.
 func TestFormat4(t *testing.T) {
 	c, err := Decode("x", format3(t))
 	if err != nil {
@@ -134,7 +134,7 @@ func TestFormat4(t *testing.T) {
 	if d, err := Decode("x", b); err != nil || !reflect.DeepEqual(c, d) {
 		t.Errorf("%+v, %v", d, err)
 	}
-	// Nor does it go back.
+	// The configuration does not return to format 3.
 	old, _ := c.Member(9)
 	old.Protocol = protocol.Range{}
 	if c.Describe(old); c.Agree() == nil {
@@ -142,7 +142,8 @@ func TestFormat4(t *testing.T) {
 	}
 }
 
-// All members speak the highest version that all know, two the highest that both know.
+// All members use the highest version that all know. Two members use the highest version that both
+// know.
 func TestAgree(t *testing.T) {
 	none := protocol.Range{}
 	r := func(from, to protocol.Version) protocol.Range { return protocol.Range{Min: from, Max: to} }
@@ -176,7 +177,7 @@ func TestAgree(t *testing.T) {
 		if v, err := c.Between(0, 1); v != x.pair || (err != nil) != (v == 0) {
 			t.Errorf("%s: two speak %d, %v", x.name, v, err)
 		}
-		// Nobody is let in with whom the others would not agree.
+		// A machine without a common version with the others is not admitted.
 		last := rdma.MachineID(len(x.speak) - 1)
 		m, _ := c.Member(last)
 		c.removeMember(last)

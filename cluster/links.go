@@ -84,8 +84,8 @@ type coverSearch struct {
 	best   []rdma.MachineID
 }
 
-// extend adds either end of the first link that picked does not cover, one after the other, as long
-// as there is room for more machines.
+// extend takes the first link that picked does not cover. It adds one end of the link, and then
+// tries the other, as long as there is room for more machines.
 func (s *coverSearch) extend(links []Link, picked []rdma.MachineID, room int) {
 	i := slices.IndexFunc(links, func(l Link) bool { return !slices.Contains(picked, l[0]) && !slices.Contains(picked, l[1]) })
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// connected returns a configuration of n machines whose CM is 0, with regions at the
-// machines given, primaries first.
+// connected returns a configuration of n machines whose CM is 0. Each region is at the given
+// machines, the primary first.
 func connected(n int, regions ...[]rdma.MachineID) *Configuration {
 	c := &Configuration{ID: 7, Replicas: 1, NextRegion: region.ID(len(regions) + 1)}
 	for i := range n {
@@ -59,7 +59,7 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// Cover finds what trying all sets of machines finds: no smaller set would do.
+// No set of machines smaller than the result of Cover covers the links: the test tries all sets.
 func TestCoverIsSmallest(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 9))

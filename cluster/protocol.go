@@ -56,8 +56,9 @@ func (c *Configuration) Knows(m rdma.MachineID, r protocol.Range) error {
 		protocol.ErrRange, m, r, c.Version(), c.ID, m)
 }
 
-// Admits fails with protocol.ErrRange if m, which wants to join or is a member, has no version in
-// common with another member, does not know the instance's version, or states no valid range.
+// Admits checks the versions of m, which wants to join or is a member. It fails with
+// protocol.ErrRange if m has no version in common with another member, does not know the instance's
+// version, or states no valid range.
 func (c *Configuration) Admits(m Member) error {
 	if err := m.speaker().Check(); err != nil {
 		return err

@@ -57,11 +57,11 @@ func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Conf
 	return d, d.remap(c)
 }
 
-// Restarted returns the configuration after c when all processes of c have ended. Its
-// members are the machines that are back with their memory, which keep their replicas. A
-// machine counts as dead if it is not back, or is back with another memory or an older copy
-// of its memory. cm becomes the CM, whatever memory it is back with: regions that wait for
-// another memory of cm no longer wait for it.
+// Restarted returns the configuration after c when all processes of c have ended. Its members are
+// the machines that are back with their memory, which keep their replicas. A machine counts as dead
+// if it is not back, or if it is back with another memory or an older copy of its memory. cm
+// becomes the CM, whatever memory it is back with: regions that wait for another memory of cm no
+// longer wait for it.
 func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Remapped) {
 	d := c.Clone()
 	var dead []rdma.MachineID
@@ -82,9 +82,9 @@ func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Rem
 	return d, report
 }
 
-// Filled returns the revision of c in which machine m has everything of the regions, or c itself if
-// c says that already. For a region that has become unavailable the report is from an earlier
-// configuration, and is ignored.
+// Filled returns the revision of c in which the regions are filled at machine m, or c itself if
+// they are filled there already. For a region that has become unavailable the report is from an
+// earlier configuration, and is ignored.
 func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configuration {
 	d := c.Revise()
 	changed := false
@@ -100,9 +100,9 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 	return d
 }
 
-// Refuse returns the configuration after c in which machine m is not a backup of the given regions,
-// since it has no room for them, and gets no other regions. The regions get another backup if
-// possible.
+// Refuse returns the configuration after c for a machine m that has no room for the given regions.
+// There m is not a backup of these regions, and gets no other regions. The regions get another
+// backup if possible.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	for _, id := range regions {
@@ -123,9 +123,8 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 	return d, d.remap(c)
 }
 
-// WithRoom returns the configuration after c in which machine m has room for as many regions as
-// capacity says, 0 for any number. m must have refused replicas before. It gets replicas that
-// regions lack.
+// WithRoom returns the configuration after c in which machine m has room for capacity regions; 0
+// means any number. m must have refused replicas before. It gets replicas that regions lack.
 func (c *Configuration) WithRoom(m rdma.MachineID, capacity int) (*Configuration, Remapped) {
 	d := c.Succeed()
 	if i, ok := slices.BinarySearch(d.Machines, m); ok {
@@ -153,6 +152,7 @@ func (c *Configuration) isTogether(group []int) bool {
 	})
 }
 
+// without returns a list without m, which is nil if nothing is left. It overwrites list.
 func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	list = slices.DeleteFunc(list, func(x rdma.MachineID) bool { return x == m })
 	if len(list) == 0 {
@@ -222,6 +222,7 @@ func (c *Configuration) survive(group []int, before *Configuration) (promoted []
 	if first := c.Regions[group[0]]; !first.IsAvailable() || !gone(first.Primary) {
 		return nil
 	}
+	// Promote one machine for the whole group, if any can be, so that its regions stay co-located.
 	successor, together := c.successor(group)
 	for _, i := range group {
 		p := &c.Regions[i]
@@ -277,7 +278,7 @@ func (c *Configuration) refill(group []int, load map[rdma.MachineID]int) (refill
 	if len(group) == 1 {
 		return refilled
 	}
-	whole := true
+	whole := true // all regions got the same backups
 	for _, i := range group {
 		if more := c.refill([]int{i}, load); more != nil {
 			whole = false

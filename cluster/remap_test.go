@@ -75,7 +75,7 @@ func sound(c *Configuration) error {
 	return nil
 }
 
-// all returns the regions of which something holds.
+// all returns the regions for which want returns true.
 func all(c *Configuration, want func(p Placement) bool) []region.ID {
 	var ids []region.ID
 	for _, p := range c.Regions {
@@ -86,7 +86,7 @@ func all(c *Configuration, want func(p Placement) bool) []region.ID {
 	return ids
 }
 
-// checkRemap compares a configuration, the next one and what is said about it.
+// checkRemap compares a configuration, the next one, and the report about the change.
 func checkRemap(c, d *Configuration, dead []rdma.MachineID, report Remapped) error {
 	isDead := func(m rdma.MachineID) bool { return slices.Contains(dead, m) }
 	away := all(c, func(p Placement) bool {
@@ -154,9 +154,8 @@ func checkPlacement(c, d *Configuration, p Placement, isDead func(rdma.MachineID
 	return nil
 }
 
-// checkAway: an unavailable region waits for exactly the memories that had everything
-// when it became unavailable, until one of them is back, whose machine is its primary
-// then.
+// checkAway: an unavailable region waits for exactly the memories that had all of it when it became
+// unavailable. When one of them is back, its machine becomes the primary.
 func checkAway(c, d *Configuration, was, p Placement) error {
 	switch {
 	case was.IsAvailable():
@@ -176,8 +175,8 @@ func checkAway(c, d *Configuration, was, p Placement) error {
 	return nil
 }
 
-// checkBalance: a machine that was given replicas has at most one group more
-// than any machine that could have been given one of them instead.
+// checkBalance: a machine that got replicas has at most one group more than any machine that could
+// have got one of them instead.
 func checkBalance(c, d *Configuration) error {
 	load := d.load()
 	size := map[region.ID]int{}
@@ -206,10 +205,9 @@ func checkBalance(c, d *Configuration) error {
 	return nil
 }
 
-// TestPaper5_2_RegionsAreRemapped: a surviving backup becomes the primary of a region
-// whose primary has failed, and every region gets as many replicas as there is room
-// for, in different failure domains and evenly; what is lost, and what is short of
-// replicas, is said.
+// TestPaper5_2_RegionsAreRemapped: a surviving backup becomes the primary of a region whose primary
+// has failed. Every region gets as many replicas as there is room for, in different failure domains
+// and evenly. The report names regions that are lost or short of replicas.
 func TestPaper5_2_RegionsAreRemapped(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -257,7 +255,7 @@ func TestPaper5_2_RegionsAreRemapped(t *testing.T) {
 	}
 }
 
-// allAway returns the memories that regions wait for, of machines that are no members.
+// allAway returns the memories that regions wait for, without those of members.
 func allAway(c *Configuration) (away []Memory) {
 	for _, p := range c.Regions {
 		for _, m := range p.Away {
@@ -305,9 +303,9 @@ func TestPaper5_2_RemapBalances(t *testing.T) {
 	}
 }
 
-// TestPaper5_2_NoRoomIsSaid: a region for which no machine of another failure domain
-// has room is said to be short of replicas, gets none where it must not have one, and
-// gets what it lacks as soon as there is room.
+// TestPaper5_2_NoRoomIsSaid: if no machine of another failure domain has room for a region, the
+// report names the region as short of replicas. It gets no second replica in a failure domain, and
+// gets the missing ones as soon as there is room.
 func TestPaper5_2_NoRoomIsSaid(t *testing.T) {
 	full := instance(4, 3, false)
 	sameDomain := instance(4, 3, false)
@@ -350,7 +348,7 @@ func TestRestarted(t *testing.T) {
 	if report.String() != "promoted [1], refilled [1]" || !slices.Equal(d.Machines, []rdma.MachineID{0, 2, 3}) || d.Regions[0].Primary == p.Primary {
 		t.Errorf("%v, %+v", report, d)
 	}
-	// The CM has come back with nothing: with others, and alone.
+	// The CM has come back with empty memory: first with others, then alone.
 	d, report = c.Restarted(back[:2], Member{Machine: 2, Incarnation: 54, Memory: 9})
 	if m, _ := d.Member(2); report.String() != "short of replicas [1]" || d.CM != 2 || !slices.Equal(d.Machines, []rdma.MachineID{0, 1, 2}) || m.Incarnation != 54 || d.Keeps(2, 1) {
 		t.Errorf("%v, %+v", report, d)
@@ -361,8 +359,8 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
-// A backup that has not been filled cannot be promoted: with the others gone,
-// the region is unavailable although a machine has part of it.
+// A backup that is not filled cannot be promoted. If the other replicas are gone, the region is
+// unavailable, although a machine has part of it.
 func TestFillingIsNotPromoted(t *testing.T) {
 	c, p, err := instance(3, 2, false).Place(0, 0)
 	if err != nil {
@@ -391,7 +389,7 @@ func TestFillingIsNotPromoted(t *testing.T) {
 	}
 }
 
-// A machine that has room again gets what regions are short of, and nothing else changes.
+// A machine that has room again gets the missing replicas of regions, and nothing else changes.
 func TestWithRoom(t *testing.T) {
 	gained := 0
 	for seed := range uint64(300) {
@@ -427,7 +425,7 @@ func TestWithRoom(t *testing.T) {
 	}
 }
 
-// A machine that has no room for what it was given is not given it again.
+// A machine that had no room for a replica does not get the same replica again.
 func TestRefuse(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -456,8 +454,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// A machine that comes back takes the place of one that is being filled with a region
-// that it holds an older state of, unless that is in its failure domain's way.
+// A machine that comes back holds an older state of regions. It replaces machines that are being
+// filled with these regions, unless its failure domain prevents that.
 func TestReplaceFilling(t *testing.T) {
 	c, p, err := instance(5, 3, false).Place(0, 0)
 	if err != nil {
@@ -490,8 +488,8 @@ func TestReplaceFilling(t *testing.T) {
 	}
 }
 
-// Machines that come back one after the other, or together, take the places of those
-// that hold nothing, and not each other's.
+// Machines that come back, one after the other or together, replace machines that hold nothing, and
+// not each other.
 func TestReturningMachinesKeepTheirPlaces(t *testing.T) {
 	for name, together := range map[string]bool{"one after the other": false, "together": true} {
 		t.Run(name, func(t *testing.T) {
@@ -532,8 +530,8 @@ func TestReturningMachinesKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// A machine that was left out of a configuration in which nobody can have committed has
-// missed nothing: a region that becomes unavailable then waits for its memory, too.
+// A machine that was left out of a configuration has missed nothing if nobody can have committed in
+// it. A region that becomes unavailable then waits for the machine's memory, too.
 func TestFollow(t *testing.T) {
 	used := func(region.ID) bool { return false }
 	unused := func(region.ID) bool { return true }
@@ -567,7 +565,8 @@ func TestFollow(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// It is known for as long as nobody can have committed, and while they come and go.
+	// The configuration keeps such memories while nobody can have committed, and while machines
+	// come and go.
 	e, _ := d.With(Member{Machine: backup, FailureDomain: int(backup), Incarnation: 7, Memory: other.Token, Lives: []uint64{other.Life, 7}}, []region.ID{1})
 	e.Follow(d, unused)
 	e, _ = e.Without([]rdma.MachineID{backup}, 3)
@@ -579,7 +578,7 @@ func TestFollow(t *testing.T) {
 	if p, _ := e.Placement(1); p.Before != nil {
 		t.Errorf("%+v: its replicas alone have all of it", p)
 	}
-	// Of memories that wait, each has everything until somebody commits with one of them.
+	// Each of the awaited memories has everything until somebody commits with one of them.
 	e, _ = d.Without([]rdma.MachineID{0}, 3)
 	e.Follow(d, unused)
 	f, report := e.With(Member{Machine: 0, Incarnation: 8, Memory: 50, Lives: []uint64{100, 8}}, []region.ID{1})
@@ -587,7 +586,7 @@ func TestFollow(t *testing.T) {
 	if p, _ := f.Placement(1); report.String() != "returned [1]" || !reflect.DeepEqual(p.Before, []Memory{other}) {
 		t.Errorf("%v, %+v", report, p)
 	}
-	// What an operator has given up stays so.
+	// Memory that an operator has given up stays given up.
 	g, report := e.Forget(0)
 	g.Follow(e, unused)
 	if p, _ := g.Placement(1); report.String() != "" || !reflect.DeepEqual(p.Away, []Memory{other}) || p.Primary != backup {
@@ -598,8 +597,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A memory that a region waits for is known by its last life as a member: a copy that is
-// older is not taken for it, nor for a replica in a meeting.
+// An awaited memory is identified by its last life as a member. An older copy does not count as
+// that memory, nor as a replica in a meeting.
 func TestOlderCopies(t *testing.T) {
 	c, _, err := instance(3, 1, false).Place(0, 0)
 	if err != nil {
@@ -635,8 +634,8 @@ func TestOlderCopies(t *testing.T) {
 	}
 }
 
-// A machine leads a meeting with empty memory. What it had is given up, and is not waited
-// for again, or another machine's memory would be, too.
+// A machine leads a meeting with empty memory. Its former memory is given up, and no region waits
+// for it again; otherwise regions would also wait for another machine's memory.
 func TestFollowAfterRestarted(t *testing.T) {
 	c, p, err := instance(3, 2, false).Place(0, 0)
 	if err != nil {
@@ -655,9 +654,9 @@ func TestFollowAfterRestarted(t *testing.T) {
 	}
 }
 
-// A machine that has come back with an older copy may have to lead a meeting, where nobody
-// else is back with more. Nothing of what it had is given up for that, and it finds that it
-// must not become a member with the copy.
+// A machine that has come back with an older copy may have to lead a meeting if no other machine is
+// back with more. That gives up none of its former memory, and the machine finds that it must not
+// become a member with the copy.
 func TestOlderCopyLeadsAMeeting(t *testing.T) {
 	c, _, err := instance(3, 2, false).Place(0, 0)
 	if err != nil {
@@ -674,8 +673,8 @@ func TestOlderCopyLeadsAMeeting(t *testing.T) {
 	}
 }
 
-// An older copy is refused as long as the memory is waited for, though another machine's
-// would do as well: if it joined, the memory would be given up.
+// An older copy is refused while a region waits for the memory, even if another machine's memory
+// would do: if the copy joined, the memory would be given up.
 func TestOlderCopyOfWhatIsAwaited(t *testing.T) {
 	c, p, err := instance(3, 2, false).Place(0, 0)
 	if err != nil {

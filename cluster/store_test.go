@@ -59,7 +59,7 @@ func testStore(t *testing.T, s Store) {
 	}
 }
 
-// Of many that move on from one configuration, one does.
+// If many try to replace one configuration, exactly one succeeds.
 func TestCompareAndSwapOnce(t *testing.T) { eachStore(t, testCompareAndSwapOnce) }
 
 func testCompareAndSwapOnce(t *testing.T, s Store) {
@@ -175,8 +175,7 @@ func TestFileStoreWithoutFolder(t *testing.T) {
 	}
 }
 
-// A crash while the file is replaced leaves the old one, and what was half
-// written does not matter.
+// A crash while the file is replaced leaves the old file. A half-written new file does no harm.
 func TestLeftOverNewFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.json")
 	s := NewFileStore(path)
@@ -219,7 +218,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What the program's first version has stored is still understood.
+// This program reads files of its first version.
 func TestFormat1(t *testing.T) {
 	c, err := Decode("x", []byte(`{"Format": 1, "Configuration": {"ID": 9, "Machines": [0, 1], "FailureDomain": [0, 1], "CM": 0,
 		"Replicas": 2, "NextRegion": 2, "Regions": [{"Region": 1, "Primary": 1, "Backups": [0]}]}, "Root": "AAAAAAAAAAAAAAAAAAAAAA=="}`))
@@ -231,7 +230,7 @@ func TestFormat1(t *testing.T) {
 	}
 }
 
-// So is what versions before stored that knew no tokens of memories.
+// It also reads files of versions that knew no tokens of memories.
 func TestFormat2(t *testing.T) {
 	c, err := Decode("x", []byte(`{"Program": "farmsql", "Format": 2, "Configuration": {"Cluster": 7, "ID": 9, "Revision": 12, "Machines": [0, 1], "FailureDomain": [0, 1],
 		"Incarnation": [5, 6], "Capacity": [0, 0], "CM": 0, "Replicas": 2, "NextRegion": 2, "Regions": [{"Region": 1, "Primary": 1, "Backups": [0], "Group": 1}]},
@@ -257,8 +256,8 @@ func TestFormat2(t *testing.T) {
 	}
 }
 
-// Load returns one whole configuration while the file is replaced again and again, and not
-// parts of two: the file that was replaced is written to the next time.
+// While the file is replaced again and again, Load returns one whole configuration and not parts of
+// two. Each replacement writes to the file that the last one replaced.
 func TestFileStoreIsReadWhole(t *testing.T) {
 	s := NewFileStore(filepath.Join(t.TempDir(), "c.json"))
 	c := placed(t)

@@ -29,9 +29,9 @@ const (
 	// zooKeeperTries is how often an operation is attempted when connections break; each attempt
 	// takes about a second.
 	zooKeeperTries = 5
-	// openTries is how often each server is asked for a first answer, about a second apart;
-	// openTriesMax is how often if a server listens. A starting server refuses sessions for a
-	// while, and a busy server answers late.
+	// openTries is how often openZooKeeper asks for a first answer, about a second apart. If a
+	// server accepts connections, it asks up to openTriesMax times: a starting server refuses
+	// sessions for a while, and a busy server answers late.
 	openTries, openTriesMax = 3, 5
 )
 
@@ -64,6 +64,7 @@ type zooKeeper interface {
 // the connection succeeded.
 type dialer struct{ last atomic.Pointer[error] }
 
+// dial connects like net.DialTimeout, and keeps the last error for unreachable.
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	c, err := net.DialTimeout(network, address, timeout)
 	if err != nil {
@@ -169,8 +170,8 @@ func (s *ZooKeeperStore) CompareAndSwap(old uint64, next *Configuration) error {
 	return err
 }
 
-// attempt tries to swap once. lost says that the answer to an earlier attempt was lost, so that it
-// may have succeeded.
+// attempt tries to swap once. lost means that the answer to an earlier attempt was lost: the earlier
+// attempt may have succeeded.
 func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (done bool, err error) {
 	if old == 0 || s.current.revision != old {
 		c, is, err := s.get()
@@ -192,7 +193,8 @@ func (s *ZooKeeperStore) attempt(old, revision uint64, b []byte, lost bool) (don
 	}
 	stat, err := s.conn.Set(s.path, b, version)
 	switch {
-	case errors.Is(err, zk.ErrBadVersion) && lost: // has the lost attempt succeeded just now?
+	case errors.Is(err, zk.ErrBadVersion) && lost:
+		// Perhaps the lost attempt has succeeded just now. The caller tries again, and reads the znode.
 		return false, s.failed("write", zk.ErrConnectionClosed)
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return false, ErrMoved
@@ -216,7 +218,7 @@ func (s *ZooKeeperStore) create() error {
 	return nil
 }
 
-// failed explains an error of ZooKeeper's.
+// failed wraps an error of ZooKeeper with what the store was doing.
 func (s *ZooKeeperStore) failed(what string, err error) error {
 	if connectionLost(err) {
 		return fmt.Errorf("%w: %s --cluster %s: %w", ErrUnreachable, what, s.url, err)
@@ -224,8 +226,8 @@ func (s *ZooKeeperStore) failed(what string, err error) error {
 	return fmt.Errorf("cluster: %s --cluster %s: %w", what, s.url, err)
 }
 
-// connectionLost reports whether err leaves open if the operation was carried out, so that another
-// attempt on a new connection makes sense.
+// connectionLost reports whether err leaves the outcome of the operation unknown. Another attempt
+// on a new connection then makes sense.
 func connectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) ||
 		errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, zk.ErrNoServer)

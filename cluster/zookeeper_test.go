@@ -35,8 +35,8 @@ func TestOpenURL(t *testing.T) {
 	}
 }
 
-// A wrong address is an error that names it and the flag, before long: nobody
-// listens there, it is no name, or it is something else that listens.
+// For a wrong address, Open soon returns an error that names the address and the flag: nobody
+// listens there, the name does not exist, or something else listens.
 func TestWrongAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,7 +68,8 @@ func TestWrongAddress(t *testing.T) {
 	}
 }
 
-// A real ZooKeeper: what every store does, and what happens when it goes away.
+// With a real ZooKeeper, the store passes the tests of every store, and reports that ZooKeeper has
+// gone away.
 func TestZooKeeper(t *testing.T) {
 	server := zookeepertest.Start(t)
 	open := func(path string) Store {
@@ -219,7 +220,7 @@ func large(t *testing.T, size int) *Configuration {
 	return c
 }
 
-// fakeZooKeeper is a znode, whose next operations fail as told.
+// fakeZooKeeper is a znode whose next operations fail as the test demands.
 type fakeZooKeeper struct {
 	data    []byte // nil: there is none
 	version int32
@@ -288,7 +289,7 @@ func (f *fakeZooKeeper) Create(path string, b []byte, _ int32, _ []zk.ACL) (stri
 
 func (f *fakeZooKeeper) Close() {}
 
-// When the answer to a write is lost, the znode tells whether it was carried out.
+// If the answer to a write is lost, the znode's content shows whether the write was carried out.
 func TestLostAnswers(t *testing.T) {
 	lost, expired := fault{err: zk.ErrConnectionClosed}, fault{err: zk.ErrSessionExpired}
 	carried := fault{zk.ErrConnectionClosed, true}
@@ -325,7 +326,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A lost write that comes through after the znode was read again is found out.
+// CompareAndSwap notices a lost write that arrives after it has read the znode again.
 func TestLateWrite(t *testing.T) {
 	first := placed(t)
 	mine := first.Revise()
@@ -337,7 +338,7 @@ func TestLateWrite(t *testing.T) {
 	}
 }
 
-// lateZooKeeper has something happen in the at-th write.
+// lateZooKeeper calls a function during the at-th write.
 type lateZooKeeper struct {
 	*fakeZooKeeper
 	at    int

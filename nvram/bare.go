@@ -7,8 +7,8 @@ import (
 )
 
 // CopyOutBare is like CopyOut, for callers that may read an object whose storage has been given
-// back (Discard). It then reads zeroes, even if the file system is so full that the read faults for
-// want of a page. A fault for another reason, such as a file that has been cut short, panics.
+// back (Discard). Such an object reads as zeroes, even if the file system is so full that the read
+// faults for want of a page. A fault for another reason, such as a truncated file, panics.
 func (m *Memory) CopyOutBare(dst []byte, off uint64) {
 	defer m.recoverBare(dst, debug.SetPanicOnFault(true))
 	m.CopyOut(dst, off)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On a file system without a free page, what has no storage reads as zero, from within and
-// for another process; and what has been cut off does not.
+// On a file system without a free page, memory without storage reads as zero, in this process and
+// in another one. Memory that has been cut off does not.
 func TestCopyOutBare(t *testing.T) {
 	if memoryOnHeap {
 		t.Skip("memory is not mapped in race builds")
@@ -72,7 +72,7 @@ func TestCopyOutBare(t *testing.T) {
 	}
 }
 
-// useUp leaves no page of a file system to anybody.
+// useUp takes all free pages of a file system.
 func useUp(t *testing.T, folder string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(folder, "filler"))

@@ -13,9 +13,9 @@
 // Memory is shared in words of 8 bytes, which are never torn, and lines of 64, which CopyOut reads
 // at one moment, as a NIC does. On amd64 payload moves by plain copies, whose order the processor
 // keeps; elsewhere, and in builds with the race detector, by atomic words. The detector sees
-// accesses to the Go heap only, so race builds keep memory there and write it to its file when the
-// folder is closed, abandoned or saved. A race build that is killed loses the stores since then;
-// other builds do not.
+// accesses to the Go heap only, so race builds keep memory there. They write it to its file when
+// the folder is closed, abandoned or saved. A race build that is killed loses the stores since
+// then; other builds do not.
 //
 // Other processes of the host can attach memory of a Folder and of NewShared: its Location tells
 // them where the memory is.

@@ -12,8 +12,8 @@ var (
 	// ErrFormat says that the folder or save was written by a newer program, or that the path
 	// is neither.
 	ErrFormat = errors.New("nvram: unknown format")
-	// ErrLost says that the computer was started again after a power failure or reboot destroyed
-	// the folder's content, and that no save was complete.
+	// ErrLost says that a power failure or reboot has destroyed the folder's content, and that no
+	// save is complete.
 	ErrLost = errors.New("nvram: memory was lost")
 	// ErrCopy says that the folder is a copy that was made while the original was in
 	// use: its files are of different moments.

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eachExtent calls fn for each part of the first size bytes of f that holds data, skipping holes,
+// eachExtent calls fn for each part of the first size bytes of f that holds data. It skips holes,
 // so that an untouched region costs nothing to save. On a file system that does not report holes,
 // all of it counts as data.
 func eachExtent(f *os.File, size int64, fn func(off, n int64) error) error {

@@ -23,10 +23,11 @@ type Options struct {
 	// Saves is the folder for saves, which outlive a power cut. With it, OpenFolder restores
 	// the newest save when the folder itself is gone, as on a tmpfs.
 	Saves string
-	// Trust opens a folder that OpenFolder would refuse as lost although it is there, or as a
-	// copy. Only a person can know that the machine was shut down in order after the process
-	// died, so that all of the folder reached the disk, or that no process had the folder open
-	// when it was copied. The caller has to check the memory and then call Folder.MarkChecked.
+	// Trust makes OpenFolder accept a folder that it would refuse as a copy, or as lost although
+	// the folder exists. A person must vouch for the folder. Either the machine was shut down in
+	// order after the process died, so that all of the folder reached the disk. Or no process had
+	// the folder open when it was copied. The caller has to check the memory and then call
+	// Folder.MarkChecked.
 	Trust bool
 	// Remedy, if not empty, is the advice in an error about a lost folder, in place of restoring a
 	// save.
@@ -109,7 +110,8 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok, err := readManifest(path); err != nil || !ok { // before a lock is made there
+	// Check first, because lockFolder would create a file even in a directory that is no folder.
+	if _, ok, err := readManifest(path); err != nil || !ok {
 		return nil, errors.Join(err, checkFolder(path, ok))
 	}
 	lock, err := lockFolder(path)
@@ -134,6 +136,7 @@ func HoldFolder(path string, o Options) (*Folder, error) {
 	return f, nil
 }
 
+// checkFolder returns fs.ErrNotExist for path, unless ok is true.
 func checkFolder(path string, ok bool) error {
 	if ok {
 		return nil
@@ -246,8 +249,8 @@ func (f *Folder) MarkChecked() error {
 	return nil
 }
 
-// begin fills a directory that is not a folder yet: from the newest save, if no folder was used
-// after it, and otherwise with nothing.
+// begin fills a directory that is not a folder yet, from the newest save if there is one. It fails
+// with ErrLost if a folder was in use after that save.
 func (f *Folder) begin(o Options) error {
 	names, err := f.Names()
 	if err != nil {
@@ -434,8 +437,8 @@ func (f *Folder) Close() error { return f.leave(true) }
 // Abandon leaves the folder as a killed process would. It is for tests.
 func (f *Folder) Abandon() error { return f.leave(false) }
 
-// leave unmaps all memory and releases the folder. clean says that the folder is to be marked as
-// closed, which it is only if everything has been written.
+// leave unmaps all memory and releases the folder. If clean is true and everything could be
+// written, it marks the folder as clean.
 func (f *Folder) leave(clean bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -443,7 +446,7 @@ func (f *Folder) leave(clean bool) error {
 		return nil
 	}
 	var errs []error
-	if clean && !f.held || memoryOnHeap && !f.held {
+	if !f.held && (clean || memoryOnHeap) {
 		errs = append(errs, f.flushLocked())
 	}
 	for _, m := range f.mu.mapped {
@@ -469,7 +472,7 @@ func (f *Folder) flushLocked() error {
 func (f *mapped) reserve(off, n int64) error {
 	err := unix.Fallocate(int(f.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n)
 	switch {
-	case err == nil, errors.Is(err, unix.EOPNOTSUPP): // without it, as without Reserve
+	case err == nil, errors.Is(err, unix.EOPNOTSUPP): // some file systems cannot reserve: stores may fault, as without Reserve
 		f.watch.look()
 		return nil
 	case errors.Is(err, unix.ENOSPC):

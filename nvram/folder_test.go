@@ -225,7 +225,7 @@ func TestNamesAndRemove(t *testing.T) {
 	}
 }
 
-// TestUntouchedMemoryHasNoStorage is what lets a region of 2 GB be cheap.
+// TestUntouchedMemoryHasNoStorage: a large region is cheap until it is used.
 func TestUntouchedMemoryHasNoStorage(t *testing.T) {
 	f := open(t, t.TempDir(), Options{})
 	m, err := f.Map("big", 64<<20)

@@ -27,7 +27,7 @@ func fullness(used, free uint64, blockBytes int64) Fullness {
 }
 
 // fullnessSteps are the percentages at which a watch reports: in time to act, and at the last
-// moment. A step is reported again after the file system was emptier than the step by fullnessBack.
+// moment. A step is reported again once the fullness has fallen below it by more than fullnessBack.
 var fullnessSteps = [...]int{80, 95}
 
 const fullnessBack = 5
@@ -39,8 +39,8 @@ type watch struct {
 	told atomic.Int32 // the last step that was reported and is still exceeded
 }
 
-// look reports the fullness of the file system if a threshold has been passed. It runs after
-// storage has been taken, which costs far more than its system call.
+// look reports the fullness of the file system if a step has been passed. It runs after storage has
+// been taken, which costs far more than the system call of look.
 func (w *watch) look() {
 	if w == nil || w.tell == nil {
 		return
@@ -50,6 +50,8 @@ func (w *watch) look() {
 	}
 }
 
+// see reports f if it exceeds a higher step than the last report. If fullness has fallen far enough
+// below that step, see allows a new report of it.
 func (w *watch) see(f Fullness) {
 	step := int32(0)
 	for _, s := range fullnessSteps {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each step is told once, and again once the file system has been well below it.
+// The folder reports each step once, and again only after the file system was well below the step.
 func TestFullnessIsTold(t *testing.T) {
 	var told []int
 	w := watch{tell: func(f Fullness) { told = append(told, f.Percent) }}
@@ -17,7 +17,7 @@ func TestFullnessIsTold(t *testing.T) {
 	}
 }
 
-// What root alone may use does not count as free.
+// Storage that only root may use does not count as free.
 func TestFullness(t *testing.T) {
 	if f := fullness(95, 5, 4096); f != (Fullness{95, 5 * 4096}) {
 		t.Errorf("%+v", f)

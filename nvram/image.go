@@ -101,6 +101,8 @@ func (r *indexReader) bytes(n int) []byte {
 	return b
 }
 
+// image decodes the description of one memory. It sets bad if chunks overlap, are out of order, or
+// exceed the memory.
 func (r *indexReader) image() image {
 	m := image{name: string(r.bytes(int(r.number(2)))), size: int64(r.number(8))}
 	if !goodName(m.name) || m.size <= 0 || m.size%WordBytes != 0 {

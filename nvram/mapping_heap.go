@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// The race detector sees accesses to the Go heap only, so race builds keep memory there: they read
-// the file when it is mapped and write it back when it is flushed. A killed race build therefore
-// loses its stores since the last flush.
+// The race detector sees accesses to the Go heap only, so race builds keep memory there: mapFile
+// reads the whole file, and flushFile writes it back. A killed race build therefore loses its stores
+// since the last flush.
 
 func mapVolatile(size int64) []uint64 { return make([]uint64, size/WordBytes) }
 
@@ -28,7 +28,7 @@ func mapFile(f *os.File, size int64) ([]uint64, error) {
 // discardVolatile is never called in race builds.
 func discardVolatile([]uint64) {}
 
-// flushFile writes pages that are not zero, and zeroes where the file has data.
+// flushFile replaces the file's content by words. Pages of zeroes become holes.
 func flushFile(words []uint64, f *os.File) error {
 	if err := writeBack(words, f); err != nil {
 		return fmt.Errorf("nvram: write %s: %w", f.Name(), err)
@@ -36,6 +36,7 @@ func flushFile(words []uint64, f *os.File) error {
 	return nil
 }
 
+// writeBack replaces the content of f by words, with holes for pages of zeros.
 func writeBack(words []uint64, f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
@@ -58,5 +59,5 @@ func writeBack(words []uint64, f *os.File) error {
 
 func unmap([]uint64) {}
 
-// memoryOnHeap says whether memory is on the heap, so that a killed process loses it.
+// memoryOnHeap reports whether memory is on the heap. A killed process then loses it.
 const memoryOnHeap = true

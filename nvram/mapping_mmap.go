@@ -51,5 +51,5 @@ func unmap(words []uint64) {
 	}
 }
 
-// memoryOnHeap says whether memory is on the heap, so that a killed process loses it.
+// memoryOnHeap reports whether memory is on the heap. A killed process then loses it.
 const memoryOnHeap = false

@@ -33,7 +33,7 @@ type Memory struct {
 	storage Storage // replaces the file system; usually nil
 }
 
-// A Storage stands in for a file system under volatile memory that stands in for a Folder's.
+// A Storage stands in for a Folder's file system in tests with volatile memory.
 type Storage interface {
 	// Reserve and Discard do the work of Memory.Reserve and Memory.Discard. Memory.Discard clears
 	// the discarded pages itself.
@@ -82,11 +82,10 @@ func (m *Memory) CompareAndSwap(off, old, new uint64) bool {
 // Swap sets the word at off and returns its former value.
 func (m *Memory) Swap(off, v uint64) uint64 { return atomic.SwapUint64(m.word(off), v) }
 
-// CopyOut copies len(dst) bytes, a multiple of 8, from off to dst, as a NIC's
-// READ does: each 64-byte line is copied as it was at one moment, provided that
-// its writers change the first word of a line before and after they change the
-// rest (the line versions of package region). Lines are copied in rising order,
-// each at its own moment.
+// CopyOut copies len(dst) bytes, a multiple of 8, from off to dst, as a NIC's READ does: each
+// 64-byte line is copied as it was at one moment. For that, writers must change the first word of a
+// line before and after they change the rest, as package region does with line versions. Lines are
+// copied in rising order, each at its own moment.
 func (m *Memory) CopyOut(dst []byte, off uint64) {
 	if len(dst)%WordBytes != 0 {
 		panic("nvram: copy of a broken word")

@@ -10,8 +10,8 @@ import (
 
 // A place identifies the folder in which a manifest was written, for as long as the folder is in
 // use. A copy of the folder has the same manifest but another place. The place is the inode of the
-// folder's lock, which stays the same after a rename, another mount and a restart, and differs in a
-// copy, together with the inode's time of birth, because file systems reuse inodes. If the file
+// folder's lock, together with the inode's time of birth, because file systems reuse inodes. It
+// stays the same after a rename, another mount and a restart, and differs in a copy. If the file
 // system does not report that time, the place is the device and the inode.
 //
 //	lock 131083 1764000000.123456789

@@ -15,7 +15,7 @@ func copyFolder(t *testing.T, from, to string) {
 	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// places are folders on the file systems that there are: a disk's, and a tmpfs.
+// places returns folders on two file systems: a disk's, and a tmpfs.
 func places(t *testing.T) map[string]string {
 	all := map[string]string{"disk": t.TempDir()}
 	if path, err := os.MkdirTemp("/dev/shm", "farmsql-test-"); err == nil {
@@ -25,8 +25,9 @@ func places(t *testing.T) map[string]string {
 	return all
 }
 
-// A copy that was made while the folder was in use, or after its process was killed, is
-// refused untouched, wherever it is and whatever becomes of the original.
+// A copy of a folder is refused and not changed if it was made while the folder was in use, or
+// after its process was killed. This does not depend on where the copy is, or on what happens to
+// the original.
 func TestCopyIsRefused(t *testing.T) {
 	for name, dir := range places(t) {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +37,7 @@ func TestCopyIsRefused(t *testing.T) {
 			copyFolder(t, path, running)
 			must(t, f.Abandon())
 			copyFolder(t, path, killed)
-			// In place of the original: not even its name makes it that.
+			// The copy is refused even under the name of the original.
 			must(t, os.RemoveAll(path))
 			copyFolder(t, killed, path)
 			for _, p := range []string{running, killed, path} {
@@ -54,7 +55,7 @@ func TestCopyIsRefused(t *testing.T) {
 	}
 }
 
-// What keeps its place, or was not in use, is no copy.
+// A folder that keeps its place, or was not in use, does not count as a copy.
 func TestNoCopy(t *testing.T) {
 	for name, dir := range places(t) {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +86,8 @@ func TestNoCopy(t *testing.T) {
 	}
 }
 
-// A folder that the version before had in use has no place in its manifest: it is
-// believed as it was then.
+// A folder in use by the version before has no place in its manifest. It is accepted, as it was
+// then.
 func TestFolderOfTheVersionBefore(t *testing.T) {
 	path, copied := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "copied")
 	f := open(t, path, Options{BootID: "boot"})
@@ -106,8 +107,7 @@ func TestFolderOfTheVersionBefore(t *testing.T) {
 	must(t, open(t, copied, Options{BootID: "boot"}).Close())
 }
 
-// A folder that is only trusted is refused again until somebody believes it, however it
-// is left, and is not saved before.
+// A trusted folder is refused again and is not saved until MarkChecked, no matter how it is left.
 func TestTrustIsNotBelief(t *testing.T) {
 	for name, leave := range map[string]func(*Folder) error{"closed": (*Folder).Close, "killed": (*Folder).Abandon} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTrustIsNotBelief(t *testing.T) {
 	}
 }
 
-// Without a time of birth the device decides, until the machine is started again.
+// Without a time of birth, another device means another place, until the computer is restarted.
 func TestPlaces(t *testing.T) {
 	for _, c := range []struct {
 		was, is             place

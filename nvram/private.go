@@ -27,9 +27,9 @@ func ListenPrivately() net.ListenConfig {
 	}}
 }
 
-// keepPrivate removes the permissions of other users, which earlier versions granted, from a folder
-// and the files in it, but not from folders in it. It fails if a file belongs to another user,
-// because only that user can change its permissions.
+// keepPrivate removes the permissions of other users, which earlier versions granted. It does so
+// for a folder and the files in it, but not for folders in it. It fails if a file belongs to
+// another user, because only that user can change its permissions.
 func keepPrivate(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// areOthersIn returns what of a tree others than its user may touch.
+// areOthersIn returns the files and folders of a tree that other users may access.
 func areOthersIn(t *testing.T, path string) (wide []string) {
 	t.Helper()
 	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
@@ -27,8 +27,8 @@ func areOthersIn(t *testing.T, path string) (wide []string) {
 	return wide
 }
 
-// Whatever the umask is, nobody else may read a folder, a save, what is restored from it, or
-// a file that is replaced; nor what a program of an earlier version made for all to read.
+// With any umask, no other user may read a folder, a save, a restored folder, or a replaced file.
+// The same is true of files that an earlier version made readable for all.
 func TestNobodyElseMayRead(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	folder, saves, file := filepath.Join(t.TempDir(), "a", "b"), filepath.Join(t.TempDir(), "saves"), filepath.Join(t.TempDir(), "c")

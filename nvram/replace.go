@@ -37,8 +37,8 @@ func ReplaceFile(path, suffix string, b []byte) error {
 }
 
 // writeFile makes b the content of the file at path, durably but not atomically. It truncates the
-// file only after writing, so that it does not free storage that it needs, and reserves spareBytes
-// for the next time.
+// file only after writing, because writing may need the storage. It reserves spareBytes for the
+// next time.
 func writeFile(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, PrivateFile)
 	if err != nil {
@@ -50,7 +50,7 @@ func writeFile(path string, b []byte) error {
 	if err == nil {
 		err = f.Truncate(int64(len(b)))
 	}
-	if err == nil { // works without reservation too, on file systems that have none
+	if err == nil { // best effort: some file systems cannot reserve storage
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(b)+spareBytes))
 	}
 	return errors.Join(err, f.Sync(), f.Close())

@@ -26,8 +26,8 @@ func mountSmall(t *testing.T, size string) string {
 	return path
 }
 
-// A file that is there can be replaced where the file system is full, time and again; one
-// that is not, cannot, and one for which there is no room stays what it was.
+// On a full file system an existing file can be replaced any number of times, and a new file cannot
+// be made. A file stays as it was if there is no room for its replacement.
 func TestReplaceFileWithoutSpace(t *testing.T) {
 	dir := mountSmall(t, "1m")
 	path := filepath.Join(dir, "file")

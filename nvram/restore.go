@@ -51,13 +51,12 @@ func (s *Saved) DataBytes() (n int64) {
 	return n
 }
 
-// stagingName is the folder's subfolder in which a restore writes the memory that is to replace the
-// folder's.
+// stagingName is the subfolder for restored memory until it replaces the folder's memory.
 const stagingName = "restoring"
 
-// A Restoration restores a save into a folder in steps, so that several folders can be restored all
-// or none: Stage, which may fail and does not change the folder's memory, Replace, and Finish. If
-// the process is killed between Replace and Finish, OpenFolder refuses the folder.
+// A Restoration restores a save into a folder in three steps: Stage, which may fail and does not
+// change the folder's memory, Replace, and Finish. So several folders can be restored all together
+// or not at all. If the process is killed between Replace and Finish, OpenFolder refuses the folder.
 type Restoration struct {
 	save *Saved
 	path string
@@ -144,6 +143,8 @@ func (r *Restoration) Replace() error {
 	return nil
 }
 
+// replace replaces the folder's memories by the staged ones. First it marks the folder as being
+// restored: if it ends early, the folder cannot be opened, but another restore can replace it.
 func (r *Restoration) replace() error {
 	if err := writeManifest(r.path, manifest{state: stateRestoring, boot: r.boot}); err != nil {
 		return err

@@ -21,11 +21,11 @@ const (
 	pageBytes        = 4096 // alignment of direct I/O
 )
 
-// Save writes all memory of the folder, mapped or not, into a new save in dir, in parallel,
-// bypassing the page cache if the file system allows it. No stores to the memory are allowed during
-// the save. The save becomes the newest when Save returns nil; after a crash or an error the
-// earlier saves count. Save neither reads nor writes memory that was never touched. It does not
-// save a folder with an UncheckedError.
+// Save writes all memory of the folder, mapped or not, into a new save in dir. It writes in
+// parallel, and bypasses the page cache if the file system allows it. No stores to the memory are
+// allowed during the save. The save becomes the newest when Save returns nil; after a crash or an
+// error the earlier saves count. Save neither reads nor writes memory that was never touched. It
+// does not save a folder with an UncheckedError.
 func (f *Folder) Save(dir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,16 +62,19 @@ func (f *Folder) SaveAs(path string, moved func(bytes int64)) error {
 // DataBytes returns the size of the data to save; no save takes more room.
 func (f *Folder) DataBytes() (n int64, err error) {
 	names, err := f.Names()
+	if err != nil {
+		return 0, err
+	}
 	for _, name := range names {
-		var chunks []chunk
-		if err == nil {
-			chunks, err = chunksOf(f.file(name))
+		chunks, err := chunksOf(f.file(name))
+		if err != nil {
+			return 0, err
 		}
 		for _, c := range chunks {
 			n += int64(c.n)
 		}
 	}
-	return n, err
+	return n, nil
 }
 
 // chunksOf returns the chunks of a memory's file that hold data.
@@ -88,6 +91,7 @@ func chunksOf(path string) ([]chunk, error) {
 	return chunksIn(file, info.Size())
 }
 
+// chunksIn divides the data of a file, without its holes, into chunks.
 func chunksIn(file *os.File, size int64) (chunks []chunk, err error) {
 	err = eachExtent(file, size, func(off, n int64) error {
 		for ; n > 0; off, n = off+chunkBytes, n-chunkBytes {
@@ -234,6 +238,8 @@ type directFile struct {
 	direct *os.File // nil if the file system has no direct I/O
 }
 
+// openDirect opens a file twice: through the page cache and, where the file system allows it, with
+// O_DIRECT.
 func openDirect(path string, flag int) (directFile, error) {
 	plain, err := os.OpenFile(path, flag, PrivateFile)
 	if err != nil {
@@ -246,7 +252,8 @@ func openDirect(path string, flag int) (directFile, error) {
 	return directFile{plain, direct}, nil
 }
 
-// file returns the handle for reading or writing b at off.
+// file returns the handle for reading or writing b at off: the direct one only if off, the length of
+// b and the address of b are multiples of a page.
 func (f directFile) file(off int64, b []byte) *os.File {
 	if f.direct == nil || (off|int64(len(b))|int64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))))%pageBytes != 0 {
 		return f.plain
@@ -289,6 +296,7 @@ func eachParallel(n int, do func(i int, buffer []byte) error) error {
 	return nil
 }
 
+// alignedBuffer returns n bytes that begin at a page, as O_DIRECT requires.
 func alignedBuffer(n int) []byte {
 	b := make([]byte, n+pageBytes)
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % pageBytes

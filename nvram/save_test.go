@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fill makes a folder with two memories, one of them not mapped any more.
+// fill makes a folder with two memories. One of them is not mapped any more.
 func fill(t *testing.T, path string, o Options, v uint64) *Folder {
 	t.Helper()
 	f := open(t, path, o)
@@ -43,8 +43,7 @@ func expect(t *testing.T, f *Folder, v uint64) {
 	}
 }
 
-// restore makes the folder at path what the newest save in dir is, as a person
-// would who copies nothing by hand, and returns the save.
+// restore restores the newest save in dir into the folder at path, and returns the save.
 func restore(path, dir string, overwrite bool, o Options) (string, error) {
 	n, err := newestSave(dir)
 	if err != nil {
@@ -186,7 +185,7 @@ func TestDamagedSaves(t *testing.T) {
 		if _, err := restore(path, saves, true, Options{BootID: "1"}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
-		// Nothing has happened to the folder, and nothing is left where none was.
+		// The folder has not changed, and no new one was made.
 		f = open(t, path, Options{BootID: "1"})
 		expect(t, f, 1)
 		must(t, f.Close())
@@ -241,7 +240,7 @@ func TestKilledRestore(t *testing.T) {
 	}
 }
 
-// A folder that is held is looked at and saved, and stays what it was.
+// A held folder can be examined and saved, and does not change.
 func TestHoldFolder(t *testing.T) {
 	parent := t.TempDir()
 	path, save := filepath.Join(parent, "folder"), filepath.Join(parent, "save")

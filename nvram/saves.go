@@ -58,8 +58,8 @@ func NewestSave(dir string) (string, error) {
 	return path, err
 }
 
-// UsedFile is the name of the file in a directory of saves which says that a folder has been in use
-// since the newest save. Without the file, OpenFolder restores that save if the folder is gone.
+// UsedFile is the name of a file in a directory of saves. The file says that a folder has been in
+// use since the newest save. Without the file, OpenFolder restores that save if the folder is gone.
 const UsedFile = usedName
 
 // newest returns the path of the newest complete save, or "", and whether a folder has been in use

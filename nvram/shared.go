@@ -120,6 +120,7 @@ func Attach(l Location, size int64) (*Memory, error) {
 	return m, errors.Join(err, file.Close())
 }
 
+// attach maps the memory that file refers to. It returns ErrGone if the file is not the one at l.
 func attach(file *os.File, l Location, size int64) (*Memory, error) {
 	behind, err := fileBehind(file)
 	if err != nil {

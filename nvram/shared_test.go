@@ -70,7 +70,7 @@ func TestAttachErrors(t *testing.T) {
 	wantError(t, err, ErrSize, "no file of")
 }
 
-// What is attached outlives its name and its folder.
+// Attached memory outlives its name and its folder.
 func TestAttachedMemoryStays(t *testing.T) {
 	for name, m := range sharers(t) {
 		l, _ := m.Location()

@@ -12,28 +12,28 @@ import (
 )
 
 // AllocatorConfig connects an allocator to the replication of its blocks and the source of its
-// regions. The hooks may be nil. The allocator calls them with locks held that Alloc needs, but not
-// Release, Advance and Stats: a hook may call these three, but not Alloc.
+// regions. The hooks may be nil. The allocator calls them while it holds locks that Alloc takes: a
+// hook must not call Alloc. It may call Release, Advance and Stats.
 type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
 	// HeldBack is the number of blocks that are held back for transactions that free memory
-	// (ToFree), at most one in 32 of a region's.
+	// (ToFree). It is at most one in 32 of a region's blocks.
 	HeldBack int
 	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
 	// Replicate writes data at off to every backup of region id, in ascending order, before it
-	// returns; it must not keep data. Its last argument is the result of Reserve: Replicate must
-	// fail with ErrBackups if the backups may differ from the backups that Reserve asked. If it is
-	// 0, any backups will do.
+	// returns; it must not keep data. in is the result of Reserve: Replicate must fail with
+	// ErrBackups if the backups may differ from those that Reserve asked. If in is 0, any backups
+	// will do.
 	Replicate func(id ID, off uint64, data []byte, in uint32) error
 	// Reserve reserves storage for n bytes at off in every backup of region id, before anything is
-	// written there, and returns the configuration in which these backups became replicas.
+	// written there. It returns the configuration in which these backups became replicas.
 	Reserve func(id ID, off, n uint64) (in uint32, err error)
-	// Discard frees the storage of n bytes at off on every replica of region id. All replicas
-	// consider the blocks there dirty, and nobody uses them before Discard has returned in, the
-	// configuration in which it asked. ErrDoubt means that a replica may still free the storage
-	// later, as long as it is in that configuration.
+	// Discard frees the storage of n bytes at off on every replica of region id. It returns the
+	// configuration in which it asked the replicas. All replicas consider the blocks there dirty,
+	// and nobody uses these blocks until Discard has returned. ErrDoubt means that a replica may
+	// still free the storage later, while the replica is in that configuration.
 	Discard func(id ID, off, n uint64) (in uint32, err error)
 	// Emptied is called when much memory has been freed: the owner should then end epochs and call
 	// GiveBack, in the background. Emptied must not wait.
@@ -49,9 +49,9 @@ type AllocatorConfig struct {
 // Allocator finds room for objects in the regions that one machine is primary
 // of. It is safe for concurrent use.
 //
-// It reserves slots: the allocated bit is set by the transaction that commits
-// the new object. Everything it keeps is volatile and small, a bit a slot: it is
-// rebuilt from block tables and object headers.
+// It reserves slots: the transaction that commits a new object sets the allocated bit. The
+// allocator's own state is volatile and small, one bit per slot. It is rebuilt from block tables
+// and object headers.
 //
 // Lock order: Allocator.grow, worker.refill, Allocator.holding, Allocator.dirty,
 // Allocator.mu.
@@ -66,7 +66,7 @@ type Allocator struct {
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		epoch uint64 // latest told by Advance
+		epoch uint64 // the latest that Advance was called with
 		held  []heldBlock
 	}
 }
@@ -95,9 +95,9 @@ func NewAllocator(cfg AllocatorConfig) *Allocator {
 	return a
 }
 
-// Alloc reserves a slot for payload bytes and returns the pointer that the new
-// object will have and the version it has now. The slot stays reserved until a
-// transaction has committed the object, or Release.
+// Alloc reserves a slot for payload bytes. It returns the pointer that the new object will have,
+// and the slot's present version. The slot stays reserved until a transaction has committed the
+// object, or Release.
 //
 // Objects are placed near hint: in its block, in its region, in a co-located
 // region, in any. Zero, or an address in a region the allocator does not have,
@@ -114,23 +114,24 @@ func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (Ptr, V
 	return a.slow(need, w, c, hint)
 }
 
-// quick allocates from the current slabs.
+// quick allocates from a current slab, or from the slab that contains hint. It returns false if
+// these have no room.
 func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
-	mine := w.current[c].Load()
+	own := w.current[c].Load()
 	if hint == 0 {
-		return mine.alloc()
+		return own.alloc()
 	}
 	sp := a.dir.Load().byID[hint.Region()]
 	if sp == nil {
-		return mine.alloc()
+		return own.alloc()
 	}
 	if s := sp.slabAt(hint.Offset()); s != nil && s.class == c {
 		if p, v, ok := s.alloc(); ok {
 			return p, v, true
 		}
 	}
-	if mine != nil && mine.space == sp || sp.closed[c].Load() {
-		return mine.alloc()
+	if own != nil && own.space == sp || sp.closed[c].Load() {
+		return own.alloc()
 	}
 	return sp.current[c].Load().alloc()
 }
@@ -151,7 +152,7 @@ func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version
 			return Ptr{}, 0, err
 		}
 		if s == nil {
-			continue // a region came
+			continue // a region was added: search again
 		}
 		p, v, ok := s.alloc()
 		if !ok {
@@ -167,8 +168,8 @@ func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version
 func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
 	home := &w.current[s.class]
 	hinted := a.dir.Load().byID[hint.Region()]
-	if mine := home.Load(); mine != nil && hint != 0 && s.space == hinted && mine.space != hinted {
-		home = &hinted.current[s.class] // the worker's own has room, elsewhere
+	if own := home.Load(); own != nil && hint != 0 && s.space == hinted && own.space != hinted {
+		home = &hinted.current[s.class] // keep the worker's own slab, which has room in another region
 	}
 	if old := home.Swap(s); old != nil {
 		a.leave(old)
@@ -232,12 +233,11 @@ func (a *Allocator) Add(r *Region) {
 	}
 }
 
-// Attach takes over region r, whose objects Scan will look at: until then, nothing is
-// allocated in its slabs. Its block table is already repaired, here and in the backups
-// (Repair; SOSP'15 section 5.5), and Attach does not change it: when the first of two
-// concurrent calls has returned, blocks may be taken, and the second has nothing to do.
-// Recovery has locked the objects that its transactions may still change: locked slots count
-// as in use until they are released.
+// Attach takes over region r. Nothing is allocated in its slabs until Scan has read their
+// objects' headers. The block table must already be repaired, here and in the backups (Repair;
+// SOSP'15 section 5.5). Attach may be called twice at once: the second call does nothing, since
+// the first may already have led to allocations. Recovery has locked the objects that its
+// transactions may still change: locked slots count as in use until they are released.
 func (a *Allocator) Attach(r *Region) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -278,10 +278,10 @@ func (a *Allocator) setLocked(id ID, sp *space) {
 	a.dir.Store(d)
 }
 
-// Hold calls lock, which locks the slot at p, while Scan does not run, and reports whether
-// Scan has not reached the slot yet. Scan then counts the slot as in use, so the caller must
-// Release it if it holds no object in the end. If an earlier recovery has released the slot,
-// Hold undoes that: nobody has taken it since.
+// Hold calls lock while Scan does not run; lock locks the slot at p. Hold reports whether Scan has
+// not reached the slot yet. Scan then counts the slot as in use, so the caller must Release it if
+// it holds no object in the end. If an earlier recovery has released the slot, Hold undoes that:
+// nobody has taken it since.
 func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -38,7 +38,7 @@ func (p *pair) replicate(id ID, off uint64, data []byte, _ uint32) error {
 	return nil
 }
 
-// replicateAll is replicate as a machine does it: what all backups have the primary gets too.
+// replicateAll replicates as a machine does: the primary gets the data once all backups have them.
 func (p *pair) replicateAll(id ID, off uint64, data []byte, in uint32) error {
 	err := p.replicate(id, off, data, in)
 	if err == nil {
@@ -388,9 +388,9 @@ func TestCanHold(t *testing.T) {
 	}
 }
 
-// TestPaper5_5_FreesWaitForTheFreeList: objects that are freed before a slab's free list
-// is recovered stay out of it until then, whether the scan has seen them or not. Then
-// each of their slots can be had once.
+// TestPaper5_5_FreesWaitForTheFreeList: objects that are freed before a slab's free list is
+// recovered stay out of the list until then, whether the scan has seen them or not. Then each of
+// their slots can be allocated once.
 func TestPaper5_5_FreesWaitForTheFreeList(t *testing.T) {
 	old := newPair(t, 1, MinSize)
 	a := newAllocator(t, AllocatorConfig{Workers: 1, Replicate: old.replicate}, old.primary)
@@ -440,8 +440,8 @@ func TestPaper5_5_FreesWaitForTheFreeList(t *testing.T) {
 	}
 }
 
-// Two recoveries may attach a region, one of which has begun in an earlier configuration.
-// The second leaves alone what somebody has taken since the first.
+// Two recoveries may attach a region, the first of them in an earlier configuration. The second
+// must not free slots that were taken after the first.
 func TestAttachAgain(t *testing.T) {
 	p := newPair(t, 1, MinSize)
 	a := NewAllocator(AllocatorConfig{Replicate: p.replicate})
@@ -459,8 +459,8 @@ func TestAttachAgain(t *testing.T) {
 	p.commit(t, ptr, v, []byte("x"))
 }
 
-// A slot without an object is locked by recovery before the scan has come to it: the scan
-// takes it for one in use, and who has locked it gives it back. After the scan nobody has to.
+// Recovery may lock a free slot before the scan reaches it. The scan then counts the slot as in
+// use, and recovery must release it. Recovery need not release a slot that it locks after the scan.
 func TestHold(t *testing.T) {
 	p := newPair(t, 1, MinSize)
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
@@ -481,7 +481,7 @@ func TestHold(t *testing.T) {
 			t.Errorf("%v: the scan is to come: %v, want %v", ptr, got, want)
 		}
 	}
-	// An earlier recovery held it, too, and has released it: it is in use again.
+	// An earlier recovery has held the slot too, and released it: the slot is in use again.
 	hold(ptrs[0], true)
 	b.Release(ptrs[0])
 	p.primary.ClearLock(ptrs[0])
@@ -506,8 +506,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// Where the backups change while a block is taken, the new ones have storage for it before
-// it is in their table.
+// If the backups change while a block is taken, the new backups have storage for the block before
+// it is in their tables.
 func TestBackupsChange(t *testing.T) {
 	for changeAt := 1; changeAt < 12; changeAt++ {
 		p := newPair(t, 1, MinSize)

@@ -10,17 +10,16 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// Element returns the pointer to element i of the array whose first element p
-// points to: the elements lie side by side and began with one incarnation.
+// Element returns the pointer to element i of an array, given the pointer p to its first element:
+// the elements lie side by side, and all began with the same incarnation.
 func (p Ptr) Element(i int) Ptr {
 	return Ptr{p.Addr + Addr(i)*Addr(p.Class().Size()), p.tail}
 }
 
-// AllocArray reserves n slots for payload bytes each, side by side, and returns
-// the pointer to the first element, which Element takes to the others, and the
-// versions that the slots have now. Each is an object like any other, committed,
-// released and freed by itself. Errors are those of Alloc; an array must fit
-// into one slab.
+// AllocArray reserves n slots for payload bytes each, side by side. It returns the pointer to the
+// first element, and the version that each slot has now; Element returns the pointers to the
+// others. Each element is an object like any other, committed, released and freed by itself.
+// Errors are those of Alloc; an array must fit into one slab.
 func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (Ptr, []Version, error) {
 	c, ok := ClassFor(payload)
 	if !ok {
@@ -52,8 +51,8 @@ func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (Pt
 	}
 }
 
-// findRun reserves n slots side by side in one of spaces, in a slab that is
-// there or in a new one, and returns the number of the first.
+// findRun reserves n adjacent slots in one of spaces, in an existing slab or in a new one. It
+// returns the slab and the number of the first slot.
 func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Addr) (*slab, int, error) {
 	for _, sp := range spaces {
 		for i := range sp.slabs {
@@ -105,7 +104,7 @@ func (a *Allocator) orHeldRun(need Need, w *worker, c Class, n int, hint Addr, e
 	return s, first, nil
 }
 
-// retireAll retires whatever is empty.
+// retireAll retires all empty slabs of spaces.
 func (a *Allocator) retireAll(spaces []*space) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +113,7 @@ func (a *Allocator) retireAll(spaces []*space) {
 	}
 }
 
-// takeRun reserves n free slots side by side and returns the first.
+// takeRun reserves n adjacent free slots and returns the number of the first.
 func (s *slab) takeRun(n int) (first int, ok bool) {
 	for first+n <= s.slots {
 		taken := s.takeUpTo(first, n)

@@ -68,8 +68,8 @@ func BenchmarkReadObject(b *testing.B) {
 	})
 }
 
-// BenchmarkReadDependent reads objects each of which names the next one, so that
-// every read waits for the one before: what a lookup by pointer costs.
+// BenchmarkReadDependent measures a lookup by pointer. Each object names the next one, so every
+// read waits for the read before.
 func BenchmarkReadDependent(b *testing.B) {
 	dst := make([]byte, 256)
 	eachSet(b, func(b *testing.B, r *Region, ptrs []Ptr) {
@@ -87,7 +87,7 @@ func BenchmarkReadDependent(b *testing.B) {
 	})
 }
 
-// BenchmarkDependentLoad is what one cache miss costs in the same memory.
+// BenchmarkDependentLoad measures one cache miss in the same memory.
 func BenchmarkDependentLoad(b *testing.B) {
 	r, ptrs := benchObjects(b, 64, benchSets[1].bytes)
 	for i, ptr := range ptrs {
@@ -184,7 +184,7 @@ func BenchmarkAlloc(b *testing.B) {
 	})
 }
 
-// BenchmarkRebuild is the scan that rebuilds the free lists, per object.
+// BenchmarkRebuild measures the scan that rebuilds the free lists, per object.
 func BenchmarkRebuild(b *testing.B) {
 	r, ptrs := benchObjects(b, 128, 256<<20)
 	for b.Loop() {

@@ -7,10 +7,10 @@ import "fmt"
 //
 //	| seal 16b | generation 16b | span 16b | kind 8b | class 8b |
 //
-// A slab is a run of blocks that holds objects of one class: its head, whose
-// span is the number of blocks, then tails, whose span is the distance back to
-// the head. A dirty block is free, too, but still holds what its former slab
-// left. A run is written, and becomes dirty, head last.
+// A slab is a run of blocks that holds objects of one class: its head, whose span is the number of
+// blocks, then tails, whose span is the distance back to the head. A dirty block is free too, but
+// still holds the bytes of its former slab. The words of a run are written from its last block to
+// its head, whether it becomes a slab or dirty.
 //
 // The generation counts the slabs that a block has belonged to: two tables with the
 // same word for a block mean the same slab, and not another of the same class (see
@@ -30,6 +30,7 @@ const (
 	blocksMax = 1 << 12
 )
 
+// makeBlock packs a block's state into its table entry.
 func makeBlock(kind uint8, c Class, span int) block {
 	return block(blockSeal)<<48 | block(span)<<16 | block(kind)<<8 | block(c)
 }

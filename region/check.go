@@ -21,12 +21,12 @@ const (
 	Locked
 	// Torn: an unlocked object whose line versions are not its version.
 	Torn
-	// Damaged: bytes of a header or of the block table that nobody writes.
+	// Damaged: a value in a header or in the block table that nobody writes.
 	Damaged
-	// DoubleAllocation: an object's slot that the allocator takes for free.
+	// DoubleAllocation: an object's slot that the allocator considers free.
 	DoubleAllocation
-	// LostSlot: a slot without an object that the allocator does not take for
-	// free: a transaction has not released it.
+	// LostSlot: a slot without an object that the allocator considers in use, because a
+	// transaction has not released it.
 	LostSlot
 )
 
@@ -150,8 +150,7 @@ func (r *Region) checkSlot(fs *faults, p Ptr, h Header) {
 	}
 }
 
-// Check compares what the allocator believes with the objects' headers. No
-// transaction may run.
+// Check compares the allocator's bits with the objects' headers. No transaction may run.
 func (a *Allocator) Check() []Fault {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// checked is a region with three objects and what Check says about it.
+// checked returns a region with three objects, in which Check finds no fault.
 func checked(t *testing.T) (*Region, *Allocator, []Ptr) {
 	t.Helper()
 	r := newRegion(t, 1, 1<<20)

@@ -19,12 +19,11 @@ const (
 // MaxPayload is the capacity of the largest class.
 const MaxPayload = firstPayload + (maxLines-1)*linePayload
 
-// Sizes are whole lines, so that an object begins at a line: only then does the
-// NIC read the parts between two line versions atomically, a small object costs
-// one cache miss, and locking an object leaves its neighbour's lines alone. The
-// price is the rounding of small payloads to lines (48 B, 110 B, 172 B ...). In
-// lines, the unit of allocation, each class is the largest for which a request
-// one line above the class below wastes at most growth/(4096+growth) = 2.5 %.
+// Sizes are whole lines, so that an object begins at a line: only then does the NIC read the parts
+// between two line versions atomically, a small object costs one cache miss, and locking an object
+// leaves its neighbour's lines alone. The price is the rounding of small payloads to lines (48 B,
+// 110 B, 172 B ...). A class serves requests from one line more than the class below. It is the
+// largest class that wastes at most growth/(4096+growth) = 2.5 % of the lines of such a request.
 const growth = 107
 
 var (
@@ -32,6 +31,8 @@ var (
 	classOf    = makeClassOf(&classLines) // the class for each number of lines
 )
 
+// makeClassLines returns the number of lines of each class: that of the class below plus one,
+// enlarged by growth/4096.
 func makeClassLines() (lines [Classes]uint16) {
 	lines[0] = 1
 	for c := 1; c < Classes-1; c++ {
@@ -42,6 +43,7 @@ func makeClassLines() (lines [Classes]uint16) {
 	return lines
 }
 
+// makeClassOf returns the smallest class for each number of lines.
 func makeClassOf(lines *[Classes]uint16) (of [maxLines + 1]Class) {
 	c := 0
 	for n := range of {

@@ -2,8 +2,8 @@ package region
 
 import "testing"
 
-// TestClassSpacing computes what DESIGN and NSDI'14 section 3.3 ask of the 256
-// classes: average waste at most 1.8 %, none over 3.6 %. The unit is the line.
+// TestClassSpacing computes the waste of the 256 classes, in lines. By DESIGN and NSDI'14 section
+// 3.3 it may be at most 1.8 % on average, and never more than 3.6 %.
 func TestClassSpacing(t *testing.T) {
 	if Class(0).Size() != 64 || Class(Classes-1).Size() != 1<<20 {
 		t.Fatalf("classes from %d to %d", Class(0).Size(), Class(Classes-1).Size())

@@ -8,9 +8,9 @@ import (
 // differs begins the text of a fault of a backup.
 const differs = "differs from the primary"
 
-// Compare compares the objects of a backup with the objects of its primary r, and returns what is
-// wrong with the backup. Line versions, which only remote reads look at, are for Sound. No
-// transaction may run.
+// Compare compares the objects of a backup with the objects of its primary r, and returns the
+// faults of the backup. It does not compare line versions, which only remote reads use: Sound
+// checks them. No transaction may run.
 func (r *Region) Compare(backup *Region) []Fault {
 	var fs faults
 	for p, h := range r.Objects {
@@ -21,9 +21,9 @@ func (r *Region) Compare(backup *Region) []Fault {
 	return fs
 }
 
-// sameObject compares one slot. Free slots have only a header and an incarnation to compare: should
-// the backup become the primary, the next object there must not be taken for an earlier one. Not
-// even slots that never held an object may differ.
+// sameObject compares one slot. Free slots, used before or not, have only a header and an
+// incarnation to compare: if the backup becomes the primary, the next object in the slot must not
+// be mistaken for an earlier one.
 func (r *Region) sameObject(backup *Region, p Ptr, h Header) error {
 	a, b := make([]byte, p.Capacity()), make([]byte, p.Capacity())
 	_, errPrimary := r.ReadObject(p, a)

@@ -8,7 +8,7 @@ import (
 )
 
 // A Piece is a range of a region that holds whole slots of one slab and nothing
-// else: what a new backup reads from the primary at a time.
+// else. A new backup reads one piece from the primary at a time.
 type Piece struct {
 	Offset uint64
 	Bytes  int
@@ -19,9 +19,9 @@ type Piece struct {
 	first     int // the index of the first slot of the piece
 }
 
-// Pieces yields what a new backup has to read of the region: all slots of all slabs in the present
-// block table, in ranges of at most n bytes, or of one slot if that is longer. Slabs made later
-// have no old contents.
+// Pieces yields the pieces that a new backup has to read: together they cover all slots of all
+// slabs in the present block table. A piece has at most n bytes, or one slot if that is longer.
+// Slabs made later have no old contents.
 func (r *Region) Pieces(n int) iter.Seq[Piece] {
 	return r.pieces(0, r.size, n)
 }
@@ -41,13 +41,12 @@ func (r *Region) pieces(begin, end uint64, n int) iter.Seq[Piece] {
 	}
 }
 
-// Take gives the objects of a backup the state that they have in raw, where this is newer. raw is
-// piece p as a NIC has just read it at the primary. Take returns false if an object was being
-// changed there, so that the piece has to be read again (SOSP'15 section 5.4). Others may write to
-// the backup meanwhile.
+// Take copies to a backup those objects in raw that are newer than the backup's. raw is piece p as
+// a NIC has just read it at the primary. Take returns false if an object was being changed there:
+// the piece must be read again (SOSP'15 section 5.4). Others may write to the backup meanwhile.
 //
-// The caller must hold the epoch open from when it made the piece, so that the slab is not freed
-// meanwhile.
+// The caller must hold an epoch open from making the piece until Take returns, so that the slab is
+// not freed meanwhile.
 func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 	whole = true
 	size := p.slab.class.Size()
@@ -63,12 +62,12 @@ func (r *Region) Take(p Piece, raw []byte) (whole bool) {
 	return whole
 }
 
-// takeSlot takes slot i. It reports false if the slot has to be read again.
+// takeSlot takes slot i. It returns false if the slot has to be read again.
 func (r *Region) takeSlot(s extent, i int, raw, payload []byte) bool {
 	h := Header(binary.LittleEndian.Uint64(raw))
 	off := s.slot(i)
 	if h.Version() <= r.Header(uint32(off)).Version() && !(sabotage.FillNewer.Skipped() && h.readable()) {
-		return true // also if the object is locked: the transaction that writes it writes here, too
+		return true // even if the object is locked: its transaction will write to this backup too
 	}
 	incarnation := binary.LittleEndian.Uint64(raw[incarnationOffset:])
 	p := MakePtr(MakeAddr(r.id, uint32(off)), s.class, incarnation)

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// newBackup returns an empty replica with r's block table, as a new backup has it
-// once the primary has sent it.
+// newBackup returns an empty replica with r's block table: a new backup to which the primary has
+// sent the table.
 func newBackup(t testing.TB, r *Region) *Region {
 	t.Helper()
 	b := newRegion(t, r.ID(), int64(r.Size()))
@@ -64,7 +64,7 @@ func filled(t testing.TB, rng *rand.Rand) (*Region, []Ptr) {
 	return r, ptrs
 }
 
-// equal compares what two replicas say about every slot.
+// equal compares the state of every slot at two replicas.
 func equal(a, b *Region) error {
 	other := make(map[Addr]Ptr)
 	headers := make(map[Addr]Header)

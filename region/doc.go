@@ -31,11 +31,10 @@
 // its generation: the number of slabs that the block has belonged to. A slab's blocks
 // are entered in the tables of all replicas before the first object is written there.
 //
-// There are 256 classes from 64 B to 1 MB. Counted in lines, the unit of allocation,
-// a request wastes 1.3 % on average and at most 2.9 % (NSDI'14 section 3.3 has 1.8
-// and 3.6 in bytes). Small objects pay for whole lines, because their payload is
-// rounded up to 48, 110, 172 B ... In return no two objects share a line: an object
-// of 64 B costs one cache miss, and a NIC reads all between two line versions
+// There are 256 classes from 64 B to 1 MB. A request wastes 1.3 % of its lines on average, and at
+// most 2.9 %. (NSDI'14 section 3.3 has 1.8 and 3.6 % of the bytes.) Small objects pay for whole
+// lines, because their payload is rounded up to 48, 110, 172 B ... In return no two objects share a
+// line: an object of 64 B costs one cache miss, and a NIC reads all between two line versions
 // atomically.
 //
 // # Allocator
@@ -52,10 +51,9 @@
 //
 // # Replicas that were away
 //
-// While a replica of a region is away, the others mark the chunks that change
-// (Region.Mark), so that a machine that comes back with its replica need not read all
-// of it. A Stale says which chunks the machine must read, and why the others are up
-// to date.
+// While a replica of a region is away, the others mark the chunks that change (Region.Mark). A
+// machine that comes back with its replica then need not read all of it. A Stale says which chunks
+// the machine must read, and why the others are up to date.
 //
 // # Concurrency
 //

@@ -18,8 +18,8 @@ import (
 //	   ^----------- revived for its own class ---'
 
 // epochsToWait is the number of epochs that a retired slab waits. One is not enough: another
-// machine may already be one epoch ahead of the epoch that this machine was last told of, so
-// that pointers read now may belong to the next epoch.
+// machine may already be one epoch ahead of this one. A pointer that it reads now belongs to the
+// later epoch.
 const epochsToWait = 2
 
 // A retiree is a retired slab: all its slots are taken, so that no worker can allocate there.
@@ -77,7 +77,7 @@ func (a *Allocator) Waiting() int {
 	return n
 }
 
-// retireLocked retires the empty slabs of sp. Unless the flag is set, it skips slabs from which a
+// retireLocked retires the empty slabs of sp. Unless all is set, it skips slabs from which a
 // worker currently allocates. It always skips slabs whose scan has not finished: otherwise the scan
 // would go on in blocks that belong to another slab by then.
 func (a *Allocator) retireLocked(sp *space, all bool) {
@@ -123,16 +123,16 @@ func (a *Allocator) orReclaiming(err error) error {
 
 // retirees reports whether any slab is retired, and whether one was retired less than
 // reclaimPatience ago.
-func (a *Allocator) retirees() (any, late bool) {
+func (a *Allocator) retirees() (exist, recent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
 	for _, sp := range a.dir.Load().list {
 		for _, x := range sp.retired {
-			any, late = true, late || now.Sub(x.since) < reclaimPatience
+			exist, recent = true, recent || now.Sub(x.since) < reclaimPatience
 		}
 	}
-	return any, late
+	return exist, recent
 }
 
 // evictLocked removes a retired slab from its home. A goroutine that is just giving it a home

@@ -24,8 +24,8 @@ func fillWith(t *testing.T, p *pair, a *Allocator, payload int) (ptrs []Ptr) {
 	}
 }
 
-// TestClassChangeWaitsForEpochs: freed memory serves its own class at once, and
-// another only after two epochs (NSDI'14 section 3.5).
+// TestClassChangeWaitsForEpochs: freed memory serves its own class at once, and another class only
+// after two epochs (NSDI'14 section 3.5).
 func TestClassChangeWaitsForEpochs(t *testing.T) {
 	p := newPair(t, 1, 1<<20)
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
@@ -80,8 +80,8 @@ func TestClassChangeWaitsForEpochs(t *testing.T) {
 	}
 }
 
-// TestLowMemoryRetires: where free blocks are few, Advance makes empty slabs wait
-// before anybody needs them.
+// TestLowMemoryRetires: if few blocks are free, Advance retires empty slabs before anybody needs
+// them.
 func TestLowMemoryRetires(t *testing.T) {
 	p := &pair{primary: newRegion(t, 1, 1<<20)}
 	a := newAllocator(t, AllocatorConfig{Workers: 2}, p.primary)
@@ -328,8 +328,8 @@ func TestBrokenPromisesPanic(t *testing.T) {
 	}
 }
 
-// A slab that is being looked at is not retired, though what has been released makes it
-// empty: its slot would be handed out twice.
+// A slab is not retired during the scan, even if a release has made it empty: its slot would be
+// handed out twice.
 func TestUnscannedSlabIsNotRetired(t *testing.T) {
 	p := newPair(t, 1, MinSize)
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)

@@ -24,8 +24,8 @@ func (r *Region) extentOf(head, n int, c Class) extent {
 	return extent{base, c, slots, head, n}
 }
 
-// slabOf returns the slab that block i belongs to, or false if the block is free or
-// dirty, or its state is invalid.
+// slabOf returns the slab that block i belongs to. It returns false if the block is free or dirty,
+// or if its state is invalid.
 func (r *Region) slabOf(i int) (extent, bool) {
 	b := r.block(i)
 	head := i

@@ -18,7 +18,7 @@ func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	if s != nil || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
 		return s, err
 	}
-	if err == nil { // after ErrNoSpace, a new region would have no storage either
+	if err == nil { // not for ErrNoSpace: a new region would have no storage either
 		err = a.addRegion(dir, c, hint.Region())
 	}
 	if err == nil {
@@ -170,11 +170,11 @@ func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, err
 	return a.slabOn(sp, e, was)
 }
 
-// slabOn makes a slab from the blocks of e, which the caller has taken. The last argument has the
-// states that the blocks had before. If slabOn fails, it frees the blocks again.
+// slabOn makes a slab from the blocks of e, which the caller has taken. was holds the blocks'
+// states before that. If slabOn fails, it frees the blocks again.
 func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 	if err := a.prepare(sp.region, e, slices.Max(was) != spaceClean); err != nil {
-		if !errors.Is(err, nvram.ErrNoSpace) { // after ErrNoSpace nothing has been done
+		if !errors.Is(err, nvram.ErrNoSpace) { // ErrNoSpace means that prepare has changed no block
 			was = []uint8{spaceDirty}
 		}
 		a.mu.Lock()
@@ -197,7 +197,8 @@ func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 //  3. It clears these blocks, so that no header there is taken for one of the new class.
 //  4. It writes the new slab's words of the block table, at the backups first.
 //
-// If the backups change meanwhile, the new ones may have no storage there, so it begins again.
+// If the backups change meanwhile, the new backups may have no storage there, so prepare begins
+// again.
 func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 	for {
 		err := a.tryPrepare(r, e, dirty)
@@ -207,8 +208,7 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 	}
 }
 
-// tryPrepare makes the blocks of e ready for a slab at every replica: it reserves their storage,
-// clears them if they are dirty, and enters the slab in the block tables.
+// tryPrepare performs the steps of prepare once. It returns ErrBackups if the backups have changed.
 func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
 	in, err := a.reserve(r, begin, end-begin)
@@ -223,25 +223,25 @@ func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 			return err
 		}
 	}
-	words, isAnew := r.nextGeneration(e.head, runWords(e.blocks, e.class))
-	if isAnew {
-		if err := a.countAnew(r); err != nil {
+	words, hasWrapped := r.nextGeneration(e.head, runWords(e.blocks, e.class))
+	if hasWrapped {
+		if err := a.countWrap(r); err != nil {
 			return err
 		}
 	}
 	return a.setRun(r, e.head, words, in)
 }
 
-// countAnew counts on every replica that the generation of a block wraps around to zero. It is
+// countWrap counts on every replica that the generation of a block wraps around to zero. It is
 // called before the block gets that generation.
-func (a *Allocator) countAnew(r *Region) error {
+func (a *Allocator) countWrap(r *Region) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
-	n := r.m.Load(anewOffset) + 1
-	if err := a.replicate(r.id, anewOffset, encodeWords([]uint64{n}), 0); err != nil {
+	n := r.m.Load(wrapsOffset) + 1
+	if err := a.replicate(r.id, wrapsOffset, encodeWords([]uint64{n}), 0); err != nil {
 		return err
 	}
-	r.m.Store(anewOffset, n)
+	r.m.Store(wrapsOffset, n)
 	return nil
 }
 
@@ -274,8 +274,8 @@ func (a *Allocator) clear(r *Region, begin, end uint64, in uint32) error {
 }
 
 // setRun sets the block table's words from block i on, on every replica. It writes the first
-// word last, because Repair takes only a complete run for a slab. If a write fails, it makes the
-// blocks dirty here, as Repair makes an incomplete run elsewhere.
+// word last, because only a complete run is a slab to Repair. If a write fails, setRun makes the
+// blocks dirty here, as Repair would at the replicas where the run is incomplete.
 func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {

@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// before is a region of format 1 as programs of that format have written it: region 7 of
-// 1 MB, in whose block 1 is a slab of objects of 128 bytes, the second of them allocated
-// at version 3; block 2 is dirty. What is not said is zero.
+// before is a region of format 1, as programs of that format have written it: region 7 of 1 MB.
+// Block 1 is a slab of objects of 128 bytes; the second object is allocated, at version 3. Block 2
+// is dirty. All other words are zero.
 var before = map[uint64]uint64{
 	0:  0x6e6f69676572_4d46,
 	8:  7<<32 | 13<<16 | 1,
@@ -34,14 +34,14 @@ func memoryOf(words map[uint64]uint64) *nvram.Memory {
 	return m
 }
 
-// opensBefore is what programs of format 1 ask of a header.
+// opensBefore reports whether programs of format 1 accept the header.
 func opensBefore(m *nvram.Memory) bool {
 	shape, size := m.Load(8), m.Load(16)
 	return m.Load(24) == headerSum(shape, size) && uint16(shape) == 1
 }
 
-// A region of the format before opens, with all that it holds, and is one of this format
-// then, which programs of the format before refuse. A crash at any step leaves what opens.
+// A region of the format before can be opened with all that it holds. It then has this format, and
+// programs of the format before refuse it. After a crash at any step it can still be opened.
 func TestFormatBefore(t *testing.T) {
 	halfway := memoryOf(before)
 	halfway.Store(8, 7<<32|13<<16|2)
@@ -73,7 +73,7 @@ func TestFormatBefore(t *testing.T) {
 	}
 }
 
-// changeClass frees what there is and has blocks serve another size.
+// changeClass frees all objects, and makes their blocks serve another size.
 func changeClass(t *testing.T, p *pair, a *Allocator, epoch *uint64, old []Ptr, payload int) []Ptr {
 	t.Helper()
 	for _, ptr := range old {
@@ -87,8 +87,8 @@ func changeClass(t *testing.T, p *pair, a *Allocator, epoch *uint64, old []Ptr, 
 	return fillWith(t, p, a, payload)
 }
 
-// A block that has belonged to another slab meanwhile is not what it was, though its class
-// is: the generation tells.
+// The generation shows that a block has belonged to another slab meanwhile, even one of the same
+// class.
 func TestGenerations(t *testing.T) {
 	p := newPair(t, 1, 1<<20)
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
@@ -111,7 +111,7 @@ func TestGenerations(t *testing.T) {
 	p.same(t)
 }
 
-// A generation that begins anew is counted first, on every replica.
+// Before a generation wraps around, every replica counts that.
 func TestGenerationsBeginAnew(t *testing.T) {
 	p := newPair(t, 1, 1<<20)
 	for _, r := range []*Region{p.primary, p.backup} {
@@ -124,18 +124,18 @@ func TestGenerationsBeginAnew(t *testing.T) {
 	i := 0
 	for ; p.primary.block(i).kind() != blockHead; i++ {
 	}
-	if p.primary.block(i).generation() != 0 || p.primary.m.Load(anewOffset) != 1 || p.backup.m.Load(anewOffset) != 1 {
-		t.Errorf("generation %d, wrapped around %d times, %d at the backup", p.primary.block(i).generation(), p.primary.m.Load(anewOffset), p.backup.m.Load(anewOffset))
+	if p.primary.block(i).generation() != 0 || p.primary.m.Load(wrapsOffset) != 1 || p.backup.m.Load(wrapsOffset) != 1 {
+		t.Errorf("generation %d, wrapped around %d times, %d at the backup", p.primary.block(i).generation(), p.primary.m.Load(wrapsOffset), p.backup.m.Load(wrapsOffset))
 	}
 	p.same(t)
 	p.failAt = 1 // of the next block, which another class takes
-	if _, _, err := a.Alloc(Ordinary, 0, 5000, 0); !errors.Is(err, errHook) || p.primary.m.Load(anewOffset) != 1 {
-		t.Errorf("with a hook that fails: %v, wrapped around %d times", err, p.primary.m.Load(anewOffset))
+	if _, _, err := a.Alloc(Ordinary, 0, 5000, 0); !errors.Is(err, errHook) || p.primary.m.Load(wrapsOffset) != 1 {
+		t.Errorf("with a hook that fails: %v, wrapped around %d times", err, p.primary.m.Load(wrapsOffset))
 	}
 }
 
-// Blocks that a crash has left between two slabs keep their generations, for the next
-// slab's to be later.
+// Blocks that a crash has left between two slabs keep their generations, so that the next slab has
+// later ones.
 func TestRepairKeepsGenerations(t *testing.T) {
 	r := newRegion(t, 1, 1<<20)
 	r.setBlocks(3, []uint64{uint64(makeBlock(blockTail, 0, 1).withGeneration(7))})
@@ -145,9 +145,9 @@ func TestRepairKeepsGenerations(t *testing.T) {
 	}
 }
 
-// A slab of several blocks that is not told every replica, whenever the hook fails, leaves
-// nothing broken in the table here, nor at a backup that takes over, and the next attempt
-// takes the blocks; and so does one that takes the blocks of former slabs.
+// The hook may fail at any time while replicas enter a slab of several blocks. The table is then
+// not broken, neither here nor at a backup that takes over, and the next attempt takes the blocks.
+// The same is true of blocks of former slabs.
 func TestRunIsLeftHalfWritten(t *testing.T) {
 	for failAt := 1; failAt < 6; failAt++ {
 		p := newPair(t, 1, 1<<20)

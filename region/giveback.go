@@ -20,8 +20,8 @@ import (
 // them meanwhile.
 const giveBackMax = 16
 
-// A doubt is a run of blocks whose storage a replica may still give back, because it was asked
-// to and has not answered. The blocks stay taken until the replica can no longer do so.
+// A doubt is a run of blocks whose storage a replica may still give back: it was asked to, and has
+// not answered. The blocks stay taken until the replica can no longer do so.
 type doubt struct {
 	extent
 	in uint32 // the configuration in which the replica was asked
@@ -72,9 +72,9 @@ func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 	return e, e.blocks > 0
 }
 
-// giveBack gives the storage of d's taken blocks back and frees the blocks. As long as a replica
-// may still carry out a request, they stay taken, as a doubt. isSure is false if a replica has
-// not answered this request.
+// giveBack gives back the storage of d's blocks, and then frees the blocks. The caller has taken the
+// blocks. They stay taken, as a doubt, while a replica may still carry out an unanswered request.
+// isSure is false if a replica has not answered this request.
 func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 	in, err := a.discard(sp.region, d.extent)
 	a.mu.Lock()
@@ -86,7 +86,7 @@ func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 		return false
 	case err == nil && in > d.in, err == nil && d.in == 0:
 		sp.returnLocked(d.extent, spaceBare) // no replica is in the doubt's configuration any more
-	case d.in != 0:
+	case d.in != 0: // the earlier request may still be carried out
 		sp.doubts = append(sp.doubts, d)
 	default:
 		sp.returnLocked(d.extent, spaceDirty)
@@ -94,8 +94,8 @@ func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 	return true
 }
 
-// discard marks the blocks of e dirty at every replica, and then gives their storage back. It
-// leaves out the region's header in its first block. It returns the result of the hook Discard.
+// discard marks the blocks of e dirty at every replica, and then gives back their storage. It keeps
+// the storage of the region's header and block table. It returns the result of the hook Discard.
 func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
 	if err := a.markDirty(r, e); err != nil {
 		return 0, err

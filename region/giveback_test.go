@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// scarce is storage for a bounded number of pages. What it does not have may not be used.
+// scarce is storage for a bounded number of pages. Memory without storage must not be used.
 type scarce struct {
 	has  map[uint64]bool
 	left int
@@ -45,7 +45,7 @@ func (s *scarce) Discard(off, n uint64) {
 	}
 }
 
-// scarcePair is a pair of replicas on storage for so many pages each.
+// scarcePair is a pair of replicas with scarce storage.
 type scarcePair struct {
 	*pair
 	storage [2]*scarce // the primary's, the backup's
@@ -65,7 +65,7 @@ func (c stoppedClock) Now() time.Time { return *c.now }
 
 func newScarcePair(t *testing.T, pages int) *scarcePair { return newHoldingPair(t, pages, 0) }
 
-// newHoldingPair is newScarcePair with so many blocks held back.
+// newHoldingPair is newScarcePair with heldBack blocks held back.
 func newHoldingPair(t *testing.T, pages, heldBack int) *scarcePair {
 	t.Helper()
 	p := &scarcePair{pair: &pair{}, in: 7, now: time.Now()}
@@ -94,7 +94,7 @@ func newHoldingPair(t *testing.T, pages, heldBack int) *scarcePair {
 	return p
 }
 
-// fill allocates until there is no room, and says what for.
+// fill allocates objects until there is no room. It returns them, and the error.
 func (p *scarcePair) fill(t *testing.T, payload int) (ptrs []Ptr, full error) {
 	t.Helper()
 	for {
@@ -118,7 +118,7 @@ func (p *scarcePair) used() string {
 	return fmt.Sprint(len(p.storage[0].has), " and ", len(p.storage[1].has))
 }
 
-// Memory that is freed is given back on every replica, and serves whoever comes next.
+// Every replica gives back the storage of freed memory, and later allocations can use the memory.
 func TestStorageIsGivenBack(t *testing.T) {
 	p := newScarcePair(t, 200) // of 256
 	epoch := uint64(1)
@@ -142,7 +142,7 @@ func TestStorageIsGivenBack(t *testing.T) {
 			p.a.Advance(epoch)
 		}
 		p.a.GiveBack(t.Context())
-		// What is left are slabs that somebody allocates from, and up to an eighth.
+		// Slabs in use by allocations remain, and up to an eighth of the region.
 		if n := max(len(p.storage[0].has), len(p.storage[1].has)); n > 256/8+256/8 {
 			t.Errorf("%s pages are left of those for objects of %d bytes", p.used(), payload)
 		}
@@ -157,8 +157,8 @@ func TestStorageIsGivenBack(t *testing.T) {
 	}
 }
 
-// A replica that has not answered may still give storage back: nobody gets the blocks
-// before it has said that it knows a later configuration.
+// A replica that has not answered may still give storage back. Nobody gets the blocks before the
+// replica has reported a later configuration.
 func TestDoubtfulBlocksStayTaken(t *testing.T) {
 	p := newScarcePair(t, 256)
 	epoch := uint64(1)
@@ -202,7 +202,7 @@ func TestDoubtfulBlocksStayTaken(t *testing.T) {
 	p.same(t)
 }
 
-// A replica that refuses keeps nobody from using the blocks.
+// If a replica refuses, the blocks can be used again.
 func TestRefusedBlocksAreFree(t *testing.T) {
 	p := newScarcePair(t, 256)
 	p.a.Advance(1)
@@ -216,7 +216,7 @@ func TestRefusedBlocksAreFree(t *testing.T) {
 	}
 }
 
-// Where there is no storage, blocks that have some are taken first.
+// Without storage, allocations take blocks that still have some first.
 func TestStoredBlocksAreTaken(t *testing.T) {
 	p := newScarcePair(t, 128)
 	p.a.Advance(1)
@@ -228,7 +228,7 @@ func TestStoredBlocksAreTaken(t *testing.T) {
 	}
 }
 
-// Who finds no room where some is about to be available is told so, for a while.
+// An allocation without room gets ErrReclaiming for a while if room is about to be available.
 func TestAboutToBeAvailable(t *testing.T) {
 	p := newScarcePair(t, 128)
 	p.a.Advance(1)
@@ -274,8 +274,8 @@ func TestDiscardRefuses(t *testing.T) {
 	}
 }
 
-// What an allocator that is new in an instance has retired waits for two epochs from the first
-// of which it hears: these began long ago.
+// Slabs that a new allocator has retired wait for two epochs from the first one that it hears of:
+// the instance's epochs began long ago.
 func TestFirstAdvance(t *testing.T) {
 	p := newScarcePair(t, 256)
 	ptrs, _ := p.fill(t, 1000)
@@ -290,8 +290,8 @@ func TestFirstAdvance(t *testing.T) {
 	}
 }
 
-// Slabs that workers are about to fill again are kept, and do not have every slab that is
-// empty for a moment retire.
+// Slabs that workers are about to fill again are kept. They do not make Advance retire every slab
+// that is empty for a moment.
 func TestIdleSlabsAreKept(t *testing.T) {
 	p := newPair(t, 1, 1<<20)
 	a := newAllocator(t, AllocatorConfig{Workers: 4, Replicate: p.replicate}, p.primary)

@@ -83,9 +83,9 @@ func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
 	return h, false
 }
 
-// orHeld returns a slab with room for n objects of class c on a held-back block, if the caller
-// needs the room in order to free (ToFree) and there is a held-back block. Otherwise it returns
-// err, which says why there is no other room.
+// orHeld returns a slab with room for n objects of class c on a held-back block. If the caller does
+// not need the room in order to free (ToFree), or no block is held back, it returns err, which says
+// why there is no other room.
 func (a *Allocator) orHeld(need Need, c Class, n int, err error) (*slab, error) {
 	if need != ToFree || !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return nil, err

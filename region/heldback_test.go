@@ -29,8 +29,8 @@ func (p *scarcePair) fillUp(t *testing.T) (ptrs []Ptr, full error) {
 	return append(ptrs, rest...), full
 }
 
-// Where nobody else finds room any more, who frees memory does: in blocks that are held
-// back, until there are no more. Others have none before these are there again.
+// When others find no room any more, a transaction that frees memory does: in blocks that are held
+// back, until there are none. Others find no room before these blocks are held back again.
 func TestHeldBack(t *testing.T) {
 	for name, pages := range map[string]int{"no storage": 128, "no blocks": 1000} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// An array finds room in a block that is held back, if it fits one.
+// An array finds room in a held-back block if it fits into one.
 func TestArrayInHeldBack(t *testing.T) {
 	p := newHoldingPair(t, 128, 2)
 	if _, full := p.fillUp(t); full == nil {

@@ -130,8 +130,8 @@ func workUntilKilled(t *testing.T, path string) {
 	}
 }
 
-// settle does for objects that were locked what a log would: it decides them.
-// They are freed, on both replicas; the backup may be one change behind.
+// settle frees objects that were locked, on both replicas, as the recovery of logs would. The
+// backup may be one change behind.
 func settle(t *testing.T, p *pair, a *Allocator) {
 	t.Helper()
 	locked := 0

@@ -90,9 +90,9 @@ func (s ChunkSet) all() iter.Seq[int] {
 }
 
 // Sums returns the checksums of n chunks from the given one on. The sum of a chunk covers the
-// version, the allocated bit and the incarnation of each slot that begins there, but not the
-// lock bit. Two replicas with the same block table and the same sum hold the same objects there,
-// because a version identifies the bytes written with it.
+// version, the allocated bit and the incarnation of each slot that begins there, but not the lock
+// bit. If two replicas have the same block table and the same sum, they have the same objects
+// there, because a version identifies the bytes written with it.
 func (r *Region) Sums(chunk, n int) []uint64 {
 	sums := make([]uint64, 0, max(n, 0))
 	for ; n > 0 && chunk >= 0 && chunk < r.Chunks(); chunk, n = chunk+1, n-1 {

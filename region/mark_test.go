@@ -10,8 +10,8 @@ import (
 // chunksOf returns the chunks of a set.
 func chunksOf(s ChunkSet) []int { return slices.Collect(s.all()) }
 
-// Every path that changes an object marks its chunk, with the configuration it is in;
-// locks mark nothing. Nothing is known of what came before.
+// Every path that changes an object marks its chunk with the region's configuration; locks mark
+// nothing. Nothing is known of earlier changes.
 func TestMarks(t *testing.T) {
 	r := newRegion(t, 1, 8<<20)
 	a := newAllocator(t, AllocatorConfig{}, r)
@@ -80,8 +80,8 @@ func TestMarksDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Sums tell versions, allocation and incarnations apart, and not whether an object is
-// locked; chunks beyond the end have none.
+// Sums depend on versions, allocation and incarnations, but not on locks. Chunks beyond the end
+// have no sums.
 func TestSums(t *testing.T) {
 	r := newRegion(t, 1, 1<<20)
 	a := newAllocator(t, AllocatorConfig{}, r)
@@ -114,7 +114,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// A write pays a load where nobody marks, and another and a comparison where somebody does.
+// BenchmarkWriteMarked: a write costs one more load without marking, and another load and a
+// comparison with marking.
 func BenchmarkWriteMarked(b *testing.B) {
 	for what, isMarked := range map[string]bool{"unmarked": false, "marked": true} {
 		b.Run(what, func(b *testing.B) {

@@ -24,8 +24,8 @@ func (r *Region) Incarnation(off uint32) uint64 {
 // ReadObject copies the payload of p's object into dst[:p.Capacity()], as one writer left it,
 // and returns the header it had. It does not allocate. dst must be long enough; after an error
 // its content is undefined. It may be called with any p, however stale or wrong. ErrLocked: a
-// transaction held the object during all attempts. ErrFreed: the object has been freed, or its
-// whole block has, which may have another class by now. ErrBadPtr: p cannot point to an object
+// transaction held the object during all attempts. ErrFreed: the object, or its whole block, has
+// been freed; the block may have another class by now. ErrBadPtr: p cannot point to an object
 // of this region.
 func (r *Region) ReadObject(p Ptr, dst []byte) (Header, error) {
 	off, ok := r.at(p)
@@ -99,8 +99,8 @@ func Unpack(dst, raw []byte, p Ptr) (Header, error) {
 // lineVersion returns the line version of an object at version v: its low bits.
 func lineVersion(v Version) uint16 { return uint16(v) }
 
-// Lock sets the lock bit of the slot at p if the slot, allocated or not, is unlocked and at
-// version v, and reports whether it did. It returns false if p points to no slot.
+// Lock sets the lock bit of the slot at p if the slot is unlocked and at version v, and reports
+// whether it did. The slot need not be allocated. It returns false if p points to no slot.
 func (r *Region) Lock(p Ptr, v Version) bool {
 	off, ok := r.slotAt(p)
 	if !ok {
@@ -151,12 +151,12 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 	r.m.Store(off, uint64(MakeHeader(v, allocated)|lock))
 }
 
-// ApplyBackup makes at a backup the change that Write made at the primary, if v is newer than
-// the version of the object there, and reports whether it was. It may be called again for the
-// same record, in any order of versions, and by several goroutines at once. It ignores a lock
-// bit that a crash left behind. It returns false if p points to no slot. Never call it at a
-// primary, whose lock bits have owners. While the replica is being filled, it skips an object
-// for which there is no room, and returns true.
+// ApplyBackup makes at a backup the change that Write made at the primary. It makes the change only
+// if v is newer than the object's version at the backup, and reports whether it was. It may be
+// called again for the same record, in any order of versions, and by several goroutines at once. It
+// ignores a lock bit that a crash left behind. It returns false if p points to no slot. Never call
+// it at a primary, whose lock bits have owners. While the replica is being filled, it skips an
+// object for which there is no room, and returns true.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, 0)
 }

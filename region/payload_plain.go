@@ -14,8 +14,9 @@ import (
 // stores to the same place. So each step of a write is a function that is never
 // inlined.
 
-// loadLines copies n lines, at least one, without their versions. The processor cannot predict
-// n, so for one line loadLines copies it twice: a mispredicted branch would cost more.
+// loadLines copies n lines, at least one, without their versions. It copies a single line twice,
+// in place of a branch for n = 1: the processor cannot predict n, and a mispredicted branch would
+// cost more.
 func loadLines(to, line unsafe.Pointer, n int) {
 	from := unsafe.Add(line, versionBytes)
 	for ; n > 2; n-- {

@@ -15,7 +15,7 @@ const (
 	MaxSize = 1 << 32
 
 	// FormatVersion is the layout that this program writes. Open upgrades regions of the
-	// format before, which had no generations.
+	// previous format, which had no generations.
 	FormatVersion = 2
 
 	formatBefore = 1
@@ -29,7 +29,7 @@ const (
 	sizeOffset   = 16
 	headerSumOff = 24
 	sinceOffset  = 32 // Since, a word of this replica alone
-	anewOffset   = 56 // how often a block's generation has wrapped around; the block table begins behind this word
+	wrapsOffset  = 56 // how often a block's generation has wrapped around; the block table begins behind this word
 
 	blockShiftMax = 20 // 1 MB
 	blocksWanted  = 128
@@ -61,9 +61,9 @@ func blockShiftFor(size uint64) uint8 {
 	return uint8(min(bits.Len64(size/blocksWanted)-1, blockShiftMax))
 }
 
-// Format makes zeroed memory into region id, without objects. It returns
-// ErrFormat if the memory's size cannot be a region's or if it holds one already,
-// and nvram.ErrNoSpace if there is no storage for the block table.
+// Format makes zeroed memory into region id, without objects. It returns ErrFormat if no region can
+// have the memory's size, or if the memory holds a region already. It returns nvram.ErrNoSpace if
+// there is no storage for the block table.
 func Format(id ID, m *nvram.Memory) (*Region, error) {
 	size := m.Size()
 	if size < MinSize || size > MaxSize || size&(size-1) != 0 {
@@ -95,6 +95,7 @@ func Open(id ID, m *nvram.Memory) (*Region, error) {
 	}
 	shape, size := m.Load(shapeOffset), m.Load(sizeOffset)
 	sum := m.Load(headerSumOff)
+	// A crash during upgrade leaves the new format beside the checksum of the previous one.
 	isHalfway := uint16(shape) == FormatVersion && sum == headerSum(formatted(shape, formatBefore), size)
 	if sum != headerSum(shape, size) && !isHalfway {
 		return nil, fmt.Errorf("%w: region header is damaged", ErrFormat)
@@ -174,11 +175,10 @@ func (r *Region) blockAt(off uint64) block { return r.block(int(off >> (r.shift 
 // inOneBlock reports whether two offsets lie in one block.
 func (r *Region) inOneBlock(a, b uint64) bool { return (a^b)>>(r.shift&63) == 0 }
 
-// at returns the offset p points to, and whether an object of its class can be there: inside
-// the region, on a line, in a block of that class. The block table stays in the cache (16 KB
-// for 2 GB), and its load overlaps that of the header, so that the check costs no miss. A
-// pointer into the middle of an object passes the check; reading it gives garbage or ErrFreed,
-// which is harmless.
+// at returns the offset p points to, and whether an object of its class can be there: inside the
+// region, on a line, in a block of that class. The check costs no miss: the block table stays in
+// the cache (16 KB for 2 GB), and its load overlaps that of the header. A pointer into the middle
+// of an object passes the check; reading it gives garbage or ErrFreed, which is harmless.
 func (r *Region) at(p Ptr) (uint64, bool) {
 	if !r.within(p.Addr, uint64(p.Class().Size())) {
 		return 0, false

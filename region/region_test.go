@@ -98,8 +98,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzTable reads a region whose block table and headers are arbitrary words:
-// nothing may crash, and what is yielded must lie inside.
+// FuzzTable reads a region whose block table and headers are arbitrary words. Nothing may crash,
+// and all objects must lie inside the region.
 func FuzzTable(f *testing.F) {
 	f.Add(uint64(makeBlock(blockHead, 3, 2)), uint64(makeBlock(blockTail, 3, 1)), uint64(0), uint64(1)<<63, uint16(0))
 	f.Add(uint64(makeBlock(blockHead, 255, 4095)), ^uint64(0), uint64(5), uint64(1)<<62, uint16(126))

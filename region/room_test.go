@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// TestFillWithoutRoom: what is written to a replica that is being filled, and has no
-// storage for it, is left out until there is room, and then it is not.
+// TestFillWithoutRoom: a replica that is being filled leaves out writes for which it has no
+// storage, until there is room.
 func TestFillWithoutRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only root may mount a file system")
@@ -123,8 +123,8 @@ func takeAll(t *testing.T, primary, backup *Region) {
 	}
 }
 
-// A write that was left out may be one whose lock the primary still has: what is
-// settled is not taken before that is gone.
+// The primary may still hold the lock of a write that was left out. The backup takes settled
+// objects only after the lock is gone.
 func TestTakeSettled(t *testing.T) {
 	primary, err := Format(1, nvram.NewMemory(MinSize))
 	if err != nil {

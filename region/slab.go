@@ -22,14 +22,14 @@ type slab struct {
 	// free has a bit per slot, set while the slot can be taken. A retired slab,
 	// whose blocks may get another class, has none set.
 	free []uint64
-	// count is the number of bits set. It is updated a moment after them.
+	// count is the number of bits set in free. It is updated a moment after the bits.
 	count atomic.Int32
 	// cursor is the word where the next search begins.
 	cursor atomic.Uint32
 	// housed says that the slab has a home.
 	housed atomic.Bool
-	// scanned is the number of slots that the rebuilding scan has seen. Until
-	// it has seen all, no slot is taken.
+	// scanned is the number of slots whose headers the rebuilding scan has read. Until it has
+	// read all of them, no slot is taken.
 	scanned atomic.Int32
 }
 
@@ -55,14 +55,16 @@ func (s *slab) freeAll() {
 	s.addFree(s.slots)
 }
 
-// addFree adds n to the number of free slots, keeps the space's count of idle blocks up to date,
-// and reports whether every slot is free now.
+// addFree adds n to the number of free slots, and updates the space's count of idle blocks. It
+// reports whether every slot is free now.
 func (s *slab) addFree(n int) (emptied bool) {
-	switch after := int(s.count.Add(int32(n))); s.slots {
-	case after:
+	after := int(s.count.Add(int32(n)))
+	before := after - n
+	if after == s.slots {
 		s.space.idle.Add(int32(s.blocks))
 		return true
-	case after - n:
+	}
+	if before == s.slots {
 		s.space.idle.Add(int32(-s.blocks))
 	}
 	return false
@@ -95,8 +97,8 @@ func (s *slab) take() (int, bool) {
 	return 0, false
 }
 
-// give makes slot i free. given is false if it was free already, emptied true if it was the last
-// slot in use.
+// give makes slot i free. given is false if the slot was free already. emptied is true if it was
+// the last slot in use.
 func (s *slab) give(i int) (given, emptied bool) {
 	bit := uint64(1) << (i % 64)
 	if atomic.OrUint64(&s.free[i/64], bit)&bit != 0 {
@@ -194,7 +196,7 @@ func (s *slab) release(p Ptr) (emptied bool) {
 	if _, h := s.space.region.slot(s.extent, i); h.Allocated() {
 		invariant.Violated("a released slot holds no object", p, h)
 	}
-	ready := s.ready() // before the slab is ready, the scan may have found the slot free
+	ready := s.ready() // a slab that is not ready is being scanned, and the scan may have freed the slot
 	given, emptied := s.give(i)
 	if !given && ready {
 		invariant.Violated("a slot is released once", p, "free already")

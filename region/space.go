@@ -25,8 +25,8 @@ type space struct {
 	region *Region
 	// slabs has, for each block, the slab that it belongs to, nil if the block is free.
 	slabs []atomic.Pointer[slab]
-	// current has, by class, the slab for allocations with a hint into this region
-	// by workers whose own slab lies in another region.
+	// current has one slab for each class. Workers whose own slab lies in another region use it for
+	// allocations with a hint into this region.
 	current [Classes]atomic.Pointer[slab]
 	// closed is set, for a class, after a search has found no room here.
 	closed [Classes]atomic.Bool
@@ -101,9 +101,9 @@ func (sp *space) slabAt(off uint32) *slab {
 	return nil
 }
 
-// spanFor returns two numbers of blocks for a slab of class c: the least that holds an object, and
-// the best, to be taken if there are as many free blocks: the least that wastes at most an eighth
-// behind the last object.
+// spanFor returns two numbers of blocks for a slab of class c. least is the fewest blocks that hold
+// an object. best is the fewest blocks that waste at most an eighth of the slab behind its last
+// object. A slab gets best blocks if so many free ones are adjacent.
 func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
 	least = (size + block - 1) / block
@@ -173,7 +173,7 @@ func (sp *space) returnLocked(e extent, kinds ...uint8) {
 	}
 }
 
-// listLocked puts s onto the list of its class, which becomes its home.
+// listLocked puts s onto the list of its class. The list becomes the home of s.
 func (sp *space) listLocked(s *slab) {
 	sp.listed[s.class] = append(sp.listed[s.class], s)
 	sp.closed[s.class].Store(false)

@@ -16,10 +16,10 @@ import (
 //
 // # Why it is right
 //
-// A replica has applied only committed changes; so a replica that was left behind has a
-// committed state, only an old one. The versions of a slot only grow, so that of two
-// states the one with the higher version is newer (see Region.Take), provided that the
-// replica first forgets two things:
+// A replica has applied only committed changes; so a replica that was left behind has a committed
+// state, only an old one. The versions of a slot only grow: of two states of a slot, the state with
+// the higher version is newer (see Region.Take). This is true once the replica has forgotten two
+// things:
 //
 //   - Objects that were written by transactions that were not truncated when the machine
 //     failed: a coordinator applies changes to its own backup early, objects may be locked
@@ -34,8 +34,8 @@ import (
 //
 // From then on the newer version wins, also while commits are applied.
 //
-// A chunk is stale if a slot that begins there may be older than at the primary. Stale
-// are chunks with forgotten slots, chunks that the primary has marked since the
+// A chunk is stale if a slot that begins there may be older than at the primary. These are
+// the chunks with forgotten slots, the chunks that the primary has marked since the
 // configuration Since, and chunks left over from an earlier, unfinished attempt.
 type Stale struct {
 	r *Region
@@ -63,7 +63,7 @@ func staleTableOffset(size uint64) uint64 { return staleHeader + chunkSetBytes(s
 
 // StaleBytes returns the bytes of memory that the Stale of a region of this size takes.
 func StaleBytes(size int64) int64 {
-	end := staleTableOffset(uint64(size)) + tableEnd(uint64(size)) - anewOffset
+	end := staleTableOffset(uint64(size)) + tableEnd(uint64(size)) - wrapsOffset
 	return int64(end+stalePage-1) &^ (stalePage - 1)
 }
 
@@ -89,8 +89,8 @@ func (r *Region) FormatStale(since uint32, m *nvram.Memory) error {
 	})
 }
 
-// formatStale writes the words that identify m, and f the others. The first word comes last, so
-// that m is not valid if a crash interrupts this.
+// formatStale writes the words that identify m, and calls f to write the others. It writes the
+// magic word last, so that m is not valid if a crash interrupts this.
 func formatStale(id ID, size uint64, m *nvram.Memory, f func()) error {
 	if err := m.Reserve(0, m.Size()); err != nil {
 		return fmt.Errorf("region: what is stale of region %d: %w", id, err)
@@ -127,8 +127,8 @@ func (s *Stale) Rejoin(since uint32) {
 	}
 }
 
-// saveTable copies the block table, for Compare to compare it with the primary's. It must not
-// replace a copy that is still pending: the primary may have overwritten the table already.
+// saveTable copies the block table, which Compare later compares with the primary's table. It must
+// not replace a copy that is still pending: the primary may have overwritten the table already.
 func (s *Stale) saveTable() {
 	off, n := s.r.Table()
 	table := make([]byte, n)
@@ -169,6 +169,7 @@ func (s *Stale) word(chunk int) (off, bit uint64) {
 	return staleHeader + uint64(chunk)/64*8, 1 << (chunk % 64)
 }
 
+// set records that a chunk is stale. It tries again when another goroutine changes the same word.
 func (s *Stale) set(chunk int) {
 	off, bit := s.word(chunk)
 	for w := s.m.Load(off); w&bit == 0 && !s.m.CompareAndSwap(off, w, w|bit); w = s.m.Load(off) {
@@ -218,8 +219,8 @@ func (s *Stale) Pieces(chunk, n int) iter.Seq[Piece] {
 	return s.r.pieces(begin, begin+ChunkBytes, n)
 }
 
-// Differ compares the primary's sums of chunks, from the given chunk on, with this replica's,
-// and makes the chunks stale whose sums differ.
+// Differ compares the primary's sums of chunks, from the given chunk on, with those of this
+// replica. Chunks whose sums differ become stale.
 func (s *Stale) Differ(chunk int, sums []uint64) {
 	for i, own := range s.r.Sums(chunk, len(sums)) {
 		if own != sums[i] {
@@ -250,13 +251,13 @@ func (s *Stale) Forget(p Ptr) {
 
 // saved returns where the copy of block i's state is.
 func (s *Stale) saved(i int) uint64 {
-	return staleTableOffset(s.r.size) + tableOffset - anewOffset + uint64(i)*8
+	return staleTableOffset(s.r.size) + tableOffset - wrapsOffset + uint64(i)*8
 }
 
-// Compare compares the block table, which the primary has overwritten by now, with the copy of
-// the old one, and forgets the content of blocks that now belong to another slab. It is called
-// before the region is active, so that no commit has written to the region yet. A second call
-// does nothing.
+// Compare forgets the content of blocks that now belong to another slab. It finds them by comparing
+// the block table, which the primary has overwritten by now, with the copy of the old table. It is
+// called before the region is active, so that no commit has written to the region yet. A second
+// call does nothing.
 func (s *Stale) Compare() {
 	s.comparing.Lock()
 	defer s.comparing.Unlock()
@@ -272,23 +273,23 @@ func (s *Stale) Compare() {
 	s.m.Store(stalePendingOffset, 0)
 }
 
-// differing reports for each block whether it belonged to another slab before. If it reports so
-// for one block of a slab it does for all, because an object may begin in one block and end in
-// the next.
+// differing reports for each block whether it belonged to another slab before. If this is true of
+// one block of a slab, differing reports it for all of the slab's blocks: an object may begin in
+// one block and end in the next.
 func (s *Stale) differing() []bool {
 	r := s.r
-	all := s.m.Load(staleTableOffset(r.size)) != r.m.Load(anewOffset)
+	all := s.m.Load(staleTableOffset(r.size)) != r.m.Load(wrapsOffset)
 	differs := make([]bool, r.Blocks())
 	for i := range differs {
 		differs[i] = all || block(s.m.Load(s.saved(i))) != r.block(i)
 	}
 	for e := range r.slabs {
-		one := false
+		anyDiffers := false
 		for i := e.head; i < e.head+e.blocks; i++ {
-			one = one || differs[i]
+			anyDiffers = anyDiffers || differs[i]
 		}
 		for i := e.head; i < e.head+e.blocks; i++ {
-			differs[i] = one
+			differs[i] = anyDiffers
 		}
 	}
 	return differs

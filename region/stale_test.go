@@ -62,8 +62,8 @@ func TestStaleOpens(t *testing.T) {
 
 func isFormat(_ *Stale, err error) bool { return errors.Is(err, ErrFormat) }
 
-// What is stale outlives the machine: a life after the next one knows what that has
-// found out and what it has not.
+// The set of stale chunks outlives the machine's lives: a later life knows how far the earlier one
+// had come.
 func TestStaleLives(t *testing.T) {
 	r := newRegion(t, 1, 8<<20)
 	s := newStale(t, r, 7)
@@ -88,9 +88,9 @@ func TestStaleLives(t *testing.T) {
 	}
 }
 
-// A block that has changed hands is forgotten as a whole, with all of its slab; others
-// keep what they hold. A copy of the block table that was not compared before the machine
-// failed is still that of the replica. Once it is compared, nothing is forgotten any more.
+// Compare forgets a block that belongs to another slab now, with all of its slab; other blocks keep
+// their content. If the machine failed before the comparison, the copy of the block table is still
+// the replica's. After the comparison nothing is forgotten any more.
 func TestStaleCompares(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(r *Region)
@@ -101,7 +101,7 @@ func TestStaleCompares(t *testing.T) {
 		"generation of a tail":      {func(r *Region) { r.setBlocks(9, []uint64{uint64(r.block(9).withGeneration(1))}) }, []int{8, 9, 10}},
 		"given":                     {func(r *Region) { r.setBlocks(5, runWords(1, 7)) }, []int{5}},
 		"dirty":                     {func(r *Region) { r.setBlocks(4, dirtyWords(1)) }, []int{4}},
-		"generation wrapped around": {func(r *Region) { r.m.Store(anewOffset, 1) }, []int{4, 8, 9, 10}},
+		"generation wrapped around": {func(r *Region) { r.m.Store(wrapsOffset, 1) }, []int{4, 8, 9, 10}},
 	} {
 		r := newRegion(t, 1, 8<<20)
 		r.setBlocks(4, runWords(1, 3))
@@ -130,8 +130,8 @@ func TestStaleCompares(t *testing.T) {
 	}
 }
 
-// What a log writes to is older than anything afterwards. If the block table is not that of
-// the time any more, the whole block is.
+// Forget makes an object that a log names older than any other state. If the block has another
+// class by now, Forget forgets the whole block.
 func TestStaleForgets(t *testing.T) {
 	r := newRegion(t, 1, 8<<20)
 	r.setBlocks(4, runWords(1, 3))
@@ -202,7 +202,7 @@ func TestPiecesOfChunks(t *testing.T) {
 
 func slicesLen(s *Stale, chunk int) int { return len(slices.Collect(s.Pieces(chunk, 8<<10))) }
 
-// Of a block that is dirty by now a replica that comes back keeps no storage.
+// A replica that comes back gives back the storage of blocks that are dirty by now.
 func TestStaleGivesBack(t *testing.T) {
 	p := newScarcePair(t, 256)
 	ptr, v := mustAlloc(t, p.a, 0, 1000, 0)

@@ -54,19 +54,19 @@ func (r *Region) sameGeneration(i int, words []uint64) []uint64 {
 }
 
 // nextGeneration sets the generations in words to the generations that come next for the blocks
-// from i on. isAnew says that a generation has wrapped around to zero.
-func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, isAnew bool) {
+// from i on. hasWrapped says that a generation has wrapped around to zero.
+func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, hasWrapped bool) {
 	for k := range words {
 		g := r.block(i+k).generation() + 1
-		isAnew = isAnew || g == 0
+		hasWrapped = hasWrapped || g == 0
 		words[k] = uint64(block(words[k]).withGeneration(g))
 	}
-	return words, isAnew
+	return words, hasWrapped
 }
 
-// Table returns the offset and length of the block table and the word before it, which counts
-// how often a generation has wrapped around. Recovery copies both to new backups.
-func (r *Region) Table() (off, n uint64) { return anewOffset, r.first - anewOffset }
+// Table returns the offset and length of the block table, together with the word before it, which
+// counts how often a generation has wrapped around. Recovery copies both to new backups.
+func (r *Region) Table() (off, n uint64) { return wrapsOffset, r.first - wrapsOffset }
 
 // encodeWords returns words as the bytes they are in memory.
 func encodeWords(words []uint64) []byte {

@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 )
 
-// A View reads parts of an object of this machine in place. A caller that needs little of an
-// object copies only the lines with that part, and can prefetch all lines that it may need
-// before the first of them has arrived.
+// A View reads parts of an object of this machine in place. A caller that needs little of an object
+// copies only the lines with that part. It can prefetch all of these lines before the first has
+// arrived.
 //
 // Bytes that Load has copied may be a mix of several writers' until Valid returns true: before
 // that, use them only in ways that are safe with any bytes. The zero View stands for an object
@@ -164,8 +164,8 @@ func (v View) Gather(b *prefetch.Batch, l Lines) {
 	b.Add(unsafe.Add(v.object, l.last*lineBytes))
 }
 
-// Load copies the lines that hold bytes [from, to) of the payload to their places in dst, which
-// must be at least as long as the object's capacity. It ignores bytes beyond the payload.
+// Load copies the lines that hold bytes [from, to) of the payload to their places in dst. dst must
+// be at least as long as the object's capacity. It ignores bytes beyond the payload.
 func (v View) Load(dst []byte, from, to int) {
 	l := v.class.Lines(from, to)
 	if v.object == nil || l.isEmpty() {

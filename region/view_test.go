@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 )
 
-// viewRegion is newRegion with memory that lasts as long as the test: what nobody
-// refers to is unmapped, and a View does not refer to its memory.
+// viewRegion is newRegion with memory that lasts as long as the test. Memory that nothing refers to
+// is unmapped, and a View does not refer to its memory.
 func viewRegion(t *testing.T, id ID, size int64) *Region {
 	t.Helper()
 	r := newRegion(t, id, size)
@@ -23,8 +23,7 @@ func viewRegion(t *testing.T, id ID, size int64) *Region {
 	return r
 }
 
-// TestViewLoads loads ranges of objects of all shapes, and looks at what came
-// and at what did not.
+// TestViewLoads loads ranges of objects of all shapes, and checks which bytes were loaded.
 func TestViewLoads(t *testing.T) {
 	for _, c := range []Class{0, 1, 2, 3, 15, 27} {
 		r := viewRegion(t, 7, 4<<20)
@@ -107,8 +106,7 @@ func panics(f func()) (did bool) {
 	return false
 }
 
-// checkLoaded checks that dst has the lines of want that hold bytes from to to,
-// and zeroes elsewhere.
+// checkLoaded checks that dst has the lines of want with bytes [from, to), and zeroes elsewhere.
 func checkLoaded(t *testing.T, dst, want []byte, from, to int) {
 	t.Helper()
 	from, to = max(from, 0), min(to, len(want))
@@ -129,8 +127,8 @@ func checkLoaded(t *testing.T, dst, want []byte, from, to int) {
 	}
 }
 
-// checkLines checks that LoadLines copies bytes from to to of want to where Place says, and
-// no more than Len.
+// checkLines checks that LoadLines copies bytes [from, to) of want to Place, and no more than Len
+// bytes.
 func checkLines(t *testing.T, v View, want []byte, from, to int) {
 	t.Helper()
 	lines := v.class.Lines(from, to)
@@ -164,7 +162,7 @@ func TestZeroViewDoesNothing(t *testing.T) {
 	}
 }
 
-// TestPair: a pair is looked at as its two objects are.
+// TestPair: the methods of a pair do the same as those of its two objects.
 func TestPair(t *testing.T) {
 	r := viewRegion(t, 7, 4<<20)
 	first := newObject(t, r, 3)
@@ -227,7 +225,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestPairRefuses what are no two objects of the region.
+// TestPairRefuses pointers that are not two objects of the region.
 func TestPairRefuses(t *testing.T) {
 	r := viewRegion(t, 7, 4<<20)
 	p := newObject(t, r, 3)
@@ -283,8 +281,8 @@ func TestLookRefuses(t *testing.T) {
 	}
 }
 
-// TestFetchRefuses what is no object of the region: an address in it is not made, for
-// that panics beyond the region's end.
+// TestFetchRefuses pointers to no object of the region. Fetch must not compute an address from
+// them: beyond the region's end that panics.
 func TestFetchRefuses(t *testing.T) {
 	r := viewRegion(t, 7, 4<<20)
 	p := newObject(t, r, 3)
@@ -307,8 +305,8 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
-// TestViewNeverAcceptsAMixture has writers fill an object with one byte while
-// readers load two distant parts of it: those that are valid must agree.
+// TestViewNeverAcceptsAMixture: writers fill an object with one byte while readers load two distant
+// parts of it. If a reader's View is valid, the parts must agree.
 func TestViewNeverAcceptsAMixture(t *testing.T) {
 	r := viewRegion(t, 7, 4<<20)
 	p := newObject(t, r, 15)
@@ -344,9 +342,9 @@ func TestViewNeverAcceptsAMixture(t *testing.T) {
 	wg.Wait()
 }
 
-// TestNothingPointsBeyond copies whole objects, each an allocation with another right
-// behind it. A pointer one past its end would keep that one alive, or be none that the
-// garbage collector accepts. Builds with checkptr, such as with -race, end at it.
+// TestNothingPointsBeyond copies whole objects that are allocations of their own, each with another
+// one right behind it. A pointer one past the end would keep the other alive, or be invalid for the
+// garbage collector. Builds with checkptr, such as with -race, fail at such a pointer.
 func TestNothingPointsBeyond(t *testing.T) {
 	for _, c := range []Class{0, 1, 2, 3} {
 		for range 100 {

@@ -16,7 +16,8 @@ type Config struct {
 	// Length is the lease time; 0 means the default of the variant.
 	Length time.Duration
 	Clock  clock.Clock
-	// Expired is called when the lease of a machine has run out, once each time, on any goroutine and without a lock. It may wait.
+	// Expired is called with each machine whose lease has run out, once each time that it does. It is
+	// called on any goroutine, without a lock, and may wait.
 	Expired func(rdma.MachineID)
 	// Speaks is the range of protocol versions that the machine speaks, if not protocol.Own.
 	// Messages of machines that share no version with it are ignored.
@@ -27,17 +28,18 @@ type Config struct {
 }
 
 // The default lease times, which cause no false alarms on a busy virtual machine
-// (docs/benchmarks.md). A goroutine waits for its turn when all processors are busy. The thread
-// could use a shorter time at real-time priority, but idle machines use processor time in
-// proportion to how often they renew: five of them 1 % of a core with 100 ms, and only machines
-// that hang or are cut off are noticed by their lease.
+// (docs/benchmarks.md). A goroutine waits for its turn when all processors are busy. A thread at
+// real-time priority could use a shorter time, but at a cost: machines renew more often, even idle
+// ones, and with 100 ms five idle machines use 1 % of a core. The gain would be small, because
+// only machines that hang or are cut off are noticed by their lease.
 const (
 	LengthThread       = 150 * time.Millisecond // the lease time of a thread with real-time priority
 	LengthThreadNormal = 200 * time.Millisecond
 	LengthCalls        = 800 * time.Millisecond
 )
 
-// New returns the best keeper of this build: a thread of C, or else one of calls.
+// New returns the best keeper of this build: a thread of C if the build has that, and otherwise a
+// keeper that uses calls.
 // All machines of a cluster use the same.
 func New(cluster uint64, e *call.Endpoint, kind uint8, cfg Config) (Keeper, error) {
 	if HaveThread {
@@ -160,11 +162,13 @@ func (k *calls) tick(ticks uint64) {
 func (k *calls) messagesLocked(now int64) (send []func()) {
 	for i := range k.mu.core.relations {
 		to, m := k.mu.core.relations[i].peer, k.mu.core.message(now, i)
-		send = append(send, func() { _ = k.endpoint.Notify(to, k.kind, m.encode()) }) // lost, like any other may be
+		send = append(send, func() { _ = k.endpoint.Notify(to, k.kind, m.encode()) }) // a failure is like a lost message
 	}
 	return send
 }
 
+// receive handles a message of another machine. An answer goes as a notification of its own, so the
+// result is always empty.
 func (k *calls) receive(from call.Peer, arg []byte) ([]byte, error) {
 	m, ok := decode(arg)
 	if !ok {

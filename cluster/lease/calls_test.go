@@ -83,8 +83,7 @@ func TestPaper5_1_ShortLeases(t *testing.T) {
 	})
 }
 
-// A machine that is dead is suspected by the CM, within two lease times, and a CM
-// that is dead by all others.
+// The CM suspects a dead machine within two lease times, and all machines suspect a dead CM.
 func TestExpiry(t *testing.T) {
 	for _, dead := range []rdma.MachineID{0, 2} {
 		simulate(t, sim.Options{Seed: 2}, 4, func(s *simulated) {
@@ -110,7 +109,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A CM without a majority has no lease, and soon nobody has one from it.
+// A CM without a majority has no lease. Soon no machine has a lease from it.
 func TestMinorityLosesItsLeases(t *testing.T) {
 	simulate(t, sim.Options{Seed: 3}, 5, func(s *simulated) {
 		s.until("all leases are valid", s.allValid)
@@ -126,8 +125,8 @@ func TestMinorityLosesItsLeases(t *testing.T) {
 	})
 }
 
-// A new configuration: the evicted machine's lease is outstanding for a while,
-// the others' go on. A closed keeper has none.
+// In a new configuration, the evicted machine's lease is outstanding for a while, and the leases of
+// the others continue. A closed keeper has no lease.
 func TestConfigure(t *testing.T) {
 	simulate(t, sim.Options{Seed: 4}, 3, func(s *simulated) {
 		s.until("all leases are valid", s.allValid)

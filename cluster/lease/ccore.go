@@ -20,8 +20,8 @@ func newCCore(self rdma.MachineID, length int64) *cCore {
 	return &cCore{C.struct_lease_core{self: C.uint16_t(self), length: C.int64_t(length)}}
 }
 
-// cPeers returns the members as C values, with one element more, so that the address of the first
-// element exists even without members.
+// cPeers returns the members as C values. An additional last element makes sure that the first one
+// has an address, even without members.
 func cPeers(members []call.Peer) []C.struct_lease_peer {
 	list := make([]C.struct_lease_peer, len(members)+1)
 	for i, p := range members {

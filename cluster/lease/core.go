@@ -19,8 +19,9 @@ const (
 	drift = 32
 	// grace is how many lease times a machine has to begin the exchange.
 	grace = 2
-	// again is how many renewals the peer of a machine that was held up gets, to answer it and to
-	// grant what it asks for, before the machine suspects the peer.
+	// again is the number of renewal intervals that a machine gives each peer after it was held up.
+	// In that time the peer can answer and grant it a lease; afterwards the machine suspects the
+	// peer.
 	again = 2
 	// margin: a machine renews only while its last beat is younger than the lease time minus
 	// 1/margin of it. Then everything that the machine was renewed for before it hung ends within
@@ -28,13 +29,14 @@ const (
 	margin = 8
 )
 
-// A kind of message. Both ask for a lease, and grant what was asked for before.
+// The kinds of messages. Each asks for a lease, and grants the lease that the receiver asked for.
 const (
 	grantRequest = 1 // CM to machine
 	grant        = 2 // machine to CM, in answer
 )
 
-// A message of the handshake. Each time is of the clock of the machine that wrote it first.
+// A message of the handshake. sent is by the sender's clock, and echo by the receiver's: it is the
+// sent of the receiver's request.
 type message struct {
 	kind uint8
 	sent int64 // when this request is made
@@ -43,7 +45,7 @@ type message struct {
 	length int64
 }
 
-// A relation is one machine's state of another with which it exchanges leases. Times are
+// A relation is this machine's state for one peer with which it exchanges leases. Times are
 // nanoseconds of this machine's clock.
 type relation struct {
 	peer call.Peer
@@ -57,8 +59,8 @@ type relation struct {
 	granted int64
 	// held is when the lease that this machine holds from the peer ends.
 	held int64
-	// patience is the time before which this machine does not suspect the peer, whatever has run
-	// out: the first exchange takes time, and so does another one after this machine was held up.
+	// patience is the time before which this machine does not suspect the peer, even if leases have
+	// run out. It covers the first exchange, and the exchange after this machine was held up.
 	patience int64
 	standing standing
 }
@@ -74,8 +76,8 @@ type core struct {
 	relations []relation // one to the CM, or, at the CM, one to each other member; by machine
 	asked     int64      // when the CM sent its last messages
 	wakes     int64      // when tick is to be called again at the latest; 0 if it has not been
-	// outstanding is the latest expiry of the leases that this machine has granted to machines with
-	// which it has no relation any more.
+	// outstanding is the latest expiry of leases that this machine has granted to former peers,
+	// with which it has no relation any more.
 	outstanding int64
 	// valid is when this machine's own lease ends.
 	valid int64
@@ -137,8 +139,8 @@ func (c *core) renewValid(isMember bool) {
 // forever is later than any time.
 const forever = int64(1) << 62
 
-// majority returns until when the CM holds leases from enough machines: with n members it needs n/2
-// others.
+// majority returns the time until which the CM holds leases from enough machines: with n members
+// it needs n/2 others.
 func (c *core) majority() int64 {
 	need := (len(c.relations) + 1) / 2
 	if need == 0 || sabotage.LeaseMajority.Skipped() {
@@ -160,8 +162,8 @@ func (c *core) majority() int64 {
 	return best
 }
 
-// ends returns when this machine suspects r's peer: a lease granted, or one held,
-// has run out.
+// ends returns when this machine suspects r's peer because a lease between them has run out,
+// whichever of the two grants it.
 func (c *core) ends(r *relation) int64 {
 	held := r.held
 	if c.isCM {
@@ -215,14 +217,14 @@ func (c *core) wait(r *relation, now int64) {
 }
 
 // isHung reports that this machine's workers have not worked for so long that others must not rely
-// on it. It then lets all leases run out, both the leases that the machine holds and the leases
+// on it. The machine then lets all leases run out, both the leases that the machine holds and the leases
 // that it grants. It suspects nobody meanwhile, because it has not renewed anything itself.
 func (c *core) isHung(now int64) bool {
 	return c.beat != 0 && !sabotage.Beats.Skipped() && now-c.beat >= c.length-c.length/margin
 }
 
-// revive ends the state that isHung reports. Leases have run out because this machine has not
-// renewed them: the peers get as much time to renew as the peers of a machine that was late.
+// revive is called when this machine runs again after isHung. Leases have run out because this
+// machine has not renewed them. So the peers get time to renew, as after isLate.
 func (c *core) revive(now int64) {
 	c.hung = false
 	for i := range c.relations {
@@ -232,8 +234,8 @@ func (c *core) revive(now int64) {
 
 // isLate reports that this machine has been held up: leases may have run out because it has not
 // sent requests, or not processed the requests of others. It exchanges messages once more before it
-// suspects anybody. Otherwise, when most machines stand still for a while, as virtual machines do
-// while they are moved, they would evict a machine that has not stood still.
+// suspects anybody. Without that, a majority of machines that have stood still for a while would
+// evict a machine that has not. Virtual machines stand still while they are moved.
 func (c *core) isLate(now int64) bool {
 	return c.wakes != 0 && now-c.wakes > c.length/renewals
 }
@@ -289,7 +291,7 @@ func (c *core) next(now int64) int64 {
 // receive processes a message and returns the reply, if there is one.
 func (c *core) receive(now int64, from call.Peer, m message) (reply message, isReply bool) {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == from })
-	if i < 0 || (m.kind == grantRequest) == c.isCM {
+	if i < 0 || (m.kind == grantRequest) == c.isCM { // a stranger, or a kind that only the other side receives
 		return message{}, false
 	}
 	r := &c.relations[i]
@@ -306,8 +308,9 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 }
 
 // grant grants r's peer the lease that it requested last, and returns the lease's length: a whole
-// lease time, but at the CM no more than is left of its own lease. It counts from when the request
-// arrived, which was not before it was made.
+// lease time, but not beyond the end of the CM's own lease. This machine considers the lease
+// ended a lease time after the request arrived; the peer, a lease time after it made the request,
+// which is earlier.
 func (c *core) grant(r *relation) int64 {
 	length := c.length
 	if c.isCM && !sabotage.GrantedLease.Skipped() {

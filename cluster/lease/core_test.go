@@ -22,8 +22,7 @@ func peer(m rdma.MachineID) call.Peer { return peers(m)[0] }
 
 const length = 3200 // of a lease, in these tests; drift is 100
 
-// handshake has the CM and machine 1 exchange leases once, each message arriving
-// when it is sent.
+// handshake makes the CM and machine 1 exchange leases once. Each message arrives when it is sent.
 func handshake(t *testing.T, cm, m *core, now int64) {
 	t.Helper()
 	if isDue, _ := cm.tick(now, nil); !isDue {
@@ -45,9 +44,9 @@ func two() (cm, m *core) {
 	return cm, m
 }
 
-// TestPaper5_1_ThreeWayHandshake: a machine sends a request, the CM's answer is a
-// grant and a request, and the machine answers with a grant; which here is its next
-// request as well.
+// TestPaper5_1_ThreeWayHandshake: a machine sends a request, the CM answers with a grant and a
+// request, and the machine answers with a grant. Here that grant is also the machine's next
+// request.
 func TestPaper5_1_ThreeWayHandshake(t *testing.T) {
 	cm, m := two()
 	if cm.valid != 0 || m.valid != 0 {
@@ -63,9 +62,9 @@ func TestPaper5_1_ThreeWayHandshake(t *testing.T) {
 	}
 }
 
-// TestPaper5_1_RenewalEveryFifth: lease renewal is attempted every 1/5 of the
-// lease expiry period: by the CM, when its multiples come, with all machines at
-// once. A machine does nothing by itself.
+// TestPaper5_1_RenewalEveryFifth: lease renewal is attempted every 1/5 of the lease expiry period.
+// The CM renews with all machines at once, at multiples of that time. A machine does nothing by
+// itself.
 func TestPaper5_1_RenewalEveryFifth(t *testing.T) {
 	cm, m := two()
 	now := int64(1000)
@@ -91,8 +90,8 @@ func TestPaper5_1_RenewalEveryFifth(t *testing.T) {
 	}
 }
 
-// TestPaper5_1_EveryLeaseCounts: expiry of any lease triggers failure recovery,
-// that of a machine at the CM and that of the CM at a machine.
+// TestPaper5_1_EveryLeaseCounts: expiry of any lease triggers failure recovery, whether a machine's
+// lease at the CM or the CM's lease at a machine.
 func TestPaper5_1_EveryLeaseCounts(t *testing.T) {
 	for name, lost := range map[string]uint8{"the CM's messages lost": grantRequest, "answers lost": grant} {
 		cm, m := two()
@@ -116,9 +115,8 @@ func TestPaper5_1_EveryLeaseCounts(t *testing.T) {
 	}
 }
 
-// A CM that hears nobody, and is heard by all, cannot go on without anybody: the
-// machines, whose leases it does not renew, suspect it, though not before it has
-// had the time to give up a single one that it does not hear.
+// A CM that hears nobody, but is heard by all, does not renew the machines' leases. So they suspect
+// it, but not before the CM had time to give up the machines that it does not hear.
 func TestCMThatHearsNobody(t *testing.T) {
 	cm, m := two()
 	for now := int64(1000); now < 1000+length; now = cm.next(now) {
@@ -139,10 +137,10 @@ func TestCMThatHearsNobody(t *testing.T) {
 	}
 }
 
-// TestPaper5_2_LeasesAreResetForANewCMOnly: if the CM is unchanged, the exchange goes
-// on during a reconfiguration, and leases last as they would have. If it has changed,
-// NEW-CONFIG acts as a lease request from the new CM: whatever there was counts for
-// nothing, also between the new CM and the old one, and the new CM asks at once.
+// TestPaper5_2_LeasesAreResetForANewCMOnly: if the CM is unchanged, the exchange goes on during a
+// reconfiguration, and leases last as they would have. If it has changed, NEW-CONFIG acts as a
+// lease request from the new CM: earlier leases do not count, not even between the new CM and the
+// old one, and the new CM asks at once.
 func TestPaper5_2_LeasesAreResetForANewCMOnly(t *testing.T) {
 	exchanged := func() (cm, m *core, now int64) {
 		cm, m = two()
@@ -177,7 +175,7 @@ func TestPaper5_2_LeasesAreResetForANewCMOnly(t *testing.T) {
 	}
 }
 
-// One message that is lost, whichever it is, ends no lease.
+// The loss of any one message ends no lease.
 func TestOneLoss(t *testing.T) {
 	for _, lost := range []uint8{grantRequest, grant} {
 		cm, m := two()
@@ -200,7 +198,7 @@ func TestOneLoss(t *testing.T) {
 	}
 }
 
-// A lease that has run out is reported once, and again after the peer was heard.
+// A lease that has run out is reported once. It can be reported again after a message of the peer.
 func TestExpiredOnce(t *testing.T) {
 	cm, m := two()
 	_, first := cm.tick(1000+grace*length, nil)
@@ -218,8 +216,8 @@ func TestExpiredOnce(t *testing.T) {
 	}
 }
 
-// A CM that was held up while leases ran out asks for them once more before it
-// suspects anybody, and only once.
+// A CM that was held up while leases ran out asks for the leases exactly once more before it
+// suspects anybody.
 func TestLateCM(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		cm, m := two()
@@ -252,9 +250,9 @@ func TestLateCM(t *testing.T) {
 	}
 }
 
-// A machine that was held up, with all of its workers, listens once more before it suspects
-// the CM: whether it beats before it looks or after, and has taken in a message while it
-// counted as hung or not.
+// A machine that was held up, with all of its workers, listens once more before it suspects the CM.
+// It makes no difference whether the machine beats before or after the tick, and whether it
+// received a message while it counted as hung.
 func TestLateMachine(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		for _, beatsFirst := range []bool{true, false} {
@@ -285,7 +283,7 @@ func TestLateMachine(t *testing.T) {
 	}
 }
 
-// What a message may not do.
+// receive ignores invalid messages.
 func TestReceiveRefuses(t *testing.T) {
 	cm, m := two()
 	other := call.Peer{Machine: 0, Incarnation: 999}
@@ -316,7 +314,7 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 }
 
-// The CM's own lease lasts while it has those of a majority, itself included.
+// The CM's own lease lasts while it has leases from a majority, which includes the CM.
 func TestMajority(t *testing.T) {
 	for _, c := range []struct {
 		held []int64
@@ -334,8 +332,8 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// A rig is some machines with clocks of their own and a network that loses and
-// delays, in real time.
+// A rig has some machines with clocks of their own, and a network that loses and delays messages,
+// in continuous simulated time.
 type rig struct {
 	r     *rand.Rand
 	now   float64
@@ -407,10 +405,10 @@ func (g *rig) send(from, to int, m message) {
 	}
 }
 
-// valid says whether machine i relies on its lease now.
+// valid reports whether machine i relies on its lease now.
 func (g *rig) valid(i int) bool { return g.clock(i) < g.cores[i].valid }
 
-// oneSided finds a lease that its holder relies on and its granter has given up.
+// oneSided returns an error if a holder relies on a lease that its granter has given up.
 func (g *rig) oneSided() error {
 	for i, c := range g.cores {
 		for _, held := range c.relations {
@@ -428,7 +426,8 @@ func (g *rig) oneSided() error {
 	return nil
 }
 
-// Whatever is lost, delayed or stopped, nobody relies on a lease that has ended.
+// No machine relies on a lease that has ended, even if messages are lost or delayed, or machines
+// stop.
 func TestNoOneSidedLease(t *testing.T) {
 	for seed := range uint64(60) {
 		g := newRig(seed, 2+int(seed%4))
@@ -449,10 +448,9 @@ func TestNoOneSidedLease(t *testing.T) {
 	}
 }
 
-// TestPaper5_2_WaitForOldLeases: once a new configuration has been acknowledged by
-// its members, a majority of the last, and the leases have run out that they had
-// granted to machines that are not among them, no evicted machine relies on its
-// lease, whether the CM is new or the old one.
+// TestPaper5_2_WaitForOldLeases: a new configuration's members, a majority of the last
+// configuration, acknowledge it. Then the leases run out that they had granted to other machines.
+// After that no evicted machine relies on its lease, whether the CM is new or the old one.
 func TestPaper5_2_WaitForOldLeases(t *testing.T) {
 	for seed := range uint64(200) {
 		n := 3 + int(seed%4)
@@ -502,7 +500,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// Whatever arrives, nobody holds a lease for longer than one lasts.
+// With arbitrary messages, nobody holds a lease for longer than the lease time.
 func FuzzReceive(f *testing.F) {
 	f.Add(message{grant, 0, 1000, forever}.encode(), uint8(1))
 	f.Add(message{grantRequest, -1, 0, 0}.encode(), uint8(1))

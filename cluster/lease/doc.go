@@ -23,14 +23,14 @@
 // grantor considers it ended, whatever messages are lost or delayed. A lease tells only about the
 // past: a machine whose lease is valid now was a member of the configuration until now.
 //
-// The CM's own lease lasts while it holds leases from so many machines that they are a majority
-// together with it, and it never grants a lease for longer than its own. So when the leases granted
-// to the members of the next configuration have run out, all leases of machines that are no longer
-// members have run out, too.
+// The CM's own lease lasts while it holds leases from enough machines: together with the CM they
+// must be a majority. The CM never grants a lease for longer than its own. So the leases of
+// machines that are no longer members have run out at the latest when the leases granted to the
+// next configuration's members have.
 //
 // A keeper may go on when nothing else of its machine does. So the machine calls [Keeper].Beat
-// while it works, and the keeper renews only if the last beat is less than most of a lease ago. A
-// machine that hangs is suspected within two leases of its last beat. A machine that has stood
+// while it works. The keeper renews only if the last beat is recent: less than most of a lease ago.
+// A machine that hangs is suspected within two leases of its last beat. A machine that has stood
 // still as a whole finds that leases have run out because it took no part: it exchanges messages
 // once more before it suspects anybody.
 //

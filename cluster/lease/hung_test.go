@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// exchange lets time pass from one moment to another, with each message arriving when it
-// is sent, and returns when either has first suspected the other; 0 if it has not.
+// exchange lets time pass from one moment to another. Each message arrives when it is sent. It
+// returns the time at which one side first suspected the other, or 0.
 func exchange(cm, m *core, from, to int64, beat func(now int64)) (atCM, atMachine int64) {
 	for now := from; now < to; now++ {
 		beat(now)
@@ -30,9 +30,9 @@ func exchange(cm, m *core, from, to int64, beat func(now int64)) (atCM, atMachin
 	return atCM, atMachine
 }
 
-// A machine whose workers do nothing any more, though its keeper goes on, is suspected
-// within two leases: a machine by the CM, the CM by the machine. What hangs suspects
-// nobody, and holds no lease either by then.
+// If a machine's workers do nothing any more, although its keeper still runs, it is suspected
+// within two leases: by the CM, or by the machine if it is the CM. By then the hung machine holds
+// no lease. It suspects nobody.
 func TestHungIsSuspected(t *testing.T) {
 	for name, isCM := range map[string]bool{"machine": false, "CM": true} {
 		cm, m := two()
@@ -63,8 +63,8 @@ func TestHungIsSuspected(t *testing.T) {
 	}
 }
 
-// Who does nothing for a lease and a half and then goes on is not suspected, and does not
-// suspect the other because of what it has not heard or asked meanwhile.
+// A machine that does nothing for a lease and a half, and then goes on, is not suspected. It does
+// not suspect the other because of messages that it has missed or not sent meanwhile.
 func TestLateBeatIsForgiven(t *testing.T) {
 	for name, isCM := range map[string]bool{"machine": false, "CM": true} {
 		cm, m := two()
@@ -90,7 +90,7 @@ func TestLateBeatIsForgiven(t *testing.T) {
 	}
 }
 
-// A machine of which nobody says whether it works is believed to.
+// A machine without any Beat counts as working.
 func TestWithoutBeats(t *testing.T) {
 	cm, m := two()
 	if atCM, atMachine := exchange(cm, m, 1000, 1000+20*length, func(int64) {}); atCM != 0 || atMachine != 0 {
@@ -98,8 +98,8 @@ func TestWithoutBeats(t *testing.T) {
 	}
 }
 
-// Keepers of calls do as the rules say: whoever stops to beat is suspected within two
-// leases, and nobody else is.
+// Keepers of calls follow the same rules: a machine that stops its beats is suspected within two
+// leases, and no other machine is.
 func TestCallsHung(t *testing.T) {
 	for hung := range rdma.MachineID(3) {
 		simulate(t, sim.Options{Seed: 5, Drift: 100}, 3, func(s *simulated) {

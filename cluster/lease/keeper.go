@@ -24,8 +24,8 @@ type Keeper interface {
 	// lease: the keeper itself may go on when nothing else of the machine does.
 	Beat()
 
-	// Outstanding returns how much longer leases may last that this machine has granted to machines
-	// with which it does not exchange leases any more.
+	// Outstanding is about leases that this machine has granted to machines with which it does not
+	// exchange leases any more. It returns how long the longest of these leases may still last.
 	Outstanding() time.Duration
 
 	// Leases returns the state of each lease granted, for display.

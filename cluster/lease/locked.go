@@ -96,6 +96,8 @@ func (k *locked) Close() error {
 	return unix.Close(k.fd)
 }
 
+// run is the loop of the thread. After each step it sleeps until the next deadline or the next
+// message.
 func (k *locked) run() {
 	defer k.ended.Set()
 	runtime.LockOSThread()
@@ -128,6 +130,8 @@ func (k *locked) step() (expired []rdma.MachineID, wait int64) {
 	return expired, k.core.next(now) - now
 }
 
+// receiveLocked handles all messages that are waiting at the socket. Each sender's address ends
+// with its machine number.
 func (k *locked) receiveLocked() {
 	var b [messageBytes + 1]byte
 	for {

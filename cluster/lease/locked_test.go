@@ -31,7 +31,7 @@ func (n *noticed) has(m rdma.MachineID) bool {
 	return slices.Contains(n.machines, m)
 }
 
-// eventually waits for something that must come to hold.
+// eventually waits until f returns true, and fails the test after a while.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for begin := time.Now(); !f(); time.Sleep(time.Millisecond) {
@@ -41,7 +41,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// A keeper that is to be measured does what the others do.
+// The keeper locked, which exists for measurements, behaves like the others.
 func TestLocked(t *testing.T) {
 	cluster := rand.Uint64()
 	var atCM noticed

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// Where invariants are checked, no standing follows one that it must not.
+// With checks of invariants, no standing follows one that it may not follow.
 func TestStandingsFollow(t *testing.T) {
 	for from := trusted; from <= expired; from++ {
 		for to := trusted; to <= expired; to++ {
@@ -24,8 +24,8 @@ func TestStandingsFollow(t *testing.T) {
 	}
 }
 
-// A machine that was held up spares its peer for as many renewals as again says, and no longer,
-// also if it is held up once more. A message of the peer makes up for everything.
+// A machine that was held up spares its peer for again renewals and no longer, even if it is held
+// up once more. A message of the peer ends that.
 func TestSparedForItsTime(t *testing.T) {
 	for _, isLate := range []bool{false, true} { // when the time is over
 		for _, isCM := range []bool{false, true} {

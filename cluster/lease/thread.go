@@ -34,11 +34,11 @@ const HaveThread = true
 
 // thread keeps leases with a thread of C (SOSP'15 section 5.1: a dedicated thread
 // at the highest priority, whose memory and code are pinned). All of the exchange
-// happens there, on a socket of its own; Go hears of leases that have run out
-// through an eventfd, and reads how long the own lease lasts from memory.
+// happens there, on a socket of its own. Go learns through an eventfd which leases have run out,
+// and reads from memory when this machine's own lease ends.
 //
-// The machines are processes of one host, which find each other by abstract
-// socket addresses made of the cluster's identifier and the machine's.
+// The machines are processes of one host. They find each other by abstract socket addresses, made
+// of the cluster's and the machine's identifiers.
 type thread struct {
 	clock    clock.Clock
 	length   time.Duration
@@ -48,8 +48,8 @@ type thread struct {
 	// The thread's clock read at least raw at begin: so now() is never early.
 	begin time.Time
 	raw   int64
-	// The thread stores in valid when the own lease ends. valid is pinned until the thread has
-	// ended.
+	// valid is when this machine's own lease ends. The thread stores it; it is pinned until the
+	// thread has ended.
 	valid *atomic.Int64
 	// beat is when the machine's workers last worked. The thread reads it; it is pinned, too.
 	beat *atomic.Int64
@@ -129,6 +129,7 @@ func (k *thread) listen() {
 	}
 }
 
+// taken removes the expired members from the C thread, and returns them.
 func (k *thread) taken() []rdma.MachineID {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

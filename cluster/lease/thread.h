@@ -61,10 +61,10 @@ struct lease_thread;
 
 // Starts the thread. If it cannot, it returns NULL and sets errno: EADDRINUSE if another process
 // has the address. name is the prefix of abstract socket addresses, to which "/<machine>" is added.
-// want is 1 for real-time priority. Until it is stopped, the thread atomically writes to *valid the
-// time in CLOCK_MONOTONIC when the machine's own lease ends, and reads from *beat the time when the
-// machine's workers last worked. It speaks the versions from lowest to highest, and ignores
-// machines that speak none of them.
+// want is 1 for real-time priority. Until it is stopped, the thread atomically writes *valid and
+// reads *beat. *valid is the time in CLOCK_MONOTONIC when the machine's own lease ends, *beat the
+// time when the machine's workers last worked. It speaks the versions from lowest to highest, and
+// ignores machines that speak none of them.
 struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int want, int64_t *valid, const int64_t *beat);
 void lease_thread_stop(struct lease_thread *t);
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n);

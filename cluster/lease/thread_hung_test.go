@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// The thread goes on when nothing else of a machine does: its lease must not.
+// If only the thread of a machine still runs, the machine's lease must end.
 func TestThreadHung(t *testing.T) {
 	starts := map[string]func(uint64, rdma.MachineID, Config) (Keeper, error){
 		"thread": func(c uint64, m rdma.MachineID, cfg Config) (Keeper, error) { return NewThread(c, peer(m), cfg) },
@@ -57,8 +57,8 @@ func TestThreadHung(t *testing.T) {
 	}
 }
 
-// A machine whose threads wait for a processor, or have one, is late and not hung: it gets
-// several leases more, and no end of them.
+// A machine whose threads wait for a processor, or have one, is late and not hung. It gets several
+// leases more, but not infinitely many.
 func TestThreadStarved(t *testing.T) {
 	const length = 400 * time.Millisecond
 	cluster := rand.Uint64()

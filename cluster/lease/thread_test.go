@@ -96,11 +96,11 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// The variables by which a test tells its child process what to be.
+// Environment variables with which a test tells its child process what to do.
 const (
 	childCluster = "LEASE_TEST_CLUSTER"
 	childMachine = "LEASE_TEST_MACHINE"
-	// childWithoutLimit is set for one that may not pin memory.
+	// childWithoutLimit is set for a child that may not pin memory.
 	childWithoutLimit = "LEASE_TEST_UNPINNED"
 )
 
@@ -120,7 +120,7 @@ func child() {
 	}
 }
 
-// Between processes: one that is killed is suspected, the other is not.
+// Between processes: the killed machine is suspected, and the other is not.
 func TestProcessIsKilled(t *testing.T) {
 	cluster := rand.Uint64()
 	var atCM noticed
@@ -150,8 +150,8 @@ func TestProcessIsKilled(t *testing.T) {
 	eventually(t, "the CM has a majority", cm.Valid)
 }
 
-// TestPaper5_1_OwnThreadAtHighestPriority: leases are renewed by a dedicated thread,
-// which has the highest priority that is not the kernel's own, if it may.
+// TestPaper5_1_OwnThreadAtHighestPriority: a dedicated thread renews leases. If that is permitted,
+// it has the highest priority below the kernel's own.
 func TestPaper5_1_OwnThreadAtHighestPriority(t *testing.T) {
 	for _, normal := range []bool{false, true} {
 		k, err := NewThread(rand.Uint64(), peer(0), Config{Length: time.Second, Clock: clock.System{}, NormalPriority: normal})
@@ -195,7 +195,7 @@ func leaseThreads(t *testing.T) (threads [][2]int) {
 	return threads
 }
 
-// leaseTasks returns what a file of /proc says of each lease thread of this process.
+// leaseTasks returns the content of a file in /proc for each lease thread of this process.
 func leaseTasks(t *testing.T, file string) iter.Seq[string] {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -217,9 +217,8 @@ func leaseTasks(t *testing.T, file string) iter.Seq[string] {
 	}
 }
 
-// Signals that anybody sends to the process must not keep the thread from its leases,
-// which Go's handler would: all are blocked there, and the thread that starts it has
-// its own as before.
+// Signals to the process must not keep the thread from its leases, as Go's handler would. So the
+// thread blocks all signals. The signal mask of the thread that starts it does not change.
 func TestThreadTakesNoSignals(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -262,9 +261,9 @@ func TestThreadTakesNoSignals(t *testing.T) {
 	}
 }
 
-// TestPaper5_1_OwnDatagrams: lease messages share no queue with others: they are
-// datagrams between sockets that the keepers have for nothing else, one for each
-// machine, and need neither a NIC nor the calls.
+// TestPaper5_1_OwnDatagrams: lease messages share no queue with other messages. They are datagrams
+// between sockets that the keepers use for nothing else, one for each machine. They need neither a
+// NIC nor calls.
 func TestPaper5_1_OwnDatagrams(t *testing.T) {
 	cluster := rand.Uint64()
 	keepers := []Keeper{startThread(t, cluster, 0, new(noticed), time.Second), startThread(t, cluster, 1, new(noticed), time.Second)}
@@ -292,9 +291,9 @@ func TestPaper5_1_OwnDatagrams(t *testing.T) {
 	}
 }
 
-// TestPaper5_1_MemoryIsPinned: memory, stack and code of the lease manager are
-// allocated and pinned when it starts, and given back when it ends; where that is not
-// permitted it runs all the same, and says so.
+// TestPaper5_1_MemoryIsPinned: the lease manager allocates and pins its memory, stack and code when
+// it starts, and gives them back when it ends. If that is not permitted, it runs without, and
+// reports that.
 func TestPaper5_1_MemoryIsPinned(t *testing.T) {
 	before := lockedKB(t)
 	k := startThread(t, rand.Uint64(), 0, new(noticed), time.Second)
@@ -355,8 +354,8 @@ func unpinnedChild() {
 	k.Close()
 }
 
-// TestSameRules: the rules in C are those in Go: driven alike, the two answer
-// alike.
+// TestSameRules: the rules in C are the rules in Go. With the same inputs, both give the same
+// answers.
 func TestSameRules(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

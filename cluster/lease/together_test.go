@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// The machines of a configuration learn that one of them has ended, and nobody else does;
-// when all of them end, nobody.
+// Only the machines of a configuration learn that one of them has ended. If all of them end, none
+// learns it.
 func TestTogether(t *testing.T) {
 	var g Together
 	var heard []rdma.MachineID // who has heard of the end of machine 1

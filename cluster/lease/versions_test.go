@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Leases are exchanged by machines that have a version of the protocol in common: the next
-// version with this one, and with the one that does not say what it speaks.
+// Machines exchange leases if they have a version of the protocol in common. The next version does
+// so with this one, and with the version that does not state its range.
 func TestThreadVersions(t *testing.T) {
 	cluster := rand.Uint64()
 	var atCM noticed

@@ -71,7 +71,7 @@ func (s *Server) Start() {
 	s.output = new(bytes.Buffer)
 	s.cmd = exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jar, "org.apache.zookeeper.server.ZooKeeperServerMain", configuration)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing is left behind by a test that is killed
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a killed test leaves no server behind
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (s *Server) Start() {
 	}
 }
 
-// ok reports whether the server accepts requests; that it listens does not suffice.
+// ok reports whether the server accepts requests: a server that listens may not do so yet.
 func (s *Server) ok() bool {
 	c, err := net.DialTimeout("tcp", s.Address, time.Second)
 	if err != nil {
