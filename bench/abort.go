@@ -40,7 +40,7 @@ const (
 // the reason.
 func Conflict(err error) (reason string, again bool) {
 	if err == nil {
-		return "", false // before errors.As, which allocates
+		return "", false // the common case: avoid errors.As, which allocates
 	}
 	var a *txn.AbortError
 	switch code := serverCode(err); {

@@ -20,7 +20,7 @@ func newArrivals(seed uint64, rate float64) *arrivals {
 	return &arrivals{rnd: rand.New(rand.NewPCG(seed, 2)), mean: 1e9 / rate}
 }
 
-// next returns when the next transaction arrives, since the start.
+// next returns the time, since the start, at which the next transaction arrives.
 func (a *arrivals) next() time.Duration {
 	a.at += a.rnd.ExpFloat64() * a.mean
 	return time.Duration(a.at)
@@ -60,8 +60,8 @@ func (r *run) awaitArrival(at time.Duration) bool {
 }
 
 // sleepInKernel sleeps on a thread of its own, whose timer has no slack. In an otherwise idle
-// process, Go's timers have a resolution of a millisecond, because the runtime waits for them
-// together with the network, in milliseconds.
+// process, Go's timers have a resolution of a millisecond: the runtime waits for them together with
+// the network, in milliseconds.
 func sleepInKernel(d time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -18,8 +18,8 @@ func intended(r *run) (at []time.Duration) {
 	return at
 }
 
-// openRun runs an open loop whose database stands still for a while in the 50th
-// transaction, and returns when its transactions began, and when they were to.
+// openRun runs an open loop. Its database stands still for a while in the 50th transaction. openRun
+// returns the times at which transactions began, and the times at which they arrived.
 func openRun(t *testing.T, o Options, still, oversleep time.Duration) (res *Result, began, to []time.Duration) {
 	t.Helper()
 	var r *run
@@ -45,9 +45,8 @@ func openRun(t *testing.T, o Options, still, oversleep time.Duration) (res *Resu
 	return res, began, to
 }
 
-// Transactions begin at the moment that they are to arrive, however far apart that is, and
-// those that come while the thread is busy as soon as it is free; their latency counts
-// from there.
+// A transaction begins when it arrives, no matter how far apart arrivals are. If the thread is busy
+// then, the transaction begins as soon as the thread is free. Its latency counts from the arrival.
 func TestArrivalsAreExact(t *testing.T) {
 	const still, oversleep, exact = 20 * time.Millisecond, sleepFloor - 10*time.Microsecond, 10 * time.Microsecond
 	for _, rate := range []float64{200, 2_000, 20_000} {
@@ -70,7 +69,7 @@ func TestArrivalsAreExact(t *testing.T) {
 	}
 }
 
-// Where sleeps end late, that is said, and is part of the latency.
+// If sleeps end late, the result says so, and latency includes that time.
 func TestLateArrivalsAreSaid(t *testing.T) {
 	res, _, _ := openRun(t, Options{Duration: time.Second, Rate: 500, Seed: 5}, 0, time.Millisecond)
 	if a := res.Arrivals; a.LateP50 < 500 || a.LateP99 < 850 || res.Total.P99 < 850 {
@@ -78,7 +77,7 @@ func TestLateArrivalsAreSaid(t *testing.T) {
 	}
 }
 
-// A run that ends counts the transactions that have arrived and not ended: those under way
+// At its end a run counts the transactions that have arrived but not ended: those that are running
 // and those that wait for the thread.
 func TestWaitingAtTheEnd(t *testing.T) {
 	o := Options{Duration: 100 * time.Millisecond, Rate: 1_000, Seed: 5}
@@ -99,7 +98,7 @@ func TestWaitingAtTheEnd(t *testing.T) {
 	}
 }
 
-// A run that is ended before its time does not begin what has not arrived.
+// A run that ends early begins no transactions that have not arrived.
 func TestEndedBeforeAnArrival(t *testing.T) {
 	var r *run
 	r, now := virtual(&toy{do: func(_ context.Context, _ *Thread, n int) (int, error) { return 0, nil }}, Options{Duration: time.Hour, Rate: 10, Seed: 5})

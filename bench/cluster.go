@@ -27,10 +27,10 @@ type ClusterConfig struct {
 	Log func(machine int, line string)
 }
 
-// A Cluster is a target whose machines are processes, each with its own clients, because in
-// SOSP'15 section 6 the load comes from the machines themselves. Machines may be killed and
-// restarted. A Cluster is used by one goroutine; only Suspend, Kill and Running.Stop may be
-// called concurrently. After an error it can only be closed.
+// A Cluster is a target whose machines are processes. Each has its own clients, because in SOSP'15
+// section 6 the load comes from the machines themselves. Machines may be killed and restarted. A
+// Cluster is used by one goroutine; only Suspend, Kill and Running.Stop may be called concurrently.
+// After an error it can only be closed.
 type Cluster struct {
 	cfg      ClusterConfig
 	folder   string
@@ -131,7 +131,7 @@ func (c *Cluster) aliveLocked() []*process {
 	return alive
 }
 
-// command returns a command for all machines.
+// command returns a command with the places of the data of all machines.
 func (c *Cluster) command(do string) command {
 	m := command{Do: do}
 	c.mu.Lock()
@@ -172,9 +172,9 @@ func (c *Cluster) Configuration() (*cluster.Configuration, error) {
 	return cluster.NewFileStore(filepath.Join(c.folder, configurationFile)).Load()
 }
 
-// Suspend stops a machine with SIGSTOP, and returns the time of that. The machine does nothing
-// from then on, as if its host were gone, and the others find out when its lease expires. A
-// present run waits for the machine, so that it must be killed before the run can end.
+// Suspend stops a machine with SIGSTOP, and returns the time at which it did. The machine does
+// nothing from then on, as if its host were gone, and the others find out when its lease expires. A
+// run in progress waits for the machine, which must therefore be killed before the run can end.
 func (c *Cluster) Suspend(machine int) (at time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,8 +186,8 @@ func (c *Cluster) Suspend(machine int) (at time.Time, err error) {
 	return at, nil
 }
 
-// Kill kills a machine with SIGKILL, and returns the time of that. A present run continues
-// without the machine, and loses its measurements.
+// Kill kills a machine with SIGKILL, and returns the time at which it did. A run in progress
+// continues without the machine, and loses its measurements.
 func (c *Cluster) Kill(machine int) (at time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +281,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.folder))...)
 }
 
-// arrive counts a machine that has reached a barrier, and lets all pass when all have.
+// arrive counts a machine that has reached a barrier. Once all have reached it, arrive lets them pass.
 func (c *Cluster) arrive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

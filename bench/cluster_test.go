@@ -23,7 +23,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// What a process of the test binary is to be, and what is to go wrong there.
+// Environment variables that tell a process of the test binary what to be, and which error to make.
 const (
 	asMachine = "FARMSQL_BENCH_TEST_MACHINE"
 	asFolder  = "FARMSQL_BENCH_TEST_FOLDER"
@@ -160,7 +160,7 @@ func (c *inserter) Do(ctx context.Context) (int, error) {
 
 func (*inserter) Close() error { return nil }
 
-// testLog is what machines have logged.
+// testLog collects the machines' logs.
 type testLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -178,14 +178,14 @@ func (l *testLog) String() string {
 	return strings.Join(l.lines, "\n")
 }
 
-// shared is a target of so many machines, all of which have replicas.
+// shared returns a target of several machines, all of which have replicas.
 func shared(machines int) TargetConfig {
 	target := smallTarget
 	target.Machines, target.Replicas, target.Transport, target.RegionSize = machines, machines, TransportSHM, 4*farmsql.MiB
 	return target
 }
 
-// clusterOf describes a cluster the last machine of which does what mode says.
+// clusterOf describes a cluster. mode sets the behaviour of its last machine.
 func clusterOf(machines int, mode string) (ClusterConfig, *testLog) {
 	log := new(testLog)
 	return ClusterConfig{Target: shared(machines), Log: log.add, Command: func(machine int, folder string) *exec.Cmd {
@@ -195,8 +195,8 @@ func clusterOf(machines int, mode string) (ClusterConfig, *testLog) {
 	}}, log
 }
 
-// openCluster opens a cluster that is closed, and has left nothing, when the test
-// ends.
+// openCluster opens a cluster. When the test ends, it closes the cluster, and checks that nothing
+// is left.
 func openCluster(t *testing.T, machines int, mode string) (*Cluster, *testLog) {
 	t.Helper()
 	if invariant.Enabled {
@@ -227,7 +227,7 @@ func openCluster(t *testing.T, machines int, mode string) (*Cluster, *testLog) {
 	return c, log
 }
 
-// A machine of a cluster serves MySQL, until it closes, and its clients come there.
+// A machine of a cluster serves MySQL until it closes, and its clients connect there.
 func TestMachineServesSQL(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("machines of a cluster cannot share memory in race builds")
@@ -293,8 +293,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A machine is killed under way, and comes back: what the others do is measured, and
-// what it has done is not lost.
+// A machine is killed during the run, and comes back. The run measures the work of the others, and
+// the killed machine's commits are not lost.
 func TestClusterKill(t *testing.T) {
 	c, log := openCluster(t, 3, "")
 	if err := c.Load(t.Context(), nil); err != nil {
@@ -358,7 +358,7 @@ func TestClusterKill(t *testing.T) {
 	}
 }
 
-// What goes wrong in a machine's process is an error that says in which.
+// An error in a machine's process becomes an error that names the machine.
 func TestClusterFails(t *testing.T) {
 	for mode, want := range map[string]struct {
 		error
@@ -420,7 +420,7 @@ func TestClusterIsRefused(t *testing.T) {
 	}
 }
 
-// A machine whose parent is gone leaves nothing.
+// A machine whose parent has ended leaves nothing.
 func TestMachineWithoutParent(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("machines of a cluster cannot share memory in race builds")
@@ -439,7 +439,7 @@ func TestMachineWithoutParent(t *testing.T) {
 	}
 }
 
-// What a process has measured arrives as it was.
+// Measurements of a process arrive unchanged.
 func TestPartAsJSON(t *testing.T) {
 	p := &part{Record: newRecord(2), Measured: time.Second, Own: time.Minute, Allocations: 3000, AllocatedBytes: 50_000, Aborts: map[string]uint64{"lock": 3}, Reads: &machineCounters{1, 2, 3, 4}}
 	for i := range 1000 {

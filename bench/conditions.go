@@ -75,7 +75,7 @@ func commitOf(info *debug.BuildInfo) string {
 	return revision + modified
 }
 
-// Computer returns the conditions that are the computer's and the program's.
+// Computer returns the conditions that describe the computer and the program.
 func Computer() Conditions {
 	return Conditions{
 		CPU: cpuModel(), Processors: runtime.GOMAXPROCS(0), MemoryBytes: memoryBytes(), Kernel: kernel(), Go: runtime.Version(),

@@ -10,9 +10,9 @@
 // # Machines as processes
 //
 // A Target is in one process: its machines share a scheduler and a garbage collector. In a Cluster
-// each machine is a process, which has its own clients and reaches the others over rdma/shm,
-// because in SOSP'15 section 6 the load comes from the machines themselves. Clients of SQL connect
-// over MySQL to a port of their machine, as to farmsql serve:
+// each machine is a process, which reaches the others over rdma/shm. The process has its own
+// clients, because in SOSP'15 section 6 the load comes from the machines themselves. Clients of SQL
+// connect over MySQL to a port of their machine, as to farmsql serve:
 //
 //	            Cluster            commands and reports, JSON on stdin and stdout
 //	          /    |    \
@@ -37,10 +37,10 @@
 // thread spins all the time, which counts as processor time of the transactions; with more threads
 // and machines than processors, they delay each other. Latency is then that of a busy computer.
 //
-// A transaction that meets a conflict is retried, and its latency goes on. Counted are transactions
-// that end within the measured time, which begins after the warm-up. A transaction that ends as
-// specified without doing its work, because a row does not exist or it has to roll back, counts as
-// a transaction and also as a miss (ErrMiss).
+// A transaction that meets a conflict is retried, and its latency includes the retries.
+// Transactions count if they end within the measured time, which begins after the warm-up. A
+// transaction may end as specified without doing its work: a row does not exist, or it has to roll
+// back. It then counts as a transaction and also as a miss (ErrMiss).
 //
 // Histograms are HDR histograms of three digits, from 100 ns to 100 s.
 //

@@ -35,7 +35,7 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// A target in a folder has its memory there, says so, and leaves nothing.
+// A target in a folder has its memory there, reports that, and leaves nothing.
 func TestDataFolder(t *testing.T) {
 	for _, saves := range []string{"", t.TempDir()} {
 		data := t.TempDir()

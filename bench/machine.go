@@ -19,9 +19,9 @@ import (
 
 // A MachineConfig describes the process of one machine of a cluster.
 type MachineConfig struct {
-	// Target is the cluster's.
+	// Target describes the cluster.
 	Target TargetConfig
-	// Folder is the folder that all machines share, Machine is this one's number.
+	// Folder is the folder that all machines share. Machine is this machine's number.
 	Folder  string
 	Machine int
 	// Profile, if not empty, is Options.Profile for this process, in runs with a profile.
@@ -66,9 +66,9 @@ func ServeMachine(ctx context.Context, cfg MachineConfig, newWorkload func(*Targ
 // parentGonePatience is how long a machine without a parent tries to close.
 const parentGonePatience = time.Second
 
-// end waits until the machine is closed, as commanded, and its context has ended. Operations
-// that continue after that, such as a commit whose outcome depends on a majority that is
-// gone, end when the database is closed.
+// end waits until the machine is closed, as commanded, and its context has ended. Some operations
+// continue after that, such as a commit whose outcome depends on a majority that is gone. They end
+// when the database is closed.
 func (m *servedMachine) end(served <-chan error) error {
 	select {
 	case err := <-served:
@@ -89,8 +89,8 @@ type servedMachine struct {
 	cfg         MachineConfig
 	newWorkload func(*Target) (Workload, error)
 	speaker     *speaker
-	// listen sends to these two channels: commands to execute, one after the other, to commands,
-	// and to pass when the machine may leave a barrier.
+	// listen passes commands to the channel commands; serve executes them one after the other. It
+	// sends to pass when the machine may leave a barrier.
 	commands chan command
 	pass     chan struct{}
 
@@ -164,7 +164,7 @@ func (m *servedMachine) open(ctx context.Context) (report, error) {
 	return report{Opened: &opened{place, m.workload.Name(), m.workload.Scale(), m.workload.Kinds()}}, nil
 }
 
-// do does one command.
+// do executes one command.
 func (m *servedMachine) do(ctx context.Context, c *command) (report, error) {
 	t := m.target
 	switch c.Do {
@@ -187,7 +187,8 @@ func (m *servedMachine) do(ctx context.Context, c *command) (report, error) {
 	return report{}, fmt.Errorf("bench: a machine was told to %q", c.Do)
 }
 
-// progress reports this machine's progress with loading to the Cluster.
+// progress reports this machine's progress with loading to the Cluster. Only machine 0 reports; its
+// progress stands for that of all machines.
 func (m *servedMachine) progress() *Progress {
 	if m.cfg.Machine != 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 )
 
 // A cluster's process and its machines exchange JSON over the machines' standard streams, one
-// object per line. Each command, except those marked, is answered once, when it is done; the
-// start is reported without a command.
+// object per line. A machine answers each command once, when it is done, except where the command's
+// comment says otherwise. It also reports, without a command, that it has started.
 //
 //	          places          runOrder              (all are ready)
 //	load      ------>    run ----------->   start!  ---------------->

@@ -9,15 +9,15 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Hash creates a hash table whose shards are spread over all machines, or finds the
-// one of that name, and returns the handles of the machines in this process, by
-// machine. All processes call Hash, HashAt and TreeAt in the same order.
+// Hash creates a hash table whose shards are spread over all machines, or finds the table of that
+// name. It returns the handles of the machines in this process, by machine. All processes call
+// Hash, HashAt and TreeAt in the same order.
 func (t *Target) Hash(ctx context.Context, name string, cfg hash.Config, places []region.Addr) ([]*hash.Table, error) {
 	cfg.Places = places
 	return handles(ctx, t, 0, name, func(m machine) (*hash.Table, error) { return m.db.HashAt(ctx, m.i, name, cfg) })
 }
 
-// HashAt creates a hash table on a single machine, or finds the one of that name,
+// HashAt creates a hash table on a single machine, or finds the table of that name,
 // and returns handles as Hash does. It is for data that are partitioned by hand.
 func (t *Target) HashAt(ctx context.Context, at int, name string, cfg hash.Config) ([]*hash.Table, error) {
 	places, err := t.Places(ctx)

@@ -28,7 +28,7 @@ func TestIndexesLiveAtTheirMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The table grows, and whoever makes it do so.
+	// The table grows during these inserts.
 	for k := range 5000 {
 		if err := tables[0].PutNow(ctx, []byte{byte(k), byte(k >> 8)}, []byte{1}); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/farmsql/farmsql/bench/tpcc"
 )
 
-// What is SQL of MySQL runs on PostgreSQL, with its own conflicts.
+// MySQL's statements run on PostgreSQL, with PostgreSQL's conflicts.
 func TestPostgreSQL(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a PostgreSQL server")
@@ -52,8 +52,8 @@ func TestPostgreSQL(t *testing.T) {
 	t.Run("settle", func(t *testing.T) { noSettle(t, opened(t, dsn, nil)) })
 }
 
-// runs loads a workload twice, the second time in the place of the first, runs it and
-// has it checked.
+// runs loads a workload twice; the second time replaces the first. Then it runs and checks the
+// workload.
 func runs(t *testing.T, tg *bench.Target, workload func(*bench.Target) (bench.Workload, error)) *bench.Result {
 	w, err := workload(tg)
 	if err != nil {
@@ -114,7 +114,7 @@ func must(t *testing.T, conn *sql.Conn, statement string, args ...any) {
 	}
 }
 
-// deadlock has two transactions wait for each other: one is to be run again.
+// deadlock makes two transactions wait for each other. One of them must be retried.
 func deadlock(t *testing.T, tg *bench.Target) {
 	conns := pair(t, tg)
 	for i, conn := range conns {
@@ -139,8 +139,8 @@ func deadlock(t *testing.T, tg *bench.Target) {
 
 var errDeadlock = errors.New("it was a deadlock")
 
-// skew has two transactions each read what the other changes. One is to be run again
-// where that is not allowed.
+// skew makes two transactions each read a row that the other changes. One of them must be retried
+// if the isolation level does not allow that.
 func skew(t *testing.T, tg *bench.Target) {
 	conns := pair(t, tg)
 	for i, conn := range conns {
@@ -163,7 +163,7 @@ func skew(t *testing.T, tg *bench.Target) {
 	}
 }
 
-// noSettle runs nothing where the server cannot be told to settle.
+// noSettle checks that a run fails if its server cannot be told to settle.
 func noSettle(t *testing.T, tg *bench.Target) {
 	w, err := kv.New(tg, kv.Config{Keys: 1})
 	if err != nil {
@@ -178,8 +178,8 @@ func noSettle(t *testing.T, tg *bench.Target) {
 	}
 }
 
-// postgreSQL starts a server that is gone with the test, and returns its DSN and its
-// process. Without one installed the test is skipped.
+// postgreSQL starts a server that ends with the test, and returns its DSN and its process. If none
+// is installed, it skips the test.
 func postgreSQL(t *testing.T) (dsn string, server int) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(found) == 0 {

@@ -28,9 +28,9 @@ func ProfilesOf(files []string, kind string) []string {
 	return of
 }
 
-// While there is a profile, every tenth wait for a lock is recorded, and of waits for anything
-// those of 10 µs and more, shorter ones in proportion: few enough not to change the processor
-// time. Profiles are scaled up to all waits.
+// While profiles are taken, the runtime records every tenth wait for a lock. It records all waits
+// of 10 µs and more. Of shorter waits it records a share in proportion to their length. These are
+// few enough not to change the processor time. Profiles are scaled up to all waits.
 const (
 	mutexFraction = 10
 	blockRate     = 10 * time.Microsecond

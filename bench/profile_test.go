@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// sink keeps what is allocated from being left out.
+// sink keeps the compiler from leaving out allocations.
 var sink []byte
 
-// So many times the distance of samples that each is in the profile.
+// This is many times the distance between samples, so each allocation is in the profile.
 const profiledBytes = 16 << 20
 
 //go:noinline
@@ -27,7 +27,7 @@ func allocateBefore() { sink = make([]byte, profiledBytes) }
 //go:noinline
 func allocateMeanwhile() { sink = make([]byte, profiledBytes) }
 
-// spinMeanwhile takes processor time, so much that samples fall on it.
+// spinMeanwhile takes enough processor time to be in samples.
 //
 //go:noinline
 func spinMeanwhile() {
@@ -38,8 +38,8 @@ func spinMeanwhile() {
 	}
 }
 
-// contendMeanwhile has two goroutines wait for a lock so often that some waits are
-// among those recorded.
+// contendMeanwhile makes two goroutines wait for a lock so often that the profile records some of
+// the waits.
 func contendMeanwhile() {
 	var mu sync.Mutex
 	var both sync.WaitGroup
@@ -60,7 +60,7 @@ func waitForLock(mu *sync.Mutex) {
 	mu.Unlock()
 }
 
-// The profiles have what happened while they were taken, and go tool pprof reads them.
+// The profiles contain the events of their time, and go tool pprof can read them.
 func TestProfile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cpu")
 	allocateBefore()
@@ -140,7 +140,7 @@ func TestProfileFails(t *testing.T) {
 	}
 }
 
-// A run whose profile fails ends then.
+// A run ends if its profile fails.
 func TestRunWithoutItsProfile(t *testing.T) {
 	o := Options{Duration: time.Hour, Profile: filepath.Join(t.TempDir(), "no", "cpu"), AnyBuild: true}
 	if res, err := Run(t.Context(), &Target{}, &toy{do: alternate}, o); err == nil || res != nil || !strings.Contains(err.Error(), o.Profile) {

@@ -74,6 +74,7 @@ func (p *Progress) stage(what string, total int, u unit) *Stage {
 // Add adds n finished steps.
 func (s *Stage) Add(n int) { s.set(int(s.done.Add(int64(n)))) }
 
+// set shows n in the bar, and tells the parent process, at most once per stageInterval.
 func (s *Stage) set(n int) {
 	if s.bar != nil {
 		s.bar.SetValue(int64(n))

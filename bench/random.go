@@ -5,18 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// A Zipf draws numbers from 0 to n-1, k with a probability proportional to
-// 1/(k+1)^theta, theta below 1, as in the Zipf distribution of YCSB (Gray et al.,
-// "Quickly Generating Billion-Record Synthetic Databases", SIGMOD'94). rand.Zipf
-// supports only exponents above 1.
+// A Zipf draws numbers from 0 to n-1 with the Zipf distribution of YCSB (Gray et al., "Quickly
+// Generating Billion-Record Synthetic Databases", SIGMOD'94). The probability of k is proportional
+// to 1/(k+1)^theta, with theta below 1. rand.Zipf supports only exponents above 1.
 type Zipf struct {
 	rnd                      *rand.Rand
 	n                        float64
 	theta, alpha, zetan, eta float64
 }
 
-// NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time proportional to n; to copy
-// the result with its method For is cheap.
+// NewZipf returns a Zipf of n numbers, with 0 < theta < 1. It takes time proportional to n; copies
+// made by For are cheap.
 func NewZipf(n int, theta float64) *Zipf {
 	z := &Zipf{n: float64(n), theta: theta, alpha: 1 / (1 - theta)}
 	for i := 1; i <= n; i++ {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each of the first numbers comes as often as the distribution says, and the rest
-// together, too.
+// Each of the first numbers comes as often as the distribution says, and so do all the others
+// together.
 func TestZipf(t *testing.T) {
 	const n, draws, theta = 1000, 400_000, 0.99
 	z := NewZipf(n, theta).For(rand.New(rand.NewPCG(1, 2)))
@@ -19,7 +19,7 @@ func TestZipf(t *testing.T) {
 	for k := range n {
 		sum += math.Pow(float64(k+1), -theta)
 	}
-	// The first two are drawn exactly, the others by an approximation.
+	// The first two numbers are drawn exactly, the others by an approximation.
 	rest := 1.0
 	for k := range 2 {
 		want := math.Pow(float64(k+1), -theta) / sum

@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// plant changes a byte of some text in the last of the files under a folder that have it: in one
-// replica. All of so many must.
+// plant changes one byte of a text in one replica: in the last file under a folder that contains
+// the text. The given number of files must contain it.
 func plant(t *testing.T, folder, text string, replicas int) {
 	t.Helper()
 	last, at, found := "", 0, 0
@@ -42,8 +42,8 @@ func plant(t *testing.T, folder, text string, replicas int) {
 	}
 }
 
-// A run on several machines of one process ends with a comparison of their replicas, and
-// has no result if one differs.
+// A run on several machines of one process ends with a comparison of their replicas. If one
+// differs, the run has no result.
 func TestReplicasAreCompared(t *testing.T) {
 	cfg := smallTarget
 	cfg.Machines, cfg.Replicas, cfg.RegionSize, cfg.DataFolder = 3, 3, 4*farmsql.MiB, t.TempDir()

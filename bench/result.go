@@ -34,8 +34,8 @@ type Result struct {
 	// ServerProcessor is the processor time of a transaction in the server at a DSN, in
 	// microseconds, if its processes are known (TargetConfig.ServerProcesses).
 	ServerProcessor float64 `json:"serverProcessorMicroseconds,omitempty"`
-	// Allocations is how often these processes allocated on the Go heap per transaction, and
-	// AllocatedBytes how many bytes, including the harness.
+	// Allocations is the number of allocations on the Go heap per transaction in these
+	// processes, and AllocatedBytes their bytes; both include the harness.
 	Allocations    float64 `json:"allocations"`
 	AllocatedBytes float64 `json:"allocatedBytes"`
 	// Reads are the machines' averages per transaction.
@@ -95,7 +95,7 @@ type KindResult struct {
 	Name       string  `json:"name"`
 	Count      uint64  `json:"count"`
 	PerSecond  float64 `json:"perSecond"`
-	MissedPart float64 `json:"missedPart"` // the part of the transactions that had nothing to do
+	MissedPart float64 `json:"missedPart"` // the share of the transactions that ended with ErrMiss
 	Mean       float64 `json:"meanMicroseconds"`
 	P50        float64 `json:"p50Microseconds"`
 	P99        float64 `json:"p99Microseconds"`
@@ -224,6 +224,7 @@ func (r *run) result() (*Result, error) {
 	return res, err
 }
 
+// kind summarizes one kind of transactions; h has their latencies in nanoseconds.
 func (res *Result) kind(name string, h *hdrhistogram.Histogram, misses uint64) KindResult {
 	n := uint64(h.TotalCount())
 	k := KindResult{Name: name, Count: n, PerSecond: float64(n) / res.Seconds}

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// Options say how a workload is run.
+// Options describe how a workload is run.
 type Options struct {
 	// Threads is the number of clients that run transactions at each machine, or at the server
 	// of a DSN; 1 by default.
@@ -92,6 +92,7 @@ func newRun(t *Target, w Workload, o Options) *run {
 	return r
 }
 
+// do runs the clients, and checks the data and the replicas afterwards.
 func (r *run) do(ctx context.Context) (*Result, error) {
 	if err := r.openClients(ctx); err != nil {
 		return nil, errors.Join(err, r.closeClients())
@@ -149,6 +150,8 @@ type loop struct {
 	done      atomic.Int64
 }
 
+// openClients numbers the clients of all machines, and opens those of this process's machines. All
+// processes draw all seeds, and so agree on them.
 func (r *run) openClients(ctx context.Context) error {
 	kinds, machines := len(r.workload.Kinds()), max(1, r.target.Machines())
 	seeds := rand.New(rand.NewPCG(r.options.Seed, 1))
@@ -290,7 +293,7 @@ func (l *loop) work(ctx context.Context) error {
 	end := o.WarmUp + o.Duration
 	now := l.run.now()
 	for n := 0; ; n++ {
-		begin := now
+		begin := now // in the open loop a transaction begins when it arrives, though the thread may be late
 		if l.arrivals != nil {
 			begin = l.arrivals.next()
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// A toy is a workload whose clients do what do says.
+// A toy is a workload whose clients call do.
 type toy struct {
 	do     func(ctx context.Context, th *Thread, n int) (int, error)
 	check  error
@@ -61,8 +61,8 @@ func (c *toyClient) Close() error {
 // alternate does nothing of either kind in turn.
 func alternate(_ context.Context, _ *Thread, n int) (int, error) { return 1 - n%2, nil }
 
-// virtual makes a run whose clock goes on by a microsecond whenever it is looked
-// at, and by what is added. Whoever sleeps wakes up when it is time.
+// virtual makes a run with a virtual clock. The clock advances by a microsecond whenever it is
+// read, and by the time that the test adds. A sleep ends at its virtual time.
 func virtual(w Workload, o Options) (*run, *atomic.Int64) {
 	now := new(atomic.Int64)
 	if o.Threads == 0 {
@@ -106,7 +106,7 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// What ends during the warm-up is not measured, nor are conflicts met then.
+// Transactions that end during the warm-up do not count, and neither do conflicts during that time.
 func TestWarmUpIsLeftOut(t *testing.T) {
 	w := &toy{do: func(ctx context.Context, th *Thread, n int) (int, error) {
 		first := n%2 == 0
@@ -118,7 +118,7 @@ func TestWarmUpIsLeftOut(t *testing.T) {
 			return nil
 		})
 	}}
-	// A transaction takes one look at the clock, a microsecond.
+	// A transaction reads the clock once, and so takes a microsecond.
 	r, _ := virtual(w, Options{WarmUp: 300 * time.Microsecond, Duration: 100 * time.Microsecond})
 	res, err := r.do(t.Context())
 	if err != nil {
@@ -135,8 +135,7 @@ func TestWarmUpIsLeftOut(t *testing.T) {
 	}
 }
 
-// In the open loop transactions that would have come while the database stood still
-// have waited, too.
+// In the open loop, transactions that arrived while the database stood still have waited, too.
 func TestOpenLoopCountsFromArrival(t *testing.T) {
 	var now *atomic.Int64
 	w := &toy{do: func(_ context.Context, _ *Thread, n int) (int, error) {
@@ -151,8 +150,8 @@ func TestOpenLoopCountsFromArrival(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 800 arrive, about 200 of them while nothing goes on, which wait 5 ms on
-	// average. In the closed loop it would be one.
+	// 800 transactions arrive. About 200 of them arrive while the database stands still, and wait 5
+	// ms on average. In the closed loop only one would wait.
 	if n := res.Total.Count; n < 650 || n > 950 {
 		t.Errorf("%d transactions, want about 800", n)
 	}
@@ -210,7 +209,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// Figures of a build that checks more than usual are refused.
+// A build with additional checks is refused.
 func TestRefuse(t *testing.T) {
 	_, err := Run(t.Context(), &Target{}, &toy{do: alternate}, Options{Transactions: 1})
 	if errors.Is(err, ErrBuild) != invariant.Enabled || errors.Is(Refuse(), ErrBuild) != invariant.Enabled {

@@ -98,6 +98,8 @@ const (
 	statGuest = 9
 )
 
+// busyTime adds up the busy times in the first line of /proc/stat. Guest times are part of the user
+// times, and do not count again.
 func busyTime(stat []byte) (busy time.Duration) {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	for i, f := range bytes.Fields(line) {

@@ -21,9 +21,9 @@ type API string
 const (
 	// Native clients run transactions on objects and indexes, in this process.
 	Native API = "native"
-	// SQL clients use database/sql: with a DSN on any MySQL server or PostgreSQL, without one
-	// on farmsql in the process of the clients. There they use an in-process pipe; at the
-	// machines of a Cluster, each of which serves MySQL, a port of this host.
+	// SQL clients use database/sql. With a DSN they reach any MySQL server or PostgreSQL. Without
+	// one they reach farmsql in their own process, through an in-process pipe. In a Cluster they
+	// connect to the port of this host at which their machine serves MySQL.
 	SQL API = "sql"
 )
 
@@ -47,19 +47,19 @@ type TargetConfig struct {
 	// The fields below are for farmsql without a DSN.
 
 	Machines, Replicas int // 1 of each by default
-	// Workers is the number of workers of each machine; by default farmsql's.
+	// Workers is the number of workers of each machine. The default is farmsql's own.
 	Workers   int
 	Transport string // TransportLocal by default
 	// DataFolder, if not empty, is where the machines of this process keep their memory, in
 	// files of a new folder that Close removes; otherwise they use ordinary memory. Saves, if
 	// not empty, is where Close saves that memory, in a new folder that it also removes.
 	DataFolder, Saves string
-	// RegionSize and LogSize are farmsql.Config's.
+	// RegionSize and LogSize are as in farmsql.Config.
 	RegionSize, LogSize farmsql.Size
 	// Domains is the number of failure domains over which the machines of a Cluster are
 	// spread; by default each machine is one.
 	Domains int
-	// LeaseTime and RecoveryPace are farmsql.Config's, of the machines of a Cluster.
+	// LeaseTime and RecoveryPace are as in farmsql.Config, for the machines of a Cluster.
 	LeaseTime    time.Duration
 	RecoveryPace farmsql.Pace
 }
@@ -263,8 +263,8 @@ func (t *Target) Close() error {
 // API returns the way in which clients reach the database.
 func (t *Target) API() API { return t.cfg.API }
 
-// SQL returns the database for clients of SQL, or nil for native ones. Machines in
-// this process share the clients out among themselves.
+// SQL returns the database for clients of SQL, or nil for native ones. It distributes the clients
+// over the machines in this process.
 func (t *Target) SQL() *sql.DB { return t.sql }
 
 // Machines returns how many machines there are, in all processes; 0 behind a DSN.

@@ -101,6 +101,7 @@ func inPostgreSQL(text string) string {
 	return numberPlaceholders(reword(statementWordings, text))
 }
 
+// tableInPostgreSQL translates a CREATE TABLE. Secondary keys become statements of their own.
 func tableInPostgreSQL(table, text string) string {
 	indexes := ""
 	for _, key := range secondaryKey.FindAllStringSubmatch(text, -1) {

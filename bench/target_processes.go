@@ -23,8 +23,8 @@ type processStat struct {
 	taken  time.Duration
 }
 
-// processorTime returns the processor time of processes and all their descendants,
-// including ended ones, whose time counts for the parent that has waited for them.
+// processorTime returns the processor time of processes and all their descendants. It includes
+// descendants that have ended: their time counts for the parent that has waited for them.
 func processorTime(pids []int) (taken time.Duration, err error) {
 	if len(pids) == 0 {
 		return 0, nil
@@ -48,7 +48,7 @@ func processorTime(pids []int) (taken time.Duration, err error) {
 	return taken, nil
 }
 
-// descends reports whether a process is one of others, or a descendant of one.
+// descends reports whether a process is in of, or a descendant of one of these.
 func descends(all map[int]processStat, pid int, of map[int]bool) bool {
 	for range len(all) { // parents read at different times could form a cycle
 		if of[pid] {
@@ -63,7 +63,7 @@ func descends(all map[int]processStat, pid int, of map[int]bool) bool {
 	return false
 }
 
-// processStats returns all processes that there are.
+// processStats returns the entries of all processes, by number.
 func processStats() (map[int]processStat, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A shell's children are counted while they run, when nobody has waited for them
-// yet, and after they have ended; it itself does nothing.
+// A shell's children count while they run, when nobody has waited for them yet, and after they have
+// ended. The shell itself does nothing.
 func TestProcessorTime(t *testing.T) {
 	const spin = `(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo spun; read -r end)`
 	shell := exec.Command("sh", "-c", spin+"; echo waited; read -r end")
@@ -74,7 +74,8 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// What a server takes is divided among transactions, and is not others' work.
+// A server's processor time is divided among transactions, and does not count as the work of
+// others.
 func TestServerProcessor(t *testing.T) {
 	own := []int{os.Getpid()} // in the place of a server
 	spin := func(context.Context, *Thread, int) (int, error) {
@@ -94,7 +95,7 @@ func TestServerProcessor(t *testing.T) {
 	}
 }
 
-// A run at the end of which the server is gone has no result.
+// A run has no result if the server has gone by its end.
 func TestServerIsGone(t *testing.T) {
 	server := exec.Command("sleep", "100")
 	if err := server.Start(); err != nil {

@@ -45,8 +45,8 @@ func TestTargetIsRefused(t *testing.T) {
 	}
 }
 
-// spread puts keys into a table that is spread over the machines, reads them at
-// each, and counts how many machines are primaries of some.
+// spread puts keys into a table that is spread over the machines, and reads them at each machine.
+// It counts the machines that are primaries of some keys.
 func spread(t *testing.T, target *Target) {
 	t.Helper()
 	ctx := t.Context()
@@ -108,7 +108,7 @@ func TestTargetInOneProcess(t *testing.T) {
 	}
 }
 
-// The same server is reached within the process and by a DSN.
+// Clients reach the same server within the process and by a DSN.
 func TestTargetSQL(t *testing.T) {
 	cfg := smallTarget
 	cfg.API = SQL

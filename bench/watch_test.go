@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What a process that this one started has used is not that of others.
+// The processor time of child processes does not count as that of others.
 func TestWatchCountsOwnProcesses(t *testing.T) {
 	w := StartWatch()
 	if err := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").Run(); err != nil {

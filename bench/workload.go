@@ -60,10 +60,9 @@ type Thread struct {
 	Machine int
 	// Number counts from 1, over all runs.
 	Number uint32
-	// Now is the time since the run began at which Client.Do was called. If several
-	// transactions have ended in Do, or the first began before Do, the client sets Together
-	// to their number and Began to the beginning of the first. The latency of each counts
-	// until Do returns.
+	// Now is the time at which Client.Do was called, since the run began. A client whose Do ends
+	// several transactions sets Together to their number. It sets Began to the beginning of the first
+	// of them, also if that was before Do. The latency of each transaction counts until Do returns.
 	Now, Began time.Duration
 	Together   int
 

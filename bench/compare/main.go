@@ -1,10 +1,11 @@
-// Command compare makes one table of the measurements that bench/compare/run, a script, has made of
-// farmsql and of other systems at the same work.
+// Command compare makes one table of the measurements of the script bench/compare/run: farmsql and
+// other systems at the same work.
 //
-// The script says on standard input, a line for each, fields between tabs:
+// It reads the script's notes from standard input, one on a line, with tabs between fields:
 //
-//	system  NAME VERSION SETTINGS   what was measured, and how it was set up
-//	missing NAME REASON             what was not
+//	began   TIME                    when the script began
+//	system  NAME VERSION SETTINGS   a system that was measured, and how it was set up
+//	missing NAME REASON             a system that was not measured
 //	work    NAME TEXT               what systems were to do
 //	run     WORK SYSTEM PERSECOND [MICROSECONDS]   one run, with the processor time of an operation
 //	others  PROCESSORS              how many other processes kept busy before and between rounds
@@ -18,8 +19,8 @@
 //
 //	compare --result FILE WORK SYSTEM
 //
-// prints the line "run" for what farmsql bench --json has written, and "system" for a
-// program that is not a server and says its settings there.
+// reads a result of farmsql bench --json and prints it as a note: run, and before it system if the
+// result has settings, which programs that are not servers write into it.
 package main
 
 import (
@@ -75,7 +76,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	return c.print(out)
 }
 
-// printResult converts a result into lines of notes.
+// printResult prints a result as notes.
 func printResult(out io.Writer, file, work, name string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -162,6 +163,7 @@ func read(in io.Reader) (*comparison, error) {
 	return c, nil
 }
 
+// note reads one line of input: its kind, and then its fields, separated by tabs.
 func (c *comparison) note(f []string) error {
 	switch {
 	case f[0] == "system" && len(f) == 4:

@@ -23,7 +23,7 @@ func cached(t *testing.T, file string) {
 	}
 }
 
-// sqlite compiles TATP on SQLite; without what that needs the test is skipped.
+// sqlite compiles TATP on SQLite. Without a compiler or SQLite it skips the test.
 func sqlite(t *testing.T) (program string) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("SKIPPED: gcc is not in the PATH")
@@ -40,8 +40,8 @@ func sqlite(t *testing.T) (program string) {
 	return program
 }
 
-// SQLite runs what bench/tatp runs: of each kind of transaction as many do something,
-// which they would not with another row or another parameter in between.
+// SQLite runs the same transactions as bench/tatp. Of each kind, the same number of transactions
+// have an effect; with one different row or parameter, the numbers would differ.
 func TestSQLite(t *testing.T) {
 	const subscribers, seed, transactions = 1000, 42, 20_000
 	out, err := exec.Command(sqlite(t), fmt.Sprint(subscribers), fmt.Sprint(seed), fmt.Sprint(transactions)).Output()
@@ -104,7 +104,7 @@ func TestSQLiteArguments(t *testing.T) {
 	}
 }
 
-// compared runs the script and returns what it has measured.
+// compared runs the script and returns its measurements.
 func compared(t *testing.T, env []string, args ...string) *comparison {
 	if testing.Short() {
 		t.Skip("starts servers and measures for a minute")
@@ -134,7 +134,7 @@ func (c *comparison) measured(system string) bool {
 	return slices.ContainsFunc(c.Rows, func(r *row) bool { return r.System == system && r.Median > 0 })
 }
 
-// systems counts those that have done a work, by how its name begins.
+// systems counts the systems with a result for a work whose name begins with work.
 func (c *comparison) systems(work string) (n int) {
 	for _, r := range c.Rows {
 		if strings.HasPrefix(r.Work, work) && r.Median > 0 {
@@ -178,7 +178,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is not installed is said, and the rest measured.
+// The script reports systems that are not installed, and measures the others.
 func TestRunWithout(t *testing.T) {
 	path := pathWithout(t, []string{"gcc", "sysbench", "redis-server", "mariadb"})
 	compilerWithout(t, path)
@@ -193,7 +193,7 @@ func TestRunWithout(t *testing.T) {
 	}
 }
 
-// pathWithout returns a PATH on which some programs are not.
+// pathWithout returns a PATH without some programs.
 func pathWithout(t *testing.T, absent []string) string {
 	folder := t.TempDir()
 	for _, from := range filepath.SplitList(os.Getenv("PATH")) {
@@ -207,8 +207,8 @@ func pathWithout(t *testing.T, absent []string) string {
 	return folder
 }
 
-// compilerWithout puts a gcc into a folder that finds no headers of libraries, if there is
-// one. Without any, go would compile everything once more, for programs without cgo.
+// compilerWithout puts a gcc that finds no headers of libraries into a folder, if there is a gcc.
+// Without any gcc, go would compile everything again for programs without cgo.
 func compilerWithout(t *testing.T, folder string) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

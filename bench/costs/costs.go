@@ -63,8 +63,8 @@ func inStack(name string) string {
 	return inModule + name
 }
 
-// isForeign reports whether a name of the table is outside of this module: its path has a
-// host, or it is the runtime's.
+// isForeign reports whether a name of the table is outside of this module: in a module with a host
+// name, or in the runtime.
 func isForeign(name string) bool {
 	return strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "runtime.")
 }

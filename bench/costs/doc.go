@@ -8,8 +8,8 @@
 // and a cache miss in a lookup counts as a lookup wherever that is made; but the work
 // for other machines is one cost, although it consists of the same functions.
 //
-// The table of costs (table.go) names functions as profiles do, without the module's
-// path. Tests check that the functions exist, so that a renamed function is not
-// forgotten, and that each package that a benchmark uses has a cost or a reason to have
-// none, so that a moved package is not forgotten.
+// The table of costs (table.go) names functions as profiles do, without the module's path. Tests
+// check that the functions exist, so that a renamed function is not forgotten. They also check that
+// each package that a benchmark uses has a cost, or a reason to have none, so that a moved package
+// is not forgotten.
 package costs

@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// Each function in the table is there, and has one cost only: what is renamed would be
-// counted as something else.
+// Each function in the table exists, and has only one cost: a renamed function would count as
+// another cost.
 func TestTableNamesWhatThereIs(t *testing.T) {
 	for _, complaint := range complaints(t, table) {
 		t.Error(complaint)
 	}
 }
 
-// A table that names what is not there, or twice, is noticed.
+// The checks notice functions in the table that do not exist, or that occur twice.
 func TestTableIsRefused(t *testing.T) {
 	for says, c := range map[string]Cost{
 		"there is no function txn.(*Tx).Comit":           {Name: "a", Why: "b", own: []string{"txn.(*Tx).Comit"}},
@@ -78,7 +78,7 @@ func complaints(t *testing.T, table []Cost) (all []string) {
 	return all
 }
 
-// module is where this module is.
+// module is the folder of this module.
 const module = "../.."
 
 // packageOf is the package of a name in the table.
@@ -87,7 +87,7 @@ func packageOf(name string) string {
 	return name[:base+strings.IndexByte(name[base:], '.')]
 }
 
-// library is where Go's is.
+// library returns the folder of Go's library.
 var library = func() func(t *testing.T) string {
 	find := sync.OnceValues(func() ([]byte, error) { return exec.Command("go", "env", "GOROOT").Output() })
 	return func(t *testing.T) string {
@@ -100,7 +100,7 @@ var library = func() func(t *testing.T) string {
 	}
 }()
 
-// inLibrary says what is wrong with a name in a library.
+// inLibrary returns a complaint about a name in a library, or "".
 func inLibrary(t *testing.T, name string) (complaint string) {
 	t.Helper()
 	lib, isWhole := strings.CutSuffix(name, ".")
@@ -117,8 +117,8 @@ func inLibrary(t *testing.T, name string) (complaint string) {
 	return ""
 }
 
-// without are the packages that a benchmark is made of and that have no cost, with the
-// reason: what of them is called counts as what calls it. One is meant with all in its folder.
+// without are the packages of a benchmark that have no cost, with the reason. Their functions count
+// as their callers. Each entry includes all packages in its folder.
 var without = map[string]string{
 	"catalog":            "is asked when tables are opened",
 	"cluster":            "is configurations, and leases, which have threads of their own",
@@ -140,8 +140,8 @@ var without = map[string]string{
 	"txn/outcome":        "is errors",
 }
 
-// interfaces are packages that have no cost, for they have hardly any code, but packages in
-// their folders have.
+// interfaces are packages without a cost, because they have hardly any code. Packages in their
+// folders do have costs.
 var interfaces = []string{"", "rdma"}
 
 // reason is the entry of without that a package comes under, or nothing.
@@ -157,8 +157,8 @@ func reason(pkg string) string {
 	return ""
 }
 
-// Each package that a native benchmark is made of has a cost, or a reason to have none: of what
-// moves into a new package nothing would be counted where it was.
+// Each package of a native benchmark has a cost, or a reason to have none. Otherwise code that
+// moves into a new package would not count as its former cost any more.
 func TestEachPackageHasACost(t *testing.T) {
 	named := make(map[string]bool)
 	for _, c := range table {
@@ -182,7 +182,7 @@ func TestEachPackageHasACost(t *testing.T) {
 	}
 }
 
-// importsOf adds a package of this module to those found, with all of the module that it imports.
+// importsOf adds to found a package of this module, and all packages of the module that it imports.
 func importsOf(t *testing.T, pkg string, found map[string]bool) {
 	t.Helper()
 	if found[pkg] {

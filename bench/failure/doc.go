@@ -1,5 +1,5 @@
-// Package failure measures what the failure of machines costs those that survive
-// it: SOSP'15 section 6.4.
+// Package failure measures what the failure of machines costs the surviving machines:
+// SOSP'15 section 6.4.
 //
 //	c, err := bench.OpenCluster(ctx, ...) // machines that are processes
 //	err = c.Load(ctx, progress)
@@ -13,37 +13,36 @@
 //	                       suspected  probed  stored  committed  all active
 //	                                                     data recovery started
 //
-// Clients of all machines run the workload, each at its machine: natively, or with
-// TargetConfig.API bench.SQL over MySQL, which each machine serves at a port of the host.
-// Errors of a survivor's clients around the failure must be conflicts, over MySQL error 1213:
-// they are counted, and the transaction is run again. Any other error ends the run, and there
-// is no result. After an undisturbed time, to compare with, machines are killed with SIGKILL:
-// one, the CM, or all of a failure domain; or they are stopped with SIGSTOP (Config.Way), so
-// that only their leases show it, as when a host is gone. One thing differs from that: the
-// others can read and write the memory of a stopped machine until they evict it, as when a
-// processor stops and its network card does not. The run goes on until every region has all
-// its replicas again, as far as there are machines for them, and has been active for a while.
-// Then the workload's consistency is checked at a survivor; without that there is no result.
-// Stopped machines are killed before the check. Then killed machines are started again, and
-// when all replicas are filled the next run begins.
+// Clients of all machines run the workload, each at its machine: natively, or with TargetConfig.API
+// bench.SQL over MySQL, which each machine serves at a port of the host. Errors of a survivor's
+// clients around the failure must be conflicts (over MySQL, error 1213): they are counted, and the
+// transaction is run again. Any other error ends the run, and there is no result. An undisturbed
+// time serves as comparison. Then machines are killed with SIGKILL: one, the CM, or all of a
+// failure domain. Or they are stopped with SIGSTOP (Config.Way), so that only their leases show it,
+// as when a host is gone. One thing differs from that: the others can read and write the memory of
+// a stopped machine until they evict it, as when a processor stops and its network card does not.
+// The run goes on until every region has been active for a while, and has all replicas again for
+// which there are machines. Stopped machines are killed then. The workload's consistency is checked
+// at a survivor; if it is violated there is no result. At last the killed machines are started
+// again, and the next run begins when all replicas are filled.
 //
-// Of the machines that are not the CM, the one with the most primaries is killed, since a machine
-// that has just come back is primary of nothing.
+// The machine that is killed, if it is not to be the CM, is the one with the most primaries: a
+// machine that has just come back is primary of nothing.
 //
 // # What is measured
 //
-// Throughput is that of the survivors' clients, before the failure too, in
-// milliseconds on the clock that all processes of a host share. It is back at the
-// end of the first 20 ms, begun after the suspicion, in which they get 80 % of what
-// they got on average before. The steps are from the machines' logs:
+// Throughput is that of the survivors' clients, before the failure too, in milliseconds on the
+// clock that all processes of a host share. It counts as back at the end of the first interval of
+// 20 ms after the suspicion with 80 % of the average throughput before the failure. The steps are
+// from the machines' logs:
 //
 //   - suspected: the first machine says that it suspects what was killed, or the
 //     machine that leads the reconfiguration begins it;
 //   - probed, stored, committed (NEW-CONFIG-COMMIT), all regions active: at the
 //     machine that leads; if several reconfigurations are needed, of the last;
 //   - data recovery started, recovered: the first machine begins to fill a replica,
-//     the last one has. If too few failure domains are left there is nothing to fill
-//     before the killed machines are back, and neither is told.
+//     and the last replica is filled. If too few failure domains are left, nothing is
+//     filled before the killed machines are back, and neither step is reported.
 //
 // # JSON
 //

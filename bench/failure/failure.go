@@ -48,7 +48,7 @@ type Config struct {
 	Kill Kind // which machines fail; Machine by default
 	Way  Way  // how they fail; Kill by default
 	Runs int  // number of failures; 1 by default
-	// Target is the cluster's.
+	// Target describes the cluster.
 	Target bench.TargetConfig
 	// Threads is the number of clients at each machine; 1 by default.
 	Threads int
@@ -134,7 +134,7 @@ type machines interface {
 	Configuration() (*cluster.Configuration, error)
 }
 
-// running is a bench.Running.
+// running has the methods of bench.Running that Measure uses.
 type running interface {
 	Measured() time.Time
 	Stop()
@@ -280,13 +280,13 @@ func (f *failure) killStopped() error {
 func (f *failure) result(measured *bench.Result, whole time.Time) *Run {
 	since := func(t time.Time) float64 { return inMilliseconds(t.Sub(f.killed)) }
 	series := measured.PerMillisecond
-	killed := int(f.killed.Sub(f.measured).Milliseconds())
+	killedMS := int(f.killed.Sub(f.measured).Milliseconds())
 	r := &Run{
 		Killed: f.victims, way: f.cfg.Way, Suspected: since(f.suspected), Probed: since(f.steps.probed), Stored: since(f.steps.stored),
 		Committed: since(f.steps.committed), AllActive: since(f.steps.allActive), Whole: since(whole), Aborts: measured.Aborts, conditions: measured.Conditions,
 	}
-	r.Before = 1000 * mean(series[:min(killed, len(series))])
-	if back, ok := backAfter(series, killed, 1+int(f.suspected.Sub(f.measured).Milliseconds())); ok {
+	r.Before = 1000 * mean(series[:min(killedMS, len(series))])
+	if back, ok := backAfter(series, killedMS, 1+int(f.suspected.Sub(f.measured).Milliseconds())); ok {
 		ms := since(f.measured.Add(time.Duration(back) * time.Millisecond))
 		r.Throughput = &ms
 	}
@@ -363,7 +363,7 @@ func pick(c *cluster.Configuration, groups map[int][]int) []int {
 			n += c.PrimaryOf(rdma.MachineID(id))
 		}
 		if !slices.Contains(group, int(c.CM)) {
-			n += 1 + len(c.Regions)
+			n += 1 + len(c.Regions) // more than any number of primaries
 		}
 		return n
 	}
@@ -404,6 +404,7 @@ func (m *measurement) configuration() (*cluster.Configuration, error) {
 	return c, err
 }
 
+// hasReplicas reports whether every region has all of its replicas, and none is being filled.
 func hasReplicas(c *cluster.Configuration, replicas int) bool {
 	return len(c.Regions) > 0 && !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
 		return len(p.Filling) > 0 || 1+len(p.Backups) < replicas

@@ -18,20 +18,20 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// fake are five machines in three failure domains, of which nothing is real but the
-// time. What is killed is suspected after 2 ms, and replaced after 5.
+// fake pretends to be five machines in three failure domains; only the time is real. A killed
+// machine is suspected after 2 ms, and replaced after 5 ms.
 type fake struct {
 	log *Log
 
 	mu     sync.Mutex
 	c      *cluster.Configuration
 	killed []int
-	// suspended are those of them that are to be killed yet.
+	// suspended are the machines that are suspended and will be killed later.
 	suspended []int
 	begun     time.Time
 	died      time.Time // the first of the run
 	runs      int
-	// What is to go wrong.
+	// Errors to return.
 	start, kill, wait, check, restart, load error
 	neverWhole, neverActive, neverBack      bool
 	noSteps, lose                           bool
@@ -69,8 +69,8 @@ func (f *fake) Measured() time.Time { return f.begun }
 
 func (f *fake) Stop() {}
 
-// Wait says that the others did a thousand transactions a second until the kill, and
-// 10 ms after it again.
+// Wait returns a result in which the others did a thousand transactions a second until the kill,
+// and again from 10 ms after it.
 func (f *fake) Wait(context.Context) (*bench.Result, error) {
 	series := slices.Repeat([]uint32{1}, int(time.Since(f.begun).Milliseconds()))
 	killed, end := int(f.died.Sub(f.begun).Milliseconds()), len(series)
@@ -87,7 +87,7 @@ func (f *fake) say(in time.Duration, text string) {
 	f.log.Add(0, fmt.Sprintf(`{"time":%q,%s}`, time.Now().Add(in).Format(time.RFC3339Nano), text))
 }
 
-// Kill has the others log what they would.
+// Kill logs the lines that the others would log.
 func (f *fake) Kill(machine int) (time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +123,7 @@ func (f *fake) Kill(machine int) (time.Time, error) {
 	return now, nil
 }
 
-// Suspend is as Kill, but for what is to be killed later.
+// Suspend is like Kill, but for a machine that will be killed later.
 func (f *fake) Suspend(machine int) (time.Time, error) {
 	at, err := f.Kill(machine)
 	f.mu.Lock()
@@ -219,8 +219,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// A throughput that does not come back, and data that nobody can recover, are told as
-// such.
+// The result reports a throughput that does not come back, and data that nobody can recover.
 func TestNeverBack(t *testing.T) {
 	f := newFake()
 	f.neverBack = true
@@ -315,7 +314,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The object that others read has the names that the package's documentation says.
+// The JSON object has the names in the package's documentation.
 func TestJSON(t *testing.T) {
 	f := newFake()
 	res, err := measure(t.Context(), f, f.log, f.config())

@@ -14,12 +14,12 @@ func at(ms float64) time.Time {
 // stamp is at, as machines log it.
 func stamp(ms float64) string { return at(ms).Format(time.RFC3339Nano) }
 
-// led is what the machine that leads logs when all regions are active.
+// led is the log line of the leading machine when all regions are active.
 func led(ms float64, id int) string {
 	return fmt.Sprintf(`{"time":%q,"level":"INFO","msg":"reconfigured","machine":0,"configuration":%d,"dead":[2],"took":12000000,"steps":"configuration 6: probed after 300µs, stored 1.5ms, acknowledged 9ms, committed 9.5ms, all regions active 12ms"}`, stamp(ms), id)
 }
 
-// storedWith is what it logs when it has stored a configuration.
+// storedWith is its log line when it has stored a configuration.
 func storedWith(ms float64, id int, members string) string {
 	return fmt.Sprintf(`{"time":%q,"msg":"configuration stored","configuration":%d,"machines":%s,"regions":"2 refilled"}`, stamp(ms), id, members)
 }

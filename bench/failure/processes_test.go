@@ -17,7 +17,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// In the environment of a process of the test binary that is to be a machine.
+// Environment variables of a process of the test binary that is a machine.
 const (
 	asMachine = "FARMSQL_FAILURE_TEST_MACHINE"
 	asFolder  = "FARMSQL_FAILURE_TEST_FOLDER"
@@ -51,8 +51,8 @@ func beMachine() error {
 	}, os.Stdin, os.Stdout)
 }
 
-// Over MySQL, too, the clients of the survivors go on, and the data are what they
-// have made of them: that is in Measure, as is that they meet nothing but conflicts.
+// Over MySQL, too, the clients of the survivors go on. Measure checks that the data are the result
+// of their work, and that they meet only conflicts.
 func TestSQL(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("machines of a cluster cannot share memory in race builds")

@@ -44,8 +44,8 @@ type Run struct {
 	Throughput      *float64 `json:"throughput,omitempty"`
 	RecoveryStarted *float64 `json:"recoveryStarted,omitempty"`
 	Recovered       *float64 `json:"recovered,omitempty"`
-	// Whole is the time at which the killed machines, started again after the run, were back
-	// and all regions had all their replicas.
+	// After the run, the killed machines are started again. Whole is the time at which they were
+	// back and all regions had all their replicas.
 	Whole          float64 `json:"whole"`
 	FilledReplicas int     `json:"filledReplicas"` // number of replicas that were filled until Recovered
 	FilledBytes    int64   `json:"filledBytes"`
@@ -137,7 +137,7 @@ func (res *Result) summarize() {
 			}
 		}
 		name := d.name
-		if strings.HasPrefix(name, " ") {
+		if strings.HasPrefix(name, " ") { // the name begins with the way: "killed to suspected"
 			name = res.Way.past() + name
 		}
 		res.Distribution = append(res.Distribution, distributionOf(name, values))

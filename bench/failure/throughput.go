@@ -2,21 +2,21 @@ package failure
 
 import "math"
 
-// The throughput is back when a window has this part of the former throughput.
+// The throughput is back when a window has this share of the former throughput.
 const (
 	throughputBack = 0.8
 	windowMS       = 20
 )
 
-// backAfter returns the end of the first window, in milliseconds of the series, that
-// begins at from or later and has throughputBack of the average of the milliseconds
-// before killed.
+// backAfter returns the end of the first window with enough throughput: throughputBack of the
+// average of the milliseconds before killed. The window begins at from or later. All times are
+// milliseconds of the series.
 func backAfter(series []uint32, killed, from int) (end int, ok bool) {
 	if killed <= 0 || killed > len(series) {
 		return 0, false
 	}
 	need := throughputBack * windowMS * mean(series[:killed])
-	sum := 0.0
+	sum := 0.0 // over the window that ends with at
 	for at := max(0, from); at < len(series); at++ {
 		sum += float64(series[at])
 		if out := at - windowMS; out >= from {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Config has the sizes of the table and the mix of operations. The zero value of a field is
-// its default.
+// A Config has the sizes of the table and the mix of operations. The zero value of a field means
+// its default, which its comment gives after a semicolon.
 type Config struct {
 	// Keys is the approximate number of keys; 1,000,000. For native clients it becomes the
 	// nearest number that fills the table, whose size is a power of two, to Occupancy.
@@ -279,8 +279,8 @@ type client struct {
 	executor
 }
 
-// checkAnswer returns an error if a lookup of the key with this number has not found it, or
-// has found a value that it cannot have.
+// checkAnswer checks the result of a lookup of the key with this number. It returns an error if the
+// key was not found, or if it cannot have this value.
 func (w *Workload) checkAnswer(key []byte, number int, value []byte, ok bool) error {
 	if !ok {
 		return goneError(key)
@@ -364,11 +364,13 @@ const (
 	checksumBytes  = 8
 )
 
+// checksum mixes a key's number and a drawn number into 64 bits, cheaply.
 func checksum(i, drawn uint64) uint64 {
 	h, l := bits.Mul64(i^0xa0761d6478bd642f, drawn^0xe7037ed1a0b428db)
 	return h ^ l
 }
 
+// fillValue fills b with the value of key i, and returns it.
 func fillValue(b []byte, i int, drawn uint64) []byte {
 	sum := checksum(uint64(i), drawn)
 	binary.LittleEndian.PutUint64(b, uint64(i))

@@ -79,7 +79,7 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// Keys that are looked up together, or while others are, count one by one.
+// Keys that are looked up together, or concurrently, count one by one.
 func TestMany(t *testing.T) {
 	const calls = 20
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// catchBroken breaks a pair, and then takes it away: lookups find that out.
+// catchBroken breaks a pair, and then removes it. Lookups must notice both.
 func catchBroken(t *testing.T, w *Workload) {
 	s := w.store.(*nativeStore)
 	key := fillKey(make([]byte, keyBytes), 7)
@@ -131,8 +131,8 @@ func catchBroken(t *testing.T, w *Workload) {
 	}
 }
 
-// TestConcurrentLatency: a lookup has taken from the call that has begun it to the end of
-// that in which it has ended.
+// TestConcurrentLatency: the latency of a lookup counts from the call that has begun it to the end
+// of the call in which it has ended.
 func TestConcurrentLatency(t *testing.T) {
 	const concurrent = 16
 	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000, Concurrent: concurrent})
@@ -146,7 +146,7 @@ func TestConcurrentLatency(t *testing.T) {
 		if _, err := c.Do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The first call begins them all. The others begin as many as end.
+		// The first call begins all lookups. Each later call begins as many as have ended.
 		if want := max(0, now-3); th.Began != want || th.Together != concurrent/4 {
 			t.Errorf("call %d: %d lookups have ended that began in call %d, want %d", now, th.Together, th.Began, want)
 		}
@@ -171,7 +171,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// Broken data are caught: by the lookup that meets them and by the check.
+// A lookup that meets broken data catches them, and so does the check.
 func TestBrokenData(t *testing.T) {
 	value := func(i int) []byte { return fillValue(make([]byte, 32), i, 1) }
 	torn := value(7)
@@ -212,16 +212,17 @@ func TestBrokenData(t *testing.T) {
 	}
 }
 
-// NSDI'14 figure 11: what part of the memory keys and values are, of a table of 16
-// buckets of four slots in which there is a key or two each.
+// NSDI'14 figure 11: the share of keys and values in the memory of a table. It has 16 buckets of
+// four slots, with one or two keys each.
 func TestSpace(t *testing.T) {
 	const (
 		keys = 12
-		// A bucket of 24 + 4*(4+16+32) bytes takes four lines, one of hashes and pointers,
-		// of 24 + 4*(4+8+16), three; and there is one more bucket after the last.
+		// A bucket of 24 + 4*(4+16+32) bytes takes four lines. A bucket of hashes and pointers, of
+		// 24 + 4*(4+8+16) bytes, takes three. There is one more bucket after the last.
 		buckets = 17 * 64
-		// A shard's header, of 16 + 40*32 bytes, has 48 on its first line and 62 on each of
-		// the 21 after it, whose class there is; the anchor, of 56 + 32*8, six.
+		// A shard's header has 16 + 40*32 bytes: 48 on its first line and 62 on each of the 21
+		// lines after it; there is a class of 22 lines. The anchor, of 56 + 32*8 bytes, takes six
+		// lines.
 		others = (22 + 6) * 64
 		// A pair outside is an object of 8 + 16 + 32 bytes.
 		outside = keys * 2 * 64
@@ -256,7 +257,7 @@ func TestSpaceOfChains(t *testing.T) {
 	}
 }
 
-// A table that has grown is not as full as was said.
+// A table that has grown is less full than the benchmark states.
 func TestGrown(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000})
 	s := w.store.(*nativeStore)
@@ -303,8 +304,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A value that is longer than those in slots is in an object of its own, which is one
-// more READ.
+// A value that is too long for a slot is in an object of its own, which costs one more READ.
 func TestInlineBytes(t *testing.T) {
 	reads := make(map[int]float64)
 	for _, inline := range []int{108, 107} {

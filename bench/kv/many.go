@@ -12,6 +12,7 @@ type many struct {
 	visit   func(i int, value []byte, ok bool)
 }
 
+// newMany returns a client for lookups of many keys. All keys share one piece of memory.
 func newMany(w *Workload, th *bench.Thread) *many {
 	m := &many{th: th, w: w, numbers: make([]int, w.cfg.Batch)}
 	memory := make([]byte, keyBytes*w.cfg.Batch)

@@ -31,9 +31,9 @@ type nativeStore struct {
 }
 
 func newNativeStore(w *Workload) *nativeStore {
-	slots := w.cfg.Neighbourhood / 2
+	slotsOfBucket := w.cfg.Neighbourhood / 2
 	const bucketsMin = 4
-	buckets := nearestPower(float64(w.cfg.Keys) * 100 / float64(w.cfg.Occupancy*slots))
+	buckets := nearestPower(float64(w.cfg.Keys) * 100 / float64(w.cfg.Occupancy*slotsOfBucket))
 	return &nativeStore{w: w, buckets: max(bucketsMin, buckets)}
 }
 
@@ -42,11 +42,14 @@ func (s *nativeStore) bucketsOfShard() int {
 	return min(s.buckets, nearestPower(slotsOfShard/float64(s.w.cfg.Neighbourhood/2)))
 }
 
+// slots returns the number of slots of all buckets. A neighbourhood consists of two buckets.
 func (s *nativeStore) slots() int { return s.buckets * s.w.cfg.Neighbourhood / 2 }
 
 // keys returns the number of keys that fill the table to the wanted occupancy.
 func (s *nativeStore) keys() int { return max(1, s.slots()*s.w.cfg.Occupancy/100) }
 
+// create opens the hash table on all machines of this process. The leader also gives it all of its
+// slots at once.
 func (s *nativeStore) create(ctx context.Context) error {
 	places, err := s.w.target.Places(ctx)
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
-// TestPaper6_5_Figure16 runs the experiment of section 6.5, shortly: it works for all
-// that keeps leases here. What it finds is for docs/benchmarks.md, and cannot be
-// asserted.
+// TestPaper6_5_Figure16 runs a short version of the experiment of section 6.5, and shows that it
+// works with all keepers. The figures belong into docs/benchmarks.md, and cannot be asserted.
 func TestPaper6_5_Figure16(t *testing.T) {
 	cfg := Config{Leases: []time.Duration{10 * time.Millisecond, 200 * time.Millisecond}, Duration: 250 * time.Millisecond}
 	res, err := Run(context.Background(), cfg)
@@ -62,7 +61,7 @@ func (c *clumsy) Valid() bool {
 }
 func (c *clumsy) Close() error { return c.closed }
 
-// with has f run with another variant in place of the first.
+// with runs f with another variant in place of the first.
 func with(t *testing.T, v variant, f func()) {
 	t.Helper()
 	was := variants
@@ -71,7 +70,7 @@ func with(t *testing.T, v variant, f func()) {
 	f()
 }
 
-// A hooked context calls f whenever somebody is about to wait for its end.
+// A hooked context calls f whenever a caller of Done is about to wait for its end.
 type hooked struct {
 	context.Context
 	f func()
@@ -82,8 +81,8 @@ func (h hooked) Done() <-chan struct{} {
 	return h.Context.Done()
 }
 
-// What runs out before the measured time does not count, and what does in it counts
-// for its lease time. What fails at the end is told of.
+// A lease that runs out before the measured time does not count. One that runs out within it counts
+// for its lease time. Run reports an error at the end.
 func TestCounts(t *testing.T) {
 	errClosed := errors.New("closed")
 	var lose func()
@@ -103,7 +102,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// What cannot be measured is refused, and what fails is told of.
+// Run refuses configurations that cannot be measured, and reports errors.
 func TestRefused(t *testing.T) {
 	second := []time.Duration{time.Second}
 	for name, cfg := range map[string]Config{

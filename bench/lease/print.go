@@ -122,8 +122,8 @@ func decades(xs []float64) (low, high float64) {
 	return low, max(10*low, math.Pow(10, math.Ceil(math.Log10(high))))
 }
 
-// points returns the curve of a variant: false positives in ten minutes for each lease time with at
-// least one.
+// points returns the curve of a variant: false positives in ten minutes, over the lease time. It
+// leaves out lease times without false positives.
 func (res *Result) points(r Row) (points plotter.XYs, err error) {
 	for i, n := range r.Counts {
 		x, err := milliseconds(res.Leases[i])

@@ -28,7 +28,7 @@ const tick = 100 * time.Millisecond
 // ErrConfig means that a Config cannot be measured.
 var ErrConfig = errors.New("bench/lease: not to be measured")
 
-// Config says what to measure.
+// Config selects the measurements.
 type Config struct {
 	Leases   []time.Duration // lease times
 	Variants []string        // names of Variants; all if empty

@@ -23,8 +23,8 @@ import (
 // nearBytes is a working set well within the cache.
 const nearBytes = 64 << 10
 
-// farBytes is a working set far beyond the cache; in short mode, which is only
-// to see that everything runs, it is not.
+// farBytes is a working set far beyond the cache. In short mode, which only shows that everything
+// runs, it is smaller.
 func farBytes() int {
 	if testing.Short() {
 		return 4 << 20
@@ -73,8 +73,8 @@ func BenchmarkDependentLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkFetchedLoad is a load that has been asked for 16 loads ahead: what lookups
-// that wait together cannot go below. The places are random, and drawing one is part of it.
+// BenchmarkFetchedLoad measures a load that was prefetched 16 loads ahead: the lower bound for
+// lookups that wait together. The places are random; the time includes drawing one.
 func BenchmarkFetchedLoad(b *testing.B) {
 	const ahead = 16
 	b.Run("far", func(b *testing.B) {
@@ -95,9 +95,9 @@ func BenchmarkFetchedLoad(b *testing.B) {
 	})
 }
 
-// BenchmarkLoadsApart is a load at a random place, drawing that included, with so many
-// additions between two. No load depends on another: how many of them the processor has
-// under way says how far it looks ahead.
+// BenchmarkLoadsApart measures loads at random places, including drawing the place, with a number
+// of additions between two loads. No load depends on another. The number of loads that the
+// processor has outstanding shows how far it looks ahead.
 func BenchmarkLoadsApart(b *testing.B) {
 	m := nvram.NewMemory(int64(farBytes()))
 	m.Zero(0, m.Size()) // gives it pages
@@ -131,7 +131,7 @@ func cluster(b *testing.B, n int) *farm.Local {
 	return c
 }
 
-// objects allocates as many objects with that payload as take up bytes.
+// objects allocates objects with this payload that take up bytes altogether.
 func objects(b *testing.B, c *farm.Local, bytes, payload int) []region.Ptr {
 	class, _ := region.ClassFor(payload)
 	n := bytes / class.Size()
@@ -166,8 +166,8 @@ func eachSet(b *testing.B, machines, payload int, f func(b *testing.B, m *txn.Ma
 		b.Run(set.name, func(b *testing.B) {
 			c := cluster(b, machines)
 			ptrs := objects(b, c, set.bytes, payload)
-			// Walked in order, the shuffled pointers come from the cache; picked
-			// at random, each would be a miss of its own.
+			// The pointers are shuffled and then read in order, so that they come from the cache.
+			// Picking them at random would cost a miss for each.
 			rand.New(rand.NewPCG(1, 2)).Shuffle(len(ptrs), func(i, j int) { ptrs[i], ptrs[j] = ptrs[j], ptrs[i] })
 			next := 0
 			f(b, c.Machine(0), func() region.Ptr {
@@ -286,7 +286,7 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// lookupMany looks 32 keys up at once. What it reports is of one key.
+// lookupMany looks up 32 keys at once. It reports figures for one key.
 func lookupMany(b *testing.B, table *hash.Table, n int) {
 	const together = 32
 	rng, keys := rand.New(rand.NewPCG(3, 4)), make([][]byte, together)

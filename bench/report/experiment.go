@@ -96,8 +96,8 @@ func (e experiment) command(o *Options, n int) []string {
 	return append(slices.Clone(o.Program), args...)
 }
 
-// isAskedFor reports whether the experiment, or its group, is among names; none
-// means all that are not large.
+// isAskedFor reports whether names has the experiment or its group. Without names, all experiments
+// that are not large are asked for.
 func (e experiment) isAskedFor(names []string) bool {
 	return len(names) == 0 && !e.isLarge || slices.Contains(names, e.name) || slices.Contains(names, e.group())
 }

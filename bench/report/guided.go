@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// A pair is the same benchmark with two builds of farmsql-bench: by the profile
-// cmd/farmsql/default.pgo, as go build does it, and without.
+// A pair is the same benchmark with two builds of farmsql-bench: optimised by the profile
+// cmd/farmsql/default.pgo, as go build does it, and without a profile.
 type pair struct {
 	label            string
 	guided, unguided experiment
 }
 
-// pairs are of benchmarks that the profile was taken of (make profile), but for the data,
-// so that what they gain is the most that it adds.
+// pairs are the benchmarks from which the profile was taken (make profile), though with other data.
+// So their gain is the most that the profile adds.
 var pairs = []pair{
 	withoutProfile("TATP, 1 machine, 1 thread, 1,000,000 subscribers", tatp1M),
 	withoutProfile("TPC-C, 1 machine, 1 thread, 1 warehouse", tpcc1),
@@ -26,8 +26,8 @@ var pairs = []pair{
 		args: "tatp --api sql --subscribers 100000 --threads 2" + closed, isLarge: true}),
 }
 
-// withoutProfile compares an experiment with itself. Since the whole program is compiled for it,
-// it runs only if it is asked for.
+// withoutProfile pairs an experiment with itself without the profile. The latter runs only if it is
+// asked for, since the whole program is compiled for it.
 func withoutProfile(label string, e experiment) pair {
 	plain := e
 	plain.name, plain.isUnguided, plain.isLarge = "unguided-"+e.name, true, true
@@ -41,7 +41,7 @@ func pairedExperiments() (es []experiment) {
 	return es
 }
 
-// guided is the table of what optimising by the profile adds.
+// guided writes the table of the gains of optimising by the profile.
 func (p *page) guided() error {
 	var rows [][]string
 	for _, c := range pairs {

@@ -23,8 +23,8 @@ import (
 type Options struct {
 	// Program is the command line of farmsql-bench, before its arguments.
 	Program []string
-	// Unguided is that of the program built without a profile, which shows what the profile
-	// adds. If it is nil, Measure builds the program for the experiments that need it.
+	// Unguided is the command line of the program built without a profile, which shows what the
+	// profile adds. If it is nil, Measure builds the program for the experiments that need it.
 	Unguided []string
 	// Folder is the folder of the results. It is created if necessary.
 	Folder string
@@ -163,7 +163,7 @@ const (
 	stopping = 20 * time.Second
 )
 
-// run runs an experiment to a result, or leaves none.
+// run runs an experiment. It leaves a result only if it succeeds.
 func (o *Options) run(ctx context.Context, t turn) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -51,7 +51,7 @@ func memoryOf(c *bench.Conditions) string {
 }
 
 // originText returns the columns of originHeader as a sentence, for a table whose rows all have the
-// same ones.
+// same origin.
 func originText(runs int, c *bench.Conditions) string {
 	parts := []string{fmt.Sprintf("%d runs", runs)}
 	if runs == 1 {

@@ -25,14 +25,14 @@ func profiled(name, args string) experiment {
 }
 
 const (
-	// costMin is the least part of the processor time, in one of the set-ups, for which a
+	// costMin is the least share of the processor time, in one of the set-ups, for which a
 	// cost gets its own row.
 	costMin = 0.02
-	// lockMin is the least time in microseconds that a transaction waits for locks for which
-	// the text mentions them.
+	// lockMin is the least wait for locks, in microseconds of a transaction, that the text
+	// mentions.
 	lockMin = 0.005
-	// largest is the number of a set-up's costs that are highlighted, and of places that are
-	// named where memory is allocated or a lock is waited for.
+	// largest is how many of a set-up's costs are highlighted, and how many places are named where
+	// memory is allocated or a lock is waited for.
 	largest = 3
 )
 
@@ -122,7 +122,7 @@ func (o *Options) removeProfiles(t turn) error {
 	return err
 }
 
-// costs writes the table of costs, in parts of a transaction's time, and their explanations.
+// costs writes the table of costs, as shares of a transaction's time, and their explanations.
 func (p *page) costs(runs []*profiledRun) {
 	header, total := []string{"µs of a transaction (% of its processor time)"}, []string{"all"}
 	for _, run := range runs {
@@ -147,7 +147,7 @@ func (p *page) costs(runs []*profiledRun) {
 	p.line("The %d largest of each are bold.\n\n%s\n", largest, strings.Join(why, "\n"))
 }
 
-// costRow returns the row of a cost, with its part of each run's processor time.
+// costRow returns the row of a cost, with its share of each run's processor time.
 func costRow(name string, runs []*profiledRun, parts []float64) []string {
 	row := []string{name}
 	for i, run := range runs {
@@ -156,7 +156,7 @@ func costRow(name string, runs []*profiledRun, parts []float64) []string {
 	return row
 }
 
-// cell returns a part of the processor time for the table; empty if it is negligible.
+// cell returns a share of the processor time for the table; empty if it is negligible.
 func (r *profiledRun) cell(name string, part float64) string {
 	text := fmt.Sprintf("%s (%.1f)", number(part*r.result.Processor), 100*part)
 	switch {
@@ -168,7 +168,7 @@ func (r *profiledRun) cell(name string, part float64) string {
 	return text
 }
 
-// part returns a cost's part of the processor time.
+// part returns a cost's share of the processor time.
 func (r *profiledRun) part(c costs.Cost) float64 {
 	for _, part := range r.costs {
 		if part.Name == c.Name {

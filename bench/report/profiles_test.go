@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/bench/costs/coststest"
 )
 
-// putProfiles puts a profiled run's files, of two processes.
+// putProfiles writes the files of a profiled run of two processes.
 func putProfiles(t *testing.T, o *Options, e experiment) {
 	t.Helper()
 	put(t, o, e, 1, sample(1000, 0))
@@ -62,7 +62,7 @@ func TestProfilesAreMissing(t *testing.T) {
 	}
 }
 
-// What an earlier run has left is not of this one, which may have fewer processes.
+// Profiles of an earlier run do not count for this run, which may have fewer processes.
 func TestProfilesOfAnEarlierRunGo(t *testing.T) {
 	o := script(t, works)
 	o.Only, o.Runs = []string{"profile-tpcc"}, 1

@@ -18,8 +18,8 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// script is a program in place of farmsql: it notes that it was called, and with what,
-// then does as body says, where $OUT is the file of the result.
+// script is a program in place of farmsql. It records its arguments, and then runs body, where $OUT
+// is the file of the result.
 func script(t *testing.T, body string) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func script(t *testing.T, body string) Options {
 	return Options{Program: []string{"sh", file}, Folder: filepath.Join(dir, "results"), Runs: 2, Only: []string{"tatp-1m", "kv-h4", "tatp-open-1"}, Progress: t.Output()}
 }
 
-// calls are what the script was called with, but for the file of the result.
+// calls are the arguments of each call of the script, without the file of the result.
 func calls(t *testing.T, o Options) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(o.Folder), "calls"))
@@ -47,8 +47,8 @@ func calls(t *testing.T, o Options) (all []string) {
 
 const works = `echo '{"total": {"perSecond": 1000}}' > $OUT`
 
-// The folder of the results is where the memory is that is to be on a disk. The command line
-// that a result is known by does not say where that is.
+// Memory that is to be on a disk is in the folder of the results. The command line that identifies
+// a result does not contain that folder.
 func TestMemoryInTheFolderOfTheResults(t *testing.T) {
 	o := Options{Folder: "/x/y", Program: []string{"p"}}
 	if got := strings.Join(tpcc1Disk.command(&o, 1), " "); !strings.HasSuffix(got, " --data /x/y --seed 1") {
@@ -59,7 +59,7 @@ func TestMemoryInTheFolderOfTheResults(t *testing.T) {
 	}
 }
 
-// A program built without the profile is another one, and its results are known as such.
+// A program built without the profile is a different program, and its results are marked as such.
 func TestUnguided(t *testing.T) {
 	o := script(t, works)
 	plain := pairs[0].unguided
@@ -73,7 +73,7 @@ func TestUnguided(t *testing.T) {
 	if got := o.heading(turn{plain, 1}); !strings.HasPrefix(got, "farmsql bench (built with -pgo=off) tatp ") {
 		t.Errorf("the heading is %q", got)
 	}
-	// Building it fails in a folder without the source.
+	// In a folder without the source, building it fails.
 	t.Chdir(t.TempDir())
 	o.Only = []string{"unguided"}
 	if err := Measure(t.Context(), o); err == nil || !strings.Contains(err.Error(), "go build -pgo=off") {
@@ -107,7 +107,7 @@ func TestWhatIsThereIsNotMeasuredAgain(t *testing.T) {
 	if n := len(calls(t, o)); n != 5 {
 		t.Fatalf("%d runs, want 5: %v", n, calls(t, o))
 	}
-	// A result of another command line is, and so is one that lacks its log.
+	// A result of another command line is measured again, and so is one without a log.
 	other := o.file(turn{tatp1M, 1}, ".log")
 	if err := os.WriteFile(other, []byte("farmsql bench tatp\n"), 0o666); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestQuickCommandHasLittleToDo(t *testing.T) {
 	}
 }
 
-// What others than farmsql print becomes a result, with the conditions.
+// The output of programs other than farmsql becomes a result, with the conditions.
 func TestOtherTools(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -275,8 +275,7 @@ func TestOtherTools(t *testing.T) {
 	}
 }
 
-// The benchmarks of single operations run, and the table has those that there are
-// goals for.
+// The benchmarks of single operations run, and the table has those with goals.
 func TestMicro(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("the benchmarks are a program of their own, which has no checks")
@@ -424,7 +423,7 @@ func put(t *testing.T, o *Options, e experiment, n int, json string) {
 	}
 }
 
-// document writes one with the sections, which say what they are given.
+// document writes a document whose sections all have the given text.
 func document(t *testing.T, said string) string {
 	t.Helper()
 	text := "# Title\n\nText `<!-- farmsql bench report: ... -->` text.\n\n"
@@ -501,7 +500,7 @@ func TestSectionWithoutAResult(t *testing.T) {
 	if text := written(t, o, file); strings.Count(text, "By hand.\n") != len(sections)-3 || !strings.Contains(text, "**The computer was not quiet") {
 		t.Errorf("what was there before is not:\n%s", text)
 	}
-	// What is asked for decides what is measured, not which results are shown.
+	// Options.Only selects the measurements, not the results that are shown.
 	o.Only = []string{"micro"}
 	put(t, &o, kvVariants[1].experiment, 1, sample(1, 0.1))
 	text := written(t, o, file)

@@ -74,8 +74,8 @@ func readRun(file string, areResults bool) (r run, err error) {
 	}
 }
 
-// add adds an object. written is the time for objects that do not have the time of
-// their begin.
+// add adds an object. written is the time when its file was written. It stands in for the begin of
+// objects that do not say when they began.
 func (r *run) add(object json.RawMessage, written time.Time, areResults bool) error {
 	var any struct {
 		Conditions bench.Conditions `json:"conditions"`

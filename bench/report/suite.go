@@ -7,23 +7,22 @@ const (
 	brief  = " --warm-up 300ms --duration 1s"
 )
 
-// Machines have one worker, unless it is said how many, and three of them are
-// processes.
+// Flags for machines with one worker, and for two or three machines, which are processes.
 const (
 	worker = " --workers 1"
 	two    = " --transport shm --machines 2 --replicas 2"
 	three  = " --transport shm --machines 3 --replicas 3"
 )
 
-// Machines of one process whose memory is in files: on a tmpfs, and in the folder of the results,
-// which is on a disk where that is. The table says where it was.
+// Flags for machines of one process whose memory is in files: on a tmpfs, and in the folder of the
+// results, which may be on a disk. The table says where it was.
 const (
 	onTmpfs = " --data /dev/shm"
 	onDisk  = " --data " + resultsFolder
 )
 
-// Experiments that stand in several tables. A table of keys has a power of two of
-// buckets: 12 million keys become 15.1 million, 10 would be 7.5.
+// Experiments that stand in several tables. A hash table's number of buckets is a power of two: so
+// 12 million keys become 15.1 million, and 10 million would become 7.5 million.
 var (
 	tatp1M   = experiment{name: "tatp-1m", args: "tatp --subscribers 1000000" + worker + closed}
 	tatp100K = experiment{name: "tatp-100k", args: "tatp --subscribers 100000" + worker + closed}
@@ -60,8 +59,8 @@ type variant struct {
 	experiment
 }
 
-// scalings are the rows of the table of how throughput changes with one thing,
-// by what that is.
+// scalings are the rows of the table that shows how throughput changes with one quantity, grouped by
+// that quantity.
 var scalings = []struct {
 	what string
 	rows []variant
@@ -108,7 +107,7 @@ func tpccWorkers(name, n string) experiment {
 }
 
 // kvVariants are the rows of the table of the hash table's settings. A slot of 128
-// bytes has 4 that say what is in it, the key and a value of 108.
+// bytes has 4 bytes that describe its content, the key, and a value of 108 bytes.
 var kvVariants = []variant{
 	{"", kv1M},
 	{"H = 2", kvVariant("kv-h2", "--neighbourhood 2")},

@@ -38,7 +38,7 @@ func (s *store) check(ctx context.Context, want total, uncertain int64) error {
 			return broken("node %d is gone", id+1)
 		}
 	}
-	most := int64(1)
+	most := int64(1) // the most edges that one update can have added or deleted
 	for id, p := range c.live {
 		before := c.edges
 		if err := c.node(id, p); err != nil {

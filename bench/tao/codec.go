@@ -60,6 +60,7 @@ func (n node) head(kind uint8) (region.Ptr, error) {
 	return decodePtr(n[nodeHeads+region.PtrBytes*int(kind):])
 }
 
+// setHead sets the pointer to the head of a list: Append writes into n's memory.
 func (n node) setHead(kind uint8, p region.Ptr) {
 	p.Append(n[:nodeHeads+region.PtrBytes*int(kind)])
 }
@@ -133,7 +134,7 @@ func (b block) setHead(is bool) {
 
 func (b block) next() (region.Ptr, error) { return decodePtr(b[blockNext:]) }
 func (b block) isLast() bool              { return binary.LittleEndian.Uint64(b[blockNext:]) == 0 }
-func (b block) setNext(p region.Ptr)      { p.Append(b[:blockNext]) }
+func (b block) setNext(p region.Ptr)      { p.Append(b[:blockNext]) } // appends in place
 
 // edge returns the bytes of edge i; edges returns the bytes of all edges from i on.
 func (b block) edge(i int) []byte  { return b[blockBytes+i*edgeBytes:][:edgeBytes] }
@@ -152,14 +153,15 @@ func (b block) find(to []byte) int {
 }
 
 // insert puts an edge at its place in the order of times, the newest first. The block must have
-// room. Of edges of one time the last one inserted is the newest.
+// room. Of edges with the same time, the one inserted last counts as the newest.
 func (b block) insert(e []byte) {
 	time, i, n := binary.LittleEndian.Uint64(e[edgeTime:]), 0, b.n()
 	for i < n && b.time(i) > time {
 		i++
 	}
+	later := b.edges(i) // these move one place back
 	b.setN(n + 1)
-	copy(b.edges(i)[edgeBytes:], b[blockBytes+i*edgeBytes:blockBytes+n*edgeBytes])
+	copy(b.edges(i+1), later)
 	copy(b.edge(i), e)
 }
 
@@ -193,6 +195,8 @@ const (
 
 func appendKey(b []byte, id uint64) []byte { return binary.LittleEndian.AppendUint64(b, id) }
 
+// appendName appends the value of the table of names: a pointer to the node, and whether it is
+// deleted.
 func appendName(b []byte, p region.Ptr, isDeleted bool) []byte {
 	b = p.Append(b)
 	if isDeleted {

@@ -53,7 +53,8 @@ func (g generator) count(id uint64, kind uint8) int {
 	return (g.degree(id) + types - 1 - int(kind)) / types
 }
 
-// target returns the target of the k-th edge of a type; the first is the newest.
+// target returns the target of the k-th edge of a type; the first is the newest. All targets of a
+// node differ, because they are multiples of stride apart.
 func (g generator) target(id uint64, kind uint8, k int) uint64 {
 	return 1 + (g.draw(id, 1)%g.nodes+uint64(k*types+int(kind))*stride)%g.nodes
 }

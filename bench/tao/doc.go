@@ -27,8 +27,9 @@
 // clients notice. Here only freeing an object changes its incarnation, so a block says whether
 // it is the head. A range of more edges than the head has is read in a transaction.
 //
-// Clients keep pointers for a long time. The memory behind one may have been freed, and may now
-// be part of an object of another size, so the bytes that are read must also say whose they are.
+// Clients keep pointers for a long time. The memory behind a pointer may have been freed, and may
+// now be part of an object of another size. So the bytes that are read must also say to which
+// object they belong.
 //
 // Loaded nodes are numbered, and a hash table maps the numbers to names: each process reads it
 // once, after loading. Reads do not use it.
@@ -40,9 +41,9 @@
 // distributions (exponents 0.625 for nodes, 0.606 for their updates, 0.8 for edges and
 // 0.741 for their updates; deletions uniform), 2.6 nodes in an assoc_get on average, half of
 // which are there. Degrees are a power law in the place of LinkBench's table: 39 % of
-// nodes have no edge, none has more than a thousand. They do not depend on how often a
-// node is accessed; in LinkBench 0.5 % of the reads of edges do. An update of a node keeps
-// the length of its data.
+// nodes have no edge, none has more than a thousand. A node's degree does not depend on how
+// often the node is accessed; in LinkBench it does, for 0.5 % of the reads of edges. An update of
+// a node keeps the length of its data.
 //
 // The mix is TAO's (USENIX ATC'13, figure 3), 99.8 % reads. As in the paper there are
 // four kinds of reads: assoc_time_range is counted as assoc_range, and

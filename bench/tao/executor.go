@@ -43,6 +43,8 @@ type executor struct {
 	assocGet     func() error
 }
 
+// newExecutor returns an executor for one client. It makes the function values once, so that calls
+// do not allocate them.
 func (s *store) newExecutor(th *bench.Thread) *executor {
 	m := s.w.target.Machine(th.Machine)
 	e := &executor{s: s, th: th, reader: reader{m: m}, scan: newScan(m)}
@@ -75,7 +77,8 @@ func (e *executor) execute(ctx context.Context, r *request) error {
 	return e.m.Run(ctx, e.transactions[r.kind])
 }
 
-// assocRange reads the newest edges.
+// assocRange reads the newest edges, without a transaction if all of them are in the head of the
+// list. Otherwise, and if the head keeps moving (!ok), it runs doRange in a transaction.
 func (e *executor) assocRange(ctx context.Context) error {
 	b, ok, err := e.reader.list(e.r.node, e.r.edge)
 	if err != nil {
@@ -144,6 +147,8 @@ func (e *executor) doAdd(t *txn.Tx) (err error) {
 	return err
 }
 
+// doUpdate changes a node in place. It checks the node's id first, because a deleted node's memory
+// may have been reused.
 func (e *executor) doUpdate(t *txn.Tx) error {
 	e.delta = 0
 	if _, err := getNode(t, e.r.node.ptr, e.r.node.id); err != nil {
@@ -156,6 +161,7 @@ func (e *executor) doUpdate(t *txn.Tx) error {
 	return err
 }
 
+// doDelete frees a node and its lists. Its name stays, marked as deleted.
 func (e *executor) doDelete(t *txn.Tx) error {
 	edges, r := 0, e.r
 	for kind := range uint8(types) {
@@ -176,7 +182,7 @@ func (e *executor) doDelete(t *txn.Tx) error {
 	return e.s.names[e.th.Machine].Put(t, appendKey(key[:0], r.node.id), appendName(name[:0], r.node.ptr, true))
 }
 
-// doAssocAdd adds an edge, in place of one to the same target.
+// doAssocAdd adds an edge. It replaces an edge to the same target, if there is one.
 func (e *executor) doAssocAdd(t *txn.Tx) error {
 	if err := e.open(t, edgesAll); err != nil {
 		return err
@@ -272,6 +278,7 @@ func (s *scan) doLong(t *txn.Tx) error {
 	return nil
 }
 
+// match adds the block's edges to the requested nodes to found.
 func (s *scan) match(b block) {
 	for to := s.to; len(to) > 0; to = to[region.PtrBytes:] {
 		if i := b.find(to[:region.PtrBytes]); i >= 0 {

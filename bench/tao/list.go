@@ -39,13 +39,13 @@ func getNode(t *txn.Tx, at region.Ptr, id uint64) (node, error) {
 	return n, err
 }
 
-// isNode says whether a payload is that of a node.
+// isNode reports whether a payload is that of a node.
 func isNode(payload []byte, id uint64) bool {
 	return len(payload) >= nodeBytes && node(payload).id() == id
 }
 
-// open reads the node and the blocks of the list, until the blocks have at least the given number
-// of edges, or the list ends.
+// open reads the node, and then blocks of the list until they have at least the given number of
+// edges, or the list ends. Each block has the pointer to the next.
 func (l *list) open(t *txn.Tx, at region.Ptr, id uint64, kind uint8, edges int) (err error) {
 	*l = list{t: t, at: at, id: id, kind: kind, blocks: l.blocks[:0]}
 	if l.node, err = getNode(t, at, id); err != nil {
@@ -106,7 +106,8 @@ func (l *list) alloc(edges int) (listBlock, error) {
 	return listBlock{p, payload}, err
 }
 
-// fill writes a list that is empty. Only its last block is not full.
+// fill fills an empty list. Only its last block may have room left. It writes the last block first,
+// because each block points to the next.
 func (l *list) fill(edges [][edgeBytes]byte) error {
 	var next region.Ptr
 	for from := (len(edges) - 1) / edgesMax * edgesMax; from >= 0; from -= edgesMax {
@@ -180,7 +181,7 @@ func (l *list) prepend(n node) error {
 	return nil
 }
 
-// grow moves a block's edges to one of the next size.
+// grow moves a block's edges to a block of the next size.
 func (l *list) grow(n node, in int) error {
 	old := l.blocks[in]
 	b, err := l.alloc(old.n() + 1)

@@ -55,6 +55,7 @@ const (
 // chooser draws nodes for each kind of operation.
 type chooser [kinds]*bench.Zipf
 
+// newChooser makes the distributions of nodes. Kinds without one draw their nodes uniformly.
 func newChooser(nodes int) (c chooser) {
 	c[objGet], c[objUpdate] = bench.NewZipf(nodes, thetaObjGet), bench.NewZipf(nodes, thetaObjUpdate)
 	c[assocRange], c[assocAdd] = bench.NewZipf(nodes, thetaEdgeRead), bench.NewZipf(nodes, thetaEdgeWrite)
@@ -65,11 +66,11 @@ func newChooser(nodes int) (c chooser) {
 const (
 	// rangeEdges bounds the edges that an assoc_range asks for.
 	rangeEdges = 10
-	// multiGet and multiGetMax are LinkBench's of assoc_get: after each node there is
-	// another one with the probability 1 - multiGet.
+	// multiGet and multiGetMax are LinkBench's parameters of assoc_get: after each requested node
+	// another one follows with the probability 1 - multiGet, up to multiGetMax nodes.
 	multiGet    = 0.382
 	multiGetMax = 128
-	// existing is the part of the requested edges that exist.
+	// existing is the share of the requested edges that exist.
 	existing = 0.5
 )
 
@@ -98,6 +99,7 @@ type mix struct {
 	upTo [kinds]float64 // sums of the shares up to each kind
 }
 
+// newMix returns the mix of a client. upTo[k] is the sum of the shares of the kinds up to k.
 func newMix(w *Workload, th *bench.Thread) *mix {
 	m := &mix{w: w, rnd: rand.New(rand.NewPCG(th.Seed, 0x7a0)), thread: th.Number}
 	sum := 0.0
@@ -162,7 +164,8 @@ func (m *mix) node(k kind) *ref {
 
 func (m *mix) uniform() *ref { return &m.w.refs[m.rnd.IntN(len(m.w.refs))] }
 
-// to draws the node that an edge of the request leads to, or could.
+// to draws the target of an edge of the request. With a probability of existing, it is the target of
+// a loaded edge; otherwise it is any loaded node.
 func (m *mix) to(r *request) *ref {
 	if r.node.id <= uint64(len(m.w.refs)) && m.rnd.Float64() < existing {
 		if n := m.w.gen.count(r.node.id, r.edge); n > 0 {
@@ -202,7 +205,7 @@ func (c *client) Do(ctx context.Context) (int, error) {
 		case objDelete:
 			c.mix.forget(r.node)
 		}
-		if r.kind > assocGet {
+		if r.kind > assocGet { // the kinds after assocGet change the graph
 			err = c.s.w.target.Count(c.delta)
 		}
 	}

@@ -64,7 +64,7 @@ func (r *reader) heads(n *ref) error {
 	return nil
 }
 
-// headTries is how often a head that has moved is looked for before the list is read
+// headTries is the number of attempts to find a head that has moved, before the list is read
 // in a transaction.
 const headTries = 3
 

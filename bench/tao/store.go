@@ -21,15 +21,17 @@ type ref struct {
 }
 
 // A cachedHead is a pointer that the clients of a process share. Its halves may come
-// from two different heads; the pointer then leads to something else than the list's
-// head, as an outdated one does, which readers check.
+// from two different heads; readers notice that the pointer does not lead to the list's head, as
+// they notice an outdated pointer.
 type cachedHead struct{ addr, rest atomic.Uint64 }
 
+// load returns the pointer, which may be a mix of two.
 func (h *cachedHead) load() region.Ptr {
 	rest := h.rest.Load()
 	return region.MakePtr(region.Addr(h.addr.Load()), region.Class(rest), rest>>8)
 }
 
+// store packs incarnation and class into one word, so that two atomic words hold the pointer.
 func (h *cachedHead) store(p region.Ptr) {
 	h.rest.Store(p.Incarnation()<<8 | uint64(p.Class()))
 	h.addr.Store(uint64(p.Addr))

@@ -14,8 +14,8 @@ import (
 type Config struct {
 	// Nodes is the initial number of nodes; 100,000 by default.
 	Nodes int
-	// LockFree leaves out all operations that are not lock-free reads: then a
-	// result's reads are only those.
+	// LockFree leaves out all operations that are not lock-free reads, so that a result counts
+	// only the reads of those.
 	LockFree bool
 	// Seed determines the graph.
 	Seed uint64
@@ -26,7 +26,7 @@ const (
 	nodesMax     = 1 << 30
 )
 
-// A Workload is the graph store on one target. There is one on a target.
+// A Workload is the graph store on one target. A target has at most one.
 type Workload struct {
 	target *bench.Target
 	cfg    Config
@@ -159,8 +159,10 @@ func (w *Workload) NewClient(_ context.Context, th *bench.Thread) (bench.Client,
 // the nodes from this bit on, the edges below it.
 const nodesShift = 40
 
+// counted packs numbers of nodes and edges into one; either can be negative.
 func counted(nodes, edges int) int64 { return int64(nodes)<<nodesShift + int64(edges) }
 
+// counts is the inverse of counted, or of a sum of its results.
 func counts(n int64) (nodes, edges int64) {
 	edges = n << (64 - nodesShift) >> (64 - nodesShift)
 	return (n - edges) >> nodesShift, edges

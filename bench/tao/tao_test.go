@@ -107,8 +107,8 @@ func newTestClient(t *testing.T, w *Workload, machine int) *client {
 	return c.(*client)
 }
 
-// Clients that do nothing but updates, of few nodes, leave a graph that is whole, and
-// each process may remember heads that are none any more.
+// Clients that only update a few nodes leave a consistent graph, even if processes remember
+// outdated heads.
 func TestUpdates(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{Machines: 3, Replicas: 3}, 60)
 	var clients errgroup.Group
@@ -197,7 +197,7 @@ func testReads(t *testing.T, c *client, n *ref) {
 	}
 }
 
-// Lists are what a sorted slice is, whatever comes and goes at what time.
+// Lists behave like a sorted slice, with edges of any times added and removed in any order.
 func TestList(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{}, 500)
 	c := newTestClient(t, w, 0)
@@ -311,7 +311,7 @@ func TestDeletedNode(t *testing.T) {
 	}
 }
 
-// What another machine sends is looked at.
+// A machine checks the requests that another one sends.
 func TestShipped(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{}, 20)
 	m := w.target.Machine(0)
@@ -430,7 +430,7 @@ func reput(l *list, in, i int, to region.Ptr, time uint64) error {
 	return nil
 }
 
-// Operations that meet what cannot be end the run.
+// Operations that meet an impossible state end the run.
 func TestBroken(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{}, 60)
 	id := uint64(1)
@@ -540,7 +540,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Degrees and lengths are as they are described.
+// Degrees and lengths are as the package describes them.
 func TestGenerator(t *testing.T) {
 	const n = 200_000
 	g := generator{1, n}

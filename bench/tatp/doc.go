@@ -12,11 +12,11 @@
 //	delete call forwarding        2 %    31.3 %  removes one
 //
 // Subscribers are drawn as the description says: some come more often than others.
-// Transactions that find no row end as bench.ErrMiss. Those that succeed are as many as
-// the description's rows and parameters make them, at first. Of get new destination they
-// become 20.4 % in the long run, because inserted forwardings end at any hour; the
+// Transactions that find no row end as bench.ErrMiss. The shares that succeed follow from
+// the description's rows and parameters. The share of get new destination is 14.8 % at first and
+// 20.4 % in the long run, because inserted forwardings end at any hour; the
 // description names 23.9 %, which its own rows and parameters do not give at any time.
-// The other shares are the description's, and stay.
+// The other shares are the description's, and do not change.
 //
 // # Native
 //
@@ -34,8 +34,8 @@
 //
 // # What is checked
 //
-// The data are drawn from the seed, so that a row that must not change can be
-// compared with what it was. The rest must be what the clients may have made of it:
-// forwardings have their facility and are as many as were loaded and inserted less
-// those deleted, and fields are in their ranges.
+// The data are drawn from the seed, so that rows that must not change can be compared with the
+// original ones. The rest must be what the clients may have made of it: forwardings have their
+// facility and are as many as were loaded and inserted less those deleted, and fields are in their
+// ranges.
 package tatp

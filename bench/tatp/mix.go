@@ -54,10 +54,12 @@ type request struct {
 type mix struct {
 	rnd         *rand.Rand
 	subscribers uint64
-	// a decides how uneven the choice of subscribers is.
+	// a is the description's parameter A, which determines how uneven the choice of subscribers is.
 	a uint64
 }
 
+// newMix returns the mix of a client. a is the description's constant A of NURand, which depends on
+// the number of subscribers.
 func newMix(seed uint64, subscribers int) *mix {
 	m := &mix{rnd: rand.New(rand.NewPCG(seed, 0x7a7b)), subscribers: uint64(subscribers)}
 	switch {

@@ -205,8 +205,10 @@ func (c *nativeClient) lookup(tb *hash.Table, key []byte) error {
 	return err
 }
 
+// doGetNewDestination finds the active call forwardings that include the requested time.
 func (c *nativeClient) doGetNewDestination(t *txn.Tx) error {
 	r := c.r
+	// Prefetch all rows that may be needed, so that their misses overlap.
 	c.tb.facilities.Fetch(t, c.key.kind(r.id, r.which))
 	for start := uint8(0); start <= r.start; start += startStep {
 		c.tb.forwards.Fetch(t, c.key.forward(r.id, r.which, start))
@@ -234,6 +236,8 @@ func (c *nativeClient) doGetNewDestination(t *txn.Tx) error {
 	return nil
 }
 
+// doUpdateSubscriberData changes a bit of the subscriber and a byte of one facility, or neither if
+// there is no such facility.
 func (c *nativeClient) doUpdateSubscriberData(t *txn.Tx) error {
 	r := c.r
 	c.tb.subscribers.Fetch(t, c.key.id(r.id))
@@ -320,6 +324,7 @@ func (u *updater) run(ctx context.Context, id, vlr uint32) error {
 	return u.m.Run(ctx, u.update)
 }
 
+// doUpdate changes the location in a copy of the row.
 func (u *updater) doUpdate(t *txn.Tx) error {
 	key := u.key.id(u.id)
 	s, err := mustGet(t, u.tb, key)
@@ -341,6 +346,7 @@ func (c *nativeClient) byNumber(t *txn.Tx) (uint32, error) {
 	return binary.LittleEndian.Uint32(v), nil
 }
 
+// doInsertForward inserts a call forwarding, if the facility exists and the forwarding does not.
 func (c *nativeClient) doInsertForward(t *txn.Tx) error {
 	r := c.r
 	id, err := c.byNumber(t)
@@ -352,7 +358,7 @@ func (c *nativeClient) doInsertForward(t *txn.Tx) error {
 	}
 	c.tb.forwards.Fetch(t, c.key.forward(id, r.which, r.start))
 	isKnown := false
-	for kind := uint8(1); kind <= facilityMax; kind++ { // the subscriber's facilities
+	for kind := uint8(1); kind <= facilityMax; kind++ { // the description's query reads all facilities
 		ok, err := c.tb.facilities.Has(t, c.key.kind(id, kind))
 		if err != nil {
 			return err

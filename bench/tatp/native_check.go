@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// check walks the tables, with the checks of the hash tables themselves. Each pair must be the one
-// that was drawn for its subscriber, and their number must be the drawn one. Then no pair is
-// missing, because the tables have each key only once.
+// check walks the tables, with the checks of the hash tables themselves. Each pair must be a drawn
+// pair of its subscriber, and there must be as many pairs as were drawn. Then no pair is missing,
+// because the tables have each key only once.
 func (s *nativeStore) check(ctx context.Context, loaded *totals, forwards span) error {
 	tb := &s.tables[s.here[0]]
 	n := exactly(s.w.cfg.Subscribers)
@@ -59,6 +59,8 @@ func (s *nativeStore) person(g *generator, key []byte, keyBytes int) *person {
 	return g.person(id)
 }
 
+// isSubscriber reports whether a row is as loaded, except for the two columns that transactions
+// change: one bit and the location.
 func (s *nativeStore) isSubscriber(g *generator, key, row []byte) bool {
 	p := s.person(g, key, idBytes)
 	if p == nil {

@@ -10,13 +10,12 @@ import (
 	"testing"
 )
 
-// rowChance is the chance that a subscriber has a row of a kind that is drawn, of
-// access information or facilities: there are 1 to 4, each number as often.
+// rowChance is the chance that a subscriber has access information or a facility of a drawn kind. A
+// subscriber has 1 to 4 of them, each number equally often.
 const rowChance = (1 + 4) / 2.0 / 4
 
-// succeeds is which part of each kind's transactions finds its row in what is loaded.
-// A forwarding is there in half of the cases, 0 to 3 of 3, whether one is to be inserted
-// or deleted.
+// succeeds is the share of each kind's transactions that find their rows in the loaded data. In
+// half of the cases a forwarding exists (0 to 3 of 3), both for inserting and for deleting one.
 var succeeds = [kinds]float64{
 	1, rowChance * activeChance / 100 * destinationChance(loadedForwards), rowChance, rowChance, 1, rowChance / 2, rowChance / 2,
 }
@@ -25,7 +24,7 @@ var succeeds = [kinds]float64{
 // the set, bit i for startStep * i.
 type forwardsChance func(set uint) float64
 
-// loadedForwards are as they are loaded: each number of them as often.
+// loadedForwards is for the loaded data: each number of forwardings is equally likely.
 func loadedForwards(set uint) float64 {
 	ofThatMany := 0
 	for other := range uint(1 << forwardMax) {
@@ -36,13 +35,12 @@ func loadedForwards(set uint) float64 {
 	return 1.0 / (forwardMax + 1) / float64(ofThatMany)
 }
 
-// lastingForwards are those that inserting and deleting make in the long run: each time
-// has one in half of the cases, for as many are put into what is empty as are taken from what
-// is full.
+// lastingForwards is for the long run, after many insertions and deletions. Each time then has a
+// forwarding in half of the cases: as many are inserted at empty times as are deleted at full ones.
 func lastingForwards(uint) float64 { return 1.0 / (1 << forwardMax) }
 
-// destinationChance is the chance that an active facility has a forwarding that holds at
-// the time that get new destination asks for, if forwardings end 1 to 8 hours after their start.
+// destinationChance is the chance that an active facility has a forwarding for the time of a get
+// new destination, if forwardings end 1 to 8 hours after their start.
 func destinationChance(chance forwardsChance) float64 {
 	return destination(chance, func(start, end int) float64 {
 		const hoursMax = 8
@@ -50,8 +48,8 @@ func destinationChance(chance forwardsChance) float64 {
 	})
 }
 
-// destination is the same, if after is the chance that a forwarding which begins at start ends
-// after end.
+// destination is the same for any lengths: after is the chance that a forwarding that begins at
+// start ends after end.
 func destination(chance forwardsChance, after func(start, end int) float64) (sum float64) {
 	for asked := range forwardMax {
 		for end := 1; end <= endMax; end++ {

@@ -79,6 +79,7 @@ func (i *insert) add(format string, args ...any) {
 	i.rows = append(i.rows, "("+fmt.Sprintf(format, args...)+")")
 }
 
+// load inserts a range of subscribers, with one statement for each table.
 func (l *sqlLoader) load(ctx context.Context, from, to uint32) error {
 	tables := [4]insert{{table: "subscriber"}, {table: "access_info"}, {table: "special_facility"}, {table: "call_forwarding"}}
 	for id := from; id <= to; id++ {
@@ -106,6 +107,7 @@ func (l *sqlLoader) load(ctx context.Context, from, to uint32) error {
 	return l.insert(ctx, tables[:])
 }
 
+// listed returns values as SQL text, with commas between.
 func listed[T uint8 | uint16](values [10]T) string {
 	var parts []string
 	for _, v := range values {
@@ -231,8 +233,8 @@ func (c *sqlClient) attempt(ctx context.Context, r *request) error {
 	}
 }
 
-// updateFacility changes data_a. If no row is changed, the row may not exist, or may
-// already have the value.
+// updateFacility changes data_a. The server counts no changed row in two cases: the row does not
+// exist, or it already has the value. A query tells them apart.
 func (c *sqlClient) updateFacility(ctx context.Context, r *request) error {
 	err := c.exec(ctx, updateDataA, r.data, r.id, r.which)
 	if !errors.Is(err, bench.ErrMiss) {
@@ -272,8 +274,8 @@ func (c *sqlClient) insertForward(ctx context.Context, r *request, number []byte
 	return err
 }
 
-// query reads all rows, and scans the single column of the first into first, if that
-// is not nil. No row is a miss.
+// query reads all rows. If first is not nil, it scans the single column of the first row into it.
+// Without rows it returns bench.ErrMiss.
 func (c *sqlClient) query(ctx context.Context, s statement, first *uint32, args ...any) error {
 	rows, err := c.statements[s].QueryContext(ctx, args...)
 	if err != nil {
@@ -297,7 +299,7 @@ func (c *sqlClient) query(ctx context.Context, s statement, first *uint32, args 
 	return nil
 }
 
-// exec changes rows. If none is changed, that is a miss.
+// exec runs a statement that changes rows. It returns bench.ErrMiss if no row changes.
 func (c *sqlClient) exec(ctx context.Context, s statement, args ...any) error {
 	result, err := c.statements[s].ExecContext(ctx, args...)
 	if err != nil {
@@ -326,7 +328,7 @@ func (c *sqlClient) transaction(ctx context.Context, do func() error) error {
 	return err
 }
 
-// check compares counts and sums with those of what was loaded.
+// check compares counts and sums with those of the loaded data.
 func (s *sqlStore) check(ctx context.Context, loaded *totals, forwards span) error {
 	n := exactly(s.w.cfg.Subscribers)
 	for _, c := range []struct {

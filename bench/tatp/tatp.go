@@ -26,12 +26,12 @@ const (
 	subscribersMax     = 1 << 30
 )
 
-// A Workload is TATP on one target. There is one on a target.
+// A Workload is TATP on one target. A target has at most one.
 type Workload struct {
 	target *bench.Target
 	cfg    Config
 	store  store
-	// The target counts call forwardings that have been inserted, minus those deleted.
+	// The number of call forwardings is not a field: the target counts the inserted ones, minus the deleted ones.
 }
 
 var _ bench.Workload = (*Workload)(nil)
@@ -41,8 +41,7 @@ type store interface {
 	// create creates the tables or finds them; all processes call it at the same
 	// time.
 	create(ctx context.Context) error
-	// newLoader returns what puts subscribers into the tables; it is used by one
-	// goroutine.
+	// newLoader returns a loader, for use by one goroutine.
 	newLoader(ctx context.Context) (loader, error)
 	newExecutor(ctx context.Context, th *bench.Thread) (executor, error)
 	// check compares the tables with the loaded data, and checks that the number of

@@ -38,8 +38,8 @@ func loaded(t *testing.T, cfg bench.TargetConfig, subscribers int) *Workload {
 	return w
 }
 
-// run runs transactions and compares how many have missed with what there is at first.
-// Uneven choice among few subscribers leaves some difference.
+// run runs transactions, and compares the number of misses with that expected from the loaded data.
+// They differ a little, since the choice among few subscribers is uneven.
 func run(t *testing.T, w *Workload, threads, each int, tolerance float64) {
 	t.Helper()
 	res, err := bench.Run(t.Context(), w.target, w, bench.Options{Threads: threads, Transactions: each, Seed: 7, AnyBuild: true})
@@ -153,7 +153,7 @@ func TestCheckCatchesNative(t *testing.T) {
 	}
 }
 
-// The same of SQL's tables.
+// The same for SQL's tables.
 func TestCheckCatchesSQL(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{API: bench.SQL}, 30)
 	ctx := t.Context()
@@ -198,7 +198,7 @@ func TestCheckCatchesSQL(t *testing.T) {
 	}
 }
 
-// A transaction that finds what must be there gone ends the run.
+// A transaction that misses a row that must exist ends the run.
 func TestRowsGone(t *testing.T) {
 	w := loaded(t, bench.TargetConfig{}, 50)
 	s := w.store.(*nativeStore)
@@ -248,7 +248,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// The data are as many as the description says, and the same each time.
+// The numbers of rows are those of the description, and the data are the same each time.
 func TestGenerator(t *testing.T) {
 	const n = 20_000
 	g, again := newGenerator(1), newGenerator(1)

@@ -8,8 +8,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// Benchmarks of single kinds of transactions, to be profiled; what they do to the
-// mix is measured by farmsql bench tpcc.
+// Benchmarks of single kinds of transactions, for profiles. farmsql bench tpcc measures the mix.
 func BenchmarkNewOrder(b *testing.B)    { benchmark(b, func(*random) int { return kindNewOrder }) }
 func BenchmarkPayment(b *testing.B)     { benchmark(b, func(*random) int { return kindPayment }) }
 func BenchmarkOrderStatus(b *testing.B) { benchmark(b, func(*random) int { return kindOrderStatus }) }

@@ -29,10 +29,9 @@ type Config struct {
 	// The defaults are the specification's, 3000 and 100,000; fewer are for tests,
 	// and then the printed scale says so.
 	Customers, Items int
-	// Seed decides the contents.
+	// Seed determines the contents.
 	Seed uint64
-	// Drop removes the benchmark's database, if there is one, before it is made
-	// again. Over SQL only.
+	// Drop makes Load drop an existing database of the benchmark, over SQL.
 	Drop bool
 }
 
@@ -63,8 +62,8 @@ func (c *Config) scale() bench.Scale {
 	return s
 }
 
-// delivered returns how many of a district's orders are delivered initially: 2100
-// of 3000. There is an order for each customer.
+// delivered returns the number of a district's orders that are delivered initially: 2100 of 3000.
+// Initially there is one order for each customer.
 func (c *Config) delivered() int { return c.Customers * 7 / 10 }
 
 // names returns the number of different last names.

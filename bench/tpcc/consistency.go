@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// An Inconsistency is a condition that does not hold, with the first place at which
-// it fails, and the number of further places.
+// An Inconsistency is a violated condition, with the first place of a violation and the number of
+// further places.
 type Inconsistency struct {
 	Condition int // 1 to 12 of clause 3.3.2; 0 if rows are missing
 	Text      string
@@ -55,7 +55,7 @@ func (l *ledger) check() error {
 	return a.found
 }
 
-// require notes that a condition does not hold, unless ok.
+// require records a violation of the condition unless ok is true.
 func (a *auditor) require(condition int, ok bool, format string, args ...any) {
 	if ok {
 		return
@@ -105,7 +105,7 @@ func (a *auditor) district(warehouse, district int, d *districtBook) {
 	for i := range d.customers {
 		deliveries += d.customers[i].deliveries
 	}
-	// The specification's 2100 is for the initial state.
+	// The specification subtracts 2100, for the initial state only; deliveries count here too.
 	initial := a.cfg.delivered()
 	a.require(11, t.orders-t.news == initial+deliveries, "%s: %d orders, %d of them new, %d delivered at first and %d since",
 		where, t.orders, t.news, initial, deliveries)

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// small is the least that every condition can be broken in: 7 orders of each
+// small is the smallest database in which every condition can be violated: orders 1 to 7 of each
 // district are delivered, 8 to 10 are new.
 var small = Config{Customers: 10, Items: 20, Seed: 1}
 
@@ -23,18 +23,19 @@ var small = Config{Customers: 10, Items: 20, Seed: 1}
 type damage struct {
 	condition int
 	name      string
-	// caught are the conditions that it breaks, in order.
+	// caught are the conditions that it violates, in order.
 	caught []int
-	// native does it with by = 1, and repairs it with by = -1. It is nil if it cannot be
-	// done, for over SQL there are several rows in place of one, or one of several.
+	// native does the damage with by = 1, and repairs it with by = -1. It is nil if the native API
+	// cannot do it: SQL has several rows where the native API has one object, or one row where it
+	// has several objects.
 	native func(x *native, t *txn.Tx, by int) error
-	// sql are statements with what %d is 1 or -1 in, or two alternatives; none if it
-	// cannot be done.
+	// sql are statements in which %d stands for 1 or -1, or two alternatives: the damage and its
+	// repair. There are none if SQL cannot do it.
 	sql []string
 }
 
-// gone removes an entry of an index natively. What it led to is made again as it
-// was, or empty where nobody looks at it.
+// gone removes an entry of an index on the native API. The repair makes the row again as it was, or
+// empty if nobody reads it.
 func gone(index func(p *partition) *hash.Table, warehouse, district, n, bytes int, fill func(row []byte)) func(x *native, t *txn.Tx, by int) error {
 	return func(x *native, t *txn.Tx, by int) error {
 		tb, key := index(x.only()), x.number(warehouse, district, n)
@@ -114,7 +115,7 @@ var damages = []damage{
 	{0, "the data of a stock are gone", []int{0},
 		gone(func(p *partition) *hash.Table { return p.stockData }, 1, 0, 20, stockDataBytes, nil), nil},
 	{0, "there is a warehouse too many", []int{0}, nil, []string{
-		// Whose rows would be found by no query of a warehouse.
+		// No query of a warehouse would find these rows.
 		"INSERT INTO customer (c_id, c_d_id, c_w_id) VALUES (1, 1, 2)|DELETE FROM customer WHERE c_w_id = 2",
 		"INSERT INTO stock (s_i_id, s_w_id) VALUES (1, 2)|DELETE FROM stock WHERE s_w_id = 2",
 	}},
@@ -214,7 +215,7 @@ var damages = []damage{
 	}},
 }
 
-// requireCaught breaks the data in every way, and requires that it is seen.
+// requireCaught does every damage, and requires that the check reports it.
 func requireCaught(t *testing.T, w *Workload, do func(d *damage, by int) error) {
 	ctx := context.Background()
 	for i := range damages {
@@ -255,7 +256,7 @@ func TestBrokenDataAreCaught(t *testing.T) {
 	})
 }
 
-// statements returns what breaks the data by SQL, or repairs them.
+// statements returns the SQL statements that do the damage, or repair it.
 func (d *damage) statements(by int) (all []string) {
 	for _, q := range d.sql {
 		if broken, repaired, two := strings.Cut(q, "|"); two {
@@ -288,7 +289,7 @@ func TestBrokenDataAreCaughtOverSQL(t *testing.T) {
 	})
 }
 
-// Every condition of clause 3.3.2 is among those that the data are broken for.
+// Some damage violates each condition of clause 3.3.2.
 func TestEveryConditionIsBroken(t *testing.T) {
 	for n := 0; n <= 12; n++ {
 		if !slices.ContainsFunc(damages, func(d damage) bool { return d.condition == n && slices.Contains(d.caught, n) }) {
@@ -311,7 +312,7 @@ func TestBrokenRunHasNoResult(t *testing.T) {
 	}
 }
 
-// Rows of what cannot be are refused, and not looked for beyond the books.
+// The ledger refuses rows that cannot exist, and does not look for them beyond its books.
 func TestLedgerRefusesStrayRows(t *testing.T) {
 	cfg := small
 	if err := cfg.validate(); err != nil {
@@ -337,8 +338,8 @@ func TestLedgerRefusesStrayRows(t *testing.T) {
 	}
 }
 
-// Rows beyond those that there can be are no substitute for others: natively in any of the
-// indexes that have one entry for each row of a table.
+// A row that cannot exist does not make up for a missing row. On the native API this is true of
+// every index with one entry for each row of a table.
 func TestStrayRowsAreCaught(t *testing.T) {
 	tg, w := open(t, bench.TargetConfig{}, small)
 	x := w.store.(*nativeStore).session(0)

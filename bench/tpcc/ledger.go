@@ -2,17 +2,18 @@ package tpcc
 
 import "fmt"
 
-// A ledger has the data of the consistency conditions, read from the tables through
-// either API.
+// A ledger has the data that the consistency conditions need, read from the tables through either
+// API.
 type ledger struct {
 	cfg        *Config
 	warehouses []warehouseBook // element i is warehouse i+1
 	counts     []rowCount
-	// items is the number of items; natively, of a copy that lacks some, if one does.
+	// items is the number of items. On the native API it is the number in an incomplete copy, if
+	// there is one.
 	items int
 }
 
-// A table is a table whose rows are loaded, and neither added nor removed after that.
+// A table is one of the tables whose number of rows is constant after loading.
 type table int
 
 const (
@@ -27,8 +28,8 @@ func (t table) rows(c *Config) int {
 	return c.Warehouses * [...]int{warehouseTable: 1, districtTable: districts, customerTable: districts * c.Customers, stockTable: c.Items}[t]
 }
 
-// A rowCount is the number of rows that were found in a table, or in an index that leads to them or
-// to parts of them.
+// A rowCount is the number of rows that were found in a table, or the number of entries of an index
+// that leads to the rows or to parts of them.
 type rowCount struct {
 	table
 	name string
@@ -66,8 +67,8 @@ type customerBook struct {
 type orderBook struct {
 	exists, isNew           bool // exists is set for a row in ORDER, isNew for one in NEW-ORDER
 	customer, carrier, says int  // O_C_ID, O_CARRIER_ID, O_OL_CNT
-	// lines is the number of rows in ORDER-LINE, delivered the number of those that are delivered,
-	// and amount the sum of the delivered ones.
+	// lines is the number of the order's lines in ORDER-LINE. delivered is the number of delivered
+	// lines, and amount the sum of their amounts.
 	lines, delivered int
 	amount           money
 }
@@ -116,6 +117,7 @@ func (l *ledger) customer(warehouse, district, n int) (*customerBook, error) {
 // ordersMax is more orders than fit into memory.
 const ordersMax = 1 << 28
 
+// order returns the book of an order, and adds books up to it if there are none.
 func (l *ledger) order(warehouse, district, n int) (*orderBook, error) {
 	d, err := l.district(warehouse, district)
 	if err == nil && (n < 1 || n > ordersMax) {
@@ -156,7 +158,7 @@ func (l *ledger) refuse(t table, warehouse, district, n int) (err error) {
 	return err
 }
 
-// stock returns the place in which the existence of a stock is noted.
+// stock returns the place that records the existence of a stock.
 func (l *ledger) stock(warehouse, item int) (*bool, error) {
 	w, err := l.warehouse(warehouse)
 	if err == nil && (item < 1 || item > len(w.stocks)) {
@@ -200,7 +202,8 @@ func (l *ledger) enterCustomer(warehouse, district, n int, balance, ytd money, d
 	return err
 }
 
-// enterPayment enters a payment from the history: its customer, and its place.
+// enterPayment adds a payment from the history to the books of the customer who paid, and of the
+// district and warehouse that received it.
 func (l *ledger) enterPayment(h *historyRow) error {
 	c, err := l.customer(h.warehouse, h.district, h.customer)
 	if err != nil {

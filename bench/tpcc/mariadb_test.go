@@ -12,8 +12,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// The benchmark runs on other servers too, whose transactions wait for locks and
-// deadlock.
+// The benchmark also runs on other servers, whose transactions wait for locks and can deadlock.
 func TestMariaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a MariaDB server")
@@ -22,8 +21,8 @@ func TestMariaDB(t *testing.T) {
 	run(t, tg, w, bench.Options{Threads: 3, Transactions: 100, Seed: 1})
 }
 
-// mariaDB starts a server that is gone with the test, and returns its DSN. Without
-// one installed the test is skipped.
+// mariaDB starts a server that ends with the test, and returns its DSN. If none is installed, it
+// skips the test.
 func mariaDB(t *testing.T) (dsn string) {
 	install, err := exec.LookPath("mariadb-install-db")
 	if err != nil {

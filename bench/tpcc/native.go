@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// errMissing means that a row which must be there is not.
+// errMissing means that a row does not exist though it must.
 var errMissing = errors.New("tpcc: row is missing")
 
 // A native runs transactions on the native API for one client.

@@ -32,7 +32,7 @@ func (x *native) deliver(t *txn.Tx, in *delivery) error {
 	return nil
 }
 
-// takeOldest takes the oldest order of each district out of NEW-ORDER.
+// takeOldest removes the oldest order of each district from NEW-ORDER.
 func (x *native) takeOldest(t *txn.Tx, in *delivery) error {
 	home := x.part(in.warehouse)
 	for d := 1; d <= districts; d++ {
@@ -55,7 +55,7 @@ func (x *native) takeOldest(t *txn.Tx, in *delivery) error {
 	return nil
 }
 
-// oldest takes the oldest order of a district out of NEW-ORDER, and returns 0 if
+// oldest removes the oldest order of a district from NEW-ORDER, and returns its number, or 0 if
 // there is none.
 func (x *native) oldest(t *txn.Tx, warehouse, district int) (order int, p region.Ptr, err error) {
 	tree := x.part(warehouse).newOrders

@@ -11,7 +11,7 @@ import (
 )
 
 // A reader fills a ledger from one partition. No transaction may change the partition meanwhile.
-// Its walks also check the indexes.
+// To visit the rows, it checks every index completely.
 type reader struct {
 	*partition
 	ctx    context.Context
@@ -30,15 +30,14 @@ func (r *reader) row(p region.Ptr) ([]byte, error) {
 	return b, err
 }
 
-// A fixedIndex leads to the rows of a table, or to parts of them. It has one entry for
-// each row of the table.
+// A fixedIndex leads to the rows of a table, or to parts of the rows. It has one entry for each row.
 type fixedIndex struct {
 	table
 	name string
 	tb   *hash.Table
 }
 
-// rowsOf passes all rows that an index leads to, and counts them.
+// rowsOf calls enter for each row that an index leads to, and counts the rows in the ledger.
 func (r *reader) rowsOf(x fixedIndex, enter func(w, d, n int, row []byte) error) error {
 	rows := 0
 	err := r.rows(x.tb, func(w, d, n int, row []byte) error {
@@ -49,7 +48,7 @@ func (r *reader) rowsOf(x fixedIndex, enter func(w, d, n int, row []byte) error)
 	return err
 }
 
-// countParts counts the entries of an index whose rows need not be looked at.
+// countParts counts the entries of an index in the ledger. It does not read the rows.
 func (r *reader) countParts(x fixedIndex) error {
 	parts := 0
 	err := x.tb.Check(r.ctx, hash.Visitor{Pair: func(key, _ []byte) error {
@@ -61,7 +60,7 @@ func (r *reader) countParts(x fixedIndex) error {
 	return err
 }
 
-// rows passes all rows of an index, with what is in their keys.
+// rows calls enter for each row of an index, with the three numbers of the key.
 func (r *reader) rows(tb *hash.Table, enter func(w, d, n int, row []byte) error) error {
 	return tb.Check(r.ctx, hash.Visitor{Pair: func(key, value []byte) error {
 		p, err := region.DecodePtr(value)
@@ -83,7 +82,7 @@ func (r *reader) count(tb *hash.Table) (n int, err error) {
 	return n, err
 }
 
-// read enters the whole partition.
+// read enters the whole partition in the ledger.
 func (r *reader) read() error {
 	for _, step := range []struct {
 		name string
@@ -115,6 +114,7 @@ func (r *reader) readWarehouses() error {
 	})
 }
 
+// readDistricts reads the two objects of each district, which the ledger keeps in one book.
 func (r *reader) readDistricts() error {
 	if err := r.countParts(fixedIndex{districtTable, "district", r.districts}); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *reader) readDistricts() error {
 	})
 }
 
-// readCustomers also checks that each can be found by last name.
+// readCustomers also checks that lastNames has an entry for each customer.
 func (r *reader) readCustomers() error {
 	customers := 0
 	if err := r.countParts(fixedIndex{customerTable, "customer (C_DATA)", r.customerData}); err != nil {
@@ -157,7 +157,7 @@ func (r *reader) readHistory() error {
 	}})
 }
 
-// readOrders also checks that each can be found by its customer.
+// readOrders also checks that customerOrders has an entry for each order.
 func (r *reader) readOrders() error {
 	orders := 0
 	err := r.rows(r.orders, func(w, d, n int, row []byte) error {
@@ -193,8 +193,8 @@ func (r *reader) readLines() error {
 	})
 }
 
-// readStock also counts the items, of which each partition has a full copy. The ledger keeps the count
-// of a copy that is incomplete, if there is one.
+// readStock also counts the items, of which each partition has a full copy. If a copy is
+// incomplete, the ledger keeps the count of that copy.
 func (r *reader) readStock() error {
 	if err := r.countParts(fixedIndex{stockTable, "stock (S_DIST, S_DATA)", r.stockData}); err != nil {
 		return err

@@ -7,16 +7,16 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A nativeLoader loads rows in transactions of many. Rows of warehouses go to
-// their partitions, items to the one at its machine.
+// A nativeLoader loads many rows in each transaction. It puts the rows of a warehouse into their
+// partition, and items into the partition at its machine.
 type nativeLoader struct {
 	native
 	ctx  context.Context
 	rows []func(*txn.Tx) error // rows that are not loaded yet
 }
 
-// rowsMax is the number of rows that are loaded in one transaction. A row that is given to the
-// loader may consist of several objects; the largest ones have 1 KB together.
+// rowsMax is the number of rows that are loaded in one transaction. One row of the loader may be
+// several objects, of up to 1 KB together.
 const rowsMax = 100
 
 func (l *nativeLoader) add(row func(*txn.Tx) error) error {

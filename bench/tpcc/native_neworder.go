@@ -43,8 +43,8 @@ func (x *native) enter(t *txn.Tx, in *newOrder) error {
 	return nil
 }
 
-// enterOrder adds the order to ORDER and NEW-ORDER. Its number comes from the
-// district, and so is new; only one index is checked for that.
+// enterOrder adds the order to ORDER and NEW-ORDER. Its number is new, since the district has just
+// given it out. Only the insert into orders checks that; the other indexes are written without.
 func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	home := x.part(in.warehouse)
 	p, order, err := insert(t, home.orders, x.number(in.warehouse, in.district, in.number), orderBytes, home.hint)
@@ -64,8 +64,7 @@ func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	return home.customerOrders.Put(t, x.key, p)
 }
 
-// enterLines adds the order's lines, and takes their items from stock, except an
-// unused item.
+// enterLines adds the order's lines, except one of an unused item, and takes their items from stock.
 func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 	if err := x.findLines(t, in); err != nil {
 		return 0, err
@@ -87,8 +86,7 @@ func (x *native) enterLines(t *txn.Tx, in *newOrder) (sum money, err error) {
 }
 
 // fetchLines fetches the index entries of the lines' rows. Like findLines, it visits all lines
-// before the first is needed, because a processor waits for many cache misses in about the time of
-// one.
+// before the first is needed: the cache misses of many lines then overlap.
 func (x *native) fetchLines(t *txn.Tx, in *newOrder) {
 	for i := range in.lines {
 		line := &in.lines[i]
@@ -131,6 +129,7 @@ func (x *native) findLines(t *txn.Tx, in *newOrder) error {
 	return nil
 }
 
+// enterLine takes the item from stock, and writes the line into row.
 func (x *native) enterLine(t *txn.Tx, in *newOrder, i int, row []byte) (money, error) {
 	line, at := &in.lines[i], &x.rows[i]
 	item, err := t.Read(at.item)

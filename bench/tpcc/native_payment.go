@@ -59,13 +59,13 @@ func (x *native) payFor(t *txn.Tx, in *payment) error {
 	return nil
 }
 
-// note returns the data of a customer with bad credit, after the payment.
+// note returns the new C_DATA of a customer with bad credit: the payment, followed by the old data.
 func (in *payment) note(data string) string {
 	s := fmt.Sprintf("%d %d %d %d %d %v|%s", in.number, in.customer.district, in.customer.warehouse, in.district, in.warehouse, in.amount, data)
 	return s[:min(len(s), dataMax)]
 }
 
-// remember adds the payment to the history, at the warehouse that was paid.
+// remember inserts the payment into the history, in the partition of the warehouse that received it.
 func (x *native) remember(t *txn.Tx, in *payment, warehouse, district []byte) error {
 	x.payments++ // a retried attempt uses a new number
 	x.key = appendKey(x.key[:0], in.warehouse, in.district, in.number)
@@ -86,7 +86,7 @@ func (x *native) remember(t *txn.Tx, in *payment, warehouse, district []byte) er
 // historyGap is between the names of the warehouse and the district.
 const historyGap = "    "
 
-// encode writes the row, without the text if there is none.
+// encode writes the row into memory of zeros; h.data may be empty.
 func (h *historyRow) encode(row []byte) {
 	historyCustomer.set(row, h.customer)
 	historyOfDistrict.set(row, h.district)

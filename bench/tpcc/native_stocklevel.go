@@ -60,8 +60,8 @@ func (x *native) recentLines(t *txn.Tx, in *stockLevel) error {
 	}
 }
 
-// countLow counts the items of which the warehouse has few. It waits for all lookups
-// together, and then for all rows together.
+// countLow counts the items whose stock in the warehouse is below the threshold. It waits for all
+// lookups together, and then for all rows together.
 func (x *native) countLow(in *stockLevel, items []int) error {
 	x.keys, x.found, x.low = x.keys[:0], x.found[:0], slices.Grow(x.low[:0], len(items)*keyBytes)
 	for i, item := range items {

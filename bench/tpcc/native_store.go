@@ -18,7 +18,7 @@ func (s *nativeStore) create(ctx context.Context) (err error) {
 	return err
 }
 
-// session returns a native for the machine with index at.
+// session returns the state of a new client or loader at a machine.
 func (s *nativeStore) session(at int) native {
 	return native{m: s.target.Machine(at), at: at, partitions: s.partitions[at]}
 }
@@ -35,7 +35,7 @@ func (s *nativeStore) itemLoaders(ctx context.Context) (all []loader, err error)
 	return all, nil
 }
 
-// warehouseLoader implements store.
+// warehouseLoader implements store. The loader works at the machine of the warehouse's partition.
 func (s *nativeStore) warehouseLoader(ctx context.Context, warehouse int) (loader, error) {
 	return s.loader(ctx, partitionOf(warehouse, len(s.partitions))), nil
 }

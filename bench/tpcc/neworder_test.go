@@ -52,8 +52,8 @@ func TestOrderWithUnusedItem(t *testing.T) {
 	}
 }
 
-// entered enters an order, and returns what became of it; errNotEntered, too, if its
-// other lines had not been entered by then.
+// entered enters an order, and returns its error. The error includes errNotEntered if the other
+// lines had not been entered by then.
 func entered(ctx context.Context, db database, in *newOrder) error {
 	if x, ok := db.(*native); ok {
 		return x.m.Run(ctx, func(tx *txn.Tx) error { return errors.Join(x.enter(tx, in), x.linesEntered(tx, in)) })

@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A partition has one machine's handles of the indexes of the warehouses that live
-// at one machine, and of that machine's copy of the items. The indexes map to
-// pointers to rows, except that of payments, which contains the rows.
+// A partition is one machine's view of a partition: its handles of the indexes of the warehouses
+// that live at one machine, and of the copy of the items there. The indexes contain
+// pointers to rows, except the history, which contains its rows.
 type partition struct {
 	// hint is an address near which the partition's rows are allocated.
 	hint region.Addr
@@ -36,7 +36,7 @@ type treeIndex struct {
 	of   func(*partition) **btree.Tree
 }
 
-// toRows is the configuration of the indexes by numbers.
+// toRows is the configuration of the indexes that map keys to pointers.
 var toRows = hash.Config{KeyBytes: keyBytes, ValueBytes: region.PtrBytes}
 
 var hashIndexes = []hashIndex{
@@ -65,7 +65,7 @@ var treeIndexes = []treeIndex{
 // that stores them. It has no entries for machines of other processes.
 type partitioning [][]partition
 
-// partitionOf returns the machine of a warehouse.
+// partitionOf returns the machine that stores the partition of a warehouse.
 func partitionOf(warehouse, machines int) int { return (warehouse - 1) % machines }
 
 // openPartitions creates the indexes, or finds them.
@@ -90,7 +90,7 @@ func openPartitions(ctx context.Context, t *bench.Target) (partitioning, error) 
 	return all, nil
 }
 
-// open opens the indexes of the partition at one machine for all.
+// open opens the indexes of the partition at one machine, for all users.
 func (all partitioning) open(ctx context.Context, t *bench.Target, at int) error {
 	name := func(index string) string { return fmt.Sprintf("tpcc.%s.%d", index, at) }
 	for _, index := range hashIndexes {

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// The rows that a database begins with (clause 4.3.3), as both APIs load them.
+// The rows of the initial database (clause 4.3.3), as both APIs load them.
 
 type address struct{ street1, street2, city, state, zip string }
 
@@ -15,14 +15,14 @@ type itemRow struct {
 	data      string
 }
 
-// A placeRow is a warehouse, or a district, which has a number in it.
+// A placeRow is a row of WAREHOUSE or DISTRICT; district is 0 for a warehouse.
 type placeRow struct {
 	warehouse, district int
 	name                string
 	address
 	tax  rate
-	ytd  money // ytd-to-date payments
-	next int   // number of the next order of a district
+	ytd  money // year-to-date payments
+	next int   // number of a district's next order
 }
 
 type stockRow struct {
@@ -48,8 +48,7 @@ type historyRow struct {
 	data                                                   string
 }
 
-// An orderRow is an order with its lines. carrier is 0 if it is still to be
-// delivered.
+// An orderRow is an order with its lines. carrier is 0 if the order is not delivered.
 type orderRow struct {
 	warehouse, district, id, customer, carrier int
 	at                                         time.Time
@@ -63,7 +62,7 @@ type lineRow struct {
 	info                   string
 }
 
-// A loader takes rows. It belongs to one goroutine, and may hold them back until
+// A loader loads rows. It belongs to one goroutine, and may buffer rows until
 // flush.
 type loader interface {
 	item(*itemRow) error
@@ -87,7 +86,7 @@ const (
 	initialQuantity       = 5
 )
 
-// rows returns the number of rows that all parts of one warehouse have, as steps of progress.
+// rows returns the number of rows that progress counts for one warehouse: stock, customers and orders.
 func (c *Config) rows() int { return c.Items + 2*c.Customers*districts }
 
 // itemPart loads all items.

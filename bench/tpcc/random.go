@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// random draws what clauses 2.1.6 and 4.3.2 define. It belongs to one goroutine.
+// random draws the random values of clauses 2.1.6 and 4.3.2. It belongs to one goroutine.
 type random struct {
 	*rand.Rand
 	cfg *Config
@@ -22,14 +22,14 @@ const (
 	itemA     = 8191
 )
 
-// newRandom returns a source of random numbers that is independent of those with other streams. All
+// newRandom returns a source of random numbers. Sources with different streams are independent. All
 // clients of a run have the same constants.
 func newRandom(cfg *Config, c constants, seed, stream uint64) *random {
 	return &random{Rand: rand.New(rand.NewPCG(seed, stream)), cfg: cfg, c: c}
 }
 
-// The constants for last names of loading and of running must differ by 65 to 119,
-// and not by 96 or 112.
+// The constants C for last names of loading and of running must differ by 65 to 119, but not by 96
+// or 112 (clause 2.1.6.1).
 const (
 	nameDeltaMin = 65
 	nameDeltaMax = 119
@@ -46,6 +46,7 @@ func drawConstants(seed uint64) (loading, running constants) {
 	return loading, running
 }
 
+// apart reports whether two constants for last names differ as required.
 func apart(a, b int) bool {
 	delta := max(a-b, b-a)
 	return delta >= nameDeltaMin && delta <= nameDeltaMax && delta != 96 && delta != 112
@@ -105,7 +106,7 @@ func (r *random) letters(alphabet string, n int) string {
 
 func (r *random) zip() string { return r.number(4) + "11111" }
 
-// original occurs somewhere in the data of a tenth of items and stocks.
+// original occurs somewhere in I_DATA and S_DATA of a tenth of the items and stocks.
 const original = "ORIGINAL"
 
 // data draws I_DATA or S_DATA (clause 4.3.3.1).

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Rows on the native API are objects of fixed layout. A field is its offset.
+// Rows on the native API are objects of fixed layout. The value of a field is its offset in the row.
 type (
 	intField   int // 4 bytes
 	moneyField int // 8 bytes
 	timeField  int // 8 bytes; zero is not a time
-	// A textField is followed by zeros.
+	// A textField is n bytes at offset at. Zeros fill the space behind a shorter text.
 	textField struct{ at, n int }
 )
 
@@ -38,7 +38,7 @@ func (f timeField) set(row []byte, t time.Time) {
 
 func (f timeField) isSet(row []byte) bool { return binary.LittleEndian.Uint64(row[f:]) != 0 }
 
-// get returns the row's bytes.
+// get returns the field's text in the row, without the zeros behind it.
 func (f textField) get(row []byte) []byte {
 	b := row[f.at : f.at+f.n]
 	for len(b) > 0 && b[len(b)-1] == 0 {
@@ -47,7 +47,10 @@ func (f textField) get(row []byte) []byte {
 	return b
 }
 
-func (f textField) set(row []byte, s string) { clear(row[f.at+copy(row[f.at:f.at+f.n], s) : f.at+f.n]) }
+func (f textField) set(row []byte, s string) {
+	field := row[f.at : f.at+f.n]
+	clear(field[copy(field, s):])
+}
 
 // Lengths of text.
 const (
@@ -61,7 +64,7 @@ const (
 	phoneMax    = 16
 )
 
-// A warehouse, and a district, what is never changed.
+// The part of a warehouse or a district that no transaction changes.
 const (
 	placeTax     = intField(0)
 	placeAddress = 4 + placeMax
@@ -70,13 +73,13 @@ const (
 
 var placeName = textField{4, placeMax}
 
-// Year-to-date payments of a warehouse or a district.
+// The year-to-date payments of a warehouse or a district, an object of its own.
 const (
 	yearToDate = moneyField(0)
 	ytdBytes   = 8
 )
 
-// The counter of a district for its next order.
+// The number of a district's next order, an object of its own.
 const (
 	nextOrder      = intField(0)
 	nextOrderBytes = 4
@@ -106,7 +109,8 @@ var (
 	customerText = textField{0, dataMax} // C_DATA
 )
 
-// A payment in the history. Its key is not one of the specification's columns.
+// A payment in the history. Its key is not one of the specification's columns. OfDistrict and
+// OfWarehouse are the customer's; District and Warehouse received the payment.
 const (
 	historyCustomer    = intField(0)
 	historyOfDistrict  = intField(4)
@@ -120,7 +124,7 @@ const (
 
 var historyText = textField{36, infoMax}
 
-// An order. carrier is 0 while it is still to be delivered.
+// An order. Its carrier is 0 until it is delivered.
 const (
 	orderCustomer = intField(0)
 	orderCarrier  = intField(4)
@@ -130,7 +134,7 @@ const (
 	orderBytes    = 24
 )
 
-// The lines of an order: how many, and each at lineOf.
+// The lines of an order in one object: their number, then each line (lineOf).
 const (
 	linesCount = intField(0)
 	linesStart = 4

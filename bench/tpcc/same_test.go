@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// Both APIs begin with the same data and are asked the same: what terminals show
-// is the same, too.
+// Both APIs begin with the same data and run the same transactions. The terminals must show the
+// same.
 func TestNativeAndSQLAnswerAlike(t *testing.T) {
 	ctx := context.Background()
 	cfg := Config{Customers: 30, Items: 1000, Seed: 7}

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/bench"
 )
 
-// A sqlClient runs transactions over a connection of its own, with statements
-// prepared on it, one after the other: an interactive transaction.
+// A sqlClient runs interactive transactions over a connection of its own: one prepared statement
+// after the other.
 type sqlClient struct {
 	conn     *sql.Conn
 	prepared [statements]*sql.Stmt
@@ -45,8 +45,8 @@ func (x *sqlClient) close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// do runs statements in a transaction, and retries after each conflict.
-// database/sql's own transactions would prepare the statements again.
+// do runs statements in a transaction, and retries it after each conflict. It does not use
+// database/sql's own transactions, which would prepare the statements again.
 func (x *sqlClient) do(ctx context.Context, statements func() error) error {
 	x.ctx = ctx
 	return x.thread.Retry(ctx, func() error {
@@ -67,7 +67,7 @@ func (x *sqlClient) do(ctx context.Context, statements func() error) error {
 	})
 }
 
-// get scans the one row of a statement into to.
+// get scans the first row of a statement's result into to. Without a row it returns errMissing.
 func (x *sqlClient) get(s statement, args []any, to ...any) error {
 	err := x.prepared[s].QueryRowContext(x.ctx, args...).Scan(to...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -76,7 +76,7 @@ func (x *sqlClient) get(s statement, args []any, to ...any) error {
 	return err
 }
 
-// change runs a statement, and returns an error unless it changes at least one row.
+// change runs a statement. It returns errMissing if no row changes.
 func (x *sqlClient) change(s statement, args ...any) error {
 	res, err := x.prepared[s].ExecContext(x.ctx, args...)
 	if err != nil {
@@ -89,7 +89,7 @@ func (x *sqlClient) change(s statement, args ...any) error {
 	return err
 }
 
-// each calls row for each row of a statement, which it scans.
+// each calls row for each row of a statement's result; row scans it.
 func (x *sqlClient) each(s statement, args []any, row func(*sql.Rows) error) error {
 	rows, err := x.prepared[s].QueryContext(x.ctx, args...)
 	if err != nil {
@@ -172,6 +172,7 @@ func (x *sqlClient) enter(in *newOrder) error {
 	return nil
 }
 
+// enterLine enters a line of the order. It returns errUnusedItem if there is no such item.
 func (x *sqlClient) enterLine(in *newOrder, i int) (money, error) {
 	line := &in.lines[i]
 	var price money
@@ -232,6 +233,7 @@ func (r *placeRow) shown() []any {
 	return []any{&r.name, &r.street1, &r.street2, &r.city, &r.state, &r.zip}
 }
 
+// payFor changes the customer.
 func (x *sqlClient) payFor(in *payment) (err error) {
 	who := &in.customer
 	if in.number, err = x.find(who); err != nil {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// A query reads a table into a ledger: its text, how many numbers of a warehouse
-// (1) and a district (2) it asks for, and what becomes of a row.
+// A query reads a table into a ledger. asks is the number of its parameters: none, a warehouse, or a
+// warehouse and a district. enter scans a row and enters it in the ledger.
 type query struct {
 	text  string
 	asks  int
@@ -93,7 +93,7 @@ func (s *sqlStore) read(ctx context.Context, l *ledger) error {
 	return conn.Close()
 }
 
-// read runs the query for each warehouse, or each district, if its text asks for their numbers.
+// read runs the query once, for each warehouse, or for each district, depending on its parameters.
 func (q *query) read(ctx context.Context, conn *sql.Conn, l *ledger) error {
 	warehouses, each := 1, 1
 	if q.asks > 0 {

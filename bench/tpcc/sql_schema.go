@@ -3,8 +3,8 @@ package tpcc
 // schemaName is the name of the benchmark's database.
 const schemaName = "tpcc"
 
-// schema is the nine tables (clause 1.3), the indexes that the transactions need
-// beyond primary keys, and no foreign keys, which are not required.
+// schema creates the nine tables (clause 1.3) and the indexes that the transactions need
+// beyond primary keys. Foreign keys are not required, and left out.
 var schema = []string{
 	`CREATE TABLE warehouse (
 		w_id INT NOT NULL, w_name VARCHAR(10), w_street_1 VARCHAR(20), w_street_2 VARCHAR(20), w_city VARCHAR(20),
@@ -44,9 +44,9 @@ var schema = []string{
 		PRIMARY KEY (s_w_id, s_i_id))`,
 }
 
-// A statement is one that clients prepare. Rows that are changed afterwards are read FOR
-// UPDATE, and so are, on servers with snapshots, rows that another transaction may have added
-// since this one's snapshot.
+// A statement is an index into a client's prepared statements. Some SELECTs lock their rows (FOR
+// UPDATE): those of rows that the transaction changes afterwards, and, for servers with snapshots,
+// those of rows that another transaction may have added since the snapshot.
 type statement int
 
 const (
@@ -145,5 +145,5 @@ func (s statement) text() string {
 		" FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE"
 }
 
-// stockOf is the statement that gets a stock for an order of the district.
+// stockOf returns the statement that reads a stock for an order of the district.
 func stockOf(district int) statement { return getStock + statement(district-1) }

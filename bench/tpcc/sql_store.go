@@ -90,7 +90,7 @@ func (s *sqlStore) client(ctx context.Context, th *bench.Thread, warehouses int)
 	return x, all, nil
 }
 
-// A sqlLoader loads rows with INSERTs of many rows each.
+// A sqlLoader inserts many rows with each statement.
 type sqlLoader struct {
 	ctx     context.Context
 	conn    *sql.Conn

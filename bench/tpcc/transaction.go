@@ -32,8 +32,8 @@ func (r *random) kind() int {
 	return kindStockLevel
 }
 
-// errUnusedItem rolls a New-Order back, as it must happen in one of a hundred. The
-// unused item is the order's last (clause 2.4.1.5), and the work for the other lines
+// errUnusedItem makes a New-Order roll back, as the specification requires for one in a hundred. The
+// unused item is the order's last (clause 2.4.1.5): the work for the other lines
 // has been done by then (clause 2.4.2.3).
 var errUnusedItem = errors.New("tpcc: item number is not valid")
 
@@ -65,7 +65,7 @@ type newLine struct {
 	brand byte
 }
 
-// draw enters an order at the warehouse. The lines' memory is used again.
+// draw fills in a random order at the warehouse. It reuses the memory of the lines.
 func (in *newOrder) draw(r *random, warehouse int) {
 	*in = newOrder{
 		warehouse: warehouse, district: r.between(1, districts), customer: r.customer(), entered: time.Now(), lines: in.lines[:0],
@@ -82,7 +82,7 @@ func (in *newOrder) draw(r *random, warehouse int) {
 	}
 }
 
-// allLocal says whether all lines come from the order's own warehouse.
+// allLocal reports whether all lines come from the order's own warehouse.
 func (in *newOrder) allLocal() bool {
 	for i := range in.lines {
 		if in.lines[i].supply != in.warehouse {
@@ -98,8 +98,8 @@ const (
 	brandGeneric  = 'G'
 )
 
-// brand returns an order line's brand-generic. It searches both I_DATA and S_DATA, even if the
-// first lacks ORIGINAL, as the clause asks.
+// brand returns an order line's brand-generic. It searches both I_DATA and S_DATA, as the clause
+// asks, even if ORIGINAL is not in the first.
 func brand(itemData, stockData []byte) byte {
 	item, stock := bytes.Contains(itemData, []byte(original)), bytes.Contains(stockData, []byte(original))
 	if item && stock {
@@ -108,7 +108,7 @@ func brand(itemData, stockData []byte) byte {
 	return brandGeneric
 }
 
-// elsewhere draws another warehouse, or the same if there is no other.
+// elsewhere draws another warehouse. If there is no other, it returns the same.
 func (r *random) elsewhere(warehouse int) int {
 	if r.cfg.Warehouses == 1 {
 		return warehouse
@@ -120,8 +120,8 @@ func (r *random) elsewhere(warehouse int) int {
 	return w
 }
 
-// A whom describes a customer: by number or, if that is 0, as the middle one of those
-// with the last name.
+// A whom describes a customer: by number, or by last name if number is 0. Of several customers with
+// the last name it means the middle one.
 type whom struct {
 	warehouse, district, number int
 	last                        string
@@ -177,8 +177,8 @@ type delivery struct {
 	warehouse, carrier int
 	at                 time.Time
 
-	// orders are the numbers of the delivered orders, by district - 1; 0 if there was
-	// none.
+	// orders are the numbers of the delivered orders, by district - 1; 0 for a district without
+	// new orders.
 	orders [districts]int
 }
 
@@ -197,8 +197,8 @@ func (in *stockLevel) draw(r *random, warehouse int) {
 	*in = stockLevel{warehouse: warehouse, district: r.between(1, districts), threshold: r.between(thresholdMin, thresholdMax)}
 }
 
-// middle returns the index of the customer that is meant among n with the same last name, in the
-// order of their first names: n/2 rounded up, counted from 1.
+// middle returns the index of the customer that a last name means, among n customers sorted by first
+// name. Counted from 1, it is n/2 rounded up.
 func middle(n int) int { return (n+1)/2 - 1 }
 
 // restocked returns a stock's quantity after an order has taken quantity from it.
@@ -209,7 +209,7 @@ func restocked(stock, quantity int) int {
 	return stock - quantity + 91
 }
 
-// Credit of a customer, and what C_DATA is cut to.
+// The two values of C_CREDIT, and the greatest length of C_DATA.
 const (
 	goodCredit = "GC"
 	badCredit  = "BC"

@@ -37,8 +37,8 @@ type store interface {
 	read(ctx context.Context, l *ledger) error
 }
 
-// A database runs transactions for one client, each to its end. errUnusedItem
-// means that a New-Order was rolled back.
+// A database runs transactions for one client. Each call runs a transaction until it has committed or
+// failed. errUnusedItem means that a New-Order has rolled back.
 type database interface {
 	newOrder(context.Context, *newOrder) error
 	payment(context.Context, *payment) error
@@ -90,7 +90,7 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 // Attach implements bench.Workload.
 func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
 
-// Streams of random numbers while loading: one for items, then one for each part.
+// While loading, the items have a stream of random numbers, and each part has one after it.
 const itemStream = 1
 
 func (w *Workload) loadItems(ctx context.Context, p *bench.Progress) error {
@@ -108,7 +108,8 @@ func (w *Workload) loadItems(ctx context.Context, p *bench.Progress) error {
 	return errors.Join(errs...)
 }
 
-// loadWarehouses loads as many parts at a time as there are processors.
+// loadWarehouses loads the parts of this process's warehouses, as many at a time as there are
+// processors.
 func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error {
 	mine := 0
 	for n := range w.cfg.Warehouses {
@@ -129,7 +130,7 @@ func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error 
 				if n >= w.cfg.Warehouses*(1+districts) {
 					return
 				}
-				if !w.target.IsMine(n / (1 + districts)) { // pieces are divided by warehouse, as partitionOf does
+				if !w.target.IsMine(n / (1 + districts)) { // a process loads whole warehouses: those that partitionOf assigns to its machines
 					continue
 				}
 				rows, err := w.loadPart(ctx, n)
@@ -144,7 +145,7 @@ func (w *Workload) loadWarehouses(ctx context.Context, p *bench.Progress) error 
 	return context.Cause(ctx)
 }
 
-// loadPart loads one of the parts: 1 + districts of each warehouse.
+// loadPart loads part n. Each warehouse has 1 + districts parts: its stock, then each district.
 func (w *Workload) loadPart(ctx context.Context, n int) (rows int, err error) {
 	warehouse, district := n/(1+districts)+1, n%(1+districts)
 	l, err := w.store.warehouseLoader(ctx, warehouse)

@@ -35,7 +35,7 @@ func open(t testing.TB, target bench.TargetConfig, cfg Config) (*bench.Target, *
 	return tg, w
 }
 
-// run runs the mix and requires that each kind of transaction has come by.
+// run runs the mix, and requires that each kind of transaction has run.
 func run(t *testing.T, tg *bench.Target, w *Workload, o bench.Options) *bench.Result {
 	t.Helper()
 	o.AnyBuild = true
@@ -64,7 +64,7 @@ func TestNative(t *testing.T) {
 	if part := res.Kinds[kindNewOrder].MissedPart; part == 0 || part > 0.05 {
 		t.Errorf("%.2f %% of New-Order rolled back, want about 1", 100*part)
 	}
-	// Another run's clients are not confused with the first's.
+	// The clients of a second run differ from the first run's.
 	run(t, tg, w, bench.Options{Threads: 2, Transactions: 200, Seed: 2})
 }
 

@@ -13,8 +13,8 @@ import (
 
 var foreign = regexp.MustCompile(`^(runtime\.|time\.|github\.com/)`)
 
-// Write writes a profile to a file. Each stack is functions, the innermost first, with
-// spaces between them, and weighs what it is mapped to. Names that are not of the module
+// Write writes a profile to a file. stacks maps each stack to its weight: the names of its
+// functions, the innermost first, with spaces between them. Names that are not of the module
 // begin with "runtime." or "time.", or with a host.
 func Write(t *testing.T, file, weight string, stacks map[string]int64) {
 	t.Helper()
