@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Absence lists regions that are unavailable until one of the listed machines is back with its
-// memory: see RegionStatus.Away.
+// An Absence says that regions are unavailable until one of the machines is back with its memory: see
+// RegionStatus.Away.
 type Absence struct {
 	Machines, Regions []int // ascending
 }

@@ -51,16 +51,17 @@ func count(n int, thing string) string {
 }
 
 // Check walks the catalog, every index and row, and every region, and reports leaks, orphans,
-// overlaps, locks left behind, replicas that differ, and index entries without their rows. It
-// counts dropped objects that are not freed yet; they stay until Check returns. Nobody may write
-// during it. The error is that of the walk; the problems found are in the Report. If a folder that
-// was opened with Config.Trust is sound, it can be opened without Trust from then on.
+// overlaps, locks left behind, replicas that differ, and index entries without their rows. It also
+// counts objects of dropped tables that are not freed yet, and delays their freeing until it returns.
+// Nobody may write meanwhile. The Report has the problems found; the error says that the walk itself
+// failed. If a folder that was opened with Config.Trust is sound, it can be opened without Trust from
+// then on.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	for _, c := range db.catalogs {
 		defer c.PauseSweeping()()
 	}
 	r := Report{Machines: db.Machines()}
-	reached, whole, err := db.walk(ctx, &r)
+	reached, isWhole, err := db.walk(ctx, &r)
 	if err != nil {
 		return r, err
 	}
@@ -70,7 +71,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	}
 	unreached := 0
 	for _, f := range faults {
-		if f.Kind == region.Leak && !whole {
+		if f.Kind == region.Leak && !isWhole { // maybe no leak: the walk could not reach everything
 			unreached++
 			continue
 		}
@@ -85,10 +86,10 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// Inspect checks the memory of an instance without Cluster: the bytes of every object of all
-// machines. The instance must not be running, and Inspect opens nothing else. Errors are
-// farm.ErrTorn, with the places, ErrOtherFolder, and the errors of nvram.HoldFolder. A missing
-// folder is not an error.
+// Inspect checks every object in the memory of all machines of an instance, without opening a
+// database on it. The instance must not be running, and must be one without Cluster. Errors are
+// farm.ErrTorn, with the places, ErrOtherFolder, and the errors of nvram.HoldFolder. A missing folder
+// is not an error.
 func Inspect(ctx context.Context, o Offline) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -108,9 +109,9 @@ func Inspect(ctx context.Context, o Offline) error {
 	return nil
 }
 
-// walk returns the objects that the catalog and indexes lead to, and whether these are all of them:
-// it cannot go on beyond a damaged object. It adds problems to r.
-func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole bool, err error) {
+// walk returns the objects that the catalog and the indexes lead to, and adds problems to r. isWhole
+// is false if there may be more objects, because the walk could not go on beyond a damaged one.
+func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, isWhole bool, err error) {
 	object := func(p region.Ptr) error {
 		reached = append(reached, p)
 		return ctx.Err()
@@ -119,7 +120,7 @@ func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole 
 		r.Dropped++
 		return object(p)
 	}
-	whole = true
+	isWhole = true
 	for _, err := range []error{
 		db.engines[0].Check(ctx, db.instance.root(), object, dropped),
 		db.checkNatives(ctx, object),
@@ -129,9 +130,9 @@ func (db *DB) walk(ctx context.Context, r *Report) (reached []region.Ptr, whole 
 		}
 		if err != nil {
 			r.Problems = append(r.Problems, tornBy(err).Error())
-			whole = false
+			isWhole = false
 		}
 	}
 	r.Objects = len(reached) - r.Dropped
-	return reached, whole, nil
+	return reached, isWhole, nil
 }

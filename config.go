@@ -17,19 +17,20 @@ import (
 // Config holds a database's settings. The zero value of a field means its
 // default; only Folder has none.
 type Config struct {
-	// Folder is the data folder, created if need be. Each machine has its
-	// NVRAM folder in it. Package documentation says what survives there.
+	// Folder is the data folder, created if need be. Each machine has a
+	// subfolder for its memory. The package's documentation says what survives
+	// there.
 	Folder string
 
 	// Saves, if not empty, is a folder on storage that survives a power failure. Close saves
-	// everything there, and a data folder that is gone, such as a tmpfs after a reboot, is restored
+	// everything there. If the data folder is gone, as a tmpfs is after a reboot, Open restores it
 	// from there. A machine of Cluster saves and restores only its own memory.
 	Saves string
 
-	// Trust opens a folder that was in use when the computer went down, or that is a copy of one;
-	// without Trust, Open refuses it. It is safe if the computer was shut down normally and the
-	// folder is on a disk. Open first checks the memory, and refuses the folder if it is torn
-	// (farm.ErrTorn); a machine of Cluster can check only its own memory.
+	// Trust opens a folder that was in use when the computer went down, or that is a copy of such
+	// a folder; without Trust, Open refuses these. Trust is safe if the computer was shut down
+	// normally and the folder is on a disk. Open first checks the memory, and refuses the folder
+	// if it is torn (farm.ErrTorn); a machine of Cluster can check only its own memory.
 	Trust bool
 
 	// Volatile keeps everything in ordinary memory instead of a folder: it is
@@ -38,7 +39,7 @@ type Config struct {
 
 	// Machines is how many FaRM machines run in this process. 1 by default.
 	//
-	// It is fixed when the folder is created, like the four settings after it: from then on the
+	// This setting and the four after it are fixed when the folder is created. From then on the
 	// default of each is the folder's value, and Open refuses another value.
 	Machines int
 
@@ -46,8 +47,8 @@ type Config struct {
 	// backups. 1 by default; at most Machines.
 	Replicas int
 
-	// Workers is how many worker threads each machine runs. By default as many as there are
-	// processors (GOMAXPROCS): goroutines of different processors then share no worker.
+	// Workers is how many worker threads each machine runs. By default there is one for each
+	// processor (GOMAXPROCS), so that goroutines on different processors share no worker.
 	Workers int
 
 	// RegionSize is the unit of placement and replication: a power of two from
@@ -76,58 +77,58 @@ type Config struct {
 	// other. By default it is in /dev/shm and named after Cluster.
 	SharedFolder string
 	// LeaseTime is how long a machine may be silent before the others go on without it. The default
-	// depends on how punctually leases can be renewed here; all machines should have the same.
+	// depends on how punctually this computer renews leases. All machines should have the same.
 	LeaseTime time.Duration
 
-	// UnavailableAfter is how long statements at a machine of Cluster wait for something that only
-	// the other machines can provide, a majority or a region whose machines are away, before they
-	// fail with wait.ErrUnavailable, MySQL's error 1047. By default ten lease times, and at least 3
-	// s.
+	// UnavailableAfter is how long statements at a machine of Cluster wait for other machines, for
+	// instance for a majority, or for a region whose machines are away. Then they fail with
+	// wait.ErrUnavailable, MySQL's error 1047. By default ten lease times, and at least 3 s.
 	UnavailableAfter time.Duration
 
 	// RecoveryPace is the speed at which a machine of Cluster fills the replicas that replace lost
 	// ones: PaceSlow by default.
 	RecoveryPace Pace
 
-	// ResultBuffer bounds the rows that one statement may return, because they
-	// are held back until its transaction is validated. 64 MiB by default.
+	// ResultBuffer bounds the size of one statement's result: its rows are held
+	// back until its transaction is validated. 64 MiB by default.
 	ResultBuffer Size
 
-	// StatementMemory bounds what a statement holds in memory at a time: rows that it
-	// sorts, groups, joins or keeps back, what its transaction has read, and the session's
-	// variables. By default an eighth of the process's limit (GOMEMLIMIT), or of the
-	// computer's memory if there is none. All statements together may hold half of it.
+	// StatementMemory bounds the memory that one statement uses: for rows that it sorts,
+	// groups, joins or keeps back, for the read set of its transaction, and for the session's
+	// variables. By default it is an eighth of the process's limit (GOMEMLIMIT), or, without
+	// a limit, of the computer's memory. All statements together may use half of that.
 	StatementMemory Size
 
 	// MaxPacket bounds one request of a client (max_allowed_packet). 64 MiB by
 	// default.
 	MaxPacket Size
 
-	// MaxConnections is how many network clients may be connected. 1000 by
-	// default. There may be one more, of a user with the privilege SUPER, and as many that
-	// have not logged in yet.
+	// MaxConnections is how many network clients may be logged in. 1000 by default. One more
+	// may log in if its user has the privilege SUPER. As many more may be connected that have
+	// not logged in yet.
 	MaxConnections int
 
 	// SecureFilePriv is the folder in which LOAD_FILE, LOAD DATA INFILE and SELECT INTO
-	// OUTFILE may read and write, for users with the FILE privilege. By default there is
-	// none, and nobody may.
+	// OUTFILE may read and write, for users with the FILE privilege. If it is empty, the
+	// default, nobody may use them.
 	SecureFilePriv string
 
 	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.
 	TLS        *tls.Config
 	RequireTLS bool
 
-	// Shutdown is called when a client with the privilege SHUTDOWN asks for the end of the server
-	// (COM_SHUTDOWN, SHUTDOWN). It should make Serve end, without waiting for that. If it is nil,
+	// Shutdown is called when a client with the privilege SHUTDOWN asks the server to stop
+	// (COM_SHUTDOWN, SHUTDOWN). It should make Serve return, but not wait for that. If it is nil,
 	// such requests are refused.
 	Shutdown func()
 
 	// Logger receives log messages. By default nothing is logged.
 	Logger *slog.Logger
 
-	// Opening, if not nil, is called with an Operator as soon as this process holds the folder: a
-	// machine of Cluster may wait long for others before Open returns. An error ends Open. end, if
-	// not nil, is called before the folder is released, by Close or by an Open that fails.
+	// Opening, if not nil, is called with an Operator as soon as this process holds the folder, long
+	// before Open returns if a machine of Cluster has to wait for others. If Opening fails, Open
+	// fails. end, if not nil, is called before the folder is released: by Close, or by an Open that
+	// fails.
 	Opening func(*Operator) (end func() error, err error)
 
 	// starting is called at each step of opening, for tests.
@@ -190,7 +191,7 @@ func (c Config) withStored() (Config, error) {
 		return c, err
 	}
 	if c.Folder == "" || c.Cluster != "" {
-		return c, nil // a new database without a folder, or the cluster has the layout
+		return c, nil // there is no folder, or the cluster's configuration has the layout
 	}
 	s, exists, err := farm.Stored(c.Folder)
 	if err == nil && !exists && c.Saves != "" {
@@ -200,7 +201,7 @@ func (c Config) withStored() (Config, error) {
 		return c, withPrefix("", err)
 	}
 	if exists {
-		// Check this here, before the replicas are compared with the number of machines.
+		// Check this first: otherwise Validate would complain about the stored number of replicas.
 		if c.Machines != 0 && c.Machines != s.Machines {
 			return c, fmt.Errorf("farmsql: %w: Machines (--machines) was %d and is now %d", farm.ErrMismatch, s.Machines, c.Machines)
 		}

@@ -32,13 +32,13 @@ type DB struct {
 	sql       *stdsql.DB
 
 	closing sync.Once
-	closed  error // what Close returned
+	closed  error // the result of Close
 }
 
-// Open opens the database in cfg.Folder, creating it if there is none, and recovers the state that
-// a killed process has left. It refuses a folder, and leaves it unchanged, if another process has
-// it open, if it was written in a newer format or under an earlier boot, or if its machines do not
-// match cfg.
+// Open opens the database in cfg.Folder, creating it if there is none. If a process was killed, it
+// recovers the state that was left. Open refuses a folder, and leaves it unchanged, if another process
+// has it open, if it was written in a newer format or under an earlier boot, or if its machines do
+// not match cfg.
 func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cfg) }
 
 // OpenContext is like Open, but gives up when ctx ends: a machine of a cluster waits until there
@@ -61,7 +61,7 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	err = db.start(ctx)
 	if in.uncheckedError() != nil {
 		err = db.checkTrusted(ctx, err)
-	} else if !db.hasOtherProcesses() { // no other process runs
+	} else if !db.hasOtherProcesses() { // so no transaction runs, and a conflict means torn memory
 		err = tornBy(err)
 	}
 	if err != nil {
@@ -71,8 +71,8 @@ func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// checkTrusted checks a folder that is opened with Config.Trust, and refuses it if it is damaged.
-// started is the error of starting the database on it, or nil.
+// checkTrusted checks a folder that is opened with Config.Trust, and returns farm.ErrTorn if it is
+// damaged. started is the result of db.start.
 func (db *DB) checkTrusted(ctx context.Context, started error) error {
 	reason := db.instance.uncheckedError()
 	if started == nil {
@@ -101,10 +101,10 @@ func tornBy(err error) error {
 	return err
 }
 
-// start builds catalog, engines and server on the machines, in this order.
+// start opens the catalogs and engines of all machines, and then the server on top of them.
 func (db *DB) start(ctx context.Context) error {
 	db.sequences = catalog.NewSequences(db.instance.machine(0))
-	// All machines must serve before one of them ships a function.
+	// All machines must register their handlers before one of them ships a function.
 	servers := make([]*hash.Server, db.instance.machines())
 	for i := range servers {
 		servers[i] = hash.Serve(db.instance.machine(i))
@@ -135,7 +135,7 @@ func (db *DB) start(ctx context.Context) error {
 		engines = append(engines, wire.OverSQL(e))
 	}
 	db.watchLives()
-	if !db.hasOtherProcesses() { // others may be at work
+	if !db.hasOtherProcesses() { // otherwise other processes may be changing rows
 		if _, err := db.engines[0].Recount(ctx); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ const (
 	stepEngine  startStep = "load users"
 )
 
-// step runs a step of opening. It calls the tests' function first.
+// step runs a step of opening until it succeeds: see persist.
 func (db *DB) step(ctx context.Context, s startStep, do func() error) error {
 	db.operator.failed(nil) // forget the errors of the step before
 	if db.cfg.starting != nil {
@@ -183,9 +183,9 @@ func (db *DB) Machine(i int) *txn.Machine { return db.instance.machine(i) }
 // Machines returns how many machines there are.
 func (db *DB) Machines() int { return db.instance.machines() }
 
-// Serve serves MySQL clients that connect to l, until ctx ends or db closes; it then lets running
-// statements finish, disconnects the clients and returns nil. It may be called for several
-// listeners at a time.
+// Serve serves MySQL clients that connect to l, until ctx ends or db closes. Then it lets running
+// statements finish, disconnects the clients and returns nil. It may be called for several listeners
+// at a time.
 func (db *DB) Serve(ctx context.Context, l net.Listener) error {
 	err := db.wire.Serve(ctx, l)
 	if errors.Is(err, wire.ErrClosed) {
@@ -194,11 +194,11 @@ func (db *DB) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// Stats counts what the SQL connections did since Open.
+// Stats returns counts of the SQL connections' work since Open.
 func (db *DB) Stats() wire.Stats { return db.wire.Stats() }
 
-// Close ends all connections, letting running statements finish, and closes the folder. All
-// committed transactions are in it. Close may be called more than once.
+// Close lets running statements finish, ends all connections, and closes the folder, which then has
+// all committed transactions. Close may be called more than once.
 func (db *DB) Close() error {
 	db.closing.Do(func() { db.closed = db.close() })
 	return db.closed
@@ -230,7 +230,7 @@ func (db *DB) close() error {
 	for _, e := range db.engines {
 		errs = append(errs, e.Close(ctx))
 	}
-	if db.wire != nil && !db.hasOtherProcesses() { // others go on counting
+	if db.wire != nil && !db.hasOtherProcesses() { // otherwise other processes go on counting rows
 		errs = append(errs, db.engines[0].Counted(ctx))
 	}
 	for _, c := range db.catalogs {

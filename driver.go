@@ -30,9 +30,10 @@ func init() { stdsql.Register(DriverName, Driver{}) }
 //
 //	./farmsql-data?database=test&machines=3&replicas=3&regionsize=64MiB
 //
-// The folder opens on first use and closes with the last *sql.DB that names it.
-// Several of them in one process share it, if their options agree. The name
-// ":memory:" stands for a volatile database, each *sql.DB having its own.
+// The database opens on first use and closes with the last *sql.DB that names
+// its folder. All *sql.DB of one process that name the same folder share it; their
+// options must agree. The name ":memory:" stands for a volatile database of each
+// *sql.DB's own.
 type Driver struct{}
 
 var _ driver.DriverContext = Driver{}
@@ -107,13 +108,14 @@ var opened = struct {
 	dbs map[string]*shared
 }{dbs: make(map[string]*shared)}
 
+// A shared is a database that several connectors share.
 type shared struct {
 	db   *DB
 	cfg  Config
-	uses int
+	uses int // connectors that use it
 }
 
-// connector belongs to one *sql.DB.
+// A connector makes the connections of one *sql.DB.
 type connector struct {
 	cfg    Config
 	schema string
@@ -136,6 +138,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c *connector) Driver() driver.Driver { return Driver{} }
 
+// open returns the connector to the database, which the first call opens.
 func (c *connector) open() (driver.Connector, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,6 +190,8 @@ func (c *connector) Close() error {
 	return release(c.folder)
 }
 
+// acquire returns the database in a folder, and opens it for its first user. Each user must release
+// it.
 func acquire(folder string, cfg Config) (*DB, error) {
 	opened.Lock()
 	defer opened.Unlock()
@@ -205,6 +210,7 @@ func acquire(folder string, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+// release ends the use of a database by one connector. The last one closes it.
 func release(folder string) error {
 	opened.Lock()
 	defer opened.Unlock()

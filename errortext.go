@@ -2,8 +2,9 @@ package farmsql
 
 import "github.com/farmsql/farmsql/sql/myerr"
 
-// withPrefix adds what an error of a package below is about. The text has one prefix only, because
-// users of this package do not know the packages below.
+// withPrefix wraps an error of a package below. Its text begins with this package's prefix and about,
+// which says what the error is about; the prefixes of the packages below, which users do not know, are
+// left out.
 func withPrefix(about string, err error) error { return &namedError{about, err} }
 
 type namedError struct {

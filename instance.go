@@ -18,14 +18,15 @@ import (
 // and end with this process, or one machine, whose peers are other processes.
 type instance struct {
 	members []*farm.Member
-	// local holds the machines if all are in this process; own is the one machine of this process
-	// if the others are in other processes. One of the two is nil.
+	// local is set if all machines are in this process. Otherwise own is this process's one machine,
+	// and the others are other processes.
 	local *farm.Local
 	own   *ownMachine
 
-	// reconfigured are called after a machine, as the CM, has led a reconfiguration; by machine.
+	// reconfigured has the listener of each machine. It is called after the machine, as the CM, has
+	// led a reconfiguration.
 	reconfigured map[rdma.MachineID]*listener
-	end          chan error  // why a machine is no longer part of the instance
+	end          chan error  // the reason why a machine is no longer part of the instance
 	isOver       atomic.Bool // a machine is no longer part of the instance
 	killed       atomic.Bool // a test has killed a machine
 }
@@ -40,7 +41,7 @@ func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error
 	if c.Cluster != "" {
 		return in, in.openOwn(ctx, c, o)
 	}
-	cfg := in.listensTo(c, o)
+	cfg := in.localConfig(c, o)
 	listen := cfg.Each
 	cfg.Each = func(m *farm.MemberConfig) {
 		id := int(m.Self.Machine)
@@ -52,15 +53,16 @@ func (c Config) openInstance(ctx context.Context, o *Operator) (*instance, error
 	if err != nil {
 		return in, err
 	}
-	in.standOn(local, o)
+	in.adoptLocal(local, o)
 	if err := o.begin(); err != nil {
 		return in, errors.Join(err, in.Close())
 	}
 	return in, nil
 }
 
-// listensTo returns the settings of machines that are in this process, to which in listens.
-func (in *instance) listensTo(c Config, o *Operator) farm.Config {
+// localConfig returns the config of machines that are all in this process, and whose events go to in
+// and o.
+func (in *instance) localConfig(c Config, o *Operator) farm.Config {
 	cfg := c.farm()
 	cfg.Each = func(m *farm.MemberConfig) {
 		id := m.Self.Machine
@@ -70,17 +72,17 @@ func (in *instance) listensTo(c Config, o *Operator) farm.Config {
 	return cfg
 }
 
-// standOn makes the database use the machines of local.
-func (in *instance) standOn(local *farm.Local, o *Operator) {
+// adoptLocal makes the instance use the machines of local.
+func (in *instance) adoptLocal(local *farm.Local, o *Operator) {
 	in.local = local
 	for i := range local.Machines() {
 		in.members = append(in.members, local.Member(i))
 	}
 	o.local.Store(local)
-	o.failed(nil) // whatever was tried before
+	o.failed(nil) // the errors of earlier attempts no longer matter
 }
 
-// listen returns events of a machine that also call the listeners of reconfigurations.
+// listen returns e extended so that a reconfiguration led by the machine also calls its listener.
 func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Events {
 	told := new(listener)
 	in.reconfigured[id] = told
@@ -92,7 +94,7 @@ func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Ev
 	return e
 }
 
-// onEnd keeps the reason why the first of the machines ended.
+// onEnd is called when a machine has ended. It keeps the first reason for DB.Ended.
 func (in *instance) onEnd(reason error) {
 	in.isOver.Store(true)
 	select {
@@ -108,7 +110,7 @@ func (in *instance) machine(i int) *txn.Machine { return in.members[i].Transacti
 func (in *instance) machines() int              { return len(in.members) }
 func (in *instance) root() region.Ptr           { return in.members[0].Root() }
 
-// whyOver returns why a machine of this process is no longer a member, or nil.
+// whyOver returns the reason why a machine of this process is no longer a member, or nil.
 func (in *instance) whyOver() error {
 	for _, m := range in.members {
 		if err := m.Membership().Err(); err != nil {
@@ -127,9 +129,9 @@ func (in *instance) check(ctx context.Context, reachable iter.Seq[region.Ptr]) (
 	return in.local.Check(ctx, reachable)
 }
 
-// uncheckedError returns the errors of nvram.Folder.UncheckedError of all machines. It returns nil
-// if the other machines are other processes: then the folder was checked by itself before it was
-// opened.
+// uncheckedError returns the errors of nvram.Folder.UncheckedError of all machines. If the other
+// machines are other processes, it returns nil: ownMachine.open has already checked this machine's
+// folder.
 func (in *instance) uncheckedError() error {
 	if in.hasOtherProcesses() {
 		return nil

@@ -2,7 +2,7 @@ package farmsql
 
 import "sync/atomic"
 
-// A listener is a function that is called after each recovery; it may be set later.
+// A listener has the function to call after a reconfiguration; it may be set later.
 type listener struct{ f atomic.Pointer[func()] }
 
 func (l *listener) tell() {
@@ -11,12 +11,12 @@ func (l *listener) tell() {
 	}
 }
 
-// watchLives tells the catalog of each machine, after each reconfiguration that the machine
-// has led, to look for orphans: objects that machines which have left did not free.
+// watchLives makes each machine's catalog look for orphans after each reconfiguration that the
+// machine has led: objects that machines which have left did not free.
 func (db *DB) watchLives() {
 	for i, m := range db.instance.members {
 		livesChanged := db.catalogs[i].LivesChanged
 		db.instance.reconfigured[m.ID()].f.Store(&livesChanged)
-		livesChanged() // what has changed since the catalog was opened
+		livesChanged() // for changes since the catalog was opened
 	}
 }

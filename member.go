@@ -40,8 +40,8 @@ type ownMachine struct {
 // process.
 var ErrOtherProcesses = errors.New("farmsql: the other machines of the instance are other processes")
 
-// close ends the machine and saves its memory. isOver says that the machine has been evicted: its
-// memory is then not saved, since nobody needs it.
+// close ends the machine and saves its memory. isOver says that the machine is no longer part of the
+// instance: then nobody needs its memory, and close does not save it.
 func (l *ownMachine) close(isOver bool) error {
 	var errs []error
 	if l.member != nil {
@@ -82,7 +82,7 @@ func (in *instance) openOwn(ctx context.Context, cfg Config, o *Operator) error 
 	l := &ownMachine{log: cfg.Logger}
 	in.own = l
 	err := l.open(ctx, cfg, o, in)
-	if err == nil || ctx.Err() != nil { // a machine that was asked to stop while it waited has its memory, too
+	if err == nil || ctx.Err() != nil { // also save a machine that was asked to stop while it waited for others
 		l.saves = cfg.savesOf(cfg.MachineID)
 	}
 	if err != nil {
@@ -101,9 +101,9 @@ func (c Config) savesOf(machine int) string {
 	return machineFolder(c.Saves, rdma.MachineID(machine))
 }
 
-// memoryOf returns the options with which the folder of a machine of a cluster is opened. Their
-// Remedy does not advise restoring an older save of this machine alone, since the others would then
-// get an older state from it.
+// memoryOf returns the options for opening the folder of a machine of a cluster. Their Remedy must
+// not advise to restore a save of this machine alone: the others would take its old state for the
+// present one.
 func (c Config) memoryOf(machine int) nvram.Options {
 	o := nvram.Options{Trust: c.Trust, Saves: c.savesOf(machine), Filling: farm.LogFilling(c.Logger, machine)}
 	remove := machineFolder(c.Folder, rdma.MachineID(machine))
@@ -123,6 +123,8 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 	return nvram.OpenFolder(path, o)
 }
 
+// open opens the store, the folder and the network, and starts the machine on them. If it fails, close
+// closes the parts that are open.
 func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *instance) (err error) {
 	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
 		return fmt.Errorf("--cluster: %w", err)
@@ -136,7 +138,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	if err := o.begin(); err != nil {
 		return err
 	}
-	if cfg.SharedFolder == "" { // what killed machines of other clusters have left
+	if cfg.SharedFolder == "" { // remove the folders that killed machines of other clusters have left
 		if err := shm.Sweep(fmt.Sprintf("%s/farmsql-%d-*", sharedParent, os.Getuid())); err != nil {
 			cfg.Logger.Warn("folders that nobody uses are left", "error", err)
 		}
@@ -174,16 +176,16 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 		Ended:  in.onEnd,
 		Events: o.listen(in.listen(rdma.MachineID(cfg.MachineID), cfg.events(cfg.MachineID))),
 	})
-	o.failed(nil) // whatever was tried before
+	o.failed(nil) // the errors of earlier attempts no longer matter
 	return err
 }
 
-// ErrOtherFolder means that the folder does not belong to the instance to be opened: it has a
-// configuration of its own, or its configuration is elsewhere.
+// ErrOtherFolder means that a folder does not belong to the instance to be opened: the folder has
+// another configuration, or its configuration is elsewhere.
 var ErrOtherFolder = errors.New("farmsql: the folder is of another instance")
 
-// checkFolder refuses a folder of another instance before anything in it is changed: its memory
-// would otherwise be used for a new machine.
+// checkFolder returns ErrOtherFolder if the folder belongs to another instance, before anything in it
+// is changed: otherwise a new machine would overwrite that instance's memory.
 func (c Config) checkFolder() error {
 	if c.Folder == "" {
 		return nil
@@ -200,8 +202,8 @@ func (c Config) checkFolder() error {
 	return c.checkMemories()
 }
 
-// checkMemories refuses a folder that has memory of machines but no configuration: otherwise a new
-// instance would replace them.
+// checkMemories returns ErrOtherFolder if a folder without a configuration has memory of machines: a
+// new instance would overwrite it.
 func (c Config) checkMemories() error {
 	identities, err := filepath.Glob(filepath.Join(c.Folder, machinePrefix+"*", farm.IdentityFile))
 	if err != nil {
@@ -227,8 +229,8 @@ func (c Config) checkMemories() error {
 	return err
 }
 
-// checkConfiguration refuses the memory of a machine in a data folder that has a configuration of
-// its own, which is not the one at url.
+// checkConfiguration returns ErrOtherFolder if a data folder has the memory of a machine and a
+// configuration other than that at url.
 func checkConfiguration(data string, machine int, url string) error {
 	folder := machineFolder(data, rdma.MachineID(machine))
 	if _, err := os.Stat(folder); err != nil || !hasConfiguration(data) {
@@ -337,8 +339,8 @@ func (c Config) events(machine int) membership.Events {
 	}
 }
 
-// eventsTogether is like events, for machines in one process. These begin and end together: that
-// one waits for a majority is logged at debug level only.
+// eventsTogether is like events, for machines in one process. These start together, so it is no news
+// that one waits for a majority: that is logged at debug level only.
 func (c Config) eventsTogether(machine int) membership.Events {
 	e, log := c.events(machine), c.Logger.With("machine", machine)
 	e.Waiting = func(missing []rdma.MachineID) { log.Debug("waiting for a majority", "missing", missing) }
@@ -346,21 +348,21 @@ func (c Config) eventsTogether(machine int) membership.Events {
 	return e
 }
 
-// Ended yields once, when a machine of this process leaves the instance. The error says why:
-// membership.ErrEvicted if the others have gone on without it, membership.ErrRestart if it must
-// start again, together with others or to make room. The caller should then close the database and
-// open it again; operations in progress fail.
+// Ended returns a channel that yields one error when a machine of this process leaves the instance:
+// membership.ErrEvicted if the others have gone on without it, or membership.ErrRestart if it must
+// start again, together with others or to make room. Operations in progress fail. The caller should
+// then close the database and open it again.
 func (db *DB) Ended() <-chan error { return db.instance.end }
 
 // hasOtherProcesses reports whether the other machines are other processes.
 func (db *DB) hasOtherProcesses() bool { return db.instance.hasOtherProcesses() }
 
-// stopPatience bounds how long the Close of a machine of a cluster waits for others: without
-// a majority of them it would never return.
+// stopPatience bounds how long Close of a machine of a cluster waits for others. Without this bound
+// it would never return while there is no majority.
 const stopPatience = 3 * time.Second
 
-// doNotWaitForever makes operations that need absent machines fail after stopPatience,
-// unless stop is called before.
+// doNotWaitForever evicts the machine after stopPatience, so that operations that wait for absent
+// machines fail, unless stop is called before.
 func (db *DB) doNotWaitForever() (stop func()) {
 	if !db.hasOtherProcesses() {
 		return func() {}
@@ -369,7 +371,7 @@ func (db *DB) doNotWaitForever() (stop func()) {
 	return func() { t.Stop() }
 }
 
-// hurryPatience is how long statements wait for other machines once Hurry was called.
+// hurryPatience is how long statements still wait for other machines after Hurry.
 const hurryPatience = 500 * time.Millisecond
 
 // Hurry says that the database will be closed soon: statements that wait for absent machines of a
@@ -396,8 +398,8 @@ func (db *DB) leave() {
 	}
 }
 
-// available returns a function whose error says why clients cannot be served, or nil if they always
-// can: see wire.Config.
+// available returns wire.Config.Available: a function that returns an error while clients cannot be
+// served. It returns nil if they always can.
 func (db *DB) available() func(context.Context) error {
 	if !db.hasOtherProcesses() {
 		return nil
@@ -410,9 +412,9 @@ func (db *DB) available() func(context.Context) error {
 // startRetry is the time between two attempts at a step of starting.
 const startRetry = 50 * time.Millisecond
 
-// persist repeats a step of starting while it fails because the cluster is unavailable or changing.
-// If the machine has left the cluster meanwhile, persist returns the reason for that: the machine
-// can come back as another life.
+// persist runs a step of starting again and again as long as it fails because the cluster is
+// unavailable or changing. If the machine has left the cluster meanwhile, persist returns the reason
+// for that, so that the caller can start another life of the machine.
 func (db *DB) persist(ctx context.Context, step func() error) error {
 	for {
 		err := step()
@@ -432,20 +434,20 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 	}
 }
 
-// unfinished leaves out harmless errors from errs, the errors of closing: errors that say that the
-// machine has been evicted, or that the others are absent. They only mean that some numbers of
-// sequences remain unused.
+// unfinished drops harmless errors from errs, the errors of closing, and logs them instead: the
+// machine has been evicted or killed, or the others are absent. Then only some numbers of sequences
+// remain unused.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
 	if !db.hasOtherProcesses() && !wasKilled && db.instance.whyOver() == nil {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(err error) bool {
-		left := errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrInDoubt) || errors.Is(err, wait.ErrUnavailable) ||
+		isHarmless := errors.Is(err, outcome.ErrEvicted) || errors.Is(err, outcome.ErrInDoubt) || errors.Is(err, wait.ErrUnavailable) ||
 			wasKilled && errors.Is(err, outcome.ErrClosed)
-		if left {
+		if isHarmless {
 			db.cfg.Logger.Warn("not finished", "error", err)
 		}
-		return left
+		return isHarmless
 	})
 }

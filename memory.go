@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ComputerMemory returns how much memory the process may use: the computer's, or the limit of its
-// control group. It returns 0 if that is unknown.
+// ComputerMemory returns how much memory the process may use: that of the computer, or less if its
+// control group has a limit. It returns 0 if that is unknown.
 func ComputerMemory() Size {
 	least := fieldOf("/proc/meminfo", "MemTotal")
 	for _, file := range cgroupLimits() {
@@ -71,7 +71,7 @@ func cgroupLimits() []string {
 	return files
 }
 
-// readNumber fails for "max".
+// readNumber reads a file that holds one number. It fails if the file says "max": there is no limit.
 func readNumber(file string) (int64, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

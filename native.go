@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// nativeSetting is the catalog's setting that holds the names of native indexes.
+// nativeSetting is the catalog's setting that lists the native indexes.
 const nativeSetting = "native"
 
 // ErrOtherKind means that an index of the other kind has this name.
@@ -37,8 +37,8 @@ func (db *DB) Run(ctx context.Context, fn func(*txn.Tx) error) error {
 }
 
 // Tree returns the native B-tree of this name, for transactions of the first machine of this
-// process. It creates the tree with cfg if there is none. The tree is as durable as tables are; SQL
-// does not see it. Check treats the tree's values as pointers to objects.
+// process. It creates the tree with cfg if there is none. The tree is as durable as a table, but
+// invisible to SQL. Check takes the tree's values for pointers to objects.
 func (db *DB) Tree(ctx context.Context, name string, cfg btree.Config) (*btree.Tree, error) {
 	return db.TreeAt(ctx, 0, name, cfg)
 }
@@ -55,9 +55,9 @@ func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) 
 }
 
 // Hash is like Tree, for hash tables. Their values are bytes, and Check does not follow pointers in
-// them. Each machine serves the shards whose primary it is: single operations (PutNow and so on)
-// are shipped there. If the table is opened at its Anchor by hash.OpenWith with the option
-// OneTwoSided, lookups that one READ does not decide are shipped, too.
+// them. Single operations (PutNow and so on) are shipped to the primary of the key's shard. If the
+// table is opened at its Anchor by hash.OpenWith with the option OneTwoSided, lookups that need more
+// than one READ are shipped, too.
 func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
 	return db.HashAt(ctx, 0, name, cfg)
 }
@@ -73,7 +73,7 @@ func (db *DB) HashAt(ctx context.Context, i int, name string, cfg hash.Config) (
 	return db.catalogs[i].Hash(anchor), nil
 }
 
-// native looks up the index of this name. If there is none it creates one.
+// native returns the anchor of the index of this name. It creates the index if there is none.
 func (db *DB) native(ctx context.Context, machine int, name, kind string, create func(*txn.Tx) (region.Ptr, error)) (anchor region.Ptr, err error) {
 	c := db.catalogs[machine]
 	err = db.Machine(machine).Run(ctx, func(t *txn.Tx) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Operator reports the state of an instance, and accepts decisions that only people can make,
+// An Operator reports the state of an instance to people, and lets them give up lost memory (Forget),
 // while a database is being opened and while it is open: see Config.Opening. It is safe for
 // concurrent use.
 type Operator struct {
@@ -62,7 +62,7 @@ func (o *Operator) end() (err error) {
 	return err
 }
 
-// failed records the error of an attempt to open the database.
+// failed records the error of the last attempt at a step of opening, for Status; nil clears it.
 func (o *Operator) failed(err error) {
 	if err == nil {
 		o.attempt.Store(nil)
@@ -72,8 +72,8 @@ func (o *Operator) failed(err error) {
 	o.attempt.Store(&text)
 }
 
-// listen returns events that pass failed attempts to become a member to the operator, and then to
-// e.
+// listen returns e extended so that failed attempts to become a member are also recorded in the
+// operator.
 func (o *Operator) listen(e membership.Events) membership.Events {
 	tell := e.Failed
 	e.Failed = func(what string, err error) {
@@ -85,13 +85,13 @@ func (o *Operator) listen(e membership.Events) membership.Events {
 	return e
 }
 
-// Status returns the instance's state. It may be called after the end, too.
+// Status returns the instance's state. It may be called even after the operator has ended.
 func (o *Operator) Status() Status {
 	if local := o.local.Load(); local != nil {
 		s := statusOf(local.Status())
 		s.Source, s.Process = StatusOfProcess, os.Getpid()
 		for i := range s.Machines {
-			s.Machines[i].FailureDomain = 0 // each machine has its own domain, as far as one process allows
+			s.Machines[i].FailureDomain = 0 // not shown: each machine has a domain of its own
 		}
 		return s
 	}
@@ -112,7 +112,7 @@ func (o *Operator) Status() Status {
 	return s
 }
 
-// waitsFor says what a machine that is being opened, with status s, waits for.
+// waitsFor says in words what a machine with status s waits for while it is being opened.
 func (o *Operator) waitsFor(s Status) string {
 	var text string
 	switch absent := s.Absences(); {
@@ -148,11 +148,12 @@ const forgetRetry = 50 * time.Millisecond
 
 // Forget makes a cluster stop waiting for the memory of a machine that is not a member, because
 // that memory is gone for ever. The regions that wait for no other memory are LOST for good, with
-// everything in them. The caller must name exactly these regions, ascending, as Status reports them
-// (RegionStatus.Away has only machine). While the configuration is changing, Forget tries again
-// until ctx is done. Errors: membership.ErrNotAwaited if no region waits for the machine or other
-// regions would be lost, ErrNoCluster, ctx's, and the last attempt's error for which
-// membership.IsPassing is true.
+// everything in them. The caller must name exactly these regions, ascending: those whose
+// RegionStatus.Away has only this machine. While the configuration is changing, Forget tries again
+// until ctx is done.
+//
+// Errors: membership.ErrNotAwaited if no region waits for the machine or other regions than the named
+// ones would be lost, ErrNoCluster, and, when ctx ends, its error or that of the last attempt.
 func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster
@@ -163,7 +164,7 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(o.ctx, cancel)()
+	defer context.AfterFunc(o.ctx, cancel)() // the end of the operator ends the request, too
 	ids := make([]region.ID, len(lost))
 	for i, id := range lost {
 		ids[i] = region.ID(id)
@@ -177,7 +178,7 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	}
 }
 
-// Forget calls Operator.Forget.
+// Forget is Operator.Forget for the DB's instance.
 func (db *DB) Forget(ctx context.Context, machine int, lost []int) error {
 	return db.operator.Forget(ctx, machine, lost)
 }

@@ -15,13 +15,13 @@ import (
 
 // Restore restores an instance from the save at path: the folders of all its machines, which no
 // process may be using, and its configuration. o.Data is one folder, or one for each machine of the
-// save, in the order of their numbers. Only with overwrite does it replace folders that hold
-// memory, or an instance that has gone on since the save. It never replaces folders or
-// configurations of other instances.
+// save, in the order of their numbers. Restore replaces folders that hold memory, or an instance that
+// has gone on since the save, only with overwrite. It never replaces folders or configurations of
+// other instances.
 //
-// It reads, checks and writes everything next to the existing files before it replaces anything; an
-// error before that leaves everything as it was. Afterwards the machines are in the state they
-// would have if all had been killed when they were saved.
+// Restore first reads and checks everything and writes it next to the existing files. An error until
+// then leaves everything as it was. Then it replaces the old files. After that the machines are in
+// the state that they would have if all had been killed when they were saved.
 //
 // Errors: ErrNotASave, ErrOtherCluster, ErrOtherFolder, ErrGoneOn, those of nvram.OpenSave and
 // nvram.BeginRestore, nvram.ErrNoSpace, rdma.ErrMachineTaken, and the store's.
@@ -49,10 +49,12 @@ type restorer struct {
 	store   cluster.Store
 	stored  *cluster.Configuration // the present configuration, or nil
 	begun   []*nvram.Restoration
-	made    []string   // data folders that did not exist before
-	names   []rdma.NIC // the names of the machines, held so that no process can start them
+	made    []string   // data folders that Restore has made
+	names   []rdma.NIC // NICs under the machines' names: while they exist, no process can start the machines
 }
 
+// run reads the save, compares it with the present instance, stages the restored memory next to the
+// old, and only then replaces the old.
 func (r *restorer) run() (SaveReport, error) {
 	if err := r.open(); err != nil {
 		return SaveReport{}, err
@@ -98,9 +100,9 @@ func (r *restorer) open() (err error) {
 	return r.place()
 }
 
-// hint explains a folder that looks like a save but is none.
+// hint returns an addition to an error message if a folder looks like a save but is none.
 func (r *restorer) hint(folder string) string {
-	if found, _ := filepath.Glob(filepath.Join(folder, "save-*")); len(found) > 0 { // the pattern is good
+	if found, _ := filepath.Glob(filepath.Join(folder, "save-*")); len(found) > 0 { // fails only for a bad pattern
 		return "; it is a folder for --saves: farmsql serve restores from it by itself"
 	}
 	return ""
@@ -148,11 +150,12 @@ func (r *restorer) compare() (err error) {
 	return nil
 }
 
-// hasGoneOn reports whether the store has a later configuration than the saved one. Each start of
-// the machines makes some.
+// hasGoneOn reports whether the store has a later configuration than the save: it has if the machines
+// have been started since, because each start makes new configurations.
 func (r *restorer) hasGoneOn() bool { return r.stored != nil && r.stored.Revision > r.saved.Revision }
 
-// stage prepares everything that replace puts into place. It returns the number of bytes.
+// stage checks everything, and writes the restored memory next to the existing files, where replace
+// takes it from. It returns the number of bytes.
 func (r *restorer) stage() (total int64, err error) {
 	if err := r.takeNames(); err != nil {
 		return 0, err
@@ -185,8 +188,8 @@ func (r *restorer) stage() (total int64, err error) {
 	return total, nil
 }
 
-// takeNames takes the names of the present machines if the instance goes back to an earlier
-// configuration. So none of these machines can run meanwhile, wherever its memory is.
+// takeNames joins the network under the names of the present machines, if the instance goes back to
+// an earlier configuration. So none of these machines can start meanwhile, wherever its memory is.
 func (r *restorer) takeNames() error {
 	if r.o.Cluster == "" || !r.hasGoneOn() {
 		return nil
@@ -239,7 +242,7 @@ func (r *restorer) checkStore() error {
 	return nil
 }
 
-// cancel leaves everything as it was.
+// cancel removes everything that stage has made.
 func (r *restorer) cancel() error {
 	errs := []error{r.releaseNames()}
 	for _, b := range r.begun {
@@ -251,8 +254,9 @@ func (r *restorer) cancel() error {
 	return errors.Join(errs...)
 }
 
-// replace puts the staged memory into place. No machine can start with its new memory until the
-// configuration is stored.
+// replace puts the staged memory into place, stores the configuration, and only then (Finish) lets
+// machines start with their new memory. If something fails in between, the memory stays unusable
+// until it is restored again.
 func (r *restorer) replace() error {
 	var errs []error
 	for _, b := range r.begun {
@@ -272,8 +276,8 @@ func (r *restorer) replace() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// configure stores the saved configuration. If the store has a later one, it stores the saved one
-// as a new revision: identifiers and revisions only grow.
+// configure stores the saved configuration. If the store has a later configuration, the saved one
+// becomes a new revision after it: identifiers and revisions only grow.
 func (r *restorer) configure() error {
 	switch {
 	case r.stored == nil:

@@ -22,9 +22,9 @@ import (
 //	SAVE/machine-0           as package nvram writes it
 //	SAVE/machine-1           ...
 //
-// It holds the memories of all machines at one moment, because none was running: starting from it
-// is like starting after all machines were killed at that moment. Save writes it under another
-// name, and renames it when it is complete.
+// No machine runs during a save, so it holds the memory of all machines at one moment. To start from
+// it is like starting after all machines were killed at that moment. Save writes the folder under
+// another name, and renames it when it is complete.
 const (
 	configurationName = "configuration.json"
 	unfinishedSuffix  = ".unfinished"
@@ -42,7 +42,7 @@ var (
 	ErrOtherCluster = errors.New("farmsql: of another cluster")
 	// ErrGoneOn means that an instance has run since it was saved.
 	ErrGoneOn = errors.New("farmsql: the instance has gone on since it was saved")
-	// ErrNotThere means that the given folders have none of a machine of the instance.
+	// ErrNotThere means that a machine of the instance has no folder in the given data folders.
 	ErrNotThere = errors.New("farmsql: a machine has no folder here")
 )
 
@@ -108,7 +108,8 @@ func (o Offline) location() string {
 	return o.Cluster
 }
 
-// counter returns a function that adds to the bytes done and calls Progress.
+// counter returns a function that adds to the bytes done and calls Progress, or nil if Progress is
+// nil.
 func (o Offline) counter(total int64) func(int64) {
 	if o.Progress == nil {
 		return nil
@@ -146,13 +147,14 @@ func Save(o Offline, path string) (SaveReport, error) {
 	return report, nil
 }
 
-// A heldInstance is an instance whose folders are locked, so that no process can start it.
+// A heldInstance is a stopped instance whose folders this process holds, so that no other process can
+// start a machine on them.
 type heldInstance struct {
 	configuration *cluster.Configuration
 	folders       []*nvram.Folder // one for each machine of the configuration
 }
 
-// hold locks the folders of all machines of an instance.
+// hold takes the folders of all machines of an instance.
 func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 	c, err := store.Load()
 	if err != nil {
@@ -165,7 +167,7 @@ func (o Offline) hold(store cluster.Store) (*heldInstance, error) {
 		return nil, err
 	}
 	h := &heldInstance{configuration: c}
-	if err := h.lock(o, store); err != nil {
+	if err := h.holdFolders(o, store); err != nil {
 		return nil, errors.Join(err, h.release())
 	}
 	return h, nil
@@ -191,7 +193,9 @@ func checkAway(c *cluster.Configuration) error {
 	return fmt.Errorf("%w: %s, whose memory is not part of the configuration: start the cluster with it first", ErrAway, strings.Join(waits, "; "))
 }
 
-func (h *heldInstance) lock(o Offline, store cluster.Store) error {
+// holdFolders takes the folder of each machine. It fails if the configuration has changed until it has
+// them all.
+func (h *heldInstance) holdFolders(o Offline, store cluster.Store) error {
 	c := h.configuration
 	for _, m := range c.Machines {
 		folder, err := o.folderOf(m)
@@ -207,7 +211,7 @@ func (h *heldInstance) lock(o Offline, store cluster.Store) error {
 		}
 		h.folders = append(h.folders, f)
 	}
-	// No member runs now, so nothing changes the configuration any more.
+	// From now on no member can run and change the configuration. Has it changed before?
 	now, err := store.Load()
 	if err == nil && (now == nil || now.Cluster != c.Cluster || now.Revision != c.Revision) {
 		err = cluster.ErrMoved

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. Its text may have a unit, all of them powers of 1024: 4096, 64KiB,
+// Size is a number of bytes. Its text may have a unit, which is always a power of 1024: 4096, 64KiB,
 // 1.5GiB, 2G.
 type Size int64
 
@@ -43,10 +43,12 @@ func (s *Size) UnmarshalText(text []byte) error {
 		return nil
 	}
 	f, err := strconv.ParseFloat(number, 64)
-	if bytes := f * float64(uint64(1)<<shift); err != nil || !(bytes >= 0 && bytes < 1<<63) { // the comparison is false for NaN, too
+	bytes := f * float64(uint64(1)<<shift)
+	isInRange := bytes >= 0 && bytes < 1<<63 // false for NaN
+	if err != nil || !isInRange {
 		return fmt.Errorf("%q is not a size such as 4096, 64KiB or 2GiB", text)
 	}
-	*s = Size(f * float64(uint64(1)<<shift))
+	*s = Size(bytes)
 	return nil
 }
 
@@ -60,7 +62,7 @@ func cutSuffixFold(s, suffix string) (string, bool) {
 }
 
 func (s Size) String() string {
-	for i := 3; i >= 0; i-- {
+	for i := 3; i >= 0; i-- { // from TiB down to KiB
 		if u := units[i]; s != 0 && s%(1<<u.shift) == 0 {
 			return strconv.FormatInt(int64(s)>>u.shift, 10) + u.suffix
 		}

@@ -16,8 +16,8 @@ import (
 type Status struct {
 	// Source is the origin of the status: StatusOfMachine, StatusOfProcess or StatusStored.
 	Source string `json:"source"`
-	// Machine is the machine whose view this is, in StatusOfMachine. Process is the number of the
-	// process that answered.
+	// Machine is the machine whose view this is, in StatusOfMachine. Process is the number (PID) of
+	// the process that answered.
 	Machine int `json:"machine"`
 	Process int `json:"process,omitempty"`
 
@@ -65,9 +65,9 @@ type MachineStatus struct {
 	ProtocolMax int    `json:"protocolMax"`
 	IsCM        bool   `json:"cm"`
 	IsSuspected bool   `json:"suspected"`
-	// The machine whose view this is has granted this machine a lease that lasts GrantedMS
-	// milliseconds more, and holds a lease from it that lasts HeldMS more. Negative values are of
-	// leases that have run out. nil if the two exchange no leases.
+	// GrantedMS is the rest, in milliseconds, of the lease that the viewing machine (Status.Machine)
+	// has granted to this one, HeldMS the rest of the lease that it holds from this one. They are
+	// negative if the lease has run out, and nil if the two exchange no leases.
 	GrantedMS *float64 `json:"grantedMS,omitempty"`
 	HeldMS    *float64 `json:"heldMS,omitempty"`
 }
@@ -80,8 +80,8 @@ type RegionStatus struct {
 	Backups []int `json:"backups"`
 	// Filling are the backups that do not have all of the region yet.
 	Filling []int `json:"filling"`
-	// Away are machines, ascending. No member has all of the region, so it cannot be used before
-	// one of them comes back with its memory.
+	// Away lists, ascending, the machines whose memory has all of an unavailable region: it can be
+	// used again when one of them comes back with its memory.
 	Away []int `json:"away"`
 }
 
@@ -125,7 +125,7 @@ func StoredStatus(url string) (Status, error) {
 	return s, nil
 }
 
-// statusOf converts f, without the fields that depend on its source.
+// statusOf converts f, and leaves out the fields that depend on the source.
 func statusOf(f farm.Status) Status {
 	s := Status{
 		Machines: []MachineStatus{}, Regions: []RegionStatus{}, Lost: []int{}, Joining: ints(f.Joining),

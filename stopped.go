@@ -12,9 +12,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// OpenStopped opens a cluster with all of its machines in this process (see Config.Cluster). No
-// process of the cluster may be running. It is for DB.Check. The machines start as after a restart
-// of them all, with their own memory and configuration. cfg must not describe a single machine.
+// OpenStopped opens a stopped cluster (see Config.Cluster) with all of its machines in this process,
+// for DB.Check. No process of the cluster may be running. The machines restart together, with their
+// own memory and configuration; cfg must not have the settings of a single machine of a cluster.
+//
 // OpenStopped fails if a machine of the configuration has no folder in o.Data, or an unusable one,
 // since the others would go on without that machine. It fails with ErrAway if regions wait for a
 // machine that is not in the configuration.
@@ -43,16 +44,16 @@ func (in *instance) openStopped(ctx context.Context, o Offline, cfg Config, oper
 	if err != nil {
 		return errors.Join(err, closeStopped(store, machines))
 	}
-	local, err := farm.OpenMachines(ctx, in.listensTo(cfg, operator), store, machines)
+	local, err := farm.OpenMachines(ctx, in.localConfig(cfg, operator), store, machines)
 	if err != nil {
 		return err
 	}
-	in.standOn(local, operator)
+	in.adoptLocal(local, operator)
 	return local.Unowned(ctx)
 }
 
-// openStoppedMemory opens the memory of all machines of the configuration, after checking that it
-// is whole.
+// openStoppedMemory opens the memory of all machines of the configuration, after checking that every
+// region in it is whole.
 func openStoppedMemory(ctx context.Context, o Offline, cfg Config, store cluster.Store) (machines []farm.LocalMachine, err error) {
 	h, err := o.hold(store)
 	if err != nil {

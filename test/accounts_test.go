@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// errDenied is MySQL's number for who may not log in, and errNoPrivilege for who may not do
-// what he wants to a table.
+// errDenied is MySQL's error number for a refused login, and errNoPrivilege for a missing privilege
+// on a table.
 const (
 	errDenied      = 1045
 	errNoPrivilege = 1142
@@ -25,10 +25,9 @@ func (m *machine) login(ctx context.Context, user, password string) (*stdsql.Con
 	return db.Conn(ctx)
 }
 
-// TestAccountsOfACluster: accounts made, changed and dropped on alternating machines of a
-// cluster, with a machine killed and another restarted between, are the same everywhere: at
-// once for who logs in, and within a lease, which takes a second here at most, for who is
-// logged in.
+// TestAccountsOfACluster makes, changes and drops accounts on alternating machines of a cluster. In
+// between it kills one machine and restarts another. The accounts are the same everywhere: at once
+// for new logins, and within a lease for existing connections (a second here, at most).
 func TestAccountsOfACluster(t *testing.T) {
 	f := filled(t, 3, 3)
 	password := "" // root's

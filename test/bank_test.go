@@ -51,8 +51,7 @@ func transfer(ctx context.Context, db *stdsql.DB, rnd *rand.Rand) error {
 	return tx.Commit()
 }
 
-// TestBank: while transfers run, no reader ever sees another total, whichever
-// way it reads.
+// TestBank: while transfers run, no reader ever sees another total, in any way of reading.
 func TestBank(t *testing.T) {
 	duration := 3 * time.Second
 	if nightly {
@@ -148,8 +147,8 @@ func sumRows(ctx context.Context, db *stdsql.DB, query string, args ...any) (sum
 	return sum, rows.Err()
 }
 
-// sumInTransaction checks the sum before it commits: what a transaction has
-// been shown must be consistent even if it aborts later.
+// sumInTransaction checks the sum before it commits: reads must be consistent even if the
+// transaction aborts later.
 func sumInTransaction(ctx context.Context, db *stdsql.DB) (sum int64, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBenchProgram: farmsql bench becomes the farmsql-bench beside it, and says how to make
-// one where there is none.
+// TestBenchProgram: farmsql bench becomes the farmsql-bench beside it. Without one it prints how to
+// make it.
 func TestBenchProgram(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "farmsql")

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestNoFalseConflicts: 32 clients insert into one table, each in interactive
-// transactions with pauses, while the parent rows that they refer to change in
-// other columns. Nobody disturbs anybody, so nobody may get 1213.
+// TestNoFalseConflicts: 32 clients insert into one table, in interactive transactions with pauses.
+// Meanwhile other columns of the parent rows change. No transaction disturbs another, so none may
+// get error 1213.
 func TestNoFalseConflicts(t *testing.T) {
 	const clients = 32
 	rounds := 3

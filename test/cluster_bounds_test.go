@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// A fault is what befalls a machine.
+// A fault is something that happens to a machine.
 type fault struct {
 	name string
-	// begin has it begin, and returns what ends it. The machine comes back then.
+	// begin begins the fault, and returns a function that ends it. The machine then comes back.
 	begin func(t *testing.T, m *machine) (end func())
 }
 
-// faults are those that befall one machine. Of links see TestCutLinkBounds.
+// faults are the faults of single machines. TestCutLinkBounds is about faults of links.
 var faults = []fault{
 	{"killed (kill -9)", func(_ *testing.T, m *machine) func() {
 		m.kill()
@@ -36,10 +36,10 @@ var faults = []fault{
 	}},
 }
 
-// TestFaultBounds: a machine, and the CM, is killed, stopped or wedged while clients
-// change rows at all machines. The others suspect it within two leases, have all regions
-// active within ten, and no client of theirs waits longer than a few. What it took is
-// logged, for docs/benchmarks.md.
+// TestFaultBounds: while clients change rows at all machines, a machine is killed, stopped or
+// wedged; then the CM. The others suspect it within two leases and have all regions active within
+// ten, and none of their clients waits longer than a few leases. The test logs the times, for
+// docs/benchmarks.md.
 func TestFaultBounds(t *testing.T) {
 	rounds := 1
 	if nightly {
@@ -73,20 +73,20 @@ func TestFaultBounds(t *testing.T) {
 	}
 }
 
-// leases returns how long leases are, if a thread keeps them.
+// leases returns the lease time, if a thread keeps the leases.
 func (f *fleet) leases() (time.Duration, bool) {
 	e, ok := f.machines[0].find(time.Time{}, func(e *event) bool { return e.Message == "leases" })
 	return time.Duration(e.Length), ok && e.KeptBy != "goroutine"
 }
 
-// bounds are what a fault has cost, from its begin.
+// bounds are the times that a fault has cost, from its begin.
 type bounds struct {
 	suspected, active time.Duration
-	// longest is what a client of another machine has waited for a change.
+	// longest is the longest time for which a client of another machine has waited for a change.
 	longest time.Duration
 }
 
-// befall has a fault befall a machine, and returns when everything is whole again.
+// befall injects a fault into a machine, and returns when everything is whole again.
 func (b *ballast) befall(k fault, isCM bool, lease time.Duration) (got bounds) {
 	t, f, w := b.t, b.load.fleet, &waits{}
 	t.Helper()
@@ -130,8 +130,8 @@ func (f *fleet) activeWithout(victim *machine, since time.Time) (time.Duration, 
 	return 0, false
 }
 
-// suspectedAfter returns when the first machine suspected the victim; most if none
-// says so, because it was left out with another.
+// suspectedAfter returns the time until the first machine suspected the victim. It returns most if
+// none did, because the victim was left out together with another.
 func (f *fleet) suspectedAfter(victim *machine, since time.Time, most time.Duration) time.Duration {
 	for _, m := range f.machines {
 		e, ok := m.find(since, func(e *event) bool {
@@ -144,7 +144,7 @@ func (f *fleet) suspectedAfter(victim *machine, since time.Time, most time.Durat
 	return most
 }
 
-// waits are what clients have waited for, each with its machine.
+// waits are the operations of clients, each with its duration and its machine.
 type waits struct {
 	mu  sync.Mutex
 	all []waited
@@ -155,7 +155,7 @@ type waited struct {
 	begin, end time.Time
 }
 
-// timed keeps how long each operation took that was acknowledged or conflicted.
+// timed records the duration of each operation that was acknowledged or conflicted.
 func (w *waits) timed(o operation) operation {
 	return func(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
 		begin := time.Now()
@@ -169,8 +169,8 @@ func (w *waits) timed(o operation) operation {
 	}
 }
 
-// longest returns the longest of what clients of others than the victim waited for
-// that ended after a moment.
+// longest returns the longest wait that ended after a moment, of clients of machines other than the
+// victim.
 func (w *waits) longest(since time.Time, victim *machine) (longest time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +182,7 @@ func (w *waits) longest(since time.Time, victim *machine) (longest time.Duration
 	return longest
 }
 
-// boundsTable is what faults have cost, as in docs/benchmarks.md.
+// boundsTable returns the times that faults have cost, as a table like in docs/benchmarks.md.
 func boundsTable(k fault, isCM bool, all []bounds) string {
 	who := "a machine that is not the CM"
 	if isCM {

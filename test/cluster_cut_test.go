@@ -21,7 +21,7 @@ func drilled(t *testing.T) string {
 	return program
 }
 
-// cutLink takes out the cable between two machines, and returns what puts it back.
+// cutLink takes out the cable between two machines, and returns a function that puts it back.
 func (f *fleet) cutLink(a, b *machine) (mend func()) {
 	f.t.Helper()
 	// shm.DrillFile, which this program is not built with.
@@ -36,11 +36,11 @@ func (f *fleet) cutLink(a, b *machine) (mend func()) {
 	}
 }
 
-// TestCutLinkBounds: the link between two machines breaks, neither or one of which is
-// the CM, while clients change rows at all of them. One of the two is left out, as fast
-// as a machine that fails, and the clients of the others wait no longer; when the link is
-// mended it comes back. Each round has an instance of its own: the CM lets nobody back in
-// soon whose links break again and again.
+// TestCutLinkBounds: the link between two machines breaks while clients change rows at all
+// machines. One of the two may be the CM. One of the two is left out as fast as a failed machine,
+// and clients of the others wait no longer than for that. When the link is mended, it comes back.
+// Each round has an instance of its own, because the CM makes machines wait whose links break again
+// and again.
 func TestCutLinkBounds(t *testing.T) {
 	rounds := 1
 	if nightly {
@@ -109,7 +109,7 @@ func (b *ballast) cut(withCM bool, lease time.Duration) (got bounds) {
 	f.awaitWhole()
 	b.load.end()
 	got.longest = w.longest(begun, victim)
-	// Two that cannot reach each other suspect nobody: the CM leaves one out.
+	// Two machines that cannot reach each other suspect nobody: the CM leaves one of them out.
 	if got.active > 10*lease+slack || got.longest > 10*lease+2*slack {
 		t.Errorf("a link is cut (to the CM: %v), leases of %v: all regions active after %v; a client of another machine waited %v", withCM, lease, got.active, got.longest)
 	}

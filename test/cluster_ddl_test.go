@@ -14,10 +14,9 @@ const (
 	ddlRow       = 1000 // bytes
 )
 
-// TestClusterKilledInDDL: a machine is killed while it makes an index of a large table,
-// one that is not the CM and then the CM. The others can use the table as soon as they
-// have gone on, without the index, and make it themselves. Before, the table was locked
-// for good.
+// TestClusterKilledInDDL: a machine is killed while it makes an index of a large table; then the CM
+// is. Once the others have gone on, they can use the table without the index, and make the index
+// themselves.
 func TestClusterKilledInDDL(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	f.start()
@@ -60,9 +59,9 @@ func closeDB(t *testing.T, db *stdsql.DB) {
 	}
 }
 
-// TestClusterFreesWhatIsDropped: tables that are dropped at any machine, also one that is
-// killed then, give their memory back: an instance of few regions has room for many, one
-// after the other.
+// TestClusterFreesWhatIsDropped: a dropped table's memory is freed, even if the machine that drops
+// the table is then killed. So an instance of few regions has room for many tables, one after the
+// other.
 func TestClusterFreesWhatIsDropped(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	f.more = []string{"--region-size", "2MiB"}
@@ -89,7 +88,8 @@ func TestClusterFreesWhatIsDropped(t *testing.T) {
 		}
 		regions = append(regions, len(f.configuration().Regions))
 	}
-	// A table fills four. Once each machine has had two there is room for all that follow.
+	// A table fills four regions. Once each machine has had two tables, there is room for all later
+	// ones.
 	if more := regions[rounds-1] - regions[5]; more > rounds-6 {
 		t.Errorf("%v regions after one table and each other: memory is not given back", regions)
 	}
@@ -114,8 +114,8 @@ func fillWide(t *testing.T, l *fleetLoad, db *stdsql.DB) {
 	}
 }
 
-// killInDDL kills a machine in the middle of making an index, after half of the time that
-// it takes. If the index is made before that, it is dropped, and made again.
+// killInDDL kills a machine after half of the time that it takes to make an index. If the index is
+// complete by then, killInDDL drops it and tries again.
 func (f *fleet) killInDDL(l *fleetLoad, victim *machine) {
 	f.t.Helper()
 	db := l.connect(victim, "fleet")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTooEarly: clients of a machine that waits for the others are not kept waiting: after a
-// while they are told what it waits for, and so are the log and status; and when it has it
+// TestTooEarly: a machine that waits for the others does not keep its clients waiting. After a
+// while it tells them what it waits for, and also reports it in the log and in the status. Later
 // the same address serves them.
 func TestTooEarly(t *testing.T) {
 	f := filled(t, 3, 3)

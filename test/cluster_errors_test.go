@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuse runs a machine that must not start: it must exit with the status, and one
-// line of error that contains the texts.
+// refuse runs a machine that must not start. It must exit with the status, and print one line of
+// error that contains the texts.
 func (m *machine) refuse(status int, texts ...string) {
 	t := m.fleet.t
 	t.Helper()
@@ -40,8 +40,7 @@ func (m *machine) refuse(status int, texts ...string) {
 	}
 }
 
-// unharmed says that a fleet still has, at a machine, the one row that filled has
-// put in.
+// unharmed checks that a machine of a fleet still has the one row that filled has inserted.
 func (f *fleet) unharmed(m *machine) {
 	f.t.Helper()
 	l := &fleetLoad{t: f.t, fleet: f}
@@ -53,7 +52,7 @@ func (f *fleet) unharmed(m *machine) {
 	}
 }
 
-// filled starts a fleet and puts a row in.
+// filled starts a fleet and inserts a row.
 func filled(t *testing.T, machines, replicas int) *fleet {
 	t.Helper()
 	f := newFleet(t, machines, replicas, "")
@@ -66,8 +65,8 @@ func filled(t *testing.T, machines, replicas int) *fleet {
 	return f
 }
 
-// TestBadCluster: what is wrong with a cluster's flags, its store or a machine's
-// folder is said in one line, and nothing is lost by it.
+// TestBadCluster: an error in a cluster's flags, its store or a machine's folder is reported in one
+// line, and no data are lost.
 func TestBadCluster(t *testing.T) {
 	nobody := func() string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +151,7 @@ func TestBadCluster(t *testing.T) {
 		f := filled(t, 3, 3)
 		victim := f.machines[2]
 		victim.kill()
-		// Its memory is on a file system now that has no room for what it must have.
+		// The machine's memory is now on a file system without enough room for it.
 		folder := filepath.Join(f.folder, "machine-2")
 		if err := os.RemoveAll(folder); err != nil {
 			t.Fatal(err)
@@ -170,7 +169,7 @@ func TestBadCluster(t *testing.T) {
 	})
 }
 
-// edit changes a file of JSON, and returns what was in it.
+// edit changes a file of JSON, and returns its former content.
 func (f *fleet) edit(path string, change func(map[string]any)) []byte {
 	f.t.Helper()
 	was, err := os.ReadFile(path)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A failure is what a killed machine has cost.
+// A failure has the times and bytes that a killed machine has cost.
 type failure struct {
 	isCM bool
-	// suspected is from the kill to the first machine that suspects, active from
-	// there to all regions active, throughput from there to the end of the first
-	// window in which clients of the others get 80 % of what they had before, whole
-	// from the kill, with the machine started again after throughput, to all regions
-	// having all replicas.
+	// suspected is the time from the kill to the first suspicion. active is the time from there
+	// until all regions are active, and throughput the time from the suspicion to the end of the
+	// first window in which clients of the others get 80 % of their former throughput. Then the
+	// machine is started again. whole is the time from the kill until all regions have all
+	// replicas.
 	suspected, active, throughput, whole time.Duration
 	regions                              int
 	filled                               int64 // bytes
@@ -29,18 +29,17 @@ const (
 	throughputOld = 0.8
 )
 
-// TestClusterFailureTimes measures how long clients notice that a machine has been
-// killed, a plain one and the CM in turns, and prints the distribution. Only that
-// all of them end is asserted: the times are for docs/benchmarks.md.
+// TestClusterFailureTimes measures for how long clients notice that a machine has been killed, and
+// prints the distribution. It kills a plain machine and the CM in turns. It asserts only that each
+// failure ends: the times are for docs/benchmarks.md.
 func TestClusterFailureTimes(t *testing.T) {
 	failures := 5
 	if nightly {
 		failures = 40
 	}
 	f := newFleet(t, 5, 3, "")
-	// A machine that comes back is primary of nothing, and has a region allocated for
-	// what it inserts. In regions of 16 MB, whose blocks have 128 KB, there would be
-	// more and more to fill.
+	// A machine that comes back is primary of no region, and gets a new region for its inserts.
+	// With regions of 16 MB, whose blocks have 128 KB, there would be more and more bytes to fill.
 	f.more = []string{"--region-size", "4MiB"}
 	f.start()
 	f.awaitWhole()
@@ -69,8 +68,7 @@ func TestClusterFailureTimes(t *testing.T) {
 
 var activePattern = regexp.MustCompile(`all regions active (\S+)$`)
 
-// fail kills a machine and returns what that has cost, with everything whole
-// again.
+// fail kills a machine, waits until everything is whole again, and returns the cost.
 func (l *fleetLoad) fail(isCM bool) failure {
 	l.t.Helper()
 	f := l.fleet
@@ -108,7 +106,7 @@ func (l *fleetLoad) fail(isCM bool) failure {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	// The CM's clock and the others' are the same here; what is later counts.
+	// All machines have the same clock here; the later event counts.
 	begin := suspected.Time
 	if by := active.Time.Add(-atCM); by.Before(begin) {
 		begin = by
@@ -131,8 +129,7 @@ func (l *fleetLoad) fail(isCM bool) failure {
 	return result
 }
 
-// filledSince is how many bytes the machine has copied for replicas that it is to
-// keep.
+// filledSince returns the number of bytes that the machine has copied for its replicas.
 func (m *machine) filledSince(moment time.Time) (bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,8 +141,8 @@ func (m *machine) filledSince(moment time.Time) (bytes int64) {
 	return bytes
 }
 
-// recovered returns how long after begin the first window ends in which the
-// clients of the survivors get throughputOld of what they got before killed.
+// recovered returns the time from begin to the end of the first window in which the survivors'
+// clients get throughputOld of their throughput before killed.
 func (l *fleetLoad) recovered(victim int, killed, begin time.Time) (time.Duration, bool) {
 	var before float64
 	var after []time.Time
@@ -169,8 +166,8 @@ func (l *fleetLoad) recovered(victim int, killed, begin time.Time) (time.Duratio
 	return 0, false
 }
 
-// since returns what was acknowledged since a moment, but for what clients have
-// had to wait for mu to say.
+// since returns the operations that were acknowledged since a moment, except those whose clients
+// were waiting for mu.
 func (l *fleetLoad) since(moment time.Time) []completion {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,8 +178,8 @@ func (l *fleetLoad) since(moment time.Time) []completion {
 	return slices.Clone(l.done[from:])
 }
 
-// forget lets go of what was acknowledged before a moment: there are millions in
-// the long mode.
+// forget drops the operations that were acknowledged before a moment: there are millions in the
+// long mode.
 func (l *fleetLoad) forget(before time.Time) {
 	kept := l.since(before)
 	l.mu.Lock()
@@ -190,7 +187,7 @@ func (l *fleetLoad) forget(before time.Time) {
 	l.done = kept
 }
 
-// table is the distribution of what failures have cost, as in docs/benchmarks.md.
+// table returns the distribution of the costs of failures, as a table like in docs/benchmarks.md.
 func table(all []failure) string {
 	var b strings.Builder
 	b.WriteString("| killed | failures | | minimum | median | 90 % | maximum |\n| --- | ---:| --- | ---:| ---:| ---:| ---:|\n")

@@ -19,8 +19,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// apart makes a fleet in which every region has one replica at machine 0 and one at
-// another machine, which nobody replaces: the others are of one failure domain.
+// apart makes a fleet in which every region has one replica at machine 0 and one at another
+// machine. Neither can be replaced: all other machines are in one failure domain.
 func apart(t *testing.T) *fleet {
 	f := newFleet(t, 4, 2, "")
 	for _, m := range f.machines {
@@ -42,15 +42,15 @@ func (f *fleet) keptAt(m *machine) (ids []region.ID) {
 	return ids
 }
 
-// takeAway kills machine 0, and then m, so that what m has is unavailable.
+// takeAway kills machine 0, and then m. The regions of m are then unavailable.
 func (f *fleet) takeAway(m *machine) (unavailable []region.ID) {
 	f.t.Helper()
 	for _, victim := range []*machine{f.machines[0], m} {
 		unavailable = f.keptAt(m)
 		victim.kill()
 		f.wait("the killed machine to be evicted", func() bool { return !f.isMember(victim) })
-		// Until then the regions may wait for machine 0 as well: nobody has gone on
-		// without it for sure.
+		// Until then, perhaps nobody has gone on without machine 0, and the regions may wait for it
+		// as well.
 		f.wait("the others to know that they go on without it", func() bool { return f.goesOnWithout(victim) })
 	}
 	if now := f.configuration().Unavailable(); len(unavailable) == 0 || !slices.Equal(now, unavailable) {
@@ -59,8 +59,8 @@ func (f *fleet) takeAway(m *machine) (unavailable []region.ID) {
 	return unavailable
 }
 
-// goesOnWithout says whether all machines of the configuration, which dead is not in, know
-// that all of its regions are active.
+// goesOnWithout reports whether dead is not in the configuration, and all of the configuration's
+// machines know that all of its regions are active.
 func (f *fleet) goesOnWithout(dead *machine) bool {
 	c := f.configuration()
 	for _, id := range c.Machines {
@@ -116,8 +116,8 @@ func (f *fleet) table(m, at *machine) (read func() error) {
 	}
 }
 
-// notRoots returns a machine, not machine 0, with regions but not that of the root, and
-// another one.
+// notRoots returns two machines other than machine 0. The first has regions, but not the root's
+// region.
 func (f *fleet) notRoots() (m, other *machine) {
 	c := f.configuration()
 	p, _ := c.Placement(c.Root.Addr.Region())
@@ -132,8 +132,8 @@ func (f *fleet) notRoots() (m, other *machine) {
 	return m, other
 }
 
-// TestUnavailableRegions: regions whose machines are away are shown, and wait; the machine
-// brings them back with its folder, and only an operator gives them up.
+// TestUnavailableRegions: the status shows regions whose machines are away, and they wait. The
+// machine brings them back with its folder. Only an operator gives them up.
 func TestUnavailableRegions(t *testing.T) {
 	f := apart(t)
 	m, other := f.notRoots()
@@ -178,7 +178,7 @@ func TestUnavailableRegions(t *testing.T) {
 	f.wait("the machine to be back", func() bool { return f.isMember(m) })
 }
 
-// isUnavailable checks what is said while regions wait for m.
+// isUnavailable checks the reports while regions wait for m.
 func (f *fleet) isUnavailable(m *machine, gone []region.ID, read func() error) {
 	f.t.Helper()
 	out, code := f.farmsql("", "status")
@@ -193,7 +193,7 @@ func (f *fleet) isUnavailable(m *machine, gone []region.ID, read func() error) {
 	})
 }
 
-// refusesToForget checks that nothing is given up without the right word.
+// refusesToForget checks that nothing is given up without the right confirmation.
 func (f *fleet) refusesToForget(m, member *machine) {
 	f.t.Helper()
 	before := f.configuration()
@@ -213,7 +213,7 @@ func (f *fleet) refusesToForget(m, member *machine) {
 	}
 }
 
-// comesWithoutMemory starts m with an empty folder, which ends it.
+// comesWithoutMemory starts m with an empty folder. The process must end.
 func (f *fleet) comesWithoutMemory(m *machine) {
 	f.t.Helper()
 	if err := os.RemoveAll(filepath.Join(f.folder, fmt.Sprintf("machine-%d", m.id))); err != nil {
@@ -234,8 +234,8 @@ func (f *fleet) comesWithoutMemory(m *machine) {
 	}
 }
 
-// TestStartingIsShown: a machine that waits for regions without which it cannot serve says
-// so, and takes that they are given up.
+// TestStartingIsShown: a machine that cannot serve without unavailable regions reports that it
+// waits for them. An operator can give them up meanwhile.
 func TestStartingIsShown(t *testing.T) {
 	f := apart(t)
 	c := f.configuration()

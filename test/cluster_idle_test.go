@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// TestClusterIdles: five idle machines wake up to renew their leases, each once in
-// a fifth of the lease time, and to say that they work, each three times in two, and for
-// nothing else. The goal is 1 % of a core, which is logged: a busy computer is to blame for
-// several times as much.
+// TestClusterIdles: each of five idle machines wakes up once in a fifth of the lease time to renew
+// its leases, and three times in two lease times to beat, and for nothing else. The goal is 1 % of
+// a core. The test only logs the load, because on a busy computer it is several times as high.
 func TestClusterIdles(t *testing.T) {
 	duration := 4 * time.Second
 	if nightly {
@@ -40,9 +39,9 @@ func TestClusterIdles(t *testing.T) {
 	}
 }
 
-// wakeUpsForLeases is how often a second threads of all machines may wake up, with a fifth
-// for what is rare. Goroutines need more, those that keep leases and those that say that
-// the machine works: timers wake several of Go's threads.
+// wakeUpsForLeases returns how often threads of all machines may wake up in a second, with a fifth
+// more for rare events. Goroutines need more wake-ups, both for leases and for beats: timers wake
+// several of Go's threads.
 func (f *fleet) wakeUpsForLeases() float64 {
 	f.t.Helper()
 	lease, ok := f.machines[0].find(time.Time{}, func(e *event) bool { return e.Message == "leases" })
@@ -58,7 +57,7 @@ func (f *fleet) wakeUpsForLeases() float64 {
 	return 1.2 * (renewals + beats)
 }
 
-// wakeUps is how often threads of the machines have gone to sleep so far.
+// wakeUps returns how often threads of the machines have gone to sleep so far.
 func (f *fleet) wakeUps() (n int) {
 	for _, m := range f.machines {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", m.cmd.Process.Pid))
@@ -82,7 +81,7 @@ func (f *fleet) wakeUps() (n int) {
 	return n
 }
 
-// processorTime is what all processes have used.
+// processorTime returns the processor time of all processes.
 func (f *fleet) processorTime() time.Duration {
 	const tick = time.Second / 100 // USER_HZ
 	var ticks int64

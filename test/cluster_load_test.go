@@ -17,14 +17,14 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// A fleetLoad is what clients of all machines of a fleet do, and what they have
-// been told. Each client is connected to one machine, and comes back to it.
+// A fleetLoad runs clients at all machines of a fleet, and records the answers to them. Each client
+// connects to one machine, and reconnects to the same one.
 type fleetLoad struct {
 	t     *testing.T
 	fleet *fleet
 	seed  uint64
-	// regionsWait says that data may wait for machines that are away: the error that
-	// clients get then, 1047, is none of the test's.
+	// regionsWait means that data may wait for machines that are away: error 1047, which clients
+	// then get, does not fail the test.
 	regionsWait bool
 
 	stop    context.CancelFunc
@@ -43,19 +43,18 @@ type fleetLoad struct {
 
 	mu    sync.Mutex
 	fates map[int64]fate
-	// rows are those that are there for sure and that nobody deletes, the oldest
-	// first.
+	// rows are the rows that certainly exist and that nobody is deleting, the oldest first.
 	rows []int64
 	done []completion
 	busy map[string]time.Time // clients by name, and since when they have waited for an answer
 }
 
-// rowsMost is how many rows clients let the table have. Without a bound there would
-// be more to fill after each failure than after the one before.
+// rowsMost bounds the rows of the table. Without a bound, each failure would leave more to fill
+// than the last one.
 const rowsMost = 1000
 
-// A fate is what clients know of a row. Rows that are not there for sure, because
-// their insertion was refused or their deletion acknowledged, have none.
+// A fate is the knowledge of clients about a row. Rows that certainly do not exist have no fate:
+// their insertion was refused, or their deletion acknowledged.
 type fate uint8
 
 const (
@@ -111,8 +110,8 @@ func (l *fleetLoad) begin(operations ...operation) {
 	}
 }
 
-// end stops the clients. If some get no answer, which is an error, or the test has
-// failed and nobody knows whether they will, the machines are killed.
+// end stops the clients. If some of them get no answer, end reports an error and kills the
+// machines. It also kills the machines of a test that has already failed.
 func (l *fleetLoad) end() {
 	l.t.Helper()
 	l.stop()
@@ -133,7 +132,7 @@ func (l *fleetLoad) end() {
 	}
 }
 
-// waiting says which clients have waited for an answer, and for how long.
+// waiting describes which clients wait for an answer, and for how long.
 func (l *fleetLoad) waiting() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +166,7 @@ func (l *fleetLoad) client(ctx context.Context, name string, m *machine, rnd *ra
 		for ctx.Err() == nil && m.serves() {
 			upsets := m.upsets()
 			ended := l.during(name)
-			// Not ctx: what has begun shall tell how it ended.
+			// Not ctx: an operation that has begun must report its outcome.
 			err := o(context.Background(), db, m, rnd)
 			ended()
 			if err == nil {
@@ -205,17 +204,17 @@ func (l *fleetLoad) excused(ctx context.Context, m *machine, upsets int, err err
 	return false
 }
 
-// isAbsence says whether err is what a client sees of data, or of room for more, that
-// wait for a machine that is away.
+// isAbsence reports whether err is the error of a client whose data, or room for more data, wait
+// for a machine that is away.
 func isAbsence(err error) bool {
 	return numberOf(err) == errUnavailable || numberOf(err) == errFull && strings.Contains(err.Error(), "not enough failure domains")
 }
 
-// errFull is MySQL's number for want of room.
+// errFull is MySQL's error number for missing room.
 const errFull = 1114
 
-// isLost says whether err is what a client sees of a machine that is gone: a
-// broken connection, or 1053 (shutdown) or 1180 (outcome of a commit unknown).
+// isLost reports whether err is the error of a client whose machine has gone: a broken connection,
+// 1053 (shutdown), or 1180 (outcome of a commit unknown).
 func isLost(err error) bool {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {
@@ -224,7 +223,7 @@ func isLost(err error) bool {
 	return !errors.Is(err, errWrong)
 }
 
-// errWrong is what no machine may ever show.
+// errWrong means that a machine has shown a wrong result.
 var errWrong = errors.New("wrong result")
 
 func (l *fleetLoad) transfer(ctx context.Context, db *stdsql.DB, _ *machine, rnd *rand.Rand) error {
@@ -246,7 +245,7 @@ func (l *fleetLoad) newID() int64 {
 
 func scatter(n int64) int64 { return int64(uint64(n) * 0x9e3779b97f4a7c15 >> 1) }
 
-// lookup reads rows by key, among them ones that are not there.
+// lookup reads rows by key. Some of the keys do not exist.
 func (l *fleetLoad) lookup(ctx context.Context, db *stdsql.DB, _ *machine, rnd *rand.Rand) error {
 	id := scatter(l.lastID.Load() - rnd.Int64N(2*rowsMost)) // half of which have been deleted
 	var found int64
@@ -260,8 +259,8 @@ func (l *fleetLoad) lookup(ctx context.Context, db *stdsql.DB, _ *machine, rnd *
 	return err
 }
 
-// replace inserts rows as long as there are not too many, and otherwise deletes
-// the oldest, at whichever machine they came from: one, or two in a transaction.
+// replace inserts rows, or deletes the oldest ones if there are too many, no matter which machine
+// has inserted them: one row, or two in a transaction.
 func (l *fleetLoad) replace(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
 	n := 1 + rnd.IntN(2)
 	if ids := l.tooMany(n); len(ids) > 0 {
@@ -329,8 +328,7 @@ func (l *fleetLoad) forEach(ctx context.Context, db *stdsql.DB, ids []int64, f f
 	})
 }
 
-// tooMany takes the n oldest rows out of those that nobody deletes, if there are
-// too many.
+// tooMany returns the n oldest rows if there are too many. Nobody else gets them to delete.
 func (l *fleetLoad) tooMany(n int) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -385,7 +383,7 @@ func (l *fleetLoad) read(ctx context.Context, db *stdsql.DB, m *machine, rnd *ra
 	return err
 }
 
-// verify holds what a machine shows against what clients were told.
+// verify compares the data at a machine with the answers to clients.
 func (l *fleetLoad) verify(m *machine) {
 	t := l.t
 	t.Helper()
@@ -414,7 +412,7 @@ func (l *fleetLoad) verify(m *machine) {
 	}
 }
 
-// again repeats a read as long as it conflicts.
+// again repeats a read while it conflicts.
 func (l *fleetLoad) again(f func() error) error {
 	for {
 		if err := f(); !isConflict(err) {
@@ -464,7 +462,7 @@ func readIDs(db *stdsql.DB, query string) (map[int64]bool, error) {
 	return found, rows.Err()
 }
 
-// String is what the clients have done.
+// String describes the work of the clients.
 func (l *fleetLoad) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

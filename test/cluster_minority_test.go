@@ -14,7 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// errUnavailable is MySQL's number for who cannot serve at present.
+// errUnavailable is MySQL's error number for a server that cannot serve at present.
 const errUnavailable = 1047
 
 func numberOf(err error) uint16 {
@@ -44,7 +44,7 @@ func (m *machine) countSince(n int, text string) (count int) {
 	return count
 }
 
-// quick runs f, which must not take as long as a client that hangs.
+// quick runs f, which must end long before the patience of a client.
 func quick(t *testing.T, what string, f func()) {
 	t.Helper()
 	begin := time.Now()
@@ -54,10 +54,10 @@ func quick(t *testing.T, what string, f func()) {
 	}
 }
 
-// TestMinority: a machine that has lost the majority, by kills or because the others
-// stand still, tells its clients so, on connections they have and on new ones, COM_PING
-// and status included; it says it in its log once, ends on SIGTERM in a moment,
-// and goes on, on the same connections, when the others do.
+// TestMinority: a machine loses the majority, because the others are killed or stand still. It
+// tells its clients, on existing and on new connections, for COM_PING and for the status, too. It
+// logs that once, and ends quickly on SIGTERM. When the others go on, so does the machine, on the
+// same connections.
 func TestMinority(t *testing.T) {
 	for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(by.String(), func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMinority(t *testing.T) {
 	}
 }
 
-// isTold checks what clients of a machine hear while it is alone.
+// isTold checks the errors that clients of a machine get while it is alone.
 func (f *fleet) isTold(t *testing.T, m *machine, kept *stdsql.Conn) {
 	t.Helper()
 	quick(t, "a statement", func() {
@@ -179,8 +179,8 @@ func read1(ctx context.Context, c *stdsql.Conn) error {
 	return c.QueryRowContext(ctx, "select n from t where id = 1").Scan(&n)
 }
 
-// TestMinorityRespectsTimes: max_execution_time and KILL QUERY end a statement that waits
-// for a majority, however long --unavailable-after is.
+// TestMinorityRespectsTimes: max_execution_time and KILL QUERY end a statement that waits for a
+// majority, even if --unavailable-after is long.
 func TestMinorityRespectsTimes(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	f.more = []string{"--unavailable-after", "2m"}

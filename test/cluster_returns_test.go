@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/plot/plotutil"
 )
 
-// A comeback is what it took a machine that was killed, with its memory, to have
-// everything again, from when it was started.
+// A comeback has the times and bytes that a killed machine with its memory needed to have
+// everything again. Times count from its start.
 type comeback struct {
 	megabytes int // of data
 	changed   int // rows, while it was away
@@ -24,9 +24,9 @@ type comeback struct {
 	held      int64 // of its replicas
 }
 
-// TestReturns: a machine that comes back with its memory reads what was changed while it
-// was away, and not what it holds. With FARMSQL_RETURNS_PLOT=FILE it does so with much
-// data, and FILE.svg and FILE.png say what it took; the table is logged.
+// TestReturns: a machine that comes back with its memory reads the data that changed while it was
+// away, and not all of its data. With FARMSQL_RETURNS_PLOT=FILE the test uses much data, and plots
+// the times to FILE.svg and FILE.png. It logs the table.
 func TestReturns(t *testing.T) {
 	sizes, changes, rounds := []int{8, 24}, []int{0, 20}, 1
 	file := os.Getenv("FARMSQL_RETURNS_PLOT")
@@ -48,7 +48,7 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-// comebacks has a cluster with that much data, and its machines come back in turn.
+// comebacks starts a cluster with that much data, and makes its machines come back in turn.
 func comebacks(t *testing.T, megabytes int, changes []int, rounds int) (all []comeback) {
 	f := newFleet(t, 3, 3, "")
 	f.patience = 5 * time.Minute
@@ -76,8 +76,8 @@ func comebacks(t *testing.T, megabytes int, changes []int, rounds int) (all []co
 	return all
 }
 
-// What may be read at most: a change of a row may be in two chunks, and each region has
-// some that change by themselves.
+// Bounds of the chunks that a machine may read: a changed row may be in two chunks, and each region
+// has some chunks that change by themselves.
 const (
 	chunkBytes      = 64 << 10
 	chunksOfARow    = 2
@@ -106,8 +106,8 @@ func (b *ballast) comeBack(victim *machine, changed int, rnd *rand.Rand) comebac
 	f.awaitServing()
 	c.read, c.held = victim.filledOf(begin)
 	most := int64(changed*chunksOfARow+len(f.configuration().Regions)*chunksOfARegion) * chunkBytes
-	// What was read comes at the slow pace, 4 MB/s at most, and the rest takes no time worth
-	// mentioning, whatever is held.
+	// The machine reads at the slow pace, at most 4 MB/s. The rest takes hardly any time, no matter
+	// how much the machine holds.
 	if longest := activeMax + time.Duration(c.read)*time.Second/(1<<20); c.whole > longest {
 		t.Errorf("%d rows changed: full again after %v, at most %v expected for the %d bytes read", changed, c.whole, longest, c.read)
 	}
@@ -126,8 +126,8 @@ func comebackTable(all []comeback) string {
 	return b.String()
 }
 
-// plotComebacks plots the time over what was read, and over what is held, to file.svg
-// and file.png.
+// plotComebacks plots the time over the bytes that were read, and over those that are held, to
+// file.svg and file.png.
 func plotComebacks(file string, all []comeback) error {
 	const seconds = "seconds until everything is full again"
 	overRead := bench.NewPlot("A machine comes back with its memory: time over what was read", "MB read, because they may have changed", seconds)

@@ -39,12 +39,11 @@ func (r rolling) String() string {
 	return fmt.Sprintf("%d machines, %d replicas, %s", r.machines, r.replicas, how)
 }
 
-// TestRollingKills: all machines of a cluster are killed in turn, each as soon as the
-// one before answers clients, filled or not, while clients write at all of them. Without
-// a full replica a region waits for its machine; after each round nothing acknowledged
-// is missing and everything has all of its replicas. What it took is logged, for
-// docs/benchmarks.md. FARMSQL_ROLLING_MB and FARMSQL_ROLLING_ROUNDS say how much data
-// there is and how often all machines are killed.
+// TestRollingKills kills all machines of a cluster in turn, while clients write at all of them. It
+// kills the next machine as soon as the last one answers clients, filled or not. A region without a
+// full replica waits for its machine. After each round nothing acknowledged is missing, and all
+// regions have all replicas. The test logs the times, for docs/benchmarks.md. FARMSQL_ROLLING_MB is
+// the amount of data, and FARMSQL_ROLLING_ROUNDS the number of rounds.
 func TestRollingKills(t *testing.T) {
 	megabytes, rounds := 8, 1
 	if nightly {
@@ -76,14 +75,14 @@ func numberIn(t *testing.T, variable string, other int) int {
 	return n
 }
 
-// activeMax bounds the time from the start of the machine that has what the others wait for
-// to the moment when all regions are active, on a computer that does other things, too.
+// activeMax bounds the time from the start of the awaited machine until all regions are active, on
+// a computer that does other things, too.
 const activeMax = 5 * time.Second
 
-// A round is what killing all machines in turn has cost. Times are from the start of
-// the process that was started last: of the machine that has what the others wait for.
+// A round has the costs of killing all machines in turn. Times count from the start of the last
+// process: of the machine for which the others wait.
 type round struct {
-	// answers is the longest that one of the machines took to answer clients.
+	// answers is the longest time that a machine took to answer clients.
 	answers       time.Duration
 	active, whole time.Duration
 	copied, held  int64 // bytes, of the replicas that had to be filled
@@ -142,8 +141,8 @@ func (f *fleet) keepLogs() {
 	})
 }
 
-// rollOver kills all machines, some at a time, starts those again, and goes on when
-// they answer. It returns when everything is whole.
+// rollOver kills all machines, some at a time. It starts these again, and goes on when they answer.
+// It returns when everything is whole.
 func (f *fleet) rollOver(together int) (r round) {
 	f.t.Helper()
 	begin := time.Now()
@@ -185,7 +184,7 @@ func killTogether(victims []*machine) {
 	}
 }
 
-// answers says whether the machine answers a client that connects now.
+// answers reports whether the machine answers a client that connects now.
 func (m *machine) answers() bool {
 	if !m.serves() {
 		return false
@@ -199,8 +198,8 @@ func (m *machine) answers() bool {
 	return err == nil
 }
 
-// isActive says whether all machines are members and all regions can be used, which
-// the CM logs. Nothing may ever be lost.
+// isActive reports whether all machines are members and the CM has logged that all regions are
+// active. It fails the test if a region was lost.
 func (f *fleet) isActive() bool {
 	f.t.Helper()
 	c := f.configuration()
@@ -221,8 +220,8 @@ func (f *fleet) isActive() bool {
 	})
 }
 
-// filledOf returns what the machine has copied for replicas that it is to keep since
-// a moment, and what those hold.
+// filledOf returns the number of bytes that the machine has copied for its replicas since a moment,
+// and the size of these replicas.
 func (m *machine) filledOf(since time.Time) (copied, held int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +233,7 @@ func (m *machine) filledOf(since time.Time) (copied, held int64) {
 	return copied, held
 }
 
-// lightly has a client rest before each operation.
+// lightly makes a client rest before each operation.
 func lightly(o operation) operation {
 	return func(ctx context.Context, db *stdsql.DB, m *machine, rnd *rand.Rand) error {
 		time.Sleep(5 * time.Millisecond)
@@ -242,7 +241,7 @@ func lightly(o operation) operation {
 	}
 }
 
-// A ballast is data that a cluster has to keep. Clients change rows of it.
+// A ballast is a table of data, whose rows clients change.
 type ballast struct {
 	t    *testing.T
 	load *fleetLoad
@@ -254,7 +253,7 @@ type ballast struct {
 	touched, doubtful int
 }
 
-// changes are those of a row that clients have heard of.
+// changes counts the changes of a row, by the answers to clients.
 type changes struct{ sure, doubtful int64 }
 
 const (
@@ -262,8 +261,8 @@ const (
 	ballastStatement = 50   // rows
 )
 
-// prepare makes the table and as many rows as there shall be bytes, at all machines,
-// whose regions they then are in.
+// prepare makes the table and rows of that many bytes. All machines insert rows, so that the rows
+// are in regions of all machines.
 func (b *ballast) prepare(bytes int) {
 	t := b.t
 	t.Helper()
@@ -297,7 +296,7 @@ func (b *ballast) prepare(bytes int) {
 	t.Logf("%d rows of %d bytes in %v", b.rows, ballastRow, time.Since(begin))
 }
 
-// insert inserts rows from an id on, again as long as that conflicts.
+// insert inserts rows from an id on, and retries while that conflicts.
 func (b *ballast) insert(db *stdsql.DB, first int64) error {
 	var s strings.Builder
 	s.WriteString("insert into ballast (id, pad) values ")
@@ -329,7 +328,7 @@ func (b *ballast) touch(ctx context.Context, db *stdsql.DB, _ *machine, rnd *ran
 	return err
 }
 
-// verify holds what a machine shows against what clients were told.
+// verify compares the rows at a machine with the answers to clients.
 func (b *ballast) verify(m *machine) {
 	t := b.t
 	t.Helper()
@@ -380,8 +379,8 @@ func readCounts(db *stdsql.DB, query string, into map[int64]int64) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// rollingTable is what rounds have cost, as in docs/benchmarks.md: minimum, median and
-// maximum.
+// rollingTable returns the costs of rounds (minimum, median and maximum), as a table like in
+// docs/benchmarks.md.
 func rollingTable(r rolling, rounds []round) string {
 	var b strings.Builder
 	b.WriteString("| killed | data, MB | rounds | answers, s | all regions active, s | everything full again, s | copied, MB | of, MB |\n| --- | ---:| ---:| ---:| ---:| ---:| ---:| ---:|\n")

@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// TestStoppedTogether: machines that are all stopped at once are members still,
-// though each has numbers of an AUTO_INCREMENT column to give back when others are gone
-// already. The last ones evicted the first for that.
+// TestStoppedTogether: machines that are all stopped at once are still members afterwards. Each has
+// numbers of an AUTO_INCREMENT column to give back when others have already ended. That must not
+// evict those others.
 func TestStoppedTogether(t *testing.T) {
 	f := newFleet(t, 5, 2, "")
 	f.more = []string{"--lease", "3s"} // on a busy computer not all notice the signal at once

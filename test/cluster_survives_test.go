@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// TestClusterSurvives: machines are killed, stopped for longer than their lease
-// and started again while clients work on all of them. Nothing acknowledged is
-// lost, nobody sees a wrong total, clients see no errors but conflicts and
-// lost connections to the machine that has failed, and in the end all regions have
-// all their replicas. FARMSQL_SEED repeats a run's choices.
+// TestClusterSurvives: while clients work on all machines, machines are killed and started again,
+// or stopped for longer than their lease. Nothing acknowledged is lost, and nobody sees a wrong
+// total. The only errors are conflicts and lost connections to the failed machine. In the end all
+// regions have all their replicas. FARMSQL_SEED repeats a run's choices.
 func TestClusterSurvives(t *testing.T) {
 	for _, c := range []struct {
 		machines int
@@ -79,8 +78,8 @@ func survive(t *testing.T, f *fleet, rounds int) {
 	t.Log(l)
 }
 
-// pause stops a machine until the others have gone on without it. Awake again it
-// must find out, and come back by itself.
+// pause stops a machine until the others have gone on without it. Afterwards the machine must
+// notice that, and come back by itself.
 func pause(f *fleet, m *machine) {
 	f.t.Helper()
 	before := m.upsets()
@@ -123,7 +122,7 @@ func TestClusterRestarts(t *testing.T) {
 	t.Log(l)
 }
 
-// What is said of machines that hang has in it where they do.
+// The report about hung machines contains the places where they hang.
 func TestRemains(t *testing.T) {
 	f := newFleet(t, 1, 1, "")
 	f.start()

@@ -63,8 +63,8 @@ var stores = map[string]func(*testing.T) string{
 	"zookeeper": func(t *testing.T) string { return "zk://" + zookeepertest.Start(t).Address + "/farmsql/test" },
 }
 
-// start starts all machines and returns when all serve. They are killed when the
-// test ends, if need be.
+// start starts all machines and returns when all serve. The end of the test kills machines that
+// still run.
 func (f *fleet) start() {
 	f.t.Helper()
 	f.t.Cleanup(f.killAll)
@@ -81,7 +81,7 @@ func (f *fleet) awaitServing() {
 	}
 }
 
-// killAll kills all machines that run, each in the middle of what it does.
+// killAll kills all running machines, in the middle of their work.
 func (f *fleet) killAll() {
 	for _, m := range f.machines { // that die one after the other, but all of them now
 		if m.cmd != nil {
@@ -105,8 +105,8 @@ func (f *fleet) configuration() *cluster.Configuration {
 	return c
 }
 
-// isWhole says whether all machines are members and every region has all of its
-// replicas, filled.
+// isWhole reports whether all machines are members and every region has all of its replicas,
+// filled.
 func (f *fleet) isWhole() bool {
 	c := f.configuration()
 	if c == nil || len(c.Machines) != len(f.machines) || len(c.Lost) > 0 || len(c.Regions) == 0 {
@@ -141,7 +141,7 @@ func (f *fleet) wait(what string, holds func() bool) {
 	}
 }
 
-// tails is the end of each machine's log, for failures.
+// tails returns the end of each machine's log, for failures.
 func (f *fleet) tails() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v\n", f.configuration())
@@ -157,7 +157,7 @@ func (f *fleet) tails() string {
 	return b.String()
 }
 
-// remains is tails, and where the goroutines of each machine wait. It ends them all.
+// remains returns tails, and the places where each machine's goroutines wait. It ends all machines.
 func (f *fleet) remains() string {
 	var b strings.Builder
 	b.WriteString(f.tails())
@@ -184,8 +184,8 @@ func (f *fleet) remains() string {
 	return b.String()
 }
 
-// goroutines shortens what a process that gets SIGQUIT says to the functions in
-// which the goroutines of the lower layers are.
+// goroutines shortens the output of a process after SIGQUIT to the functions in which the
+// goroutines of the lower layers are.
 func goroutines(lines []string) string {
 	const own = "github.com/farmsql/farmsql/"
 	count := make(map[string]int)
@@ -261,7 +261,7 @@ func (m *machine) start() {
 	t := m.fleet.t
 	t.Helper()
 	m.cmd = exec.Command(m.fleet.program, m.flags()...)
-	// A test that dies must not leave its machines behind.
+	// If the test process dies, its machines must end, too.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := m.cmd.StdoutPipe()
 	if err != nil {
@@ -320,7 +320,7 @@ func (m *machine) logged(line string) {
 	}
 }
 
-// serves says whether clients can connect.
+// serves reports whether clients can connect.
 func (m *machine) serves() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -342,7 +342,7 @@ func (m *machine) died() error {
 	}
 }
 
-// kill ends the process as a crash would, and returns when.
+// kill ends the process as a crash would, and returns the time of that.
 func (m *machine) kill() time.Time {
 	m.mu.Lock()
 	m.killed, m.serving = true, false
@@ -387,7 +387,7 @@ func (m *machine) address() string {
 	return m.addr
 }
 
-// isMember says whether the machine is in the configuration.
+// isMember reports whether the machine is in the configuration.
 func (f *fleet) isMember(m *machine) bool {
 	_, ok := f.configuration().Member(rdma.MachineID(m.id))
 	return ok

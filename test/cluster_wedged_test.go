@@ -15,16 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWedgedMachine: all threads of a machine are stopped but the one that keeps its
-// leases, of a machine that is not the CM and then of the CM. The others notice within two
-// leases and go on, and it comes back by itself.
+// TestWedgedMachine stops all threads of a machine except its lease thread; then the same of the
+// CM. The others notice that within two leases and go on, and the machine comes back by itself.
 func TestWedgedMachine(t *testing.T) {
 	for _, isCM := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CM=%v", isCM), func(t *testing.T) { wedge(t, isCM) })
 	}
 }
 
-// slack is for what a busy computer adds to a time.
+// slack is the time that a busy computer may add.
 const slack = 2 * time.Second
 
 func wedge(t *testing.T, isCM bool) {
@@ -45,7 +44,7 @@ func wedge(t *testing.T, isCM bool) {
 	db, its := l.connect(other, ""), l.connect(victim, "")
 	defer db.Close()
 	defer its.Close()
-	// What a machine inserts is in regions of which it is the primary.
+	// A machine inserts rows into regions of which it is the primary.
 	for _, q := range []string{"CREATE DATABASE wedge", "CREATE TABLE wedge.t (id INT PRIMARY KEY, n INT)", "INSERT INTO wedge.t VALUES (1, 0)"} {
 		if _, err := its.Exec(q); err != nil {
 			t.Fatal(err)
@@ -60,7 +59,7 @@ func wedge(t *testing.T, isCM bool) {
 	upsets := victim.upsets()
 	release := stopAllButLeases(t, victim.cmd.Process.Pid)
 	wedged := time.Now()
-	// The update waits for the wedged machine, or not, until it has been given up.
+	// The update may have to wait until the wedged machine has been evicted.
 	if err := update(); err != nil {
 		t.Error("an update while a machine is wedged:", err)
 	}
@@ -80,8 +79,8 @@ func wedge(t *testing.T, isCM bool) {
 		}
 	}
 	t.Logf("lease %v: suspected after %v, evicted after %v; an update took %v", length, suspected, evicted, updated)
-	// Two leases, and what others do on this computer; the update besides waits for the
-	// next configuration.
+	// A suspicion may take two leases, and slack for other work on this computer. The update also
+	// waits for the next configuration.
 	if most := 2*length + slack; suspected > most {
 		t.Errorf("suspected after %v, want at most %v", suspected, most)
 	}
@@ -103,7 +102,8 @@ func stopAllButLeases(t *testing.T, pid int) (release func()) {
 	stopped, end, released := make(chan error), make(chan bool), make(chan bool)
 	go func() {
 		defer close(released)
-		// A tracer is a thread. It must not end: who was started by it would be killed.
+		// A tracer is a thread. It must not end, since that would kill the processes that it has
+		// started.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		tids := make(map[int]bool)
@@ -145,8 +145,7 @@ func reap(tid int) {
 	}
 }
 
-// attachAll attaches to threads until there is no other: one that is not stopped yet may
-// start some.
+// attachAll attaches to threads until none is left: a thread that still runs may start others.
 func attachAll(pid int, tids map[int]bool) error {
 	for found := true; found; {
 		found = false

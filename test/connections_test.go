@@ -31,8 +31,8 @@ func (s *server) resident(t *testing.T) int {
 	return kilobytes / 1000
 }
 
-// TestIdleConnections: 5,000 clients that are connected and idle, each after a statement, cost
-// the server no more memory than docs/benchmarks.md says, once it has noticed.
+// TestIdleConnections: 5,000 clients are connected and idle, each after a statement. Once the
+// server has noticed that, they cost no more memory than docs/benchmarks.md says.
 func TestIdleConnections(t *testing.T) {
 	if !nightly {
 		t.Skip("long (FARMSQL_NIGHTLY=1)")

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestCrash kills a loaded server with SIGKILL at random moments, starts it
-// again on the same folder and compares what is there with what it had
-// acknowledged. FARMSQL_SEED repeats a run's choices.
+// TestCrash kills a loaded server with SIGKILL at random moments, and starts it again on the same
+// folder. It compares the data with the acknowledged transactions. FARMSQL_SEED repeats a run's
+// choices.
 func TestCrash(t *testing.T) {
 	kills := 10
 	if nightly {
@@ -104,11 +104,11 @@ func killEarly(t *testing.T, folder string, l layout, after time.Duration) {
 // row is the state of one row of t; the zero row is none at all.
 type row struct{ worker, n int }
 
-// A change is what one transaction does to t: all of it or nothing.
+// A change has the changes of one transaction to t: all of them commit, or none.
 type change map[int]row
 
-// model is what the database must hold: everything acknowledged, and for each
-// transaction that was in flight when the server died, all or nothing.
+// model has the expected data: everything acknowledged, and all or nothing of each transaction that
+// was in flight when the server died.
 type model struct {
 	mu      sync.Mutex
 	rows    map[int]row
@@ -140,7 +140,7 @@ func (m *model) apply(c change) {
 	}
 }
 
-// uncertain notes a transaction whose outcome nobody has heard.
+// uncertain records a transaction whose outcome is unknown.
 func (m *model) uncertain(c change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,9 +148,9 @@ func (m *model) uncertain(c change) {
 	m.inFlight++
 }
 
-// compare reads the database and holds it against the model. It settles what was
-// uncertain. Each worker has its own rows and one transaction at a time, so the
-// outcomes are independent.
+// compare compares the database with the model, and so learns the outcomes of uncertain
+// transactions. Each worker has its own rows and one transaction at a time, so these outcomes are
+// independent.
 func (m *model) compare(t *testing.T, db *stdsql.DB, kill int) bool {
 	t.Helper()
 	found := make(map[int]row)
@@ -270,8 +270,8 @@ func (w *crashWorker) choose() change {
 	return c
 }
 
-// commit applies c, in a transaction if it has several rows or by the toss of a
-// coin, and as a single statement otherwise.
+// commit applies c. It uses a transaction for several rows, and in half of the other cases;
+// otherwise it uses a single statement.
 func (w *crashWorker) commit(ctx context.Context, c change) error {
 	if len(c) == 1 && w.rnd.IntN(2) == 0 {
 		return w.write(ctx, w.db, c)
@@ -313,8 +313,8 @@ type schemaWorker struct {
 	done int
 }
 
-// schemaSteps are statements, each with the rows the table has after it, or -1
-// if it is gone then.
+// schemaSteps are statements, each with the number of rows in the table after it, or -1 if the
+// table is gone.
 var schemaSteps = []struct {
 	query string
 	rows  int
@@ -343,8 +343,7 @@ func (w *schemaWorker) run(ctx context.Context, db *stdsql.DB) {
 	}
 }
 
-// compare expects the table as the step that was in flight found it or left it,
-// and removes it.
+// compare expects the table as it was before or after the step in flight, and drops it.
 func (w *schemaWorker) compare(t *testing.T, db *stdsql.DB, kill int) bool {
 	t.Helper()
 	before := -1

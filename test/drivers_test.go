@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// python is the one that the distribution's packages are for.
+// python is the interpreter for which the distribution has packages.
 const python = "/usr/bin/python3"
 
-// drivers are programs, one for each way that other languages have to a MySQL server, which
-// try transactions, rollback, savepoints, errors, types both ways, and reconnecting. Each is
-// given host, port and a database, and prints ok.
+// drivers are programs, one for each driver for MySQL of other languages. They try transactions,
+// rollback, savepoints, errors, types in both directions, and reconnecting. Each gets the host, the
+// port and a database, and prints ok.
 var drivers = []struct {
 	name string
-	// probe succeeds if all that is needed is here. Both run in testdata/drivers.
+	// probe succeeds if everything that command needs is installed. Both run in testdata/drivers.
 	probe, command []string
 }{
 	{"PyMySQL", []string{python, "-c", "import pymysql"}, []string{python, "dbapi.py", "pymysql"}},

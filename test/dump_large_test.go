@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// dumpTables are as many as the rows of a large dump are in, and dumpRowBytes is how long
-// one of them is, about.
+// dumpTables is the number of tables of a large dump, and dumpRowBytes the approximate length of a
+// row.
 const (
 	dumpTables   = 8
 	dumpRowBytes = 2048
 )
 
-// dumpTimeout is for one way of a dump.
+// dumpTimeout bounds one copy of a dump.
 const dumpTimeout = 30 * time.Minute
 
 func dumpMegabytes(t *testing.T) int {
@@ -40,10 +40,10 @@ func dumpMegabytes(t *testing.T) int {
 	return 16
 }
 
-// TestLargeDumps has mariadb-dump's output go straight to mariadb, FARMSQL_DUMP_MB (16; 1,024
-// in the nightly mode) of it, from farmsql to farmsql, to MariaDB, and back from it. The same
-// rows have to be there, by a checksum of each table. A server of ours needs room for the
-// rows of one table, which reach the client when all of them are known to be right.
+// TestLargeDumps passes the output of mariadb-dump directly to mariadb: from farmsql to farmsql, to
+// MariaDB, and back. The dump has FARMSQL_DUMP_MB (16; 1,024 in the nightly mode). A checksum of
+// each table shows whether the rows are the same. farmsql needs room for the rows of one table,
+// since it sends them only once all of them are known to be right.
 func TestLargeDumps(t *testing.T) {
 	needs(t, "mariadb")
 	needs(t, "mariadb-dump")
@@ -115,8 +115,8 @@ func writeLarge(w io.Writer, megabytes int) {
 	}
 }
 
-// copyDump has one server's dump go to another. MariaDB 10 does not have the default
-// collation of MySQL 8.
+// copyDump copies one server's dump to another. MariaDB 10 does not have the default collation of
+// MySQL 8.
 func copyDump(t *testing.T, from, to mysqlServer, schema string) {
 	t.Helper()
 	dump, other := io.Pipe()
@@ -156,7 +156,7 @@ func (s mysqlServer) pipe(t *testing.T, stdin io.Reader, stdout io.Writer, progr
 	}
 }
 
-// largeSums has a checksum of each large table's rows, which the servers make.
+// largeSums returns a checksum of each large table's rows, which the server computes.
 func (s mysqlServer) largeSums(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A mysqlServer is one that mariadb and mariadb-dump can reach.
+// A mysqlServer is a server that mariadb and mariadb-dump can reach.
 type mysqlServer struct {
 	name string
 	args []string // how clients reach it
@@ -58,10 +58,10 @@ func (s mysqlServer) dump(t *testing.T, args ...string) []byte {
 	return s.client(t, nil, "mariadb-dump", args...)
 }
 
-// everything is what dumps have beyond tables and their rows.
+// everything are the flags for the parts of a dump other than tables and rows.
 var everything = []string{"--routines", "--triggers", "--events", "--single-transaction"}
 
-// checksums has an MD5 of each table's rows and each view's, in their order.
+// checksums returns an MD5 of the rows of each table and view, in order.
 func (s mysqlServer) checksums(t *testing.T, schema string) map[string]string {
 	t.Helper()
 	sums := make(map[string]string)
@@ -81,7 +81,7 @@ func (s mysqlServer) checksums(t *testing.T, schema string) map[string]string {
 	return sums
 }
 
-// readable is a column as an expression that all servers write alike.
+// readable returns an expression for a column that all servers print alike.
 func readable(name, kind string) string {
 	name = "`" + strings.ReplaceAll(name, "`", "``") + "`"
 	switch kind {
@@ -93,8 +93,7 @@ func readable(name, kind string) string {
 	return name
 }
 
-// definitions are those of a database as a dump has them, without what depends on
-// the time.
+// definitions returns a database's definitions as in a dump, without parts that depend on the time.
 func (s mysqlServer) definitions(t *testing.T, schema string) string {
 	t.Helper()
 	return string(s.dump(t, slices.Concat(everything, []string{"--no-data", "--skip-comments", schema})...))
@@ -178,8 +177,8 @@ func sample(t *testing.T, name, schema string) string {
 	return b.String()
 }
 
-// A dump of ours makes the same databases again, on another server and, restored once
-// more, on the same.
+// A dump of farmsql restores the same databases, on another server and, a second time, on the same
+// one.
 func TestDumpOfOurs(t *testing.T) {
 	needs(t, "mariadb")
 	needs(t, "mariadb-dump")
@@ -196,14 +195,14 @@ func TestDumpOfOurs(t *testing.T) {
 	if !bytes.Contains(from.dump(t, "--hex-blob", "sample", "kinds"), []byte("0xFFFFFFFFFFFFFFFF")) {
 		t.Error("--hex-blob does not know that a BIT is no text")
 	}
-	// What the restored one does, and not only what it says.
+	// The restored database must also work, and not only look the same.
 	to.run(t, "USE sample; INSERT INTO kinds (parent) VALUES (1); CALL add_up(1, @b);")
 	if got := to.query(t, "USE sample; SELECT e, s, b8 + 0, doubled, what FROM kinds JOIN log ON what LIKE 'insert%' ORDER BY kinds.id DESC, log.id DESC LIMIT 1"); got != "b'c\tr,x\t5\t6\tinsert; 3\n" {
 		t.Errorf("defaults and trigger: %q", got)
 	}
 }
 
-// A dump of ours can be restored by MariaDB, and MariaDB's by us.
+// MariaDB can restore a dump of farmsql, and farmsql a dump of MariaDB.
 func TestDumpsOfMariaDB(t *testing.T) {
 	needs(t, "mariadb")
 	needs(t, "mariadb-dump")

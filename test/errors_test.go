@@ -221,7 +221,7 @@ func TestNewerFormat(t *testing.T) {
 	holds(t, folder)
 }
 
-// A folder that was in use when the computer went down may have lost anything.
+// A folder that was in use when the computer went down may have lost any data.
 func TestOtherBoot(t *testing.T) {
 	reboot := func(s string) string {
 		return strings.Replace(s, "boot ", "boot 0", 1)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestFirstCommand does what the README's first command does, on a computer that has never
-// built a Go program: it downloads and compiles everything, and serves. The time is printed.
+// TestFirstCommand runs the README's first command as on a computer that has never built a Go
+// program: it downloads and compiles everything, and serves. The test prints the time.
 func TestFirstCommand(t *testing.T) {
 	if !nightly {
 		t.Skip("minutes, and downloads everything (FARMSQL_NIGHTLY=1)")

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// useUp leaves no page of a file system to anybody.
+// useUp takes all free pages of a file system.
 func useUp(t *testing.T, folder string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(folder, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -35,8 +35,8 @@ func useUp(t *testing.T, folder string) {
 	}
 }
 
-// TestMachineRestartsWithoutSpace: machines of a cluster whose file system is full come
-// back after all have been killed, with what they had, and rows can be deleted.
+// TestMachineRestartsWithoutSpace: all machines of a cluster with a full file system are killed.
+// They come back with their data, and rows can be deleted.
 func TestMachineRestartsWithoutSpace(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	f.more = []string{"--workers", "2"}
@@ -67,9 +67,9 @@ func TestMachineRestartsWithoutSpace(t *testing.T) {
 	f.check()
 }
 
-// TestMachineAwaitsRoom: a machine that has begun another life itself, for want of room for
-// the logs of one that is new, stays a process until there is room, says once what to do,
-// and comes back.
+// TestMachineAwaitsRoom: a machine has no room for the logs of a new machine, and so begins another
+// life in its process. It stays in this process until there is room, logs once what to do, and
+// comes back.
 func TestMachineAwaitsRoom(t *testing.T) {
 	f := newFleet(t, 4, 3, "")
 	f.more = []string{"--workers", "2"}

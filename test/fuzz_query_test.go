@@ -168,8 +168,9 @@ func (f *fuzzer) exists(from, aggregate string) string {
 	return f.one("", "not ") + "exists (select " + f.one("1", "1", "1", aggregate) + " from " + from + f.one("", "", "", " limit 1", " limit 0") + ")"
 }
 
-// exact returns columns of which equal values look the same: what is sorted, grouped or made
-// distinct by others may show any of them. MariaDB shows a BIT as a number once it has sorted it.
+// exact returns columns whose equal values look the same. Sorting, grouping or DISTINCT by other
+// columns may show any of several equal values. MariaDB shows a BIT as a number once it has sorted
+// it.
 func exact(refs []fuzzRef) (all []string) {
 	for _, r := range refs {
 		if !r.typ.folds && !strings.HasPrefix(r.typ.sql, "bit") {
@@ -179,8 +180,8 @@ func exact(refs []fuzzRef) (all []string) {
 	return all
 }
 
-// query makes up a statement that returns rows, the same ones wherever it runs. ordered says
-// that their order is given.
+// query makes up a statement that returns the same rows on each server. ordered means that the rows
+// have a fixed order.
 func (f *fuzzer) query() (text string, ordered bool) {
 	from, refs := f.from()
 	columns := exact(refs)

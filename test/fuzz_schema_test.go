@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// A fuzzType is a type of columns, with some of its values as they are written: few, so that
-// they meet each other.
+// A fuzzType is a type of columns, with some of its values as SQL text. The values are few, so that
+// columns have equal ones.
 type fuzzType struct {
 	sql    string
 	values []string
-	// folds says that values that are not the same may be equal.
+	// folds means that different values may be equal.
 	folds bool
-	// text says that LIKE makes sense.
+	// text means that LIKE makes sense.
 	text bool
-	// unordered says that values are compared for equality only: MySQL orders an ENUM by its
-	// text where it is compared, and by its place where it is sorted; here it is the place.
+	// unordered means that values are only compared for equality. MySQL compares an ENUM by its
+	// text, and sorts it by its position; farmsql always uses the position.
 	unordered bool
 }
 

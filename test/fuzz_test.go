@@ -25,8 +25,8 @@ const (
 	fuzzSeedVariable  = "FARMSQL_FUZZ_SEED"
 )
 
-// byDesign are differences from MariaDB that are none of farmsql's mistakes: what a statement
-// looks like, and why.
+// byDesign are differences from MariaDB that are not mistakes of farmsql: a pattern for statements,
+// and the reason.
 var byDesign = []struct {
 	text   *regexp.Regexp
 	reason string
@@ -34,8 +34,8 @@ var byDesign = []struct {
 	{regexp.MustCompile(`(left|right) join.*\(\w+\.\w+, \w+\.\w+\) (=|<>|in|not in)`), "MariaDB takes a condition on rows to hold for no row that an outer join has not found"},
 }
 
-// knownErrors are errors of go-mysql-server's that no rule of ours has put right: the statement
-// is refused, and nothing wrong is returned.
+// knownErrors are errors of go-mysql-server that farmsql does not correct: it refuses the
+// statement, and returns nothing wrong.
 var knownErrors = []struct {
 	text   *regexp.Regexp
 	reason string
@@ -44,11 +44,10 @@ var knownErrors = []struct {
 	{regexp.MustCompile(`incompatible conversion to SQL type: '-?[0-9:]+'->longtext`), "a TIME is looked up among literals as if it were text"},
 }
 
-// TestFuzzQueries runs statements that were made up over tables that were made up. Without
-// anybody's help a condition must divide the rows of a FROM into those where it holds, does
-// not, and is NULL (ternary logic partitioning, Rigger and Su 2020), and a WHERE must find as many as
-// the same condition counts where no index helps (NoREC). Where MariaDB is installed, its
-// rows must be the same.
+// TestFuzzQueries runs random statements on random tables. Two checks need no other server. A
+// condition must divide the rows of a FROM into those where it is true, false, and NULL (ternary
+// logic partitioning, Rigger and Su 2020). A WHERE must find as many rows as its condition counts
+// without an index (NoREC). If MariaDB is installed, it must return the same rows.
 func TestFuzzQueries(t *testing.T) {
 	first, rounds := uint64(1), fuzzRounds
 	if nightly {
@@ -118,7 +117,7 @@ func (f *fuzzRun) setUp(db *stdsql.DB, write func(string) string) {
 	}
 }
 
-// partition asks a condition in all ways that must add up.
+// partition checks that the rows with a true, a false and a NULL condition add up to all rows.
 func (f *fuzzRun) partition(from, p string) {
 	f.statements++
 	var n [5]int
@@ -145,7 +144,7 @@ func (f *fuzzRun) partition(from, p string) {
 	}
 }
 
-// compare asks MariaDB the same.
+// compare runs the query on MariaDB, and compares the rows.
 func (f *fuzzRun) compare(query string, ordered bool) {
 	f.statements++
 	ours, err := rowsOf(f.ours, query)
@@ -177,7 +176,8 @@ func (f *fuzzRun) compare(query string, ordered bool) {
 	}
 }
 
-// refused looks at an error. Only what MariaDB refuses, too, is one of the statement's.
+// refused judges an error. It is the statement's own error only if MariaDB refuses the statement,
+// too.
 func (f *fuzzRun) refused(query string, err error) {
 	for _, k := range knownErrors {
 		if k.text.MatchString(err.Error()) {
@@ -217,8 +217,8 @@ func firstDifference(a, b []string) string {
 	return ""
 }
 
-// rowsOf returns the rows of a query as text. A TIME is written with all of its digits by
-// farmsql, and with those of its type by others.
+// rowsOf returns the rows of a query as text. farmsql writes a TIME with all of its digits, and
+// other servers write the digits of its type.
 func rowsOf(db *stdsql.DB, query string) (all []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// hostileLimit is GOMEMLIMIT of the server, and hostileSlack what it may take beyond: the
-// limit is no hard one.
+// hostileLimit is the server's GOMEMLIMIT. It is a soft limit: the server may exceed it by
+// hostileSlack.
 const (
 	hostileLimit = 1 << 30
 	hostileSlack = 256 << 20
@@ -63,9 +63,9 @@ var hostile = []string{
 	"select sleep(1000)",
 }
 
-// Hostile statements, all at once, do not end the server: its memory stays within its
-// limit, those that want too much end with an error, those that want too long end when their
-// clients go, and an honest client beside them goes on.
+// Many hostile statements at once do not end the server, and its memory stays within its limit.
+// Statements that need too much memory end with an error. Those that take too long end when their
+// clients go. An honest client beside them goes on.
 func TestHostileStatements(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", strconv.Itoa(hostileLimit))
 	s := start(t, t.TempDir(), "--region-size", "64MiB", "--log-size", "32MiB")
@@ -117,7 +117,7 @@ func fillHostile(t *testing.T, db *stdsql.DB) {
 	}
 }
 
-// beHostile runs a statement that must end with an error, by itself or when its client's
+// beHostile runs a statement. It must end with an error, either by itself or when its client's
 // patience ends.
 func beHostile(t *testing.T, s *server, query string, patience time.Duration) {
 	db, err := stdsql.Open("mysql", fmt.Sprintf("root@tcp(%s)/d?maxAllowedPacket=0", s.addr))
@@ -155,8 +155,8 @@ func drain(ctx context.Context, db *stdsql.DB, query string) error {
 	return rows.Err()
 }
 
-// waitForIdle waits until no hostile statement is left. Those whose clients have gone end
-// within a second, on a computer that has a processor for them.
+// waitForIdle waits until no hostile statement is left. A statement whose client has gone ends
+// within a second, if a processor is free.
 func waitForIdle(t *testing.T, db *stdsql.DB) {
 	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		var n int
@@ -188,7 +188,7 @@ func beHonest(t *testing.T, db *stdsql.DB, stop <-chan struct{}, slowest *atomic
 	}
 }
 
-// watchMemory notes the most memory that the server takes besides what it has mapped.
+// watchMemory records the most memory that the server has taken, without mapped files.
 func watchMemory(t *testing.T, s *server, stop <-chan struct{}, most *atomic.Int64) {
 	for {
 		most.Store(max(most.Load(), residentBytes(t, s, "RssAnon")))

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// largeRowBytes is how long the rows are that large transactions write.
+// largeRowBytes is the length of the rows that large transactions write.
 const largeRowBytes = 8000
 
-// largeRows is how many of them one transaction writes: 64 MB, or nightly 1 GB. A log holds
-// 4 MB.
+// largeRows returns the number of rows in one transaction: 64 MB of rows, or nightly 1 GB. A log
+// holds 4 MB.
 func largeRows() int {
 	if nightly {
 		return 1 << 17
@@ -28,8 +28,8 @@ func (l layout) largeFlags() []string {
 	return append(largeServer(), "--machines", fmt.Sprint(l.machines), "--replicas", fmt.Sprint(l.replicas), "--log-size", "4MiB")
 }
 
-// largeServer lets a server run the transactions, however much memory the computer has: one
-// holds what it has read and what it writes.
+// largeServer returns flags with which a server can run the transactions on any computer. A
+// transaction keeps its reads and writes in memory.
 func largeServer() []string { return []string{"--region-size", "2GiB", "--statement-memory", "4GiB"} }
 
 // largeFolder returns a folder on a tmpfs.
@@ -64,7 +64,7 @@ func fillLarge(t *testing.T, db *stdsql.DB) {
 	}
 }
 
-// wantLarge checks that all rows are of one transaction, and returns which.
+// wantLarge checks that the same transaction has written all rows, and returns its number.
 func wantLarge(t *testing.T, db *stdsql.DB) (k int) {
 	t.Helper()
 	var rows, low, high, bytes int
@@ -77,7 +77,7 @@ func wantLarge(t *testing.T, db *stdsql.DB) (k int) {
 	return low
 }
 
-// wantNoAnnexes checks that what large transactions take is given back.
+// wantNoAnnexes checks that the memory of large transactions was given back.
 func wantNoAnnexes(t *testing.T, folder string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -91,8 +91,8 @@ func wantNoAnnexes(t *testing.T, folder string) {
 	}
 }
 
-// TestLarge: one transaction writes many times what a log holds, is rolled back, or
-// conflicts, as any other, and small ones go on meanwhile. Afterwards the memory is back.
+// TestLarge: a transaction that writes much more than a log holds can commit, roll back and
+// conflict like any other. Small ones go on meanwhile. Afterwards its memory has been given back.
 func TestLarge(t *testing.T) {
 	for _, l := range layouts {
 		t.Run(l.String(), func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// loseLarge has a large transaction conflict with a small one.
+// loseLarge makes a large transaction conflict with a small one.
 func loseLarge(t *testing.T, db *stdsql.DB) {
 	t.Helper()
 	tx, err := db.Begin()
@@ -149,9 +149,8 @@ func loseLarge(t *testing.T, db *stdsql.DB) {
 	}
 }
 
-// TestLargeKilled: a server is killed at any moment of a large transaction's commit. When it
-// is started again the transaction is there as a whole, or not at all, and it is there if
-// that was acknowledged.
+// TestLargeKilled kills a server at any moment of a large transaction's commit. After a restart all
+// of the transaction is there, or nothing. If it was acknowledged, all of it must be there.
 func TestLargeKilled(t *testing.T) {
 	kills := 6
 	if nightly {
@@ -205,7 +204,7 @@ func TestLargeKilled(t *testing.T) {
 	}
 }
 
-// updateLarge runs a large transaction, and says when it begins to commit.
+// updateLarge runs a large transaction. It closes ready when the commit begins.
 func updateLarge(db *stdsql.DB, ready chan<- struct{}) error {
 	tx, err := db.Begin()
 	if err == nil {
@@ -218,8 +217,8 @@ func updateLarge(db *stdsql.DB, ready chan<- struct{}) error {
 	return tx.Commit()
 }
 
-// TestClusterLarge: a machine of a cluster is killed at any moment of a large transaction's
-// commit, its coordinator or another; the others go on, with all of it or nothing.
+// TestClusterLarge kills a machine of a cluster at any moment of a large transaction's commit: its
+// coordinator or another machine. The others go on, with all of the transaction or nothing.
 func TestClusterLarge(t *testing.T) {
 	rounds := 4
 	if nightly {
@@ -279,8 +278,8 @@ func hasAnnexes(folder string) (found bool) {
 	return found
 }
 
-// TestLargeWithoutSpace: a large transaction for which there is no room on the file system
-// fails with 1114 and without effect, and what is there serves on. With room it commits.
+// TestLargeWithoutSpace: without room on the file system, a large transaction fails with 1114 and
+// has no effect, and the server goes on. With room it commits.
 func TestLargeWithoutSpace(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "small")
 	mount(t, folder, "180m")

@@ -12,9 +12,9 @@ func isDuplicate(err error) bool {
 	return errors.As(err, &e) && e.Number == 1062
 }
 
-// TestForUpdateConflicts: rows read FOR UPDATE count as written, so of two
-// transactions that read the same row so, one must lose, though neither writes
-// it. Two plain readers of it both commit (write skew on other rows).
+// TestForUpdateConflicts: rows read FOR UPDATE count as written. So of two transactions that read
+// the same row FOR UPDATE, one must lose, although neither writes it. Two plain readers of the row
+// both commit (write skew on other rows).
 func TestForUpdateConflicts(t *testing.T) {
 	s := start(t, t.TempDir(), layouts[0].flags()...)
 	db := s.open(t, "locking")

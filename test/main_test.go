@@ -48,9 +48,9 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestCacheSeesTheProgram looks at every source file. The tests run a program that
-// the go command does not know them to depend on: without this it would take
-// their last result for the present one after the program has changed.
+// TestCacheSeesTheProgram reads every source file. The go command does not know that the tests
+// depend on the program: without this test it would use cached results after the program has
+// changed.
 func TestCacheSeesTheProgram(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whatever the umask is, nobody but its user may read what a fleet keeps, meets in and
-// saves, nor connect to its sockets.
+// With any umask, only the user of a fleet may read its memory, its shared folder and its saves,
+// and connect to its sockets.
 func TestNobodyElseMayRead(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	f := newFleet(t, 2, 2, "")

@@ -34,7 +34,7 @@ func ends(db *stdsql.DB, statement string) uint16 {
 	return numberOf(err)
 }
 
-// What needs a privilege is refused to who does not have it.
+// Statements that need a privilege are refused without it.
 func TestPrivileges(t *testing.T) {
 	s := start(t, t.TempDir())
 	root := s.open(t, "p")
@@ -99,7 +99,7 @@ func TestStatementsOfOthers(t *testing.T) {
 	}
 }
 
-// What a user asks about himself needs no privilege, and is about nobody else.
+// Statements about the user's own account need no privilege, and show no other account.
 func TestOneself(t *testing.T) {
 	s := start(t, t.TempDir())
 	root := s.open(t, "p")
@@ -167,8 +167,8 @@ func TestOneself(t *testing.T) {
 	}
 }
 
-// A procedure has the rights of its definer, however it is called: who writes one gets no
-// more by another's calling it, and who may call one may do what it does, and nothing else.
+// A procedure has the rights of its definer, in every kind of call. Its writer gains no rights if
+// another user calls it. A user who may call it may do through it what it does, and nothing else.
 func TestDefiners(t *testing.T) {
 	s := start(t, t.TempDir())
 	root := s.open(t, "p")
@@ -214,7 +214,7 @@ func TestDefiners(t *testing.T) {
 	}
 }
 
-// Files are read and written in the folder for that, by who has the privilege.
+// Users with the privilege can read and write files in the folder for that.
 func TestSecureFilePriv(t *testing.T) {
 	outside, folder := t.TempDir(), t.TempDir()
 	s := start(t, t.TempDir(), "--secure-file-priv", folder)

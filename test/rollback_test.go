@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// commits are the statements that commit the transaction in which they are, as MySQL's
-// documentation lists them, and keeps are others; each is possible between BEGIN and
-// ROLLBACK, once. %d is a number of the statement's own.
+// commits are the statements that commit their transaction, as MySQL's documentation lists them;
+// keeps are others. Each is possible once between BEGIN and ROLLBACK. %d is a number of the
+// statement's own.
 var (
 	keeps = []string{
 		"select * from t", "select * from w", "select * from w join t using (id) where t.v > 0 order by id limit 1", "select * from (select id from w) x",
@@ -36,8 +36,8 @@ var (
 	}
 )
 
-// What a statement between BEGIN and ROLLBACK does to the transaction: nothing, unless it is
-// one that commits.
+// A statement between BEGIN and ROLLBACK does not change the transaction's fate, unless it is one
+// that commits.
 func TestRollback(t *testing.T) {
 	s := start(t, t.TempDir())
 	db := s.open(t, "r")
@@ -62,8 +62,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// rolledBack runs a statement in a transaction that has marked something, rolls it back, and
-// looks whether the mark is there.
+// rolledBack runs a statement in a transaction that has inserted a mark, and rolls the transaction
+// back. It returns an error unless kept marks are left.
 func rolledBack(t *testing.T, db *stdsql.DB, n int, text string, kept int) error {
 	t.Helper()
 	c, err := db.Conn(t.Context())

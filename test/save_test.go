@@ -31,8 +31,8 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// offline are the flags that say where a fleet is. Its machines meet there, too, and not
-// in the folder that they would make in /dev/shm.
+// offline returns the flags of a command for a stopped fleet. The fleet's shared folder is there,
+// too, and not in /dev/shm.
 func (f *fleet) offline(command string, more ...string) []string {
 	args := []string{command, "--data", f.folder, "--cluster", f.url}
 	if command == "restore" {
@@ -41,8 +41,7 @@ func (f *fleet) offline(command string, more ...string) []string {
 	return append(args, more...)
 }
 
-// check runs farmsql check on a fleet that is stopped, and returns how many objects
-// it has.
+// check runs farmsql check on a stopped fleet, and returns the number of its objects.
 func (f *fleet) check() string {
 	f.t.Helper()
 	out := run(f.t, f.offline("check")...)
@@ -53,7 +52,7 @@ func (f *fleet) check() string {
 	return m[1]
 }
 
-// move has a fleet be elsewhere from now on, where nothing is.
+// move gives a fleet a new, empty place.
 func (f *fleet) move() {
 	f.t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "farmsql-test-")
@@ -67,7 +66,7 @@ func (f *fleet) move() {
 	}
 }
 
-// stopped says that all machines have ended in good order.
+// stopped checks that all machines have ended in good order.
 func (f *fleet) stopped() {
 	f.t.Helper()
 	for _, m := range f.machines {
@@ -82,9 +81,9 @@ func (f *fleet) stopped() {
 	}
 }
 
-// TestClusterSaveAndRestore: a cluster under load is killed, saved, removed from
-// the face of the earth and restored, twice: where it was, and elsewhere. Then it
-// is stopped by the save, in good order. Everything acknowledged is there each time.
+// TestClusterSaveAndRestore: a cluster under load is killed, saved, deleted and restored, twice: in
+// its place, and elsewhere. Then the save stops the cluster, in good order. Everything acknowledged
+// is there each time.
 func TestClusterSaveAndRestore(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	f.start()
@@ -135,8 +134,7 @@ func TestClusterSaveAndRestore(t *testing.T) {
 	t.Log(l)
 }
 
-// stopBySave saves a fleet that runs, checks it, and returns how many objects it
-// has.
+// stopBySave saves a running fleet, checks it, and returns the number of its objects.
 func (f *fleet) stopBySave(to string) string {
 	f.t.Helper()
 	for _, m := range f.machines {
@@ -149,9 +147,8 @@ func (f *fleet) stopBySave(to string) string {
 	return f.check()
 }
 
-// TestClusterSaves: machines with --saves are stopped, lose all their memory, and
-// have it back when they are started. One that was killed afterwards does not go
-// back to what it had before.
+// TestClusterSaves: machines with --saves are stopped, lose all their memory, and have it back
+// after a start. A machine that is killed later does not return to that older state.
 func TestClusterSaves(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	saves := t.TempDir()
@@ -186,8 +183,7 @@ func (f *fleet) terminate() {
 	f.stopped()
 }
 
-// forgetMemory takes all memory away, as a reboot does from a tmpfs. The
-// configuration is elsewhere.
+// forgetMemory removes all memory, as a reboot does on a tmpfs. The configuration is elsewhere.
 func (f *fleet) forgetMemory() {
 	f.t.Helper()
 	for _, m := range f.machines {
@@ -197,11 +193,11 @@ func (f *fleet) forgetMemory() {
 	}
 }
 
-// folder is where the machine's memory is.
+// folder returns the folder of the machine's memory.
 func (m *machine) folder() string { return filepath.Join(m.fleet.folder, fmt.Sprint("machine-", m.id)) }
 
-// TestBadSave: what is wrong with a save, or with where it is to go, is said in one
-// line, and nothing is changed by it.
+// TestBadSave: an error in a save, or in the place of a restore, is reported in one line, and
+// changes nothing.
 func TestBadSave(t *testing.T) {
 	f := filled(t, 2, 2)
 	save := filepath.Join(t.TempDir(), "save")
@@ -324,8 +320,8 @@ func flip(path string, at int64) error {
 	return errors.Join(err, err2, f.Close())
 }
 
-// TestSaveWithoutRoom: where there is no room for a save, or for what one holds,
-// nothing is begun.
+// TestSaveWithoutRoom: without room for a save, or for the memory in a save, the command does
+// nothing.
 func TestSaveWithoutRoom(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: only root can mount a small tmpfs")
@@ -346,8 +342,8 @@ func TestSaveWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestClusterCheck: check finds damage in the memory of one machine of a cluster,
-// and does not examine half of one.
+// TestClusterCheck: check finds damage in the memory of one machine of a cluster. It refuses to
+// examine only a part of a cluster.
 func TestClusterCheck(t *testing.T) {
 	f := filled(t, 3, 3)
 	refuse(t, 1, f.offline("check"), "in use by another process")
@@ -374,7 +370,7 @@ func TestClusterCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What cannot be used at all is not used.
+	// Check refuses a region that cannot be used at all.
 	header := filepath.Join(f.machines[2].folder(), where.file)
 	if err := flip(header, 16); err != nil {
 		t.Fatal(err)
@@ -399,13 +395,13 @@ func TestClusterCheck(t *testing.T) {
 	f.unharmed(f.machines[2])
 }
 
-// A finding is where something is in a machine's memory.
+// A finding is the place of an object in a machine's memory.
 type finding struct {
 	file string
 	at   int64
 }
 
-// findIn finds the object that has a text in it in a machine's regions.
+// findIn finds the object in a machine's regions that contains a text.
 func (f *fleet) findIn(m *machine, text string) finding {
 	f.t.Helper()
 	regions, err := filepath.Glob(filepath.Join(m.folder(), "region-*.mem"))
@@ -417,7 +413,8 @@ func (f *fleet) findIn(m *machine, text string) finding {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		// The first bytes of it: the version of the object's next line may be within.
+		// Search only for the first bytes: the version of the object's next line may be within the
+		// text.
 		if at := bytes.Index(b, []byte(text[:6])); at >= 0 {
 			return finding{filepath.Base(r), int64(at)}
 		}

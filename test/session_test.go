@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew; review the diff as code")
 
-// errorLine matches what the client prints for an error. Numbers and SQLSTATEs
-// are MySQL's; the words are not compared.
+// errorLine matches the line that the client prints for an error. The test compares numbers and
+// SQLSTATEs, but not texts.
 var errorLine = regexp.MustCompile(`(?m)^(ERROR \d+ \([0-9A-Z]+\) at line \d+):.*$`)
 
 // TestSession runs each script in testdata/session with the mariadb command
@@ -101,8 +101,8 @@ func statements(output string) []string {
 	return out
 }
 
-// TestDriver does with go-sql-driver/mysql what programs do, with the statement
-// protocol of its own choice and with text only.
+// TestDriver uses go-sql-driver/mysql as programs do, with the driver's own choice of the statement
+// protocol, and with the text protocol only.
 func TestDriver(t *testing.T) {
 	for _, l := range layouts {
 		s := start(t, t.TempDir(), l.flags()...)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestStopSignals: each signal that asks a server to stop has it close in good order, and save.
+// TestStopSignals: each signal that asks a server to stop makes it close in good order, and save.
 func TestStopSignals(t *testing.T) {
 	hearHangUp(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPWR} {
@@ -25,7 +25,8 @@ func TestStopSignals(t *testing.T) {
 			_ = srv.cmd.Process.Signal(syscall.SIGHUP) // there is no terminal
 			exec1(t, srv.connect(t, ""), "create database d")
 			for begin := time.Now(); !strings.Contains(srv.stderr.String(), "SIGHUP without a terminal"); time.Sleep(time.Millisecond) {
-				// Two signals may reach the server in either order, and it looks at none after the second.
+				// Two signals may reach the server in either order, and it handles none after the
+				// second.
 				if time.Since(begin) > startTimeout {
 					t.Fatalf("SIGHUP is not mentioned:\n%s", srv.stderr)
 				}
@@ -37,8 +38,8 @@ func TestStopSignals(t *testing.T) {
 	}
 }
 
-// hearHangUp has processes that the test starts not ignore SIGHUP, as they do if whoever
-// started the tests ignores it: a signal that is caught is not ignored by children.
+// hearHangUp makes sure that the test's child processes do not ignore SIGHUP, even if the test's
+// parent does. The test catches the signal, since children do not ignore a caught signal.
 func hearHangUp(t *testing.T) {
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)

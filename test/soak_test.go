@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// soakTime is how long TestSoak goes on: FARMSQL_SOAK, or seconds, or minutes at night.
+// soakTime returns the duration of TestSoak: FARMSQL_SOAK, or seconds, or minutes at night.
 func soakTime(t *testing.T) time.Duration {
 	if text := os.Getenv("FARMSQL_SOAK"); text != "" {
 		d, err := time.ParseDuration(text)
@@ -30,33 +30,32 @@ func soakTime(t *testing.T) time.Duration {
 	return 20 * time.Second
 }
 
-// soakKinds are what a server takes that must not grow, in the order of soakSample, and by
-// how much the last quarter of the time may exceed the one before it: so much of it, and
-// this besides, which is what a quarter of a short run varies by.
+// soakKinds are the server's resources that must not grow, in the order of soakSample. The last
+// quarter of the time may exceed the quarter before by a share, and by an additional amount: the
+// variation of a quarter in a short run.
 var soakKinds = []struct {
 	name, unit string
 	part       float64
 	more       int64
 }{
-	// The collector lets the heap grow to twice of what is in use, and gives it back late.
+	// The collector lets the heap grow to twice the memory in use, and gives it back late.
 	{"resident", "MB", 0.15, 48},
 	{"resident and not of the folder", "MB", 0.15, 48},
-	// What is in use as the collector finds it, with the statements at work.
+	// The memory in use at a collection, including that of running statements.
 	{"Go heap in use", "MB", 0.15, 12},
 	// Blocks of a size are given back when all objects in them are free.
 	{"folder on disk", "MB", 0.10, 16},
-	// Of clients, as many as come at once.
+	// These belong to clients: as many as come at once.
 	{"descriptors", "", 0.10, 16},
 	{"threads", "", 0.10, 8},
 }
 
 type soakSample [6]int64
 
-// TestSoak has clients come and go, rows of all sizes be written and deleted, tables be made,
-// altered, emptied and dropped, and statements of all kinds be run, for FARMSQL_SOAK (20 s;
-// 20 minutes in the nightly mode): after the first half of it, nothing that the server takes
-// may grow. Then all clients leave, and its goroutines have to be those of one that nobody
-// has used.
+// TestSoak runs for FARMSQL_SOAK (20 s; 20 minutes in the nightly mode). Clients come and go, write
+// and delete rows of all sizes, create, alter, truncate and drop tables, and run statements of all
+// kinds. After the first half of the time, none of the server's resources may grow. Then all
+// clients leave, and only the goroutines of an unused server may remain.
 func TestSoak(t *testing.T) {
 	t.Setenv("GODEBUG", "gctrace=1") // which says what of the heap is in use
 	idle := start(t, t.TempDir(), layouts[0].flags()...)
@@ -86,7 +85,7 @@ func TestSoak(t *testing.T) {
 	check(t, folder)
 }
 
-// soak samples what the server takes until the time is over.
+// soak samples the server's resources until the time is over.
 func (s *server) soak(t *testing.T, folder string, long time.Duration) []soakSample {
 	t.Helper()
 	const samples = 200
@@ -124,7 +123,7 @@ func (s *server) soakSample(t *testing.T, folder string) soakSample {
 	return soakSample{residentBytes(t, s, "VmRSS") >> 20, residentBytes(t, s, "RssAnon") >> 20, live, onDisk(t, folder) >> 20, int64(len(fds)), int64(len(threads))}
 }
 
-// onDisk is how many bytes of storage the files of a folder have, without their holes.
+// onDisk returns the bytes of storage of a folder's files, without their holes.
 func onDisk(t *testing.T, folder string) (bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
@@ -167,8 +166,8 @@ func flat(t *testing.T, samples []soakSample) {
 	}
 }
 
-// goroutines ends the server with SIGQUIT, which has it write where they are, and returns
-// how many there were when the clients that have left were gone.
+// goroutines ends the server with SIGQUIT, which makes it print its goroutines. It returns their
+// number after the clients have left.
 func (s *server) goroutines(t *testing.T) int {
 	t.Helper()
 	time.Sleep(2 * time.Second) // the server has to see that they have left
@@ -192,8 +191,8 @@ func lastBytes(s string) string { return s[max(0, len(s)-6000):] }
 
 var crashLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |unexpected fault address|SIG[A-Z]+: )`)
 
-// crashText returns what a server has said from the reason of its crash on, which a stack longer
-// than lastBytes follows. It returns the last bytes of a server that has not crashed.
+// crashText returns the log of a crashed server from the reason of the crash on; the stack after it
+// may be longer than lastBytes. For a server that has not crashed it returns the last bytes.
 func crashText(log string) string {
 	at := crashLine.FindStringIndex(log)
 	if at == nil {

@@ -28,14 +28,13 @@ type soak struct {
 	errors map[uint16]int // by MySQL's number
 }
 
-// soakRows is how many rows the table of all has at most, and soakLong how long their longest
-// values are.
+// soakRows bounds the rows of the common table, and soakLong the length of their values.
 const (
 	soakRows = 500
 	soakLong = 60_000
 )
 
-// soakAllowed are errors that what is done at once may meet: each is somebody else's doing.
+// soakAllowed are errors that concurrent work may cause.
 var soakAllowed = []uint16{1213, 1062, 1050, 1051, 1146, 1412, 1054, 1060, 1064, 1205, 1305, 1359, 1360, 1007, 1008, 1049, 1452, 1451, 1304, 1317, 1091, 1243, 1701, 3730}
 
 func newSoak(t *testing.T, s *server) *soak {
@@ -165,7 +164,8 @@ func (w *soak) transactions(random *rand.Rand) error {
 	return tx.Commit()
 }
 
-// tables has a table of its own made, altered, emptied and dropped, with all that hangs on it.
+// tables creates, alters, truncates and drops a table of its own, with everything that depends on
+// it.
 func (w *soak) tables(random *rand.Rand) error {
 	name := fmt.Sprintf("t%d", random.IntN(6))
 	_ = w.exec("drop table if exists "+name+"c", "drop table if exists "+name) // whatever somebody else is doing with it
@@ -198,8 +198,8 @@ func (w *soak) tables(random *rand.Rand) error {
 	return err
 }
 
-// comings has a client come, do something, and leave, perhaps in the middle of it and
-// without a word.
+// comings makes a client come, do something, and leave, perhaps in the middle of it and without
+// closing the connection properly.
 func (w *soak) comings(random *rand.Rand) error {
 	var wire net.Conn
 	config, err := mysql.ParseDSN("root@tcp(" + w.s.addr + ")/soak?timeout=20s")

@@ -50,8 +50,8 @@ func isFull(err error) bool {
 	return errors.As(err, &e) && e.Number == 1114 && strings.Contains(e.Message, "no space left")
 }
 
-// crowd inserts rows, from one number on, until there is no room for more, and
-// returns the number of the first that there was none for.
+// crowd inserts rows, from one number on, until there is no room for more. It returns the number of
+// the first row without room.
 func crowd(t *testing.T, db *stdsql.DB, from int) int {
 	t.Helper()
 	for id := from; id < from+1<<14; id++ {
@@ -70,10 +70,10 @@ func crowd(t *testing.T, db *stdsql.DB, from int) int {
 	return 0
 }
 
-// TestFullMemory: the memory folder of one machine of a cluster, be it the one that
-// clients are connected to or another, has no room for what they insert. They are
-// told so; nothing is lost, nobody is evicted, what needs no room goes on, and the
-// rest does when there is room.
+// TestFullMemory: the memory folder of one machine of a cluster has no room for rows that clients
+// insert. It is the machine that the clients are connected to, or another. Clients get an error,
+// nothing is lost, and nobody is evicted. Statements that need no room go on, and the others do
+// when there is room.
 func TestFullMemory(t *testing.T) {
 	for _, full := range []int{0, 2} {
 		t.Run(fmt.Sprintf("of machine %d", full), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestFullMemory(t *testing.T) {
 			}
 			nobodyLeft()
 
-			// Nor does a machine that comes back mind.
+			// A machine that comes back has no problem with that, either.
 			other := f.machines[1]
 			other.kill()
 			f.wait("the killed machine to be evicted", func() bool { return !f.isMember(other) })
@@ -128,8 +128,7 @@ func TestFullMemory(t *testing.T) {
 	}
 }
 
-// holds says that a machine shows rows 0 to n-1, all of them as they were
-// inserted.
+// holds checks that a machine shows rows 0 to n-1, all of them as they were inserted.
 func (f *fleet) holds(m *machine, n int) {
 	f.t.Helper()
 	db := (&fleetLoad{t: f.t, fleet: f}).connect(m, "kept")
@@ -141,9 +140,9 @@ func (f *fleet) holds(m *machine, n int) {
 	}
 }
 
-// TestFillingFullMemory: a machine comes back whose memory folder has no room for
-// its replicas. It takes part, and what is committed meanwhile does not harm it; once
-// there is room its replicas are filled, and like the others.
+// TestFillingFullMemory: a machine comes back whose memory folder has no room for its replicas. It
+// takes part, and commits meanwhile do no harm. Once there is room, its replicas are filled and
+// equal to the others.
 func TestFillingFullMemory(t *testing.T) {
 	f := newFleet(t, 3, 3, "")
 	f.more = []string{"--workers", "2"}
@@ -153,10 +152,10 @@ func TestFillingFullMemory(t *testing.T) {
 	defer db.Close()
 	exec1(t, db, "create database kept", "create table kept.t (id int primary key, n int)", "insert into kept.t values (1, 42)",
 		"create table kept.big (id int primary key, pad text)")
-	// An update takes memory for the new value before it frees that of the old one. A
-	// worker that finds none in the blocks there are takes another one, which the small
-	// folder has no room for: that is no update of what is there. One row in eleven is
-	// deleted, so that there is memory in many blocks, and none of them is empty.
+	// An update takes memory for the new value before it frees that of the old one. A worker that
+	// finds no memory in the existing blocks takes another block, for which the small folder has no
+	// room. That would not be an update in existing storage. One row in eleven is deleted, so that
+	// there is memory in many blocks, and none of them is empty.
 	const rows = 360
 	insert := func(id int) {
 		exec1(t, db, fmt.Sprintf("insert into kept.big values (%d, '%s')", id, strings.Repeat("x", 30_000)))
@@ -198,8 +197,8 @@ func TestFillingFullMemory(t *testing.T) {
 	f.check()
 }
 
-// TestFreedMemory: what DROP TABLE, TRUNCATE and DELETE free goes back to the file system,
-// and rows of another size have room at once. A warning comes in time, and once.
+// TestFreedMemory: memory that DROP TABLE, TRUNCATE and DELETE free goes back to the file system,
+// and rows of another size have room at once. A warning comes in time, and only once.
 func TestFreedMemory(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "data")
 	mount(t, folder, "128m")
@@ -220,8 +219,8 @@ func TestFreedMemory(t *testing.T) {
 		if n < 2000 {
 			t.Errorf("only %d rows before %s", n, frees)
 		}
-		// TRUNCATE and such a DELETE make new structures first, for which there is no room
-		// now, but for what is held back.
+		// TRUNCATE and such a DELETE first make new structures. There is no room for these now,
+		// except in held-back blocks.
 		for k := 0; ; k++ {
 			if _, err := db.Exec(fmt.Sprintf("create table t%d_%d (id int primary key)", i, k)); isFull(err) {
 				break

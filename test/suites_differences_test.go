@@ -1,7 +1,7 @@
 package test
 
-// A difference is a test of somebody else's that fails with farmsql, or is not run, and why.
-// A name stands for the parts of the test, too.
+// A difference is a foreign test that fails with farmsql or is not run, with the reason. A name
+// includes the parts of the test.
 type difference struct{ suite, test, why string }
 
 // leftOut are tests that are not run.

@@ -13,20 +13,19 @@ import (
 	"testing"
 )
 
-// The source package of Django, whose tests no binary package has. .ci/run puts it where
-// this looks for it.
+// The source package of Django: no binary package has the tests. .ci/run puts it into this place.
 const (
 	djangoArchive = "python-django_3.2.25.orig.tar.gz"
 	debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg" // with which .ci/run has apt-get verify it
 	djangoSum     = "7ca38a78654aee72378594d63e51636c04b8e28574f5505dff630895b5472777"
 )
 
-// djangoSmall are the parts of Django's tests that are run each time.
+// djangoSmall are the parts of Django's tests that run each time.
 var djangoSmall = []string{"basic", "transactions"}
 
-// djangoWhole are those that are run at night, with tables of their own each: all that use a
-// database for more than to have some rows. Of few tables each, for information_schema is
-// read in full for each column.
+// djangoWhole are the parts that run at night: all that use a database for more than having some
+// rows. Each run has tables of its own, and only few of them, because it reads information_schema
+// in full for each column.
 var djangoWhole = [][]string{
 	{
 		"aggregation", "aggregation_regress", "annotations", "backends", "basic", "bulk_create", "constraints", "custom_columns", "custom_lookups",
@@ -81,7 +80,7 @@ func djangoSource(*testing.T) string {
 	return ""
 }
 
-// djangoTests runs Django's tests with the Django that they are of.
+// djangoTests runs Django's tests with the same version of Django.
 func djangoTests(t *testing.T, s *server, small bool) outcomes {
 	dir := t.TempDir()
 	if out, err := exec.Command("tar", "-xzf", djangoPath(), "-C", dir, "--strip-components=1").CombinedOutput(); err != nil {

@@ -18,14 +18,14 @@ import (
 // suiteTimeout is for one suite: the longest takes minutes.
 const suiteTimeout = time.Hour
 
-// A suite is somebody else's tests of a MySQL client, which are run against farmsql.
+// A suite is a set of foreign tests of a MySQL client, which run against farmsql.
 type suite struct {
 	name string
-	// needs says why the suite cannot be run here; empty: it can.
+	// needs returns the reason why the suite cannot run here, or "" if it can.
 	needs func(*testing.T) string
-	// run runs all but the tests that are left out, or few of them if small is set.
+	// run runs all tests except those that are left out, or few of them if small is set.
 	run func(t *testing.T, s *server, small bool) outcomes
-	// prepare is SQL that the suite takes for granted.
+	// prepare are SQL statements that the suite expects to have run.
 	prepare []string
 }
 
@@ -42,11 +42,10 @@ var suites = []suite{
 	{name: "Django", needs: djangoSource, run: djangoTests, prepare: []string{"create database django", "create database django_other"}},
 }
 
-// TestSuites runs the own tests of drivers and libraries through the wire. What fails, and
-// what is left out, is in suites_differences_test.go, with the reason: a test that fails and
-// is not there, and one that is there and passes, are errors. It runs few of the long
-// suites' tests, all with FARMSQL_NIGHTLY=1, and shows what was left out as tests that are
-// skipped.
+// TestSuites runs the tests of drivers and libraries over the wire. suites_differences_test.go
+// lists the tests that fail or are left out, with the reason. A test that fails and is not listed
+// is an error, and so is a listed one that passes. TestSuites runs few of the long suites' tests,
+// or all with FARMSQL_NIGHTLY=1. It shows left-out tests as skipped.
 func TestSuites(t *testing.T) {
 	for _, su := range suites {
 		t.Run(su.name, func(t *testing.T) {
@@ -71,15 +70,14 @@ type outcome struct {
 	output string
 }
 
-// outcomes are those of a suite, by the tests' names; parts of a test are named beneath it.
+// outcomes are the outcomes of a suite, by the names of the tests and their parts.
 type outcomes struct {
 	byTest map[string]outcome
 	// separator is between the name of a test and that of its part.
 	separator string
 }
 
-// failed are the tests that failed, the innermost that did: one whose parts failed is not
-// named besides.
+// failed returns the tests that failed. If parts of a test failed, it returns only these parts.
 func (o outcomes) failed() []string {
 	var names []string
 	for name, r := range o.byTest {
@@ -93,13 +91,12 @@ func (o outcomes) failed() []string {
 	})
 }
 
-// covers reports whether a test is the one that is named, or a part of it.
+// covers reports whether test is the test with the given name, or a part of it.
 func (o outcomes) covers(name, test string) bool {
 	return test == name || strings.HasPrefix(test, name+o.separator)
 }
 
-// judge compares what failed with what is listed. Of a small run, tests that are listed may
-// be missing.
+// judge compares the failed tests with the list. In a small run, listed tests may be missing.
 func (o outcomes) judge(t *testing.T, suite string, small bool) {
 	t.Helper()
 	failed := o.failed()
@@ -143,8 +140,8 @@ func (o outcomes) judge(t *testing.T, suite string, small bool) {
 	t.Logf("%d passed, %d failed as listed (%d lines of the list), %d skipped themselves", counts["pass"], len(excused), listed, counts["skip"])
 }
 
-// showLeftOut shows what was not run, and what is known to fail, by reason, each as a test
-// that is skipped: go test says nothing else of a test that passes.
+// showLeftOut shows the tests that were not run, and those that are known to fail, by reason. Each
+// is a skipped test: go test prints nothing else about a test that passes.
 func (o outcomes) showLeftOut(t *testing.T, suite string) {
 	reasons := make(map[string]int)
 	for _, l := range leftOut {
@@ -180,8 +177,8 @@ func keysOf[K comparable, V any](m map[K]V) func(func(K) bool) {
 	}
 }
 
-// lastLine is the line of a test's output that says why it skips itself: the last that is
-// not the go command's.
+// lastLine returns the line of a test's output with the reason why it skips itself: the last line
+// that is not from the go command.
 func lastLine(output string) string {
 	last := ""
 	for line := range strings.Lines(output) {
@@ -229,11 +226,11 @@ func goTests(pkg string, env func(*server) []string) func(*testing.T, *server, b
 	}
 }
 
-// suiteOf is the name of the suite that a test is of.
+// suiteOf returns the name of a test's suite.
 func suiteOf(t *testing.T) string { return t.Name()[strings.LastIndexByte(t.Name(), '/')+1:] }
 
-// goOutcomes reads what go test -json writes. A run that ended before its tests did is an
-// error, for nobody would miss those that are left.
+// goOutcomes reads the output of go test -json. It fails the test if the run ended before its
+// tests: nobody would miss the remaining ones.
 func goOutcomes(t *testing.T, out []byte, failure error) outcomes {
 	o := outcomes{make(map[string]outcome), "/"}
 	var whole strings.Builder

@@ -16,9 +16,9 @@ var sysbenchScripts = []string{
 	"oltp_insert", "oltp_update_index", "oltp_update_non_index", "oltp_delete",
 }
 
-// TestSysbench runs every oltp script: prepare, run with 1, 8 and 32 threads,
-// cleanup, with prepared and with plain statements. sysbench stops at the first
-// error that is not 1213; those it counts.
+// TestSysbench runs every oltp script: prepare, run with 1, 8 and 32 threads, cleanup, with
+// prepared and with plain statements. sysbench counts errors 1213, and stops at the first other
+// error.
 func TestSysbench(t *testing.T) {
 	needs(t, "sysbench")
 	for _, l := range layouts {

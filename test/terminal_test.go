@@ -107,7 +107,7 @@ func (x *terminal) press(keys string) {
 // escapes are what moves the cursor and sets colours.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]|\r`)
 
-// expect waits until the text is shown and forgets everything up to it.
+// expect waits until the text is shown, and drops everything up to it.
 func (x *terminal) expect(text string) {
 	x.t.Helper()
 	timeout := time.After(startTimeout)
@@ -129,8 +129,8 @@ func (x *terminal) expect(text string) {
 	}
 }
 
-// pressUntil types keys, again and again, until the text is shown: for what has
-// no effect before something has begun that cannot be seen.
+// pressUntil types keys, again and again, until the text is shown. It is for keys that have no
+// effect before some invisible event.
 func (x *terminal) pressUntil(keys, text string) {
 	x.t.Helper()
 	stop := make(chan struct{})
@@ -210,8 +210,8 @@ func TestShell(t *testing.T) {
 	x.left()
 }
 
-// TestShellInterrupt: Ctrl-C forgets what has been typed, stops what runs, and
-// leaves the session as it is.
+// TestShellInterrupt: Ctrl-C drops the typed text, stops the running statement, and does not change
+// the session.
 func TestShellInterrupt(t *testing.T) {
 	s := start(t, t.TempDir(), layouts[0].flags()...)
 	for name, where := range map[string][]string{"server": {"--address", s.addr}, "folder": {"--data", t.TempDir()}} {

@@ -47,8 +47,8 @@ func certificate(t *testing.T) (cert, key string) {
 	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", pkcs8)
 }
 
-// TestTLS: a server that requires TLS serves the clients that use it, and the
-// shell knows the server's certificate from another.
+// TestTLS: a server that requires TLS serves the clients that use TLS, and the shell accepts the
+// server's certificate and no other.
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
 	other, _ := certificate(t)
@@ -71,7 +71,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestNoTLS: a server that does without TLS is not one by a known authority.
+// TestNoTLS: a server without TLS does not count as one with a certificate of a known authority.
 func TestNoTLS(t *testing.T) {
 	cert, _ := certificate(t)
 	folder := t.TempDir()
@@ -83,8 +83,8 @@ func TestNoTLS(t *testing.T) {
 	exec1(t, s.connect(t, ""), "select 1")
 }
 
-// TestTLSByDefault: a server that is told nothing of TLS offers it, with a certificate of its
-// own that it keeps, and that clients can be given to verify it by.
+// TestTLSByDefault: by default a server offers TLS with a certificate of its own. It keeps the
+// certificate, and clients can verify the server with it.
 func TestTLSByDefault(t *testing.T) {
 	folder := t.TempDir()
 	ca := filepath.Join(folder, "server-cert.pem")
@@ -105,8 +105,8 @@ func TestTLSByDefault(t *testing.T) {
 	}
 }
 
-// TestClientsUseTLS: MariaDB's programs use TLS, see which, tell the server's state, and end it,
-// if the user may.
+// TestClientsUseTLS: MariaDB's programs use TLS, show its version, show the server's state, and
+// shut it down if the user may.
 func TestClientsUseTLS(t *testing.T) {
 	needs(t, "mariadb")
 	needs(t, "mariadb-admin")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestClusterCheckFindsTorn: check says torn, and where, if the lines of an object are of
-// different versions, or if it is locked and no transaction has the lock.
+// TestClusterCheckFindsTorn: check reports an object as torn, with its place, if its lines have
+// different versions, or if it is locked and no transaction holds the lock.
 func TestClusterCheckFindsTorn(t *testing.T) {
 	f := filled(t, 3, 3)
 	db := (&fleetLoad{t: t, fleet: f}).connect(f.machines[0], "kept")
@@ -46,7 +46,7 @@ func TestClusterCheckFindsTorn(t *testing.T) {
 	}
 }
 
-// storeWord changes a word of a file, and returns what it was.
+// storeWord changes a word of a file, and returns the former word.
 func storeWord(t *testing.T, path string, at int64, change func(uint64) uint64) (was uint64) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -45,10 +45,11 @@ type failureCommand struct {
 // Help is shown by bench failure --help.
 func (failureCommand) Help() string {
 	return `
-Runs TATP on machines that are processes over shared memory, kills some with SIGKILL or stops them, and measures
-the throughput of the others, and when they suspected, reconfigured and recovered (SOSP'15 section
-6.4). After each failure the data are checked, and after the last all replicas are compared; a
-run whose data are inconsistent, or whose replicas differ, has no result.`
+Runs TATP on machines that are processes over shared memory, and kills some with SIGKILL or stops
+them. Measures the throughput of the others, and the times at which they suspected the failure,
+reconfigured and recovered (SOSP'15 section 6.4). The data are checked after each failure, and all
+replicas are compared after the last; a run whose data are inconsistent, or whose replicas differ,
+has no result.`
 }
 
 // flags returns the flags that this benchmark has in common with the others.

@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// quickFailure are flags of failures that are only to see that they are measured.
+// quickFailure are flags for short runs, which only show that failures can be measured.
 var quickFailure = []string{"failure", "--seed", "1", "--subscribers", "200", "--region-size", "4MiB", "--pace", "aggressive",
 	"--warm-up", "100ms", "--before", "1s", "--after", "200ms"}
 

@@ -142,7 +142,7 @@ func (f *commonFlags) open(ctx context.Context, args []string, workload newWorkl
 	return &oneProcess{t, w}, nil
 }
 
-// oneProcess is a system without processes of its own.
+// oneProcess is a system whose machines are in this process, or a server that runs already.
 type oneProcess struct {
 	target   *bench.Target
 	workload bench.Workload

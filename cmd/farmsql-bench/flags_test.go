@@ -20,7 +20,7 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// quick are flags of a run that is only to see that it works.
+// quick are flags for a short run, which only shows that the benchmark works.
 var quick = []string{"--seed", "1", "--warm-up", "0s"}
 
 func TestBench(t *testing.T) {
@@ -88,8 +88,8 @@ func profiles(file string) []string {
 	return []string{file, file + ".allocs", file + ".allocs.base", file + ".mutex", file + ".block"}
 }
 
-// executeLonger executes a benchmark again, with ten times the duration each time, as
-// long as the computer was too busy for a single transaction.
+// executeLonger executes a benchmark again while the computer was too busy for a single
+// transaction, each time with ten times the duration.
 func executeLonger(t *testing.T, args []string) (status int, out, errs string) {
 	t.Helper()
 	for d := 100 * time.Millisecond; ; d *= 10 {
@@ -162,7 +162,7 @@ func TestBenchIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever ends the benchmark, nothing of its machines is left.
+// No matter how the benchmark ends, it leaves nothing of its machines.
 func TestBenchLeavesNothing(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("a build with the race detector or with invariants is not measured")
@@ -190,8 +190,8 @@ func TestBenchLeavesNothing(t *testing.T) {
 	}
 }
 
-// machinesOf returns the folders in /proc of machines that a process has started,
-// and the one that they have in common.
+// machinesOf returns the folders in /proc of machines that a process has started, and the folder
+// that the machines share.
 func machinesOf(t *testing.T, parent int) (machines []string, folder string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")

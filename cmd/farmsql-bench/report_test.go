@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// All of the suite that farmsql runs by itself runs, with tiny data, and the document
-// of the repository has the places for what comes out.
+// The suite runs with tiny data, except for experiments with other systems, and the repository's
+// document has a place for each result.
 func TestBenchReport(t *testing.T) {
 	if invariant.Enabled {
 		t.Skip("a build with the race detector or with invariants is not measured")
@@ -47,7 +47,7 @@ func TestBenchReport(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	// Again there is nothing left to measure.
+	// The second time, nothing is left to measure.
 	if status, _, errs := execute(t, "", args...); status != 0 || errs != "" {
 		t.Errorf("status %d\n%s", status, errs)
 	}
@@ -69,7 +69,7 @@ func TestBenchReportIsRefused(t *testing.T) {
 	if status, _, errs := execute(t, "", append(args, "--only", "nothing")...); status != cli.ExitUsage || !strings.Contains(errs, "there are tatp, tpcc, kv") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	// What failed is said, and what there is is written all the same.
+	// The report names experiments that failed, and writes the other results nevertheless.
 	docs := filepath.Join(dir, "benchmarks.md")
 	if err := os.Mkdir(filepath.Join(dir, "tatp-1m.1.quick.part"), 0o777); err != nil { // where the result is to be
 		t.Fatal(err)

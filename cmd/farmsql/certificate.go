@@ -23,15 +23,15 @@ import (
 )
 
 // A server without a certificate from an authority creates a self-signed one in its data
-// folder. Clients that do not verify certificates then use TLS without further steps, and
-// others with --tls-ca naming that certificate.
+// folder. Clients that do not verify certificates then use TLS without further steps. Clients
+// that do must be given this certificate (--tls-ca).
 const (
 	certificateFile = "server-cert.pem"
 	keyFile         = "server-key.pem"
 
 	certificateLife = 10 * 365 * 24 * time.Hour
-	// certificateRenewal is the least time that a certificate must still be valid when the server
-	// starts; a start replaces an older one. A server may run for that long.
+	// certificateRenewal is how long a certificate must still be valid when the server starts, since
+	// the server may run for that long. Otherwise the server replaces it.
 	certificateRenewal = 365 * 24 * time.Hour
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A certificate is made once and kept, for nobody else to read, and made anew, with a word in
-// the log, when it cannot be used.
+// The server makes a certificate once and keeps it in a private file. If the certificate cannot be
+// used, the server makes a new one and logs that.
 func TestOwnCertificate(t *testing.T) {
 	folder := t.TempDir()
 	load := func() (cert []byte, said string) {
@@ -69,7 +69,7 @@ func TestOwnCertificate(t *testing.T) {
 			t.Errorf("%s: %v, said %s", what, err, said)
 		}
 	}
-	// A folder in which none can be made.
+	// No certificate can be made in this folder.
 	var own ownCertificate
 	if err := own.load(filepath.Join(folder, "none"), "127.0.0.1:3306", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "--no-tls") {
 		t.Error(err)

@@ -25,9 +25,9 @@ func (checkCommand) Help() string {
 
 Opens the folder as serve would, which finishes what a killed process had begun, then walks
 every object, index and catalog entry, and compares all replicas. Exits 0 if all is well and 1 if
-anything is not. Of a cluster (--cluster) no machine may run, and all machines of its configuration
-must have their folders here: for the time of the check they run in this process, as if all had been
-started again.`
+anything is not. With --cluster, no machine of the cluster may run, and the folders of all machines
+of its configuration must be here: for the time of the check they run in this process, as if all had
+been started again.`
 }
 
 // Run checks the folder and prints what it found.

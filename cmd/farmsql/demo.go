@@ -47,9 +47,9 @@ const (
 func (demoCommand) Help() string {
 	return durability + `
 
-Starts machines as processes of their own, each of which holds a replica of everything (of three)
-and answers MySQL clients, and shows what happens to them. Kill some: a majority goes on with all
-that was committed. Ctrl-C stops everything.`
+Starts machines as processes of their own, which answer MySQL clients and keep three replicas of
+everything, each at another machine, and shows what happens to them. Kill some: a majority goes on
+with all that was committed. Ctrl-C stops everything.`
 }
 
 func (c *demoCommand) validate() error {
@@ -97,7 +97,7 @@ type demo struct {
 	over    chan struct{} // closed when events are no longer handled
 	m       []demoMachine
 	running int
-	printed bool
+	printed bool // the user has been told how to connect
 }
 
 // A demoMachine is one of the machines.
@@ -232,6 +232,7 @@ func (d *demo) start(i int) error {
 // follow passes on a process's log lines, and its end.
 func (d *demo) follow(i int, p *exec.Cmd, out, log io.Reader) {
 	printed := make(chan struct{})
+	// A machine prints one line on its standard output: that it is ready.
 	go func() {
 		defer close(printed)
 		for s := bufio.NewScanner(out); s.Scan(); {

@@ -24,8 +24,8 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// The demonstration does what it says: a machine that is killed is done without
-// and comes back, and in the end nothing is left.
+// In the demonstration, the others continue without the killed machine, it comes back, and in the
+// end nothing is left.
 func TestDemo(t *testing.T) {
 	s := clitest.Start(t, "demo", "--restart", "100ms", "--lease", "400ms")
 	data := s.Until(`starting 3 machines in (\S+)`)[1]

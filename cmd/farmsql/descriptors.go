@@ -17,9 +17,9 @@ const ownDescriptors = 32
 // two sockets, and a file being mapped, for each machine of a cluster of usual size.
 const peerDescriptors = 3 * 16
 
-// connectionsFor returns how many of the wanted clients can be connected under the process's
-// limit of open files, which Go has raised as far as allowed. It fails if there is no room
-// for even one.
+// connectionsFor returns how many of the wanted clients can be connected under the process's limit
+// of open files. Go has raised that limit as far as allowed. It fails if there is no room for even
+// one.
 func connectionsFor(wanted int, isCluster bool, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -28,6 +28,8 @@ func connectionsFor(wanted int, isCluster bool, log *slog.Logger) (int, error) {
 	return connectionsUnder(limit.Cur, wanted, isCluster, log)
 }
 
+// connectionsUnder returns the number of clients that the limit of open files allows, at most
+// wanted. It fails if the limit does not allow even one.
 func connectionsUnder(limit uint64, wanted int, isCluster bool, log *slog.Logger) (int, error) {
 	own := uint64(ownDescriptors)
 	if isCluster {

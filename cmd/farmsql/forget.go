@@ -22,13 +22,12 @@ type forgetCommand struct {
 // Help is shown by forget --help.
 func (forgetCommand) Help() string {
 	return `
-A region all of whose up-to-date replicas are at machines that are not there is unavailable, not
-lost: it is back, with everything in it, when one of these machines is started with its data folder.
-Where the memory of such a machine is gone for ever nobody needs to wait for it: forget says which
-regions would be lost with it, which go on waiting for other machines, and asks. What it gives up
-is LOST FOR EVER, and the machine may join again with an empty folder.
-
-Exits 1 if nothing was done: the answer was another one, nobody waits for the machine, or nobody
+A region is unavailable if all machines with an up-to-date replica of it are away. It is not lost:
+it is back, with everything in it, when one of these machines is started with its data folder.
+If the memory of such a machine is gone for ever, waiting for it is useless. forget shows which
+regions would be lost with it, and which also wait for other machines, and asks for confirmation.
+The regions that it gives up are LOST FOR EVER. The machine may then join again with an empty folder.
+Exits 1 if nothing was done: you did not confirm, nobody waits for the machine, or no process
 answers.`
 }
 
@@ -68,8 +67,8 @@ func (c *forgetCommand) ask() (statusAnswer, error) {
 	return slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() }), nil
 }
 
-// checkPossible returns an error if the machine cannot be forgotten. all lists the machines whose
-// memory regions wait for.
+// checkPossible returns an error if the machine cannot be forgotten. all lists the regions that wait
+// for its memory.
 func (c *forgetCommand) checkPossible(a statusAnswer, all []int) error {
 	isMember := slices.ContainsFunc(a.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// A fakeOperator notes what is asked of it.
+// A fakeOperator records its requests.
 type fakeOperator struct {
 	status farmsql.Status
 	asked  []forgetRequest
@@ -29,8 +29,8 @@ func (o *fakeOperator) Forget(_ context.Context, machine int, lost []int) error 
 	return o.err
 }
 
-// withAbsent has machines 0 and 1 serve in a data folder; regions wait for 2 and 3. The
-// operator is machine 1's, which knows most.
+// withAbsent makes machines 0 and 1 serve in a data folder; regions wait for machines 2 and 3. The
+// operator is that of machine 1, which has the newest configuration.
 func withAbsent(t *testing.T) (data string, o *fakeOperator) {
 	t.Helper()
 	data = deep(t)
@@ -110,7 +110,7 @@ func TestForgetIsRefused(t *testing.T) {
 	}
 }
 
-// Only who runs the process may ask for anything, and nonsense is answered as such.
+// Only the user of the process may send requests. A request that makes no sense gets an error.
 func TestOperatorSocket(t *testing.T) {
 	folder := t.TempDir()
 	o := &fakeOperator{}

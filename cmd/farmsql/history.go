@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// history is the shell's list of past lines, newest first, kept in a file between
-// sessions. Errors of reading and writing the file are ignored.
+// history is the shell's list of past lines, kept in a file between sessions. Errors of reading and
+// writing the file are ignored.
 type history struct {
 	lines []string // oldest first
 	path  string   // the file of the history; empty if the history is not kept
@@ -20,6 +20,7 @@ var _ term.History = (*history)(nil)
 
 const historyLinesMax = 1000
 
+// loadHistory reads the history file. A history that cannot be read is empty.
 func loadHistory() *history {
 	h := &history{}
 	if home, err := os.UserHomeDir(); err == nil {

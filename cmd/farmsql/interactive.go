@@ -74,9 +74,9 @@ func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std cli.Streams
 	}
 }
 
-// one runs a command with the terminal in its usual mode, in which Ctrl-C is a
-// signal that cancels the statement. The signal is caught for longer than it can
-// arrive, because an uncaught one would end the process.
+// one runs a command with the terminal in its usual mode. In that mode Ctrl-C is a signal, at which
+// one cancels the statement. It catches the signal before the mode changes, and until the mode has
+// changed back, because an uncaught signal would end the process.
 func (sh *shell) one(ctx context.Context, c command, fd int, cooked *term.State, stop func() error) {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -102,7 +102,8 @@ func (sh *shell) one(ctx context.Context, c command, fd int, cooked *term.State,
 	}
 }
 
-// backslash handles the commands of the shell itself.
+// backslash handles a line that is a command for the shell itself. done is false if the line is part
+// of a statement; leave says that the shell should exit.
 func (sh *shell) backslash(line string, split *splitter) (done, leave bool) {
 	word := strings.TrimSpace(line)
 	switch word {

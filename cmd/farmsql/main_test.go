@@ -14,8 +14,7 @@ func execute(_ *testing.T, in string, args ...string) (status int, stdout, stder
 	return clitest.Program(run).Execute(in, args...)
 }
 
-// Nobody may miss what survives a power cut: it is in every help text that has
-// to do with data.
+// Every help text about data states what survives a power cut.
 func TestHelpStatesTheContract(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"check", "--help"}, {"save", "--help"}, {"restore", "--help"}, {"sql", "--help"}, {"demo", "--help"}} {
 		status, out, _ := execute(t, "", args...)

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql"
 )
 
-// The limit of ordinary memory is what regions leave of the computer's, unless the
-// environment says another one.
+// The limit of ordinary memory is the part of the computer's memory that regions leave, unless the
+// environment sets another limit.
 func TestMemoryLimit(t *testing.T) {
 	for _, c := range []struct{ computer, mapped, want farmsql.Size }{
 		{10 * farmsql.GiB, 0, 8 * farmsql.GiB},

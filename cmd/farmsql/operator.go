@@ -65,7 +65,7 @@ func serveOperator(folder string, o operator) (end func() error, err error) {
 	return func() error { return errors.Join(requests.Close(), status.Close()) }, nil
 }
 
-// answerOperator executes the request of c.
+// answerOperator reads a request from c, executes it, and sends the reply.
 func answerOperator(c net.Conn, o operator) {
 	_ = c.SetReadDeadline(time.Now().Add(requestPatience))
 	reply := operatorReply{Done: true}
@@ -76,6 +76,7 @@ func answerOperator(c net.Conn, o operator) {
 	_ = json.NewEncoder(c).Encode(reply) // fails only if the client has gone
 }
 
+// obey reads one request of an operator, and executes it.
 func obey(c net.Conn, o operator) error {
 	var r operatorRequest
 	if err := json.NewDecoder(io.LimitReader(c, requestBytesMax)).Decode(&r); err != nil {

@@ -44,10 +44,11 @@ func (sh *shell) run(ctx context.Context, c command) error {
 	}
 }
 
-// returnsRows tells queries from statements by their first word.
+// returnsRows reports whether a statement is a query, by its first word.
 func returnsRows(statement string) bool {
 	word := strings.TrimLeft(statement, "( \t\n")
-	if end := strings.IndexFunc(word, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' }); end >= 0 {
+	isLetter := func(r rune) bool { lower := r | 0x20; return lower >= 'a' && lower <= 'z' }
+	if end := strings.IndexFunc(word, func(r rune) bool { return !isLetter(r) }); end >= 0 {
 		word = word[:end]
 	}
 	switch strings.ToLower(word) {
@@ -81,7 +82,7 @@ func (sh *shell) print(rows *stdsql.Rows, vertical bool) (int64, error) {
 	return sh.printTabs(rows, columns)
 }
 
-// eachRow calls fn with the values of every row. NULL is not Valid.
+// eachRow calls fn with the values of every row. The values of NULL have Valid unset.
 func eachRow(rows *stdsql.Rows, columns []string, fn func([]stdsql.NullString)) (n int64, err error) {
 	values := make([]stdsql.NullString, len(columns))
 	targets := make([]any, len(columns))

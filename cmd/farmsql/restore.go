@@ -20,8 +20,8 @@ func (restoreCommand) Help() string {
 
 Brings a database or a cluster back from what farmsql save has made: the folders of all its
 machines, in one data folder or in one for each (in the order of their numbers), and its
-configuration. Start it then as usual. The folders may be others than before, and the configuration
-elsewhere.
+configuration. Then start it as usual. The folders and the place of the configuration may be others
+than before.
 
 The whole save is read and compared with its checksums before anything is replaced. A data folder
 that holds memory is not touched without --overwrite, and one of another cluster never is.`

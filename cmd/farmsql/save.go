@@ -39,9 +39,10 @@ func (saveCommand) Help() string {
 	return durability + `
 
 Writes the memory of all machines of a database, or of a cluster, into one folder, with checksums,
-for farmsql restore. Nothing may run meanwhile: a save is what all machines had at one moment. What
-was killed may be saved as it is; starting it later recovers it. The folder gets its name when the
-save is complete; one that was cut short is called FOLDER.unfinished and worth nothing.`
+for farmsql restore. No machine may run meanwhile, so that the save has the memory of all machines at
+one moment. Machines that were killed may be saved as they are; the next start recovers them. The
+folder gets its name when the save is complete; an incomplete save is called FOLDER.unfinished and
+is worth nothing.`
 }
 
 // Run saves the instance.
@@ -109,7 +110,7 @@ func stopAll(ctx context.Context, data []string, patience time.Duration, std cli
 	for _, a := range running {
 		for isProcess(a.Process) {
 			if ctx.Err() != nil {
-				return errors.New("interrupted: what was asked to stop still does")
+				return errors.New("interrupted: the processes that were asked to stop still run, and will stop")
 			}
 			if time.Now().After(deadline) {
 				return fmt.Errorf("%s (process %d) has not stopped within %v", filepath.Base(a.folder), a.Process, patience)

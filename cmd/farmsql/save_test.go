@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// A process that does not stop is not waited for longer than asked, nor saved.
+// Save waits for a process that does not stop only as long as asked, and does not save it.
 func TestStopThatIsIgnored(t *testing.T) {
 	data := t.TempDir()
 	deaf := exec.Command("sh", "-c", "trap '' TERM; echo; sleep 600")

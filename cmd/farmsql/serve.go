@@ -57,7 +57,7 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 
 // clusterFlags make the process one machine of a cluster.
 type clusterFlags struct {
-	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Who comes first begins it and decides --replicas, --workers and the sizes."`
+	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. The first machine creates it, with its --replicas, --workers and sizes."`
 	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
 	FailureDomain    int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
 	Transport        string        `default:"shm" enum:"shm" help:"With --cluster: how machines reach each other: shm, shared memory of this host."`
@@ -113,13 +113,13 @@ type serveCommand struct {
 func (serveCommand) Help() string {
 	return durability + `
 
-Ready, it prints one line with the address to connect to. SIGTERM, SIGINT, SIGQUIT and SIGPWR
-close the database in an orderly way, and so does the end of the terminal it was started at (SIGHUP):
+When it is ready, it prints one line with the address to connect to. SIGTERM, SIGINT, SIGQUIT and
+SIGPWR close the database in an orderly way, and so does SIGHUP when the server's terminal is closed:
 running statements finish, the folder is marked as complete, and with --saves everything is saved.
-
-With --cluster the process is one machine of several, which replicate and go on without one that
-fails; it serves once there are enough of them. Evicted, for it was silent too long, it comes back
-as a new machine. farmsql demo shows that, farmsql status how the machines are.`
+With --cluster the process is one of several machines, which replicate and go on without a machine
+that fails; it serves once there are enough of them. A machine that was evicted because it was silent
+for too long comes back as a new machine. farmsql demo shows this; farmsql status shows the state of
+the machines.`
 }
 
 // Run serves until a signal asks it to stop.
@@ -141,10 +141,10 @@ func (s *serveCommand) Run(std cli.Streams) error {
 		cfg.Logger.Info("asked to stop by a client")
 		stop()
 	}
-	var last error
-	for isBack := false; ; isBack = true {
+	var last error // the reason for which the life before ended
+	for isFirst := true; ; isFirst = false {
 		ended, err := s.live(ctx, cfg, l, std.Out)
-		if isBack && isPassing(err) { // isBack is set if the machine has served before
+		if !isFirst && isPassing(err) { // the machine has been open before: it tries again until it can open
 			ended, err = err, nil
 			pause(ctx, comingBackPause)
 		}
@@ -163,8 +163,8 @@ func (s *serveCommand) Run(std cli.Streams) error {
 // passing error prevents it.
 const comingBackPause = time.Second
 
-// isPassing reports whether a machine that cannot open for this reason may be able to
-// later: the store of the configuration does not answer, or the file system is full.
+// isPassing reports whether a machine that cannot open for this reason may succeed later: the store
+// of the configuration does not answer, or the file system is full.
 func isPassing(err error) bool {
 	return errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, nvram.ErrNoSpace)
 }
@@ -311,7 +311,7 @@ func (s *serveCommand) tls(log *slog.Logger) (*tls.Config, error) {
 	return s.certificate.config(), nil
 }
 
-// readyLine returns the line that tells how to connect to the server at an address.
+// readyLine returns the line with the command that connects to the server at an address.
 func readyLine(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {

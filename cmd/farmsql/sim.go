@@ -39,11 +39,10 @@ func (simCommand) Help() string {
 	return `
 Runs clusters in a simulator, with a virtual clock, a random workload and random faults, and
 checks that transactions are strictly serializable, that nothing acknowledged is lost, that
-replicas agree, and that the cluster goes on after faults. A seed decides everything: one that
-fails fails again. Prints a line for each seed, with a hash of all that happened in its run and
-of what its clients saw, by which runs of one build can be compared; and how many runs there
-were, what they did and which faults were injected. Exits 1 at the first run that violates
-anything.`
+replicas agree, and that the cluster goes on after faults. A seed determines the whole run: a seed
+that fails will fail again. Prints a line for each seed, with a hash of all that happened in its run
+and of what its clients saw, by which runs of one build can be compared; then the number of runs,
+what they did and which faults were injected. Exits 1 at the first run that violates anything.`
 }
 
 // simGCPercent makes garbage collection rarer than usual: a run's garbage is
@@ -124,6 +123,8 @@ func (s *simRuns) work() {
 	}
 }
 
+// begin returns the next seed to run. ok is false if there has been a failure, or if the runs or
+// the time are used up.
 func (s *simRuns) begin() (seed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

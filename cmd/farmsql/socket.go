@@ -77,9 +77,9 @@ func within(folder, name string, f func(short string) error) error {
 // errNoServer means that the process that created the socket is gone.
 var errNoServer = errors.New("not running")
 
-// askSocket sends request, unless it is nil, to a socket of the process that has a
-// folder, and decodes the reply into answer. It fails with fs.ErrNotExist if there is no
-// such socket, and with a json error if the reply does not fit answer.
+// askSocket sends request, unless it is nil, to a socket of the process that has opened a folder.
+// It decodes the reply into answer. It fails with fs.ErrNotExist if there is no such socket, and
+// with a json error if the reply does not fit answer.
 func askSocket(folder, name string, patience time.Duration, request, answer any) error {
 	var c net.Conn
 	err := within(folder, name, func(short string) (err error) {

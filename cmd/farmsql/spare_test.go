@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Spare memory is given back by a process that is idle, once, and not by one that is busy.
+// An idle process gives back spare memory once. A busy process does not.
 func TestSpareMemoryIsDue(t *testing.T) {
 	const much = 100 << 20
 	var s spareMemory
@@ -28,7 +28,7 @@ func TestSpareMemoryIsDue(t *testing.T) {
 	}
 }
 
-// burst keeps what is allocated on the heap.
+// burst keeps the test's allocations on the heap.
 var burst []byte
 
 // TestSpareMemoryIsGivenBack: after a burst of work the heap holds little besides what is in use.

@@ -60,8 +60,8 @@ func TestSplitterNumbersLines(t *testing.T) {
 	}
 }
 
-// Whatever comes in, nothing but delimiters and comments gets lost, and the
-// splitter ends where it began.
+// With any input, only delimiters and comments get lost, and the splitter ends in its initial
+// state.
 func FuzzSplitter(f *testing.F) {
 	f.Add("select 'a;b'; -- c\n`x`\\G")
 	f.Add("delimiter $$\na;b$$")

@@ -38,10 +38,10 @@ type statusCommand struct {
 func (statusCommand) Help() string {
 	return `
 Asks the processes that have the data folder, and shows configuration, machines, leases, regions
-and what recovery is doing, as the machine sees it that has the newest configuration. A region that is
+and what recovery is doing, as seen by the machine with the newest configuration. A region that is
 UNAVAILABLE waits for a machine that has all of it: start that machine (or see farmsql forget). An
-instance all of whose machines run in one process has no leases. Exits 1 if nobody answers, or nobody
-who answers serves clients.`
+instance all of whose machines run in one process has no leases. Exits 1 if no process answers, or
+none of those that answer serves clients.`
 }
 
 // Run asks and prints.
@@ -134,8 +134,8 @@ type statusAnswer struct {
 	err    error
 }
 
-// weight orders answers by how recent they are: the newest configuration counts most, and among
-// equal ones the CM's.
+// weight orders answers by how recent they are. An answer with a newer configuration weighs more;
+// with equal configurations, the CM's answer does.
 func (a statusAnswer) weight() int {
 	w := 2 * a.Configuration
 	for _, m := range a.Machines {

@@ -91,7 +91,7 @@ func TestStatusWithoutAnybody(t *testing.T) {
 	}
 }
 
-// Whoever waits for a status learns from the exit status whether anybody serves.
+// The exit status tells whether any machine serves.
 func TestStatusOfWhoServesNobody(t *testing.T) {
 	data := t.TempDir()
 	for i, s := range []farmsql.Status{{Unavailable: "no majority"}, {Ended: "evicted"}, {Starting: "waits for machine 3"}} {
@@ -128,7 +128,7 @@ func TestStatusThatIsNone(t *testing.T) {
 	}
 }
 
-// What check finds in the folder of a cluster is not taken for nothing.
+// Check does not treat the folder of a cluster as an empty one.
 func TestCheckOfACluster(t *testing.T) {
 	data := t.TempDir()
 	folder := machineFolder(data, 0)

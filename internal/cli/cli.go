@@ -68,9 +68,9 @@ func (p Program) Run(args []string, std Streams) int {
 	return 0
 }
 
-// parse sets the fields of the commands from args. It takes the steps of kong's Parse, without
-// the hooks: kong finds hooks by names that the linker does not know, and then the linker keeps
-// all exported methods of all types, which is a quarter of a program (farmsql's TestSize).
+// parse sets the fields of the commands from args. It takes the steps of kong's Parse, except that
+// it calls no hooks: kong looks hooks up by name. If the linker has to expect any name, it keeps
+// all exported methods of all types, which are a quarter of a program (farmsql's TestSize).
 func parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	ctx, err := kong.Trace(parser, args)
 	switch {
@@ -93,6 +93,7 @@ func parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	return ctx, ctx.Validate()
 }
 
+// asksForHelp reports whether the arguments contain the help flag.
 func asksForHelp(ctx *kong.Context) bool {
 	return slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag == ctx.Model.HelpFlag })
 }

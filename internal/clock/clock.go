@@ -1,6 +1,6 @@
-// Package clock is the only way to what a simulator must control: time, randomness,
+// Package clock is the only way to everything that a simulator must control: time, randomness,
 // goroutines and their waiting. No package below the root asks the operating system for
-// time or randomness, and none below sql/wire starts a goroutine or waits, except through
+// time or randomness, and no package below sql/wire starts a goroutine or waits, except through
 // a [Clock]; internal/lint checks that. So the same code runs on real machines and in
 // internal/sim.
 package clock
@@ -29,7 +29,7 @@ type Clock interface {
 	// Yield lets other goroutines run.
 	Yield()
 	// Lock locks mu, which may be held across a wait: a Sleep, a Yield, an
-	// Event, a completion, a call. A mutex that is never held across one is
+	// Event, a completion, a call. A mutex that is never held across a wait is
 	// locked as usual. Unlock and TryLock are the mutex's own.
 	Lock(mu Mutex)
 	// NewEvent returns an Event that is not set.
@@ -37,8 +37,8 @@ type Clock interface {
 	// NewPool returns an empty pool, whose Get makes values with f. The pool
 	// may forget values.
 	NewPool(f func() any) Pool
-	// Processors returns the number of processors that run goroutines at the same time, and
-	// Processor the number, from 0, of the one that the caller runs on. The caller may be on
+	// Processors returns the number of processors that run goroutines at the same time. Processor
+	// returns the number, from 0, of the processor that the caller runs on. The caller may be on
 	// another one by the time it uses the answer, and Processors may grow: they decide which cache
 	// lines a goroutine uses, never whether it may.
 	Processors() int

@@ -24,7 +24,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// Whoever waits is woken by who sets later, with a bound on the wait or without.
+// A later Set wakes the waiter, whether or not the wait has a bound.
 func TestEventWakes(t *testing.T) {
 	var c System
 	for name, wait := range map[string]func(Event) bool{

@@ -1,5 +1,5 @@
-// Package cputime tells tests and benchmarks what processor time their process has taken. Where
-// other processes take processors away, that says more than the time that passes.
+// Package cputime measures the processor time of tests and benchmarks. On a computer with other busy
+// processes it says more than elapsed time.
 package cputime
 
 import (

@@ -18,8 +18,10 @@ import (
 
 // A stay is a state of an object without a value, with bounds on its time.
 type stay struct {
-	value       Value // the value of the deletion that began the state
-	after, till int64 // a read that saw it ended no earlier than after, and began no later than till
+	value Value // the value of the deletion that began the state
+	// A read can have seen the state only if it ended at after or later, and began at till or
+	// earlier.
+	after, till int64
 }
 
 // An absence is a read that found an object absent.
@@ -73,7 +75,7 @@ func sortedObjects(reads map[Object][]absence) []Object {
 	return objects
 }
 
-// bounds returns, for each node of the graph, the latest begin among its predecessors and
+// bounds returns two times for each node of the graph: the latest begin among its predecessors and
 // itself, and the earliest end among its successors and itself. The graph has no cycle.
 func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 	order := c.graph.topological()
@@ -104,7 +106,7 @@ func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 // with unknown outcome may or may not be among them.
 func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	stays := []stay{{after: math.MinInt64, till: math.MaxInt64}}
-	at, gone := &stays[0], true
+	at, gone := &stays[0], true // the latest stay; whether value v means that the object is absent
 	for v := Initial; ; {
 		next, replaced := c.next[place{o, v}]
 		if !replaced {
@@ -134,8 +136,9 @@ func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 	return stays
 }
 
-// checkAbsencesOf assigns to each read of absence the first of the object's stays that it may have
-// seen, and reports a read that can have seen none.
+// checkAbsencesOf assigns to each read of absence the first of the object's stays that the read may
+// have seen. Stays are in order, so a read cannot see an earlier stay than a read that ended before
+// it began. checkAbsencesOf reports a read that can have seen no stay.
 func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
 	slices.SortFunc(reads, func(a, b absence) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.tx, b.tx)) })
 	saw := make([]int, 0, len(reads)) // indexes of stays

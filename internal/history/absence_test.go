@@ -97,9 +97,8 @@ func TestKnownAbsences(t *testing.T) {
 	}
 }
 
-// Histories with reads of absence against the definition: with one such read, and no
-// transaction of unknown outcome, the check is exact; otherwise it reports nothing that
-// is right.
+// The test compares the check of reads of absence with the definition. With one such read and no
+// transaction of unknown outcome, the check is exact. Otherwise it reports no correct history.
 func TestAbsencesAgainstDefinition(t *testing.T) {
 	var right, wrong, absent, missed int
 	for seed := range uint64(30000) {
@@ -130,8 +129,8 @@ func TestAbsencesAgainstDefinition(t *testing.T) {
 	}
 }
 
-// withAbsences has some writes of a history delete, and makes one or two of its
-// transactions reads of absence. It says whether the check is exact for what comes out.
+// withAbsences turns some writes of a history into deletions, and one or two of its transactions
+// into reads of absence. It reports whether the check is exact for the result.
 func withAbsences(r *rand.Rand, txs []Transaction) (exact bool) {
 	exact = true
 	reads := 1 + r.IntN(2)
@@ -157,7 +156,7 @@ func withAbsences(r *rand.Rand, txs []Transaction) (exact bool) {
 	return exact && reads == 1
 }
 
-// forget has nobody read what op, which is gone, wrote.
+// forget removes all reads of the value that the removed op wrote.
 func forget(txs []Transaction, op Op) {
 	for i := range txs {
 		for k := range txs[i].Ops {

@@ -34,7 +34,7 @@ func (c *checker) reportCycles() {
 // cycleIn searches for the shortest cycle within a group, from at most startsMax of its
 // transactions.
 func (c *checker) cycleIn(group []int, inGroup []bool) []link {
-	slices.Sort(group) // transactions first
+	slices.Sort(group) // transactions come before points in time, at which no search starts
 	var shortest []link
 	limit := math.MaxInt
 	for n, node := range group {
@@ -62,6 +62,7 @@ func (c *checker) links(backwards []edge) []link {
 	return links
 }
 
+// reportCycle reports the transactions of a cycle, with the reason for each link.
 func (c *checker) reportCycle(cycle []link) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d transactions cannot be ordered", len(cycle))

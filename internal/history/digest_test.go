@@ -2,7 +2,7 @@ package history
 
 import "testing"
 
-// Everything that a history says is in its digest.
+// The digest depends on everything in a history.
 func TestDigest(t *testing.T) {
 	history := func(change func(txs []Transaction)) uint64 {
 		txs := []Transaction{

@@ -1,9 +1,9 @@
 // Package history checks that transactions were strictly serializable, from
 // what their clients saw.
 //
-// A test runs transactions from many clients against the database, each write
-// with a value that no other write to that object has, and records what each
-// transaction read and wrote, when it began and ended, and how:
+// A test runs transactions from many clients against the database. Each write has a value that no
+// other write to that object has. The test records what each transaction read and wrote, when it
+// began and ended, and how:
 //
 //	rec := history.NewRecorder()
 //	// in each client:
@@ -11,7 +11,7 @@
 //	t.Read(x, value)             // the value found in x; history.Initial if never written
 //	t.Write(x, rec.Value())      // a unique value
 //	t.Delete(x, rec.Value())     // one that means that x is not there
-//	t.Absent(x)                  // what a lookup found that found nothing, and did nothing else
+//	t.Absent(x)                  // a lookup found no x; the transaction's only operation
 //	t.End(history.Committed)     // or Aborted, or Unknown if the client was not told
 //	// afterwards:
 //	if err := rec.Check(history.Options{}).Err(); err != nil {
@@ -31,22 +31,20 @@
 //	rw   T1 read what T2 replaced
 //	time T1 had ended before T2 began
 //
-// The history is strictly serializable exactly if the transactions can be
-// ordered in agreement with all of these, that is, if there is no cycle. For
-// each group of transactions that are on cycles a short one is reported, with
-// the usual name of the anomaly. Besides, it is reported if a committed transaction read a
-// value that was never written, or by an aborted transaction, or written and
-// overwritten inside another; if it did not see its own writes, or read an
-// object twice and saw two values; and if two transactions replaced the same
-// value (a lost update).
+// The history is strictly serializable exactly if the transactions have an order that agrees with
+// all of these: if there is no cycle. For each group of transactions on cycles, one short cycle is
+// reported, with the usual name of the anomaly. These are reported too: a committed transaction
+// that read a value that was never written, or was written by an aborted transaction, or was
+// overwritten by its own writer; a transaction that did not see its own writes, or read an object
+// twice and saw two values; and two transactions that replaced the same value (a lost update).
 //
 // A read of absence does not show which deletion it saw. It must have been possible at some
 // moment of the read: absence.go says how exact that check is.
 //
-// The check is exact otherwise given the order of each object's writes, which is known in
+// Otherwise the check is exact, given the order of each object's writes. That order is known in
 // one of two ways. Either a write carries the object's Version, as the engine
 // numbers them; or the transaction has read the object before it wrote it, and
-// then its write follows the one it read. A write with neither is an error in
+// then its write follows the write that it read. A write with neither is an error in
 // the test and is reported as one.
 //
 // Transactions whose outcome is Unknown count as committed if a counting transaction saw their
@@ -56,9 +54,9 @@
 //
 // # Cost
 //
-// Time is nearly linear in the number of operations: the order in time, which
-// has a quadratic number of pairs, is expressed by a chain of points in time, of
-// which each transaction has one it leads to and one it comes from. A history
+// Time is nearly linear in the number of operations. The order in time has a
+// quadratic number of pairs; it is expressed by a chain of points in time, in which each
+// transaction leads to the point of its end, and comes from the last point before its begin. A history
 // of 100,000 transactions takes less than a second. The search for a short cycle
 // is bounded; in large groups it finds a short one, not always the shortest.
 //

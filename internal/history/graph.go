@@ -16,7 +16,7 @@ type edge struct {
 	kind   relation
 	object Object
 	value  Value // the value that the earlier transaction wrote or read
-	next   Value // the value by which that one was replaced
+	next   Value // the value that replaced it
 }
 
 // A graph has the transactions as its first nodes; points in time follow.
@@ -36,9 +36,9 @@ func (g *graph) addNodes(n int) int {
 
 func (g *graph) add(from int, e edge) { g.edges[from] = append(g.edges[from], e) }
 
-// components returns the groups of more than one node whose nodes are all reachable
-// from each other (Tarjan's algorithm, with its own stack, because a history can be
-// deeper than a goroutine's stack should be).
+// components returns the groups of more than one node whose nodes are all reachable from each
+// other. It is Tarjan's algorithm with a stack of its own, because a history can be deeper than a
+// goroutine's stack should be.
 func (g *graph) components() [][]int {
 	s := &search{g: g, order: make([]int, len(g.edges)), low: make([]int, len(g.edges)), on: make([]bool, len(g.edges))}
 	for node := range g.edges {

@@ -232,7 +232,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// The report is what a person has to work with.
+// The report has all that a person needs to understand a violation.
 func TestReport(t *testing.T) {
 	txs := parseAll(t, `
 		1-9 committed r(x=0) r(y=0) w(x=1)
@@ -256,7 +256,7 @@ write skew: 2 transactions cannot be ordered
 	}
 }
 
-// A short cycle is found where long ones are, too.
+// The check finds the short cycle even if there are long ones.
 func TestShortestCycleIsReported(t *testing.T) {
 	var txs []Transaction
 	for i := range 30 { // a long cycle: each reads what the next replaces

@@ -156,9 +156,9 @@ func (c *checker) addTime() {
 		if !c.counts[i] {
 			continue
 		}
-		begun, _ := slices.BinarySearchFunc(ended, c.txs[i].Start, func(tx int, start int64) int { return cmp.Compare(c.txs[tx].End, start) })
-		if begun > 0 {
-			c.graph.add(point+begun-1, edge{kind: inTime, to: i})
+		endedBefore, _ := slices.BinarySearchFunc(ended, c.txs[i].Start, func(tx int, start int64) int { return cmp.Compare(c.txs[tx].End, start) })
+		if endedBefore > 0 {
+			c.graph.add(point+endedBefore-1, edge{kind: inTime, to: i})
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestAgainstDefinition(t *testing.T) {
 	}
 }
 
-// smallHistory has up to five transactions that read values somebody wrote.
+// smallHistory returns up to five transactions that read values that one of them wrote.
 func smallHistory(r *rand.Rand, versions bool) []Transaction {
 	n, objects := 2+r.IntN(4), 1+r.IntN(3)
 	txs := make([]Transaction, n)
@@ -212,7 +212,7 @@ func TestSerialExecutionsPass(t *testing.T) {
 // may be reported.
 var mutations = map[string]func(r *rand.Rand, txs []Transaction) []Kind{
 	"read an older value": func(r *rand.Rand, txs []Transaction) []Kind {
-		// The reader began after the writer of what it read had ended.
+		// The reader began after the writer of its value had ended.
 		reader, k, w := pickRead(r, txs, func(reader, writer *Transaction) bool { return writer.End < reader.Start && !writesTo(reader) })
 		if w == nil {
 			return nil
@@ -237,7 +237,7 @@ var mutations = map[string]func(r *rand.Rand, txs []Transaction) []Kind{
 		return []Kind{GarbageRead}
 	},
 	"lose an update": func(r *rand.Rand, txs []Transaction) []Kind {
-		// An update of what another updated pretends not to have seen that.
+		// An update pretends not to have seen the update that it replaced.
 		reader, k, w := pickRead(r, txs, func(reader, writer *Transaction) bool { return true })
 		if w == nil || k+1 == len(reader.Ops) || !reader.Ops[k+1].Write {
 			return nil
@@ -246,7 +246,7 @@ var mutations = map[string]func(r *rand.Rand, txs []Transaction) []Kind{
 		return []Kind{LostUpdate, StaleRead, TimeTravel, FracturedRead, WriteSkew, LongFork}
 	},
 	"read later than it was replaced": func(r *rand.Rand, txs []Transaction) []Kind {
-		// The reader is moved behind the end of who replaced what it read.
+		// The reader is moved behind the end of the transaction that replaced its value.
 		reader, k, w := pickRead(r, txs, func(reader, writer *Transaction) bool { return true })
 		if w == nil {
 			return nil
@@ -262,7 +262,7 @@ var mutations = map[string]func(r *rand.Rand, txs []Transaction) []Kind{
 	},
 }
 
-// pickRead picks a read by one committed transaction of what another wrote.
+// pickRead picks a read by one committed transaction of a value that another one wrote.
 func pickRead(r *rand.Rand, txs []Transaction, ok func(reader, writer *Transaction) bool) (reader *Transaction, k int, w *Transaction) {
 	type place struct {
 		o Object

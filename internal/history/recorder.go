@@ -45,14 +45,14 @@ func (t *Recording) Read(o Object, v Value) { t.tx.Ops = append(t.tx.Ops, Op{Obj
 // Write records that the transaction wrote v to o, which it has read before.
 func (t *Recording) Write(o Object, v Value) { t.WriteVersion(o, v, 0) }
 
-// WriteVersion records that the transaction wrote v to o, as the version of
-// that number; see Op.
+// WriteVersion records that the transaction wrote v to o, and that this was the object's version
+// with the given number; see Op.
 func (t *Recording) WriteVersion(o Object, v Value, version uint64) {
 	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Version: version})
 }
 
-// Delete records that the transaction wrote v to o, which it has read before, and that o is
-// absent while v is its value.
+// Delete records that the transaction wrote v to o, and that o is absent while v is its value. The
+// transaction has read o before.
 func (t *Recording) Delete(o Object, v Value) {
 	t.tx.Ops = append(t.tx.Ops, Op{Write: true, Object: o, Value: v, Absent: true})
 }

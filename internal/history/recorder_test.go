@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRecorder records clients of a store with one lock, which is right, and of
-// the same without its lock held throughout, which is not.
+// TestRecorder records clients of a store with one lock, which is correct. It also records clients
+// of a store that releases its lock too early, which is not.
 func TestRecorder(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		t.Run(fmt.Sprintf("broken=%v", broken), func(t *testing.T) {
@@ -59,7 +59,7 @@ func (s *store) client(rec *Recorder, client int, broken bool) {
 	}
 }
 
-// loseUpdate has two transactions at once.
+// loseUpdate runs two transactions at the same time.
 func (s *store) loseUpdate(rec *Recorder) {
 	t, u := rec.Begin("t"), rec.Begin("u")
 	for _, tx := range []*Recording{t, u} {

@@ -25,8 +25,8 @@ const (
 	UnstableRead Kind = "unstable read"
 	// LostUpdate: two transactions replaced the same version of an object.
 	LostUpdate Kind = "lost update"
-	// StaleRead: a transaction read a value that another transaction had replaced,
-	// and that one had ended before it began.
+	// StaleRead: a transaction read a value although another transaction had replaced the value
+	// and had ended before the reader began.
 	StaleRead Kind = "stale read"
 	// FracturedRead: a transaction saw some of another's effects and not others.
 	FracturedRead Kind = "fractured read"
@@ -45,7 +45,7 @@ const (
 // A Violation is one reason why a history is not strictly serializable.
 type Violation struct {
 	Kind Kind
-	// Transactions are the indexes of the transactions involved; for a cycle in its order.
+	// Transactions are the indexes of the transactions involved; those of a cycle are in its order.
 	Transactions []int
 	Text         string // several lines for a cycle
 }
@@ -58,7 +58,9 @@ type Report struct {
 	Violations []Violation
 	Dropped    int // violations beyond violationsMax
 
-	Transactions int // number of transactions that count: committed, or unknown and seen, or aborted with reads that must be right
+	// Transactions is the number of transactions in the check: the committed ones, unknown ones
+	// whose writes were seen, and aborted ones whose reads must be right.
+	Transactions int
 	Committed    int // according to their clients
 	Aborted      int
 	Unknown      int

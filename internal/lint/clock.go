@@ -9,19 +9,21 @@ import (
 	"strings"
 )
 
-// timeEverywhere lists what asks for the time of the process. timeInCore lists
-// what waits for it: the simulator must be able to move core packages on.
+// timeEverywhere lists functions that read the process's clock: only clockUsers may use them.
+// timeInCore lists functions that wait for that clock: core packages may not use them either,
+// because the simulator must control their waiting.
 var (
 	timeEverywhere = []string{"Now", "Since", "Until"}
 	timeInCore     = []string{"Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )
 
-// randFromSeed lists what packages math/rand offer beside the process's own
-// source, which nobody can replay.
+// randFromSeed lists the names of packages math/rand that do not use the process's own source of
+// randomness, which nobody can replay.
 var randFromSeed = []string{
 	"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf",
 }
 
+// checkClock requires that packages take time and randomness from a clock.Clock.
 func checkClock(dir string, files []*file, report func(*file, token.Pos, string)) {
 	if matches(dir, clockUsers) {
 		return

@@ -20,10 +20,10 @@ type Excerpt struct {
 
 func (e Excerpt) String() string { return fmt.Sprintf("%s:%d\n%s\n", e.File, e.Line, e.Text) }
 
-// Draw returns n functions and n comments (fewer if there are not so many) of the code
-// below the root of fsys that is not a test, each drawn with the same probability. The same
-// seed draws the same from the same code. Only folders that begin with one of prefixes
-// count; all do if there is none.
+// Draw returns n functions and n comments of the code below the root of fsys, without tests. It
+// draws each with the same probability, and returns fewer than n if there are not so many. The same
+// seed draws the same from the same code. Only folders that begin with one of prefixes count;
+// without prefixes, all folders do.
 func Draw(fsys fs.FS, seed uint64, n int, prefixes ...string) (functions, comments []Excerpt, err error) {
 	packages, err := load(fsys)
 	if err != nil {

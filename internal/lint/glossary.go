@@ -31,8 +31,8 @@ type home struct {
 	line     int
 }
 
-// readGlossary parses the tables, which it knows by their headers. Without the file there
-// is nothing to hold names to.
+// readGlossary parses the tables, which it recognizes by their headers. Without the file it returns
+// nil, and no names are checked.
 func readGlossary(fsys fs.FS) (*glossary, error) {
 	text, err := fs.ReadFile(fsys, glossaryFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,8 +96,8 @@ func wordsOf(cell string) []string {
 	return strings.FieldsFunc(strings.ToLower(cell), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// check returns the exported names that violate the glossary, and the words of its last
-// table that have no definition or that no package uses.
+// check returns the exported names that violate the glossary. It also returns words of the last
+// table that have no definition, or that no package uses.
 func (g *glossary) check(packages map[string][]*file) (problems []Problem) {
 	used := make(map[string]bool)
 	for dir, files := range packages {

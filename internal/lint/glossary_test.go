@@ -25,7 +25,8 @@ const testGlossary = `# Glossary
 | ledger | ` + "`txn/record`, `internal/...`" + ` |
 `
 
-// Each planted violation is the only problem; names that keep the rules are none.
+// The check reports each planted violation and nothing else. Names that follow the rules are no
+// problem.
 func TestGlossaryCatchesViolations(t *testing.T) {
 	for name, c := range map[string]struct{ glossary, file, source, want string }{
 		"clean":               {testGlossary, "txn/record/b.go", "func island() {}\ntype Ledgers []int", ""},

@@ -7,21 +7,21 @@
 //     the exceptions listed; go-mysql-server stays in the SQL packages;
 //   - unsafe and cgo only where bytes are shared with a file or a NIC;
 //   - clock: time and randomness come from internal/clock;
-//   - wait, order: what runs in the simulator starts goroutines and waits
-//     through a clock, and lets no order of a map show;
+//   - wait, order: code that runs in the simulator starts goroutines and waits
+//     through a clock, and does not depend on the order of a map;
 //   - lockrank: mutexes have ranks;
-//   - locks: who needs a lock to be held says so by name, and who takes one gives it back;
+//   - locks: a function that needs a held lock says so by its name, and a function
+//     that takes a lock releases it;
 //   - sabotage: only tests break protocols;
-//   - doc: every package says what it is;
-//   - todo: what is left to do says what would settle it;
+//   - doc: every package has a package comment;
+//   - todo: a mark of unfinished work names what would settle it;
 //   - glossary: exported names have the words of docs/glossary.md, in one meaning;
 //   - length: no function is longer than functionLinesMax lines.
 //
 // It reads and parses the files. Asking the go command instead would be shorter,
-// but a test's cached result would then survive changes of the files. Whatever
-// the build tags, all files count. Test files keep only the rules on
-// go-mysql-server, unsafe and open ends: they may use a clock, and packages from
-// above.
+// but a test's cached result would then survive changes of the files. It checks all files,
+// whatever their build tags. For test files only the rules modules, unsafe and todo
+// count: tests may use a clock, and packages from below their own line.
 package lint
 
 import (

@@ -67,7 +67,7 @@ func functionsNamedLocked(files []*file) map[string]bool {
 	return names
 }
 
-// A lockScope looks at one function, and at those in it.
+// A lockScope checks one function, and the function literals in it.
 type lockScope struct {
 	own    map[string]bool
 	report func(token.Pos, string)
@@ -75,6 +75,7 @@ type lockScope struct {
 
 // check looks at the body of a function. isHeld says that a lock is held when it is called.
 func (l *lockScope) check(body *ast.BlockStmt, isHeld bool) {
+	// Both map the call that releases a lock, as text, to where the lock is taken or released.
 	taken, given := make(map[string]token.Pos), make(map[string]token.Pos)
 	var inner []*ast.FuncLit
 	var calls []*ast.CallExpr
@@ -110,7 +111,8 @@ func (l *lockScope) check(body *ast.BlockStmt, isHeld bool) {
 	}
 }
 
-// noteLock notes what lock a call takes or gives back, if it does.
+// noteLock records a call in taken if it takes a lock, and in given if it releases one. Both maps have
+// the same key for a lock: its expression, and the name of the method that releases it.
 func noteLock(c *ast.CallExpr, taken, given map[string]token.Pos) {
 	sel, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok {

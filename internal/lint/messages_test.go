@@ -13,8 +13,8 @@ import (
 	"unicode"
 )
 
-// messageConstants are which constants of a package name a call or a function that is shipped,
-// messageTypes those that name a record or a message.
+// messageConstants match the constants of a package that name a call or a shipped function.
+// messageTypes match those that name a record or a message.
 var messageConstants = map[string]*regexp.Regexp{
 	"txn/record":            regexp.MustCompile(`^$`),
 	"txn/message":           regexp.MustCompile(`^$`),
@@ -27,7 +27,7 @@ var messageConstants = map[string]*regexp.Regexp{
 
 var messageTypes = map[string]string{"txn/record": "Kind", "txn/message": "Kind"}
 
-// messageNames are the names of constants that are not called as they say: the paper's.
+// messageNames are names in the paper for constants with other names in the code.
 var messageNames = map[string][]string{
 	"Replicate":     {"REPLICATE-TX-STATE"},
 	"kindReplicate": {"REPLICATE-TX-STATE"},
@@ -52,7 +52,7 @@ func nameOf(constant string) string {
 	return b.String()
 }
 
-// docs/internals/messages.md has what there is, by name, and nothing else.
+// docs/internals/messages.md names all messages, and nothing else.
 func TestMessagesAreInTheTables(t *testing.T) {
 	there := namesInCode(t)
 	text, err := os.ReadFile("../../docs/internals/messages.md")

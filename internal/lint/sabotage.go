@@ -5,7 +5,7 @@ import (
 	"go/token"
 )
 
-// checkSabotage lets only tests leave out steps of protocols.
+// checkSabotage forbids sabotage.Skip, which leaves out a step of a protocol, outside of tests.
 func checkSabotage(_ string, files []*file, report func(*file, token.Pos, string)) {
 	for _, f := range files {
 		if f.isTest {

@@ -112,8 +112,8 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 // rdma/shm drives processes: it never runs in the simulator.
 var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest"}
 
-// simulated packages run in internal/sim; unsimulated are those of their files
-// that do not: one saves folders of the file system, at Close, one is to be measured.
+// simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
+// folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
 var (
 	simulated = []string{
 		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn/worker", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
@@ -125,8 +125,8 @@ var (
 // ranked packages have mutexes with ranks, beside the simulated ones.
 var ranked = []string{"nvram", "rdma/local", "rdma/shm", "rdma/tcp", "sql/wire", "."}
 
-// functionLinesMax is where a function is surely more than one idea, and
-// functionLinesMany where to look twice.
+// A function of functionLinesMax lines surely has more than one idea. A function of
+// functionLinesMany lines deserves a second look.
 const (
 	functionLinesMax  = 100
 	functionLinesMany = 70

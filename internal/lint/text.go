@@ -32,7 +32,7 @@ func checkDoc(dir string, files []*file, report func(*file, token.Pos, string)) 
 	}
 }
 
-// openEnd matches the marks of unfinished work. Those that settled matches are allowed: they name
+// openEnd matches the marks of unfinished work. A mark is allowed if settled matches it too: it names
 // in parentheses what would settle the matter.
 var (
 	openEnd = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
@@ -54,9 +54,9 @@ func checkTodo(_ string, files []*file, report func(*file, token.Pos, string)) {
 // indexedVerb finds verbs that choose their argument by its number.
 var indexedVerb = regexp.MustCompile(`%[-+# 0-9.*]*\[[0-9]+\]`)
 
-// checkFormat demands that verbs take their arguments in order. A verb that says which
-// is easily wrong by one, no compiler notices, and an error that names the wrong file to
-// remove costs somebody his data. Tests may.
+// checkFormat forbids format verbs that name their argument by its number, like %[2]s, outside of
+// tests. Such a number is easily wrong by one, and no compiler notices; an error text that names the
+// wrong file to remove costs users their data.
 func checkFormat(_ string, files []*file, report func(*file, token.Pos, string)) {
 	for _, f := range files {
 		if f.isTest {

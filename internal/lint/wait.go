@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// The packages below sql/wire run in the simulator, which must decide what runs when
-// and what comes out in which order: they start goroutines and wait through a
-// clock.Clock, and do not let the order of a map show.
+// The packages below sql/wire run in the simulator, which must control what runs when, and get the
+// same results each time: they start goroutines and wait through a clock.Clock, and do not depend on
+// the order of a map.
 
-// waitsOf lists what waits, or hides waiting, by package.
+// waitsOf lists, by package, the names that wait for something or that hide a wait.
 var waitsOf = map[string][]string{
 	"runtime": {"Gosched", "Goexit", "LockOSThread"},
 	"sync":    {"Cond", "NewCond", "WaitGroup"},
 	"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause", "AfterFunc"},
 }
 
+// checkWait requires that simulated packages wait through a clock only.
 func checkWait(dir string, files []*file, report func(*file, token.Pos, string)) {
 	if !slices.Contains(simulated, dir) {
 		return
@@ -114,8 +115,8 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// Marks of a loop that looks like one over a map: its order cannot show, or it is
-// over something else.
+// orderMarks are comments that permit a loop over what looks like a map: its order has no effect,
+// or the loop is over something that has an order.
 var orderMarks = []string{"// any order", "// in order"}
 
 // checkOrder reports loops over maps without a mark. Types are not known here: a map is a variable
@@ -156,7 +157,7 @@ func mapName(x ast.Expr, fields map[string]bool) string {
 	return ""
 }
 
-// mapFields returns the names that in every struct with such a field belong to a map.
+// mapFields returns the names of fields that are maps in every struct with a field of that name.
 func mapFields(files []*file) map[string]bool {
 	fields := make(map[string]bool)
 	other := make(map[string]bool)
@@ -184,7 +185,7 @@ func mapFields(files []*file) map[string]bool {
 	return fields
 }
 
-// declaresMap says whether a declaration makes the name a map.
+// declaresMap reports whether a declaration makes the name a map.
 func declaresMap(decl any, name string) bool {
 	switch d := decl.(type) {
 	case *ast.Field:
@@ -201,7 +202,7 @@ func declaresMap(decl any, name string) bool {
 	return false
 }
 
-// makesMap says whether an expression is make(map...) or a literal of a map.
+// makesMap reports whether an expression is make(map...) or a literal of a map.
 func makesMap(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CompositeLit:

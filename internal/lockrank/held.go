@@ -38,8 +38,8 @@ var places = func() map[Rank]int {
 
 // before reports whether a goroutine that holds a mutex of rank a may lock one of rank b.
 func before(a, b Rank) bool {
-	_, several := b.(Giving) // a goroutine may lock several of rank Giving, in the order of their machines
-	return places[a] < places[b] || several && a == b
+	_, isGiving := b.(Giving) // a goroutine may lock several of rank Giving, in the order of their machines
+	return places[a] < places[b] || isGiving && a == b
 }
 
 // check panics if the order forbids a goroutine to lock a mutex of this rank while it holds
@@ -84,7 +84,7 @@ func release(g uintptr, mutex any) {
 	defer s.Unlock()
 	h := s.by[g]
 	if h == nil {
-		return // after Forget
+		return // Forget has dropped the record
 	}
 	for i := len(*h) - 1; i >= 0; i-- {
 		if (*h)[i].mutex == mutex {

@@ -16,7 +16,8 @@ type rank struct{}
 
 func (rank) ranked() {}
 
-// The ranks, by what their mutexes guard or for how long they are held, in the order of order.
+// The ranks, in the order of the table. Each comment says what the mutexes guard, or when they are
+// held.
 type (
 	Connector  struct{ rank } // driver: a database is opened, or closed, for a DSN
 	Opened     struct{ rank } // driver: the databases that are open, while one is opened or closed
@@ -25,7 +26,7 @@ type (
 	Holding    struct{ rank } // sql: the memory of a statement, while it asks for more
 	Catalog    struct{ rank } // catalog: the tables that are known, while they are read
 	Growing    struct{ rank } // index/hash: a table of buckets, while it is split
-	Room       struct{ rank } // farm: who waits for room
+	Room       struct{ rank } // farm: callers that wait for room
 	Epochs     struct{ rank } // farm: what is to be reclaimed
 	Giving     struct{ rank } // farm: storage is given back, or replicas are compared; those of several machines are locked in the order of the machines
 	Killed     struct{ rank } // farm: which machines have been killed
@@ -52,8 +53,8 @@ type (
 	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
 )
 
-// order is the order in which mutexes are locked: first those that are held while another machine
-// is asked, then those that its answer locks here, then those that are held for a few instructions.
+// order is the order in which mutexes are locked. The first ones are held while another machine is
+// asked; its answer locks the next ones here; the last ones are held for a few instructions.
 var order = []Rank{
 	Connector{},
 	Opened{},

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestHarmless: what is fetched stays as it is.
+// TestHarmless: a fetch does not change memory.
 func TestHarmless(t *testing.T) {
 	var lines [4 * LineBytes]byte
 	for i := range lines {

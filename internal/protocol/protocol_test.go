@@ -32,7 +32,7 @@ func TestCommon(t *testing.T) {
 	}
 }
 
-// Who says nothing speaks version 1.
+// A program that states no range speaks version 1.
 func TestStated(t *testing.T) {
 	for _, c := range []struct {
 		said, want Range

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Environment names the variable that has a step left out from the beginning.
+// Environment is the environment variable that names a step to leave out from the start.
 const Environment = "FARMSQL_SABOTAGE"
 
 var skipped [steps]bool

@@ -8,7 +8,8 @@
 // Without the tag, Skipped is the constant false, so the compiler removes its uses.
 package sabotage
 
-// A Step is a step of a protocol that can be left out, or done wrongly.
+// A Step is a step of a protocol that can be left out, or done wrongly. The comment of each says
+// what happens then.
 type Step uint8
 
 const (
@@ -241,10 +242,10 @@ const (
 	ChainVersion
 	// StaleDirectory: a bucket counts as the home of a key although its shard has split.
 	StaleDirectory
-	// Fences: a leaf counts as the one that covers a key, whatever its fences.
+	// Fences: a lookup does not check that a leaf's fences include the key.
 	Fences
-	// GlanceFences: a lookup that reads a leaf in place takes it as the one that covers the key,
-	// whatever its fences.
+	// GlanceFences: a lookup that reads a leaf in place does not check that its fences include the
+	// key.
 	GlanceFences
 	// RangeEnds: keys added at the end of a range that was read do not count.
 	RangeEnds

@@ -62,9 +62,9 @@ func (p *pages) Discard(off, n uint64) {
 	}
 }
 
-// Fill makes the machine's memory full from now on, except for free pages. Reserved pages
-// stay, and pages that are given back can be reserved again. It lasts until Relieve, or until
-// the memory is lost.
+// Fill makes the machine's memory full from now on, except for this many free pages. Reserved pages
+// stay, and pages that are given back can be reserved again. The memory is full until Relieve, or
+// until it is lost.
 func (m *Machine) Fill(free int) {
 	m.note("memory full")
 	*m.shelf.disk = disk{full: true, free: free, refused: func() { m.note("no storage") }}

@@ -20,7 +20,7 @@ func withStorage(m *Machine, name string, size int64) *nvram.Memory {
 	return mem
 }
 
-// reserve asks for storage for so many pages of a memory, whether it is mapped or not.
+// reserve reserves storage for n pages of a memory, mapped or not.
 func reserve(t *testing.T, m *Machine, name string, n uint64) (*nvram.Memory, error) {
 	t.Helper()
 	_ = m.Memory().Close() // never fails
@@ -31,8 +31,8 @@ func reserve(t *testing.T, m *Machine, name string, n uint64) (*nvram.Memory, er
 	return mem, mem.Reserve(0, n*pageBytes)
 }
 
-// Full memory has storage for what has some already, and for as much as is given back,
-// until it is relieved; also if the process is killed meanwhile.
+// A full memory has storage for pages that have some already, and for as many pages as are given
+// back. This lasts until the memory is relieved, even if the process is killed meanwhile.
 func TestFullMemory(t *testing.T) {
 	w := New(Options{Seed: 1})
 	err := w.Run(func() {
@@ -104,7 +104,7 @@ func TestStoreWithoutStorage(t *testing.T) {
 	}
 }
 
-// An older copy of a machine's memory has what it had then, and as much room as there is.
+// An older copy of a machine's memory has its content of that time, and the present amount of room.
 func TestRestore(t *testing.T) {
 	w := New(Options{Seed: 1})
 	err := w.Run(func() {

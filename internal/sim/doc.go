@@ -5,7 +5,7 @@
 //
 //	World             virtual time, one queue of events, one seed
 //	  Machine         NVRAM, a clock that drifts, a failure domain
-//	    Process       one life of it: a clock.Clock, routines, an rdma.NIC
+//	    Process       one life of the machine: a clock.Clock, routines, an rdma.NIC
 //	      routine     a goroutine, as a coroutine: one runs at a time
 //
 // A World's run is a function of its seed and of the code that runs in it. Each
@@ -23,14 +23,14 @@
 //     World.PowerCut does either to all machines at once.
 //   - Machine.Pause stops a process's routines for a while. Its memory stays
 //     readable and writable by others, as with a real NIC. Machine.Hang stops all
-//     but what is aside, such as the keeper of its leases. Machine.Slow has each of
-//     their steps wait.
+//     routines but those aside, such as the keeper of the machine's leases.
+//     Machine.Slow delays each turn of the routines.
 //   - World.Cut loses what is sent from one machine to another, in that
 //     direction only, until World.Mend. World.Spike delays it.
 //   - Datagrams are lost and overtake each other always. In a World.Storm they
 //     arrive twice, and very late.
-//   - World.Trouble has the rare things happen that code has points for
-//     (clock.Trouble), and waits end before their time.
+//   - World.Trouble makes the rare conditions happen for which the code has points
+//     (clock.Trouble), and makes some waits end before their time.
 //
 // # Processors
 //

@@ -61,8 +61,8 @@ func ofOnes(n int) []byte {
 	return b
 }
 
-// A cut in one direction only: a request that does not arrive fails without
-// effect, an acknowledgement that does not arrive fails one that took effect.
+// A cut in one direction: an operation whose request is lost fails without effect. An operation
+// whose acknowledgement is lost fails after its effect.
 func TestOneWayCut(t *testing.T) {
 	run(t, Options{}, func(w *World) {
 		a := w.Machine(1).Boot()
@@ -91,8 +91,8 @@ func TestOneWayCut(t *testing.T) {
 	})
 }
 
-// A crash of either side leaves a prefix of a WRITE, whole lines of it, and now
-// and then a part.
+// After a crash of either side, a prefix of a WRITE has been written: whole lines, and now and then
+// a part of one.
 func TestCrashTearsWrites(t *testing.T) {
 	const lines = 32
 	for _, victim := range []rdma.MachineID{1, 2} {
@@ -197,8 +197,8 @@ func TestSpike(t *testing.T) {
 	})
 }
 
-// The connection to a machine that died is noticed, and to its next life there
-// is another.
+// The sender notices that the connection's machine has died, and gets a new connection to the
+// machine's next life.
 func TestConnectionToTheDead(t *testing.T) {
 	run(t, Options{Seed: 1}, func(w *World) {
 		a, b := w.Machine(1).Boot(), w.Machine(2)
@@ -259,8 +259,8 @@ func TestDatagrams(t *testing.T) {
 	})
 }
 
-// TestDeaths: all who live hear once of a process that dies, in worlds where deaths
-// are known, and of nothing else.
+// TestDeaths: in worlds with known deaths, all living processes hear exactly once of each process
+// that dies, and of nothing else.
 func TestDeaths(t *testing.T) {
 	for seed := range uint64(4) {
 		run(t, Options{Seed: seed}, func(w *World) {

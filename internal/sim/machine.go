@@ -142,6 +142,7 @@ func (m *Machine) Resume() {
 	}
 }
 
+// resume continues a paused process: the turns that were held back run after it.
 func (p *Process) resume() {
 	if p.dead || !p.paused && !p.hung {
 		return

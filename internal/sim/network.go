@@ -57,6 +57,8 @@ func (w *World) Breaking() bool {
 	return false
 }
 
+// isBreaking reports whether failed operations of the connection are still to be reported, or the
+// bell that announces the reports is still to ring.
 func (c *conn) isBreaking() bool {
 	return c != nil && c.broken && (len(c.flying) > 0 || c.pending > 0 && c.from.belled)
 }

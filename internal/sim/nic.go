@@ -102,6 +102,7 @@ func (n *nic) Gone(m rdma.MachineID) bool {
 	return w.knowsDeaths() && int(m) < len(w.machines) && w.machines[m].lives > 0 && w.network.nics[m] == nil
 }
 
+// knowsDeaths reports whether NICs report the death of a peer: in half of all seeds.
 func (w *World) knowsDeaths() bool { return w.options.Seed%2 == 1 }
 
 // Deaths implements rdma.NIC.

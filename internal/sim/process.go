@@ -52,8 +52,8 @@ func (p *Process) Machine() *Machine { return p.machine }
 // wait; its results do not count.
 func (p *Process) Dead() bool { return p.dead }
 
-// Do runs f on a routine of p, waits until it has returned, and reports true;
-// or false if the process died before.
+// Do runs f on a routine of p and waits. It returns true once f has returned, and false if the
+// process has died before that.
 func (p *Process) Do(f func()) (returned bool) {
 	done := p.world.outside.NewEvent()
 	p.world.start(p, 0, func() {
@@ -126,6 +126,7 @@ type timer struct{ over bool }
 // AfterFunc implements clock.Clock.
 func (p *Process) AfterFunc(d time.Duration, f func()) clock.Timer { return p.afterFunc(d, f, false) }
 
+// afterFunc runs f after d on the process's clock, and a random wake-up delay.
 func (p *Process) afterFunc(d time.Duration, f func(), aside bool) clock.Timer {
 	t := new(timer)
 	p.world.after(p.real(d)+p.world.upTo(wakeSpan), func() {

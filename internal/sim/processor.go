@@ -18,13 +18,12 @@ type Costs struct {
 	Yield time.Duration
 }
 
-// A turn is the code that a routine runs between two waits. It takes no virtual time itself.
+// A turn is the code that a routine runs between two waits. Its code takes no virtual time.
 // On a machine with limited processors it occupies one of them, for the sum of its costs:
-// those of Process.Work and of its network card. Its effects happen that much later, and its
-// processor is busy until then. Turns that find no processor free wait in a queue.
+// those of Process.Work and of its network card. If no processor is free, it waits in a queue.
 //
-// So a turn reads and changes memory at the moment of its begin, and others see its effects
-// after its costs, which is a possible order of events.
+// A turn reads and changes memory when it begins. Its messages, wake-ups and other effects on others
+// happen when its costs are over. A real machine could have had the same order of events.
 type turn struct {
 	f func()
 	// aside turns have their own processor.
@@ -82,7 +81,8 @@ func (p *Process) release() {
 // time returns the virtual time that the running turn has reached.
 func (w *World) time() time.Duration { return w.now + w.worked }
 
-// sent returns the time at which the card has sent this many bytes, after those before.
+// sent returns the time at which the card will have sent this many bytes. It sends them after all
+// bytes that were posted before.
 func (n *nic) sent(bytes int) time.Duration {
 	w := n.process.world
 	if w.options.Bandwidth == 0 {

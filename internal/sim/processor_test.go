@@ -8,10 +8,10 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// limited is a world in which processor time counts, and nothing else costs any.
+// limited returns options for a world in which only Process.Work costs processor time.
 func limited(processors int) Options { return Options{Seed: 1, Processors: processors} }
 
-// jobs has n routines of a process work for d each, and returns when each had.
+// jobs runs n routines that work for d each, and returns the time at which each ended.
 func jobs(w *World, p *Process, n int, d time.Duration) (ended []time.Duration) {
 	done := w.Outside().NewEvent()
 	for range n {
@@ -28,7 +28,7 @@ func jobs(w *World, p *Process, n int, d time.Duration) (ended []time.Duration) 
 	return ended
 }
 
-// So many turns at a time as there are processors, one after the other.
+// As many turns run at a time as there are processors, one after the other.
 func TestProcessors(t *testing.T) {
 	const d = time.Millisecond
 	for processors, rounds := range map[int]int{1: 6, 2: 3, 4: 2, 6: 1} {
@@ -47,7 +47,7 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-// Without limits work takes no time, and neither does that of the outside.
+// Without limits, work takes no time. The work of the outside never takes time.
 func TestWorkForFree(t *testing.T) {
 	run(t, Options{Seed: 1}, func(w *World) {
 		if ended := jobs(w, w.Machine(1).Boot(), 6, time.Hour); ended[5] > time.Millisecond {
@@ -61,9 +61,8 @@ func TestWorkForFree(t *testing.T) {
 	})
 }
 
-// What a turn does, it does as late as it has worked: it reads the clock, posts,
-// sets events, starts routines and timers. Memory
-// it changes at once.
+// A turn changes memory at once. It reads the clock, posts, sets events, and starts routines and
+// timers later by the work that it has done.
 func TestWorkComesBefore(t *testing.T) {
 	const d = time.Second
 	run(t, limited(1), func(w *World) {
@@ -103,7 +102,7 @@ func TestWorkComesBefore(t *testing.T) {
 	})
 }
 
-// Operations, datagrams and looking again cost what the options say.
+// Operations, datagrams and repeated checks cost as much as the options say.
 func TestCosts(t *testing.T) {
 	o := limited(1)
 	o.Costs = Costs{Operation: time.Millisecond, Datagram: 10 * time.Millisecond, Kilobyte: 100 * time.Millisecond, Yield: time.Second}
@@ -138,8 +137,8 @@ func TestCosts(t *testing.T) {
 	})
 }
 
-// A card sends one thing after the other: WRITEs from here, what is READ from
-// there.
+// A card sends one transfer after the other: this card sends the bytes of WRITEs, the other card
+// those of READs.
 func TestBandwidth(t *testing.T) {
 	o := Options{Seed: 1, Bandwidth: 1e6}
 	run(t, o, func(w *World) {
@@ -164,7 +163,7 @@ func TestBandwidth(t *testing.T) {
 	})
 }
 
-// What is aside waits for no processor.
+// Asides do not wait for processors.
 func TestAside(t *testing.T) {
 	run(t, limited(1), func(w *World) {
 		a, b := w.Machine(1).Boot(), w.Machine(2).Boot()
@@ -191,7 +190,7 @@ func TestAside(t *testing.T) {
 	})
 }
 
-// A pause holds the turns that wait for a processor, and death ends them.
+// A pause holds back turns that wait for a processor, and death ends them.
 func TestProcessorsOfThePausedAndTheDead(t *testing.T) {
 	run(t, limited(1), func(w *World) {
 		m := w.Machine(1)
@@ -219,7 +218,7 @@ func TestProcessorsOfThePausedAndTheDead(t *testing.T) {
 	})
 }
 
-// Processor time is part of what a seed decides.
+// The same seed gives the same run with limited processors, too.
 func TestSeedDecidesTurns(t *testing.T) {
 	hash := func(seed uint64) uint64 {
 		o := limited(2)
@@ -232,8 +231,7 @@ func TestSeedDecidesTurns(t *testing.T) {
 	}
 }
 
-// A machine that hangs does nothing but what is aside, and goes on with all that it has
-// missed when that is over.
+// On a machine that hangs, only Asides run. Afterwards it does everything that it has missed.
 func TestHang(t *testing.T) {
 	run(t, Options{Seed: 3}, func(w *World) {
 		a, b := w.Machine(1).Boot(), w.Machine(2).Boot()

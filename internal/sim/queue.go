@@ -110,10 +110,11 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 // not replace a broken connection whose failures have not been polled.
 func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
 	if int(to) < len(q.conns) {
-		if c := q.conns[to]; c != nil && (!c.broken || c.pending > 0) {
-			if c.broken {
-				return nil, rdma.ErrBroken
-			}
+		switch c := q.conns[to]; {
+		case c == nil || c.broken && c.pending == 0: // replaced below
+		case c.broken:
+			return nil, rdma.ErrBroken
+		default:
 			return c, nil
 		}
 	}
@@ -155,7 +156,8 @@ func (c *conn) schedule(o *operation) {
 		w.at(c.appliedAt, func() { c.apply(o, begin, end) })
 		at = end
 	}
-	waits := c.to.nic.sent(back) - w.time() // time until the other card has sent what it sends before
+	// The other card sends the answer after the bytes that it is sending already.
+	waits := c.to.nic.sent(back) - w.time()
 	c.answeredAt = max(c.answeredAt+1, c.appliedAt+waits+w.delay(to, from))
 	w.at(c.answeredAt, func() { c.answer(o) })
 }

@@ -10,16 +10,15 @@ import (
 	"github.com/farmsql/farmsql/rdma/rdmatest"
 )
 
-// fabric drives a world for tests that know nothing of it and run on ordinary
-// goroutines: everything happens under one lock, events on a goroutine of their
-// own.
+// fabric drives a world for tests that do not know it and run on ordinary goroutines. Everything
+// happens under one lock. Events happen on a goroutine of their own.
 type fabric struct {
 	mu    turns
 	world *World
 }
 
-// turns is a mutex that whoever waits for longest gets next: a busy queue must
-// not keep events from happening.
+// turns is a fair mutex: the goroutine that has waited longest gets it next. A busy queue must not
+// keep events from happening.
 type turns chan struct{}
 
 func (t turns) Lock()   { t <- struct{}{} }

@@ -24,8 +24,8 @@ type routine struct {
 	resume func() (struct{}, bool)
 	stop   func()
 	yield  func(struct{}) bool
-	// waits counts the waits that have begun, so that a wake-up applies only to the wait
-	// that it is meant for.
+	// waits counts the waits that have begun. By this number a wake-up applies only to its own
+	// wait.
 	waits   uint64
 	waiting bool
 	dying   bool
@@ -56,6 +56,7 @@ func (w *World) begin(p *Process, f func(), aside bool) {
 	w.run(r)
 }
 
+// newRoutine returns a routine that runs one task after the other, and is idle between them.
 func (w *World) newRoutine() *routine {
 	w.routines++
 	r := &routine{world: w, id: w.routines}
@@ -121,7 +122,7 @@ func (w *World) park(r *routine) {
 	}
 }
 
-// wake ends a wait in d.
+// wake ends a wait after d, if the routine is still in this wait by then.
 func (w *World) wake(r *routine, wait uint64, d time.Duration) {
 	w.after(d, func() {
 		if r.waits == wait && r.waiting {

@@ -4,8 +4,8 @@ import "time"
 
 // A Storm has faults of datagrams beyond loss, small delays and overtaking.
 type Storm struct {
-	// Doubled and Late are how many of a thousand datagrams arrive twice, and how
-	// many are delayed by up to LateMax, which may be longer than any lease.
+	// Doubled is how many of a thousand datagrams arrive twice. Late is how many are delayed by up
+	// to LateMax, which may be longer than any lease.
 	Doubled, Late int
 	LateMax       time.Duration
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// datagrams sends n datagrams from machine 1 to machine 2 and returns when those that
-// arrived did, since each was sent.
+// datagrams sends n datagrams from machine 1 to machine 2. It returns the delays of those that
+// arrived.
 func datagrams(t *testing.T, n int, in Storm) (took []time.Duration) {
 	w := New(Options{Seed: 5})
 	err := w.Run(func() {
@@ -61,7 +61,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// What faults that overlap have cut twice is mended when both are over.
+// A link that two overlapping faults have cut is mended when both are over.
 func TestCutTwice(t *testing.T) {
 	w := New(Options{Seed: 1})
 	w.Cut(1, 2)
@@ -76,8 +76,7 @@ func TestCutTwice(t *testing.T) {
 	}
 }
 
-// A slow machine's routines take their time, for as long as it is slow and no longer;
-// what is aside does not.
+// A slow machine's routines take longer, only while it is slow. Asides do not.
 func TestSlow(t *testing.T) {
 	w := New(Options{Seed: 1})
 	err := w.Run(func() {
@@ -121,7 +120,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// A slow machine that hangs does not begin what was waiting for its processors.
+// A slow machine that hangs begins no turns that were waiting for its processors.
 func TestHangWhileSlow(t *testing.T) {
 	run(t, Options{Seed: 1}, func(w *World) {
 		m := w.Machine(1)

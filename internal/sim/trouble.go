@@ -8,15 +8,15 @@ import (
 
 var _ clock.Troubled = (*Process)(nil)
 
-// Trouble sets how many of a thousand chances for each trouble are taken from now on, and
-// how many of a thousand bounded waits end early. Stale caches and small logs have their
-// own chances.
+// From now on, Trouble sets how many of a thousand chances each kind of trouble takes, and how many
+// of a thousand bounded waits end early. Stale caches and small logs have their own chances.
 func (w *World) Trouble(chance int) { w.options.Trouble = chance }
 
 // Stale sets how many of a thousand cache updates are lost from now on.
 func (w *World) Stale(chance int) { w.options.Stale = chance }
 
-// Small sets how many of a thousand transactions that may be large are, from now on.
+// Small sets, from now on, how many of a thousand transactions that may be treated as large are
+// treated so.
 func (w *World) Small(chance int) { w.options.Small = chance }
 
 // Meets implements clock.Troubled.

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 )
 
-// Trouble comes to code of machines as often as is asked for, and otherwise never; and
-// waits with a bound are ended before their time.
+// Code of machines meets trouble as often as the test asks for, and otherwise never. Bounded waits
+// end early.
 func TestTrouble(t *testing.T) {
 	for _, chance := range []int{0, 500} {
 		w := New(Options{Seed: 1, Trouble: chance, Stale: chance / 5})

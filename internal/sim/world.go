@@ -22,17 +22,17 @@ type Options struct {
 	Loss int
 	// Drift bounds by how many millionths a machine's clock runs fast or slow.
 	Drift int
-	// Processors is the number of each machine's processors, Costs the time that operations
-	// take on them, and Bandwidth the bytes that its card sends a second. Without them nothing
-	// takes time.
+	// Processors is the number of processors of each machine. Costs are the times that operations
+	// take on them. Bandwidth is the number of bytes that a machine's card sends in a second.
+	// Without them nothing takes time.
 	Processors int
 	Costs      Costs
 	Bandwidth  float64
-	// Trouble is how many of a thousand chances for trouble are taken, until
-	// World.Trouble.
+	// Trouble is how many of a thousand chances for trouble are taken at first. World.Trouble changes
+	// that.
 	Trouble int
-	// Small is how many of a thousand transactions that may be large are, until
-	// World.Small.
+	// Small is how many of a thousand transactions that may be treated as large are treated so,
+	// until World.Small.
 	Small int
 	// Stale is how many of a thousand refreshes of a cache are lost, until
 	// World.Stale.
@@ -150,7 +150,7 @@ func (w *World) after(d time.Duration, f func()) { w.at(w.time()+max(d, 0), f) }
 
 func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }
 
-// Every calls f every d, beside all events, until it returns false. It draws nothing, so that
+// Every calls f every d, beside all events, until f returns false. It draws nothing, so that
 // the run is the same without it; f must not wait.
 func (w *World) Every(d time.Duration, f func() bool) {
 	w.at(w.now+d, func() {

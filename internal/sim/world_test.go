@@ -27,7 +27,7 @@ func run(t *testing.T, o Options, f func(w *World)) *World {
 	return w
 }
 
-// Time is the sum of what is slept for, and costs none.
+// Virtual time is the sum of all sleeps, and takes no real time.
 func TestTimeIsVirtual(t *testing.T) {
 	begin := time.Now()
 	run(t, Options{}, func(w *World) {
@@ -43,7 +43,7 @@ func TestTimeIsVirtual(t *testing.T) {
 	}
 }
 
-// Clocks drift apart, no further than they may.
+// Clocks drift apart, but not beyond the limit.
 func TestDrift(t *testing.T) {
 	const drift = 200 // millionths
 	run(t, Options{Seed: 3, Drift: drift}, func(w *World) {
@@ -190,7 +190,7 @@ func TestFailures(t *testing.T) {
 			w.Machine(1).Boot().Do(func() { panic("broken") })
 			w.Outside().Sleep(time.Hour)
 		}, want: "panic at machine 1, life 1: broken"},
-		// What a broken protocol may do; alone it would end the program.
+		// A broken protocol may do this; outside of the simulator it would end the program.
 		"memory that was given back": {f: func(w *World) {
 			page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 			if err != nil {
@@ -217,7 +217,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Killed, a process's routines are unwound; its memory stays as it was then.
+// When a process is killed, its routines are unwound, and its memory stays as it was.
 func TestKill(t *testing.T) {
 	run(t, Options{}, func(w *World) {
 		m := w.Machine(1)
@@ -263,8 +263,8 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// Code that kills its own process runs to its next wait, with locks held, and
-// nothing that it still does counts.
+// Code that kills its own process runs to its next wait, with locks held. Its actions after the
+// kill have no effect.
 func TestKillFromInside(t *testing.T) {
 	run(t, Options{}, func(w *World) {
 		m := w.Machine(1)
@@ -295,7 +295,7 @@ func TestKillFromInside(t *testing.T) {
 	})
 }
 
-// Paused, a process does nothing, but its memory is there for others.
+// A paused process does nothing, but others can access its memory.
 func TestPause(t *testing.T) {
 	run(t, Options{}, func(w *World) {
 		a, b := w.Machine(1), w.Machine(2)
@@ -353,7 +353,7 @@ func TestPowerCut(t *testing.T) {
 	})
 }
 
-// The same seed gives the same run, another seed another.
+// The same seed gives the same run, and another seed gives another run.
 func TestSeedDecides(t *testing.T) {
 	hashes := make(map[uint64]int)
 	for i := range 6 {

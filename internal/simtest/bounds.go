@@ -33,7 +33,7 @@ type bounds struct {
 	since     time.Duration
 	well      []time.Duration
 	committed []time.Duration
-	counted   []int
+	counted   []int // by machine, the commits at the latest observation
 }
 
 func newBounds(r *run, h *health) *bounds {
@@ -97,8 +97,8 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 	return nil
 }
 
-// isSuspected reports whether a healthy machine, or the CM (even one that cannot reach the store or
-// does not serve yet), suspects machine m or is changing the configuration.
+// isSuspected reports whether a healthy machine or the CM suspects machine m, or is changing the
+// configuration. The CM counts even if it cannot reach the store or does not serve yet.
 func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
 		p := b.machine(int(x)).Process()

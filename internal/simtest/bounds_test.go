@@ -2,8 +2,8 @@ package simtest
 
 import "testing"
 
-// Clients that are not told how their transactions ended are too many only if they live:
-// a power cut ends the transactions of all.
+// Only living clients that are not told an outcome count as too many: a power cut ends the
+// transactions of all.
 func TestUnknownOutcomes(t *testing.T) {
 	r := run{orphans: 55, result: Result{Commits: 1000, Aborts: 100, Unknown: 60}}
 	if err := r.checkUnknown(); err != nil {

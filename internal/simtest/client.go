@@ -62,7 +62,7 @@ func (c *client) pause() { c.process.Sleep(time.Duration(c.rng.Int64N(int64(thin
 // evicted it.
 func (c *client) readOwn() error {
 	all, n := len(c.store.objects), len(c.nodes)
-	own := (all - c.id%all + n - 1) / n
+	own := (all - c.id%all + n - 1) / n // the number of objects whose index modulo n is c.id
 	return c.readObject((c.id + n*c.rng.IntN(max(own, 1))) % all)
 }
 
@@ -408,8 +408,8 @@ func (c *client) newRow(o history.Object) (region.Ptr, error) {
 	return p, nil
 }
 
-// scan reads the keys in [from, to). Keys that the scan does not return are absent, and their
-// tombstones agree.
+// scan scans the B-tree from key from to below key to. It reads the rows of the keys that the scan
+// returns, and the tombstones of the others, which are absent.
 func (c *client) scan(from, to int, reverse bool) error {
 	present := make(map[string]region.Ptr)
 	cursor := c.tree.Scan(c.t, keyOf(from), keyOf(to), reverse)

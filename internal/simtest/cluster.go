@@ -48,8 +48,9 @@ type Hooks struct {
 	// functions can be shipped to it; Serving is called when it serves.
 	Prepare func(machine int, m *txn.Machine)
 	Serving func(machine int, m *txn.Machine)
-	// Step is called for every step of a transaction, Recovering for every step of recovery, at the
-	// machine of the step while that machine lives. Both may kill processes.
+	// Step is called for every step of a transaction, and Recovering for every step of recovery.
+	// Both are called at the machine of the step, while that machine lives. Both may kill
+	// processes.
 	Step       func(machine int, s step.Step)
 	Recovering func(machine int, s recovery.Step)
 	// Reconfigured, if not nil, is called by the CM of members when all regions of a

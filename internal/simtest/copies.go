@@ -9,15 +9,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// copies tracks which machines' memory is certain to have which regions in full: those that
-// the current configuration gives to the machine and does not call filling, until its memory
-// is destroyed. With it, the tests check that no region is lost while a machine's memory has
-// it.
+// copies tracks which regions a machine's memory certainly has in full. A memory has a region if the
+// current configuration places a replica there that is not filling, and the memory has not been
+// destroyed since. The tests use copies to check that no region is lost while a memory has it.
 type copies struct {
 	now *cluster.Configuration // the current one; nil before the first
 	// void are replicas that count as full in the present configuration, although the machine's
-	// memory was destroyed. lives are the incarnations of each machine that have been a member,
-	// ended those whose memory was destroyed.
+	// memory was destroyed. lives are the incarnations of each machine that have been a member.
+	// ended are the incarnations whose memory was destroyed.
 	void  map[replica]bool
 	lives map[rdma.MachineID][]uint64
 	ended map[uint64]bool
@@ -114,7 +113,7 @@ func (k *copies) destroyed(m rdma.MachineID) {
 	k.voidAll(m)
 }
 
-// voidAll adds all replicas of a machine that count as full to void.
+// voidAll adds to void all replicas of a machine that count as full.
 func (k *copies) voidAll(m rdma.MachineID) {
 	for _, p := range k.now.Regions {
 		if isFull(p, m) {

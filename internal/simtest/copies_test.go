@@ -21,8 +21,8 @@ func placed(filling ...rdma.MachineID) *cluster.Configuration {
 	return c
 }
 
-// Whose memory has a region in full is known from configurations, and from what was
-// destroyed; and nobody may lose a region that one has.
+// copies learns from configurations and destroyed memories which memory has a region in full. No
+// configuration may lose such a region.
 func TestCopies(t *testing.T) {
 	lost := func(c *cluster.Configuration) *cluster.Configuration {
 		d := c.Succeed()
@@ -63,8 +63,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// What a machine gets after its memory was destroyed does not count until another
-// life of it has it; a replica that was destroyed counts again when it is full again.
+// Data that a machine receives after its memory was destroyed do not count before another life has
+// them. A destroyed replica counts again once it is full again.
 func TestCopiesOfAnEndedLife(t *testing.T) {
 	k := newCopies()
 	filling := placed(1)
@@ -89,7 +89,7 @@ func TestCopiesOfAnEndedLife(t *testing.T) {
 	}
 }
 
-// A region may wait for what it had given up, and was destroyed meanwhile.
+// A region may wait for memory that it had given up, and that was destroyed meanwhile.
 func TestCopiesOfWhatIsAway(t *testing.T) {
 	k := newCopies()
 	first := placed()
@@ -111,7 +111,7 @@ func TestCopiesOfWhatIsAway(t *testing.T) {
 	}
 }
 
-// Machines suffice that are a majority and have all regions.
+// Machines suffice if they are a majority and have all regions.
 func TestSuffice(t *testing.T) {
 	k := newCopies()
 	if k.suffice(anybody) {
@@ -135,8 +135,8 @@ func TestSuffice(t *testing.T) {
 	}
 }
 
-// The store fails for a machine that is cut off from it, and now and then for all: a
-// swap that has failed may have happened, and who was told of it was told the truth.
+// The store fails for a machine that is cut off from it, and now and then for all machines. A
+// failed swap may have happened; a swap that was reported as done has happened.
 func TestStoreFailures(t *testing.T) {
 	w := sim.New(sim.Options{Seed: 1})
 	err := w.Run(func() {

@@ -14,8 +14,8 @@ import (
 // Every machine that reaches the core has to make progress.
 
 // coreMax bounds the time until the core has made progress, counted from the beginning of the
-// faults. If fewer than a majority of the configuration have not been restarted, machines first
-// have to restart together (meetingMax), and may wait for those that do not come back.
+// faults. If no majority of the configuration has kept running, machines first have to restart
+// together (meetingMax), and may wait for machines that do not come back.
 const (
 	coreMax    = 10 * leaseTime
 	meetingMax = 10 * time.Second * 65 / 64 // the slowest clock takes this long for 10 s
@@ -24,8 +24,8 @@ const (
 // lasting are the faults that a machine outside of the core can keep until the end.
 var lasting = []Fault{Kill, Pause, Slow, Cut, CutOneWay, LinkCut, StoreCut, Wedge, FullMemory}
 
-// awaitCore injects faults that last, waits, more than once, for the progress of the core, and
-// mends everything.
+// awaitCore injects faults that last, and waits for the progress of the core, several times. In the
+// end it mends everything.
 func (t *overlapInjector) awaitCore() error {
 	away, bound := t.pickAway()
 	t.world.Note(fmt.Sprintf("core without %v", away))
@@ -76,8 +76,8 @@ func (t *overlapInjector) awaitProgress(away []int, faults []lastingFault, bound
 	return nil
 }
 
-// keptOutMax bounds for how long a machine is excluded because its links have broken before,
-// including the time of a reconfiguration.
+// keptOutMax bounds how long a machine is excluded because its links have broken before, including
+// the time of a reconfiguration.
 const keptOutMax = 640*leaseTime + coreMax
 
 // areKeptOut reports whether all of these machines are excluded because of links that broke
@@ -90,8 +90,8 @@ func (t *overlapInjector) areKeptOut(machines []int) bool {
 }
 
 // late returns the machines that reach the core and have committed nothing since before was
-// counted. Of two machines that do not reach each other, one may be evicted, but no further
-// machine.
+// counted. Of two machines whose link is cut, one may be evicted: they are late if neither has
+// committed anything.
 func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int) {
 	for _, i := range t.all() {
 		if t.hinders[i] == 0 && t.commits[i] == before[i] {
@@ -123,6 +123,7 @@ func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 		counts = anybody
 	}
 	n := t.options.Farm.Machines
+	// without reports whether the other machines are a core.
 	without := func(away []int) bool {
 		return 2*(n-len(away)) > n && t.isMajorityWithout(away, counts) && t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
 	}

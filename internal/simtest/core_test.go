@@ -14,15 +14,15 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// sparing returns the options of a seed with faults that overlap and leave a
-// sufficient majority alone, some of them for good in the end.
+// sparing returns the options of a seed with overlapping faults that spare a sufficient majority.
+// In the end some of the faults last for good.
 func sparing(seed uint64) Options {
 	o := Draw(seed).Overlapping()
 	o.Overlap.Spare, o.Overlap.Core = true, true
 	return o
 }
 
-// Whatever stays broken for good, machines that suffice go on.
+// Machines that suffice go on, no matter which faults last for good.
 func TestCore(t *testing.T) {
 	var total Result
 	for seed := uint64(1); seed <= 12; seed++ {
@@ -37,8 +37,8 @@ func TestCore(t *testing.T) {
 	t.Log(total)
 }
 
-// What is too slow is caught by the bounds: three seconds in every recovery, calls
-// that are not repeated, wake-ups that are lost.
+// The bounds catch code that is too slow: three seconds in every recovery, calls that are not
+// repeated, lost wake-ups.
 func TestTooSlowIsCaught(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -72,7 +72,7 @@ func TestTooSlowIsCaught(t *testing.T) {
 	}
 }
 
-// sleepInRecovery has every machine sleep once its logs are drained.
+// sleepInRecovery makes every machine sleep once its logs are drained.
 func sleepInRecovery(o *Options) {
 	o.New = func(w *sim.World, cfg farm.Config, h Hooks) Cluster {
 		recovering := h.Recovering
@@ -94,8 +94,8 @@ func tamper(o *Options, with func(*members)) {
 	}
 }
 
-// noticeLate has leases that have run out be noticed three leases later, and nobody know
-// of deaths otherwise.
+// noticeLate makes machines notice expired leases three lease times late, and hear of deaths in no
+// other way.
 func noticeLate(m *members) {
 	m.wrapExpired = func(expired func(rdma.MachineID)) func(rdma.MachineID) {
 		return func(x rdma.MachineID) {
@@ -126,7 +126,7 @@ func (n onceNIC) Datagram(to rdma.MachineID, b []byte) error {
 	return n.NIC.Datagram(to, b)
 }
 
-// loseWakeUps returns a clock of whose events one in two hundred is not set.
+// loseWakeUps returns a clock that does not set one event in two hundred.
 func loseWakeUps(c clock.Clock) clock.Clock { return &deafClock{Clock: c} }
 
 type deafClock struct {

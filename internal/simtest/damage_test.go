@@ -15,14 +15,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A damage is a word of a replica that something has changed: a bit of it, or all.
+// A damage is a changed word of a replica: one bit of it, or all bits.
 type damage struct {
 	machine rdma.MachineID
 	place   cluster.Placement
 	memory  *nvram.Memory
 	off     uint64
 	mask    uint64
-	// slot is where the word is, nil pointer: in none.
+	// slot is the slot with the word; the nil pointer if no slot has it.
 	slot   region.Ptr
 	header region.Header
 }
@@ -32,20 +32,20 @@ func (d damage) String() string {
 		d.machine, d.place.Region, d.place.Primary, d.place.Backups, d.off, d.mask, d.slot, d.header, d.within())
 }
 
-// within is where in its slot the word is.
+// within returns the offset of the word in its slot.
 func (d damage) within() uint64 { return d.off - uint64(d.slot.Addr.Offset()) }
 
 // change does the damage, or undoes it.
 func (d damage) change() { d.memory.Store(d.off, d.memory.Load(d.off)^d.mask) }
 
-// isUsed says whether anybody ever reads what the word is: the bytes that a free slot
-// keeps, and blocks that belong to no slab, are cleared or written first.
+// isUsed reports whether anybody ever reads the word. Nobody reads the old bytes of free slots and
+// of blocks that belong to no slab: they are cleared or written first.
 func (d damage) isUsed() bool {
 	return !d.slot.IsNil() && (d.header.Allocated() || d.within() < region.HeaderBytes)
 }
 
-// shows says whether memory alone shows the damage. Without another replica nothing tells
-// which version, payload or incarnation of a free slot is the right one.
+// shows reports whether memory alone shows the damage. Without another replica, nothing shows which
+// version, payload, or incarnation of a free slot is correct.
 func (d damage) shows() bool {
 	const (
 		lineBytes = 64
@@ -75,8 +75,8 @@ type damager struct {
 	reachable []region.Ptr
 }
 
-// draw draws a word of some replica: of a slot, or in one of four cases any behind the
-// block table.
+// draw draws a word of some replica: usually a word of a slot, and in one of four cases any word
+// behind the block table.
 func (d *damager) draw(t *testing.T) damage {
 	p := d.now.Regions[d.rng.IntN(len(d.now.Regions))]
 	x := damage{place: p, machine: p.Replicas()[d.rng.IntN(1+len(p.Backups))], mask: 1 << d.rng.IntN(64)}
@@ -139,7 +139,7 @@ func (d *damager) check() (found []farm.Fault, err error) {
 	return found, err
 }
 
-// try does a damage and says whether the check has found it, where it is.
+// try does a damage and reports whether the check has found it at its place.
 func (d *damager) try(t *testing.T, x damage) bool {
 	x.change()
 	found, err := d.check()
@@ -152,12 +152,11 @@ func (d *damager) try(t *testing.T, x damage) bool {
 // damagesMany is how many words are changed in each run.
 const damagesMany = 40
 
-// counts are of damages: found, those that cannot be found without another replica, and
-// those that nobody ever notices.
+// damageCounts count damages: found, those that cannot be found without another replica, and those
+// that nobody ever notices.
 type damageCounts struct{ found, alone, unused int }
 
-// damageAll damages one word after the other. What nobody uses stays damaged, and in the
-// end does no harm.
+// damageAll damages one word after the other. Unused words stay damaged, and do no harm in the end.
 func (d *damager) damageAll(t *testing.T, c *damageCounts) {
 	for range damagesMany {
 		x := d.draw(t)
@@ -181,9 +180,9 @@ func (d *damager) damageAll(t *testing.T, c *damageCounts) {
 	}
 }
 
-// The check finds each word of an object that has changed at any replica, be it of the
-// header, the payload or the versions of its lines. What it does not find is told apart:
-// a payload of which there is no other replica, and memory that nobody uses.
+// The check finds each damaged word of an object at any replica: in the header, the payload or the
+// line versions. Only two kinds of damage are not found: in a payload without another replica, and
+// in memory that nobody uses.
 func TestDamage(t *testing.T) {
 	var c damageCounts
 	for seed := uint64(1); seed <= 20; seed++ {

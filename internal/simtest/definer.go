@@ -29,7 +29,7 @@ func (c *client) define() error {
 	}
 	done := c.done
 	err := c.transact(func() error { return c.redefine(i) })
-	c.result.Tables += c.done - done
+	c.result.Tables += c.done - done // 1 if it has committed
 	return err
 }
 
@@ -104,9 +104,9 @@ type building struct {
 // entriesCopied is how many entries of an index are made in one transaction.
 const entriesCopied = 5
 
-// buildIndex builds an index, as CREATE INDEX does: it marks the table, copies the entries,
-// some in each transaction, and replaces the former index. An alteration that fails, or whose
-// outcome is unknown, is abandoned, which changes nothing if it was complete.
+// buildIndex builds an index, as CREATE INDEX does: it marks the table, copies the entries, some in
+// each transaction, and replaces the former index. An alteration that fails, or whose outcome is
+// unknown, is abandoned. If it was complete, abandoning it changes nothing.
 func (c *client) buildIndex(i int) error {
 	b := &building{client: c, name: i, index: catalog.Index{Name: "x", Access: catalog.Access(c.rng.IntN(2))}}
 	err := c.outcome(c.m.Run(ctx, b.begin))
@@ -116,7 +116,7 @@ func (c *client) buildIndex(i int) error {
 	if err == nil && b.owner != 0 {
 		done := c.done
 		err = c.transact(b.finish)
-		c.result.Indexes += c.done - done
+		c.result.Indexes += c.done - done // 1 if it has committed
 	}
 	if err = passes(err); err != nil || b.owner == 0 || c.process.Dead() {
 		return err

@@ -4,15 +4,15 @@
 //   - the history of all transactions is strictly serializable, across every
 //     crash: what was acknowledged is there, and stays (internal/history);
 //   - no value is torn: each is written all over its object, or a half of it;
-//   - no two machines believe to be primary of a region in one configuration;
+//   - no two machines claim to be the primary of a region in one configuration;
 //   - once faults are healed, every machine commits again within a bound;
-//   - while machines that nothing hinders suffice they go on within bounds (bounds.go);
+//   - while the healthy machines suffice, they make progress within bounds (bounds.go);
 //   - no region is lost that some machine's memory has in full (copies.go);
 //   - in the end all replicas of a region are equal, and Check of every store
 //     finds no leak, orphan or lost entry.
 //
-// One seed decides everything: the options of the cluster, the workload, the
-// faults and every interleaving. Run(Draw(seed)) that fails fails again, and two
+// One seed determines everything: the options of the cluster, the workload, the
+// faults and every interleaving. A Run(Draw(seed)) that fails will fail again, and two
 // runs of a seed have the same hash.
 //
 //	Draw      options from a seed

@@ -34,7 +34,7 @@ func (g *register) mayHold(v uint64) bool {
 	return slices.Contains(g.values, v) || slices.Contains(g.pending, v)
 }
 
-// sure returns what the key holds, if that is certain.
+// sure returns the value of the key if only one value is possible.
 func (g *register) sure() (v uint64, ok bool) {
 	if len(g.values) == 1 && len(g.pending) == 0 {
 		return g.values[0], true
@@ -73,6 +73,7 @@ func (g *register) recordRead(key []byte, v uint64) error {
 		return fmt.Errorf("simtest: errand: %q is %d, may be %d or, pending, %d", key, v, g.values, g.pending)
 	}
 	g.values = []uint64{v}
+	// A pending 0 stays: absence does not show which deletion caused it.
 	g.pending = slices.DeleteFunc(g.pending, func(x uint64) bool { return x == v && v != 0 })
 	return nil
 }
@@ -141,8 +142,10 @@ func (c *client) look(g *register, key []byte) error {
 		return err
 	})
 	switch {
-	case errors.Is(err, errUser), errors.Is(err, errUnknown), g.owner != c:
-		return nil // the client of another life has taken over meanwhile
+	case errors.Is(err, errUser), errors.Is(err, errUnknown):
+		return nil
+	case g.owner != c:
+		return nil // the client of a later life of the machine has taken over
 	case err != nil:
 		return err
 	}
@@ -154,6 +157,7 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 	v := uint64(c.rec.Value())
 	value := binary.LittleEndian.AppendUint64(nil, v)
 	inTx := func(do func(t *txn.Tx) error) func() error { return func() error { return c.try(do) } }
+	// now wraps an operation that runs transactions of its own.
 	now := func(do func() error) func() error {
 		return func() error {
 			if err := do(); c.process.Dead() || err != nil && !errors.Is(err, hash.ErrExists) && !isOver(err) {
@@ -288,7 +292,7 @@ func (s *store) reachableAnnex(n *node) (ptrs []region.Ptr, err error) {
 			return nil
 		},
 		Pair: func(_, value []byte) error {
-			if len(value) == 8 {
+			if len(value) == 8 { // the key's value; values of keys with a row end with a pointer to it
 				return nil
 			}
 			p, err := region.DecodePtr(value[8:])

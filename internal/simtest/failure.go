@@ -44,8 +44,8 @@ const (
 	warmUp   = 5 * time.Millisecond
 	measured = 10 * time.Millisecond
 	window   = time.Millisecond
-	// phase bounds a random delay of the failure, because the records that recovery finds
-	// depend on when truncations were last sent, which happens every 5 ms.
+	// phase bounds a random delay of the failure. The delay matters, because truncations are sent
+	// every 5 ms, and the records that recovery finds depend on the time since then.
 	phase      = 5 * time.Millisecond
 	enough     = 0.8 // the share of the former throughput that counts as full
 	failureMax = 10 * time.Second
@@ -103,6 +103,8 @@ func (m *measurement) onReconfigured(_ int, t membership.Timeline) {
 	}
 }
 
+// phases runs the measurement: start, undisturbed throughput, failure, and the recovery of
+// throughput and replicas.
 func (m *measurement) phases() error {
 	if err := m.start(m.all()); err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -235,6 +237,8 @@ func (m *measurement) fullThroughput(n float64) (time.Duration, error) {
 // full again, and all replicas were filled.
 func (m *measurement) evaluate(at, full, filled time.Duration) {
 	f, t := &m.failure, m.timeline
+	// at, full, filled and m.active are virtual times; the timeline is on a machine's clock. m.active
+	// and t.AllActive are the same moment.
 	suspect := m.active - t.AllActive.Sub(t.Suspect)
 	f.Suspect = suspect - at
 	f.Probed, f.Stored, f.Committed, f.Active = t.Probed.Sub(t.Suspect), t.Stored.Sub(t.Suspect), t.Committed.Sub(t.Suspect), t.AllActive.Sub(t.Suspect)

@@ -12,7 +12,7 @@ import (
 // The paper's machines have 30 threads, each with 8 transactions at a time, and about 84 replicas
 // of regions (SOSP'15 section 6.4). A thread shares its queue pairs, logs and transactions with no
 // other thread. So the simulation runs a slice of each machine: one thread, with its 8
-// transactions, and 3 replicas. The counts here are a thirtieth of the paper's.
+// transactions, and 3 replicas. All counts here are a thirtieth of the counts in the paper.
 const (
 	threads     = 30
 	tasksOfEach = 8

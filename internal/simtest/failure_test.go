@@ -10,8 +10,8 @@ import (
 
 var failures = flag.Int("failures", 1, "how often each kind of failure is measured")
 
-// What failures do to an instance with the paper's parameters (SOSP'15 section
-// 6.4), in virtual time. Ninety machines at night, ten otherwise.
+// TestFailures measures failures of an instance with the paper's parameters (SOSP'15 section 6.4),
+// in virtual time. It has ninety machines at night, and ten otherwise.
 func TestFailures(t *testing.T) {
 	machines := 10
 	if nightly {
@@ -40,8 +40,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// isPlausible says that one thing came after the other, and that a thread did about
-// what those of the paper do, which costs are made for.
+// isPlausible reports whether the steps came in order, and whether a thread's throughput is about
+// that of the paper's threads, for which the costs were chosen.
 func isPlausible(f Failure, machines int) bool {
 	perThread := f.Before / float64(machines-f.Failed)
 	return 0 < f.Probed && f.Probed < f.Stored && f.Stored < f.Committed && f.Committed < f.Active && f.Active < f.Filled &&

@@ -74,8 +74,8 @@ const (
 	// drawn.
 	stepsMax         = 8
 	recoveryStepsMax = 200
-	// onceBits: in half of all cases the crash comes when a certain step is reached for the first
-	// time, since some steps are reached only once. It comes at the eighth time at the latest.
+	// onceBits: in half of all cases the crash comes at a step's first time, since some steps are
+	// reached only once. It comes at the eighth time at the latest.
 	onceBits = 4
 	// cutStepsMax is recoveryStepsMax for a cut. The first step is the suspicion: then the lease of
 	// the machine that is cut off still lasts for a while.
@@ -152,6 +152,8 @@ func (j *injector) any() int { return j.rng.IntN(j.options.Farm.Machines) }
 
 func (r *run) machine(i int) *sim.Machine { return r.world.Machine(rdma.MachineID(i)) }
 
+// inject injects one fault. A fault that needs a transaction or a recovery in a certain step
+// becomes a plain one if it finds none.
 func (j *injector) inject(f Fault) {
 	switch f {
 	case Spike:
@@ -236,6 +238,7 @@ func (j *injector) kill(as Fault, i int) {
 	j.cluster.Died([]int{i})
 }
 
+// failDomain fails a failure domain, with or without losing its memory.
 func (j *injector) failDomain(d int) {
 	j.world.FailDomain(d, j.rng.IntN(2) == 0)
 	j.cluster.Died(slices.DeleteFunc(j.all(), func(i int) bool { return j.machine(i).Domain() != d }))
@@ -266,8 +269,8 @@ func (j *injector) cutInRecovery() {
 	j.second = nil
 }
 
-// linksOf returns the links between the machines in away and all others; with oneWay only those to
-// them or only those from them.
+// linksOf returns the links between the machines in away and all others. With oneWay it draws a
+// direction, and returns only the links in that direction.
 func (j *injector) linksOf(away []int, oneWay bool) (links [][2]rdma.MachineID) {
 	inward := j.rng.IntN(2) == 0
 	for _, a := range away {

@@ -16,7 +16,7 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// puppetSteps are those of a puppet's recovery.
+// puppetSteps are the steps of a puppet's recovery.
 var puppetSteps = []recovery.Step{recovery.StepStored, recovery.StepVoted}
 
 // A puppet takes every fault and does nothing but boot, step and recover.
@@ -113,7 +113,7 @@ func injectPuppet(t *testing.T, f Fault, replicas int, every time.Duration) (*ru
 	return r, c
 }
 
-// met says whether there was a fault at each of some steps of recovery.
+// met reports whether there was a fault at each of the steps of recovery.
 func (r *run) met(steps []recovery.Step) bool {
 	return !slices.ContainsFunc(steps, func(s recovery.Step) bool { return r.result.Recovery[s] == 0 })
 }
@@ -125,8 +125,8 @@ func sum(counts []int) (n int) {
 	return n
 }
 
-// What is counted is what has happened: where no step ever comes there is no fault
-// at one, but the first of two, or one without a step; and a cut of no machine is none.
+// Only faults that have happened count. If no step ever comes, no fault at a step counts: only the
+// first of two faults, or the plain fault in its place. A cut of no machine does not count.
 func TestFaultsThatDoNotCome(t *testing.T) {
 	for _, c := range []struct {
 		fault    Fault
@@ -176,7 +176,7 @@ func TestNotWholeAgain(t *testing.T) {
 	}
 }
 
-// A failing puppet is whole for so many times.
+// A failing puppet reports that it is whole a limited number of times.
 type failing struct {
 	*puppet
 	whole int

@@ -48,9 +48,9 @@ func (h *health) isWell(m rdma.MachineID) bool {
 	if s.Err != nil || s.Configuration == nil {
 		return false
 	}
-	own, in := s.Configuration.Member(m)
-	member, still := h.copies.now.Member(m)
-	return in && still && own.Incarnation == member.Incarnation
+	inOwnView, in := s.Configuration.Member(m)
+	stored, still := h.copies.now.Member(m)
+	return in && still && inOwnView.Incarnation == stored.Incarnation
 }
 
 // suffices reports whether the healthy machines can continue without the others, and

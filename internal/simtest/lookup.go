@@ -97,7 +97,8 @@ func inTurn(table *hash.Table) func(keys [][]byte, visit func(i int, value []byt
 }
 
 // lookUpTogether looks up keys with lookUp. The history has each lookup as a transaction of its
-// own. If lookUp fails, the keys that it has answered count nevertheless.
+// own. If lookUp fails, the keys that it has answered count nevertheless. A key has the answer
+// errNoAnswer until lookUp answers it.
 func (c *client) lookUpTogether(lookUp func([][]byte, func(int, []byte, bool)) error, keys []int) error {
 	names, recordings, answers := make([][]byte, len(keys)), make([]*history.Recording, len(keys)), make([]error, len(keys))
 	for k, i := range keys {

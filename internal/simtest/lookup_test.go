@@ -18,7 +18,7 @@ func lonely() *client {
 	return &client{run: r, node: &node{process: r.outside}, label: "client"}
 }
 
-// valueBytes are what a key holds whose value is v.
+// valueBytes returns the bytes of a key whose value is v.
 func valueBytes(v history.Value) []byte {
 	b := make([]byte, 16)
 	fill(b, v)
@@ -35,9 +35,9 @@ func (c *client) inserted(i int) []byte {
 	return valueBytes(v)
 }
 
-// A lookup that finds nothing where there is something all the time is seen, by itself
-// and among others that are looked up together, and one that gives no answer is not
-// taken for one.
+// The history shows a lookup that finds nothing although the key exists all the time, whether it
+// runs alone or together with others. A lookup without an answer does not count as one that finds
+// nothing.
 func TestFalseAbsenceIsSeen(t *testing.T) {
 	for name, look := range map[string]struct {
 		f    func(c *client, b []byte) error
@@ -77,7 +77,7 @@ func TestFalseAbsenceIsSeen(t *testing.T) {
 	}
 }
 
-// Lookups that cannot be told to be right or wrong fail the run.
+// A lookup whose answer can be neither right nor wrong fails the run.
 func TestLookupsThatFail(t *testing.T) {
 	together := func(lookUp func(_ [][]byte, visit func(int, []byte, bool)) error) func(*client) error {
 		return func(c *client) error { return c.lookUpTogether(lookUp, []int{1, 2}) }

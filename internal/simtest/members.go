@@ -251,6 +251,7 @@ type asideKeeper struct {
 	endpoint *call.Endpoint
 }
 
+// newAsideKeeper runs the lease protocol on a processor and an endpoint of its own.
 func newAsideKeeper(e *call.Endpoint, p *sim.Process, expired func(rdma.MachineID)) asideKeeper {
 	a := sim.Aside{Process: p}
 	tell := func(x rdma.MachineID) { p.Go(func() { expired(x) }) }
@@ -300,8 +301,8 @@ func (c *members) Whole() bool {
 	return c.isSteady(now) && isFilled(now)
 }
 
-// isSteady reports whether the machines of the current configuration are in it without suspicions
-// or changes, so that none of them is about to be evicted.
+// isSteady reports whether none of the current configuration's machines is about to be evicted:
+// they are in it, without suspicions or changes.
 func (c *members) isSteady(now *cluster.Configuration) bool {
 	if c.world.Breaking() { // a machine that finds its connection broken may get its peer evicted
 		return false
@@ -339,8 +340,8 @@ func isFilled(c *cluster.Configuration) bool {
 	})
 }
 
-// isFresh reports whether all leases have been renewed lately, so that no machine is about to
-// be suspected because of an earlier fault.
+// isFresh reports whether all leases have been renewed lately. Then no machine is about to be
+// suspected because of an earlier fault.
 func isFresh(k lease.Keeper) bool {
 	return k.Valid() && !slices.ContainsFunc(k.Leases(), func(l lease.Lease) bool { return min(l.Left, l.Held) < leaseTime/2 })
 }

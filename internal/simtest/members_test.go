@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// Machines are whole only when nothing that has happened will change the
-// configuration any more: a cut that was mended breaks connections, and who meets a
-// broken one has the CM change the configuration, maybe without the peer. A fault
-// before that would be one more than the replicas are for.
+// Machines are whole only when no earlier event will change the configuration any more. A mended
+// cut has broken connections: a machine that meets one makes the CM change the configuration,
+// perhaps without the peer. A fault before that would be one fault more than the replicas can
+// survive.
 func TestWholeLasts(t *testing.T) {
 	changes := 0
 	for seed := uint64(16); seed < 26; seed++ { // among them some in which each part of it matters
@@ -62,7 +62,7 @@ func TestWholeLasts(t *testing.T) {
 	}
 }
 
-// Members tell of every step of recovery that they say they do.
+// Members report every step in RecoverySteps.
 func TestRecoverySteps(t *testing.T) {
 	var told [recovery.Steps]int
 	for seed := uint64(1); seed <= 3; seed++ {
@@ -87,8 +87,8 @@ func TestRecoverySteps(t *testing.T) {
 	}
 }
 
-// Power that is cut while machines begin their lives ends these lives, whatever comes of
-// them until their next wait: they are started again.
+// A power cut while machines begin their lives ends these lives, and the machines are started
+// again, no matter how far a life gets until its next wait.
 func TestPowerCutWhileStarting(t *testing.T) {
 	for _, at := range []recovery.Step{recovery.StepStored, recovery.StepApplied, recovery.StepCommitted, recovery.StepActive, recovery.StepAllActive} {
 		o := Draw(4)
@@ -129,8 +129,8 @@ func TestPowerCutWhileStarting(t *testing.T) {
 	}
 }
 
-// Machines that do not complete their save when the power is cut come back empty, and
-// what they held is had from the others.
+// Machines that do not complete their save at a power cut come back empty, and get their data from
+// the others.
 func TestPowerCutUnsaved(t *testing.T) {
 	for seed := uint64(1); seed <= 8; seed++ {
 		o := Draw(seed)
@@ -149,8 +149,7 @@ func (r *run) awaitWhole(c Cluster) {
 	}
 }
 
-// Of what is wrong in the end only a root object that a dead machine has left behind is
-// let pass.
+// The final check accepts only one fault: a root object that a dead machine has left behind.
 func TestSpareRoot(t *testing.T) {
 	root := region.MakePtr(region.MakeAddr(1, 0x440), 20, 0)
 	spare := region.MakePtr(region.MakeAddr(2, 0x440), 20, 0)

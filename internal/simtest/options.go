@@ -112,7 +112,7 @@ func Draw(seed uint64) Options {
 			}
 		}
 	}
-	large := rand.New(rand.NewPCG(seed, 0x1a49e)) // a generator of its own keeps the earlier draws of each seed
+	large := rand.New(rand.NewPCG(seed, 0x1a49e)) // separate, so that the draws above stay the same for each seed
 	if large.IntN(2) == 0 {
 		o.Small = 1 + large.IntN(smallMax)
 	}
@@ -187,15 +187,16 @@ func (o Options) Overlapping() Options {
 	if rng.IntN(2) == 0 {
 		o.Trouble = rng.IntN(30)
 	}
-	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e)) // its own generator, so that the other draws stay as they were before there were wedges
+	// Separate random numbers, so that the draws above stay the same as before there were wedges.
+	later := rand.New(rand.NewPCG(o.Seed, 0x3ed9e))
 	if later.IntN(2) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, Wedge)
 	}
-	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // a generator of its own keeps the draws from before there were tables
+	defined := rand.New(rand.NewPCG(o.Seed, 0xddcafe)) // separate, as above: from before there were tables
 	if defined.IntN(2) == 0 {
 		o.Tables = 1 + defined.IntN(4)
 	}
-	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // a generator of its own keeps the draws from before there were old copies
+	aged := rand.New(rand.NewPCG(o.Seed, 0x01dc0b)) // separate, as above: from before there were old copies
 	if aged.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, OldCopy)
 	}
@@ -205,7 +206,7 @@ func (o Options) Overlapping() Options {
 // scarce returns the options with limits, drawn from the seed, on memory, on patience, and on the
 // refreshes of caches.
 func (o Options) scarce() Options {
-	rng := rand.New(rand.NewPCG(o.Seed, 0xf011)) // a generator of its own keeps the earlier draws of each seed
+	rng := rand.New(rand.NewPCG(o.Seed, 0xf011)) // separate, so that the draws of Draw and Overlapping stay the same
 	if rng.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, FullMemory)
 	}

@@ -17,8 +17,8 @@ import (
 // exist.
 type Overlap struct {
 	Kinds []Fault
-	// Open bounds the faults at one time, and Max is their number; 0: as many as come in the
-	// run's Duration, Calm apart.
+	// Open bounds the number of faults at one time. Max is the number of faults in all; 0 means as
+	// many as come in the run's Duration, with pauses of about Calm.
 	Open, Max int
 	// Hold bounds the duration of a fault.
 	Hold time.Duration
@@ -96,6 +96,8 @@ func (t *overlapInjector) injectAll() error {
 	return t.awaitCore()
 }
 
+// injectUntilEnd starts one fault after the other, up to plan.Open at a time, with calm times
+// between.
 func (t *overlapInjector) injectUntilEnd() error {
 	for t.calm(); t.goesOn() && (t.plan.Max == 0 || t.count < t.plan.Max); t.calm() {
 		if t.open >= t.plan.Open || len(t.plan.Kinds) == 0 {
@@ -223,9 +225,9 @@ func (t *overlapInjector) mayLose(i int) bool {
 // loses draws whether a machine that dies loses its memory.
 func (t *overlapInjector) loses() bool { return t.rng.IntN(100) < t.plan.Lost }
 
-// kill ends the process of a machine, if it has one. If lose is set, kill destroys the memory if
-// mayLose allows that; if not, it returns true: the memory may be lost before the machine's next
-// life.
+// kill ends the process of a machine, if it has one. If lose is set, the machine is to lose its
+// memory: kill destroys it if mayLose allows that now. Otherwise it returns true, and revive tries
+// again before the machine's next life.
 func (t *overlapInjector) kill(i int, lose bool) (later bool) {
 	t.hinders[i]++
 	t.nodes[i] = nil
@@ -280,10 +282,11 @@ func (t *overlapInjector) die(f Fault, machines []int) {
 	t.countFault(f)
 	left, over := len(machines), t.outside.NewEvent()
 	for _, i := range machines {
-		lose := t.kill(i, t.loses() || f == OldCopy && i == machines[0])
+		losesMemory := t.loses() || f == OldCopy && i == machines[0]
+		stillToLose := t.kill(i, losesMemory)
 		t.outside.Go(func() {
 			t.outside.Sleep(t.hold())
-			t.revive(i, lose)
+			t.revive(i, stillToLose)
 			if left--; left == 0 {
 				over.Set()
 			}
@@ -398,8 +401,8 @@ func (t *overlapInjector) hinder(f Fault, i int) {
 	t.noteChange()
 }
 
-// maybeLong draws the duration of a wedge or full memory: one of longFaults lasts longFault
-// times as long as other faults, long enough for all reactions to a machine that does
+// maybeLong draws the duration of a wedge or full memory: one in longFaults of them lasts longFault
+// times as long as other faults. That is long enough for all reactions to a machine that does
 // nothing, and for machines that die to come back meanwhile.
 func (t *overlapInjector) maybeLong(d time.Duration) time.Duration {
 	if t.rng.IntN(longFaults) == 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// Machines that are killed one after the other, each as soon as the one before
-// serves again and before it has its replicas back, lose nothing: their memory is
-// kept, and nobody may do without the one that has the last full replica.
+// Machines are killed one after the other, each as soon as the last one serves again, and before
+// that has its replicas back. No data are lost: memory is kept, and the others may not continue
+// without the machine that has the last full replica.
 func TestRollingKills(t *testing.T) {
 	for _, c := range []struct{ machines, replicas int }{{3, 2}, {3, 3}, {5, 2}, {5, 3}} {
 		t.Run(fmt.Sprintf("%d machines, %d replicas", c.machines, c.replicas), func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestRollingKills(t *testing.T) {
 	}
 }
 
-// The same seed gives the same run with faults that overlap, too, whatever the
-// processor's number is and whatever runs beside.
+// The same seed gives the same run with overlapping faults, too, no matter on which processor it
+// runs and what runs beside it.
 func TestOverlappingSeedDecides(t *testing.T) {
 	for s := uint64(1); s <= 4; s++ {
 		first := Run(Draw(s).Overlapping())
@@ -52,8 +52,8 @@ func TestOverlappingSeedDecides(t *testing.T) {
 	}
 }
 
-// Blind writes, operations that are transactions of their own, a table that grows and
-// rows of changing sizes hold what they should, whatever fails.
+// Errands (blind writes, operations that are transactions of their own, a growing table, and rows
+// of changing sizes) find the right values in spite of faults.
 func TestErrands(t *testing.T) {
 	var total Result
 	for seed := uint64(1); seed <= 10; seed++ {
@@ -70,7 +70,7 @@ func TestErrands(t *testing.T) {
 	}
 }
 
-// Each trouble comes where it is asked for, and nothing comes of it.
+// Each kind of trouble happens where it is asked for, and does no harm.
 func TestTroubles(t *testing.T) {
 	var total Result
 	for seed := uint64(1); seed <= 4; seed++ {
@@ -142,7 +142,7 @@ func TestEvictedWhileItBegins(t *testing.T) {
 	}
 }
 
-// wedge has machines do nothing but keep their leases, while a majority is spared.
+// wedge makes machines do nothing but keep their leases, and spares a majority.
 func wedge(o *Options) {
 	o.New = NewMembers
 	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.World.Loss, o.Clients = 5, 3, 5, 0, 1
@@ -150,8 +150,8 @@ func wedge(o *Options) {
 	o.Overlap = &Overlap{Kinds: []Fault{Wedge}, Open: 1, Max: 6, Hold: 45 * time.Millisecond, Spare: true}
 }
 
-// A machine that hangs for longer than leases last finds itself evicted when it goes on,
-// though its leases were kept aside; and for good it stops nobody.
+// A machine that hangs for longer than leases last finds itself evicted when it goes on, although
+// its lease keeper still ran. A machine that hangs for good stops nobody.
 func TestWedges(t *testing.T) {
 	wedges, forGood, evicted := 0, 0, 0
 	for seed := uint64(1); seed <= 4; seed++ {

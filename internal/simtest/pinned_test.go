@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Seeds that have found something stay. They did so before there were tables, and those
-// that are not recent before there were wedges, or anything was scarce.
+// Seeds that have found a fault stay. All of them found it before the simulator had tables, and the
+// older ones before it had wedges or scarce resources.
 func TestPinnedSeeds(t *testing.T) {
 	for _, p := range []struct {
 		what    string

@@ -36,8 +36,9 @@ type Result struct {
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
 	Tables, Indexes int
-	// Faults counts faults by kind. A second fault that came counts for both of its kinds;
-	// one at a step that did not come counts only as the first, or the plain, kind.
+	// Faults counts faults by kind. A fault in recovery counts as its own kind, beside the fault that
+	// caused the recovery, and only if it came. A fault at a step that was not reached counts as the
+	// kind without a step.
 	Faults [Faults]int
 	// Steps and Recovery count faults at the steps of transactions and of recovery.
 	Steps    [step.Count]int
@@ -110,7 +111,7 @@ type run struct {
 	rng     *rand.Rand
 	cluster Cluster
 	result  Result
-	// begun is when the workload began, until when the faults end; 0 before.
+	// begun is when the workload began, and until is when the faults end; both are 0 before that.
 	begun, until time.Duration
 
 	store    store
@@ -167,7 +168,7 @@ const (
 	watchEvery = 100 * time.Microsecond
 )
 
-// Run runs o.
+// Run runs a cluster with these options, and checks what must hold.
 func Run(o Options) Result {
 	r := newRun(o)
 	w := r.world
@@ -342,6 +343,8 @@ func (r *run) startClients(n *node) {
 	}
 }
 
+// startClient starts client k of a machine. Its routine lowers r.running when it ends. If the
+// process dies before the routine begins, OnDeath does that.
 func (r *run) startClient(n *node, k int, work func(*client) error) {
 	r.running++
 	c := &client{run: r, node: n, label: fmt.Sprintf("client %d of machine %d", k, n.id), work: work}

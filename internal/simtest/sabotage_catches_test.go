@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
-// catches says what catches each protocol.
+// catches lists what catches each broken protocol.
 var catches = []catch{
 	{step: sabotage.Validation},
 	{step: sabotage.ValidationLast},
@@ -121,25 +121,25 @@ var catches = []catch{
 	{step: sabotage.OldCopies, options: "old copies", with: ageMemories},
 }
 
-// defineTables has clients define tables.
+// defineTables makes clients define tables.
 func defineTables(o *Options) {
 	o.Tables = 3
 }
 
-// ageMemories has machines come back with older copies of their memory.
+// ageMemories makes machines come back with older copies of their memory.
 func ageMemories(o *Options) {
 	*o = o.Overlapping().plentiful()
 	o.Farm.Machines, o.Farm.Replicas, o.Domains, o.Tables = 3, 2, 3, 0
 	o.Duration, o.Overlap = 60*time.Millisecond, &Overlap{Kinds: []Fault{Kill, PowerCut, OldCopy}, Open: 2, Hold: 10 * time.Millisecond}
 }
 
-// loseMemory has machines come back from a power cut without their memory.
+// loseMemory makes machines come back from a power cut without their memory.
 func loseMemory(o *Options) {
 	o.Farm.Machines, o.Farm.Replicas, o.Domains = 4, 2, 4
 	o.Faults, o.Calm = []Fault{PowerCutUnsaved}, time.Millisecond
 }
 
-// growLarge has nearly all transactions be large.
+// growLarge makes nearly all transactions large.
 func growLarge(o *Options) {
 	o.Small = smallMax
 }
@@ -150,7 +150,7 @@ func leaveBehind(o *Options) {
 	o.Readers, o.Duration, o.Faults = 2, 40*time.Millisecond, []Fault{CutInRecovery}
 }
 
-// killInSpikes returns options that kill machines while what they send is slow to arrive.
+// killInSpikes returns options that kill machines while their messages are slow to arrive.
 func killInSpikes(kill Fault) func(*Options) {
 	return func(o *Options) {
 		o.Farm.Machines, o.Farm.Replicas, o.World.Loss = 3, 2, 0
@@ -158,8 +158,7 @@ func killInSpikes(kill Fault) func(*Options) {
 	}
 }
 
-// fillLogs writes more than logs have room for while a machine that is paused takes
-// nothing out of them.
+// fillLogs writes more than logs have room for, while a paused machine takes nothing out of them.
 func fillLogs(o *Options) {
 	o.Farm.Machines, o.Farm.Replicas, o.Farm.Workers, o.Farm.LogBytes, o.World.Loss = 3, 3, 1, 32<<10, 0
 	o.Clients, o.Duration, o.Faults = 16, 20*time.Millisecond, []Fault{Pause}

@@ -17,7 +17,7 @@ const (
 	tableEnd   = "<!-- end of broken protocols -->\n"
 )
 
-// by says what has caught a protocol.
+// by describes what has caught a protocol.
 func (c caught) by() string {
 	switch {
 	case c.test != "":
@@ -37,7 +37,8 @@ func (c caught) row() string {
 	return fmt.Sprintf("| %v | %s | %s | %s | %.1f |\n", c.step, c.step.Text(), c.by(), seeds, c.took.Seconds())
 }
 
-// replaceTable writes the table: of what was not tried, or not caught, as it was.
+// replaceTable writes the table. Rows of protocols that were not tried or not caught stay as they
+// were.
 func replaceTable(t *testing.T, rows []caught) {
 	text, before, after := splitTable(t)
 	lines := tableLines(text[before:after])
@@ -65,7 +66,7 @@ func tableLines(table string) map[string]string {
 	return lines
 }
 
-// splitTable reads the document and says where the table is in it.
+// splitTable reads the document and finds the table in it.
 func splitTable(t *testing.T) (text string, from, to int) {
 	b, err := os.ReadFile(tableFile)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
-// The test of the tests: each protocol of internal/sabotage, with a step left out or
-// done wrongly, is caught by runs of the simulator or by a test, which pass with the
-// step. With -table the table of them is written into docs/testing.md.
+// The test of the tests: each protocol of internal/sabotage leaves out a step or does it wrongly.
+// Runs of the simulator, or a test, must catch that, and must pass with the step. With -table the
+// test writes the table of protocols into docs/testing.md.
 //
 //	go test -tags gms_pure_go,sabotage -timeout 2h -run TestSabotage ./internal/simtest [-steps "drain,votes"] [-within 20s] [-table]
 
@@ -37,11 +37,11 @@ const seedsMax = 1000
 // testRuns bounds how often a test may run until it catches one.
 const testRuns = 5
 
-// testPatience bounds a test of a broken protocol. Some wait for what never comes.
+// testPatience bounds a test of a broken protocol. Some of these tests would wait forever.
 const testPatience = time.Minute
 
-// A catch says what catches a protocol: runs of the simulator with options, or a test
-// of a package.
+// A catch describes what catches a protocol: runs of the simulator with options, or a test of a
+// package.
 type catch struct {
 	step sabotage.Step
 	// options are given a name in the table; with makes them.
@@ -102,7 +102,7 @@ func TestSabotage(t *testing.T) {
 	}
 }
 
-// wanted says whether a step is to be left out in this run.
+// wanted reports whether this run leaves out a step.
 func wanted(s sabotage.Step, before map[string]time.Duration) bool {
 	if *stepNames != "" {
 		return slices.Contains(strings.Split(*stepNames, ","), s.String())
@@ -134,8 +134,8 @@ func (c catch) bySeeds() (caught, error) {
 	return caught{}, fmt.Errorf("not caught with %d seeds in %v", seedsMax, took)
 }
 
-// byTest runs a test without the step, which fails in one of a few runs, for the order
-// of its threads is drawn by the kernel, and with it, which passes.
+// byTest runs a test without the step, and with it. Without the step the test must fail in one of a
+// few runs, since the order of its threads is up to the kernel. With the step it must pass.
 func (c catch) byTest(b *binaries) (caught, error) {
 	binary, err := b.of(c.pkg)
 	if err != nil {
@@ -160,8 +160,8 @@ func (c catch) byTest(b *binaries) (caught, error) {
 	return caught{c, 0, complaint(out), took}, nil
 }
 
-// runTest runs one test of a binary without a step, or with all. A test that runs on
-// fails. That there is no such test is an error.
+// runTest runs one test of a binary without a step, or with all steps. A test that does not end
+// counts as failed. It returns an error if there is no such test.
 func runTest(binary, pkg, test, step string) (failed bool, out string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 	defer cancel()
@@ -180,7 +180,7 @@ func runTest(binary, pkg, test, step string) (failed bool, out string, err error
 	return err != nil, out, nil
 }
 
-// complaint returns what a test that has failed says.
+// complaint returns the message of a failed test.
 func complaint(out string) string {
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)

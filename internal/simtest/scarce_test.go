@@ -10,9 +10,8 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// Machines whose memory is full refuse what needs more, cannot even open, at times, and
-// are whole again when there is room; also if it stays full in the end, and the others go
-// on.
+// Machines whose memory is full refuse operations that need more, and at times cannot even open.
+// They are whole again when there is room. If a memory stays full in the end, the others go on.
 func TestFullMemory(t *testing.T) {
 	full, refused, exits := 0, 0, 0
 	// Six runs, and as many more as it takes until a process could not open.
@@ -41,8 +40,8 @@ func TestFullMemory(t *testing.T) {
 	}
 }
 
-// Operations that wait for the rest of the instance give up after a few milliseconds, if
-// that is all the patience that machines have.
+// With a patience of a few milliseconds, operations that wait for the rest of the instance give up
+// after that time.
 func TestShortPatience(t *testing.T) {
 	unavailable := 0
 	for seed := uint64(1); seed <= 4; seed++ {

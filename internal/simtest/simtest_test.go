@@ -62,14 +62,13 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// seldomMet are steps of recovery at which few of the faults come that are drawn: of
-// them TestSecondFaults makes sure.
+// seldomMet are steps of recovery at which drawn faults seldom happen. TestSecondFaults makes sure
+// that they do.
 var seldomMet = []recovery.Step{recovery.StepSuspected, recovery.StepProbed, recovery.StepFilling, recovery.StepFilled}
 
 var oftenMet = slices.DeleteFunc((&members{}).RecoverySteps(), func(s recovery.Step) bool { return slices.Contains(seldomMet, s) })
 
-// Another machine is killed at each of the steps of recovery at which that happens by
-// chance only now and then.
+// The test kills a second machine at each step of recovery at which that seldom happens by chance.
 func TestSecondFaults(t *testing.T) {
 	for _, s := range seldomMet {
 		t.Run(s.String(), func(t *testing.T) {
@@ -105,7 +104,7 @@ func TestNinetyMachines(t *testing.T) {
 	}
 }
 
-// The same seed gives the same run, whatever the runtime does meanwhile.
+// The same seed gives the same run, no matter what the runtime does meanwhile.
 func TestSeedDecides(t *testing.T) {
 	for s := range uint64(6) {
 		first := Run(Draw(s))

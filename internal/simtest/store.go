@@ -14,9 +14,9 @@ import (
 )
 
 // store is the data of the workload: objects, a hash table, and a B-tree whose entries point to
-// rows. In the history, each half of an object and each key is one object, whose value fills all of
-// its bytes. The value of an absent key is the value of the key's tombstone, an object that always
-// exists: deleting the key writes it.
+// rows. In the history, each half of an object and each key is an object of its own, and its value
+// fills all of its bytes. Each key also has a tombstone, an object that always exists. A deletion
+// writes the tombstone, and the key then has the tombstone's value.
 type store struct {
 	objects    []region.Ptr
 	hashTombs  []region.Ptr
@@ -42,8 +42,10 @@ const (
 	inWorkload
 )
 
+// objectOf numbers the objects of all kinds for the history.
 func objectOf(kind, i int) history.Object { return history.Object(kind<<16 | i) }
 
+// halfOf returns the history's object for one half of plain object i.
 func halfOf(i, half int) history.Object { return objectOf(plain, 2*i+half) }
 
 // name returns the name of an object for reports.
@@ -127,7 +129,7 @@ func (r *run) setUp() (err error) {
 	return err
 }
 
-// placesMax is over how many machines a hash table can be spread.
+// placesMax bounds the number of machines over which a hash table is spread.
 const placesMax = 32
 
 // makeAt creates the objects whose number modulo the number of machines is i.
@@ -173,6 +175,7 @@ func (n *node) runWithRoom(f func(t *txn.Tx) error) error {
 	}
 }
 
+// makeIndexes creates the B-tree at a random place, and the hash table on all places.
 func (s *store) makeIndexes(r *run, n *node, places []region.Addr) error {
 	return n.runWithRoom(func(t *txn.Tx) (err error) {
 		if s.tree, err = btree.Create(t, btree.Config{LeafBytes: r.options.LeafBytes, InnerBytes: 600}, places[r.rng.IntN(len(places))]); err != nil {

@@ -264,7 +264,9 @@ func (r *run) settle(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, e
 	return fmt.Errorf("%v after all have ended: %s", settleMax, left)
 }
 
-// leftOfTables stops the sweepers, and returns the objects that they have not freed yet.
+// leftOfTables stops the sweepers. It returns a text about an object that they have not freed yet,
+// or about a table that is being altered; an empty text if there is none. The functions in resume
+// start the sweepers again.
 func (r *run) leftOfTables(root region.Ptr, catalogAt func(*node) (*catalog.Catalog, error)) (left string, resume []func(), err error) {
 	var first *catalog.Catalog
 	for _, n := range r.nodes {

@@ -2,8 +2,7 @@ package simtest
 
 import "testing"
 
-// Tables are defined, and indexes built, whichever faults there are: one by one, and
-// overlapping.
+// Clients define tables and build indexes during faults, both single and overlapping ones.
 func TestTables(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/internal/simtest"
 )
 
-// The test of the test: without a step of a protocol that SQL stands on, one of a few runs
-// is wrong, which is right with the step.
+// The test of the test: one of a few runs is wrong without a step of a protocol that SQL depends
+// on, and right with the step.
 //
 //	go test -tags gms_pure_go,sabotage -run TestSabotage -v ./internal/sqlsim
 func TestSabotage(t *testing.T) {

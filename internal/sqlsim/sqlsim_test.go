@@ -26,8 +26,8 @@ func draw(seed uint64) simtest.Options {
 	return o
 }
 
-// What sessions read, write and are told by SQL is strictly serializable, whatever fails,
-// and in the end the catalog, each row and each index is sound, and nothing leaks.
+// With any faults, the sessions' reads, writes and results over SQL are strictly serializable. In
+// the end the catalog and each row and index are sound, and nothing leaks.
 func TestSQLInTheSimulator(t *testing.T) {
 	from, n := uint64(1), 10
 	switch {

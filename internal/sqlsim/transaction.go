@@ -68,8 +68,9 @@ func (s *session) lookUp(w simtest.Work, id uint64, o history.Object) error {
 	return nil
 }
 
-// runWithin runs do in a transaction, between BEGIN and COMMIT. As the listener promises, every
-// result was true when it was shown, whether or not the transaction commits.
+// runWithin runs do in a transaction, between BEGIN and COMMIT. It records the transaction as shown:
+// the listener promises that every result is true when it is shown, even if the transaction aborts
+// later.
 func (s *session) runWithin(w simtest.Work, do func(*transaction) error) error {
 	t := &transaction{s, w}
 	w.Record.Shown()
@@ -122,6 +123,8 @@ func (t *transaction) body() error {
 	return nil
 }
 
+// operation executes a random operation. Rows with low numbers are the most likely, so that
+// transactions conflict.
 func (t *transaction) operation() error {
 	id := uint64(t.Rand.IntN(1 + t.Rand.IntN(t.rows)))
 	switch t.Rand.IntN(12) {

@@ -15,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// openWithObjects opens an instance and makes objects there, from each machine, that take
-// several regions.
+// openWithObjects opens an instance. Each machine makes objects there that take several regions.
 func openWithObjects(t *testing.T) (*Instance, []region.Ptr) {
 	t.Helper()
 	x, err := Open(Config{Machines: 2, Replicas: 2})
@@ -45,7 +44,7 @@ func openWithObjects(t *testing.T) (*Instance, []region.Ptr) {
 	return x, ptrs
 }
 
-// What Check finds is no more than what is wrong.
+// Check finds the faults, and nothing else.
 func TestCheck(t *testing.T) {
 	x, ptrs := openWithObjects(t)
 	if n := len(x.Configuration().Regions); n <= x.Machines() {

@@ -45,7 +45,7 @@ func (m *machine) makeReplica(p cluster.Placement, bytes int64) error {
 	return nil
 }
 
-// colocated says whether two regions have the same replicas.
+// colocated reports whether two regions have the same replicas.
 func (x *Instance) colocated(a, b region.ID) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
