@@ -116,10 +116,10 @@ func (r *Region) OpenStale(m *nvram.Memory) (*Stale, error) {
 	return &Stale{r: r, m: m}, nil
 }
 
-// Rejoin begins another life of the machine, which was a member up to the
-// configuration before since. No one may write to the region meanwhile.
+// Rejoin begins another life of the machine, which has missed the changes of configuration since and
+// of all later ones. No one may write to the region meanwhile.
 func (s *Stale) Rejoin(since uint32) {
-	if s.Since() == 0 { // the chunks that were stale before since are known; later changes are not
+	if s.Since() == 0 { // otherwise it has missed changes since an earlier configuration
 		s.m.Store(staleSinceOffset, uint64(since))
 	}
 	if !s.Pending() {

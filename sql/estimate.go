@@ -57,9 +57,9 @@ func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 
 // payForLookups sets the row count of a join to the number of rows that its lookups read, until
 // restore is called: go-mysql-server would charge for the join's result rows. A lookup by a whole
-// unique key reads one row, even if a filter then drops it. For a lookup by a part of the join's
-// conditions, the number is not known: go-mysql-server's guess stays, unless the corrected number
-// is greater.
+// unique key reads one row, even if a filter then drops it. If a filter is left after other lookups,
+// nobody knows how many rows they read: it is the greater of go-mysql-server's guess and the
+// corrected number of result rows.
 func payForLookups(l *memo.LookupJoin) (restore func()) {
 	g := l.Group()
 	s := g.RelProps.GetStats()

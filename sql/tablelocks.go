@@ -83,7 +83,8 @@ func refusedFlush(n *sqlparser.Flush) error {
 	return myerr.NotSupported("'FLUSH %s'", strings.ToUpper(what))
 }
 
-// refusedSet refuses SETs whose effect would last longer, or shorter, than they say.
+// refusedSet refuses two SETs that go-mysql-server would apply to the session: SET PASSWORD, whose
+// effect must outlast it, and SET TRANSACTION READ ONLY, which is for the next transaction only.
 func refusedSet(n *sqlparser.Set) error {
 	for _, x := range n.Exprs {
 		if x.Scope == sqlparser.SetScope_None && x.Name.Qualifier.IsEmpty() && x.Name.Name.EqualString("password") {

@@ -55,10 +55,11 @@ func (s *nativeStore) client(_ context.Context, th *bench.Thread, warehouses int
 	return &x, own, nil
 }
 
-// read implements store. Rows at a machine of another process are read by that process.
+// read implements store. The first machine of this process reads the partitions of machines that are
+// in other processes.
 func (s *nativeStore) read(ctx context.Context, l *ledger) error {
 	for at := range s.partitions {
-		user := at
+		user := at // the machine that reads
 		if !s.target.Has(at) {
 			user = s.target.Here()[0]
 		}

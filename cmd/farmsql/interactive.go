@@ -69,15 +69,15 @@ func (sh *shell) interactive(ctx context.Context, db *stdsql.DB, std cli.Streams
 			continue
 		}
 		for _, c := range split.add(line) {
-			sh.one(ctx, c, fd, cooked, stop)
+			sh.runCooked(ctx, c, fd, cooked, stop)
 		}
 	}
 }
 
-// one runs a command with the terminal in its usual mode. In that mode Ctrl-C is a signal, at which
-// one cancels the statement. It catches the signal before the mode changes, and until the mode has
-// changed back, because an uncaught signal would end the process.
-func (sh *shell) one(ctx context.Context, c command, fd int, cooked *term.State, stop func() error) {
+// runCooked runs a command with the terminal in its usual mode, in which Ctrl-C sends a signal;
+// runCooked then cancels the statement. It catches the signal from before the mode changes until the
+// mode has changed back, because an uncaught signal would end the process.
+func (sh *shell) runCooked(ctx context.Context, c command, fd int, cooked *term.State, stop func() error) {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)

@@ -124,12 +124,15 @@ func (o *opened) narrow(s *sight) bool {
 	if !livesIn(home, s.prefix, s.h) {
 		return false
 	}
-	own, late := controlPair(wanted(s.h, false)), controlPair(wanted(s.h, true))
-	var _ = [1]struct{}{}[glanceSlots-6] // the code below looks at six slots of each bucket
-	found := equal(home.Word(controlWord), own)>>31 | equal(home.Word(controlWord+1), own)>>29 |
-		equal(next.Word(controlWord), late)>>(31-secondBucket) | equal(next.Word(controlWord+1), late)>>(29-secondBucket)
+	// inHome and inNext are the control words of the key in its home and in the bucket after it.
+	inHome, inNext := controlPair(wanted(s.h, false)), controlPair(wanted(s.h, true))
+	var _ = [1]struct{}{}[glanceSlots-6] // does not compile unless the six slots of three words are all
+	// equal sets bits 31 and 63. The shifts move them to where joined expects them: those of the words
+	// 0, 1 and 2 to bit 0, 2 and 4, and to secondBucket further for the second bucket.
+	found := equal(home.Word(controlWord), inHome)>>31 | equal(home.Word(controlWord+1), inHome)>>29 |
+		equal(next.Word(controlWord), inNext)>>(31-secondBucket) | equal(next.Word(controlWord+1), inNext)>>(29-secondBucket)
 	if o.slots > 4 {
-		found |= equal(home.Word(controlWord+2), own)>>27 | equal(next.Word(controlWord+2), late)>>(27-secondBucket)
+		found |= equal(home.Word(controlWord+2), inHome)>>27 | equal(next.Word(controlWord+2), inNext)>>(27-secondBucket)
 	}
 	s.slots = joined(found) & o.slotBits
 	return true

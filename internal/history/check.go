@@ -41,7 +41,7 @@ type checker struct {
 	report  Report
 
 	writers map[place]writer
-	readers map[place][]int   // the transactions that count and read the value from another one
+	readers map[place][]int   // the transactions in counts that read the value, except its writer
 	next    map[place]install // the write that replaced a value
 	graph   *graph
 }
@@ -134,29 +134,26 @@ func (c *checker) installs(i int) bool { return c.counts[i] && c.txs[i].Outcome 
 // checkReads checks each read of transaction i, and records the readers of each
 // value.
 func (c *checker) checkReads(i int) {
-	sees := make(map[Object]Op) // last read or written
+	sees := make(map[Object]Op) // what a read must see: the last write, or the last read that differed
 	for _, op := range c.txs[i].Ops {
 		if op.Absent && !op.Write {
 			continue // checkAbsences checks reads of absence
 		}
 		before, known := sees[op.Object]
-		sees[op.Object] = op
-		if op.Write {
-			continue
-		}
-		if !known {
+		switch {
+		case op.Write:
+			sees[op.Object] = op
+		case !known:
+			sees[op.Object] = op
 			c.checkRead(i, op)
-			continue
+		case op.Value != before.Value:
+			sees[op.Object] = op
+			verb := "had read"
+			if before.Write {
+				verb = "had written"
+			}
+			c.violation(UnstableRead, []int{i}, fmt.Sprintf("%s read %s=%d but %s %d", c.name(i), c.object(op.Object), op.Value, verb, before.Value))
 		}
-		if before.Value == op.Value {
-			sees[op.Object] = before
-			continue
-		}
-		verb := "had read"
-		if before.Write {
-			verb = "had written"
-		}
-		c.violation(UnstableRead, []int{i}, fmt.Sprintf("%s read %s=%d but %s %d", c.name(i), c.object(op.Object), op.Value, verb, before.Value))
 	}
 }
 

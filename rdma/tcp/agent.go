@@ -102,8 +102,8 @@ func (a *agent) write(f frame) error {
 			return err
 		}
 		if refused == nil {
-			// A part that cannot be stored although the whole could is the end of the memory: the
-			// connection breaks, because the operation is half done.
+			// The check of the whole has passed. If a later part fails all the same, the memory has been
+			// taken away meanwhile: the operation is half done, so the connection breaks.
 			if err := a.copier.write(f.key, f.off+uint64(f.bytes-left), b); err != nil {
 				if left < f.bytes {
 					return err

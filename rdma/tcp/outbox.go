@@ -21,7 +21,7 @@ type outbox struct {
 		pumping   bool // a goroutine sends held, and waits for the socket
 		finishing bool // nothing more is sent
 		held      []byte
-		taken     int // of held, by the last attempt
+		taken     int // how many bytes of held the last attempt has sent
 	}
 	attempt func(fd uintptr) bool // attemptLocked, made once
 }

@@ -22,11 +22,11 @@ type heardOf struct {
 	last   time.Time
 }
 
-// refusalPatience is how many lease times a machine that is part of no majority, because of the
-// protocol versions that the others speak, goes on answering before it ends: the others, which ask
-// each other within about eight even if messages are lost, must hear of its versions, too, or they
-// would wait for it. For as long it counts what it has heard from machines that do not answer any
-// more: they may have ended for the same reason.
+// refusalPatience is a number of lease times. A machine that can be part of no majority, because of
+// the protocol versions that the others speak, goes on answering for that long before it ends. The
+// others must hear of its versions, or they would wait for it; they ask each other within about eight
+// lease times, even if messages are lost. For the same number of lease times the machine remembers
+// what it has heard from machines that no longer answer: they may have ended for the same reason.
 const refusalPatience = 16
 
 // understand returns those of the machines heard from that can restart together with this one,

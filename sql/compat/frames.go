@@ -200,25 +200,26 @@ func (f *rangeFramer) endOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error
 	return f.advance(ctx, rows, f.at.End, f.end, f.peers.End, func(order int) bool { return order <= 0 })
 }
 
-// advance returns the first row, beginning at from, that is not before a bound of the current row.
-// If the current row's key is NULL, which has no distance to other keys, advance returns null, the
-// bound of the row's peers.
-func (f *rangeFramer) advance(ctx *gms.Context, rows gms.WindowBuffer, from int, bound gms.Expression, null int, isBefore func(order int) bool) (int, error) {
+// advance returns the first row, beginning at row, that is not before the given bound of the current
+// row's frame: isBefore tells by a row's order relative to the bound. A key that is NULL has no
+// distance to others: if the current row's is, advance returns peersBound, where its peers begin or
+// end.
+func (f *rangeFramer) advance(ctx *gms.Context, rows gms.WindowBuffer, row int, bound gms.Expression, peersBound int, isBefore func(order int) bool) (int, error) {
 	key := f.keys[0]
 	if own, err := key.Column.Eval(ctx, rows[f.row]); err != nil || own == nil {
-		return null, err
+		return peersBound, err
 	}
 	value, err := bound.Eval(ctx, rows[f.row])
 	if err != nil {
 		return 0, err
 	}
-	for ; from < f.partition.End; from++ {
-		order, err := f.compare(ctx, bound, key, rows[from], value)
+	for ; row < f.partition.End; row++ {
+		order, err := f.compare(ctx, bound, key, rows[row], value)
 		if err != nil || !isBefore(order) {
-			return from, err
+			return row, err
 		}
 	}
-	return from, nil
+	return row, nil
 }
 
 // FirstIdx implements gms.WindowFramer.

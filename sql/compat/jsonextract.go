@@ -11,10 +11,10 @@ import (
 // JSON_EXTRACT and related functions use MySQL's paths (jsonpath.go); go-mysql-server's paths
 // differ.
 
-// A pathExtract is JSON_EXTRACT, -> and ->> by MySQL's paths.
+// A pathExtract is JSON_EXTRACT, -> or ->> with paths as MySQL reads them.
 type pathExtract struct{ *json.JSONExtract }
 
-// A pathTest is JSON_CONTAINS_PATH by MySQL's paths.
+// A pathTest is JSON_CONTAINS_PATH with paths as MySQL reads them.
 type pathTest struct{ *json.JSONContainsPath }
 
 var (

@@ -34,7 +34,8 @@ func mayTurnIdly(l *sqlparser.Loop) bool {
 	return false
 }
 
-// idle is IF 0 THEN END IF: a condition, and no result.
+// idle returns IF 0 THEN END IF. It does nothing, but go-mysql-server evaluates its condition, and
+// looks for cancellation then.
 func idle() sqlparser.Statement {
 	return &sqlparser.IfStatement{Conditions: []sqlparser.IfStatementCondition{{Expr: sqlparser.NewIntVal([]byte("0"))}}}
 }

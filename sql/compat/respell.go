@@ -8,19 +8,21 @@ import (
 )
 
 // Respell rewrites the first statement of a text where MySQL's parser knows words that
-// go-mysql-server's does not. It returns false if there is nothing to rewrite:
+// go-mysql-server's does not. If there is nothing to rewrite, it returns false. It rewrites as follows:
 //
-//   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] is LOCK IN SHARE MODE, in the same places;
-//   - a column of type YEAR(4), as older versions and MariaDB dump it, is a YEAR;
-//   - the only statement of a trigger, if it is SIGNAL or a compound one, stands in a block;
-//   - = ANY and = SOME of a subquery are IN, and <> ALL is NOT IN;
+//   - FOR SHARE [OF table, ...] [NOWAIT | SKIP LOCKED] becomes LOCK IN SHARE MODE, in the same places;
+//   - a column of type YEAR(4), as older versions and MariaDB dump it, becomes a YEAR;
+//   - the only statement of a trigger, if it is SIGNAL or a compound one, is put into a block;
+//   - = ANY and = SOME of a subquery become IN, and <> ALL becomes NOT IN;
 //   - START TRANSACTION with several characteristics keeps only READ WRITE or READ ONLY;
-//   - LOCK TABLE and UNLOCK TABLE are LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR is ALTER USER;
-//   - DESCRIBE of some columns is SHOW COLUMNS, and parameters of procedures have no character sets;
-//   - defaults that are calls or columns, as MariaDB dumps them, stand in parentheses;
+//   - LOCK TABLE and UNLOCK TABLE become LOCK TABLES and UNLOCK TABLES, and SET PASSWORD FOR becomes
+//     ALTER USER;
+//   - DESCRIBE of some columns becomes SHOW COLUMNS, and parameters of procedures lose their character
+//     sets;
+//   - defaults that are calls or columns, as MariaDB dumps them, are put into parentheses;
 //   - columns of ALTER TABLE whose names are words of SQL are quoted where the parser wants it;
-//   - DO is SELECT, until it is parsed (AsDo);
-//   - expressions in the indexes of CREATE TABLE and ALTER TABLE are columns, until they are parsed
+//   - DO becomes SELECT, until it is parsed (AsDo);
+//   - expressions in the indexes of CREATE TABLE and ALTER TABLE become columns, until they are parsed
 //     (withKeys).
 func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []Edit
@@ -214,13 +216,15 @@ func columnWords(s *Tokens) (edits []Edit) {
 	return edits
 }
 
-// isWord reports whether the token is an SQL word that may be the name of a column.
+// isWord reports whether the token is a keyword, written without quotes, that may be the name of a
+// column here. INDEX, CONSTRAINT and CHECK belong to the statement itself.
 func isWord(s *Tokens) bool {
 	switch s.Token {
 	case sqlparser.ID, sqlparser.INDEX, sqlparser.CONSTRAINT, sqlparser.CHECK:
 		return false
 	}
-	return len(s.value) > 0 && strings.EqualFold(strings.TrimSpace(s.query[s.before:s.end]), string(s.value))
+	written := strings.TrimSpace(s.query[s.before:s.end]) // with its quotes, if it has any
+	return len(s.value) > 0 && strings.EqualFold(written, string(s.value))
 }
 
 // quantifiers replaces comparisons with ANY, SOME or ALL of a subquery by IN or NOT IN, if they

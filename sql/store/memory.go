@@ -67,9 +67,9 @@ func (m *Memory) Used() int64 { return m.used.Load() }
 // estimates. So the counts may add up to half of the process's limit, and the heap in use to
 // three quarters.
 const (
-	countedPart  = 2
-	livePart     = 4 // the heap may use 3 of 4 parts
-	oneStatement = 4 // a statement may use this part of the limit of all
+	countedPart  = 2 // the counts may add up to 1/2 of the process's limit
+	livePart     = 4 // the heap may use all but 1/4 of it
+	oneStatement = 4 // one statement may use 1/4 of what all may use
 )
 
 // bounds returns the most that one statement may hold, that all may hold, and that may be in

@@ -28,8 +28,8 @@ func (tr *Transaction) Writable(ctx *gms.Context, st *Store) error {
 	return st.writableBy(ctx)
 }
 
-// committable returns an error if a transaction with changes may not commit: the variables
-// may have been set after its changes.
+// committable returns an error if the transaction has changes and its session may change nothing
+// now: read_only or super_read_only may have been set since.
 func (tr *Transaction) committable(ctx *gms.Context, st *Store) error {
 	if tr.Tx.Written() == 0 {
 		return nil

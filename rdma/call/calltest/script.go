@@ -46,7 +46,7 @@ func (s *Script) Chosen(t *testing.T, d *datadriven.TestData) []Message {
 	})
 }
 
-// Deliver delivers messages, of which there must be one.
+// Deliver delivers messages. The test fails if there are none.
 func (s *Script) Deliver(t *testing.T, d *datadriven.TestData, messages []Message) string {
 	if len(messages) == 0 {
 		d.Fatalf(t, "no such message is held")
