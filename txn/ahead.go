@@ -50,10 +50,10 @@ const (
 // for all of them. It fetches objects of this machine into the processor's cache, as Fetch does.
 //
 // An object that was read ahead joins the read set only when the transaction asks for it, and is
-// used as often as it occurs in ptrs: an index looks for several keys in one node. An object that cannot be read ahead, because it is locked, gone or moving to another
-// machine, is read when the transaction asks for it, and that call waits or fails. Validate forgets
-// the objects that the transaction has not asked for by then: if it goes on, it reads what is
-// committed then.
+// used as often as it occurs in ptrs: an index looks for several keys in one node. An object that
+// cannot be read ahead, because it is locked, gone or moving to another machine, is read when the
+// transaction asks for it, and that call waits or fails. Validate forgets the objects that the
+// transaction has not asked for by then: if it goes on, it reads what is committed then.
 func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	if t.usable() != nil {
 		return 0
@@ -113,8 +113,7 @@ func (a *ahead) postedAgain(p region.Ptr) bool {
 	return ok
 }
 
-// postAhead posts all pending READs at once; size is how many bytes they read. Objects that follow
-// each other in memory, like the two buckets where a hash table looks for a key, share a READ.
+// postAhead posts all pending READs at once; size is how many bytes they read.
 func (s *state) postAhead(size int) {
 	a, w := &s.ahead, s.w
 	a.raw = s.m.TakeBuffer()
@@ -122,17 +121,26 @@ func (s *state) postAhead(size int) {
 	a.bytes = b
 	w.CountRoundTrip()
 	w.Lock()
-	for i := 0; i < len(a.posted) && a.failed == nil; {
-		first, n := a.posted[i], 0
-		at := first.ptr.Addr
-		for next := first.ptr; i < len(a.posted) && a.posted[i].ptr == next && next.Addr.Region() == at.Region(); i, next = i+1, next.Element(1) {
-			n += next.Class().Size()
-		}
+	for rest := a.posted; len(rest) > 0 && a.failed == nil; {
+		first, at := rest[0], rest[0].ptr.Addr
+		together := neighbours(rest)
+		n := together * first.ptr.Class().Size()
 		w.CountRemoteReads(1)
 		a.failed = w.PostReadLocked(first.route.Primary, route.RegionKey(at.Region()), uint64(at.Offset()), b[:n], &a.raw.Wait)
-		b = b[n:]
+		rest, b = rest[together:], b[n:]
 	}
 	w.Unlock()
+}
+
+// neighbours returns how many of the objects, from the first on, share a READ: they follow each other
+// in memory, like the two buckets where a hash table looks for a key, and have one route. The route
+// may have changed between two of them; take then accepts only those that were read by the present one.
+func neighbours(reads []aheadRead) int {
+	n := 1
+	for n < len(reads) && reads[n].route == reads[0].route && reads[n].ptr == reads[n-1].ptr.Element(1) {
+		n++
+	}
+	return n
 }
 
 // awaitAhead waits for the pending READs, and keeps the objects that arrived whole.
