@@ -128,6 +128,9 @@ func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 		defer close(a.ended)
 		defer nic.dismiss(a)
 	}
+	if r.refusal == accepted && g.purpose == keysOfDatagrams && !nic.isNewest(g) {
+		r.refusal = outdated
+	}
 	answer := r.encode()
 	if r.refusal == accepted && g.purpose == keysOfDatagrams {
 		answer = append(answer, nic.mail.handOut(g.from)...)
@@ -149,7 +152,7 @@ func (nic *NIC) refuses(stream net.Conn, g greeting) refusal {
 	switch {
 	case g.cluster != nic.cfg.Cluster:
 		return otherCluster
-	case g.to != nic.cfg.Machine:
+	case g.to != nic.cfg.Machine || g.from == nic.cfg.Machine:
 		return otherMachine
 	case g.purpose > keysOfDatagrams:
 		return unknownPurpose
@@ -170,25 +173,55 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, refusal) {
 	id := agentID{g.from, int(g.worker)}
 	nic.mu.Lock()
 	q := nic.mu.queues[id.worker]
-	if q == nil || nic.mu.closed {
-		defer nic.mu.Unlock()
-		if nic.mu.closed {
-			return nil, leaving
-		}
-		return nil, noWorker
+	if r := nic.admitsLocked(id, q, g); r != accepted {
+		nic.mu.Unlock()
+		return nil, r
 	}
 	former := nic.removeAgentsLocked(func(old agentID, a *agent) bool {
 		return old == id || old.from == id.from && a.life != g.life
 	})
-	a := newAgent(nic, q, socket, stream, id, g.life)
+	a := newAgent(nic, q, socket, stream, id, g)
 	nic.mu.agents[id] = a
+	nic.mu.copiers[&a.copier] = struct{}{}
 	nic.mu.Unlock()
 	stopAll(former)
 	return a, accepted
 }
 
+// admitsLocked reports why there can be no agent for a greeting.
+func (nic *NIC) admitsLocked(id agentID, q *Queue, g greeting) refusal {
+	present := nic.mu.agents[id]
+	switch {
+	case nic.mu.closed || nic.mu.cut[id.from]:
+		return leaving
+	case q == nil:
+		return noWorker
+	case !nic.isNewestLocked(g), present != nil && present.life == g.life && int32(g.dial-present.dial) < 0:
+		return outdated
+	}
+	return accepted
+}
+
+// isNewestLocked reports whether a greeting is of the newest life of its machine, as far as this
+// machine knows, and notes that life.
+func (nic *NIC) isNewestLocked(g greeting) bool {
+	if g.life < nic.mu.lives[g.from] {
+		return false
+	}
+	nic.mu.lives[g.from] = g.life
+	return true
+}
+
+// isNewest is isNewestLocked for a caller that does not hold the lock.
+func (nic *NIC) isNewest(g greeting) bool {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	return nic.isNewestLocked(g)
+}
+
 // dismiss forgets an agent that ends.
 func (nic *NIC) dismiss(a *agent) {
+	a.copier.end()
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
 	if nic.mu.agents[a.id] == a {

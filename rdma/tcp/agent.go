@@ -27,6 +27,7 @@ type agent struct {
 	copier
 	id      agentID
 	life    uint64   // of the other machine
+	dial    uint32   // the number of the connection in that life
 	sibling *Queue   // the queue of the worker here, whose bell rings
 	socket  net.Conn // whose end ends the agent
 	in      *bufio.Reader
@@ -37,10 +38,10 @@ type agent struct {
 	ended   chan struct{}
 }
 
-func newAgent(nic *NIC, q *Queue, socket, stream net.Conn, id agentID, life uint64) *agent {
+func newAgent(nic *NIC, q *Queue, socket, stream net.Conn, id agentID, g greeting) *agent {
 	return &agent{
 		copier: copier{nic: nic},
-		id:     id, life: life, sibling: q, socket: socket,
+		id:     id, life: g.life, dial: g.dial, sibling: q, socket: socket,
 		in:    bufio.NewReaderSize(stream, bufferBytes),
 		out:   bufio.NewWriterSize(stream, bufferBytes),
 		ended: make(chan struct{}),
@@ -88,6 +89,8 @@ func (a *agent) carryOut(f frame) error {
 	case rdma.OpRing:
 		a.sibling.ring()
 		return a.end(f, nil)
+	case opAsk:
+		return a.end(f, nil)
 	}
 	return fmt.Errorf("%w: operation %d", errGarbage, f.op)
 }
@@ -96,7 +99,7 @@ func (a *agent) carryOut(f frame) error {
 func (a *agent) write(f frame) error {
 	refused := a.check(f.key, f.off, f.bytes)
 	for left := f.bytes; left > 0; {
-		n := min(left, chunkBytes)
+		n := chunkAt(f.off+uint64(f.bytes-left), left)
 		b, err := a.peek(n)
 		if err != nil {
 			return err
@@ -128,8 +131,8 @@ func (a *agent) read(f frame) error {
 	if err := a.answer(answer{done, f.bytes, a.number}); err != nil {
 		return err
 	}
-	for at := 0; at < f.bytes; at += chunkBytes {
-		n := min(f.bytes-at, chunkBytes)
+	for at, n := 0, 0; at < f.bytes; at += n {
+		n = chunkAt(f.off+uint64(at), f.bytes-at)
 		if cap(a.chunk) < n {
 			a.chunk = make([]byte, n)
 		}
@@ -143,6 +146,12 @@ func (a *agent) read(f frame) error {
 		}
 	}
 	return nil
+}
+
+// chunkAt returns how many of the bytes that are left are copied at a time, from off on: up to the end
+// of a line, so that each line is copied as a whole.
+func chunkAt(off uint64, left int) int {
+	return min(left, chunkBytes-int(off%rdma.LineBytes))
 }
 
 // end answers an operation if its queue asks for that or has to know.

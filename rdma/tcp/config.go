@@ -2,7 +2,9 @@ package tcp
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
+	"strings"
 
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -18,13 +20,24 @@ type Config struct {
 	// Resolve returns the address of another machine. It must not wait.
 	Resolve func(m rdma.MachineID) (address string, ok bool)
 	// TLS secures connections, and with them the keys of datagrams. It has the machine's
-	// certificate, and the authorities that certify the others'. With nil, connections and keys
-	// travel in the clear.
+	// certificate, and in RootCAs and ClientCAs the authorities that certify the others'. With nil,
+	// connections and keys travel in the clear, and whoever reaches the port has the memory.
 	TLS *tls.Config
-	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m.
+	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
+	// nil, the owner of any certificate of the authorities may act as any machine.
 	Authorize func(m rdma.MachineID, peer tls.ConnectionState) error
 	// Refused, if not nil, is called for each connection from another host that is refused.
 	Refused func(from net.Addr, reason error)
+}
+
+var errTLS = errors.New("tcp: TLS needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")
+
+// check refuses a configuration with which strangers would be let in.
+func (c *Config) check() error {
+	if c.TLS != nil && (c.TLS.RootCAs == nil || c.TLS.ClientCAs == nil || c.TLS.InsecureSkipVerify) {
+		return errTLS
+	}
+	return nil
 }
 
 // server returns the TLS configuration with which the machine accepts connections.
@@ -34,6 +47,7 @@ func (c *Config) server() *tls.Config {
 	s.ClientAuth = tls.RequireAndVerifyClientCert
 	s.DynamicRecordSizingDisabled = true
 	s.SessionTicketsDisabled = true
+	s.GetConfigForClient = nil // it would replace what is set here
 	return s
 }
 
@@ -43,7 +57,7 @@ func (c *Config) client(host string) *tls.Config {
 	s.MinVersion = tls.VersionTLS13
 	s.DynamicRecordSizingDisabled = true
 	if s.ServerName == "" {
-		s.ServerName = host
+		s.ServerName, _, _ = strings.Cut(host, "%") // certificates know no zones
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -50,6 +51,7 @@ type conn struct {
 		broken     bool      // nothing more is posted
 		over       bool      // all that was pending has failed
 		unreported int       // completions to come from Poll
+		watched    bool      // watch will look at what is pending
 	}
 }
 
@@ -87,7 +89,44 @@ func (c *conn) appendLocked(p pending, src []byte) error {
 		c.mu.room = c.mu.pending[:0]
 	}
 	c.mu.unreported++
+	c.watchLocked()
 	return nil
+}
+
+// watchLocked has watch look at what is pending in a while.
+func (c *conn) watchLocked() {
+	if !c.mu.watched {
+		c.mu.watched = true
+		answered := c.mu.answered
+		time.AfterFunc(silenceMax, func() { c.watch(answered) })
+	}
+}
+
+// watch breaks the connection if nothing has been answered since answered was the number of the first
+// pending operation, although the agent has been asked: the other process may be stopped or stuck,
+// whose kernel acknowledges everything. If no operation that is pending asks, watch does: the sender
+// of unsignalled operations that are the last for a while must learn that they are done.
+func (c *conn) watch(answered uint64) {
+	c.q.mu.Lock()
+	c.mu.watched = false
+	isSilent := c.mu.answered == answered && slices.ContainsFunc(c.mu.pending, func(p pending) bool { return p.flags&asks != 0 })
+	switch {
+	case len(c.mu.pending) == 0 || c.mu.broken:
+		c.q.mu.Unlock()
+		return
+	case isSilent:
+		c.breakLocked()
+		c.q.mu.Unlock()
+		return
+	case c.mu.pending[len(c.mu.pending)-1].flags&asks == 0:
+		p := pending{frame: frame{op: opAsk, flags: asks}, to: c.to, tag: rdma.Unsignalled}
+		c.mu.frames = p.frame.append(c.mu.frames)
+		c.mu.pending = append(c.mu.pending, p)
+		c.mu.unreported++
+	}
+	c.watchLocked()
+	c.q.mu.Unlock()
+	c.flush()
 }
 
 // flush sends what has been appended. It does not wait for the network.
@@ -115,7 +154,7 @@ func (c *conn) run(ctx context.Context) {
 	defer close(c.ended)
 	l, err := c.q.nic.dial(ctx, greeting{purpose: operations, to: c.to, worker: uint16(c.q.worker)}, nil)
 	if err == nil {
-		stop := context.AfterFunc(ctx, func() { _ = l.outbox.Close() })
+		stop := context.AfterFunc(ctx, l.outbox.abort)
 		if c.attach(l) {
 			c.flush()
 			_ = c.receive(l) // for whatever reason: the connection has ended
@@ -242,11 +281,11 @@ func (c *conn) finishLocked() {
 }
 
 // await waits until the connection has ended, and ends it when patience is over.
-func (c *conn) await(patience <-chan time.Time) {
+func (c *conn) await(patience context.Context) {
 	select {
 	case <-c.ended:
 		return
-	case <-patience:
+	case <-patience.Done():
 	}
 	c.cancel()
 	<-c.ended
@@ -301,7 +340,7 @@ func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, address string, 
 		}
 		l.stream = secured
 	}
-	g.from, g.life, g.cluster = nic.cfg.Machine, nic.life, nic.cfg.Cluster
+	g.from, g.life, g.cluster, g.dial = nic.cfg.Machine, nic.life, nic.cfg.Cluster, nic.dials.Add(1)
 	if _, err := l.stream.Write(g.encode()); err != nil {
 		return nil, err
 	}

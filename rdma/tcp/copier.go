@@ -6,15 +6,19 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A copier carries out operations in the memory of this machine, one at a time. Whoever takes
-// memory away waits for the copy in progress of every copier.
+// A copier carries out operations in the memory of this machine, one at a time. The NIC has a table of
+// those that may be copying: whoever takes memory away waits for the copy in progress of each.
 type copier struct {
-	nic *NIC
-	mu  lockrank.Mutex[lockrank.Leaf]
+	nic   *NIC
+	mu    lockrank.Mutex[lockrank.Leaf]
+	ended bool // copies nothing more
 }
 
-// target returns the memory of an operation; mu is held.
+// targetLocked returns the memory of an operation.
 func (c *copier) targetLocked(k rdma.Key, off uint64, n int) (*nvram.Memory, error) {
+	if c.ended {
+		return nil, rdma.ErrClosed
+	}
 	m := (*c.nic.registered.Load())[k]
 	if m == nil {
 		return nil, rdma.ErrKey
@@ -51,6 +55,16 @@ func (c *copier) read(k rdma.Key, off uint64, dst []byte) error {
 		m.CopyOutBare(dst, off)
 	}
 	return err
+}
+
+// end waits for the copy in progress, if there is one, and is the last of the copier.
+func (c *copier) end() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.nic.mu.Lock()
+	defer c.nic.mu.Unlock()
+	delete(c.nic.mu.copiers, c)
 }
 
 // settle waits for the copy in progress, if there is one.

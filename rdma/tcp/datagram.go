@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -34,6 +35,8 @@ const (
 	windowBits = 64
 	// askAgainAfter is the least time between two requests for a key of one machine.
 	askAgainAfter = 50 * time.Millisecond
+	// keyAge is how old a key becomes. With a new one comes the machine's present address.
+	keyAge = 10 * time.Second
 	// hereMax bounds how many datagrams of a machine to itself may be on their way.
 	hereMax    = 1024
 	mailBuffer = 1 << 20 // of the socket, each way
@@ -56,10 +59,15 @@ type mail struct {
 		closed  bool
 		sealers map[rdma.MachineID]*sealer
 		openers map[uint64]*opener // by the number of the key
-		keys    map[rdma.MachineID]uint64
+		keys    map[rdma.MachineID]handedOut
 		asked   map[rdma.MachineID]time.Time
+		asking  map[rdma.MachineID]bool
 	}
 }
+
+// handedOut are the numbers of the keys of one machine. The former one is good until there is another:
+// its datagrams may be on their way.
+type handedOut struct{ former, latest uint64 }
 
 type receiver struct {
 	f func(from rdma.MachineID, b []byte)
@@ -70,7 +78,9 @@ type sealer struct {
 	number  uint64
 	aead    cipher.AEAD
 	sent    uint64
+	name    string // what Config.Resolve has returned
 	address netip.AddrPort
+	since   time.Time
 }
 
 // An opener is the key for datagrams from one machine.
@@ -94,8 +104,9 @@ func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
 	m := &mail{nic: nic, socket: socket, raw: raw}
 	m.mu.sealers = make(map[rdma.MachineID]*sealer)
 	m.mu.openers = make(map[uint64]*opener)
-	m.mu.keys = make(map[rdma.MachineID]uint64)
+	m.mu.keys = make(map[rdma.MachineID]handedOut)
 	m.mu.asked = make(map[rdma.MachineID]time.Time)
+	m.mu.asking = make(map[rdma.MachineID]bool)
 	return m, nil
 }
 
@@ -130,21 +141,22 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 		return fail(rdma.ErrRange)
 	}
 	isCut := nic.isCut(to)
+	name, _ := nic.cfg.Resolve(to)
 	m.mu.Lock()
-	s := m.mu.sealers[to]
-	switch {
-	case m.mu.closed:
+	if m.mu.closed {
 		m.mu.Unlock()
 		return fail(rdma.ErrClosed)
-	case to == nic.cfg.Machine:
-		m.mu.Unlock()
-		m.deliverHere(b)
-		return nil
-	case isCut:
+	}
+	if to == nic.cfg.Machine {
+		m.deliverHereLocked(b)
 		m.mu.Unlock()
 		return nil
-	case s == nil:
+	}
+	s := m.mu.sealers[to]
+	if !isCut && (s == nil || s.name != name || time.Since(s.since) > keyAge) {
 		m.askLocked(to)
+	}
+	if isCut || s == nil {
 		m.mu.Unlock()
 		return nil
 	}
@@ -156,8 +168,8 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	return nil
 }
 
-// deliverHere delivers a datagram of this machine to itself.
-func (m *mail) deliverHere(b []byte) {
+// deliverHereLocked delivers a datagram of this machine to itself.
+func (m *mail) deliverHereLocked(b []byte) {
 	if m.here.Add(1) > hereMax {
 		m.here.Add(-1)
 		return
@@ -210,11 +222,13 @@ func (m *mail) receive() {
 	buf := make([]byte, mailBytesMax+1)
 	for {
 		n, from, err := m.socket.ReadFromUDPAddrPort(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			m.take(buf[:n], from)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(retryAfter)
 		}
 	}
 }
@@ -267,6 +281,9 @@ type window struct {
 
 // admit reports whether a number is new, and notes it.
 func (w *window) admit(n uint64) bool {
+	if n == math.MaxUint64 { // its successor has no number
+		return false
+	}
 	if n >= w.next {
 		w.seen = w.seen<<(n-w.next+1) | 1
 		w.next = n + 1
@@ -280,16 +297,17 @@ func (w *window) admit(n uint64) bool {
 	return true
 }
 
-// handOut makes a key for the datagrams of a machine, in place of the one it had, and returns its
-// number and the key.
+// handOut makes a key for the datagrams of a machine, and returns its number and the key. The key
+// before the last is dropped.
 func (m *mail) handOut(from rdma.MachineID) []byte {
 	b := make([]byte, 8+keyBytes)
 	_, _ = rand.Read(b) // never fails
 	number := binary.LittleEndian.Uint64(b)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.mu.openers, m.mu.keys[from])
-	m.mu.keys[from] = number
+	keys := m.mu.keys[from]
+	delete(m.mu.openers, keys.former)
+	m.mu.keys[from] = handedOut{former: keys.latest, latest: number}
 	m.mu.openers[number] = &opener{from: from, aead: newAEAD(b[8:])}
 	return b
 }
@@ -306,15 +324,21 @@ func newAEAD(key []byte) cipher.AEAD {
 	return aead
 }
 
-// askLocked asks a machine for a key, in the background, unless it has been asked just now.
+// askLocked asks a machine for a key, in the background, unless it is being asked or has been just now.
 func (m *mail) askLocked(to rdma.MachineID) {
-	if now := time.Now(); now.Sub(m.mu.asked[to]) > askAgainAfter && !m.mu.closed {
-		m.mu.asked[to] = now
+	if now := time.Now(); now.Sub(m.mu.asked[to]) > askAgainAfter && !m.mu.asking[to] && !m.mu.closed {
+		m.mu.asked[to], m.mu.asking[to] = now, true
 		m.nic.running.Go(func() { m.ask(to) })
 	}
 }
 
 func (m *mail) ask(to rdma.MachineID) {
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.mu.asking, to)
+	}()
+	name, _ := m.nic.cfg.Resolve(to)
 	b := make([]byte, 8+keyBytes)
 	ctx, cancel := context.WithTimeout(m.nic.ctx, connectMax)
 	defer cancel()
@@ -326,5 +350,5 @@ func (m *mail) ask(to rdma.MachineID) {
 	_ = l.outbox.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.sealers[to] = &sealer{number: binary.LittleEndian.Uint64(b), aead: newAEAD(b[8:]), address: address}
+	m.mu.sealers[to] = &sealer{number: binary.LittleEndian.Uint64(b), aead: newAEAD(b[8:]), name: name, address: address, since: time.Now()}
 }

@@ -15,8 +15,8 @@
 //
 // # Operations
 //
-// A post appends a frame to the connection's output and returns; Flush sends what has been
-// appended with one system call, and never waits for the network. The agent reads frames in order
+// A post appends a frame to the connection's output, sends it with one system call and returns: it never
+// waits for the network. The agent reads frames in order
 // and copies. It answers a READ with the bytes and a signalled WRITE with a few; it answers an
 // unsignalled operation only if that fails, and one in askEvery of them so that the queue learns
 // that they are done. A goroutine of the connection reads the answers and makes Completions.
@@ -30,14 +30,16 @@
 //
 // The first operation on a machine begins to connect, in the background; operations posted
 // meanwhile wait for the connection or fail with it. A greeting names the cluster, both machines,
-// the worker, and the life of the sender: a number drawn by each Join. An agent replaces the former
-// agent of the same worker, and all agents of former lives of that machine, and waits for their
-// last copies before it begins. So no operation of a former connection or life follows one of a
-// newer.
+// the worker, the life of the sender, which is the time of its Join, and the number of the connection
+// in that life. A machine refuses greetings of an older life than it has heard of, or of an older
+// connection. An agent replaces the former agent of the same worker, and all agents of former lives of
+// that machine, and waits for their last copies before it begins. So no operation of a former
+// connection or life follows one of a newer.
 //
-// A connection ends when either side closes it, or when the other host has not acknowledged bytes for
-// silenceMax. A machine that is stopped or cut off is silent until then; Gone always returns false and
-// Deaths reports nothing, because silence proves nothing.
+// A connection ends when either side closes it, when the other host has not acknowledged bytes, or has
+// had no room for them, for silenceMax, or when the agent has answered nothing for about twice as long
+// although it was asked: a process that is stopped is silent, and its kernel acknowledges everything.
+// Gone always returns false and Deaths reports nothing, because silence proves nothing.
 //
 // Queue.Close lets the peers carry out what they have received, and waits for their word, but not
 // longer than closePatience: after that, frames may be on their way through the network that a peer

@@ -19,6 +19,9 @@ const (
 // asks is the flag of an operation that the agent answers even if it succeeds.
 const asks = 1
 
+// opAsk is an operation that does nothing but ask.
+const opAsk rdma.Op = 0xff
+
 // A frame is an operation on its way to an agent.
 type frame struct {
 	op    rdma.Op

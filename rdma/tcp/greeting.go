@@ -11,7 +11,7 @@ import (
 
 // A connection begins with a greeting of the side that has opened it, and a reply:
 //
-//	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | reserved 4 | life 8 | cluster 16 |
+//	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 |
 //	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |, and for keysOfDatagrams | key's number 8 | key 32 |
 const (
 	magic  = 0x74637266 // "frct"
@@ -35,6 +35,7 @@ type greeting struct {
 	purpose  purpose
 	from, to rdma.MachineID
 	worker   uint16
+	dial     uint32 // numbers the connections that a life has opened
 	life     uint64
 	cluster  [16]byte
 }
@@ -46,7 +47,7 @@ func (g *greeting) encode() []byte {
 	b = le.AppendUint16(b, uint16(g.from))
 	b = le.AppendUint16(b, uint16(g.to))
 	b = le.AppendUint16(b, g.worker)
-	b = le.AppendUint32(b, 0)
+	b = le.AppendUint32(b, g.dial)
 	b = le.AppendUint64(b, g.life)
 	return append(b, g.cluster[:]...)
 }
@@ -68,6 +69,7 @@ func readGreeting(r io.Reader) (g greeting, err error) {
 		from:    rdma.MachineID(le.Uint16(b[6:])),
 		to:      rdma.MachineID(le.Uint16(b[8:])),
 		worker:  le.Uint16(b[10:]),
+		dial:    le.Uint32(b[12:]),
 		life:    le.Uint64(b[16:]),
 	}
 	copy(g.cluster[:], b[24:])
@@ -86,6 +88,7 @@ const (
 	notAuthorized
 	leaving
 	unknownPurpose
+	outdated
 )
 
 var errGarbage = errors.New("tcp: not a connection of a farmsql machine")
@@ -98,6 +101,7 @@ var refusals = map[refusal]error{
 	notAuthorized:  errors.New("tcp: the certificate does not authorize this machine"),
 	leaving:        errors.New("tcp: the other machine leaves the network"),
 	unknownPurpose: errors.New("tcp: the other machine does not know the purpose of the connection"),
+	outdated:       errors.New("tcp: the other machine knows a later life of this machine, or a later connection"),
 }
 
 // A reply answers a greeting.

@@ -2,8 +2,6 @@ package tcp
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,13 +26,17 @@ type NIC struct {
 	registered atomic.Pointer[map[rdma.Key]*nvram.Memory]
 	ctx        context.Context // ends with the NIC
 	cancel     context.CancelFunc
+	dials      atomic.Uint32  // numbers connections
+	ended      chan struct{}  // closed when Close has ended
 	running    sync.WaitGroup // the goroutines of the door, of accepted connections and of the mail
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
 		queues  map[int]*Queue
 		agents  map[agentID]*agent
-		sockets map[net.Conn]struct{} // accepted, and not ended
+		copiers map[*copier]struct{}      // those that may be copying
+		lives   map[rdma.MachineID]uint64 // the newest known life of each machine
+		sockets map[net.Conn]struct{}     // accepted, and not ended
 		cut     map[rdma.MachineID]bool
 		closed  bool
 	}
@@ -44,12 +46,19 @@ var _ rdma.NIC = (*NIC)(nil)
 
 // Join makes this process a machine of the network.
 //
-// Errors: rdma.ErrMachineTaken if another socket has the address; and the system's.
+// Errors: rdma.ErrMachineTaken if another socket has the address; a Config.TLS with which strangers
+// would be let in; and the system's. A process of another host that has the machine's name is not
+// noticed: the others then refuse the one that has joined before.
 func Join(cfg Config) (*NIC, error) {
-	nic := &NIC{cfg: cfg, life: newLife()}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	nic := &NIC{cfg: cfg, life: newLife(), ended: make(chan struct{})}
 	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
 	nic.mu.queues = make(map[int]*Queue)
 	nic.mu.agents = make(map[agentID]*agent)
+	nic.mu.copiers = make(map[*copier]struct{})
+	nic.mu.lives = make(map[rdma.MachineID]uint64)
 	nic.mu.sockets = make(map[net.Conn]struct{})
 	nic.mu.cut = make(map[rdma.MachineID]bool)
 	if err := nic.listen(); err != nil {
@@ -61,11 +70,9 @@ func Join(cfg Config) (*NIC, error) {
 	return nic, nil
 }
 
-func newLife() uint64 {
-	var life [8]byte
-	_, _ = rand.Read(life[:]) // never fails
-	return binary.NativeEndian.Uint64(life[:])
-}
+// newLife returns the number of a life that begins now. Later lives have higher numbers, as long as
+// the clock of the machine's host is not set back by more than it was down.
+func newLife() uint64 { return uint64(time.Now().UnixNano()) }
 
 // listen opens the sockets, of TCP and UDP, at one address.
 func (nic *NIC) listen() error {
@@ -94,8 +101,8 @@ func (nic *NIC) Address() string { return nic.door.Addr().String() }
 // Machine returns the name with which the machine joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.cfg.Machine }
 
-// costs are those of the package's benchmark, of operations that are posted one by one: both ends
-// enter the kernel for a frame and for its answer, whatever it is.
+// costs are those of the package's benchmark on one host: both ends enter the kernel for a frame and
+// for its answer, whatever it is, also if several are posted together.
 var costs = rdma.Costs{Read: 10 * time.Microsecond, Message: 20 * time.Microsecond}
 
 // Costs implements rdma.NIC.
@@ -124,22 +131,11 @@ func (nic *NIC) Deregister(k rdma.Key) {
 	next := maps.Clone(*nic.registered.Load())
 	delete(next, k)
 	nic.registered.Store(&next)
-	copiers := nic.copiersLocked()
+	copiers := slices.Collect(maps.Keys(nic.mu.copiers))
 	nic.mu.Unlock()
 	for _, c := range copiers {
 		c.settle()
 	}
-}
-
-// copiersLocked returns all who may be copying.
-func (nic *NIC) copiersLocked() (copiers []*copier) {
-	for _, q := range nic.mu.queues {
-		copiers = append(copiers, &q.own)
-	}
-	for _, a := range nic.mu.agents {
-		copiers = append(copiers, &a.copier)
-	}
-	return copiers
 }
 
 // Open implements rdma.NIC.
@@ -156,6 +152,7 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	}
 	q := newQueue(nic, worker, bell)
 	nic.mu.queues[worker] = q
+	nic.mu.copiers[&q.own] = struct{}{}
 	return q, nil
 }
 
@@ -193,13 +190,16 @@ func (nic *NIC) isCut(m rdma.MachineID) bool {
 	return nic.mu.cut[m]
 }
 
-// Close implements rdma.NIC.
+// Close implements rdma.NIC. Neither the receiver of datagrams nor Config.Refused may call it: it waits
+// for them.
 func (nic *NIC) Close() error {
 	nic.mu.Lock()
 	if nic.mu.closed {
 		nic.mu.Unlock()
+		<-nic.ended
 		return nil
 	}
+	defer close(nic.ended)
 	nic.mu.closed = true
 	queues := slices.Collect(maps.Values(nic.mu.queues))
 	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
@@ -216,6 +216,8 @@ func (nic *NIC) Close() error {
 	}
 	closing.Wait()
 	nic.running.Wait()
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
 	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
 	return err
 }

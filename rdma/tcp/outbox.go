@@ -22,6 +22,7 @@ type outbox struct {
 		finishing bool // nothing more is sent
 		held      []byte
 		taken     int // how many bytes of held the last attempt has sent
+		pumped    int // how many bytes pump is sending
 	}
 	attempt func(fd uintptr) bool // attemptLocked, made once
 }
@@ -59,11 +60,11 @@ func (o *outbox) Write(b []byte) (int, error) {
 	return o.TCPConn.Write(b)
 }
 
-// unsent returns how many bytes are held.
+// unsent returns how many bytes the socket has not taken.
 func (o *outbox) unsent() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.mu.held)
+	return len(o.mu.held) + o.mu.pumped
 }
 
 // send sends what is held, as far as the socket takes it at once, and leaves the rest to a
@@ -95,7 +96,7 @@ func (o *outbox) pump() {
 	for {
 		o.mu.Lock()
 		b := o.mu.held
-		o.mu.held = nil
+		o.mu.held, o.mu.pumped = nil, len(b)
 		if len(b) == 0 {
 			o.mu.pumping = false
 			if o.mu.finishing {
@@ -110,6 +111,12 @@ func (o *outbox) pump() {
 			return
 		}
 	}
+}
+
+// abort ends the connection and drops what the socket has not sent.
+func (o *outbox) abort() {
+	_ = o.TCPConn.SetLinger(0) // fails only if the connection has ended
+	_ = o.TCPConn.Close()
 }
 
 // finish drops what is held and tells the other side that nothing more comes.

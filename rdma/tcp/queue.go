@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"context"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -27,7 +28,8 @@ type Queue struct {
 	own    copier // carries out operations on this machine
 	bell   func()
 	rung   chan struct{} // holds one ring that bell has not been called for
-	closed chan struct{}
+	closed chan struct{} // closed when Close begins
+	ended  chan struct{} // closed when Close has ended
 	mu     struct {
 		lockrank.Mutex[lockrank.Later]
 		conns   []*conn // indexed by machine; nil for a machine to which there was no connection
@@ -39,7 +41,7 @@ type Queue struct {
 var _ rdma.Queue = (*Queue)(nil)
 
 func newQueue(nic *NIC, worker int, bell func()) *Queue {
-	q := &Queue{nic: nic, worker: worker, own: copier{nic: nic}, bell: bell, rung: make(chan struct{}, 1), closed: make(chan struct{})}
+	q := &Queue{nic: nic, worker: worker, own: copier{nic: nic}, bell: bell, rung: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{})}
 	if bell != nil {
 		go q.callBell()
 	}
@@ -52,9 +54,14 @@ func (q *Queue) callBell() {
 	for {
 		select {
 		case <-q.rung:
-			q.bell()
 		case <-q.closed:
 			return
+		}
+		select {
+		case <-q.closed: // both had come
+			return
+		default:
+			q.bell()
 		}
 	}
 }
@@ -205,8 +212,10 @@ func (q *Queue) Close() error {
 	q.mu.Lock()
 	if q.mu.closed {
 		q.mu.Unlock()
+		<-q.ended
 		return nil
 	}
+	defer close(q.ended)
 	q.mu.closed = true
 	q.mu.reports = nil
 	conns := q.mu.conns
@@ -217,14 +226,15 @@ func (q *Queue) Close() error {
 	}
 	q.mu.Unlock()
 	close(q.closed)
-	q.nic.removeQueue(q)
-	q.own.settle()
-	patience := time.After(closePatience)
+	q.own.end()
+	patience, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
 	for _, c := range conns {
 		if c != nil {
 			c.await(patience)
 		}
 	}
+	q.nic.removeQueue(q)
 	return nil
 }
 

@@ -2,10 +2,13 @@ package tcp
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,26 +72,8 @@ func TestLongTransfers(t *testing.T) {
 // A peer that takes nothing from the network makes a queue full, and never makes a post wait; Close
 // ends all the same.
 func TestPeerThatStandsStill(t *testing.T) {
-	door, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer door.Close()
-	stand := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		socket, err := door.Accept()
-		if err != nil {
-			return
-		}
-		defer socket.Close()
-		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
-		_, _ = socket.Write((&reply{life: 1}).encode())
-		<-stand
-	}()
 	f := newFabric(nil)
-	f.at[1] = door.Addr().String()
+	standStill(t, f, 1)
 	nic, err := Join(f.config(2))
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +99,129 @@ func TestPeerThatStandsStill(t *testing.T) {
 	if took := time.Since(begin); took < closePatience/2 {
 		t.Errorf("Close did not wait for the peer's word: %v", took)
 	}
-	close(stand)
-	<-ended
+}
+
+// standStill makes a process that accepts a connection as machine m, and then does nothing until the
+// test ends.
+func standStill(t *testing.T, f *fabric, m rdma.MachineID) {
+	t.Helper()
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stand := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		socket, err := door.Accept()
+		if err != nil {
+			return
+		}
+		defer socket.Close()
+		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
+		_, _ = socket.Write((&reply{life: 1}).encode())
+		<-stand
+	}()
+	t.Cleanup(func() {
+		close(stand)
+		_ = door.Close()
+		<-ended
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at[m] = door.Addr().String()
+}
+
+// Close waits for all peers that stand still together, and whoever closes a second time waits for the
+// first.
+func TestCloseBesidePeersThatStandStill(t *testing.T) {
+	f := newFabric(nil)
+	standStill(t, f, 1)
+	standStill(t, f, 3)
+	nic, err := Join(f.config(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := nic.Open(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []rdma.MachineID{1, 3} {
+		if _, err := q.Write(to, 5, 0, make([]byte, 8), 1); err != nil {
+			t.Fatal(err)
+		}
+		c := q.(*Queue).mu.conns[to]
+		until(t, func() bool {
+			q.(*Queue).mu.Lock()
+			defer q.(*Queue).mu.Unlock()
+			return c.mu.link != nil
+		}, func() any { return "not connected" })
+	}
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		_ = q.Close()
+	}()
+	until(t, func() bool {
+		q.(*Queue).mu.Lock()
+		defer q.(*Queue).mu.Unlock()
+		return q.(*Queue).mu.closed
+	}, func() any { return "Close has not begun" })
+	closeAll(t, nic)
+	select {
+	case <-first:
+	default:
+		t.Error("the NIC was closed before its queue was")
+	}
+}
+
+// The operations of a peer that stands still fail, although its kernel acknowledges everything; and
+// unsignalled ones that are the last for a while are asked for.
+func TestSilentPeer(t *testing.T) {
+	f := newFabric(nil)
+	standStill(t, f, 1)
+	nic, err := Join(f.config(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, nic)
+	q, err := nic.Open(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, q); !errors.Is(err, rdma.ErrBroken) {
+		t.Errorf("%v, want ErrBroken", err)
+	}
+
+	asking, _, _ := pair(t, 64)
+	if _, err := asking.Write(1, 5, 0, make([]byte, 8), rdma.Unsignalled); err != nil {
+		t.Fatal(err)
+	}
+	c := asking.(*Queue)
+	until(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.mu.conns[1].mu.pending) == 0 && !c.mu.conns[1].mu.broken
+	}, func() any { return "an unsignalled operation is pending for ever" })
+}
+
+// A copy in a closed queue, or of an agent that has ended, touches no memory.
+func TestEndedCopier(t *testing.T) {
+	q, memory, nics := pair(t, 64)
+	own, err := nics[0].Open(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &own.(*Queue).own
+	if err := own.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.write(5, 0, []byte{1, 0, 0, 0, 0, 0, 0, 0}); !errors.Is(err, rdma.ErrClosed) || memory.Load(0) != 0 {
+		t.Errorf("%v, memory holds %d", err, memory.Load(0))
+	}
+	if err := write(t, q); err != nil {
+		t.Errorf("of another worker: %v", err)
+	}
 }
 
 // Unsignalled operations are answered now and then, so that they do not fill the queue for ever.
@@ -162,6 +268,20 @@ func TestFormerLife(t *testing.T) {
 	}
 	former := dial(1)
 	defer former.Close()
+	refused := func(what string, g greeting) {
+		t.Helper()
+		socket, err := net.Dial("tcp", to.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		if _, err := socket.Write(g.encode()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readReply(socket); !errors.Is(err, refusals[outdated]) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 	send(former, 1)
 	until(t, func() bool { return memory.Load(0) == 1 }, func() any { return memory.Load(0) })
 	next := dial(2)
@@ -174,6 +294,8 @@ func TestFormerLife(t *testing.T) {
 	if v := memory.Load(0); v != 1 {
 		t.Errorf("the former life has written %d", v)
 	}
+	refused("the former life", greeting{from: 9, to: 1, life: 1, cluster: [16]byte{7}})
+	refused("its datagrams", greeting{purpose: keysOfDatagrams, from: 9, to: 1, life: 1, cluster: [16]byte{7}})
 	send(next, 2)
 	until(t, func() bool { return memory.Load(0) == 2 }, func() any { return memory.Load(0) })
 }
@@ -194,6 +316,18 @@ func TestAddressIsTaken(t *testing.T) {
 	if _, err := Join(cfg); err == nil || errors.Is(err, rdma.ErrMachineTaken) {
 		t.Errorf("address without a port: %v", err)
 	}
+	cfg.Listen = "127.0.0.1:0"
+	for name, change := range map[string]func(c *tls.Config){
+		"RootCAs":            func(c *tls.Config) { c.RootCAs = nil },
+		"ClientCAs":          func(c *tls.Config) { c.ClientCAs = nil },
+		"InsecureSkipVerify": func(c *tls.Config) { c.InsecureSkipVerify = true },
+	} {
+		cfg.TLS = certificates(t, "127.0.0.1")
+		change(cfg.TLS)
+		if _, err := Join(cfg); !errors.Is(err, errTLS) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if _, err := nic.Open(workersMax, nil); err == nil {
 		t.Error("a worker that has no number in greetings is opened")
 	}
@@ -207,7 +341,9 @@ func TestDeregisterWaits(t *testing.T) {
 	}
 	nic := nics[0]
 	nic.mu.Lock()
-	copiers := nic.copiersLocked()
+	copiers := slices.Collect(maps.Keys(nic.mu.copiers))
+	// An agent that is being replaced, and a queue that is being closed, are in no other table.
+	nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
 	nic.mu.Unlock()
 	if len(copiers) != 2 {
 		t.Fatalf("%d copiers, want those of a queue and of an agent", len(copiers))

@@ -96,6 +96,8 @@ func write(t *testing.T, q rdma.Queue) error {
 func TestStrangersAreRefused(t *testing.T) {
 	ours := certificates(t, "127.0.0.1")
 	theirs := certificates(t, "127.0.0.1")
+	without := ours.Clone()
+	without.Certificates = nil
 	for name, c := range map[string]struct {
 		server, client *tls.Config
 		authorize      func(rdma.MachineID, tls.ConnectionState) error
@@ -109,7 +111,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			c.Resolve = func(rdma.MachineID) (string, bool) { return at, true }
 		}, want: "another machine has the address"},
 		"another worker":        {worker: 3, want: "no such worker"},
-		"without a certificate": {server: ours, client: &tls.Config{RootCAs: ours.RootCAs}, want: "certificate"},
+		"without a certificate": {server: ours, client: without, want: "certificate"},
 		"another authority":     {server: ours, client: theirs, want: "certificate"},
 		"without TLS":           {server: ours, want: "tls"},
 		"not authorized": {server: ours, client: ours, want: "not authorize", authorize: func(m rdma.MachineID, _ tls.ConnectionState) error {
@@ -328,9 +330,37 @@ func TestWindow(t *testing.T) {
 	for i, c := range []struct {
 		n   uint64
 		new bool
-	}{{0, true}, {0, false}, {3, true}, {1, true}, {1, false}, {3, false}, {2, true}, {66, true}, {2, false}, {3, false}, {4, true}, {66, false}, {1 << 40, true}, {67, false}, {1<<40 - 1, true}, {1<<64 - 2, true}, {1<<64 - 2, false}} {
+	}{{0, true}, {0, false}, {3, true}, {1, true}, {1, false}, {3, false}, {2, true}, {66, true}, {2, false}, {3, false}, {4, true}, {66, false}, {1 << 40, true}, {67, false}, {1<<40 - 1, true}, {1<<64 - 2, true}, {1<<64 - 2, false}, {1<<64 - 1, false}, {0, false}} {
 		if w.admit(c.n) != c.new {
 			t.Errorf("step %d: number %d: %v", i, c.n, !c.new)
 		}
+	}
+}
+
+// Datagrams follow a machine that comes back at another address.
+func TestDatagramsToAnotherAddress(t *testing.T) {
+	f := newFabric(nil)
+	a, err := f.Join(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, a.(*NIC))
+	for life := range 2 {
+		f.mu.Lock()
+		delete(f.at, 2)
+		f.mu.Unlock()
+		b, err := f.Join(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan struct{}, 1000)
+		b.Datagrams(func(rdma.MachineID, []byte) { got <- struct{}{} })
+		until(t, func() bool {
+			if err := a.Datagram(2, []byte("hello")); err != nil {
+				t.Fatal(err)
+			}
+			return len(got) > 0
+		}, func() any { return life })
+		closeAll(t, b.(*NIC))
 	}
 }
