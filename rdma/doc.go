@@ -1,6 +1,6 @@
 // Package rdma defines the interface of a network card. Providers implement it: rdma/local copies
-// between machines of one process, rdma/shm between processes of one host. Every provider passes the
-// test suite rdma/rdmatest.
+// between machines of one process, rdma/shm between processes of one host, rdma/tcp between hosts. Every
+// provider passes the test suite rdma/rdmatest.
 //
 //	machine 1                                    machine 2
 //	  worker 0   Queue ======= connection ======= Queue   worker 0

@@ -36,8 +36,8 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 // plainLiteralsRule is the number of plainLiterals, above go-mysql-server's own.
 const plainLiteralsRule analyzer.RuleId = 1001
 
-// plainLiterals is a rule that turns the exactLiterals of a plan into literals,
-// before other rules meet them: they do not know exactLiterals.
+// plainLiterals is a rule that turns each exactLiteral of a plan into a literal,
+// before other rules meet them: they do not know the type.
 func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	s, ok := ctx.Session.(*Session)
 	if !ok {

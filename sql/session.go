@@ -39,7 +39,7 @@ type statement struct {
 	measuring *explain.Measuring
 	// plain is the node that go-mysql-server is building without our builder.
 	plain gms.Node
-	// literals is set if the plan has exactLiterals.
+	// literals is set if the plan has an exactLiteral.
 	literals bool
 	// view is the CREATE VIEW text of the view that is being read, and viewDatabase is the
 	// view's database until the plan is built: see readView. viewDepth bounds how deep views can

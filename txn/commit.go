@@ -477,7 +477,7 @@ func (s *state) commitPrimariesLocked() error {
 	if sabotage.PrimaryAcks.Skipped() {
 		w.FinishLocked(&c.Commit)
 	}
-	w.AckedLocked(acks)
+	w.CountDownLocked(acks)
 	return nil
 }
 

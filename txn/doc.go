@@ -63,8 +63,8 @@
 // # Concurrency
 //
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and belongs to it; it
-// waits in one place, wait.Waiter. Between JoinLocked and LeaveLocked its commit is shared with the
-// worker, whose lock guards it. A method that needs a lock to be held has a name that ends in Locked.
+// waits in one place, wait.Waiter. From JoinLocked until no list of the worker has it any more (begun,
+// waiting for LOCK-REPLYs, caught), its commit is shared with the worker, whose lock guards it. A method that needs a lock to be held has a name that ends in Locked.
 // A function that takes a lock releases it, too. A method whose name ends in Locked may release the
 // lock while it waits, and then says so. No method waits for a reply with a worker's lock held.
 // Package worker says what else its lock guards.

@@ -63,12 +63,12 @@ func (s *state) planWrite(e *set.Entry) (bytes int, err error) {
 	}
 	w := e.Write()
 	bytes = record.WriteBytes(&w)
-	i := c.Participant(rt.Primary)
+	i := c.AddParticipant(rt.Primary)
 	e.Part = int16(i)
 	c.Participants[i].LockBytes += bytes
 	c.Participants[i].LockWrites++
 	for _, b := range rt.Backups {
-		i := c.Participant(b)
+		i := c.AddParticipant(b)
 		c.Participants[i].BackupBytes += bytes
 		c.Participants[i].BackupWrites++
 	}

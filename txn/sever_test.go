@@ -33,7 +33,7 @@ func TestFreezeEndsBrokenConnections(t *testing.T) {
 		}
 		sender.AppendMessage(0, 1, nil) // which is none
 		awaitTrue(t, "machine 1 does not believe machine 0", func() bool { return m.Broken(0, 0) != nil })
-		id := record.ID{Config: m.Configuration(), Machine: 0, Seq: 1000}
+		id := record.ID{Config: uint32(m.Config()), Machine: 0, Seq: 1000}
 		sender.AppendLog(0, 1, record.Append(nil, &record.Record{
 			Kind: record.CommitBackup, ID: id, Regions: []region.ID{p.Addr.Region()},
 			Writes: []record.Write{{Ptr: p, Version: 1, Payload: make([]byte, p.Capacity())}},

@@ -85,7 +85,7 @@ func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 	return children[0], nil // the child is a DateAdd or DateSub
 }
 
-// Moved is a rule that puts movedTimes into statements with an interval.
+// Moved is a rule that corrects additions of intervals to times in statements with an interval.
 func Moved(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	if !ContainsFold(ctx.Query(), "interval") {
 		return n, transform.SameTree, nil

@@ -67,7 +67,7 @@ func (l *exactLiteral) WithChildren(_ *gms.Context, children ...gms.Expression) 
 	return l, nil
 }
 
-// UnwrapLiterals replaces the exactLiterals of a plan by their literals.
+// UnwrapLiterals replaces each exactLiteral of a plan by its literal.
 func UnwrapLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	n, same, err := transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		switch e := e.(type) {

@@ -19,8 +19,8 @@ type Acks struct {
 }
 
 // AwaitAcksLocked begins the count for a commit that is about to write its COMMIT-PRIMARY records.
-// The count has one more than there are records: the caller takes it off with AckedLocked when it
-// has written all. Unless this machine is itself a primary of the commit, First is open until one
+// The count has one more than there are records: the caller takes it off with CountDownLocked when
+// it has written all. Unless this machine is itself a primary of the commit, First is open until one
 // record has arrived.
 func (w *Worker) AwaitAcksLocked(c *Commit) *Acks {
 	a := &c.own
@@ -49,12 +49,12 @@ func (w *Worker) ackedLocked(a *Acks, err error) {
 	case a.failed == nil:
 		a.failed = err
 	}
-	w.AckedLocked(a)
+	w.CountDownLocked(a)
 }
 
-// AckedLocked counts one record down. If one record failed, the transaction is left to recovery and
-// never truncated here.
-func (w *Worker) AckedLocked(a *Acks) {
+// CountDownLocked takes one off the count. When nothing is left and no record has failed, the
+// transaction can be truncated; if one has failed, it is left to recovery and never truncated here.
+func (w *Worker) CountDownLocked(a *Acks) {
 	if a.open--; a.open > 0 {
 		return
 	}

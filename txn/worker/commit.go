@@ -20,7 +20,7 @@ import (
 
 // A Commit is what a worker knows of a transaction's commit phase: its identifier, its participants,
 // and how far it has come. It belongs to the transaction until JoinLocked. From then on the worker's
-// lock guards it, until the commit has left the worker's lists.
+// lock guards it, until the commit has left the worker's lists. Its waiters may be used without the lock.
 type Commit struct {
 	ID           record.ID
 	Participants []Participant

@@ -26,7 +26,10 @@
 //	ReserveLocked  log space at all participants, or at none
 //	JoinLocked     it gets its identifier, and is one of the worker's begun commits
 //	StageLocked    and AppendLocked: a record, written to a participant's log
-//	LeaveLocked    it is decided, aborted or left to recovery (Strand)
+//	ExpectReplyLocked  before each LOCK to another machine; EndLocking when all have replied
+//	AwaitAcksLocked    before the COMMIT-PRIMARYs, whose acknowledgements it counts
+//	ReleaseReservationsLocked  the log space that no record used
+//	LeaveLocked    it is decided or aborted; Strand leaves it to recovery
 //	FinishLocked   its records can be truncated: truncate.go
 //
 // # Reads
@@ -47,7 +50,8 @@
 // as a whole. A method that needs the lock has a name that ends in Locked; one that releases it
 // while it waits says so. Machine.mu may be taken while a worker's lock is held, but not the other
 // way round. No method waits for a reply with a worker's lock held. A worker rings peers with its
-// lock held, once for everything that it has written (RingPeersLocked): a bell only tries to take
-// the lock of its worker, and if that is taken its holder checks the bell after unlocking
-// (answerBell).
+// lock held: with the record or message itself if somebody waits for it (peer.ringsWithLocked,
+// message.Kind.IsOfStep), otherwise once for everything that it has written (RingPeersLocked). A bell
+// only tries to take the lock of its worker; if that is taken, its holder checks the bell after
+// unlocking (answerBell).
 package worker

@@ -108,7 +108,8 @@ type Machine struct {
 	workers  []*Worker
 	stripes  []Stripe
 	isReal   bool // the clock is the system's
-	// Routes are the routes to all regions that this machine knows.
+	// Routes are the routes to all regions that this machine knows. Only package txn uses the field;
+	// others call Route.
 	Routes   route.Table
 	epoch    atomic.Uint64
 	raw      clock.Pool                            // a pool of *Buffer
@@ -117,7 +118,7 @@ type Machine struct {
 	config  atomic.Uint32
 	closed  atomic.Bool
 	evicted atomic.Bool
-	// Replicas are this machine's replicas of regions.
+	// Replicas are this machine's replicas of regions. Only package txn and tests use the field.
 	Replicas participant.Replicas
 	_        prefetch.Pad
 
@@ -129,7 +130,7 @@ type Machine struct {
 	// reservations.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
-	// serving counts the goroutines that run for peers, or for outlived commits.
+	// serving counts the goroutines that run for peers, for outlived commits, or in the background.
 	serving atomic.Int64
 
 	mu      lockrank.Mutex[lockrank.Machine]
@@ -174,9 +175,6 @@ func Open(m *Machine, cfg Config) error {
 
 // ID returns the machine's identifier.
 func (m *Machine) ID() rdma.MachineID { return m.cfg.ID }
-
-// Configuration returns the identifier of the configuration that the machine was started in.
-func (m *Machine) Configuration() uint32 { return m.cfg.Config }
 
 // Clock returns the machine's clock.
 func (m *Machine) Clock() clock.Clock { return m.cfg.Clock }
@@ -271,8 +269,8 @@ func (m *Machine) closeQueues() (err error) {
 }
 
 // Quiesce waits, for at most patience, until every commit that began here before the call has ended
-// and is truncated, and so is applied at all replicas, and until the slots returned to other
-// machines have arrived there.
+// and is truncated, and so is applied at all replicas, and until the slots and annexes
+// returned to other machines have arrived there.
 func (m *Machine) Quiesce(patience time.Duration) error {
 	for _, w := range m.workers {
 		b := wait.Backoff{Lease: &w.m.Lease, Patience: patience}

@@ -35,9 +35,9 @@ type Participant struct {
 // admitted.
 func (p *Participant) IsOwn() bool { return p.peer == nil }
 
-// Participant returns the index of a machine among the participants, where it is added if it is
+// AddParticipant returns the index of a machine among the participants. It adds the machine if it is
 // missing.
-func (c *Commit) Participant(machine rdma.MachineID) int {
+func (c *Commit) AddParticipant(machine rdma.MachineID) int {
 	for i := range c.Participants {
 		if c.Participants[i].Machine == machine {
 			return i

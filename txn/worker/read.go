@@ -194,7 +194,8 @@ func (w *Worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *Buffer) e
 	return err
 }
 
-// PostWriteLocked posts a WRITE. Its completion is reported to wt, unless posting fails.
+// PostWriteLocked posts a WRITE. wt is open until it has completed; if it fails at once, the error is
+// returned and wt is not opened. src may be reused when PostWriteLocked returns.
 func (w *Worker) PostWriteLocked(to rdma.MachineID, k rdma.Key, off uint64, src []byte, wt *wait.Waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.Add(1)
@@ -207,7 +208,8 @@ func (w *Worker) PostWriteLocked(to rdma.MachineID, k rdma.Key, off uint64, src 
 	return err
 }
 
-// PostReadLocked posts a READ. Its completion is reported to wt, unless posting fails.
+// PostReadLocked posts a READ. wt is open until it has completed; if it fails at once, the error is
+// returned and wt is not opened. dst belongs to the queue until then.
 func (w *Worker) PostReadLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *wait.Waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.Add(1)

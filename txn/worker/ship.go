@@ -99,7 +99,7 @@ type call struct {
 	to     rdma.MachineID
 	wait   wait.Waiter
 	answer message.Message
-	// release marks a call that gives a slot back, prompt a call whose answer takes no time. since
+	// release marks a call that gives a slot or an annex back, prompt a call whose answer takes no time. since
 	// is the beat at which its wait began.
 	release, prompt bool
 	since           uint64
@@ -158,7 +158,8 @@ func (c *call) failLocked(err error) { c.wait.DoneLocked(err) }
 // Call sends msg and waits for the reply. If the machine is lost, and machines are replaced, the
 // error is outcome.ErrLost.
 //
-// late, if not nil, gets a reply that arrives when nobody waits for it any more.
+// late, if not nil, gets a reply that arrives when nobody waits for it any more. It is called with the
+// worker's lock held; the reply's body is its during the call only. The caller must not hold the lock.
 func (w *Worker) Call(ctx context.Context, to rdma.MachineID, msg message.Message, late func(message.Message)) (message.Message, error) {
 	return w.LongCall(ctx, to, msg, 0, late)
 }

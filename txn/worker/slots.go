@@ -53,7 +53,7 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 		return false
 	}
 	w := m.workers[to.Worker]
-	w.Lock() // excludes relisten
+	w.Lock() // excludes relistenLocked
 	defer w.Unlock()
 	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
 		return false

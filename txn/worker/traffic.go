@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // Traffic counts what a machine read, and what it exchanged with others, since it started.
 type Traffic struct {
-	// LocalReads counts objects read from regions of this machine, RemoteReads
-	// objects read with an RDMA READ.
+	// LocalReads counts objects read from regions of this machine, RemoteReads READs of objects:
+	// neighbours that are read together count once.
 	LocalReads, RemoteReads uint64
 	// RoundTrips counts how often reads and validations waited for other machines. READs
 	// that are posted together count once, and so do a VALIDATE message and its reply.

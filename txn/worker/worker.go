@@ -31,7 +31,7 @@ import (
 // that of a transaction that waits for a reply, that of a peer which rings the bell (with
 // rdma/local), or the provider's.
 type Worker struct {
-	// m and id do not change. Lock-free reads load them, so they share no cache line with the
+	// m and ID do not change. Lock-free reads load them, so they share no cache line with the
 	// fields below, which others write: those who ring the bell, and the holder of the lock.
 	m  *Machine
 	ID uint16
@@ -51,14 +51,14 @@ type Worker struct {
 	ops     ops
 	nextTag uint64
 	beats   uint64 // see Beat
-	// releases counts the slots returned to other machines; released counts those that have arrived
-	// there.
+	// releases counts the slots and annexes given back to other machines; released counts those that
+	// have arrived there.
 	releases, released uint64
 	toRing             []rdma.MachineID
 	buf                []byte // a message being encoded
 	// credit is where peers report how much of our records they have freed.
 	credit  *nvram.Memory
-	named   []uint64 // the result of takeTruncated
+	named   []uint64 // the result of takeTruncatedLocked
 	timer   clock.Timer
 	stopped bool
 
@@ -98,7 +98,7 @@ type peer struct {
 	// the bound was farFrom.
 	far     []uint64
 	farFrom uint64
-	// unrung is how many bytes of log were written since the peer was last rung.
+	// unrung is how many bytes of log were written since a record or RingPeersLocked last rang the peer.
 	unrung  int
 	ringing bool
 	// refreshing says that the log's head is being read.
@@ -429,7 +429,7 @@ func (w *Worker) stepMessagesLocked(p *peer) error {
 	return nil
 }
 
-// receiveLocked handles one message. Its body is valid until receive returns.
+// receiveLocked handles one message. Its body is valid until receiveLocked returns.
 func (w *Worker) receiveLocked(p *peer, msg message.Message) error {
 	switch msg.Kind {
 	case message.LockReply:
