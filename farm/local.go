@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
@@ -367,7 +368,7 @@ func (l *Local) Close() error {
 
 // quiesce waits until everything is applied at the living machines. From then on these suspect no
 // machine. If they are no majority, a commit that needs a machine which has been killed can end only
-// in their next lives, so there is nothing to wait for.
+// in their next lives, so they do not wait for long.
 func (l *Local) quiesce() error {
 	members := l.living()
 	for _, m := range members {
@@ -375,7 +376,7 @@ func (l *Local) quiesce() error {
 	}
 	patience, minority := closePatience, minorityOf(members)
 	if minority != nil {
-		patience = 0
+		patience = min(closePatience, minorityPatience)
 	}
 	var errs []error
 	for _, m := range members {
@@ -387,6 +388,9 @@ func (l *Local) quiesce() error {
 	}
 	return errors.Join(errs...)
 }
+
+// minorityPatience is how long machines that are no majority wait for what only they take part in.
+const minorityPatience = 200 * time.Millisecond
 
 // minorityOf returns an error if the living machines of an instance are no majority.
 func minorityOf(living []*Member) error {

@@ -94,5 +94,8 @@ func (i *aheadIter) read(ctx *gms.Context) error {
 	if len(rows) < 2 {
 		return nil // one is looked up where it is used
 	}
-	return i.lookUp(ctx, rows, i.parent)
+	if err := i.lookUp(ctx, rows, i.parent); err != nil {
+		return ctx.Err() // the node above meets any other error where it uses the row, if it comes to that
+	}
+	return nil
 }

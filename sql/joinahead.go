@@ -115,8 +115,9 @@ func (a *joinAhead) lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) err
 			continue
 		}
 		if of, ok := l.Ranges.(gms.MySQLRangeCollection); ok {
-			_, next := x.Key.Lookup(ctx, of)
-			ranges = append(ranges, next...)
+			if k, next := x.Key.Lookup(ctx, of); k == x.Key { // and not the index with the primary key appended
+				ranges = append(ranges, next...)
+			}
 		}
 	}
 	return a.table.LookUpAhead(ctx, x, ranges)

@@ -173,3 +173,30 @@ func TestJoinsConflict(t *testing.T) {
 		}
 	}
 }
+
+// A join of an open transaction that locks its rows looks nothing up ahead: it waits for its turn at
+// each row, and what it had read before would be older than the row is then.
+func TestLockingJoinOfAnotherMachine(t *testing.T) {
+	a, b := twoMachines(t)
+	onA, onB := a.client(""), b.client("")
+	m := a.cluster.Machine(1) // of b
+	onA.exec("CREATE DATABASE d")
+	onA.exec("USE d")
+	onB.exec("USE d")
+	createJoined(onA, 100)
+	for query, ahead := range map[string]bool{
+		"SELECT r.k FROM l JOIN r ON r.id = l.r":            true,
+		"SELECT r.k FROM l JOIN r ON r.id = l.r FOR UPDATE": false,
+	} {
+		onB.exec("BEGIN")
+		before := m.Stats()
+		onB.s.SetForUpdate(!ahead)
+		rows := len(onB.exec(query))
+		onB.s.SetForUpdate(false)
+		trips := m.Stats().Sub(before).RoundTrips
+		onB.exec("ROLLBACK")
+		if ahead == (trips >= uint64(rows)) {
+			t.Errorf("%s: %d round trips for %d rows", query, trips, rows)
+		}
+	}
+}

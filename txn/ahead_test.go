@@ -184,6 +184,27 @@ func TestPairsReadAhead(t *testing.T) {
 	})
 }
 
+// The copy that Write returns is the transaction's own: an object that was named twice is read again
+// for whoever asks for the committed one.
+func TestWriteTakesWhatWasReadAhead(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 1)
+		r.settle()
+		tx := r.Machine(r.Machines() - 1).Begin()
+		defer tx.Abort()
+		tx.ReadAhead([]region.Ptr{r.ptrs[0], r.ptrs[0]})
+		b, err := tx.Write(r.ptrs[0])
+		must(t, err)
+		was := number(b)
+		b[0]++
+		committed, _, err := tx.Peek(r.ptrs[0])
+		must(t, err)
+		if number(committed) != was {
+			t.Errorf("%d is committed, and Peek returns %d", was, number(committed))
+		}
+	})
+}
+
 // Objects that are gone, or locked, or nowhere, are no matter before they are asked for.
 func TestReadAheadOfWhatIsNotThere(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {

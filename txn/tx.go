@@ -235,6 +235,7 @@ func (t *Tx) Write(p region.Ptr) ([]byte, error) {
 		if e.Payload, e.Version, err = t.first(p); err != nil {
 			return nil, t.doom(err)
 		}
+		delete(t.ahead.found, p) // the caller changes the copy
 	}
 	return e.Payload, t.addWrite(e)
 }

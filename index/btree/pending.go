@@ -116,8 +116,11 @@ func (p *pending) recycle() {
 	p.slab.reset()
 	p.points.reset()
 	p.latest = nil
-	clear(p.many)
+	clear(p.many[:cap(p.many)]) // those of earlier GetManys, too
 	p.many = p.many[:0]
+	if cap(p.many) > changesKeepMost {
+		p.many = nil
+	}
 	p.ranges.reset()
 	pendings.Put(p)
 }

@@ -74,6 +74,8 @@ const (
 	looksPerShard = 16
 	// stepPoll is how often Reserve looks whether the step of another transaction is over.
 	stepPoll = 20 * time.Microsecond
+	// overflowsAgain are so many overflows that one more has a shard queued.
+	overflowsAgain = 1 << 30
 	// chainWeight is the weight of an overflow into a chain of two blocks or more; other
 	// overflows have weight 1.
 	chainWeight = 4
@@ -154,8 +156,8 @@ func (g *growth) end(s *shard, again bool) {
 	again = again || g.steps[i].wanted
 	g.steps = slices.Delete(g.steps, i, i+1)
 	g.countLocked()
-	if again {
-		g.wantLocked(s)
+	if again && !g.wantLocked(s) {
+		s.overflows.Store(overflowsAgain)
 	}
 }
 
@@ -294,7 +296,7 @@ func (tb *Table) step(ctx context.Context, o *opened, s *shard, force bool) (aga
 	case filling:
 		// The shard can split once its parent's split is complete. The first overflow after that
 		// queues it again.
-		s.overflows.Store(o.overflowsMost())
+		s.overflows.Store(overflowsAgain)
 		o.growth.want(o.parent(s))
 		return force, nil // with force, the caller tries again until then
 	case destroying:

@@ -73,22 +73,27 @@ func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 	case c == nil || !recovery.IsMember(c, from):
 		return nil, recovery.ErrNotMember
 	case c.ID == id && from.Machine == c.CM:
-		m.takeOver(c)
+		return nil, m.takeOver(c)
 	case c.ID == id && !m.knowsWell(c):
 		m.suspect(c.CM, true)
 	}
 	return nil, nil
 }
 
-// takeOver makes this machine the CM of the configuration that follows c, unless it is about to stop:
-// it would have to hand over itself.
-func (m *Machine) takeOver(c *cluster.Configuration) {
+// takeOver makes this machine the CM of the configuration that follows c. It refuses if the machine
+// is about to stop, because it would have to hand over itself: the caller asks another.
+func (m *Machine) takeOver(c *cluster.Configuration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.phase.isMember() && m.mu.announced.IsZero() && m.mu.current.ID == c.ID {
-		m.mu.handed = true
-		m.leadLocked()
+	if !m.mu.phase.isMember() || m.mu.current.ID != c.ID {
+		return nil // the configuration has moved on
 	}
+	if !m.mu.announced.IsZero() {
+		return errChanging
+	}
+	m.mu.handed = true
+	m.leadLocked()
+	return nil
 }
 
 // knowsWell reports whether this machine has evidence that the CM of c works: it holds a lease from

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -149,11 +150,27 @@ func (m *Machine) tellLeaving(c *cluster.Configuration) {
 		}
 		m.spawn(func() {
 			_, err := m.cfg.Endpoint.Call(m.within(m.cfg.Keeper.Length()), p, kindLeaving, arg)
-			if err != nil && finished { // do not wait for a machine that has died
+			if m.isLost(p, err) && finished { // do not wait for it
 				m.noteLeaver(p, true, false)
 			}
 		})
 	}
+}
+
+// unansweredMost is how many LEAVINGs in a row a member may leave unanswered before the others take it
+// for dead: one answer can be late.
+const unansweredMost = 4
+
+// isLost reports whether a member must have died, by how it has answered LEAVING.
+func (m *Machine) isLost(p call.Peer, err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil || errors.Is(err, recovery.ErrNotMember) {
+		delete(m.mu.unanswered, p)
+		return false
+	}
+	m.mu.unanswered[p]++
+	return errors.Is(err, call.ErrOtherLife) || m.cfg.NIC.Gone(p.Machine) || m.mu.unanswered[p] > unansweredMost
 }
 
 // noteLeaver notes that a member has announced that it leaves, if it has or is said to do so now, and

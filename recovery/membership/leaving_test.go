@@ -1,12 +1,17 @@
 package membership
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/recovery"
 )
 
 // announceAll has all machines announce that they leave, and waits until all know it.
@@ -116,7 +121,9 @@ func TestLeaversDoNotTakeOver(t *testing.T) {
 		now := g.settled(4)
 		for id, n := range g.nodes {
 			if id != stays {
-				n.takeOver(now)
+				if err := n.takeOver(now); !errors.Is(err, errChanging) {
+					t.Errorf("a machine that leaves takes over: %v", err)
+				}
 			}
 		}
 		g.world.Outside().Sleep(30 * leaseLength)
@@ -144,4 +151,25 @@ func TestLeaversDoNotEnd(t *testing.T) {
 			t.Errorf("configuration %d after %d and %v", now.ID, c.ID, took)
 		}
 	})
+}
+
+// One answer that is late, or a refusal, does not make a member dead; its end does, or silence.
+func TestLateAnswerOfALeaver(t *testing.T) {
+	nic, err := local.NewNetwork(local.Options{}).Join(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nic.Close()
+	m := &Machine{cfg: Config{NIC: nic}}
+	m.mu.unanswered = make(map[call.Peer]int)
+	p := call.Peer{Machine: 2, Incarnation: 1}
+	late := context.DeadlineExceeded
+	for i, c := range []struct {
+		err  error
+		want bool
+	}{{late, false}, {late, false}, {nil, false}, {late, false}, {late, false}, {recovery.ErrNotMember, false}, {late, false}, {late, false}, {late, false}, {late, false}, {late, true}, {nil, false}, {call.ErrOtherLife, true}} {
+		if lost := m.isLost(p, c.err); lost != c.want {
+			t.Errorf("answer %d, %v: lost is %v", i, c.err, lost)
+		}
+	}
 }

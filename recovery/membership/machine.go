@@ -86,6 +86,7 @@ type Machine struct {
 		leaving                             bool               // see Leave
 		finished                            bool               // see AwaitLeavers
 		leavers                             map[call.Peer]bool // members that have announced that they leave: whether nothing runs there any more
+		unanswered                          map[call.Peer]int  // how many LEAVINGs in a row a member has not answered
 		handed                              bool               // current's CM has asked this machine to take its place
 		reported                            cluster.ID         // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
@@ -123,6 +124,7 @@ func New(cfg Config) (*Machine, error) {
 	m.heard.of = make(map[rdma.MachineID]heardOf)
 	m.mu.told = make(map[rdma.MachineID]cluster.Member)
 	m.mu.leavers = make(map[call.Peer]bool)
+	m.mu.unanswered = make(map[call.Peer]int)
 	m.mu.links.init()
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {

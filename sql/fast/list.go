@@ -66,7 +66,7 @@ func (f *form) runList(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tran
 			return nil, myerr.Storage(err)
 		}
 		return run.result(f.schema)
-	case f.columns == nil:
+	case f.columns == nil, len(keys) > compiledRowsMax:
 		return nil, ErrPlan // a plan with the list would take too much memory to keep
 	}
 	rows, err := f.all(ctx, f.scan(c.st, s, tr, f.columns, pointsOf(keys)...))

@@ -18,10 +18,14 @@ func (t *IndexedTable) IsElsewhere(x *Index) bool {
 }
 
 // LookUpAhead looks up together, of ranges of a unique index, those of a single key, and reads their
-// rows ahead. The statement is going to read them one by one.
+// rows ahead. The statement is going to read them one by one. In an open transaction a statement that
+// changes or locks the rows waits for its turn at each first: what is read before that is too old.
 func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange) error {
 	tr := Current(ctx)
 	if tr == nil || t.keysOnly || t.Store.Catalog.Changed(tr.Tx) {
+		return nil
+	}
+	if s := FromContext(ctx); s.IsOpen() && (s.ForUpdate || tr.Editing > 0) {
 		return nil
 	}
 	var keys [][]byte
