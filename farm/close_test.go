@@ -29,11 +29,7 @@ func TestCloseInTheMiddleOfACommit(t *testing.T) {
 			cfg.Each = func(m *MemberConfig) {
 				m.Steps = func(s step.Step) {
 					if s == step.CommitBackup && isArmed.CompareAndSwap(true, false) {
-						for _, i := range killed {
-							if err := c.Kill(i); err != nil {
-								t.Error(err)
-							}
-						}
+						killAll(t, c, killed)
 					}
 				}
 			}
@@ -66,6 +62,21 @@ func TestCloseInTheMiddleOfACommit(t *testing.T) {
 			checkCluster(t, "after that", c, ptrs)
 		})
 	}
+}
+
+// killAll kills machines at a step of another machine's commit, which holds the lock of a worker.
+// Killing locks what is to be locked before that, so it is done by another goroutine.
+func killAll(t *testing.T, c *Local, machines []int) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, i := range machines {
+			if err := c.Kill(i); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	<-done
 }
 
 // move moves something from one account to another, and returns nil or that it is not known whether
