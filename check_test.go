@@ -39,8 +39,8 @@ func leak(t *testing.T, db *DB) (leaked region.Ptr) {
 	return leaked
 }
 
-// What is being dropped is no leak, wherever freeing it has come to, and a leak beside
-// it is still found.
+// Objects of a table that is being dropped are no leak, at whatever step their freeing is, and
+// Check still finds a leak beside them.
 func TestCheckKnowsDrops(t *testing.T) {
 	for _, drop := range []string{"drop table d.tree", "drop table d.hash", "truncate table d.tree", "truncate table d.hash", "drop database d"} {
 		t.Run(drop, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestCheckKnowsDrops(t *testing.T) {
 	}
 }
 
-// Once nobody keeps it from that, all that is dropped is freed.
+// Once nothing prevents it, all dropped objects are freed.
 func TestCheckLetsSweepingGoOn(t *testing.T) {
 	cfg := small("")
 	cfg.Volatile, cfg.LogSize = true, 4*MiB
@@ -98,7 +98,7 @@ func TestCheckLetsSweepingGoOn(t *testing.T) {
 	}
 }
 
-// From something damaged on nobody knows what it leads to: that is not leaked.
+// Nobody knows which objects a damaged one leads to, so Check does not report these as leaks.
 func TestDamageIsNoLeak(t *testing.T) {
 	cfg := small("")
 	cfg.Volatile, cfg.LogSize = true, 4*MiB

@@ -104,8 +104,8 @@ type Config struct {
 	MaxPacket Size
 
 	// MaxConnections is how many network clients may be logged in. 1000 by default. One more
-	// may log in if its user has the privilege SUPER. As many more may be connected that have
-	// not logged in yet.
+	// may log in if its user has the privilege SUPER. Clients that
+	// have not logged in yet are limited to the same number, apart from these.
 	MaxConnections int
 
 	// SecureFilePriv is the folder in which LOAD_FILE, LOAD DATA INFILE and SELECT INTO

@@ -205,7 +205,7 @@ func (db *DB) Close() error {
 }
 
 // endStatements lets running statements finish, and ends all connections. It returns the errors of
-// that, and why a statement still runs.
+// closing the connections, and, if a statement still runs, the reason for that.
 func (db *DB) endStatements() (errs []error, running error) {
 	defer db.doNotWaitForever()()
 	if db.sql != nil {

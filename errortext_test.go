@@ -21,7 +21,7 @@ func TestErrorsHaveOnePrefix(t *testing.T) {
 	}
 }
 
-// What this package itself says is no longer repeated.
+// The prefix of this package is not repeated in its own errors.
 func TestNativeErrorsHaveOnePrefix(t *testing.T) {
 	db, err := Open(Config{Folder: t.TempDir()})
 	if err != nil {

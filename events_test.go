@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// That machines of one process wait for each other when they begin is no warning: a check
-// would show it beside its result.
+// It is no warning that machines of one process wait for each other when they begin: farmsql check
+// would print it beside its result.
 func TestWaitingTogetherIsNoNews(t *testing.T) {
 	var out bytes.Buffer
 	c := Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}

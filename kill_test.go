@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Machines of one process fail one by one: what was committed is there at the others, which go
-// on, and the machine is back when the database is opened again.
+// Machines of one process fail one by one: the others go on and have everything that was committed,
+// and the machine is back when the database is opened again.
 func TestKill(t *testing.T) {
 	cfg := small(t.TempDir())
 	cfg.Machines, cfg.Replicas = 3, 2

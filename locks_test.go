@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A lock that GET_LOCK took keeps out every other session, also one of another
-// machine of the process, until its own is gone.
+// A lock taken by GET_LOCK keeps out every other session, also one of another machine of the
+// process, until its own session has ended.
 func TestUserLocks(t *testing.T) {
 	cfg := small(t.TempDir())
 	cfg.Machines = 2

@@ -387,9 +387,10 @@ func (db *DB) Hurry() {
 	}
 }
 
-// leave ends the machine's part in a cluster's reconfigurations before it stops, when its statements
-// have ended: those of others may not have, which are stopped at the same time. From now on it evicts
-// no other machine, which may be stopping, too, and waits less than a lease for recoveries to end.
+// leave ends the machine's part in a cluster's reconfigurations. It is called when the machine's
+// statements have ended, and first waits for the statements of machines that are stopped at the same
+// time. From now on the machine evicts no other, which may be stopping, too, and waits less than a
+// lease for recoveries to end.
 func (db *DB) leave() {
 	for _, m := range db.instance.members {
 		m.Membership().AwaitLeavers()

@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// TestPaper5_2_LostAndShortRegionsAreLogged: the CM signals an error if regions have
-// lost all replicas, or there is no space to replicate them again. Ours are not lost
-// until an operator says so; then they are unavailable, and that is said once, by whose
-// configuration makes them so.
+// TestPaper5_2_LostAndShortRegionsAreLogged: the CM signals an error if regions have lost all
+// replicas, or there is no space to replicate them again. Here a region is not lost until an
+// operator says so; until then it is unavailable. Each is logged once, by the machine that stores
+// the configuration.
 func TestPaper5_2_LostAndShortRegionsAreLogged(t *testing.T) {
 	away := cluster.Placement{Region: 3, Primary: 2, Away: []cluster.Memory{{Machine: 2, Token: 7}, {Machine: 1, Token: 8}}}
 	unavailable := `level=ERROR msg="regions are unavailable: start one of the machines that have them, with its data folder; ` +
@@ -33,7 +33,7 @@ func TestPaper5_2_LostAndShortRegionsAreLogged(t *testing.T) {
 			return a
 		}
 		cfg := Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: drop})), MachineID: 4}
-		// What is lost and away already says nothing again.
+		// Regions that were lost or away before are not logged again.
 		cfg.events(cfg.MachineID).Stored(&cluster.Configuration{ID: 9, Lost: []region.ID{1}, Regions: []cluster.Placement{away}}, report)
 		_, rest, _ := strings.Cut(log.String(), "\n") // after "configuration stored"
 		if strings.TrimSuffix(rest, "\n") != want {

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 )
 
-// A machine that is evicted at any step of opening is told that, so that it can come back
-// as another life, and not what has failed for it.
+// If a machine is evicted during a step of opening, the error says so, so that the machine can come
+// back as another life. It does not name the operation that failed because of that.
 func TestEvictedWhileStarting(t *testing.T) {
 	skipOnHeap(t)
 	for _, at := range []startStep{stepCatalog, stepEngine} {
@@ -43,8 +43,8 @@ func TestEvictedWhileStarting(t *testing.T) {
 	}
 }
 
-// leaveOut stores a configuration without this life of the only machine, which it waits
-// for to notice.
+// leaveOut stores a configuration without this life of the only machine, and waits until that has
+// noticed it.
 func leaveOut(t *testing.T, url string, db *DB) {
 	store, err := cluster.Open(url)
 	if err != nil {

@@ -80,8 +80,8 @@ func TestStoppedClusterWithRegionsAway(t *testing.T) {
 	}
 }
 
-// The operator is there before the machine is part of anything, says what it waits for,
-// and goes before the folder is given back.
+// The operator can be used before the machine is a member, says what the machine waits for, and
+// ends before the folder is released.
 func TestOperatorOfAMachine(t *testing.T) {
 	skipOnHeap(t)
 	folder := t.TempDir()
@@ -132,7 +132,7 @@ func TestOperatorOfAMachine(t *testing.T) {
 	}
 }
 
-// An operator who cannot be served ends opening, in either kind of instance.
+// If Config.Opening fails, so does opening, in either kind of instance.
 func TestOpeningFails(t *testing.T) {
 	skipOnHeap(t)
 	for _, isCluster := range []bool{false, true} {

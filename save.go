@@ -193,7 +193,7 @@ func checkAway(c *cluster.Configuration) error {
 	return fmt.Errorf("%w: %s, whose memory is not part of the configuration: start the cluster with it first", ErrAway, strings.Join(waits, "; "))
 }
 
-// holdFolders takes the folder of each machine. It fails if the configuration has changed until it has
+// holdFolders takes the folder of each machine. It fails if the configuration changes before it has
 // them all.
 func (h *heldInstance) holdFolders(o Offline, store cluster.Store) error {
 	c := h.configuration

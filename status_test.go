@@ -74,7 +74,7 @@ func TestStoredStatus(t *testing.T) {
 	}
 }
 
-// A folder is not opened with another configuration than its own: what is in it would be lost.
+// A folder is not opened with a configuration other than its own: its content would be lost.
 func TestFolderOfAnotherInstance(t *testing.T) {
 	plain, clustered := t.TempDir(), t.TempDir()
 	if err := mustOpen(t, small(plain)).Close(); err != nil {

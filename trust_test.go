@@ -43,8 +43,8 @@ func skipOnHeap(t *testing.T) {
 	}
 }
 
-// A copy of a folder in use is refused; trusted, and found to be sound, it is a folder as
-// any other from then on.
+// A copy of a folder in use is refused. With Trust it is opened if it is sound, and is then like
+// any other folder.
 func TestCopyIsRefusedUnlessTrusted(t *testing.T) {
 	skipOnHeap(t)
 	copied := copyWhileOpen(t, func(*DB) {})
@@ -68,8 +68,8 @@ func TestCopyIsRefusedUnlessTrusted(t *testing.T) {
 	mustCheck(t, mustOpen(t, Config{Folder: copied}))
 }
 
-// What is to be trusted and is not sound is refused with what is wrong, and as often as
-// it is tried: trying it does not make it a folder that was closed in order.
+// With Trust, a folder that is not sound is refused with the places of its faults, each time that
+// it is tried: the attempts do not make it a folder that was closed in order.
 func TestTrustChecksFirst(t *testing.T) {
 	skipOnHeap(t)
 	saves := t.TempDir()

@@ -20,9 +20,10 @@ import (
 // each. Its machines have no identity.
 func bankFolder(t *testing.T) string { return unpacked(t, "testdata/bank.tar.gz", 2) }
 
-// testdata/cluster.tar.gz is the folder of a cluster of three machines with two replicas, which were
-// processes of commit af0a729, and were killed while three sessions transferred between the same accounts. Its
-// configuration has format 3. testdata/save.tar.gz is what farmsql save of that commit made of it then.
+// testdata/cluster.tar.gz is the folder of a cluster of three machines with two replicas. The
+// machines were processes of commit af0a729, and were killed while three sessions transferred
+// between the same accounts. The configuration has format 3. testdata/save.tar.gz is a save of that
+// folder, made by farmsql save of that commit.
 func clusterFolder(t *testing.T) string { return unpacked(t, "testdata/cluster.tar.gz", 3) }
 
 // unpacked returns a copy of the folder in an archive, as if it had never been elsewhere.
@@ -66,8 +67,8 @@ func checkAll(t *testing.T, db *DB) {
 	}
 }
 
-// A folder of an earlier version opens, and what it has says that it is all there; from then on
-// it is one of this version. It can be saved before it is opened, too.
+// A folder of an earlier version opens, and has everything that was committed. From then on it is a
+// folder of this version. It can be saved before it is opened, too.
 func TestFolderOfAnEarlierVersion(t *testing.T) {
 	folder := bankFolder(t)
 	save, restored := filepath.Join(t.TempDir(), "save"), t.TempDir()
@@ -95,8 +96,8 @@ func TestFolderOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// What the machines of a cluster of the version before have left, and a save of theirs, opens in one
-// process, with everything in it; the configuration is one of this version then.
+// The folder that a cluster of the previous version has left, and a save of it, open in one process
+// with everything in them. From then on the configuration is one of this version.
 func TestClusterOfTheVersionBefore(t *testing.T) {
 	save, restored, again := t.TempDir(), t.TempDir(), t.TempDir()
 	if out, err := exec.Command("tar", "-xzf", "testdata/save.tar.gz", "-C", save).CombinedOutput(); err != nil {
@@ -132,7 +133,8 @@ func TestClusterOfTheVersionBefore(t *testing.T) {
 			}
 		}
 	}
-	// The way back: the save over what has gone on is in the former format again.
+	// The way back: restoring the save over the folder that has gone on brings back the former
+	// format.
 	if _, err := Restore(Offline{Data: []string{restored}}, save, true); err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +143,9 @@ func TestClusterOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// What has been in one process goes on as machines that are processes of their own, and another
-// joins them. Then all go back into one process, which refuses to begin without one of them.
+// An instance of one process goes on with machines that are processes of their own, and another
+// machine joins them. Then all go back into one process, which refuses to begin without one of
+// them.
 func TestOneProcessBecomesACluster(t *testing.T) {
 	skipOnHeap(t)
 	one := t.TempDir()
@@ -218,7 +221,7 @@ func becomesACluster(t *testing.T, folder string) {
 	checkAll(t, db)
 }
 
-// Where the configuration is gone no instance begins in the place of the one that was there.
+// If the configuration is gone, no new instance begins in the folder of the former one.
 func TestConfigurationIsGone(t *testing.T) {
 	ours := t.TempDir()
 	if err := mustOpen(t, small(ours)).Close(); err != nil {

@@ -103,7 +103,7 @@ func (r *arrivalRecord) merge(other *arrivalRecord) {
 	r.Oldest = max(r.Oldest, other.Oldest)
 }
 
-// waitingFrom records all transactions that arrive between at and the end of the run.
+// waitingFrom records all transactions that arrive from the given time on, until the end of the run.
 func (l *loop) waitingFrom(at, end time.Duration) {
 	for ; at < end; at = l.arrivals.next() {
 		l.record.Arrivals.wait(at, end)

@@ -20,12 +20,12 @@ import (
 //	                           ready                    part
 type command struct {
 	Do string `json:"do"`
-	// Places are the objects near which all machines allocate, one for each; in the commands load
-	// and join.
+	// Places are the objects near which all machines allocate, one for each machine. Only the
+	// commands load and join have them.
 	Places []region.Addr `json:"places,omitempty"`
 	Run    *runOrder     `json:"run,omitempty"`
 	Start  time.Time     `json:"start,omitzero"`
-	// Uncertain is peers.uncertain; in the command check.
+	// Uncertain is peers.uncertain. Only the command check has it.
 	Uncertain int64 `json:"uncertain,omitempty"`
 }
 

@@ -133,8 +133,8 @@ func shortLatency(us float64) string {
 // intervalsMax bounds the intervals of a plot over time.
 const intervalsMax = 500
 
-// intervalOf returns the length of a plot's intervals in milliseconds, a round
-// number, for a time of ms.
+// intervalOf returns how long the intervals of a plot over ms milliseconds are, in milliseconds: a
+// round number.
 func intervalOf(ms int) int {
 	for _, n := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500} {
 		if ms <= n*intervalsMax {

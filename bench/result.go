@@ -108,7 +108,7 @@ type KindResult struct {
 // A part is one process's measurements of a run.
 type part struct {
 	Record *record
-	// Measured is the measured time, Own the processor time that it took.
+	// Measured is the measured time. Own is the processor time that the process took in it.
 	Measured, Own time.Duration
 	// Allocations is the number of allocations on the Go heap in the measured time, AllocatedBytes
 	// their bytes.

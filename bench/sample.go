@@ -15,7 +15,7 @@ import (
 type sample struct {
 	at  time.Time
 	txn txn.Stats // counters of all machines together
-	// own is the processor time of this process, all that of all processes of the computer.
+	// own is the processor time of this process. all is that of all processes of the computer.
 	own, all time.Duration
 	// allocations is how often this process has allocated on the Go heap, and allocatedBytes
 	// how many bytes.

@@ -48,10 +48,10 @@ func processorTime(pids []int) (taken time.Duration, err error) {
 	return taken, nil
 }
 
-// descends reports whether a process is in of, or a descendant of one of these.
-func descends(all map[int]processStat, pid int, of map[int]bool) bool {
+// descends reports whether a process is one of roots, or a descendant of one of them.
+func descends(all map[int]processStat, pid int, roots map[int]bool) bool {
 	for range len(all) { // parents read at different times could form a cycle
-		if of[pid] {
+		if roots[pid] {
 			return true
 		}
 		p, ok := all[pid]

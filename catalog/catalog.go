@@ -172,24 +172,24 @@ func (c *Catalog) Hash(anchor region.Ptr) *hash.Table {
 	return handle(c, anchor, c.mu.hashes, hash.Open)
 }
 
-// handle returns the handle of a structure from one of the maps in c.mu. It opens a new one if there
-// is none.
-func handle[T any](c *Catalog, anchor region.Ptr, in map[region.Ptr]*T, open func(*txn.Machine, region.Ptr) *T) *T {
+// handle returns the handle of a structure from handles, a map in c.mu. If there is none, it opens
+// one.
+func handle[T any](c *Catalog, anchor region.Ptr, handles map[region.Ptr]*T, open func(*txn.Machine, region.Ptr) *T) *T {
 	c.mu.RLock()
-	h := in[anchor]
+	h := handles[anchor]
 	c.mu.RUnlock()
 	if h != nil {
 		return h
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h = in[anchor]
+	h = handles[anchor]
 	if h == nil {
 		if len(c.mu.trees)+len(c.mu.hashes) >= c.mu.handlesMax {
 			c.pruneHandlesLocked()
 		}
 		h = open(c.m, anchor)
-		in[anchor] = h
+		handles[anchor] = h
 	}
 	return h
 }

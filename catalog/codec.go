@@ -91,10 +91,10 @@ func (d *decoder) uint() uint64 {
 	return v
 }
 
-// small reads a number. It fails unless the number is below the bound.
-func (d *decoder) small(below uint64) uint64 {
+// small reads a number. It fails unless the number is below bound.
+func (d *decoder) small(bound uint64) uint64 {
 	v := d.uint()
-	if v >= below {
+	if v >= bound {
 		d.fail()
 		return 0
 	}

@@ -199,15 +199,15 @@ func (c *Catalog) startSweeper() {
 	s.stop = stop
 	s.stopping = c.m.Clock().NewEvent()
 	c.m.Clock().Go(func() {
-		s.until(ctx, c.tidy)
+		s.loop(ctx, c.tidy)
 		s.ended.Set()
 	})
 	c.Wake()
 }
 
-// until calls tidy, and again whenever the sweeper is woken, until ctx is done. After an error it
+// loop calls tidy, and again whenever the sweeper is woken, until ctx is done. After an error it
 // pauses and then tries again, whether woken or not, because a failed attempt may itself wake it.
-func (s *sweeper) until(ctx context.Context, tidy func(context.Context) error) {
+func (s *sweeper) loop(ctx context.Context, tidy func(context.Context) error) {
 	for {
 		err := tidy(ctx)
 		if err != nil && !errors.Is(err, outcome.ErrClosed) && !errors.Is(err, outcome.ErrEvicted) {

@@ -23,7 +23,7 @@ func TestSweeperRests(t *testing.T) {
 		s.stop = stop
 		tries := 0
 		clock.Go(func() {
-			s.until(ctx, func(context.Context) error {
+			s.loop(ctx, func(context.Context) error {
 				s.wake.Set()
 				if tries++; tries == 1000 {
 					stop()

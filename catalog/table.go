@@ -57,20 +57,20 @@ func (c *Catalog) table(t *txn.Tx, db, name string, owner uint64) (*Table, error
 	return tbl, err
 }
 
-// isOpen reports whether the owner of an alteration (0 for other callers) may use a table.
-func (tbl *Table) isOpen(owner uint64) bool { return isOpen(tbl.Alteration.Owner, owner) }
+// isOpen reports whether caller, the owner of an alteration or 0, may use the table.
+func (tbl *Table) isOpen(caller uint64) bool { return isOpen(tbl.Alteration.Owner, caller) }
 
-// isOpen reports whether a caller may use a table whose present alteration has this owner.
-func isOpen(present, caller uint64) bool {
-	return present == 0 || present == caller || sabotage.Mark.Skipped()
+// isOpen reports whether caller may use a table that owner is altering (0: nobody is).
+func isOpen(owner, caller uint64) bool {
+	return owner == 0 || owner == caller || sabotage.Mark.Skipped()
 }
 
 // isHeadOpen is like isOpen, for a table with this head.
-func isHeadOpen(head []byte, owner uint64) bool {
+func isHeadOpen(head []byte, caller uint64) bool {
 	if len(head) < headBytes {
 		return true // load then returns ErrCorrupt
 	}
-	return isOpen(binary.LittleEndian.Uint64(head[16:]), owner)
+	return isOpen(binary.LittleEndian.Uint64(head[16:]), caller)
 }
 
 // anyOwner makes cached return a table even if it is being altered.

@@ -125,8 +125,8 @@ func (p *Placement) giveUp(is func(Memory) bool) {
 	}
 }
 
-// keep records, for those of the given regions that are being filled at m, that m holds an older
-// state.
+// keep adds m to Kept of each of the given regions that is being filled at m: m holds an older state
+// of it.
 func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	for _, id := range holds {
 		if i, ok := c.find(id); ok && slices.Contains(c.Regions[i].Filling, m) {

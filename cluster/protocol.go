@@ -77,9 +77,9 @@ func (c *Configuration) Admits(m Member) error {
 	return nil
 }
 
-// Understand returns those of some machines that can be members of the configuration after c
-// together with machine m, which is one of them: as many as possible that all speak one version, the
-// instance's or a higher one. Of two sets of the same size it is the one with the lower version.
+// Understand returns a subset of the given machines, which include m, that can be members of the
+// configuration after c together with m. It is the largest subset with m that speaks one version, the
+// instance's or a higher one; of two subsets of the same size it is the one with the lower version.
 //
 // A machine hears only from those with which it shares a version. All the same, the machines of the
 // largest of these sets find that set: each of them hears from all of it, and no set that contains

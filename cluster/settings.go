@@ -33,7 +33,7 @@ type Difference struct {
 	Was, Now int64
 }
 
-// Differences returns the settings of s that are others in now.
+// Differences returns the settings in which s and now differ.
 func (s Settings) Differences(now Settings) (differ []Difference) {
 	for _, d := range []Difference{
 		{"replicas", int64(s.Replicas), int64(now.Replicas)},

@@ -20,8 +20,8 @@ func openShelf(t *testing.T, path string) *nvram.Folder {
 	return folder
 }
 
-// The next life finds the annexes that are there, as large as they were; what a crash has
-// kept from having a size goes, and other names are nobody's annexes.
+// The next life finds the annexes that exist, with their sizes. It removes an annex that has no
+// size because of a crash, and ignores files with other names.
 func TestAnnexesOfAnEarlierLife(t *testing.T) {
 	path := t.TempDir()
 	before := openShelf(t, path)
@@ -59,8 +59,8 @@ func TestAnnexesOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// Giving back an annex frees what it takes, in the life that has made it and in the next,
-// though a peer may have it mapped for longer.
+// Dropping an annex frees its storage, in the life that has made it and in the next, even while a
+// peer still has it mapped.
 func TestGivenBackAnnexesTakeNoRoom(t *testing.T) {
 	const bytes = 1 << 20
 	for _, again := range []bool{false, true} {
@@ -102,7 +102,7 @@ func TestGivenBackAnnexesTakeNoRoom(t *testing.T) {
 	}
 }
 
-// filesNamed returns the files below a folder whose name is that of a memory.
+// filesNamed returns the files below a folder that have the name of a memory.
 func filesNamed(t *testing.T, path, name string) (files []string) {
 	t.Helper()
 	for _, pattern := range []string{name, "*/" + name, name + ".*"} {

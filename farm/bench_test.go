@@ -20,9 +20,9 @@ func benchmarkCluster(b *testing.B, machines int) *Local {
 	return c
 }
 
-// BenchmarkCommitParallel has several goroutines on every machine commit, each
-// with its own objects, whose primaries are at all machines: what the participants'
-// work and the doorbells cost under load.
+// BenchmarkCommitParallel measures the work of participants, and of doorbells, under load: several
+// goroutines on every machine commit, each with its own objects, whose primaries are at all
+// machines.
 func BenchmarkCommitParallel(b *testing.B) {
 	for _, machines := range []int{1, 3} {
 		b.Run(fmt.Sprintf("f=%d", machines-1), func(b *testing.B) {

@@ -13,10 +13,10 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// An instance some of whose machines are killed in the middle of a commit is closed at once. Those
-// that are left decide the commit if they are a majority, and then everything is applied. If they are
-// none, nobody can decide it, and it is left to the next life: closing waits for nothing, however
-// long its patience.
+// An instance is closed right after some of its machines were killed in the middle of a commit. If
+// the machines that are left are a majority, they decide the commit, and everything is applied. If
+// not, nobody can decide it, and it is left to the next life: closing does not wait for it, however
+// long its patience is.
 func TestCloseInTheMiddleOfACommit(t *testing.T) {
 	defer func(was time.Duration) { closePatience = was }(closePatience)
 	closePatience = time.Hour

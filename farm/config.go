@@ -96,9 +96,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// DefaultLogBytes is the default size of a log. A machine has a log for each worker of each machine:
-// together they take at most logsBytesMost, unless each then had less than least, of which three
-// quarters have room for the largest object: a transaction that is not large can write any object.
+// DefaultLogBytes returns the default size of a log. A machine has a log for each worker of each
+// machine. Together its logs take at most logsBytesMost, but each is at least of the size least: three
+// quarters of that have room for the largest object, so that a transaction that is not large can write
+// any object.
 func DefaultLogBytes(machines, workers int) int64 {
 	const (
 		logsBytesMost = 1 << 30

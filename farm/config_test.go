@@ -20,8 +20,8 @@ func TestDefaultLogBytes(t *testing.T) {
 	}
 }
 
-// A transaction writes the largest object, new and again, also where a machine has so many logs that
-// they are as small as they get, without being one that may be large.
+// An ordinary transaction can write the largest object, new or existing, even where a machine has
+// so many logs that each has the smallest size.
 func TestLargestObjectFitsSmallestDefaultLog(t *testing.T) {
 	least := DefaultLogBytes(machinesMax, WorkersMax)
 	l, err := Open(Config{Machines: 2, Replicas: 2, Workers: 1, RegionBytes: 16 << 20, LogBytes: least})

@@ -46,7 +46,8 @@ func onCores(b *testing.B, do func(m *txn.Machine, own region.Ptr) error) {
 	}
 }
 
-// BenchmarkCoresOperation is what every lock-free lookup does besides its reads.
+// BenchmarkCoresOperation measures an operation without reads: the fixed cost of every lock-free
+// lookup.
 func BenchmarkCoresOperation(b *testing.B) {
 	onCores(b, func(m *txn.Machine, own region.Ptr) error {
 		op := m.Start()

@@ -52,15 +52,15 @@ type crasher struct {
 	// dir is the object that holds the pointers of all others, one for each of
 	// the model's slots.
 	dir region.Ptr
-	// model is what every slot holds now, next what it will once the
-	// transaction under way has committed.
+	// model has the present value of every slot, next the values after the transaction in progress
+	// has committed.
 	model, next map[int]uint64
 	ptrs        map[int]region.Ptr
 	counts      [step.Count]int
 	crashes     int
 }
 
-// smallLogs is a clock by which every transaction is large that may be.
+// smallLogs is a clock that makes every transaction large that may be.
 type smallLogs struct{ clock.System }
 
 var _ clock.Troubled = smallLogs{}
@@ -145,7 +145,7 @@ func (x *crasher) run(m *txn.Machine, fn func(*txn.Tx) error) {
 	}
 }
 
-// script is what each coordinator does. Objects i and i+Machines are at machine i.
+// script runs the transactions of one coordinator. Objects i and i+Machines are at machine i.
 func (x *crasher) script(coordinator int) {
 	n := x.c.Machines()
 	value := uint64(coordinator * 100)
@@ -238,7 +238,8 @@ func (x *crasher) tx(coordinator int, value uint64, fn func(*edit)) {
 	x.set(func() { x.model, x.next = x.next, nil })
 }
 
-// set changes the model, at which steps look that are not the script's: truncations have timers.
+// set changes the model under mu. Steps of truncations, which have timers, look at the model at any
+// time.
 func (x *crasher) set(change func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

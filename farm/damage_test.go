@@ -14,9 +14,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An instance of which a machine has not all that it had is refused, however often it is
-// tried: the error says where and what to do, nothing is left behind by the attempts, and all is
-// there once it is put back.
+// An instance is refused if a machine lacks some of its memory, however often it is tried. The
+// error says where that is and what to do, the attempts leave nothing behind, and the instance
+// opens whole once the memory is put back.
 func TestDamagedMachineIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(machine string) error
@@ -62,7 +62,7 @@ func TestDamagedMachineIsRefused(t *testing.T) {
 	}
 }
 
-// Open leaves alone folders that are named like those of machines and belong to none.
+// Open leaves folders alone that have names like those of machines and belong to none.
 func TestStrayMachine(t *testing.T) {
 	for name, cfg := range map[string]Config{"of an earlier version": earlier, "of this one": small(2, 2)} {
 		t.Run(name, func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestStrayMachine(t *testing.T) {
 	}
 }
 
-// A first start that is killed leaves machines that belong to no instance yet, and a configuration
-// without them: they are of it.
+// A first start that is killed may leave machines that belong to no instance yet, and a
+// configuration without them. They count as machines of its instance.
 func TestFounderBelongsToNothingYet(t *testing.T) {
 	cfg := small(3, 1)
 	cfg.Folder = filepath.Join(t.TempDir(), "data")

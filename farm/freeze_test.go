@@ -15,9 +15,9 @@ import (
 	"github.com/farmsql/farmsql/txn/step"
 )
 
-// A freezer stops an instance under load at random steps: every goroutine that
-// reaches one waits, until nothing moves any more. What memory holds then is what
-// the machines would leave if all their processes were killed.
+// A freezer stops an instance under load at random steps: every goroutine that reaches a step waits
+// there, until nothing moves any more. The memory is then in the state that it would have if all
+// processes were killed.
 type freezer struct {
 	mu     sync.RWMutex // held by who has frozen the instance
 	frozen atomic.Bool
@@ -32,7 +32,7 @@ func (f *freezer) step(step.Step) {
 	}
 }
 
-// tellSteps has the steps of all machines told to a function.
+// tellSteps returns a function that makes each machine report its steps to a function.
 func tellSteps(to func(step.Step)) func(*MemberConfig) {
 	return func(m *MemberConfig) { m.Steps = to }
 }
@@ -55,11 +55,10 @@ func (f *freezer) freeze(fn func()) {
 	fn()
 }
 
-// TestCrashUnderLoad has several goroutines on each machine transfer between
-// shared accounts, each keeping a count of its transfers in objects on two
-// machines. The instance is frozen and copied again and again; in each copy the
-// total must be what it was, the counts of a goroutine agree with each other and
-// with what was acknowledged before.
+// TestCrashUnderLoad runs several goroutines on each machine that transfer between shared accounts
+// and keep counts of their transfers in objects on two machines. The instance is frozen and copied
+// again and again. In each copy the total must be the same as at the beginning, and the counts of a
+// goroutine must agree with each other and with what was acknowledged before.
 func TestCrashUnderLoad(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg Config) {
 		var f freezer

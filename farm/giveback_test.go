@@ -22,8 +22,8 @@ func free(t *testing.T, m *txn.Machine, objects []region.Ptr) {
 	}
 }
 
-// Storage of what is freed goes back to the file systems of all replicas soon, and what was
-// no room before can be used for whatever comes next.
+// The storage of freed objects soon goes back to the file systems of all replicas, and can be used
+// for anything.
 func TestFreedStorageIsGivenBack(t *testing.T) {
 	cfg := Config{Machines: 2, Replicas: 2, Workers: 1, RegionBytes: 32 << 20, LogBytes: 1 << 20, MessageBytes: 256 << 10, Folder: t.TempDir()}
 	var folders []string
@@ -58,7 +58,7 @@ func TestFreedStorageIsGivenBack(t *testing.T) {
 	}
 }
 
-// So it is with members whose memory is full.
+// The same holds for members whose memory is full.
 func TestMembersGiveStorageBack(t *testing.T) {
 	aFewMembers(t, 61, 3, 3, func(g *members) {
 		for round, bytes := range []int{60 << 10, 20 << 10, 60 << 10} {

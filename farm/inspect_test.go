@@ -14,7 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// files returns what is in a folder and below it, but for locks.
+// files returns the content of the files in and below a folder, except locks.
 func files(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -32,7 +32,7 @@ func files(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// change stores a word into the file of a region, and returns the one before.
+// change stores a word into the file of a region, and returns the previous word.
 func change(t *testing.T, cfg Config, machine int, id region.ID, off uint64, word uint64) (was uint64) {
 	t.Helper()
 	f, err := nvram.HoldFolder(machineFolder(cfg.Folder, machine), nvram.Options{Trust: true})
@@ -51,9 +51,9 @@ func change(t *testing.T, cfg Config, machine int, id region.ID, off uint64, wor
 	return was
 }
 
-// A folder that is trusted is looked at first: an object that is torn, a block table or a
-// header of bytes that nobody writes, at any machine, are refused with their places, and
-// nothing is changed. A lock that a transaction left is none of these.
+// A folder is checked before it is trusted. If, at any machine, an object is torn, or a block table
+// or a header is garbage, the folder is refused with the places of the faults and not changed. A
+// lock that a transaction has left is no fault.
 func TestTrustIsChecked(t *testing.T) {
 	if nvramOnHeap(t) {
 		t.Skip("race builds map a folder that is held privately")
@@ -126,7 +126,7 @@ func isPartOf(part, all map[string]string) bool {
 	return true
 }
 
-// nvramOnHeap says whether what is stored to a file's memory is not in the file yet.
+// nvramOnHeap reports whether stores to a memory reach its file only later.
 func nvramOnHeap(t *testing.T) bool {
 	m, err := nvram.NewShared(4096)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// tree is what a folder holds.
+// tree returns the content of a folder.
 func tree(t *testing.T, folder string) map[string]string {
 	files := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -93,8 +93,7 @@ func sameTree(t *testing.T, name, folder string, before map[string]string) {
 	}
 }
 
-// An instance is opened with the settings that it was made with, or not at all;
-// then nothing is touched.
+// An instance is opened with the settings that it was made with, or refused and not changed.
 func TestOtherSettings(t *testing.T) {
 	cfg := Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10, Folder: t.TempDir()}
 	bump(t, cfg, 0)
@@ -138,8 +137,7 @@ func TestOpenedTwice(t *testing.T) {
 	}
 }
 
-// A region that was being made when everything stopped is in no configuration:
-// its memory is given back.
+// A region that was being made when everything stopped is in no configuration. Its memory is freed.
 func TestRegionLeftBehind(t *testing.T) {
 	cfg := small(2, 2)
 	cfg.Volatile = NewVolatile()
@@ -170,7 +168,7 @@ func oldLogOf(t *testing.T, s *shelf, sender int) *nvram.Memory {
 	return nil
 }
 
-// What Open has started when it fails, it stops: goleak would notice.
+// When Open fails, it stops everything that it has started: goleak would notice the rest.
 func TestOpenFails(t *testing.T) {
 	for name, damage := range map[string]func(v *Volatile){
 		"root in no region": func(v *Volatile) {
@@ -245,9 +243,8 @@ func freeAll(t *testing.T, c *Local, ptrs []region.Ptr) {
 	}
 }
 
-// When all regions are full, memory that objects of one size have left is used
-// for another, again and again; but not while somebody may still look at what
-// was there.
+// When all regions are full, memory freed by objects of one size is used for another size, again
+// and again, but not while a reader may still look at the freed objects.
 func TestMemoryChangesItsUse(t *testing.T) {
 	shapes := []Config{small(1, 1), small(3, 2)}
 	if invariant.Enabled { // slow

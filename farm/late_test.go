@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// A routine that gets a processor only when another configuration is there changes nothing
-// of what is noted of that: that it is committed, and that its transactions are recovered.
+// A routine that does not run before the next configuration is there changes nothing that was
+// recorded about the next one: that it is committed, and that its transactions are recovered.
 func TestLateRoutinesChangeNothing(t *testing.T) {
 	for _, step := range []recovery.Step{recovery.StepCommitted, recovery.StepSettled} {
 		aFewMembers(t, 53, 3, 3, func(g *members) {

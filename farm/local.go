@@ -389,7 +389,7 @@ func (l *Local) quiesce() error {
 	return errors.Join(errs...)
 }
 
-// minorityPatience is how long machines that are no majority wait for what only they take part in.
+// minorityPatience is how long machines that are no majority wait for commits that need no others.
 const minorityPatience = 200 * time.Millisecond
 
 // minorityOf returns an error if the living machines of an instance are no majority.

@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// A machine that is killed is left behind by the others, who have what it has committed, and
-// comes back with the rest.
+// The others go on without a machine that is killed, and have what it has committed. It comes back
+// with the rest.
 func TestKillOneOfALocal(t *testing.T) {
 	cfg := small(3, 2)
 	cfg.Volatile = NewVolatile()

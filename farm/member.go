@@ -275,7 +275,7 @@ func (m *Member) load(ctx context.Context) (*cluster.Configuration, error) {
 	}
 }
 
-// The time between two attempts to reach the store grows from the first to the second.
+// The time between two attempts to reach the store grows from loadRetry to loadRetryMax.
 const (
 	loadRetry    = 2 * time.Millisecond
 	loadRetryMax = 100 * time.Millisecond

@@ -13,10 +13,9 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// Machines are killed one after the other, each as soon as the one before serves
-// again, with transactions under way at all of them: whoever has come back has nothing
-// yet of most regions, and what it serves then waits for the last machine that has
-// everything. Nothing is lost.
+// Machines are killed one after the other, each as soon as the one before serves again, while
+// transactions run at all of them. A machine that has come back lacks most of its regions, and its
+// operations wait for the last machine that has everything. Nothing is lost.
 func TestRollingKills(t *testing.T) {
 	for seed := range uint64(6) {
 		replicas := 2 + int(seed%2)
@@ -57,7 +56,7 @@ func TestAllReplicasAreAway(t *testing.T) {
 				g.kill(id)
 			}
 			g.until("the region is unavailable", func() bool { c, _ := g.store.Load(); return len(c.Unavailable()) > 0 })
-			// The rest settles, without what waits.
+			// Everything else settles, without the regions that wait.
 			g.until("the rest is settled", func() bool {
 				c, _ := g.store.Load()
 				for _, m := range g.up {
@@ -91,7 +90,7 @@ func isMember(g *members, id rdma.MachineID) bool {
 	return in && g.up[id] != nil
 }
 
-// A counting has machines add to a byte, and knows what it may be.
+// A counting makes machines add to a byte, and knows which values it may have.
 type counting struct {
 	*members
 	begun, committed int
@@ -103,7 +102,7 @@ const countedByte = 7
 
 func newCounting(g *members) *counting { return &counting{members: g, adding: make(map[*Member]bool)} }
 
-// start has a machine add until its life ends.
+// start makes a machine add until its life ends.
 func (c *counting) start(id rdma.MachineID) {
 	m := c.up[id]
 	c.adding[m] = true

@@ -6,9 +6,9 @@ import (
 	"github.com/farmsql/farmsql/internal/sim"
 )
 
-// A machine that hangs, and whose keeper goes on, is given up within two leases and a
-// reconfiguration, be it the CM or not; the others commit what it held up. When it goes on
-// it finds out. One that hangs for a lease stays.
+// A machine that hangs, but whose keeper goes on, is evicted within two leases and a
+// reconfiguration, whether it is the CM or not; then the others can commit what it has held up.
+// When it goes on, it finds out. A machine that hangs for only one lease stays.
 func TestHungMember(t *testing.T) {
 	for _, isCM := range []bool{false, true} {
 		for seed := range uint64(4) {

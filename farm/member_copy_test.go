@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 )
 
-// An older copy of a machine's memory is put in the place of what the machine had last:
-// while the others go on, and when all have gone down. It does not count as a full replica.
+// An older copy of a machine's memory takes the place of the latest memory: while the others go on,
+// and when all machines are down. It does not count as a full replica.
 func TestOldCopyOfAMemory(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		keepReplicas(t, 51, func(k *keeping) {
@@ -41,8 +41,8 @@ func TestOldCopyOfAMemory(t *testing.T) {
 	}
 }
 
-// A machine that alone has a region is refused with an older copy, and served again with
-// what it had last.
+// A machine that alone has a region is refused with an older copy of its memory, and admitted with
+// the latest.
 func TestOldCopyIsNotWhatIsAwaited(t *testing.T) {
 	aFewMembers(t, 52, 3, 1, func(g *members) {
 		c, _ := g.store.Load()
@@ -158,7 +158,7 @@ func TestLivesOfAMemory(t *testing.T) {
 		t.Errorf("committed %d, known %v", last, isKnown)
 	}
 
-	// A program that notes neither lives nor what was committed has used it.
+	// The memory was used by a program that records neither lives nor commits.
 	m.identity.Store(identityApplied, 7)
 	is("unknown lives", begin(15), 0, 15)
 	if _, isKnown := committed(); isKnown {
@@ -177,7 +177,7 @@ func TestLivesOfAMemory(t *testing.T) {
 	for life := uint64(18); life < 18+2*livesMax; life++ {
 		begin(life)
 	}
-	// Which of so many was a member last is not known.
+	// Nobody knows which of so many lives was the last that was a member.
 	lives := m.cfg.Self.Lives
 	if len(lives) > livesMax || lives[0] != 16 || lives[1] != 0 || lives[len(lives)-1] != 17+2*livesMax || m.cfg.Self.Memory != token {
 		t.Errorf("%d lives: %v", len(lives), lives)

@@ -159,11 +159,11 @@ func (m *Member) endEpochs(c *cluster.Configuration, level slog.Level) (ended, w
 	waiting = 1
 	patience := epochPatience
 	for ended < epochsAtOnce && waiting > 0 {
-		over := func(epoch uint64) (err error) { // called by EndEpoch once the epoch is safe
+		advance := func(epoch uint64) (err error) { // called by EndEpoch once the epoch is safe
 			waiting, err = m.advance(ctx, c, epoch)
 			return err
 		}
-		ok, err := m.txn.EndEpoch(ctx, c.Machines, patience, over)
+		ok, err := m.txn.EndEpoch(ctx, c.Machines, patience, advance)
 		if err != nil && ctx.Err() == nil {
 			m.log.Log(ctx, level, "epoch not ended", "error", err)
 		}

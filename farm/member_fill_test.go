@@ -15,9 +15,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A new backup does not count as filled before the transactions of earlier
-// configurations are settled there, however long that takes: what they wrote may
-// not have been copied.
+// A new backup does not count as filled before it has settled the transactions of earlier
+// configurations, however long that takes: the filling may not have copied their writes.
 func TestFilledAfterSettled(t *testing.T) {
 	aFewMembers(t, 3, 4, 3, func(g *members) {
 		g.add(0, 7)
@@ -45,8 +44,8 @@ func TestFilledAfterSettled(t *testing.T) {
 	})
 }
 
-// Regions of which one replica is left are filled first: one that is lost with the next
-// machine does not wait for those that are filled slowly.
+// Regions with only one replica left are filled first: they would be lost with the next machine, so
+// they do not wait for regions that are filled slowly.
 func TestLastReplicasAreFilledFirst(t *testing.T) {
 	placement := func(id region.ID, backups, filling []rdma.MachineID) cluster.Placement {
 		return cluster.Placement{Region: id, Primary: 0, Backups: backups, Filling: filling}
@@ -112,7 +111,7 @@ func TestFilledAtItsPace(t *testing.T) {
 	}
 }
 
-// What attempts have read that another configuration has ended counts, too.
+// The bytes read by an attempt that a new configuration has interrupted count, too.
 func TestBytesOfInterruptedFills(t *testing.T) {
 	m := &Member{read: make(map[region.ID]int)}
 	m.haveRead(1, 5)

@@ -18,8 +18,8 @@ import (
 
 const simulatedLease = 10 * time.Millisecond // of aFewMembers
 
-// writers has every machine that is up write to the root object again and again, and
-// returns when each has last committed.
+// writers makes every machine that is up write to the root object again and again, and returns the
+// time at which each has last committed.
 func (g *members) writers() (last map[rdma.MachineID]time.Duration) {
 	last = make(map[rdma.MachineID]time.Duration)
 	for _, id := range slices.Sorted(maps.Keys(g.up)) {
@@ -51,7 +51,7 @@ func (g *members) apart() (a, b rdma.MachineID) {
 	return have[0], have[1]
 }
 
-// cutLink cuts what leads from a to b, or both ways.
+// cutLink cuts the link from a to b, or both ways.
 func (g *members) cutLink(a, b rdma.MachineID, isOneWay bool) {
 	g.world.Cut(a, b)
 	if !isOneWay {
@@ -68,9 +68,9 @@ func (g *members) configuration() *cluster.Configuration {
 	return c
 }
 
-// One link is cut for good, one way or both, while every machine writes: within ten lease
-// times one of the two is evicted, which says why, and the others commit again. It is not
-// let in as long as the link is cut, and is when that is mended.
+// One link is cut for good, one way or both, while every machine writes. Within ten lease times one
+// of its two ends is evicted, with the reason, and the others commit again. That machine is not
+// admitted while the link is cut, and is admitted once the link is mended.
 func TestBrokenLink(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		for way, isOneWay := range map[string]bool{"both ways": false, "one way": true} {
@@ -115,8 +115,8 @@ func TestBrokenLink(t *testing.T) {
 	}
 }
 
-// A link that breaks again and again costs fewer and fewer evictions: who was evicted for
-// it stays out for longer each time.
+// A link that breaks again and again causes fewer and fewer evictions: a machine evicted for it
+// stays out for longer each time.
 func TestFlappingLink(t *testing.T) {
 	aFewMembers(t, 30, 3, 3, func(g *members) {
 		a, b := g.apart()
@@ -171,16 +171,16 @@ func TestLinkBreaksForAMoment(t *testing.T) {
 	})
 }
 
-// A link is broken between two machines each of which is the only one to have a region:
-// none of them can go. What does not need the link goes on: all regions become active
-// again, also for the two machines, and transactions that the break has cut short are
-// decided. What needs it waits until it is mended.
+// A link is broken between two machines, each of which alone has a region, so neither can be
+// evicted. Operations that do not need the link go on: all regions become active again, also for
+// the two machines, and transactions interrupted by the break are decided. Operations that need the
+// link wait until it is mended.
 func TestBrokenLinkNobodyCanGo(t *testing.T) {
 	for way, isOneWay := range map[string]bool{"both ways": false, "one way": true} {
 		for seed := range uint64(4) {
 			aFewMembers(t, 40+seed, 4, 1, func(g *members) {
-				// With nothing under way between the two, nothing is in their logs that would
-				// have connecting wait until it is decided.
+				// If no transaction is in progress between the two, their logs hold nothing for
+				// which connecting would have to wait.
 				wasQuiet, isCut := seed%2 == 1, false
 				c := g.configuration()
 				a, b := (c.CM+1)%4, (c.CM+2)%4

@@ -15,9 +15,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// A machine that the others have given up, and that does not know it, looks up
-// nothing in the replicas of which it was the primary: the others have changed
-// them since (SOSP'15 section 5.2).
+// An evicted machine that does not know it yet does not look anything up in the replicas whose
+// primary it was: the others have changed them since (SOSP'15 section 5.2).
 func TestLookupAtAnEvictedMachine(t *testing.T) {
 	const evicted = rdma.MachineID(2)
 	key := []byte("key")
@@ -91,9 +90,9 @@ func TestLookupAtAnEvictedMachine(t *testing.T) {
 	})
 }
 
-// TestLookupManyBeyondEviction: what a machine looks at once it has been given up, in the
-// middle of lookups together, it does not show. Keys that are not in the first place where
-// they may be, in chains here, are looked for after others of their group have been shown.
+// TestLookupManyBeyondEviction: if a machine is evicted in the middle of batched lookups, it does
+// not show what it looks up after that. Keys that are not in their first place, here in chains, are
+// looked up after the results for others of their group were shown.
 func TestLookupManyBeyondEviction(t *testing.T) {
 	const evicted = rdma.MachineID(2)
 	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }

@@ -54,9 +54,9 @@ func TestPaper5_WholeClusterLosesPower(t *testing.T) {
 	}
 }
 
-// TestPaper5_OnlyTheMajorityGoesOn: of a partition, the part with the majority goes
-// on; what the other has under way is reported neither before nor after the network is
-// whole again.
+// TestPaper5_OnlyTheMajorityGoesOn: of a partition, only the part with the majority goes on. The
+// other part reports none of its commits in progress, neither before nor after the network is whole
+// again.
 func TestPaper5_OnlyTheMajorityGoesOn(t *testing.T) {
 	aFewMembers(t, 6, 5, 3, func(g *members) {
 		g.add(0, 7)
@@ -149,9 +149,9 @@ func write(m *Member, p region.Ptr) error {
 	})
 }
 
-// TestPaper5_2_WhoNeedsTheSuspectedWaits: the paper blocks clients from the suspicion
-// on. Here (membership.Host, Freeze) what needs the suspected machine waits until the
-// next configuration replaces it, and what does not need it goes on until then.
+// TestPaper5_2_WhoNeedsTheSuspectedWaits: the paper blocks clients from the suspicion on. Here
+// (membership.Host, Freeze) an operation that needs the suspected machine waits until the next
+// configuration replaces it; other operations go on until then.
 func TestPaper5_2_WhoNeedsTheSuspectedWaits(t *testing.T) {
 	aFewMembers(t, 2, 5, 2, func(g *members) {
 		before, _ := g.store.Load()
@@ -205,10 +205,10 @@ func TestPaper5_2_WhoNeedsTheSuspectedWaits(t *testing.T) {
 	})
 }
 
-// TestPaper5_2_RepliesOfTheEvictedAreIgnored: from NEW-CONFIG on, a machine takes
-// neither data of READs that it has under way at machines that are not in the
-// configuration, nor acknowledgements of WRITEs, though they come: the evicted
-// machine's memory can be read and written all the time.
+// TestPaper5_2_RepliesOfTheEvictedAreIgnored: from NEW-CONFIG on, a machine ignores pending READs
+// and WRITEs to machines that are not in the configuration: it uses neither the data nor the
+// acknowledgements, although they arrive, because the evicted machine's memory can be read and
+// written all the time.
 func TestPaper5_2_RepliesOfTheEvictedAreIgnored(t *testing.T) {
 	const evicted = rdma.MachineID(3)
 	aFewMembers(t, 9, 5, 3, func(g *members) {

@@ -36,7 +36,7 @@ func (g *members) timed(id rdma.MachineID, f func(m *Member) error) (took time.D
 	return took, err
 }
 
-// waits are what operations at a machine wait in, if it has nobody.
+// waits are the ways in which operations wait at a machine that reaches no other.
 var waits = map[string]func(m *Member) error{
 	"read": func(m *Member) error {
 		_, err := m.Transactions().Read(m.Root(), make([]byte, m.Root().Capacity()))
@@ -86,10 +86,10 @@ func allocate(m *Member) error {
 	})
 }
 
-// TestMinorityEndsEveryWait: at a machine that reaches nobody every operation fails
-// with ErrUnavailable, which names those that are missing, once it has waited for as
-// long as operations wait, and at once when that is over; when the others are back, the
-// same machine goes on.
+// TestMinorityEndsEveryWait: at a machine that reaches no other, every operation fails with
+// ErrUnavailable, which names the missing machines: once it has waited for as long as operations
+// wait, and at once if that time has passed already. When the others are back, the same machine
+// goes on.
 func TestMinorityEndsEveryWait(t *testing.T) {
 	for name, f := range waits {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestMinorityEndsEveryWait(t *testing.T) {
 	}
 }
 
-// goOn waits until a majority serves again, without anything having been done to it, and
-// returns one of them. Not all need: who meets again last may be left out.
+// goOn waits until a majority serves again by itself, and returns a machine of it. The last machine
+// that comes back may be left out.
 func (g *members) goOn() rdma.MachineID {
 	g.Helper()
 	last, n := rdma.MachineID(0), 0
@@ -153,9 +153,9 @@ func (g *members) goOn() rdma.MachineID {
 	return last
 }
 
-// TestMinorityInDoubt: what is said of writes that were under way when a machine lost
-// the others is true when these are back: without ErrInDoubt, a transaction that failed
-// is not there.
+// TestMinorityInDoubt: writes are in progress when a machine loses the others. What their errors
+// say turns out to be true when the others are back: a transaction that failed without ErrInDoubt
+// has had no effect.
 func TestMinorityInDoubt(t *testing.T) {
 	doubts, failures := 0, 0
 	for seed := range uint64(12) {
@@ -226,9 +226,9 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestReplacedWhileReserving: storage is asked of one backup after the other. One that is
-// lost, and replaced, while another is asked is not waited for: nobody replaces it once
-// more.
+// TestReplacedWhileReserving: the backups are asked for storage one after the other. If one is lost
+// and replaced while another is asked, the machine does not wait for a replacement: nobody would
+// replace it again.
 func TestReplacedWhileReserving(t *testing.T) {
 	for _, seed := range []uint64{2, 3, 11} {
 		aFewMembers(t, seed, 4, 3, func(g *members) {

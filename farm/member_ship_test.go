@@ -14,12 +14,12 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// A function that was shipped to a machine that dies meanwhile, or is dead, may
-// have run or not: the caller is told so once others have its regions. A slot to
-// be reserved there is a conflict: the transaction runs again, elsewhere.
+// If a function was shipped to a machine that dies meanwhile, or is dead, it may have run or not:
+// the caller is told so once other machines have its regions. A request for a slot there ends with
+// a conflict instead: the transaction runs again, elsewhere.
 func TestShipToALostMachine(t *testing.T) {
 	const sleeper worker.HandlerID = 0x7001
-	// In a world in which nobody is told of deaths: others have its regions late.
+	// Nobody is told of deaths in this world, so others get the regions late.
 	aFewMembers(t, 4, 3, 2, func(g *members) {
 		var object region.Ptr
 		g.at(2, func(m *Member) {
@@ -172,8 +172,8 @@ func TestLoansEndWithTheConnection(t *testing.T) {
 	})
 }
 
-// A slot comes back to its lender also if that had to take it out of a region that
-// the borrower does not know: the one of the hint was full.
+// A slot goes back to its lender even if it is in a region that the borrower does not know: the
+// region of the hint was full, so the lender took the slot from another.
 func TestLoanInAnUnknownRegion(t *testing.T) {
 	const size = 8000
 	aFewMembers(t, 11, 2, 1, func(g *members) {

@@ -22,7 +22,7 @@ type keeping struct {
 	*members
 	objects []region.Ptr
 	pieces  map[rdma.MachineID]int
-	// killAt, if not 0, is at how many pieces a machine is to be killed.
+	// killAt, if not 0, is the number of pieces after which a machine is killed.
 	killAt int
 	due    bool
 }
@@ -168,8 +168,8 @@ func (k *keeping) same() {
 // and some where a chunk or a slab ends.
 const all = keptObjects/3 + 20
 
-// A machine that comes back reads what has changed and little more, and not all that it
-// had: the chunks that the primary has marked.
+// A machine that comes back reads little more than what has changed: the chunks that the primary
+// has marked.
 func TestReturningMachineReadsWhatHasChanged(t *testing.T) {
 	for seed := range uint64(4) {
 		keepReplicas(t, seed, func(k *keeping) {
@@ -190,8 +190,8 @@ func TestReturningMachineReadsWhatHasChanged(t *testing.T) {
 	}
 }
 
-// A machine that comes back does not read what changes once it is a backup again, however
-// long it takes to be filled: commits bring it that.
+// However long a returning machine takes to be filled, it does not read objects that change once it
+// is a backup again: commits bring their contents.
 func TestFillDoesNotReadWhatCommitsBring(t *testing.T) {
 	for seed := range uint64(4) {
 		keepReplicas(t, seed, func(k *keeping) {
@@ -215,7 +215,7 @@ func TestFillDoesNotReadWhatCommitsBring(t *testing.T) {
 	}
 }
 
-// Where nobody is left whose marks reach back so far, checksums tell what has changed.
+// If no machine is left whose marks reach back far enough, checksums tell what has changed.
 func TestReturningMachineCompares(t *testing.T) {
 	for seed := range uint64(4) {
 		keepReplicas(t, seed, func(k *keeping) {
@@ -275,7 +275,8 @@ func TestFillGoesOnAfterPowerCut(t *testing.T) {
 	}
 }
 
-// What cannot be kept is made anew: memory that is no replica, or says nothing.
+// A replica that cannot be kept is made anew: the memory is no replica, or does not say what is
+// stale.
 func TestDamagedReplicaIsFilledAnew(t *testing.T) {
 	for what, spoil := range map[string]func(m memories, id region.ID) error{
 		"replica": func(m memories, id region.ID) error {
@@ -316,8 +317,8 @@ func TestDamagedReplicaIsFilledAnew(t *testing.T) {
 	}
 }
 
-// Who asks for another configuration, or of another machine than the primary, or for
-// chunks that there are not, gets an error.
+// A call for another configuration, to a machine that is not the primary, or for chunks that do not
+// exist gets an error.
 func TestQuestionsAboutRegions(t *testing.T) {
 	keepReplicas(t, 1, func(k *keeping) {
 		k.at(0, func(m *Member) {
@@ -346,8 +347,8 @@ func TestQuestionsAboutRegions(t *testing.T) {
 	})
 }
 
-// A machine that has found no room to note what is stale of a replica that it keeps may be
-// given the replica once more, if the CM fails before it has taken note of that.
+// A machine may find no room to record which chunks of a kept replica are stale. If the CM fails
+// before it has recorded that refusal, the machine may be given the replica once more.
 func TestNoRoomToKeepAReplica(t *testing.T) {
 	keepReplicas(t, 53, func(k *keeping) {
 		k.kill(2)

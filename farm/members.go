@@ -109,7 +109,7 @@ func inTurn(step func(*Member, context.Context) error) func(context.Context, []*
 	}
 }
 
-// check returns an error if the machine cannot use a replica that it has by the last configuration.
+// check returns an error if the machine cannot use a replica that the last configuration gives it.
 // Without this check the others, which have replicas of most regions, would go on without the
 // machine, and the user would not notice the loss.
 func (m *Member) check(context.Context) error {
@@ -123,7 +123,7 @@ func (m *Member) check(context.Context) error {
 	return err
 }
 
-// checkReplicas returns an error if a replica that is complete by c cannot be used. It leaves the
+// checkReplicas returns an error if a replica that is complete according to c cannot be used. It leaves the
 // replicas mapped for their later use.
 func (m *Member) checkReplicas(c *cluster.Configuration) error {
 	names, err := m.memory.Names()

@@ -68,9 +68,9 @@ func machinesIn(folder string, instance uint64) (machines []rdma.MachineID, err 
 }
 
 // machinesOf returns the machines of an instance, ascending: the members of c, the machines whose
-// memory c waits for, and those in there, which have memory but may no longer be members.
-func machinesOf(c *cluster.Configuration, there []rdma.MachineID) []rdma.MachineID {
-	all := slices.Concat(c.Machines, there)
+// memory c waits for, and those in found, which have memory but may no longer be members.
+func machinesOf(c *cluster.Configuration, found []rdma.MachineID) []rdma.MachineID {
+	all := slices.Concat(c.Machines, found)
 	for _, p := range c.Regions {
 		for _, a := range p.Away {
 			all = append(all, a.Machine)

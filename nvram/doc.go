@@ -1,7 +1,7 @@
 // Package nvram holds a machine's non-volatile memory: ranges of memory that its
 // workers and its NIC share, and the folder whose files keep them.
 //
-//	Folder  FARMSQL        what the folder is worth: format, state, boot
+//	Folder  FARMSQL        whether the memory is good: format, state, boot
 //	        LOCK           held by the process that uses it
 //	        region-7.mem   a Memory: a sparse file, mapped shared
 //	        log-2-0.mem    ...
@@ -20,7 +20,7 @@
 // Other processes of the host can attach memory of a Folder and of NewShared: its Location tells
 // them where the memory is.
 //
-// # What a folder's memory is worth
+// # When a folder's memory is good
 //
 // On a tmpfs, best mounted with huge=always, the folder is the battery-backed
 // memory of the FaRM papers: it outlives the process, and Save brings it to disk
@@ -41,9 +41,9 @@
 // number, and the directory of saves records the newest one at the time when a folder came into
 // use.
 //
-// With Options.Pinnable a folder has to be on a tmpfs: cards that read and write memory by
-// themselves pin its pages, which an ordinary disk's file system does not allow. The volatile memory
-// of NewShared can always be pinned.
+// With Options.Pinnable a folder has to be on a tmpfs: network cards that read and write memory by
+// themselves need its pages pinned, which an ordinary disk's file system does not allow. The volatile
+// memory of NewShared can always be pinned.
 //
 // # Saves
 //

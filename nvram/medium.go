@@ -8,9 +8,9 @@ import (
 )
 
 // checkPinnable returns ErrMedium unless a NIC may pin the pages of files in the folder at path,
-// which need not exist yet. The files of a tmpfs are memory and stay where they are, as those of
-// NewShared. An ordinary disk's file system writes pages back and must be able to take them away
-// for that; Linux refuses to pin shared mappings of such files for long.
+// which need not exist yet. The files of a tmpfs are memory, like the files of NewShared, and their
+// pages stay where they are. An ordinary disk's file system must be able to take a page away in order
+// to write it back, so Linux refuses to pin shared mappings of its files for long.
 func checkPinnable(path string) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(existing(path), &s); err != nil {

@@ -28,7 +28,7 @@ const (
 type Memory struct {
 	words []uint64 // the mapping; on the Go heap in race builds
 	file  *mapped  // nil if volatile, or attached
-	of    Location // where the attached memory is
+	of    Location // the file that attached memory is mapped from
 
 	storage Storage // replaces the file system; usually nil
 }

@@ -69,14 +69,14 @@ type NIC interface {
 	Open(worker int, bell func()) (Queue, error)
 
 	// Datagram sends a copy of b, which has at most DatagramBytesMax bytes, to the receiver of
-	// machine to. It never waits. The datagram may overtake others, and may be lost, for example if
+	// machine m. It never waits. The datagram may overtake others, and may be lost, for example if
 	// the machine has no receiver or the receiver cannot keep up. Errors are only those that this
 	// side detects: ErrRange if b is too long, and ErrClosed.
-	Datagram(to MachineID, b []byte) error
+	Datagram(m MachineID, b []byte) error
 
 	// Datagrams makes f the machine's receiver and replaces the earlier one; with nil, datagrams
 	// that arrive are lost. f runs on any goroutine but the sender's, several calls may run at
-	// once, and f must not wait. b is f's during the call only. One call may still be running when
+	// once, and f must not wait. f may use b only during the call. One call may still be running when
 	// the receiver has been replaced or the NIC closed, but none begins after that.
 	Datagrams(f func(from MachineID, b []byte))
 
@@ -114,25 +114,25 @@ type NIC interface {
 // pending; poll and post again), ErrBroken, ErrKey, ErrRange. A Completion may have ErrBroken for a
 // registration that has ended meanwhile.
 type Queue interface {
-	// Read copies len(dst) bytes at off of registration k at machine to into
-	// dst. Both off and len(dst) are multiples of 8, and len(dst) is from 8 to
-	// MaxTransferBytes. dst belongs to the queue until the operation is done.
-	Read(to MachineID, k Key, off uint64, dst []byte, tag uint64) (done bool, err error)
+	// Read copies len(dst) bytes into dst, from offset off of registration k at machine m. Both off
+	// and len(dst) are multiples of 8, and len(dst) is from 8 to MaxTransferBytes. dst belongs to the
+	// queue until the operation is done.
+	Read(m MachineID, k Key, off uint64, dst []byte, tag uint64) (done bool, err error)
 
-	// Write copies src to off of registration k at machine to. off and the length
-	// are bounded as for Read. src may be reused once Write returns.
-	Write(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
+	// Write copies src to offset off of registration k at machine m. off and the length are bounded as
+	// for Read. src may be reused once Write returns.
+	Write(m MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
 	// WriteRing is Write followed by Ring as one operation (a WRITE with immediate): the bell comes
 	// after the write, and if the operation fails the bell does not ring. Call it without a lock that
 	// the bell may want, as Ring.
-	WriteRing(to MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
+	WriteRing(m MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
-	// Ring calls the bell of the sibling worker at machine to, after every operation posted earlier
+	// Ring calls the bell of the sibling worker at machine m, after every operation posted earlier
 	// to that machine. Some providers run the bell on this goroutine, so do not hold a mutex that
 	// the bell may need. A doorbell has no Completion. If it is lost with a broken connection, Ring
-	// returns an error, or a Completion with the tag Unsignalled has it.
-	Ring(to MachineID) error
+	// returns an error, or a Completion with the tag Unsignalled reports it.
+	Ring(m MachineID) error
 
 	// Poll moves completions into cs and returns their number. It never waits.
 	Poll(cs []Completion) int

@@ -19,7 +19,7 @@ func MakeAddr(id ID, off uint32) Addr { return Addr(id)<<32 | Addr(off) }
 // Region returns the number of the region that contains the address.
 func (a Addr) Region() ID { return ID(a >> 32) }
 
-// Offset returns where in its region a lies.
+// Offset returns the offset of the address in its region.
 func (a Addr) Offset() uint32 { return uint32(a) }
 
 func (a Addr) String() string { return fmt.Sprintf("%d:%#x", a.Region(), a.Offset()) }

@@ -23,18 +23,18 @@ type AllocatorConfig struct {
 	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
 	// Replicate writes data at off to every backup of region id, in ascending order, before it
-	// returns; it must not keep data. in is the result of Reserve: Replicate must fail with
-	// ErrBackups if the backups may differ from those that Reserve asked. If in is 0, any backups
-	// will do.
-	Replicate func(id ID, off uint64, data []byte, in uint32) error
+	// returns; it must not keep data. config is the configuration that Reserve returned: Replicate
+	// must fail with ErrBackups if the backups may differ from those that Reserve asked. If config
+	// is 0, any backups will do.
+	Replicate func(id ID, off uint64, data []byte, config uint32) error
 	// Reserve reserves storage for n bytes at off in every backup of region id, before anything is
 	// written there. It returns the configuration in which these backups became replicas.
-	Reserve func(id ID, off, n uint64) (in uint32, err error)
+	Reserve func(id ID, off, n uint64) (config uint32, err error)
 	// Discard frees the storage of n bytes at off on every replica of region id. It returns the
 	// configuration in which it asked the replicas. All replicas consider the blocks there dirty,
 	// and nobody uses these blocks until Discard has returned. ErrDoubt means that a replica may
 	// still free the storage later, while the replica is in that configuration.
-	Discard func(id ID, off, n uint64) (in uint32, err error)
+	Discard func(id ID, off, n uint64) (config uint32, err error)
 	// Emptied is called when much memory has been freed: the owner should then end epochs and call
 	// GiveBack, in the background. Emptied must not wait.
 	Emptied func()
@@ -97,7 +97,7 @@ func NewAllocator(cfg AllocatorConfig) *Allocator {
 
 // Alloc reserves a slot for payload bytes. It returns the pointer that the new object will have,
 // and the slot's present version. The slot stays reserved until a transaction has committed the
-// object, or Release.
+// object, or until Release.
 //
 // Objects are placed near hint: in its block, in its region, in a co-located
 // region, in any. Zero, or an address in a region the allocator does not have,
@@ -278,8 +278,8 @@ func (a *Allocator) setLocked(id ID, sp *space) {
 	a.dir.Store(d)
 }
 
-// Hold calls lock while Scan does not run; lock locks the slot at p. Hold reports whether Scan has
-// not reached the slot yet. Scan then counts the slot as in use, so the caller must Release it if
+// Hold calls lock, which locks the slot at p, while Scan does not run. It reports whether Scan has not
+// reached the slot yet. Scan then counts the slot as in use, so the caller must Release it if
 // it holds no object in the end. If an earlier recovery has released the slot, Hold undoes that:
 // nobody has taken it since.
 func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {

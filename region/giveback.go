@@ -24,7 +24,7 @@ const giveBackMax = 16
 // not answered. The blocks stay taken until the replica can no longer do so.
 type doubt struct {
 	extent
-	in uint32 // the configuration in which the replica was asked
+	in uint32 // the configuration in which the replica was asked; 0 if it was not asked before
 }
 
 // GiveBack gives the storage of all dirty blocks back, until ctx is done. The caller of

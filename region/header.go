@@ -16,7 +16,7 @@ const (
 	// HeaderBytes is the length of an object's header: the Header word and the
 	// incarnation.
 	HeaderBytes = 16
-	// VersionMax is the last version; at a million commits a second one object
+	// VersionMax is the last version; at a million commits a second, one object
 	// reaches it after 36,000 years.
 	VersionMax Version = 1<<versionBits - 1
 

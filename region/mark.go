@@ -52,8 +52,8 @@ func (r *Region) mark(off uint64) {
 	}
 }
 
-// Marked returns the chunks that have changed in the configuration since, or in later ones; false
-// if that is not known.
+// Marked returns the chunks that have changed in the given configuration or in a later one. It returns
+// false if that is not known.
 func (r *Region) Marked(since uint32) (ChunkSet, bool) {
 	m := r.marks.Load()
 	if m == nil || m.since > since {

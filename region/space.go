@@ -101,9 +101,9 @@ func (sp *space) slabAt(off uint32) *slab {
 	return nil
 }
 
-// spanFor returns two numbers of blocks for a slab of class c. least is the fewest blocks that hold
-// an object. best is the fewest blocks that waste at most an eighth of the slab behind its last
-// object. A slab gets best blocks if so many free ones are adjacent.
+// spanFor returns two numbers of blocks for a slab of class c. The number least is the fewest blocks
+// that hold an object. The number best is the fewest blocks of which at most an eighth, behind the
+// last object, is wasted. A slab takes the best number if that many adjacent blocks are free.
 func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
 	least = (size + block - 1) / block

@@ -35,8 +35,9 @@ import (
 // From then on the newer version wins, also while commits are applied.
 //
 // A chunk is stale if a slot that begins there may be older than at the primary. These are
-// the chunks with forgotten slots, the chunks that the primary has marked since the
-// configuration Since, and chunks left over from an earlier, unfinished attempt.
+// the chunks with forgotten slots, the chunks that the primary has marked in the
+// configuration that Since returns or in later ones, and chunks left over from an
+// earlier, unfinished attempt.
 type Stale struct {
 	r *Region
 	m *nvram.Memory
@@ -79,8 +80,8 @@ func FormatStale(id ID, size int64, m *nvram.Memory) error {
 	})
 }
 
-// FormatStale makes m the Stale of r, a replica that has all changes made before configuration
-// since. No one may write to r meanwhile.
+// FormatStale makes m the Stale of r, a replica that has all changes made before the given
+// configuration. No one may write to r meanwhile.
 func (r *Region) FormatStale(since uint32, m *nvram.Memory) error {
 	return formatStale(r.id, r.size, m, func() {
 		s := Stale{r: r, m: m}
@@ -116,8 +117,8 @@ func (r *Region) OpenStale(m *nvram.Memory) (*Stale, error) {
 	return &Stale{r: r, m: m}, nil
 }
 
-// Rejoin begins another life of the machine, which has missed the changes of configuration since and
-// of all later ones. No one may write to the region meanwhile.
+// Rejoin begins another life of the machine, which has missed the changes of the given configuration
+// and of all later ones. No one may write to the region meanwhile.
 func (s *Stale) Rejoin(since uint32) {
 	if s.Since() == 0 { // otherwise it has missed changes since an earlier configuration
 		s.m.Store(staleSinceOffset, uint64(since))

@@ -265,9 +265,9 @@ func (l Lines) isEmpty() bool { return l.count() <= 0 }
 // lineOf returns the line that holds byte i of an object's payload.
 func lineOf(i int) int { return (i + linePayload - firstPayload) / linePayload }
 
-// payloadBefore returns the offset in the payload of the first byte that LoadLines copies of line i.
-// For line 0 it is negative: LoadLines copies linePayload bytes of every line, and the first of these
-// on line 0 are the end of the header.
+// payloadBefore returns the offset in the payload of the first byte that LoadLines copies from line i.
+// It is negative for line 0: LoadLines copies the last linePayload bytes of every line, and on line 0
+// these begin within the header.
 func payloadBefore(i int) int { return firstPayload + (i-1)*linePayload }
 
 // Header returns the header that the object had when the view began.

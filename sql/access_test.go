@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// An index that is dropped under a statement is a conflict, whatever kind it is of and
-// whatever is asked of it.
+// If an index is dropped while a statement uses it, the statement has a conflict, whatever the
+// structure of the index and the operation.
 func TestIndexGone(t *testing.T) {
 	in := newInstance(t)
 	for _, kind := range []catalog.Access{catalog.AccessBTree, catalog.AccessHash} {

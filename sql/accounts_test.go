@@ -26,7 +26,7 @@ func (in *instance) as(user, db string) *client {
 	return c
 }
 
-// password returns what a user's password is stored as, and whether there is the user.
+// password returns the stored form of a user's password, and whether the user exists.
 func (in *instance) password(user string) (hash string, ok bool) {
 	rd := in.opt.Accounts.DB().Reader()
 	defer rd.Close()
@@ -64,9 +64,9 @@ func twoMachines(t *testing.T) (a, b *instance) {
 	return a, &instance{t: t, cluster: a.cluster, cat: cat, e: e, cfg: cfg, opt: opt}
 }
 
-// Accounts that one machine makes, changes and drops are the same at another: for a client
-// who logs in at once, for one who is logged in before long, and for statements about
-// accounts, which add to each other's.
+// Accounts that one machine makes, changes and drops are the same at another: at once for a client
+// who logs in, before long for one who is logged in already, and in statements about accounts, which
+// build on each other's changes.
 func TestAccountsOfTwoMachines(t *testing.T) {
 	a, b := twoMachines(t)
 	onA, onB := a.client(""), b.client("")
@@ -229,8 +229,9 @@ func TestAccountsAreStored(t *testing.T) {
 	}
 }
 
-// Users that the version before has stored, all in one object, are there, and become rows
-// with the first change. A program of that version does not start with what it does not see.
+// Users that the previous version of farmsql has stored, all in one object, are found, and become
+// rows with the first change of accounts. A program of the previous version then does not start,
+// because it cannot see them.
 func TestUsersOfTheVersionBefore(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()
@@ -286,7 +287,7 @@ func (k keepIn) Persist(_ *gms.Context, b []byte) error {
 	return nil
 }
 
-// Root, dropped, does not come back with the next start, without a password.
+// A root account that was dropped does not come back, without a password, at the next start.
 func TestRootStaysDropped(t *testing.T) {
 	cfg := testConfig
 	cfg.Volatile = farm.NewVolatile()

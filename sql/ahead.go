@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A lookAhead looks up together what rows lead to, before the node above takes them one by one. parent
-// is the row with which that node was built.
+// A lookAhead makes, together, the lookups that the node above is going to make for rows one by one.
+// parent is the row with which that node was built.
 type lookAhead interface {
 	lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) error
 }
@@ -49,12 +49,12 @@ func (b *builder) buildAhead(ctx *gms.Context, a lookAhead, n gms.Node, row gms.
 // twice as many as before: a LIMIT reads at most about twice the rows that it needs.
 const aheadMost = 64
 
-// An aheadIter reads rows a few at a time, and looks up together what they lead to.
+// An aheadIter reads rows a few at a time, and makes the lookups for them together.
 type aheadIter struct {
 	gms.RowIter
 	lookAhead
 	parent gms.Row
-	// rows have been read and not returned yet; then failed is to be returned, once.
+	// rows have been read but not returned yet. failed is the error to return after them, once.
 	rows     []gms.Row
 	failed   error
 	together int // the number of rows to read next
@@ -79,7 +79,7 @@ func (i *aheadIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return row, nil
 }
 
-// read reads the next rows, up to an error, and looks up what they lead to.
+// read reads the next rows, up to an error, and makes the lookups for them.
 func (i *aheadIter) read(ctx *gms.Context) error {
 	rows := make([]gms.Row, 0, i.together)
 	for len(rows) < cap(rows) {

@@ -79,14 +79,14 @@ func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression
 	return nil
 }
 
-// fits reports whether a constant is of a type that a variable may be set to. A text that is a
+// fits reports whether a constant may be assigned to a variable of type typ. A text that is a
 // number counts as one, as in go-mysql-server.
-func fits(ctx *gms.Context, l *expression.Literal, of gms.Type) bool {
-	if isCount(of) && (types.IsFloat(l.Type(ctx)) || types.IsDecimal(l.Type(ctx))) {
+func fits(ctx *gms.Context, l *expression.Literal, typ gms.Type) bool {
+	if isCount(typ) && (types.IsFloat(l.Type(ctx)) || types.IsDecimal(l.Type(ctx))) {
 		return false
 	}
 	text, ok := l.Value().(string)
-	return !ok || isNumeral(text) || !isCount(of) && of.Type() != sqltypes.Float64
+	return !ok || isNumeral(text) || !isCount(typ) && typ.Type() != sqltypes.Float64
 }
 
 // isCount reports whether a variable's type is a whole number. The type of switches is an integer

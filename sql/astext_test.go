@@ -32,7 +32,7 @@ func TestTextOfArguments(t *testing.T) {
 	}
 }
 
-// TestQualifiedValues: VALUES(t.c) was the column of the row that is there.
+// TestQualifiedValues: go-mysql-server evaluated VALUES(t.c) as the column of the existing row.
 func TestQualifiedValues(t *testing.T) {
 	const setup = "create table t (id int primary key, v int); insert into t values (1, 5);"
 	for _, s := range []shows{

@@ -2,7 +2,7 @@ package sql
 
 import "testing"
 
-// TestBareSubqueries: a subquery in parentheses of its own is no value.
+// TestBareSubqueries: a subquery in further parentheses is still a subquery, not a single value.
 func TestBareSubqueries(t *testing.T) {
 	const three = "create table t (id int primary key, a int); insert into t values (1,1),(2,2),(3,null);"
 	for _, s := range []shows{

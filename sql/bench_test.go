@@ -19,7 +19,7 @@ import (
 // The engine's own cost of a statement, compiled and planned: most of the latter
 // is go-mysql-server's.
 func BenchmarkStatements(b *testing.B) {
-	// What statements hold is counted, as a server has it.
+	// The memory of statements is counted, as in a server.
 	in := openWith(b, farm.Config{RegionBytes: 64 << 20, LogBytes: 8 << 20}, Options{Memory: store.NewMemory(clock.System{}, 0, 8<<30)})
 	defer in.close()
 	c := in.client("")

@@ -164,7 +164,7 @@ func TestWaitForAlteration(t *testing.T) {
 	}
 }
 
-// What was being built when the instance stopped is dropped when it starts.
+// Structures that were being built when the instance stopped are dropped when it starts.
 func TestAlterationIsUndoneAtStart(t *testing.T) {
 	cfg := smallLogs
 	cfg.Volatile = farm.NewVolatile()

@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// isDirect reports whether a statement, which has been compiled, goes directly in the
-// session as it is.
+// isDirect reports whether a compiled statement runs directly with the present settings of the
+// session.
 func (c *client) isDirect(query string) bool {
 	stmt, values := c.s.Compiled(query, false, nil)
 	if stmt == nil {
@@ -41,7 +41,7 @@ func (p *pair) createDirect() {
 	}
 }
 
-// What is sorted, made distinct and summed up directly is what the plan gives.
+// Sorting, DISTINCT and SUM without a plan give the same rows as the plan.
 func TestDirect(t *testing.T) {
 	p := newPair(t)
 	p.createDirect()
@@ -112,8 +112,8 @@ func TestDirectRandom(t *testing.T) {
 	}
 }
 
-// Rows are not sent directly in a character set that they are not stored in, and are
-// again once it has changed.
+// Rows are not sent directly while the session asks for another character set than the stored one;
+// they are again once it asks for the stored one.
 func TestDirectCharacterSets(t *testing.T) {
 	p := newPair(t)
 	p.createDirect()
@@ -128,8 +128,8 @@ func TestDirectCharacterSets(t *testing.T) {
 	}
 }
 
-// What is too long to be collected goes by the plan where that makes it shorter, and is
-// planned otherwise. A sum is of any number of rows.
+// If too many rows would be collected, the direct form is not used: the plan runs, or the statement is
+// planned. SUM collects no rows, so it may be of any number of them.
 func TestDirectLong(t *testing.T) {
 	p := newPair(t)
 	p.run("CREATE TABLE l (id INT PRIMARY KEY, k INT, c MEDIUMTEXT)")
@@ -150,8 +150,8 @@ func TestDirectLong(t *testing.T) {
 	}
 }
 
-// A transaction that has read a range directly conflicts with who changes what it has
-// read, and with nobody else.
+// A transaction that has read a range directly conflicts with changes to the columns and rows that it has
+// read, and with no others.
 func TestDirectConflicts(t *testing.T) {
 	in := newInstance(t)
 	c, other := in.client(""), in.client("")

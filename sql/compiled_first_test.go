@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// The first rows below a key come from its index in order, and what has other ties or
-// another order than the index does not run compiled.
+// The first rows below a key come from its index in order. A statement with another order than that
+// of the index, or in whose order rows can be equal, does not run compiled.
 func TestCompiledFirstRows(t *testing.T) {
 	p := newPair(t)
 	p.run("CREATE TABLE o (w INT, d INT, o INT, c INT, n VARCHAR(10), at DATETIME, PRIMARY KEY (w, d, o), KEY customer (w, d, c, o), KEY name (w, d, n))")

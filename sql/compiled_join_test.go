@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is asked of a row beyond its key, and of rows of several tables, is answered
-// as it is planned.
+// Compiled statements with conditions beyond a key, or with joins, return the same as when they are
+// planned.
 func TestCompiledJoins(t *testing.T) {
 	p := newPair(t)
 	p.create()

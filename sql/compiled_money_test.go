@@ -14,7 +14,7 @@ func moneyTables(p *pair) {
 	}
 }
 
-// Decimals and times that columns keep as they are come and go compiled.
+// Compiled statements write and read decimals and times that a column stores unchanged.
 func TestCompiledMoney(t *testing.T) {
 	p := newPair(t)
 	moneyTables(p)

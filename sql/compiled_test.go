@@ -60,7 +60,7 @@ func (c *client) runStatement(stmt *fast.Compiled, query string, values []fast.V
 	return res.Header.Schema, append(res.Rows, c.valuesOf(res)...), true, nil
 }
 
-// valuesOf makes values of rows that are as the protocol has them.
+// valuesOf converts rows from the protocol's form to values.
 func (c *client) valuesOf(res *fast.Result) (rows []gms.Row) {
 	ctx, bytes := c.in.e.NewContext(context.Background(), c.s), 0
 	for _, values := range res.Values {
@@ -199,7 +199,7 @@ func (p *pair) create() {
 	p.run("INSERT INTO n VALUES ('Straße', 1, 1, 'a'), ('ab  ', 1, 1, NULL), ('', 1, 2, NULL)")
 }
 
-// What OLTP is made of runs compiled, and as if it did not.
+// The SELECTs of OLTP run compiled, and return the same as when they do not.
 func TestCompiledSelects(t *testing.T) {
 	p := newPair(t)
 	p.create()
@@ -278,7 +278,7 @@ func TestCompiledReferences(t *testing.T) {
 		}
 	}
 	p.same("p", "f", "ff")
-	// Whoever does not ask for parents does not get compiled what has asked.
+	// A session with foreign_key_checks = 0 does not use the form that was compiled with checks.
 	insert(true, "INSERT INTO f VALUES (1, 2%d, 7, 's9', 1)")
 	p.run("SET foreign_key_checks = 0")
 	insert(false, "INSERT INTO f VALUES (1, 3%d, 777, 's9', 1)")
@@ -515,7 +515,7 @@ func (g generator) where(table string) string {
 	case "ff":
 		return g.pick("id = "+n(), "id = "+n(), "v = "+n())
 	}
-	// There is no order in a hash table: what is not a lookup has none, either.
+	// A hash table has no order: only lookups in it return rows in a known order.
 	return g.pick(fmt.Sprint("id = ", g.IntN(60)-15), fmt.Sprintf("w = '%s%d'", g.pick("w", "W"), g.IntN(50)))
 }
 

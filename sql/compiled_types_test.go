@@ -79,8 +79,8 @@ func (p *pair) mustBind(query string, bound ...fast.Value) {
 func bytesValue(s string) fast.Value { return fast.Value{Text: s} }
 func intValue(n int64) fast.Value    { return fast.Value{Number: n, IsNumber: true} }
 
-// Keys of bytes are found by just these bytes: by those that are no characters,
-// and not by those that are fewer or more.
+// A binary key is found by exactly its bytes, even if they are not valid characters, and not by fewer
+// or more bytes.
 func TestCompiledBinaryKeys(t *testing.T) {
 	p := newPair(t)
 	p.run("CREATE TABLE b (k BINARY(4) PRIMARY KEY, v VARBINARY(5) NOT NULL, x BLOB, UNIQUE KEY (v))")
@@ -113,7 +113,7 @@ func TestCompiledBinaryKeys(t *testing.T) {
 	p.same("b", "c")
 }
 
-// Characters that are none are go-mysql-server's to refuse, or to mend.
+// Invalid characters are left to go-mysql-server, which refuses or replaces them.
 func TestCompiledNoCharacters(t *testing.T) {
 	p := newPair(t)
 	p.create()
@@ -172,8 +172,8 @@ func TestCompiledBinaryRandom(t *testing.T) {
 	}
 }
 
-// NULL for a parameter is a value like others where a column may hold it, and not the
-// business of compiled statements elsewhere.
+// NULL for a parameter is a value like others where a column may hold it, and elsewhere the
+// statement is planned.
 func TestCompiledNull(t *testing.T) {
 	p := newPair(t)
 	p.create()

@@ -2,8 +2,8 @@ package sql
 
 import "testing"
 
-// TestUpsertReadsVirtualColumns: those of the row that is there were NULL, which ON DUPLICATE KEY
-// UPDATE then wrote.
+// TestUpsertReadsVirtualColumns: the virtual columns of the existing row were read as NULL, which ON
+// DUPLICATE KEY UPDATE then wrote.
 func TestUpsertReadsVirtualColumns(t *testing.T) {
 	const columns = "a int, g int as (a * 2) stored, v int as (a + 1) virtual);"
 	const keyed = "create table t (id int primary key, " + columns + "insert into t (id, a) values (1, 10);"

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// What a machine has not written of a table's count is little beside it, so that the
-// others plan well for small tables, too; and it does not write for every row.
+// The part of a table's row count that a machine has not written yet is small compared with the count,
+// so that other machines plan well, for small tables, too. It does not write for every row.
 func TestCountIsNearAtOtherMachines(t *testing.T) {
 	in := newInstance(t)
 	c := in.client("")

@@ -251,15 +251,15 @@ func (d *Database) AllViews(ctx *gms.Context) ([]gms.ViewDefinition, error) {
 	return definitions(ctx, d, catalog.View, gmsView)
 }
 
-// definitions returns all definitions of a kind, converted by as.
-func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, as func(*catalog.Definition) T) ([]T, error) {
+// definitions returns all definitions of a kind, each converted by convert.
+func definitions[T any](ctx *gms.Context, d *Database, kind catalog.Definer, convert func(*catalog.Definition) T) ([]T, error) {
 	defs, err := d.e.Store.Catalog.Definitions(store.Began(ctx).Tx, kind, d.name)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
 	all := make([]T, len(defs))
 	for i, v := range defs {
-		all[i] = as(v)
+		all[i] = convert(v)
 	}
 	return all, nil
 }

@@ -40,7 +40,7 @@ func (d *Database) DropTrigger(ctx *gms.Context, name string) error {
 	return d.drop(ctx, catalog.Trigger, name, gms.ErrTriggerDoesNotExist.New(name))
 }
 
-// create stores a definition; if there is one of that name, it fails with exists.
+// create stores a definition. If the name is taken, it returns the error exists.
 func (d *Database) create(ctx *gms.Context, kind catalog.Definer, v *catalog.Definition, exists error) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestReplacesOfAProcedure(t *testing.T) {
 	}
 }
 
-// TestUnknownModes: what a mode that is not known would change shows when it is set.
+// TestUnknownModes: setting an sql_mode that is not supported is an error.
 func TestUnknownModes(t *testing.T) {
 	c := newInstance(t).client("")
 	for _, q := range []string{"set sql_mode = 'NO_BACKSLASH_ESCAPES'", "set session sql_mode = 'ANSI_QUOTES,no_backslash_escapes'", "set global sql_mode = concat(@@sql_mode, ',NO_BACKSLASH_ESCAPES')"} {

@@ -103,7 +103,7 @@ func (c *client) run(query string) (gms.Schema, []gms.Row, error) {
 	return schema, rows, iter.Close(ctx)
 }
 
-// failed is what the listener makes of an error.
+// failed returns the error that the listener sends for an error.
 func (c *client) failed(err error) error {
 	if conflict := c.s.Failed(); conflict != nil {
 		return conflict

@@ -74,7 +74,7 @@ func payForLookups(l *memo.LookupJoin) (restore func()) {
 	return func() { g.RelProps.SetStats(s) }
 }
 
-// A counted is a statistic with a better row count than guess, go-mysql-server's.
+// A counted is a statistic with a corrected row count; guess is go-mysql-server's row count.
 type counted struct {
 	gms.Statistic
 	guess float64

@@ -26,8 +26,8 @@ func countedTables(c *client) {
 	}
 }
 
-// What is joined is looked up row by row if there are few rows to look up for, and read
-// first if that is little, however much of a table go-mysql-server thinks a range to be.
+// A join looks rows up one by one if it has few to look up, and reads the other table first if the range
+// of that has few rows, whatever part of a table go-mysql-server assumes a range to have.
 func TestCountedRanges(t *testing.T) {
 	c := newInstance(t).client("")
 	countedTables(c)
@@ -84,7 +84,7 @@ func TestCountedRangesAreNotRead(t *testing.T) {
 	c.exec("COMMIT")
 }
 
-// What a plan counts keys in is no transaction of anybody's: statistics do not have it.
+// Statistics of transactions leave out those in which the planner counts keys: no client runs them.
 func TestCountingIsNotCounted(t *testing.T) {
 	in := newInstance(t)
 	c := in.client("")

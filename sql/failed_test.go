@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// doomedClient has read a row, in a statement that is a transaction by itself, that
-// somebody else has changed since.
+// doomedClient returns a client whose running statement, a transaction by itself, has read a row
+// that another client has changed since.
 func doomedClient(t *testing.T) (c *client, ctx *gms.Context, cancel context.CancelCauseFunc) {
 	in := newInstance(t)
 	c = in.client("d")
@@ -32,9 +32,9 @@ func doomedClient(t *testing.T) (c *client, ctx *gms.Context, cancel context.Can
 	return c, ctx, cancel
 }
 
-// A statement that fails after a read that does not hold has a conflict, though
-// go-mysql-server ends its transaction before anybody asks: it drops it, or commits within
-// a context that has ended.
+// A statement that fails after a read that no longer holds has a conflict, although go-mysql-server
+// ends the transaction before the listener asks: it drops the transaction, or commits it in a
+// context that has ended.
 func TestFailedAfterAReadThatDoesNotHold(t *testing.T) {
 	failure := errors.New("made of what was read")
 	for name, end := range map[string]func(*client, *gms.Context, context.CancelCauseFunc){

@@ -9,8 +9,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// TestLikeOfPrefix: go-mysql-server made LIKE 'a%' a range that ends before most of what
-// begins with a.
+// TestLikeOfPrefix: go-mysql-server made LIKE 'a%' a range that ends before most of the strings that
+// begin with a.
 func TestLikeOfPrefix(t *testing.T) {
 	for collation, begin := range map[string]int{"utf8mb4_0900_ai_ci": 11, "utf8mb4_general_ci": 11, "utf8mb4_bin": 9, "utf8mb4_unicode_ci": 11} {
 		setup := fmt.Sprintf("create table t (id int primary key, s varchar(20) collate %s, key (s));", collation) +
@@ -81,7 +81,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestExistsOverOuterJoin: EXISTS was asked before there were rows missing.
+// TestExistsOverOuterJoin: EXISTS was evaluated before the outer join had added rows of NULL.
 func TestExistsOverOuterJoin(t *testing.T) {
 	const setup = "create table n (id int primary key, a int); create table p (id int primary key, x int); insert into n values (1,1),(2,null); insert into p values (1,1),(2,5)"
 	for _, s := range []shows{
@@ -118,8 +118,8 @@ func TestNullSafeEqualityOfText(t *testing.T) {
 	}
 }
 
-// TestInOfTimes: go-mysql-server's hash table for IN holds what nothing of a column is
-// found by.
+// TestInOfTimes: go-mysql-server's hash table for IN found no TIME, and no value that is equal only
+// after a conversion.
 func TestInOfTimes(t *testing.T) {
 	const setup = "create table t (id int primary key, t time, d date, dt datetime, key (t), key (d), key (dt));" +
 		"insert into t values (1,'10:00:00','2026-01-01','2026-01-01 10:00:00'),(2,'11:00:00','2026-01-02','2026-01-02 11:00:00'),(3,null,null,null),(4,'-10:00:00','1999-12-31','1999-12-31')"
@@ -139,8 +139,8 @@ func TestInOfTimes(t *testing.T) {
 	}
 }
 
-// TestWhereAboveOuterJoin: a condition that a missing row meets was asked before there was
-// one missing, and not after.
+// TestWhereAboveOuterJoin: a condition that is true for a missing row was evaluated before the outer
+// join had added rows of NULL, and not after.
 func TestWhereAboveOuterJoin(t *testing.T) {
 	const setup = "create table n (id int primary key, a int, b int, key (a)); create table p (id int primary key, x int, key (x));" +
 		"insert into n values (1,1,1),(2,2,2),(3,null,3),(4,4,null); insert into p values (1,1),(2,2),(3,3),(4,9)"
@@ -196,7 +196,7 @@ func TestLeftJoinLateral(t *testing.T) {
 	}
 }
 
-// TestNotInOfNull: NOT IN became a join, to which a NULL is a value that is not there.
+// TestNotInOfNull: NOT IN became a join, which takes NULL for a value that is not contained.
 func TestNotInOfNull(t *testing.T) {
 	const setup = "create table n (id int primary key, a int, b int not null, key (a), key (b)); create table m (id int primary key, a int, b int not null, key (a));" +
 		"insert into n values (1,1,1),(2,2,2),(3,null,3),(4,4,4); insert into m values (1,1,1),(2,null,2)"
@@ -218,8 +218,8 @@ func TestNotInOfNull(t *testing.T) {
 	}
 }
 
-// TestConditionsOutside: conditions of a subquery about the query around it were asked of
-// columns of the same names inside.
+// TestConditionsOutside: a subquery's conditions on the outer query were evaluated on its own
+// columns of the same names.
 func TestConditionsOutside(t *testing.T) {
 	const setup = "create table n (id int primary key, a int, b int, key (a)); insert into n values (1,1,1),(2,2,2),(3,null,3),(4,4,4)"
 	for _, s := range []shows{
@@ -284,8 +284,8 @@ func TestChangesOfDisjointRanges(t *testing.T) {
 	}
 }
 
-// TestEqualitiesTwice: two values that a column is equal to were different if they were not
-// the same, and of bytes a panic.
+// TestEqualitiesTwice: if two conditions fix a column, go-mysql-server took values that are not identical
+// for different ones, and panicked for bytes.
 func TestEqualitiesTwice(t *testing.T) {
 	const setup = "create table t (id int primary key, v varbinary(6), s varchar(6), d date, key (v), key (s), key (d)); create table u (id int primary key, v varbinary(6));" +
 		"insert into t values (1,x'00','a','2026-01-01'),(2,x'ff','b','2026-01-02'); insert into u values (1,x'00'),(2,x'ff')"
@@ -307,8 +307,8 @@ func TestEqualitiesTwice(t *testing.T) {
 	}
 }
 
-// TestJoinsOfSeveralColumns: strings of several columns were looked up as they are, not as
-// their collation has them, and NULLs made joins that merge lose rows.
+// TestJoinsOfSeveralColumns: joins by several columns looked strings up by their bytes, not by their
+// collation, and merge joins lost rows because of NULLs.
 func TestJoinsOfSeveralColumns(t *testing.T) {
 	const setup = "create table a (id int primary key, x varchar(9), y varchar(9) collate utf8mb4_bin, z varchar(9), m int, n int, key mn (m, n)); create table b like a;" +
 		"insert into a values (1,'a','k','É',1,1),(2,'B','K','e',1,2),(3,null,'k','e',2,2),(4,'c','k','x',2,1); insert into b values (1,'A','k','e',1,1),(2,'b','K','é',2,2),(3,null,'k','e',3,3),(4,'c','K','x',1,2)"
@@ -326,8 +326,8 @@ func TestJoinsOfSeveralColumns(t *testing.T) {
 	}
 }
 
-// TestSubqueryOverJoins: a condition with a subquery was asked in the middle of the joins that
-// it is about.
+// TestSubqueryOverJoins: a condition with a subquery was evaluated between the joins whose tables it
+// uses.
 func TestSubqueryOverJoins(t *testing.T) {
 	const setup = "create table n (id int primary key, a int); insert into n values (1,1),(2,2),(3,null)"
 	for _, s := range []shows{

@@ -30,7 +30,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestFramesAreToldApart: window functions that differ in the end of the frame alone were one.
+// TestFramesAreToldApart: window functions that differ only in the end of their frame were taken for
+// one.
 func TestFramesAreToldApart(t *testing.T) {
 	for _, s := range []shows{
 		{framedRows, "select id, sum(v) over (order by id rows unbounded preceding), sum(v) over (order by id rows between unbounded preceding and unbounded following), sum(v) over (order by id rows between unbounded preceding and 1 following) from t where g = 1 order by id", "1 | 5 | 15 | 8\n2 | 8 | 15 | 8\n3 | 8 | 15 | 15\n4 | 15 | 15 | 15\n"},
@@ -40,7 +41,7 @@ func TestFramesAreToldApart(t *testing.T) {
 	}
 }
 
-// TestNamedWindows: a window that refers to another had the frame of one without order.
+// TestNamedWindows: a window that refers to another got the frame of a window without an order.
 func TestNamedWindows(t *testing.T) {
 	const sums = "1 | 5\n2 | 8\n3 | 8\n4 | 15\n"
 	for _, s := range []shows{

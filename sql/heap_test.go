@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// Tables that come and go leave nothing on the heap: neither of who drops them nor of
-// another machine, which has used them.
+// Tables that come and go leave nothing on the heap: neither at the machine that drops them nor at
+// another one that has used them.
 func TestDroppedTablesLeaveTheHeap(t *testing.T) {
 	cfg := testConfig
 	cfg.Machines, cfg.Replicas = 2, 1

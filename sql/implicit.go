@@ -16,7 +16,8 @@ import (
 
 // Definitions, and statements about accounts, commit the open transaction; no other
 // statement may. go-mysql-server commits after any plan of a definition. That is too
-// often, since views are planned as definitions when they are read, and too rarely.
+// often, since views are planned as definitions when they are read; and too rarely, since the plans of
+// statements about accounts are not definitions.
 
 // readView remembers the CREATE VIEW text of a view that is being read: go-mysql-server parses it
 // next, and plans it with the view's database as the current one. To restore the current database

@@ -12,9 +12,9 @@ import (
 )
 
 // A lookup join reads a row of its left side, looks up the row of the right side, and reads the next.
-// So of a table of other machines it would wait for each row. Here the left rows are read a few at a
-// time (aheadIter), and what they lead to is looked up together; then go-mysql-server joins them as ever, one by
-// one, and finds what it looks up at hand.
+// If the right table is at other machines, it would wait for each row. So the left rows are read a few
+// at a time (aheadIter), and the lookups for them are made together. Then go-mysql-server joins them as
+// ever, one by one, and its own lookups find the rows at hand.
 
 // noteJoin notes the left side of a lookup join whose lookups can be made together.
 func (s *Session) noteJoin(ctx *gms.Context, n *plan.JoinNode) {
@@ -28,9 +28,9 @@ func (s *Session) noteJoin(ctx *gms.Context, n *plan.JoinNode) {
 	s.noteAhead(n.Left(), &joinAhead{right: right, table: table, leftLen: len(n.Left().Schema(ctx))})
 }
 
-// uniqueLookup returns the lookup by a whole unique key that is all that n reads, and its table; nil
-// if there is none, or if it waits for no other machine: to make the lookups twice costs more than
-// the cache misses that it saves.
+// uniqueLookup returns the lookup by a whole unique key, and its table, if n reads nothing else;
+// otherwise nil. It also returns nil for an index at this machine: making the lookups twice would cost
+// more than the cache misses that it saves.
 func uniqueLookup(n gms.Node) (*plan.IndexedTableAccess, *store.IndexedTable) {
 	for {
 		switch of := n.(type) {
@@ -115,7 +115,7 @@ func (a *joinAhead) lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) err
 			continue
 		}
 		if of, ok := l.Ranges.(gms.MySQLRangeCollection); ok {
-			if k, next := x.Key.Lookup(ctx, of); k == x.Key { // and not the index with the primary key appended
+			if k, next := x.Key.Lookup(ctx, of); k == x.Key { // not k extended by the primary key
 				ranges = append(ranges, next...)
 			}
 		}

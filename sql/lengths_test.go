@@ -69,7 +69,7 @@ func TestLongStrings(t *testing.T) {
 	}
 }
 
-// What fits is as it was, each argument is computed once, and NULL is NULL.
+// Results within the bound are unchanged, each argument is computed once, and NULL stays NULL.
 func TestStringFunctions(t *testing.T) {
 	in := newInstance(t)
 	c := in.client("")
@@ -105,7 +105,8 @@ func TestStringFunctions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", query, rows, want)
 		}
 	}
-	// They go through plans that keep the text of an expression, and are built again of it.
+	// The functions also work in definitions that keep an expression as text, from which it is built
+	// again.
 	c.exec("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(60) AS (CONCAT(a, REPEAT('!', 2))) STORED, c VARCHAR(10) DEFAULT (LPAD('x', 3, '0')))")
 	c.exec("CREATE VIEW v AS SELECT id, CONCAT_WS('-', a, b) AS ab FROM t")
 	c.exec("INSERT INTO t (id, a) VALUES (1, 'x'), (2, 'y')")

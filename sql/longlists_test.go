@@ -20,8 +20,8 @@ func chained(n int, term, separator string) string {
 	return strings.Join(all, separator)
 }
 
-// TestLongLists plans and runs statements with long lists of constants, which an application
-// makes of what it has in its hands, in about a second of processor time each.
+// TestLongLists plans and runs statements with long lists of constants, which an application may
+// generate, in about a second of processor time each.
 func TestLongLists(t *testing.T) {
 	const rows, terms = 3000, 20_000
 	c := newInstance(t).client("")
@@ -97,7 +97,7 @@ func TestListsOfChains(t *testing.T) {
 				v := value(i)
 				values, equal, different = append(values, v), append(equal, column+" = "+v), append(different, v+" <> "+column)
 			}
-			// What is added is evaluated as it stands.
+			// COALESCE hides the column, so that the condition is evaluated as it is written.
 			list, plain := strings.Join(values, ","), "COALESCE("+column+")"
 			for _, same := range [][]string{
 				{plain + " IN (" + list + ")", column + " IN (" + list + ")", column + " IN (" + list + ", NULL)", strings.Join(equal, " OR "), "id >= 0 AND (" + strings.Join(equal, " OR ") + ")"},

@@ -40,8 +40,8 @@ func openBounded(t *testing.T, m *store.Memory) *client {
 	return c
 }
 
-// Whatever keeps rows is counted, and beyond the bound the statement fails, alone, and gives
-// back what it has held.
+// The memory of everything that keeps rows is counted. Beyond the bound the statement fails, and no
+// other; it gives back what it has held.
 func TestStatementMemory(t *testing.T) {
 	m := boundedMemory(1<<20, math.MaxInt64)
 	c := openBounded(t, m)
@@ -86,7 +86,7 @@ func TestStatementMemory(t *testing.T) {
 	}
 }
 
-// What is held for a while only is not counted for ever, and what is small is not refused.
+// Memory that is held only for a while is given back, and small statements are not refused.
 func TestStatementMemoryComesBack(t *testing.T) {
 	m := boundedMemory(24<<20, math.MaxInt64)
 	c := openBounded(t, m)
@@ -110,7 +110,7 @@ func TestStatementMemoryComesBack(t *testing.T) {
 	}
 }
 
-// What is no pointer among go-mysql-server's nodes is executed, beside others that are noted.
+// Nodes that are not pointers, and so cannot be noted, are executed, also after others were noted.
 func TestMeteredShow(t *testing.T) {
 	c := openBounded(t, boundedMemory(1<<20, math.MaxInt64))
 	c.exec("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r ORDER BY n")

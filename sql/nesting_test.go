@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// repeated joins n times what may contain a number.
+// repeated joins n copies of term; a %d in it becomes the number of the copy.
 func repeated(n int, term, between string) string {
 	terms := make([]string, n)
 	for i := range terms {

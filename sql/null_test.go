@@ -49,8 +49,8 @@ func TestNoNulls(t *testing.T) {
 	}
 }
 
-// A NULL that a version before has stored where there may be none is found by a check, and
-// can be mended.
+// A NULL that an earlier version has stored where there may be none is found by a check, and can be
+// mended.
 func TestNullOfTheVersionBefore(t *testing.T) {
 	in := newInstance(t)
 	c := in.client("")

@@ -2,8 +2,8 @@ package sql
 
 import "testing"
 
-// TestAggregatesOfOutside: an aggregate of columns of the query around was one of the subquery
-// that it stands in, and gave a row for each row.
+// TestAggregatesOfOutside: an aggregate of columns of the outer query was taken for one of the
+// subquery in which it stands, and gave a row for each row.
 func TestAggregatesOfOutside(t *testing.T) {
 	const setup = "create table a (id int primary key, i int); create table b (id int primary key, i int); insert into a values (1,1),(2,2); insert into b values (1,5),(2,6),(3,7)"
 	for _, s := range []shows{

@@ -48,7 +48,7 @@ func (c *client) shown(query string) string {
 	return c.show(schema, rows)
 }
 
-// shows runs statements that must succeed, and then one of which the result is given.
+// shows is a test: the statements of setup must succeed, and then query must have the result want.
 type shows struct{ setup, query, want string }
 
 func (s shows) test(t *testing.T) {

@@ -36,8 +36,8 @@ func TestRespell(t *testing.T) {
 	}
 }
 
-// FOR SHARE is taken where MySQL takes it and nowhere else, and an error speaks
-// of what the client has written.
+// FOR SHARE is accepted where MySQL accepts it and nowhere else, and errors quote the text that the
+// client has written.
 func TestParseShareLocks(t *testing.T) {
 	for _, query := range []string{
 		"select a from t for share",

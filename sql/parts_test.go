@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// twice runs a statement compiled, for which it has to have been seen.
+// twice runs a statement until it runs compiled: it must have been seen before.
 func (c *client) twice(query string) {
 	c.in.t.Helper()
 	for range 5 {
@@ -23,8 +23,8 @@ func (c *client) twice(query string) {
 	c.in.t.Fatalf("%s: not compiled", query)
 }
 
-// newReaders makes a database d with a table, and u, a row of which transactions change
-// that would otherwise only read.
+// newReaders makes a database d with a table, and with a table u: transactions that would otherwise
+// only read change a row of u.
 func newReaders(t *testing.T, table string) (in *instance, c, other *client) {
 	in = newInstance(t)
 	c, other = in.client("d"), in.client("d")
@@ -35,8 +35,8 @@ func newReaders(t *testing.T, table string) (in *instance, c, other *client) {
 	return in, c, other
 }
 
-// A SELECT in a transaction conflicts with who changes what it has returned or
-// compared, and with nobody else, compiled or planned.
+// A SELECT in a transaction conflicts with changes of what it has returned or compared, and with no
+// others, compiled or planned.
 func TestColumnsConflict(t *testing.T) {
 	in, setup, other := newReaders(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, txt LONGTEXT, KEY (a))")
 	long := strings.Repeat("x", 2*row.InlineBytesMax)
@@ -79,8 +79,8 @@ func TestColumnsConflict(t *testing.T) {
 	}
 }
 
-// Of a scan of many rows the first are read for their columns, the others as a whole;
-// either way it notices what concerns it.
+// A scan of many rows reads only the needed columns of the first rows, and the others as a whole;
+// either way it notices the changes that concern it.
 func TestColumnsOfManyRowsConflict(t *testing.T) {
 	in, setup, other := newReaders(t, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
 	setup.exec("INSERT INTO t VALUES (0, 0, 0)")
@@ -101,7 +101,8 @@ func TestColumnsOfManyRowsConflict(t *testing.T) {
 	}
 }
 
-// Who reads a computed column conflicts with who changes one that it is computed of.
+// A transaction that reads a computed column conflicts with one that changes a column from which it is
+// computed.
 func TestComputedColumnsConflict(t *testing.T) {
 	_, c, other := newReaders(t, "CREATE TABLE t (id INT PRIMARY KEY, b INT, v INT AS (b + 1))")
 	c.exec("INSERT INTO t (id, b) VALUES (1, 20)")

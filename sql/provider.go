@@ -61,8 +61,8 @@ func (p *provider) HasDatabase(ctx *gms.Context, name string) bool {
 
 // AllDatabases implements gms.DatabaseProvider. It cannot report an error; the statement
 // meets the same error again. go-mysql-server calls it for every plan with a table, in case
-// the table shows routines. It therefore reads in a transaction of its own: read in the
-// statement's, the databases would conflict with every CREATE and DROP DATABASE.
+// the table shows routines. It therefore reads in a transaction of its own: if it read in the
+// statement's transaction, each statement would conflict with every CREATE and DROP DATABASE.
 func (p *provider) AllDatabases(ctx *gms.Context) []gms.Database {
 	var all []gms.Database
 	read := func(t *txn.Tx) error {

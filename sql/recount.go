@@ -59,14 +59,14 @@ func (e *Engine) Counted(ctx context.Context) error {
 }
 
 // setCounted writes the setting, and returns whether it was 1 before.
-func (e *Engine) setCounted(ctx context.Context, to byte) (was bool, err error) {
+func (e *Engine) setCounted(ctx context.Context, setting byte) (was bool, err error) {
 	err = e.Store.Machine.Run(ctx, func(t *txn.Tx) error {
 		b, err := e.Store.Catalog.Setting(t, countedSetting)
 		if err != nil {
 			return err
 		}
 		was = len(b) == 1 && b[0] == 1
-		return e.Store.Catalog.PutSetting(t, countedSetting, []byte{to})
+		return e.Store.Catalog.PutSetting(t, countedSetting, []byte{setting})
 	})
 	if err != nil {
 		err = fmt.Errorf("sql: note whether rows are counted: %w", err)

@@ -50,7 +50,7 @@ func TestRecount(t *testing.T) {
 	}
 	in.client("d").exec("INSERT INTO d.tree VALUES (4)")
 	in.close()
-	// What was not noted as counted is counted again, what was is not.
+	// Recount counts the tables only if Counted was not called before.
 	for _, tables := range []int{len(want), 0} {
 		in = openInstance(t, crashed)
 		if n, err := in.e.Recount(ctx); n != tables || err != nil {

@@ -2,8 +2,8 @@ package sql
 
 import "testing"
 
-// TestRowsInSubqueries: rows were looked up in subqueries as if NULL were a value, and a NOT
-// before what no join is made of was lost.
+// TestRowsInSubqueries: rows were looked up in subqueries as if NULL were a value, and NOT was lost before
+// an IN that does not become a join.
 func TestRowsInSubqueries(t *testing.T) {
 	const setup = "create table n (id int primary key, a int, b int, c int not null, s varchar(9)); insert into n values (1,1,1,1,'a'),(2,2,null,2,'B'),(3,null,3,3,null),(4,4,4,4,'d'),(5,null,null,5,'e');" +
 		"create table m (a int, b int, s varchar(9)); insert into m values (1,1,'A'),(2,null,'b'),(null,9,null)"

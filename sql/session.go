@@ -61,8 +61,8 @@ func (s *Session) Begin() {
 	s.e.opt.Accounts.KeepFresh(s.e.Store)
 }
 
-// aside gives the session a new statement, for one that is run within the running one, until back
-// is called.
+// aside gives the session new notes, for a statement that is run within the running one. back puts the
+// running one's notes back.
 func (s *Session) aside() (back func()) {
 	outer := s.running
 	s.running = statement{}

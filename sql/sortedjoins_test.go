@@ -2,8 +2,8 @@ package sql
 
 import "testing"
 
-// TestSortsAboveOuterJoins: rows without a match stood where the table that they are of has
-// them, as if they had been sorted.
+// TestSortsAboveOuterJoins: rows without a match were returned in the order of their own table, as
+// if that were the order asked for.
 func TestSortsAboveOuterJoins(t *testing.T) {
 	const setup = "create table a (id int primary key, i int); create table b (id int primary key, i int); insert into a values (1,1),(2,2),(3,3); insert into b values (0,0),(1,5),(2,6),(3,7),(5,8)"
 	for _, s := range []shows{

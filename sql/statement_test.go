@@ -65,7 +65,7 @@ func TestCarryEndsWithItsInsert(t *testing.T) {
 	}
 }
 
-// A statement of a stored procedure has its own, and CALL has back what it had.
+// A statement of a stored procedure has its own notes, and CALL gets its notes back afterwards.
 func TestStatementsOfBodiesShareNothing(t *testing.T) {
 	c := newInstance(t).client("")
 	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "CREATE PROCEDURE p() BEGIN SELECT LAST_INSERT_ID(7); SELECT v AS other FROM t; END"} {

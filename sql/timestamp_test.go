@@ -2,7 +2,7 @@ package sql
 
 import "testing"
 
-// TestTimestamp: statements go by the time that a session has set.
+// TestTimestamp: statements use the time that their session has set.
 func TestTimestamp(t *testing.T) {
 	c := newInstance(t).client("")
 	for _, q := range []string{"create database d", "use d", "set time_zone = '+00:00'", "create table t (id int primary key, at datetime(6) default current_timestamp(6), up timestamp default current_timestamp on update current_timestamp, v int)"} {

@@ -152,7 +152,7 @@ func TestTurnsInACircle(t *testing.T) {
 	in.noTurns()
 }
 
-// Who has waited for long enough goes on, and the first to commit wins.
+// A transaction that has waited long enough continues without its turn, and the first to commit wins.
 func TestTurnsPatience(t *testing.T) {
 	in := turnsInstance(t, time.Nanosecond)
 	first, second := in.client("d"), in.client("d")

@@ -131,9 +131,9 @@ var rules = func() map[string]rule {
 	return all
 }()
 
-// mayBecome checks that a variable whose value is now may be set to value. It warns if the
+// mayBecome checks that a variable with the value old may be set to value. It warns if the
 // change has no effect, and refuses it if a client may rely on the effect.
-func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
+func mayBecome(ctx *gms.Context, v gms.SystemVariable, old, value any) error {
 	if v.IsReadOnly() {
 		return nil // go-mysql-server refuses this variable
 	}
@@ -148,19 +148,19 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, now, value any) error {
 		}
 		return nil
 	case ignored:
-		if !same(ctx, v, now, value) {
+		if !same(ctx, v, old, value) {
 			ctx.Warn(mysql.ERNotSupportedYet, "Setting '%s' has no effect: %s", v.GetName(), r.reason)
 		}
 		return nil
 	}
-	if same(ctx, v, now, value) {
+	if same(ctx, v, old, value) {
 		return nil
 	}
 	reason := r.reason
 	if reason == "" {
 		reason = "farmsql knows no other"
 	}
-	return myerr.FixedVariable.New(v.GetName(), value, now, reason)
+	return myerr.FixedVariable.New(v.GetName(), value, old, reason)
 }
 
 // readAsUTF8 reports whether text in a character set can be read as UTF-8.

@@ -67,7 +67,8 @@ func (c *client) warnings() (texts []string) {
 	return texts
 }
 
-// What has no effect is refused, or set with a warning; what it is already may always be set.
+// Setting a variable without an effect is refused, or succeeds with a warning. Any variable may be set to
+// the value that it has.
 func TestSetByClass(t *testing.T) {
 	c := newInstance(t).client("")
 	for name, v := range gms.SystemVariables.NewSessionMap() {
@@ -154,7 +155,7 @@ func TestWarningsBySettings(t *testing.T) {
 	}
 }
 
-// writes are statements that change something, each of another way to.
+// writes are statements that change something, each in another way.
 var writes = []string{
 	"INSERT INTO d.t VALUES (9, 9)", "REPLACE INTO d.t VALUES (1, 9)", "UPDATE d.t SET v = 2 WHERE id = 1", "UPDATE d.t SET v = v + 1",
 	"DELETE FROM d.t WHERE id = 1", "DELETE FROM d.t", "TRUNCATE d.t", "CREATE TABLE d.u (id INT)", "DROP TABLE d.t",

@@ -58,7 +58,8 @@ func TestResolveComments(t *testing.T) {
 	}
 }
 
-// What is said about a statement, and the rest of several, is at its place.
+// The parser returns the first statement's text with its versioned comments resolved, and the text of the
+// rest.
 func TestParseVersioned(t *testing.T) {
 	_, text, rest, err := (parser{}).ParseWithOptions(context.Background(), "/*!50000 select 1 */; /*!99999 nonsense */ select 2", ';', true, sqlparser.ParserOptions{})
 	if err != nil || text != "select 1" || strings.TrimSpace(rest) != "select 2" {

@@ -2,8 +2,8 @@ package sql
 
 import "testing"
 
-// TestViewWithoutDatabase: a view is read by clients that have no current database, which they
-// do not get by that.
+// TestViewWithoutDatabase: clients without a current database can read a view, and have none
+// afterwards.
 func TestViewWithoutDatabase(t *testing.T) {
 	i := newInstance(t)
 	c := i.client("")

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/internal/cputime"
 )
 
-// Planning and running end soon after nobody waits for them any more.
+// Planning and running a statement end soon after its context has ended.
 func TestEndsWhenNotWanted(t *testing.T) {
 	c := openBounded(t, boundedMemory(0, math.MaxInt64))
 	c.exec("CREATE PROCEDURE spin() BEGIN DECLARE i INT DEFAULT 0; WHILE 1 = 1 DO SET i = i + 1; END WHILE; END")

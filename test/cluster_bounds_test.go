@@ -104,7 +104,7 @@ func (b *ballast) befall(k fault, isCM bool, lease time.Duration) (got bounds) {
 		return ok
 	})
 	got.suspected = f.suspectedAfter(victim, begun, got.active)
-	time.Sleep(500 * time.Millisecond) // who waits hears of it
+	time.Sleep(500 * time.Millisecond) // the clients that wait get their answers
 	end()
 	f.wait("the machine to notice", func() bool { return victim.upsets() > upsets })
 	f.awaitWhole()

@@ -103,7 +103,7 @@ func (b *ballast) cut(withCM bool, lease time.Duration) (got bounds) {
 		return active
 	})
 	got.suspected = f.suspectedAfter(victim, begun, got.active)
-	time.Sleep(500 * time.Millisecond) // who waits hears of it
+	time.Sleep(500 * time.Millisecond) // the clients that wait get their answers
 	mend()
 	f.wait("the machine to notice", func() bool { return victim.upsets() > upsets[slices.Index(ends, victim)] })
 	f.awaitWhole()

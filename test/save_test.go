@@ -293,7 +293,7 @@ func TestBadSave(t *testing.T) {
 		}
 		f.awaitServing()
 		refuse(t, 1, f.offline("restore", "--from", save, "--overwrite"), "in use by process")
-		// Nor by another name.
+		// Nor is it restored into another folder while the machines run.
 		refuse(t, 1, []string{"restore", "--data", t.TempDir(), "--cluster", f.url, "--shared-folder", filepath.Join(f.folder, "shared"), "--from", save, "--overwrite"}, "machine 0", "is process")
 		f.killAll()
 		refuse(t, 1, f.offline("restore", "--from", save), "has gone on", "--overwrite")

@@ -16,7 +16,7 @@ type ahead struct {
 	// pending, it has no payload.
 	found map[region.Ptr]aheadObject
 	// posted are the READs of the latest ReadAhead, as long as their completions have not been
-	// awaited. bytes, of raw, is the memory that they read into; failed is the error if a READ could
+	// awaited. bytes, a part of raw, is the memory that they read into; failed is the error if a READ could
 	// not be posted.
 	posted []aheadRead
 	raw    *worker.Buffer
@@ -53,7 +53,8 @@ const (
 // used as often as it occurs in ptrs: an index looks for several keys in one node. An object that
 // cannot be read ahead, because it is locked, gone or moving to another machine, is read when the
 // transaction asks for it, and that call waits or fails. Validate forgets the objects that the
-// transaction has not asked for by then: if it goes on, it reads what is committed then.
+// transaction has not asked for by then. If the transaction asks for one of them after Validate, it
+// reads the object's latest committed version.
 func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	if t.usable() != nil {
 		return 0
@@ -96,14 +97,14 @@ func (a *ahead) limit() {
 	}
 }
 
-// wantsAhead reports whether reading p, an object of another machine, ahead is of use: the
+// wantsAhead reports whether it is of use to read p, an object of another machine, ahead: the
 // transaction does not have it yet.
 func (s *state) wantsAhead(p region.Ptr) bool {
 	return !p.IsNil() && s.writes.Find(p.Addr) < 0 && s.reads.Find(p.Addr) < 0
 }
 
 // postedAgain reports whether p has been read ahead already. If its READ is pending, it counts
-// another use; an older copy does not get further uses, for it may be old.
+// another use; a copy that has arrived does not get further uses, for it may be out of date.
 func (a *ahead) postedAgain(p region.Ptr) bool {
 	o, ok := a.found[p]
 	if ok && o.payload == nil {
@@ -133,8 +134,9 @@ func (s *state) postAhead(size int) {
 }
 
 // neighbours returns how many of the objects, from the first on, share a READ: they follow each other
-// in memory, like the two buckets where a hash table looks for a key, and have one route. The route
-// may have changed between two of them; take then accepts only those that were read by the present one.
+// in memory, like the two buckets where a hash table looks for a key, and have one route. The region's
+// route may have changed after some of them were posted; take then accepts only the objects that have
+// the present route.
 func neighbours(reads []aheadRead) int {
 	n := 1
 	for n < len(reads) && reads[n].route == reads[0].route && reads[n].ptr == reads[n-1].ptr.Element(1) {

@@ -26,8 +26,8 @@ func numbers(tx *txn.Tx, ptrs []region.Ptr) (all []uint64, err error) {
 	return all, err
 }
 
-// What is read together is what is read one by one, for one round trip, and a conflict with
-// whoever changes it.
+// Objects read together have the same contents as if they were read one by one, cost one round
+// trip, and conflict with transactions that change them.
 func TestReadMany(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 30)
@@ -66,7 +66,8 @@ func TestReadMany(t *testing.T) {
 	})
 }
 
-// What a transaction has written, allocated or freed it finds so in what it reads together.
+// Objects that a transaction has written, allocated or freed look the same to it when it reads them
+// together.
 func TestReadManyOfOwn(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 6)
@@ -95,8 +96,8 @@ func TestReadManyOfOwn(t *testing.T) {
 	})
 }
 
-// What was read ahead has been read once the transaction asks for it, and not before. It is
-// then what it was when it was read ahead.
+// An object that was read ahead joins the read set when the transaction asks for it, and not
+// before. It then has the content with which it was read ahead.
 func TestReadAhead(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 5)
@@ -359,7 +360,7 @@ func TestValidateForgetsWhatWasReadAhead(t *testing.T) {
 	})
 }
 
-// A heldNIC keeps the completions of READs back while it is told to.
+// A heldNIC holds completions of READs back as long as a test wants.
 type heldNIC struct {
 	rdma.NIC
 	mu    sync.Mutex

@@ -48,9 +48,9 @@ func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need,
 	return got, err
 }
 
-// borrow asks another machine to reserve a slot near hint. That machine must be the primary by the
-// routes that the caller passes as before.
-func (m *Machine) borrow(ctx context.Context, w *worker.Worker, before *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
+// borrow asks another machine to reserve a slot near hint. That machine must be the primary
+// according to routes, which the caller has loaded.
+func (m *Machine) borrow(ctx context.Context, w *worker.Worker, routes *route.List, primary rdma.MachineID, need region.Need, payload int, hint region.Addr) (slot, error) {
 	connection := w.ConnectionTo(primary)
 	arg := message.Allocation{Hint: hint, Need: need, Payload: payload, Machine: m.ID(), Worker: w.ID, Connection: connection}.Encode()
 	decode := func(reply message.Message) (slot, error) {
@@ -66,7 +66,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker.Worker, before *route.Li
 		}
 	})
 	if err != nil {
-		if err = m.AwaitReplacement(ctx, before, err); err == nil {
+		if err = m.AwaitReplacement(ctx, routes, err); err == nil {
 			err = abort(ReasonBusy, hint) // a loan, if there was one, ended with the machine
 		}
 		return slot{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// silences keeps who is told to be silent.
+// silences records the machines that are reported as silent.
 type silences struct {
 	sync.Mutex
 	told []rdma.MachineID
@@ -31,9 +31,9 @@ func (s *silences) list() []rdma.MachineID {
 	return slices.Clone(s.told)
 }
 
-// A primary that does not answer LOCK, VALIDATE or a function that takes no time is
-// told after so many beats, and again after as many more; before, and once it has
-// answered, it is not.
+// A primary that does not answer LOCK, VALIDATE or a function that takes no time is reported after
+// so many beats, and again after as many more. It is not reported earlier, nor once it has
+// answered.
 func TestSilentPeersAreTold(t *testing.T) {
 	for name, try := range map[string]func(r *rig) error{
 		"LOCK": func(r *rig) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Who rings a worker that is locked leaves the answer to the holder of its lock: what was
-// written for it is worked through when the lock has been given back, and not before.
+// If a worker is locked when it is rung, the holder of its lock processes the input, once the lock
+// has been released and not before.
 func TestBellRungWhileLocked(t *testing.T) {
 	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, Clock: newHandClock()}, 2)
 	r.lost = true // one is fenced

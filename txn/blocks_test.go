@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Who finds a connection broken when it sends block headers says so, as with any other
-// operation: nothing else may go over it, and the allocation that waits for a new
-// configuration would wait for ever.
+// A machine that finds a connection broken when it writes block headers reports that, as with any
+// other operation. No other operation may use the connection, so without the report the allocation
+// would wait for a new configuration for ever.
 func TestBrokenConnectionOfBlocks(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		r := open(t, txntest.Config{Machines: 3, Replicas: 2, Workers: 1, Network: local.Options{Async: async}, Clock: newHandClock()}, 6)
@@ -31,7 +31,7 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 	}
 }
 
-// What is written only to backups that have reserved storage for it is written to no
+// Headers that are written only to backups that have reserved storage for them are written to no
 // others.
 func TestWriteToBackupsThatHaveReserved(t *testing.T) {
 	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1}, 6)

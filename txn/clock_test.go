@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 )
 
-// A handClock moves only when somebody sleeps. Timers run when it is told to.
+// A handClock moves only when somebody sleeps. Its timers run when a test says so.
 type handClock struct {
 	clock.System // goroutines
 	// hasty has it move far faster than the world, for tests in which patience runs out. Where

@@ -15,7 +15,7 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// OnStep has f told of the steps of m, on which no transaction may be running.
+// OnStep makes m call f with its steps; no transaction may be running on m.
 func (m *Machine) OnStep(f func(step.Step)) { m.Replicas.Step = f }
 
 // OnStepAtWork is OnStep while others use the machine.
@@ -27,7 +27,7 @@ func (m *Machine) OnStepAtWork(f func(step.Step)) {
 	m.OnStep(f)
 }
 
-// OnFenced has f told of fenced peers.
+// OnFenced makes the machine call f with fenced peers.
 func (m *Machine) OnFenced(f func(rdma.MachineID, error)) { m.Inspect().OnFenced(f) }
 
 // NIC returns the machine's NIC.
@@ -36,8 +36,7 @@ func (m *Machine) NIC() rdma.NIC { return m.Replicas.NIC }
 // Queue returns the queue of a worker. Use it within Locked.
 func (m *Machine) Queue(worker int) rdma.Queue { return m.Inspect().Queue(worker) }
 
-// WrapQueue has wrap stand between a worker and its queue, on which nothing may be
-// under way.
+// WrapQueue puts what wrap returns between a worker and its queue, on which nothing may be pending.
 func (m *Machine) WrapQueue(worker int, wrap func(rdma.Queue) rdma.Queue) {
 	m.Inspect().WrapQueue(worker, wrap)
 }
@@ -83,7 +82,7 @@ func Message(kind, a uint8, b uint16, c uint32, tag uint64, body []byte) []byte 
 	return append(m.AppendHeader(nil), body...)
 }
 
-// Broken says why a peer of a worker is fenced.
+// Broken returns the reason why a peer of a worker is fenced.
 func (m *Machine) Broken(worker int, peer rdma.MachineID) error {
 	return m.Inspect().Broken(worker, peer)
 }
@@ -93,7 +92,7 @@ func (m *Machine) Unsent(worker int, peer rdma.MachineID) int {
 	return m.Inspect().Unsent(worker, peer)
 }
 
-// Idle says what is left over although nothing is going on.
+// Idle returns what is left over although nothing is going on.
 func (m *Machine) Idle() error { return m.Inspect().Idle() }
 
 // IsLog, IsMessages and IsRegion say what a key is of.
@@ -142,13 +141,14 @@ func (m *Machine) LastID(worker int) record.ID { return m.Inspect().LastID(worke
 // LedgerNames is how far above the low bound a transaction can be named.
 const LedgerNames = record.LedgerNames
 
-// OnSilent has f told of silent peers.
+// OnSilent makes the machine call f with silent peers.
 func (m *Machine) OnSilent(f func(rdma.MachineID)) { m.Inspect().OnSilent(f) }
 
-// Waits says whether anything waits for an answer of a peer.
+// Waits reports whether anything waits for an answer of a peer.
 func (m *Machine) Waits() bool { return m.Inspect().Waits() }
 
-// Reserve is what a primary has this machine do with a part of its replica of a region.
+// Reserve reserves storage for a part of this machine's replica of a region, as a request of a
+// primary does.
 func (m *Machine) Reserve(id region.ID, off, n uint64) error {
 	return m.Inspect().Reserve(message.Reservation{Region: id, Off: off, Bytes: n})
 }
@@ -181,7 +181,7 @@ func (m *Machine) AwaitServed() {
 	}
 }
 
-// AskAnnex has a peer make an annex for what a worker writes to it.
+// AskAnnex asks a peer to make an annex for records that a worker writes to it.
 func (m *Machine) AskAnnex(by int, to rdma.MachineID, bytes uint64) (number uint64, err error) {
 	s := &state{m: m, w: m.Inspect().Workers()[by], ctx: context.Background()}
 	var a ownAnnex
@@ -201,8 +201,8 @@ func (m *Machine) FillAnnex(worker int, to rdma.MachineID, number uint64, b []by
 // ForgetAnnexes makes the machine one of a version that knows of none.
 func (m *Machine) ForgetAnnexes() { m.Inspect().ForgetAnnexes() }
 
-// WriteText says what a WRITE to memory with key k brings: a record, with its identifier and
-// what it says is truncated, a message, or something else.
+// WriteText describes the content of a WRITE to memory with key k: a record, with its identifier
+// and the transactions that it names as truncated, a message, or something else.
 func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) {
 	const frames = 16 // of package ring, before and after
 	switch route.KindOf(k) {
@@ -229,7 +229,7 @@ func WriteText(k rdma.Key, b []byte) (text string, id record.ID, isRecord bool) 
 	return fmt.Sprintf("%d bytes of %s", len(b), KeyText(k)), id, false
 }
 
-// KeyText says what a key names.
+// KeyText describes the memory that a key names.
 func KeyText(k rdma.Key) string {
 	names := map[route.KeyKind]string{route.KeyRegion: "region", route.KeyLog: "a log", route.KeyMessages: "a message queue", route.KeyCredit: "credits", route.KeyBlocks: "block headers"}
 	if route.KindOf(k) == route.KeyRegion {

@@ -37,8 +37,8 @@ func (r *rig) fences(machine int) *sync.Map {
 	return &fenced
 }
 
-// What one machine appends to its log or message queue at another, and is no
-// record or message, fences it there. Everybody else goes on.
+// If a machine appends anything to its log or message queue at another that is no record or
+// message, it is fenced there. All others go on.
 func TestGarbageFencesItsSender(t *testing.T) {
 	const outside = 1<<32 - 64
 	class := func(r *rig) region.Class { return r.ptrs[0].Class() }

@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// What a transaction only fetches it has not read: it commits although that has
-// changed. Objects of other machines, pointers to nothing and transactions that have
-// ended do no harm.
+// An object that a transaction only fetches is not read: the transaction commits although the
+// object has changed. Objects of other machines, nil pointers and transactions that have ended do
+// no harm.
 func TestFetch(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 3)

@@ -114,8 +114,8 @@ func (c *client) op(t *txn.Tx, h *history.Recording, i int, write bool) error {
 	return nil
 }
 
-// runHistory has clients on all machines run transactions, and returns what the
-// check of the history says.
+// runHistory runs transactions of clients on all machines, and returns the result of checking the
+// history.
 func runHistory(t *testing.T, r *rig, clients, transactions int) history.Report {
 	rec := history.NewRecorder()
 	var wg sync.WaitGroup

@@ -202,7 +202,7 @@ func TestNoFalseConflicts(t *testing.T) {
 	})
 }
 
-// Of several that insert the same key, exactly one commits.
+// Of several transactions that insert the same key, exactly one commits.
 func TestSameKeyCommitsOnce(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 0)

@@ -159,7 +159,7 @@ func (x *interaction) commit(tx *txn.Tx) {
 	x.say("committed")
 }
 
-// get says what the value of an object is, without showing how it is read.
+// get returns the value of an object, without showing how it is read.
 func (x *interaction) get(object int) {
 	var got uint64
 	var err error

@@ -106,7 +106,7 @@ func TestLargeConflicts(t *testing.T) {
 	})
 }
 
-// Where there is no more than so much memory the transaction fails, without effect.
+// If there is not enough memory for the annexes, the transaction fails without effect.
 func TestLargeWithoutRoom(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		cfg.RegionBytes = 8 << 20
@@ -266,8 +266,8 @@ func TestAnnexesAreBounded(t *testing.T) {
 	r.noAnnexes()
 }
 
-// A yieldClock has every transaction that may be large be so, and work in the smallest
-// slices. It calls onYield, once, when somebody gives way.
+// A yieldClock makes every transaction large that may be, and makes it work in the smallest slices.
+// It calls onYield, once, when a goroutine yields.
 type yieldClock struct {
 	*handClock
 	onYield atomic.Pointer[func()]
@@ -282,8 +282,8 @@ func (c *yieldClock) Yield() {
 	c.handClock.Yield()
 }
 
-// A reconfiguration that comes between two slices of a coordinator's own locking or applying
-// ends it: what it has not done by then recovery does.
+// A reconfiguration between two slices of a coordinator's own locking or applying ends that work:
+// recovery does the rest.
 func TestFreezeBetweenSlices(t *testing.T) {
 	for _, at := range []step.Step{step.Lock, step.ApplyBackup, step.ApplyPrimary} {
 		t.Run(at.String(), func(t *testing.T) {

@@ -20,9 +20,8 @@ func (m meddler) Same(_, _ []byte) bool {
 	return true
 }
 
-// After a question had to be asked again everything is looked at again: what was looked
-// at before it may have changed while it was asked, so that nothing shows that all of it
-// held at one moment.
+// After a question had to be asked again, everything is checked again: objects checked before may
+// have changed while it was asked, so nothing would show that all of them were valid at one moment.
 func TestAskedAgainAllIsLookedAtAgain(t *testing.T) {
 	r := open(t, txntest.Config{Machines: 2, Replicas: 1}, 3)
 	asked := 0

@@ -37,8 +37,8 @@ func setHalf(p region.Ptr, which int, n uint64) func(*txn.Tx) error {
 	}
 }
 
-// Who has read a part of an object conflicts with whoever changes that part, and with
-// nobody else.
+// A transaction that has read a part of an object conflicts only with transactions that change that
+// part.
 func TestReadPart(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 3)
@@ -99,7 +99,7 @@ func TestReadPartOfOwn(t *testing.T) {
 	r.quiet()
 }
 
-// What was read in part can be written, and then conflicts as a whole.
+// An object that was read in part can be written, and then conflicts as a whole.
 func TestReadPartThenWrite(t *testing.T) {
 	r := open(t, txntest.Config{Machines: 2, Replicas: 2}, 2)
 	for _, p := range r.ptrs {

@@ -5,7 +5,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// forgetVersions replaces the versions that were read by the present ones.
+// forgetVersions replaces each version that was read with the object's present version.
 func (s *state) forgetVersions() {
 	for i := range s.writes.Entries {
 		if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {

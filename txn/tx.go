@@ -31,8 +31,8 @@ type Tx struct {
 // processor: the pool has a shard for each processor, and takes from another only if that is empty.
 type state struct {
 	m *Machine
-	// stripe is that of the processor on which the transaction began, or one a little earlier. w is
-	// the stripe's worker.
+	// stripe is the stripe of the processor on which the transaction began, or on which one of the
+	// last transactions that had this state began. w is the stripe's worker.
 	stripe *worker.Stripe
 	w      *worker.Worker
 	counts *counts         // the stripe's
@@ -42,7 +42,7 @@ type state struct {
 	reads  set.Set
 	writes set.Set
 	arena  set.Arena
-	// written is how many bytes of log the writes will take, of writtenMax.
+	// written is the number of bytes of log that the writes will take, writtenMax its bound.
 	written, writtenMax int
 	// mayBeLarge: see Tx.MayBeLarge.
 	mayBeLarge bool
@@ -66,7 +66,7 @@ type state struct {
 }
 
 // movesAfter is the number of transactions after which a state looks whether it is on another
-// processor by now. To look costs 5 ns.
+// processor by now. Looking costs 5 ns.
 const movesAfter = 32
 
 type local struct{ key, value any }
@@ -299,7 +299,7 @@ func (t *Tx) Free(p region.Ptr) error {
 	return nil
 }
 
-// Held is about how many bytes of memory the transaction's read set and write set take.
+// Held returns about how many bytes of memory the transaction's read set and write set take.
 func (t *Tx) Held() int64 {
 	if t.state == nil {
 		return 0

@@ -78,8 +78,8 @@ func (t *Tx) Validate() error {
 // validateReadOnly commits a transaction that writes nothing: it is serializable
 // at the moment of its last read, if all of its reads are still valid then.
 func (s *state) validateReadOnly() (result, error) {
-	// The only read of a single object is that moment. With an intent this does not hold: the intent
-	// has read the object again, later, and has found nothing to write.
+	// A single read of one object is valid at its own moment, and needs no check. With an intent this
+	// does not hold: the intent has read the object again, later, and has found nothing to write.
 	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
 		return committed, nil
 	}

@@ -19,8 +19,9 @@
 //
 //	compare --result FILE WORK SYSTEM
 //
-// reads a result of farmsql bench --json and prints it as a note: run, and before it system if the
-// result has settings, which programs that are not servers write into it.
+// reads a result of farmsql bench --json and prints it as a note of the kind run. If the result has
+// settings, which programs that are not servers write into it, it prints a note of the kind system
+// first.
 package main
 
 import (

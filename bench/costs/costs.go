@@ -10,8 +10,8 @@ type Cost struct {
 	Name string
 	// Why says what the cost is, and why it exists.
 	Why string
-	// own lists functions that belong to the cost themselves, with those callees that belong to no
-	// other cost. all lists functions that belong to it with every callee. An entry is a function's
+	// The functions in own belong to the cost with those callees that belong to no other cost. The
+	// functions in all belong to it with every callee. An entry is a function's
 	// name or, if it ends with a dot, the beginning of several names.
 	own, all []string
 }

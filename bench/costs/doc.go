@@ -2,9 +2,9 @@
 // functions, of which a transaction calls hundreds, but by their purpose.
 //
 // A Profile is a set of samples: stacks of functions with a weight, such as nanoseconds
-// of processor time. Costs counts each sample once. If functions of the stack are in the
-// all lists of costs, the outermost of them decides; otherwise the innermost function in
-// an own list does. So copying a row counts as reading it and not as the transaction,
+// of processor time. Costs counts each sample once. If functions of the stack are in a
+// list named all (Cost), the outermost of them decides; otherwise the innermost function in
+// a list named own does. So copying a row counts as reading it and not as the transaction,
 // and a cache miss in a lookup counts as a lookup wherever that is made; but the work
 // for other machines is one cost, although it consists of the same functions.
 //

@@ -117,7 +117,7 @@ func inLibrary(t *testing.T, name string) (complaint string) {
 	return ""
 }
 
-// without are the packages of a benchmark that have no cost, with the reason. Their functions count
+// without maps the packages of a benchmark that have no cost to the reason. Their functions count
 // as their callers. Each entry includes all packages in its folder.
 var without = map[string]string{
 	"catalog":            "is asked when tables are opened",
@@ -144,7 +144,7 @@ var without = map[string]string{
 // folders do have costs.
 var interfaces = []string{"", "rdma"}
 
-// reason is the entry of without that a package comes under, or nothing.
+// reason returns the entry of without, or of interfaces, that covers a package; "" if there is none.
 func reason(pkg string) string {
 	for at := pkg; at != "."; at = path.Dir(at) {
 		if _, ok := without[at]; ok || at == pkg && slices.Contains(interfaces, at) {

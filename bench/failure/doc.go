@@ -46,8 +46,8 @@
 //
 // # JSON
 //
-// WriteJSON writes one object. Times are in milliseconds since the kill, or the stop, those in
-// timeline, as in all benchmarks, in seconds since the measured time began:
+// WriteJSON writes one object. Times are in milliseconds since the kill, or the stop. Only those in
+// timeline are, as in all benchmarks, in seconds since the measured time began:
 //
 //	{"conditions": {...},                   bench.Conditions, of the median run
 //	 "kind": "machine", "pace": "slow",     what was killed, and how data are recovered

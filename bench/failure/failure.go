@@ -20,7 +20,7 @@ type Kind string
 const (
 	Machine Kind = "machine" // a machine that is not the CM
 	CM      Kind = "cm"
-	Domain  Kind = "domain" // all machines of a failure domain; a domain without the CM, if there is one
+	Domain  Kind = "domain" // all machines of a failure domain, if possible not the CM's
 )
 
 // A Way says how the machines fail.

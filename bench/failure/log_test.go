@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// at is a moment so many milliseconds after the failure of the tests.
+// at returns the moment that is ms milliseconds after the failure in these tests.
 func at(ms float64) time.Time {
 	return time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC).Add(time.Duration(ms * float64(time.Millisecond)))
 }
 
-// stamp is at, as machines log it.
+// stamp returns the same moment as at, in the form in which machines log it.
 func stamp(ms float64) string { return at(ms).Format(time.RFC3339Nano) }
 
 // led is the log line of the leading machine when all regions are active.
@@ -19,7 +19,7 @@ func led(ms float64, id int) string {
 	return fmt.Sprintf(`{"time":%q,"level":"INFO","msg":"reconfigured","machine":0,"configuration":%d,"dead":[2],"took":12000000,"steps":"configuration 6: probed after 300µs, stored 1.5ms, acknowledged 9ms, committed 9.5ms, all regions active 12ms"}`, stamp(ms), id)
 }
 
-// storedWith is its log line when it has stored a configuration.
+// storedWith is the log line of the leading machine when it has stored a configuration.
 func storedWith(ms float64, id int, members string) string {
 	return fmt.Sprintf(`{"time":%q,"msg":"configuration stored","configuration":%d,"machines":%s,"regions":"2 refilled"}`, stamp(ms), id, members)
 }

@@ -21,8 +21,8 @@ const (
 // intervalsMax is how many intervals the zoomed-out view has at most.
 const intervalsMax = 400
 
-// Plot plots the timeline to base.svg and base.png, as SOSP'15's Figure 9: above
-// around the failure, below the whole run, with the replicas that have been filled.
+// Plot plots the timeline to base.svg and base.png, as SOSP'15's Figure 9. The upper plot shows the
+// time around the failure. The lower plot shows the whole run, with the replicas that have been filled.
 func (res *Result) Plot(base string) error {
 	series, r := res.Timeline.PerMillisecond, &res.Runs[res.Timeline.Run]
 	killed := 0.0

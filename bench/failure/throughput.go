@@ -9,21 +9,21 @@ const (
 )
 
 // backAfter returns the end of the first window with enough throughput: throughputBack of the
-// average of the milliseconds before killed. The window begins at from or later. All times are
+// average of the milliseconds before killed. The window does not begin before earliest. All times are
 // milliseconds of the series.
-func backAfter(series []uint32, killed, from int) (end int, ok bool) {
+func backAfter(series []uint32, killed, earliest int) (end int, ok bool) {
 	if killed <= 0 || killed > len(series) {
 		return 0, false
 	}
 	need := throughputBack * windowMS * mean(series[:killed])
-	sum := 0.0 // over the window that ends with at
-	for at := max(0, from); at < len(series); at++ {
-		sum += float64(series[at])
-		if out := at - windowMS; out >= from {
+	sum := 0.0 // over the window whose last millisecond is last
+	for last := max(0, earliest); last < len(series); last++ {
+		sum += float64(series[last])
+		if out := last - windowMS; out >= earliest {
 			sum -= float64(series[out])
 		}
-		if at-from+1 >= windowMS && sum >= need {
-			return at + 1, true
+		if last-earliest+1 >= windowMS && sum >= need {
+			return last + 1, true
 		}
 	}
 	return 0, false

@@ -35,12 +35,12 @@ func newConcurrent(w *Workload, th *bench.Thread, e executor) *concurrent {
 	return c
 }
 
-// do begins lookups of keys drawn by from, until some lookups have ended.
-func (c *concurrent) do(from *client) error {
+// do begins lookups until at least one of the pending ones has ended. The client draws their keys.
+func (c *concurrent) do(cl *client) error {
 	for c.ended = 0; c.ended == 0; {
 		a := &c.asked[c.begun%hash.ConcurrentMax]
 		c.begun++
-		a.number, a.began = from.draw(), c.th.Now
+		a.number, a.began = cl.draw(), c.th.Now
 		if err := c.lookups.Start(fillKey(a.key[:], a.number)); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@
 //
 //	FOLDER/tatp-1m.2.json     what the second run of tatp-1m has measured
 //	FOLDER/tatp-1m.2.log      its command line, and what it printed
-//	FOLDER/NAME.1.profile     the profiles of an experiment that is profiled, with more
-//	                          endings: of each process, allocations, waits
+//	FOLDER/NAME.1.profile     the profile of an experiment that is profiled; further profiles
+//	                          (of each process, of allocations, of waits) have further endings
 //
 // An existing result of the same command line is not measured again: a report may be interrupted at
 // any time and continued, or combined from results of several days. Measure reports experiments

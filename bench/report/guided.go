@@ -16,7 +16,7 @@ type pair struct {
 }
 
 // pairs are the benchmarks from which the profile was taken (make profile), though with other data.
-// So their gain is the most that the profile adds.
+// So they show the largest gain to be expected of the profile.
 var pairs = []pair{
 	withoutProfile("TATP, 1 machine, 1 thread, 1,000,000 subscribers", tatp1M),
 	withoutProfile("TPC-C, 1 machine, 1 thread, 1 warehouse", tpcc1),
@@ -41,7 +41,7 @@ func pairedExperiments() (es []experiment) {
 	return es
 }
 
-// guided writes the table of the gains of optimising by the profile.
+// guided writes the table that shows how much profile-guided optimisation gains.
 func (p *page) guided() error {
 	var rows [][]string
 	for _, c := range pairs {

@@ -86,7 +86,7 @@ func (p *page) profiledRun(v variant) (*profiledRun, error) {
 	return &profiledRun{v, p.runs[v.name][0].results[0], files, parts, c.Total}, nil
 }
 
-// profileFiles returns the files of a run's processor time.
+// profileFiles returns the names of a run's processor profiles, one file for each process.
 func (o *Options) profileFiles(t turn) ([]string, error) {
 	all, err := o.allProfiles(t)
 	if err != nil {

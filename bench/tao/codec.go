@@ -142,10 +142,10 @@ func (b block) edges(i int) []byte { return b[blockBytes+i*edgeBytes : blockByte
 
 func (b block) time(i int) uint64 { return binary.LittleEndian.Uint64(b.edge(i)[edgeTime:]) }
 
-// find returns the index of the edge that leads to the node whose encoded name is to, or -1.
-func (b block) find(to []byte) int {
+// find returns the index of the edge that leads to the node with this encoded name, or -1.
+func (b block) find(name []byte) int {
 	for i := range b.n() {
-		if string(b.edge(i)[:region.PtrBytes]) == string(to) {
+		if string(b.edge(i)[:region.PtrBytes]) == string(name) {
 			return i
 		}
 	}

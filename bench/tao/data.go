@@ -36,7 +36,7 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draw returns a random number of a node; which selects one of several.
+// draw returns one of a node's random numbers, which are the same every time; which selects the number.
 func (g generator) draw(id, which uint64) uint64 { return mixed(mixed(g.seed^id) + which) }
 
 // unit converts 64 random bits to a number in (0, 1].

@@ -215,8 +215,8 @@ func (e *executor) doAssocDelete(t *txn.Tx) error {
 type scan struct {
 	reader
 	list  list
-	to    []byte // encoded names
-	found []byte
+	to    []byte // encoded names of the requested nodes
+	found []byte // the edges that were found
 	ref   *ref
 	kind  uint8
 	do    func(*txn.Tx) error
@@ -250,8 +250,8 @@ func (s *scan) serve(ctx context.Context, arg []byte) ([]byte, error) {
 	return found, err
 }
 
-// run returns the edges of node n that lead to nodes in to. It leaves out nodes to which no edge
-// leads.
+// run returns the edges from node n to the requested nodes, whose encoded names are in to. It leaves
+// out nodes to which no edge leads.
 func (s *scan) run(ctx context.Context, n *ref, kind uint8, to []byte) ([]byte, error) {
 	s.ref, s.kind, s.to, s.found = n, kind, to, s.found[:0]
 	b, ok, err := s.reader.list(n, kind)
@@ -278,7 +278,7 @@ func (s *scan) doLong(t *txn.Tx) error {
 	return nil
 }
 
-// match adds the block's edges to the requested nodes to found.
+// match appends to s.found those edges of the block that lead to requested nodes.
 func (s *scan) match(b block) {
 	for to := s.to; len(to) > 0; to = to[region.PtrBytes:] {
 		if i := b.find(to[:region.PtrBytes]); i >= 0 {

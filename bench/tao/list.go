@@ -196,15 +196,15 @@ func (l *list) grow(n node, in int) error {
 	return l.link(n, in, b.ptr)
 }
 
-// link makes the pointer to block in lead to p.
-func (l *list) link(n node, in int, p region.Ptr) error {
-	if in == 0 {
+// link makes the pointer that leads to block i lead to p instead.
+func (l *list) link(n node, i int, p region.Ptr) error {
+	if i == 0 {
 		n.setHead(l.kind, p)
 		return nil
 	}
-	err := l.write(in - 1)
+	err := l.write(i - 1)
 	if err == nil {
-		l.blocks[in-1].setNext(p)
+		l.blocks[i-1].setNext(p)
 	}
 	return err
 }

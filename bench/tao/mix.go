@@ -139,14 +139,14 @@ func (m *mix) next(r *request) {
 	r.node, r.edge = m.node(r.kind), uint8(m.rnd.UintN(types))
 	switch r.kind {
 	case assocGet:
-		r.to = append(r.to, m.to(r))
+		r.to = append(r.to, m.drawTarget(r))
 		for len(r.to) < multiGetMax && m.rnd.Float64() >= multiGet {
-			r.to = append(r.to, m.to(r))
+			r.to = append(r.to, m.drawTarget(r))
 		}
 	case assocAdd:
 		r.to, r.time = append(r.to, m.uniform()), uint64(time.Now().UnixMicro())
 	case assocDelete:
-		r.to = append(r.to, m.to(r))
+		r.to = append(r.to, m.drawTarget(r))
 	}
 }
 
@@ -164,9 +164,9 @@ func (m *mix) node(k kind) *ref {
 
 func (m *mix) uniform() *ref { return &m.w.refs[m.rnd.IntN(len(m.w.refs))] }
 
-// to draws the target of an edge of the request. With a probability of existing, it is the target of
+// drawTarget draws the target of an edge of the request. With a probability of existing, it is the target of
 // a loaded edge; otherwise it is any loaded node.
-func (m *mix) to(r *request) *ref {
+func (m *mix) drawTarget(r *request) *ref {
 	if r.node.id <= uint64(len(m.w.refs)) && m.rnd.Float64() < existing {
 		if n := m.w.gen.count(r.node.id, r.edge); n > 0 {
 			return &m.w.refs[m.w.gen.target(r.node.id, r.edge, m.rnd.IntN(n))-1]

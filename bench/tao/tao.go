@@ -14,8 +14,8 @@ import (
 type Config struct {
 	// Nodes is the initial number of nodes; 100,000 by default.
 	Nodes int
-	// LockFree leaves out all operations that are not lock-free reads, so that a result counts
-	// only the reads of those.
+	// LockFree leaves out all operations that are not lock-free reads, so that the number of reads
+	// in a result is the number that lock-free reads need.
 	LockFree bool
 	// Seed determines the graph.
 	Seed uint64

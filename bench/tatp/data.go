@@ -122,8 +122,8 @@ func (g *generator) facility(f *facility, kind uint8) {
 func (g *generator) some(n, k int) []uint8 {
 	all := make([]uint8, 0, 4) // stays on the stack
 	for i := 1; i <= n; i++ {
-		// Take i with the probability of numbers still to take among numbers left, so that k are
-		// taken in all.
+		// Of the numbers from i on, which are left, k - len(all) must still be taken: take i with the
+		// probability of that share.
 		if left := n - i + 1; g.rnd.IntN(left) < k-len(all) {
 			all = append(all, uint8(i))
 		}

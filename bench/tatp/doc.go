@@ -1,10 +1,10 @@
-// Package tatp is the Telecom Application Transaction Processing benchmark, by its
-// description of 2009: four tables about the subscribers of a mobile telephone
+// Package tatp is the Telecom Application Transaction Processing benchmark as its
+// description of 2009 defines it: four tables about the subscribers of a mobile telephone
 // network, and seven transactions on them.
 //
 //	transaction                 share  succeeds  what it does
 //	get subscriber data          35 %   100.0 %  reads a subscriber's row
-//	get new destination          10 %    14.8 %  reads a facility and the forwardings that hold at a time
+//	get new destination          10 %    14.8 %  reads a facility and the forwardings for a time of day
 //	get access data              35 %    62.5 %  reads a row of access information
 //	update subscriber data        2 %    62.5 %  changes a bit of a subscriber and a field of a facility
 //	update location              14 %   100.0 %  changes where a subscriber is, found by the number
@@ -29,13 +29,13 @@
 // # SQL
 //
 // The tables of the description, with its primary and foreign keys, in a database
-// named tatp. Statements are prepared once for each client; transactions of one
-// statement are just that, the others are between START TRANSACTION and COMMIT.
+// named tatp. Statements are prepared once for each client. A transaction of one
+// statement is just that statement; the others are between START TRANSACTION and COMMIT.
 //
 // # What is checked
 //
 // The data are drawn from the seed, so that rows that must not change can be compared with the
-// original ones. The rest must be what the clients may have made of it: forwardings have their
-// facility and are as many as were loaded and inserted less those deleted, and fields are in their
-// ranges.
+// original ones. The rest must be what the clients may have made of it: each forwarding has its
+// facility, the number of forwardings is the number loaded plus those inserted minus those deleted,
+// and fields are in their ranges.
 package tatp

@@ -25,7 +25,7 @@ const (
 type Config struct {
 	// Warehouses is the scale. 1 by default.
 	Warehouses int
-	// Customers is the number of a district's customers, Items the number of items.
+	// Customers is the number of a district's customers. Items is the number of items.
 	// The defaults are the specification's, 3000 and 100,000; fewer are for tests,
 	// and then the printed scale says so.
 	Customers, Items int

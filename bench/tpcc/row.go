@@ -10,7 +10,7 @@ type (
 	intField   int // 4 bytes
 	moneyField int // 8 bytes
 	timeField  int // 8 bytes; zero is not a time
-	// A textField is n bytes at offset at. Zeros fill the space behind a shorter text.
+	// A textField begins at offset at and has n bytes. Zeros fill the space behind a shorter text.
 	textField struct{ at, n int }
 )
 

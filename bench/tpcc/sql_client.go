@@ -67,9 +67,9 @@ func (x *sqlClient) do(ctx context.Context, statements func() error) error {
 	})
 }
 
-// get scans the first row of a statement's result into to. Without a row it returns errMissing.
-func (x *sqlClient) get(s statement, args []any, to ...any) error {
-	err := x.prepared[s].QueryRowContext(x.ctx, args...).Scan(to...)
+// get scans the first row of a statement's result into dst. Without a row it returns errMissing.
+func (x *sqlClient) get(s statement, args []any, dst ...any) error {
+	err := x.prepared[s].QueryRowContext(x.ctx, args...).Scan(dst...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: %s %v", errMissing, s.text(), args)
 	}

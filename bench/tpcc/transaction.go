@@ -65,7 +65,7 @@ type newLine struct {
 	brand byte
 }
 
-// draw fills in a random order at the warehouse. It reuses the memory of the lines.
+// draw fills in the input of a random New-Order at the warehouse. It reuses the memory of the lines.
 func (in *newOrder) draw(r *random, warehouse int) {
 	*in = newOrder{
 		warehouse: warehouse, district: r.between(1, districts), customer: r.customer(), entered: time.Now(), lines: in.lines[:0],

@@ -24,8 +24,8 @@ const (
 	// peer.
 	again = 2
 	// margin: a machine renews only while its last beat is younger than the lease time minus
-	// 1/margin of it. Then everything that the machine was renewed for before it hung ends within
-	// two leases of its last beat, drift included.
+	// 1/margin of it. Then every lease that was renewed before the machine hung ends within two
+	// leases of its last beat, drift included.
 	margin = 8
 )
 

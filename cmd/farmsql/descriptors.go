@@ -18,8 +18,7 @@ const ownDescriptors = 32
 const peerDescriptors = 3 * 16
 
 // connectionsFor returns how many of the wanted clients can be connected under the process's limit
-// of open files. Go has raised that limit as far as allowed. It fails if there is no room for even
-// one.
+// of open files, which Go has raised as far as allowed. It fails if there is no room for even one.
 func connectionsFor(wanted int, isCluster bool, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

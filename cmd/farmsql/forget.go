@@ -67,18 +67,18 @@ func (c *forgetCommand) ask() (statusAnswer, error) {
 	return slices.MaxFunc(good, func(a, b statusAnswer) int { return a.weight() - b.weight() }), nil
 }
 
-// checkPossible returns an error if the machine cannot be forgotten. all lists the regions that wait
+// checkPossible returns an error if the machine cannot be forgotten. waiting lists the regions that wait
 // for its memory.
-func (c *forgetCommand) checkPossible(a statusAnswer, all []int) error {
+func (c *forgetCommand) checkPossible(a statusAnswer, waiting []int) error {
 	isMember := slices.ContainsFunc(a.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
 	switch {
 	case a.Source == farmsql.StatusOfProcess:
 		return fmt.Errorf("%w, and there is nothing to forget", farmsql.ErrNoCluster)
 	case a.Configuration == 0:
 		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", a.Machine, a.Starting)
-	case isMember && len(all) == 0:
+	case isMember && len(waiting) == 0:
 		return fmt.Errorf("machine %d is a member of configuration %d: nobody waits for its memory (farmsql status shows what is missing)", c.Machine, a.Configuration)
-	case len(all) == 0:
+	case len(waiting) == 0:
 		return fmt.Errorf("nobody waits for machine %d: no region is unavailable for want of it in configuration %d", c.Machine, a.Configuration)
 	}
 	return nil

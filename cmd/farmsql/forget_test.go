@@ -29,8 +29,8 @@ func (o *fakeOperator) Forget(_ context.Context, machine int, lost []int) error 
 	return o.err
 }
 
-// withAbsent makes machines 0 and 1 serve in a data folder; regions wait for machines 2 and 3. The
-// operator is that of machine 1, which has the newest configuration.
+// withAbsent makes machines 0 and 1 serve in a data folder; regions wait for machines 2 and 3. o
+// is the operator of machine 1, which has the newest configuration.
 func withAbsent(t *testing.T) (data string, o *fakeOperator) {
 	t.Helper()
 	data = deep(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// makeRows adds rows with the keys from lo to below hi, made by a machine in which they are
-// then; each holds the lowest byte of its number.
+// makeRows adds rows with keys from lo to hi-1. Machine at makes them and is their primary then. Each
+// row holds the lowest byte of its number.
 func makeRows(t testing.TB, at *txn.Machine, tr *Tree, lo, hi int) {
 	t.Helper()
 	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(hi - lo) {
@@ -45,8 +45,8 @@ func rowsOf(tx *txn.Tx, c *Cursor) (rows []byte, err error) {
 	}
 }
 
-// A range of 100 rows at other machines waits for them four times at most, validation
-// included: for leaves and rows together where the caller knows that it is to read all.
+// A range of 100 rows of other machines takes at most four waits, validation included: leaves and
+// rows are read together if the caller knows that it will read all rows.
 func TestRangeRoundTrips(t *testing.T) {
 	c := openFarm(t, 3)
 	trees := createTree(t, c, Config{})
@@ -101,7 +101,7 @@ func TestRangeRoundTrips(t *testing.T) {
 	}
 }
 
-// A long scan waits once for every 128 rows or so, and one that is given up has read little.
+// A long scan waits once for about every 128 rows, and a scan that is given up early has read little.
 func TestLongScanRoundTrips(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, Config{})
@@ -136,7 +136,7 @@ func TestLongScanRoundTrips(t *testing.T) {
 			t.Errorf("reverse %v: %d READs, %d round trips for one row of a range", reverse, s.RemoteReads, s.RoundTrips)
 		}
 	}
-	// Leaves alone are read ahead in any case.
+	// Leaves alone are read ahead even without ReadAhead.
 	before := tr.m.Stats()
 	must(t, tr.m, func(tx *txn.Tx) error {
 		all, err := scanAll(tr.Scan(tx, nil, nil, false))
@@ -150,8 +150,8 @@ func TestLongScanRoundTrips(t *testing.T) {
 	}
 }
 
-// What a cursor has read ahead is no part of what the transaction has read. What it has
-// passed is, and is what it was when it was read ahead.
+// What a cursor has read ahead is not part of the transaction's reads. What the cursor has passed is,
+// with the content that was read ahead.
 func TestReadAheadConflicts(t *testing.T) {
 	const rows, passed = 300, 60
 	for _, test := range []struct {
@@ -244,9 +244,9 @@ func addKeys(i, n int) func(*txn.Tx, *Tree) error {
 	}
 }
 
-// A cursor that has read leaves ahead finds its way where others split and merge them
-// meanwhile, in both directions, and returns each key once and in order. What it returns
-// holds, or the transaction does not commit.
+// A cursor that has read leaves ahead finds its way while others split and merge these leaves, in
+// both directions. It returns each key once and in order. If what it returns is no longer true, the
+// transaction does not commit.
 func TestReadAheadWhileLeavesChange(t *testing.T) {
 	const rows = 400
 	c := openFarm(t, 2)
@@ -306,7 +306,7 @@ func TestReadAheadWhileLeavesChange(t *testing.T) {
 	}
 }
 
-// disturb adds keys near a random one, or takes some away.
+// disturb adds keys near a random one, or removes some.
 func disturb(t *testing.T, r *rand.Rand, tr *Tree, model map[string]region.Ptr, rows int) {
 	t.Helper()
 	i := r.IntN(rows)

@@ -16,7 +16,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// benchKeys is how many keys the large tree holds; FARMSQL_BENCH_KEYS sets it.
+// benchKeys returns the number of keys of the large tree; FARMSQL_BENCH_KEYS sets it.
 func benchKeys() int {
 	if n, err := strconv.Atoi(os.Getenv("FARMSQL_BENCH_KEYS")); err == nil && n > 0 {
 		return n
@@ -55,8 +55,8 @@ var large = sync.OnceValues(func() (*Tree, error) {
 	return tr, nil
 })
 
-// chain is a random cycle through a gigabyte of lines, or few in short mode,
-// which is only to see that everything runs.
+// chain is a random cycle through a gigabyte of lines. In short mode, which only checks that
+// everything runs, it has few lines.
 var chain = sync.OnceValue(func() *nvram.Memory {
 	size := 1 << 30
 	if testing.Short() {
@@ -85,8 +85,8 @@ func miss() float64 {
 	return float64(time.Since(begin).Nanoseconds()) / loads
 }
 
-// reportMisses relates the time of an operation to that of a dependent miss,
-// measured before and after, since other work on the machine slows both.
+// reportMisses reports the time of an operation in dependent misses. The latency of a miss is
+// measured before and after, because other work on the machine slows both.
 func reportMisses(b *testing.B, before float64) {
 	perOp := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
 	each := (before + miss()) / 2
@@ -213,8 +213,8 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkInsertContended has 32 clients insert ascending keys into one tree of
-// three machines with three replicas: every commit changes the same leaf.
+// BenchmarkInsertContended makes 32 clients insert ascending keys into one tree of three machines
+// with three replicas: every commit changes the same leaf.
 func BenchmarkInsertContended(b *testing.B) {
 	c, err := farm.Open(farm.Config{Machines: 3, Replicas: 3, LogBytes: 16 << 20})
 	if err != nil {

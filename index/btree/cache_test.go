@@ -66,8 +66,8 @@ func TestWarmLookupOfOneLeaf(t *testing.T) {
 	}
 }
 
-// TestStaleCaches has machine 0 grow and shrink the tree between the lookups of
-// two others, whose caches nobody tells.
+// TestStaleCaches: machine 0 grows and shrinks the tree between the lookups of two other machines,
+// whose caches are not told.
 func TestStaleCaches(t *testing.T) {
 	c := openFarm(t, 3)
 	trees := createTree(t, c, smallNodes)
@@ -204,8 +204,8 @@ func TestCacheOrder(t *testing.T) {
 	}
 }
 
-// TestEpochClearsCache: memory that a tree gives back is not used for other
-// things before the machines have forgotten where it was.
+// TestEpochClearsCache: memory that a tree has freed is not used for anything else before the
+// machines have dropped it from their caches.
 func TestEpochClearsCache(t *testing.T) {
 	c := openFarm(t, 2)
 	// Nodes of another class: no block of other holds an object of trees, too.
@@ -225,7 +225,8 @@ func TestEpochClearsCache(t *testing.T) {
 			return err
 		})
 	}
-	// An epoch ends once what was open is over and truncated, by a timer too.
+	// An epoch ends once all operations that were open have ended and are truncated, if need be by a
+	// timer.
 	for deadline := time.Now().Add(time.Minute); !cleared(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the cache has outlived the epoch")

@@ -25,8 +25,8 @@ type Shape struct {
 	Leaves  int
 	Empty   int // leaves without an entry
 	Entries int
-	// LeafBytes is the size of all leaves' payloads, LeafUsed the bytes in use
-	// there.
+	// LeafBytes is the size of all leaves' payloads. LeafUsed is the number of bytes in
+	// use there.
 	LeafBytes, LeafUsed int
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// damage opens a node of a tree and spoils it.
+// damage opens a node of a tree and damages it.
 func damage(t *testing.T, tr *Tree, p region.Ptr, spoil func(n node)) {
 	t.Helper()
 	must(t, tr.m, func(tx *txn.Tx) error {
@@ -113,7 +113,7 @@ func TestCheckErrorIsBounded(t *testing.T) {
 	}
 }
 
-// TestCorruptTreeIsAnError: damage meets every kind of access as an error.
+// TestCorruptTreeIsAnError: every kind of access returns an error when it meets damage.
 func TestCorruptTreeIsAnError(t *testing.T) {
 	c := openFarm(t, 1)
 	garbage := func(n node) { clear(n.b) }

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// TestNoFalseConflicts: many open transactions, on all machines, insert into one
-// leaf, which splits under them; they commit in an order of their own.
+// TestNoFalseConflicts: many open transactions, on all machines, insert into one leaf, which splits
+// meanwhile. They commit in a random order.
 func TestNoFalseConflicts(t *testing.T) {
 	c := openFarm(t, 3)
 	trees := createTree(t, c, smallNodes)
@@ -111,8 +111,8 @@ func TestSameKeyOneCommits(t *testing.T) {
 	}
 }
 
-// TestQuestions: what another transaction may change between the reading of one
-// and its commit.
+// TestQuestions: which changes by another transaction, between a transaction's reads and its commit,
+// are conflicts.
 func TestQuestions(t *testing.T) {
 	c := openFarm(t, 2)
 	type action func(tr *Tree, tx *txn.Tx) error
@@ -225,8 +225,8 @@ func TestQuestions(t *testing.T) {
 			if err := tc.first(trees[1], tx); err != nil {
 				t.Fatal(err)
 			}
-			// The transaction must write something, far away: a conflict shows
-			// whether or not read-only ones are validated.
+			// The transaction must write something, far away: then a conflict shows whether or not
+			// read-only transactions are validated.
 			if err := trees[1].Put(tx, intKey(5000), rowPtr(1)); err != nil {
 				t.Fatal(err)
 			}
@@ -244,8 +244,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsAskedTwice: an answer that was found to hold is watched on, where
-// it came from the second time.
+// TestQuestionsAskedTwice: if a question was asked again and had the same answer, the sources of the
+// second answer count from then on.
 func TestQuestionsAskedTwice(t *testing.T) {
 	c := openFarm(t, 2)
 	reads := map[string]func(tr *Tree, tx *txn.Tx) error{
@@ -292,9 +292,9 @@ func TestQuestionsAskedTwice(t *testing.T) {
 	}
 }
 
-// TestUniqueOwnership: goroutines on three machines insert and delete keys from
-// a small space. A key belongs to who inserted it, and only he deletes it: no
-// insert may succeed on a key that is owned.
+// TestUniqueOwnership: goroutines on three machines insert and delete keys from a small space. A key
+// belongs to the goroutine that inserted it, and only that one deletes it: no insert of a key that
+// belongs to somebody may succeed.
 func TestUniqueOwnership(t *testing.T) {
 	c := openFarm(t, 3)
 	trees := createTree(t, c, smallNodes)
@@ -353,8 +353,8 @@ func deleteOwned(t *testing.T, tr *Tree, k int) {
 	}
 }
 
-// TestScanWhileOthersChange: a scan in a transaction that commits has seen one
-// state: here, that keys come and go in pairs.
+// TestScanWhileOthersChange: a scan in a transaction that commits has seen one state. Here that means
+// both keys of each pair or neither.
 func TestScanWhileOthersChange(t *testing.T) {
 	c := openFarm(t, 3)
 	trees := createTree(t, c, smallNodes)
@@ -416,9 +416,9 @@ func toggle(tr *Tree, tx *txn.Tx, keys ...int) error {
 	return nil
 }
 
-// TestNoWriteSkew: two transactions that each insert a key only if the other's
-// is absent, at the same time, from two machines. Both commits lock what the
-// other one's answer came from; one of them has to see the other.
+// TestNoWriteSkew: two transactions on two machines run at the same time. Each inserts a key only if
+// the other's key is absent. Both commits lock the leaf that the other one's answer came from, so one
+// of them must notice the other.
 func TestNoWriteSkew(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, smallNodes)

@@ -54,7 +54,7 @@ func (tr *Tree) Scan(t *txn.Tx, lo, hi []byte, reverse bool) *Cursor {
 		return c
 	}
 	c.lo, c.hi = p.keep(lo), p.keep(hi)
-	c.edits = p.edits - 1 // any other value: change is not valid yet
+	c.edits = p.edits - 1 // not p.edits, so that the first use of change sets it
 	return c
 }
 

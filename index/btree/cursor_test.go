@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A prefix is a range, also where the next prefix does not exist or is shorter.
+// A prefix is a range, even if the next prefix does not exist or is shorter.
 func TestScanPrefix(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, smallNodes)[0]
@@ -47,8 +47,8 @@ func TestScanPrefix(t *testing.T) {
 	}
 }
 
-// A loop over a cursor that is left goes on with the next; one that fails ends, and Err tells
-// why.
+// After a break out of a loop over a cursor, the next loop continues with the next entry. A loop ends
+// at an error, and Err returns it.
 func TestCursorAll(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, smallNodes)[0]

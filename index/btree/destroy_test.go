@@ -30,8 +30,8 @@ func nodesOf(t testing.TB, tr *Tree) []region.Ptr {
 	return nodes
 }
 
-// TestDestroy stops after every few entries, as crashes would, checks what is
-// left each time, and goes on from another machine.
+// TestDestroy stops after every few entries, as crashes would. Each time it checks what is left, and
+// continues from another machine.
 func TestDestroy(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, smallNodes)
@@ -42,7 +42,8 @@ func TestDestroy(t *testing.T) {
 		if round > 100 {
 			t.Fatal("no end")
 		}
-		// What a failed transaction was given counts only once it is committed.
+		// The entries that a failed transaction has visited count only once they are deleted by a
+		// committed one.
 		calls, now := 0, map[string]bool{}
 		err := trees[round%2].Destroy(ctx, func(tx *txn.Tx, key []byte, v region.Ptr) error {
 			if calls++; calls > 700 {
@@ -117,7 +118,7 @@ func readAnchor(t *testing.T, tr *Tree) (anchor, bool) {
 	return a, false
 }
 
-// TestDestroyFreesRows: what entries point to goes with them, at once.
+// TestDestroyFreesRows: the rows that entries point to are freed in the same transactions.
 func TestDestroyFreesRows(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, Config{})[0]
@@ -170,8 +171,8 @@ func TestDestroyCancelled(t *testing.T) {
 	}
 }
 
-// TestInsertIntoFelledTree: a transaction that was open when the tree began to
-// be destroyed cannot bring any of it back.
+// TestInsertIntoFelledTree: a transaction that was open when the destruction of the tree began cannot
+// create anything in it.
 func TestInsertIntoFelledTree(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, smallNodes)[0]
@@ -184,14 +185,14 @@ func TestInsertIntoFelledTree(t *testing.T) {
 	if err := tr.Destroy(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	// A conflict, so that running it again finds out what became of the tree.
+	// A conflict, so that the transaction is run again and finds that the tree is gone.
 	if err := tx.Commit(ctx); !errors.Is(err, ErrDestroyed) || !errors.Is(err, outcome.ErrConflict) {
 		t.Errorf("commit: %v", err)
 	}
 }
 
-// TestRestart closes the machines between building a tree, and beginning and
-// ending to destroy it.
+// TestRestart closes the machines after a tree has been built, and again in the middle of its
+// destruction.
 func TestRestart(t *testing.T) {
 	cfg := farm.Config{Machines: 2, Replicas: 2, RegionBytes: 8 << 20, LogBytes: 4 << 20, MessageBytes: 64 << 10, Volatile: farm.NewVolatile()}
 	life := func(fn func(c *farm.Local)) {

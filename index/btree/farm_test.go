@@ -39,7 +39,7 @@ func openFarm(t testing.TB, machines int) *farm.Local {
 	return c
 }
 
-// must commits what fn does, retrying conflicts.
+// must commits what fn does, and retries after conflicts.
 func must(t testing.TB, m *txn.Machine, fn func(tx *txn.Tx) error) {
 	t.Helper()
 	if err := m.Run(ctx, fn); err != nil {
@@ -114,8 +114,7 @@ func checkTree(t testing.TB, tr *Tree, model map[string]region.Ptr) Shape {
 	return shape
 }
 
-// checkMemory makes sure that the instance holds the nodes of the trees, which
-// are all there are, and nothing else.
+// checkMemory checks that the instance holds the nodes of the given trees and nothing else.
 func checkMemory(t testing.TB, c *farm.Local, trees ...*Tree) {
 	t.Helper()
 	var nodes []region.Ptr
@@ -127,8 +126,7 @@ func checkMemory(t testing.TB, c *farm.Local, trees ...*Tree) {
 			t.Fatal(err)
 		}
 	}
-	// A slot that an aborted transaction gives back to another machine is on its
-	// way for a moment.
+	// A slot that an aborted transaction returns to another machine is on its way for a moment.
 	var faults []farm.Fault
 	for range 200 {
 		var err error

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// TestFetchLeads to the leaf in which the key is then found, once the way there is
-// cached, and makes nothing part of what the transaction has read.
+// TestFetchLeads: Fetch finds the leaf in which the key is found later, once the way there is cached.
+// It makes nothing part of the transaction's reads.
 func TestFetchLeads(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, smallNodes)
@@ -42,8 +42,8 @@ func TestFetchLeads(t *testing.T) {
 	}
 }
 
-// TestPreparedWhereFound: while the tree does not change, Prepare reads the leaf
-// that an operation found, and looks for no other.
+// TestPreparedWhereFound: while the tree does not change, Prepare reads the leaf that an operation
+// has found, and searches for no other.
 func TestPreparedWhereFound(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, Config{})[0]

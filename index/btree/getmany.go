@@ -10,12 +10,13 @@ import (
 // getsTogether is the largest number of keys whose leaves GetMany requests together.
 const getsTogether = 128
 
-// GetMany is Get of many keys, whose waiting for other machines and for memory overlaps. It calls
-// visit for each key in their order. Neighbours among keys in ascending order share the reading of
-// their leaf. After an error, visit has been called for the keys before the one that failed.
+// GetMany does the Gets of many keys together, so that their waiting for other machines and for
+// memory overlaps. It calls visit for each key in their order. Neighbours among keys in ascending
+// order share the reading of their leaf. After an error, visit has been called for the keys before
+// the one that failed.
 //
-// A Get of one of the keys, if they ascended, costs nothing until t's next GetMany. So a caller may
-// also look up together what it is going to Get one by one.
+// If the keys were in ascending order, a Get of one of them costs nothing until t's next GetMany. So a
+// caller that will Get keys one by one may first look them up together, and ignore the answers.
 func (tr *Tree) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, v region.Ptr, ok bool)) error {
 	p := tr.pend(t)
 	s := tr.scratch()
@@ -68,8 +69,8 @@ func (p *pending) readAhead(t *txn.Tx, s *scratch, keys [][]byte) int {
 	return max(t.ReadAhead(ptrs), 1)
 }
 
-// add adds a question of a GetMany to many. After a key that is not above those before, many is empty:
-// such keys are not searched.
+// add appends a question of a GetMany to p.many, which is in key order. If the question's key is not
+// above the last one, add empties p.many instead: a Get then does not find the earlier answers there.
 func (p *pending) add(q *keyQuestion) {
 	switch n := len(p.many); {
 	case n > 0 && bytes.Compare(p.many[n-1].key, q.key) >= 0:

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// TestGetManyAgreesWithGet: for keys in order, in no order and asked for twice, a third of them
-// absent, with changes of the transaction itself, from a warm and a cold cache.
+// TestGetManyAgreesWithGet looks up keys in order and in no order, some of them twice and a third of
+// them absent, with changes of the transaction itself, with a warm and a cold cache.
 func TestGetManyAgreesWithGet(t *testing.T) {
 	c := openFarm(t, 3)
 	trees := createTree(t, c, smallNodes)
@@ -65,8 +65,8 @@ func compareGetMany(t *testing.T, tr *Tree, tx *txn.Tx, keys [][]byte) {
 	}
 }
 
-// TestGetManyRoundTrips: a hundred keys of another machine wait as often as one, in whatever order;
-// keys of one leaf take one READ.
+// TestGetManyRoundTrips: a hundred keys of another machine take as many waits as one key, in any
+// order. Keys of one leaf take one READ.
 func TestGetManyRoundTrips(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, Config{})
@@ -103,8 +103,8 @@ func TestGetManyRoundTrips(t *testing.T) {
 	}
 }
 
-// TestGetManyIsValidated: what another transaction does to one of the keys is a conflict, and what it
-// does to others in their leaf is none.
+// TestGetManyIsValidated: a change of one of the keys by another transaction is a conflict. A change
+// of another key in the same leaf is not.
 func TestGetManyIsValidated(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, Config{})
@@ -128,7 +128,8 @@ func TestGetManyIsValidated(t *testing.T) {
 	}
 }
 
-// TestGetManyFails: keys that are too long, a transaction that has ended, a tree that is gone.
+// TestGetManyFails for keys that are too long, in a transaction that has ended, and for a tree that
+// is gone.
 func TestGetManyFails(t *testing.T) {
 	c := openFarm(t, 2)
 	trees := createTree(t, c, Config{})

@@ -71,8 +71,8 @@ func seekKey(tr *Tree, key []byte) (region.Ptr, bool, error) {
 	return lf.get(key)
 }
 
-// TestLookupWhileLeavesChange has keys inserted and deleted all around those that
-// are looked up, which must be found every time, leading where they lead.
+// TestLookupWhileLeavesChange looks up keys while their neighbours are inserted and deleted. Every
+// lookup must find its key, with the right value.
 func TestLookupWhileLeavesChange(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, smallNodes)[0]

@@ -44,8 +44,8 @@ func checkInner(t *testing.T, n node) {
 	}
 }
 
-// TestInnerOfEqualHeads has more keys than a search should look at one by one
-// share their first bytes.
+// TestInnerOfEqualHeads has so many keys with the same first bytes that a search should not look at
+// them one by one.
 func TestInnerOfEqualHeads(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, alphabet := range []int{1, 2, 3, 256} {
@@ -63,7 +63,7 @@ func TestInnerOfEqualHeads(t *testing.T) {
 	}
 }
 
-// TestInnerWithoutPointer has a node in memory that somebody damaged.
+// TestInnerWithoutPointer has a damaged node in memory.
 func TestInnerWithoutPointer(t *testing.T) {
 	n := build(make([]byte, 400), testTree, 1, fences{[]byte("a"), nil}, entriesOf("a", "c", "e"))
 	n.setValue(1, value{1})

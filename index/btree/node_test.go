@@ -63,8 +63,8 @@ func checkNode(t *testing.T, n node, model map[string]value) {
 	}
 }
 
-// randomKey draws short keys over a small alphabet, zero bytes included, so that
-// prefixes of each other, shared heads and duplicates are common.
+// randomKey draws a short key over a small alphabet with zero bytes. So keys that are prefixes of
+// others, equal heads and duplicates are common.
 func randomKey(r *rand.Rand, prefix string) string {
 	b := []byte(prefix)
 	for range r.IntN(9) {
@@ -171,9 +171,9 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestPartition splits random entries of all lengths and checks what a split
-// promises: the pieces are a partition, each within its fences, none over budget
-// unless it has too few entries to split, and every piece can be built.
+// TestPartition splits random entries of all lengths and checks what a split promises: the pieces are
+// a partition; each is within its fences; a piece over budget has too few entries to split; and every
+// piece can be built.
 func TestPartition(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -227,7 +227,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestAscendingSplitFillsLeft: what AUTO_INCREMENT does to a leaf.
+// TestAscendingSplitFillsLeft inserts keys as AUTO_INCREMENT does.
 func TestAscendingSplitFillsLeft(t *testing.T) {
 	var es []entry
 	for i := range 1000 {
@@ -246,7 +246,7 @@ func TestAscendingSplitFillsLeft(t *testing.T) {
 	}
 }
 
-// TestPartitionOfManyIsFast: a transaction may bring a whole table.
+// TestPartitionOfManyIsFast: a transaction may insert a whole table at once.
 func TestPartitionOfManyIsFast(t *testing.T) {
 	es := make([]entry, 300_000)
 	for i := range es {
@@ -412,7 +412,7 @@ func FuzzNode(f *testing.F) {
 	})
 }
 
-// FuzzAnchor: garbage in the anchor object.
+// FuzzAnchor reads garbage in the anchor object.
 func FuzzAnchor(f *testing.F) {
 	cfg, _ := Config{}.normalize()
 	f.Add(buildAnchor(make([]byte, 110), testTree, cfg, 2, entriesOf("")).b)

@@ -45,10 +45,10 @@ type pending struct {
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
 	latest *keyQuestion // the latest question of points
-	// many are the questions of the latest GetMany, if its keys ascended: they follow each other, and
-	// are the answers for a later Get of one of these keys.
+	// many has the questions of the latest GetMany if its keys were in ascending order. A later Get of
+	// one of these keys finds its answer there.
 	many []*keyQuestion
-	// ahead is memory for what a cursor is about to read ahead.
+	// ahead is memory for the pointers to objects that a cursor is about to read ahead.
 	ahead  []region.Ptr
 	editor editor
 	// release is recycle as a value, so that registering it allocates nothing.

@@ -75,7 +75,7 @@ type reach uint8
 const (
 	untouched  reach = iota // nothing has been read yet: there is nothing to ask
 	toEntry                 // the range was read up to its last entry read, inclusive
-	toKey                   // the range was read up to the transaction's own key to, inclusive
+	toKey                   // the range was read up to the transaction's own key in the field to, inclusive
 	toBoundary              // the range was read to the end of the leaf or of the scan
 )
 

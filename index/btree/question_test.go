@@ -8,9 +8,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A question that could not be asked again stays open, with the sources of the
-// answer that it has: without them the next validation would have nothing to
-// compare, and take the answer for granted.
+// A question that could not be asked again stays open and keeps the sources of its last answer.
+// Without them the next validation would have nothing to compare, and would accept the answer
+// unchecked.
 func TestUnansweredQuestionStaysOpen(t *testing.T) {
 	c := openFarm(t, 1)
 	tr := createTree(t, c, smallNodes)[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// benchRows is how many rows the ranges are of, or few in short mode.
+// benchRows returns the number of rows of the ranges; few in short mode.
 func benchRows() int {
 	if testing.Short() {
 		return 2_000
@@ -20,8 +20,8 @@ func benchRows() int {
 	return 200_000
 }
 
-// openRows returns a tree of rows of 200 bytes, as another machine has it than the one that
-// is their primary, and as that one has it. The machines reach each other over shm.
+// openRows returns handles of a tree of rows of 200 bytes: one of a machine that is not the rows'
+// primary, and one of the primary. The machines reach each other over shm.
 func openRows(b *testing.B) (local, remote *Tree) {
 	path := b.TempDir()
 	var nics []rdma.NIC
@@ -47,7 +47,7 @@ func openRows(b *testing.B) (local, remote *Tree) {
 	return trees[0], trees[1]
 }
 
-// fillRows adds rows of 200 bytes, the keys of which come in random order.
+// fillRows adds rows of 200 bytes, whose keys come in random order.
 func fillRows(tb testing.TB, tr *Tree, n int) {
 	const batch = 200
 	order := rand.New(rand.NewPCG(1, 1)).Perm(n)
@@ -68,8 +68,8 @@ func fillRows(tb testing.TB, tr *Tree, n int) {
 	}
 }
 
-// BenchmarkRange100 reads the rows of ranges of 100 keys, in a transaction each, and compares
-// reading them one by one with reading ahead.
+// BenchmarkRange100 reads the rows of a range of 100 keys in each transaction. It compares reading
+// them one by one with reading ahead.
 func BenchmarkRange100(b *testing.B) {
 	local, remote := openRows(b)
 	for _, c := range []struct {

@@ -25,8 +25,8 @@ var keyMakers = map[string]keyMaker{
 	},
 }
 
-// subject is a tree under differential test: committed is what others see, seen
-// what the running transaction does.
+// subject is a tree under differential test. committed is what other transactions see; seen is what
+// the running transaction sees.
 type subject struct {
 	trees           []*Tree
 	key             keyMaker
@@ -175,8 +175,7 @@ func randomScan(t *testing.T, r *rand.Rand, tx *txn.Tx, tr *Tree, s *subject) {
 	}
 }
 
-// emptyAgain deletes everything in random order, and checks that the tree gives
-// back its nodes on the way.
+// emptyAgain deletes everything in random order, and checks that the tree frees nodes meanwhile.
 func emptyAgain(t *testing.T, r *rand.Rand, s *subject) {
 	t.Helper()
 	keys := slices.Sorted(maps.Keys(s.committed))
@@ -210,8 +209,8 @@ func TestAscendingInsertFillsLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A leaf fills while its high fence is plus infinity and its keys have no
-	// prefix in common; 30 of 32 bytes an entry are then left in it.
+	// While a leaf fills, its high fence is plus infinity, and its keys have no prefix in common.
+	// After a split 30 of 32 bytes of each entry are left there.
 	if shape.Entries != 5200 || shape.LeafUsed*10 < shape.LeafBytes*7 {
 		t.Errorf("%d entries, leaves hold %d of %d bytes", shape.Entries, shape.LeafUsed, shape.LeafBytes)
 	}
@@ -319,8 +318,8 @@ func TestCreateRolledBack(t *testing.T) {
 	}
 }
 
-// TestScanSeesOwnOperationsAhead fixes what a cursor shows of operations that
-// its transaction makes while it is open.
+// TestScanSeesOwnOperationsAhead checks which operations of its transaction a cursor shows if they
+// are made while it is open.
 func TestScanSeesOwnOperationsAhead(t *testing.T) {
 	tr := createTree(t, openFarm(t, 1), smallNodes)[0]
 	for i := 0; i < 100; i += 10 {

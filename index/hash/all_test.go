@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// A loop over a cursor meets each pair once, also if it is left and begun again.
+// A loop over a cursor visits each pair once, even if the loop is left and another one continues.
 func TestCursorAll(t *testing.T) {
 	tb := newTable(t, Config{})
 	const pairs = 300

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// benchItems is how many pairs of 16 + 32 bytes the benchmarks work on;
+// benchItems returns the number of pairs of 16 + 32 bytes in the benchmarks' tables;
 // FARMSQL_BENCH_KEYS sets it.
 func benchItems() int {
 	if n, err := strconv.Atoi(os.Getenv("FARMSQL_BENCH_KEYS")); err == nil {
@@ -22,9 +22,9 @@ func benchItems() int {
 	return 1_000_000
 }
 
-// A chase is a random cycle through memory far larger than the cache, where each
-// load depends on the one before: what a lookup is measured by. Short mode, which
-// is only to see that everything runs, makes do with little memory.
+// A chase is a random cycle through memory far larger than the cache, in which each load depends on
+// the one before. The time of lookups is given in such loads. In short mode, which only checks that
+// everything runs, it takes little memory.
 type chase struct {
 	m  *nvram.Memory
 	at uint64
@@ -43,7 +43,7 @@ func newChase() *chase {
 	return &chase{m: m}
 }
 
-// miss returns the nanoseconds of one load, now.
+// miss returns the present latency of one load in nanoseconds.
 func (c *chase) miss() float64 {
 	const loads = 500_000
 	begin := time.Now()
@@ -68,8 +68,7 @@ func benchTable(b *testing.B) *Table {
 func Benchmark(b *testing.B) {
 	tb, items, chase := benchTable(b), benchItems(), newChase()
 	b.Logf("%d pairs in %d shards", items, tb.Stats().Shards)
-	// The machine is shared: each figure stands next to the latency before and
-	// after it.
+	// The machine is shared, so each figure is reported with the latency before and after it.
 	run := func(name string, ops int, op func(b *testing.B)) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -124,9 +123,9 @@ func Benchmark(b *testing.B) {
 	transaction("InsertBy100", 100, insert)
 }
 
-// Sixteen goroutines change one key of a shard whose primary is another machine: as
-// transactions of their own, and combined and shipped. At the primary itself a
-// commit over rdma/local never waits, so that there is nothing to combine.
+// Sixteen goroutines change one key of a shard whose primary is another machine: in transactions of
+// their own, or combined and shipped. At the primary itself a commit over rdma/local never waits, so
+// there would be nothing to combine.
 func BenchmarkHotKey(b *testing.B) {
 	c, err := farm.Open(farm.Config{Machines: 3, Replicas: 3, RegionBytes: 64 << 20, LogBytes: 4 << 20})
 	if err != nil {

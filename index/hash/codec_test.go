@@ -57,7 +57,7 @@ func TestEqualKeys(t *testing.T) {
 	}
 }
 
-// Each of the hash's parts is spread evenly over keys of many kinds.
+// For keys of many kinds, each part of the hash is spread evenly.
 func TestSumSpreads(t *testing.T) {
 	const n = 1 << 16
 	for name, key := range map[string]func(i int) []byte{
@@ -160,7 +160,7 @@ func FuzzPage(f *testing.F) {
 				t.Fatal(got, err)
 			}
 		}
-		// Searching does not need validity.
+		// A search does not panic on a page that is not valid either.
 		if len(b) >= lay.bucketBytes() {
 			lay.bucket(b).find(0, 77, []byte("key"), false)
 		}
@@ -230,7 +230,7 @@ func FuzzAnchor(f *testing.F) {
 	})
 }
 
-// What is wrong with an anchor, a header, a page is told, each thing for itself.
+// Decoders report each kind of invalid anchor, header and page.
 func TestDecodersRefuse(t *testing.T) {
 	lay := testLayout(t, Config{})
 	c, _ := region.ClassFor(headerBytes)
@@ -275,7 +275,7 @@ func TestDecodersRefuse(t *testing.T) {
 		map[int]byte{0: 1, depthOffset: 42, 25: 200, 27: 0x80, 28 + 1: 1, 40 + 32 + 8: 1})
 }
 
-// Keys and values that are too long are refused before anything happens.
+// Keys and values that are too long are refused before anything changes.
 func TestTooLong(t *testing.T) {
 	tb := newTable(t, Config{})
 	tx := tb.m.Begin()
@@ -310,7 +310,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// Check finds what is wrong with a table.
+// Check finds each kind of violation in a table.
 func TestCheckFinds(t *testing.T) {
 	spoilBucket := func(change func(o *opened, p page, i int) bool) func(tb *Table, o *opened, tx *txn.Tx) error {
 		return func(tb *Table, o *opened, tx *txn.Tx) error {
@@ -397,8 +397,8 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// useSpoilt reads a table that is not as it must be in all ways that there are:
-// each ends, with an answer or an error.
+// useSpoilt reads an invalid table in all ways that there are. Each of them must end, with an answer
+// or an error.
 func useSpoilt(t *testing.T, tb *Table) {
 	failed := 0
 	note := func(err error) {

@@ -26,7 +26,7 @@ const (
 )
 
 // A combiningPart has the requests that are changing their keys, in lists by the keys' hash. It fills
-// one line: where a request is alone in its list, it touches no other.
+// one cache line. A request that is alone in its list touches no other line.
 type combiningPart struct {
 	mu       lockrank.Mutex[lockrank.Leaf]
 	changing [combiningLists]*request

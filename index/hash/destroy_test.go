@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// Destroying a table frees every object of it and shows every pair once, however
-// often it is interrupted, and wherever a split had come to.
+// Destroy frees every object of a table and visits every pair once, no matter how often it is
+// interrupted and how far a split had come.
 func TestDestroy(t *testing.T) {
 	for interrupt := range 12 {
 		t.Run(fmt.Sprint(interrupt), func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// destroyInPieces interrupts Destroy after every n pairs, each time to go on with
-// a handle that knows nothing, and returns the pairs whose transactions committed.
+// destroyInPieces interrupts Destroy after every n pairs. Each time it continues with a new handle
+// that has cached nothing. It returns the pairs whose transactions committed.
 func destroyInPieces(t *testing.T, tb *Table, n int) map[string]string {
 	seen := map[string]string{}
 	for {
@@ -87,7 +87,8 @@ func destroyInPieces(t *testing.T, tb *Table, n int) map[string]string {
 	}
 }
 
-// A handle that outlives its table says so, in a transaction by a conflict.
+// The operations of a handle whose table has been destroyed fail; in a transaction they are
+// conflicts.
 func TestUseAfterDestroy(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 16})
@@ -141,8 +142,8 @@ func TestUseAfterDestroy(t *testing.T) {
 	}
 }
 
-// A transaction asks again, because something has changed that its answer came from, and its
-// handle has destroyed the table meanwhile: that is a conflict, too.
+// A transaction asks a question again because a source of the answer has changed. If its handle has
+// destroyed the table meanwhile, that is a conflict, too.
 func TestDestroyedBeforeItAsksAgain(t *testing.T) {
 	c := openFarm(t, 1, 1)
 	tb := Open(c.Machine(0), createTable(t, c.Machine(0), Config{Buckets: 16}))

@@ -99,7 +99,8 @@ func (d *directory) find(h uint64) *shard {
 // entrance returns the entrance of the shard that find returns.
 func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entrance(h) }
 
-// entrance shifts twice as covers does: where there is one shard, bits is 0.
+// entrance returns the entrance of the shard that h belongs to. It shifts twice, as covers does,
+// because bits is 0 while there is only one shard.
 func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
 // add adds a shard. It replaces the entries of its ancestors, and keeps those of shards split from

@@ -8,15 +8,14 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// numberedShard is a shard whose bucket 0 says its number, by address and by
-// incarnation.
+// numberedShard returns a shard whose number is in the address and in the incarnation of bucket 0.
 func numberedShard(i int, prefix uint64, initialDepth int) *shard {
 	first := region.MakePtr(region.MakeAddr(1, uint32(i+1)<<16), 1, uint64(i))
 	return &shard{shardPtr: shardPtr{first: first}, prefix: prefix, initialDepth: initialDepth}
 }
 
-// A directory led through random splits finds for every hash the shard that the
-// longest known prefix points to.
+// A directory that learns random splits finds, for every hash, the shard with the longest known
+// prefix of the hash.
 func TestDirectory(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -60,9 +59,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryWhileGrowing: a lookup that meets an entrance while it changes comes
-// to a shard that the hash belongs to, and takes buckets of its for those that it has
-// looked for only with that shard's own prefix.
+// TestDirectoryWhileGrowing: a lookup that reads an entrance while it changes accepts the buckets to
+// which it is led only if the hash belongs to their shard, and only with that shard's own prefix.
 func TestDirectoryWhileGrowing(t *testing.T) {
 	const depth = 12
 	for range 40 {
@@ -91,18 +89,18 @@ func TestDirectoryWhileGrowing(t *testing.T) {
 	}
 }
 
-// checkWay checks the way by which a hash comes to one of shards by an entrance.
+// checkWay checks to which of shards an entrance leads a hash.
 func checkWay(t *testing.T, e *entrance, h uint64, shards []*shard) {
 	prefix, first := e.way(h, 1)
 	s := shards[first.Addr.Offset()>>16-1]
-	// Its buckets say that they are as deep as the shard, or deeper.
+	// The depths in a shard's buckets are the depth of the shard, or more.
 	if covers(prefix, h, s.initialDepth) && (prefix != s.prefix || !s.covers(h, s.initialDepth)) {
 		t.Fatalf("%#x leads to %v by the prefix %#x, and shard %#x/%d begins at %v", h, first, prefix, s.prefix, s.initialDepth, s.first)
 	}
 }
 
-// TestEntranceWhileChanging: a lookup that comes between the two words of an entrance
-// that changes, in either of its own steps, is not misled.
+// TestEntranceWhileChanging: a lookup is not misled if it runs between the stores of an entrance's
+// two words, wherever it is between its own two loads.
 func TestEntranceWhileChanging(t *testing.T) {
 	parent, child := numberedShard(0, 0, 1), numberedShard(1, 1<<62, 2)
 	for _, s := range []*shard{parent, child} {

@@ -319,8 +319,8 @@ func (n *neighbourhood) relieve(at spot) error {
 	if err != nil {
 		return err
 	}
-	// The other home's vacate fills the slot as if one of its own pairs had left it. Of the two
-	// buckets, the one that is a home's own is the other home's neighbour: pages 0 and 1 swap.
+	// The other home's vacate fills the slot as if one of its own pairs had left it. The slot's bucket
+	// is page 0 of one of the two homes and page 1 of the other.
 	return o.vacate(spot{1 - at.page, at.slot})
 }
 

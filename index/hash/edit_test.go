@@ -12,13 +12,13 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// pages is a store over a map: what a transaction that never conflicts sees.
+// pages is a store over a map. It stands for a transaction that never conflicts.
 type pages struct {
 	objects map[region.Addr]object
 	next    region.Addr
 	// frees counts the incarnations.
 	frees uint64
-	// fail makes the operation with this countdown fail.
+	// fail makes the operation fail at which this countdown reaches its end.
 	fail int
 }
 
@@ -105,7 +105,7 @@ func testLayout(t testing.TB, c Config) *layout {
 
 func testKey(i int) []byte { return fmt.Appendf(nil, "key%d", i) }
 
-// contents walks the shard as a stranger would and checks everything about it.
+// contents walks the shard without the editor's help, checks all of it, and returns its pairs.
 func (e *editor) contents(t testing.TB) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -186,8 +186,8 @@ func same(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// Random puts and removes, of inline and outside pairs, give what a map gives,
-// and leave no object behind.
+// Random puts and removals, of inline and outside pairs, give the same results as on a map, and leave
+// no object behind.
 func TestEditor(t *testing.T) {
 	for _, cfg := range []Config{
 		{Buckets: 4}, {Buckets: 16, Neighbourhood: 2}, {Buckets: 16, Neighbourhood: 6, KeyBytes: 4, ValueBytes: 1}, {Buckets: 64, ValueBytes: 32},
@@ -242,7 +242,7 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// Every change that fails half way returns the error of the store.
+// Every change that fails half way returns the store's error.
 func TestEditorFails(t *testing.T) {
 	lay := testLayout(t, Config{Buckets: 4, Neighbourhood: 2})
 	for fail := 1; ; fail++ {
@@ -328,9 +328,9 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// A reader that follows the protocol while single changes are made between any
-// two of its reads finds every key that is in the table all the time. This is
-// what joint and chain versions are for.
+// A reader that follows the protocol finds every key that is in the table all the time, even if
+// single changes are made between any two of its reads. That is the purpose of joint and chain
+// versions.
 func TestOvertakenReader(t *testing.T) {
 	t.Run("chains", func(t *testing.T) { overtakeReader(t, Config{Buckets: 4, Neighbourhood: 2}, 24) })
 	t.Run("displacement", func(t *testing.T) { overtakeReader(t, Config{Buckets: 16, Neighbourhood: 2}, 16) })
@@ -473,8 +473,8 @@ func TestDisplacement(t *testing.T) {
 	}
 }
 
-// TestOverlaysKeepNothing: what a transaction leaves for the next one refers
-// neither to its pages nor to its store, however many shards and chains it changed.
+// TestOverlaysKeepNothing: an overlay that a transaction returns to the pool refers neither to the
+// transaction's pages nor to its store, however many shards and chains the transaction has changed.
 func TestOverlaysKeepNothing(t *testing.T) {
 	c := openFarm(t, 1, 1)
 	m := c.Machine(0)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFetch: what is only asked for is neither read nor part of what the
-// transaction depends on, whoever is its primary, and of what is not there nothing
-// is asked for.
+// TestFetch: buckets that are only prefetched are neither read nor part of the transaction's reads,
+// whichever machine is their primary. Fetch does nothing if the table is not open yet, or if the
+// transaction has ended.
 func TestFetch(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{ValueBytes: 40})

@@ -8,8 +8,8 @@ import (
 // getsTogether is the largest number of keys whose buckets GetMany requests together.
 const getsTogether = 128
 
-// GetMany is Get of many keys, whose waiting for other machines and for memory overlaps, like that
-// of LookupMany outside of transactions. It calls visit for each key in their order. After an error,
+// GetMany does the Gets of many keys together, so that their waiting for other machines and for
+// memory overlaps, as LookupMany does outside of transactions. It calls visit for each key in their order. After an error,
 // visit has been called for the keys before the one that failed.
 func (tb *Table) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 	ov, err := tb.overlay(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// TestGetManyAgreesWithGet: in transactions of machines that are primary of some shards, of all and of
-// none, with changes of the transaction itself and keys that are asked for twice.
+// TestGetManyAgreesWithGet looks up keys, some of them twice, in transactions of machines that are
+// the primary of some shards, of all, and of none, with changes of the transaction itself.
 func TestGetManyAgreesWithGet(t *testing.T) {
 	for name, network := range networks {
 		c := openNetwork(t, 3, 2, network)
@@ -66,8 +66,8 @@ func compareGetMany(t *testing.T, tb *Table) {
 	}
 }
 
-// TestGetManyRoundTrips: a hundred keys of another machine wait as often as one, and take one READ
-// each.
+// TestGetManyRoundTrips: a hundred keys of another machine take as many waits as one key, and one
+// READ each.
 func TestGetManyRoundTrips(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{ValueBytes: 32})
@@ -115,8 +115,8 @@ func TestGetManyRoundTrips(t *testing.T) {
 	}
 }
 
-// TestGetManyIsValidated: what another transaction does to one of the keys is a conflict, and what it
-// does to others is none.
+// TestGetManyIsValidated: a change of one of the keys by another transaction is a conflict. A change
+// of another key is not.
 func TestGetManyIsValidated(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{ValueBytes: 40})
@@ -145,7 +145,7 @@ func TestGetManyIsValidated(t *testing.T) {
 	}
 }
 
-// TestGetManyFails: a transaction that has ended, and a table that is gone.
+// TestGetManyFails in a transaction that has ended, and for a table that is gone.
 func TestGetManyFails(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{})
@@ -195,7 +195,7 @@ func BenchmarkGetMany(b *testing.B) {
 	}
 }
 
-// getAll gets keys, which all are there.
+// getAll gets keys that all exist.
 func getAll(tx *txn.Tx, tb *Table, keys [][]byte, together bool) error {
 	found := 0
 	if together {

@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// TestGlanceAgreesWithSearch looks keys up in both ways, which must agree
-// wherever glance decides; and it must decide what is plain.
+// TestGlanceAgreesWithSearch looks keys up in both ways. They must agree wherever glance decides, and
+// glance must decide the plain cases.
 func TestGlanceAgreesWithSearch(t *testing.T) {
 	for _, cfg := range []Config{
 		{ValueBytes: 32}, {KeyBytes: 3, ValueBytes: 200}, {Neighbourhood: 2}, {Neighbourhood: 6},
@@ -36,7 +36,7 @@ func TestGlanceAgreesWithSearch(t *testing.T) {
 				decided += compareGlance(t, tb, glanceKey(i))
 				inTx += compareGlanceIn(t, tb, glanceKey(i))
 			}
-			// Only outside of transactions chains are looked at.
+			// Only lookups outside of transactions glance at chains.
 			if inTx > decided || cfg.Neighbourhood == 2 && inTx == decided {
 				t.Errorf("%d lookups decided at a glance in transactions, %d outside", inTx, decided)
 			}
@@ -48,7 +48,7 @@ func TestGlanceAgreesWithSearch(t *testing.T) {
 	}
 }
 
-// TestGlanceAlongChains: a chain is followed, unless it is very long.
+// TestGlanceAlongChains: a glance follows a chain, unless the chain is very long.
 func TestGlanceAlongChains(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4})
 	const most = 4 + glanceBlocks*blockSlots // pairs of a home and its chain that a glance decides about
@@ -73,8 +73,8 @@ func TestGlanceAlongChains(t *testing.T) {
 	}
 }
 
-// TestGlanceAtChanges: a chain that is not the one that its bucket points to decides
-// nothing, nor does one that leads astray, and both find their way as searches do.
+// TestGlanceAtChanges: a glance decides nothing by a block whose version differs from the link's, by a
+// link that leads to no block, or by a pair outside of its slot. It still decides the other lookups.
 func TestGlanceAtChanges(t *testing.T) {
 	for name, spoil := range map[string]func(p page){
 		"version": func(p page) { p.setU16(chainVersion, p.u16(chainVersion)+1) },
@@ -117,8 +117,8 @@ func TestGlanceAtChanges(t *testing.T) {
 	}
 }
 
-// TestGlanceAtAnotherHome: what is in the bucket after a home is of use only for as long as
-// that is the home.
+// TestGlanceAtAnotherHome: the bucket after a home proves nothing unless the home is still the key's
+// home afterwards.
 func TestGlanceAtAnotherHome(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4, KeyBytes: 8})
 	keys := keysOf(t, tb, 3, 4) // two in the home, two after it
@@ -184,8 +184,7 @@ func compareGlance(t *testing.T, tb *Table, key []byte) int {
 	return 1
 }
 
-// copier reads for a transaction as other peekers do, so that nothing is decided
-// at a glance.
+// copier reads for a transaction as other peekers do, except that a glance decides nothing.
 type copier struct{ t *txn.Tx }
 
 func (c copier) Peek(p region.Ptr) ([]byte, region.Version, error) { return c.t.Peek(p) }

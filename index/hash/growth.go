@@ -36,11 +36,11 @@ import (
 // recovered. A transaction whose buckets move while it is open asks its questions again and gets the
 // same answers.
 //
-// There is a Pad at both ends, for lookups load the fields of opened around it.
+// There is a Pad at both ends, because lookups load the neighbouring fields of opened.
 type growth struct {
 	_ prefetch.Pad
-	// startable is the number of steps that may begin now: of queued shards, as many as leave most
-	// steps going on. Every transaction that has changed the table loads it.
+	// startable is the number of steps that may begin now: one for each queued shard, as long as no
+	// more than most steps go on. Every transaction that has changed the table loads it.
 	startable atomic.Int32
 	_         prefetch.Pad
 
@@ -48,9 +48,9 @@ type growth struct {
 	reserving lockrank.Mutex[lockrank.Growing]
 
 	mu    lockrank.Mutex[lockrank.Leaf]
-	most  int
+	most  int // the largest number of steps at the same time
 	queue []*shard
-	// steps are going on: of several shards at the same time, but of no shard twice.
+	// steps are the steps that go on now, at most one for each shard.
 	steps []growthStep
 	_     prefetch.Pad
 }
@@ -74,7 +74,7 @@ const (
 	looksPerShard = 16
 	// stepPoll is how often Reserve looks whether the step of another transaction is over.
 	stepPoll = 20 * time.Microsecond
-	// overflowsAgain are so many overflows that one more has a shard queued.
+	// overflowsAgain is a number of overflows so large that the next overflow queues the shard.
 	overflowsAgain = 1 << 30
 	// chainWeight is the weight of an overflow into a chain of two blocks or more; other
 	// overflows have weight 1.
@@ -132,7 +132,8 @@ func (g *growth) begin(isBlocked func(*shard) bool) *shard {
 	return s
 }
 
-// beginOf begins a step of s, however many are going on, unless one of s is.
+// beginOf begins a step of s, however many steps of other shards go on. It returns false if a step of
+// s goes on already.
 func (g *growth) beginOf(s *shard) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,7 +178,7 @@ func (o *opened) note(e *editor) {
 	}
 }
 
-// overflowsMost returns how many overflows of a shard make its load be counted.
+// overflowsMost returns the number of overflows after which the load of a shard is counted.
 func (l *layout) overflowsMost() uint32 { return uint32(max(1, l.slots*l.buckets/(8*looksPerShard))) }
 
 // maintain does one step of growth if one may begin.
@@ -271,8 +272,8 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 	}
 }
 
-// force does the next step of the split of s, however full it is, or lets the step go on that is
-// going on.
+// force does the next step of the split of s, however full s is. If a step of s goes on already, force
+// waits for a moment instead.
 func (tb *Table) force(ctx context.Context, o *opened, s *shard) error {
 	if !o.growth.beginOf(s) {
 		tb.m.Clock().Sleep(stepPoll)
@@ -354,9 +355,9 @@ func (tb *Table) startSplit(ctx context.Context, o *opened, s *shard, depth int)
 	return err
 }
 
-// place returns the place of the child of s at depth. Shards are distributed over the
-// places in the order of their reversed prefixes, in which the shards of a table's next
-// doubling come after all present ones.
+// place returns the address near which the child of s at depth is created. Shards take the
+// table's places in turn, in the order of their reversed prefixes: in this order the shards that
+// the next doubling creates come after all present ones.
 func (o *opened) place(s *shard, depth int) region.Addr {
 	if len(o.places) == 0 {
 		return s.first.Addr

@@ -17,9 +17,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Three machines insert, remove and read at once while the table grows from one
-// shard to many. Nobody waits for anyone, nothing is lost, and single operations
-// on different keys never conflict.
+// Three machines insert, remove and read at once while the table grows from one shard to many. Nobody
+// waits for another machine, nothing is lost, and single operations on different keys never conflict.
 func TestGrowthWhileInUse(t *testing.T) {
 	for name, network := range networks {
 		t.Run(name, func(t *testing.T) { growWhileInUse(t, openNetwork(t, 3, 3, network)) })
@@ -80,8 +79,8 @@ func growWhileInUse(t *testing.T, c *farm.Local) {
 	}
 }
 
-// A machine that knows a table of one shard finds every key after another has
-// made it one of many, and learns the directory as it goes: once each shard.
+// A machine whose directory has one shard finds every key after another machine has split that shard
+// into many. It reads the header of each shard once to learn the directory.
 func TestStaleDirectory(t *testing.T) {
 	c := openFarm(t, 3, 1)
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 16, ValueBytes: 8})
@@ -118,8 +117,7 @@ func TestStaleDirectory(t *testing.T) {
 			t.Errorf("machine %d knows %d of %d shards after %d refreshes", i+1, s.Shards, shards, s.Refreshes)
 		}
 	}
-	// One that writes with a stale directory does not put keys where nobody
-	// looks for them.
+	// A machine that writes with a stale directory puts its keys where others look for them.
 	late := Open(c.Machine(1), anchor)
 	load(t, late, items, 500, []byte("w"))
 	if got := len(checkTable(t, old[0])); got != items+500 {
@@ -127,8 +125,8 @@ func TestStaleDirectory(t *testing.T) {
 	}
 }
 
-// A split can stop between any two of its transactions, with the table as good as
-// ever, and be finished by whoever comes next.
+// A split can stop between any two of its transactions. The table is complete then, and any machine
+// can finish the split.
 func TestSplitStopsAnywhere(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 64, MaxLoad: 100})
 	const items = 230
@@ -159,7 +157,8 @@ func TestSplitStopsAnywhere(t *testing.T) {
 		if h.depth == 2 {
 			break
 		}
-		// The child's turn comes when its parent is done: asking is harmless.
+		// The child can split only after its parent's split is complete. A step before that does no
+		// harm.
 		if h.state == splitting {
 			if again, err := tb.step(ctx, o, o.first().child.Load(), false); again || err != nil {
 				t.Fatal(again, err)
@@ -174,7 +173,7 @@ func TestSplitStopsAnywhere(t *testing.T) {
 	}
 }
 
-// Shards live where the table's places say, whoever makes them.
+// Shards are at the table's places, whichever machine creates them.
 func TestPlaces(t *testing.T) {
 	c := openFarm(t, 3, 1)
 	places := make([]region.Addr, 3)
@@ -225,8 +224,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Keys chosen to have one hash make long chains and nothing worse: the table
-// neither splits for ever nor loses one.
+// Keys that were chosen to have the same hash make long chains, and do no other harm: the table does
+// not split for ever, and loses none of them.
 func TestOneHash(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 4})
 	o := mustOpen(t, tb)
@@ -325,8 +324,7 @@ func TestCreateAndFill(t *testing.T) {
 	}
 }
 
-// With the smallest logs and regions that there can be, the default table is one
-// that can grow.
+// With the smallest possible logs and regions, a table with the default configuration can grow.
 func TestSmallLogs(t *testing.T) {
 	c, err := farm.Open(farm.Config{RegionBytes: 1 << 20, LogBytes: 64 << 10, MessageBytes: 16 << 10})
 	if err != nil {
@@ -344,8 +342,8 @@ func TestSmallLogs(t *testing.T) {
 	}
 }
 
-// A table is there again after its machines have lost their processes, a split
-// half way included, and goes on growing.
+// After the processes of all machines have been restarted, even in the middle of a split, the table
+// is complete and continues to grow.
 func TestRestart(t *testing.T) {
 	cfg := farm.Config{Machines: 2, Replicas: 2, RegionBytes: 8 << 20, LogBytes: 1 << 20, MessageBytes: 64 << 10, Volatile: farm.NewVolatile()}
 	c, err := farm.Open(cfg)
@@ -408,7 +406,7 @@ func TestPointers(t *testing.T) {
 	}
 }
 
-// Steps of several shards go on at the same time, but no shard has two, and there are no more than
+// Steps of several shards go on at the same time. No shard has two, and there are no more steps than
 // processors.
 func TestStepsAtTheSameTime(t *testing.T) {
 	g := growth{most: 2}
@@ -438,8 +436,8 @@ func TestStepsAtTheSameTime(t *testing.T) {
 
 func notBlocked(*shard) bool { return false }
 
-// A step that Reserve does counts among the steps, is the only one of its shard, and leaves a shard
-// queued that was.
+// A step by Reserve counts among the steps and is the only step of its shard. If the shard was
+// queued, it stays queued.
 func TestForcedSteps(t *testing.T) {
 	g := growth{most: 1}
 	a, b := &shard{}, &shard{}
@@ -461,8 +459,8 @@ func TestForcedSteps(t *testing.T) {
 	}
 }
 
-// A shard that was wanted is split in the end: also if that was while a step of it went on, while the
-// queue was full, or while its parent was being split.
+// A shard that was wanted is split in the end, even if it was wanted while a step of it went on,
+// while the queue was full, or while its parent was being split.
 func TestWantedIsKept(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 64})
 	o := mustOpen(t, tb)
@@ -512,7 +510,7 @@ func TestWantedIsKept(t *testing.T) {
 	}
 }
 
-// A step that panics has ended.
+// A step that panics counts as ended.
 func TestPanicEndsStep(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 64})
 	o := mustOpen(t, tb)
@@ -532,8 +530,8 @@ func TestPanicEndsStep(t *testing.T) {
 	}
 }
 
-// Transactions do no step of a shard whose region is blocked, for they would wait for its recovery. The
-// step is done once the region is active.
+// Transactions do no step of a shard whose region is blocked, because they would wait for its
+// recovery. The step is done once the region is active.
 func TestNoStepInBlockedRegion(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	there := Open(c.Machine(1), createTable(t, c.Machine(1), Config{Buckets: 64}))

@@ -12,7 +12,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// outsideTable has one shard, all of whose pairs are outside of their slots: their
+// outsideTable returns a table of one shard, all of whose pairs are outside of their slots. Their
 // values are their keys twice.
 func outsideTable(t *testing.T, cfg Config) *Table {
 	t.Helper()
@@ -22,7 +22,7 @@ func outsideTable(t *testing.T, cfg Config) *Table {
 
 func twice(key []byte) []byte { return bytes.Repeat(key, 2) }
 
-// wantReads looks key up, and requires that it is found with so many local reads.
+// wantReads looks key up. The key must be found, with this number of local reads.
 func wantReads(t *testing.T, tb *Table, key []byte, reads uint64) {
 	t.Helper()
 	before := tb.m.Stats()
@@ -35,8 +35,8 @@ func wantReads(t *testing.T, tb *Table, key []byte, reads uint64) {
 	}
 }
 
-// TestLookupOutsideReads: NSDI'14 section 3.6, a value outside the table is one read more.
-// Those of the two buckets count as two here.
+// TestLookupOutsideReads: a value outside of the table costs one more read (NSDI'14 section 3.6). The
+// reads of the two buckets count as two here.
 func TestLookupOutsideReads(t *testing.T) {
 	for _, h := range []int{2, 4, 8, 2 * glanceSlots, 2*glanceSlots + 2} {
 		tb := outsideTable(t, Config{Buckets: 16, Neighbourhood: h})
@@ -65,8 +65,8 @@ func TestLookupOutsideReadsOfChains(t *testing.T) {
 	}
 }
 
-// TestReachAgreesWithSearch, where it finds a key, which it does wherever that is
-// outside; and it finds no other.
+// TestReachAgreesWithSearch: reach finds a key if its pair is outside of its slot, and agrees with
+// search. It finds no other key.
 func TestReachAgreesWithSearch(t *testing.T) {
 	for _, cfg := range []Config{{Neighbourhood: 2}, {Neighbourhood: 4}, {Neighbourhood: 8}} {
 		t.Run(fmt.Sprint(cfg.Neighbourhood), func(t *testing.T) {
@@ -106,9 +106,8 @@ func TestReachAgreesWithSearch(t *testing.T) {
 	}
 }
 
-// TestReachAtChanges: of a bucket that has changed since it came into view nothing is
-// followed, nor out of a home that is not the key's any more, nor along a chain that is
-// another's.
+// TestReachAtChanges: reach follows nothing from a bucket that has changed since it was looked at,
+// from a home that is no longer the key's, or along another bucket's chain.
 func TestReachAtChanges(t *testing.T) {
 	tb := outsideTable(t, Config{Buckets: 16, Neighbourhood: 4, MaxLoad: 100})
 	keys := keysOf(t, tb, 3, 6)
@@ -176,7 +175,7 @@ func changePage(tx *txn.Tx, p region.Ptr, o *opened, change func(p page)) error 
 	return err
 }
 
-// TestReachFails with a pair that cannot be one, as a search does.
+// TestReachFails for an invalid pair, as a search does.
 func TestReachFails(t *testing.T) {
 	tb := outsideTable(t, Config{Buckets: 16, Neighbourhood: 4})
 	key := keysOf(t, tb, 3, 1)[0]
@@ -208,9 +207,9 @@ func TestLookupOutsideAllocates(t *testing.T) {
 	}
 }
 
-// TestSearchAlongAnotherChain: a lookup that copies follows no link to a block that has got
-// another version: a pair may have moved from there to where it has looked already. Nor does
-// a transaction.
+// TestSearchAlongAnotherChain: neither a lookup that copies nor a transaction follows a link to a
+// block that has another version by now: a pair may have moved from that block to a place where the
+// lookup has looked already.
 func TestSearchAlongAnotherChain(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 16, Neighbourhood: 4, MaxLoad: 100})
 	keys := keysOf(t, tb, 3, 14)

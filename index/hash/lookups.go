@@ -12,9 +12,9 @@ const (
 // Lookups looks up keys that become known one by one, several at a time: it begins later lookups
 // before earlier ones are answered, so that their waiting for memory overlaps, as a thread in the
 // paper begins operations while others wait for their continuations (NSDI'14 section 3.2, Figure 6).
-// LookupMany does the same if all keys are known at the beginning. If other machines are the keys'
-// primaries, the READs overlap, too, of a quarter of the lookups under way at a time. Only one
-// goroutine at a time may use a Lookups.
+// LookupMany does the same if all keys are known at the beginning. READs of other machines overlap,
+// too: those of a quarter of the lookups under way at a time. Only one goroutine at a time may use a
+// Lookups.
 type Lookups struct {
 	tb    *Table
 	visit func(i int, value []byte, ok bool)
@@ -24,7 +24,7 @@ type Lookups struct {
 	// keys are the keys of the groups under way. The next group has n keys so far.
 	keys [groups][groupKeys][]byte
 	n    int
-	// started counts the keys. When it reaches until, the operation ends.
+	// started counts the keys whose lookups have begun. The operation ends when started is until.
 	started, until int
 	visiting       bool
 }

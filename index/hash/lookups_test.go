@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// compareLookups: each key is answered once, as Lookup answers it, in time.
+// compareLookups checks that each key is answered once, in time, and as Lookup answers it.
 func compareLookups(t *testing.T, tb *Table, concurrent int, keys [][]byte) {
 	t.Helper()
 	answers := make([]int, len(keys))
@@ -44,8 +44,8 @@ func startAll(t *testing.T, l *Lookups, keys [][]byte) {
 	}
 }
 
-// TestLookupsLetGo: what is idle keeps neither memory from being reused nor keys, and an
-// operation has an end, however many keys are looked up without Finish.
+// TestLookupsLetGo: an idle Lookups refers to no keys and does not prevent the reuse of memory. An
+// operation ends even if many keys are looked up without Finish.
 func TestLookupsLetGo(t *testing.T) {
 	tb := newTable(t, Config{})
 	answers := 0
@@ -77,8 +77,7 @@ func TestLookupsLetGo(t *testing.T) {
 	}
 }
 
-// TestLookupsFail: where a table is gone, those under way end, and later ones fail by
-// themselves.
+// TestLookupsFail: if the table is gone, the lookups under way end, and each later one fails.
 func TestLookupsFail(t *testing.T) {
 	tb := newTable(t, Config{})
 	answers := 0
@@ -112,8 +111,8 @@ func TestLookupsFail(t *testing.T) {
 	}
 }
 
-// TestLookupsInVisit: visit cannot use the lookups, and those under way are not disturbed if
-// it tries, nor does its panic leave anything open.
+// TestLookupsInVisit: visit cannot use its Lookups. The attempt does not disturb the lookups under
+// way. A panic of visit leaves no operation open.
 func TestLookupsInVisit(t *testing.T) {
 	tb := newTable(t, Config{})
 	answers, panics := 0, false

@@ -236,7 +236,8 @@ func (l *pipeline) look(g *group) {
 	l.batch.Fetch()
 }
 
-// followUp decides where to look next if neither bucket has the key.
+// followUp decides where to look next if neither bucket has the key. If the two buckets were read at
+// different moments, the outlook stays unclear.
 func (l *pipeline) followUp(f *pendingLookup) {
 	isChained := f.buckets.Views[0].Word(linkWord) != 0
 	switch {

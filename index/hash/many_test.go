@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// TestLookupManyAgreesWithLookup: on machines that are primary of some shards, of
-// all and of none, in tables of every layout.
+// TestLookupManyAgreesWithLookup runs on machines that are the primary of some shards, of all and of
+// none, with tables of every layout.
 func TestLookupManyAgreesWithLookup(t *testing.T) {
 	for name, network := range networks {
 		c := openNetwork(t, 3, 2, network)
@@ -68,7 +68,7 @@ func compareAnswer(t *testing.T, tb *Table, key, value []byte, ok bool) {
 	}
 }
 
-// TestLookupManyReads: a key elsewhere costs the READs that it costs alone.
+// TestLookupManyReads: a key of another machine costs as many READs as by itself.
 func TestLookupManyReads(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{ValueBytes: 32})
@@ -106,8 +106,8 @@ func TestLookupManyReads(t *testing.T) {
 	}
 }
 
-// TestLookupManyAmongWriters: values that are changed, moved by growth, deleted
-// and inserted meanwhile are found whole, and what is always there is found.
+// TestLookupManyAmongWriters: lookups find values as one writer left them while they are changed,
+// moved by growth, deleted and inserted. They find every key that is there all the time.
 func TestLookupManyAmongWriters(t *testing.T) {
 	for name, network := range networks {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func insertPaired(t *testing.T, tb *Table, from, to int) {
 	}
 }
 
-// TestLookupManyFails: of a table that is gone it says so.
+// TestLookupManyFails for a table that is gone.
 func TestLookupManyFails(t *testing.T) {
 	c := openFarm(t, 1, 1)
 	m := c.Machine(0)
@@ -178,8 +178,7 @@ func TestLookupManyFails(t *testing.T) {
 	}
 }
 
-// TestLookupManyAllocates nothing where this machine is the primary, nor does who begins
-// lookups one by one.
+// TestLookupManyAllocates nothing if this machine is the primary. Neither do Lookups.
 func TestLookupManyAllocates(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
@@ -209,7 +208,7 @@ func TestLookupManyAllocates(t *testing.T) {
 	}
 }
 
-// TestLookupManyForgets: a pipeline that waits for its next use refers to nobody's keys.
+// TestLookupManyForgets: a pipeline that waits for its next use refers to no keys.
 func TestLookupManyForgets(t *testing.T) {
 	tb := newTable(t, Config{})
 	o := mustOpen(t, tb)
@@ -225,8 +224,8 @@ func TestLookupManyForgets(t *testing.T) {
 	}
 }
 
-// movable returns a table with a key in the bucket after its home, and what moves that to
-// its home.
+// movable returns a table with a key in the bucket after its home, and a function that moves the key
+// to its home.
 func movable(t *testing.T) (tb *Table, key []byte, move func()) {
 	const buckets = 16
 	tb = newTable(t, Config{Buckets: buckets})
@@ -252,9 +251,9 @@ func movable(t *testing.T) (tb *Table, key []byte, move func()) {
 	}
 }
 
-// TestLookupManyOvertaken: a key that is moved to its home from the bucket after it,
-// where it has been seen, is found, for it is there all the time. The pipeline answers
-// the keys of one group when it has looked for those of the next.
+// TestLookupManyOvertaken: a key that was seen in the bucket after its home, and is then moved to its
+// home, is found, because it is in the table all the time. The pipeline answers the keys of one group
+// after it has looked for those of the next.
 func TestLookupManyOvertaken(t *testing.T) {
 	tb, key, move := movable(t)
 	keys := slices.Repeat([][]byte{[]byte("none")}, groupKeys+1)
@@ -270,8 +269,8 @@ func TestLookupManyOvertaken(t *testing.T) {
 	}
 }
 
-// TestLookupManyBetween: nothing follows from a key not having been in its home before it
-// moved there, nor in the bucket after that since.
+// TestLookupManyBetween: if a key was not in its home before it moved there, and not in the bucket
+// after that since, it does not follow that the key is absent.
 func TestLookupManyBetween(t *testing.T) {
 	tb, key, move := movable(t)
 	l := newPipeline(mustOpen(t, tb))
@@ -320,8 +319,8 @@ func keysOf(t *testing.T, tb *Table, home, n int) (keys [][]byte) {
 	return keys
 }
 
-// TestLookupManyOfTheEmptyKey: a slot that points to a pair outside says that it has a key
-// of no bytes, which is none.
+// TestLookupManyOfTheEmptyKey: the slot of an outside pair has a key length of zero, and must not be
+// taken for the slot of the empty key.
 func TestLookupManyOfTheEmptyKey(t *testing.T) {
 	tb := newTable(t, Config{})
 	want := bytes.Repeat([]byte("outside"), 10)
@@ -335,8 +334,8 @@ func TestLookupManyOfTheEmptyKey(t *testing.T) {
 	}
 }
 
-// TestLookupManyOfOneKey: a value of many lines, changed as fast as can be, is seen
-// as one writer left it.
+// TestLookupManyOfOneKey: a value of many lines, which changes as fast as possible, is seen as one
+// writer left it.
 func TestLookupManyOfOneKey(t *testing.T) {
 	tb := newTable(t, Config{ValueBytes: 2000, Neighbourhood: 2})
 	key := []byte("key")

@@ -108,7 +108,8 @@ func (p page) data(i int) []byte {
 	return p.b[off : off+p.lay.dataBytes : off+p.lay.dataBytes]
 }
 
-// A slot holds a copy of a slot's control word, and a copy of its data or the data in place.
+// A slot is a slot of a page, taken apart: a copy of its control word, and its data, which is either a
+// copy or the page's own bytes.
 type slot struct {
 	control uint32
 	data    []byte

@@ -79,8 +79,8 @@ func TestReadsPerLookup(t *testing.T) {
 	}
 }
 
-// The same when the table has grown to the load by itself, after churn: what was
-// removed made way for others a few times over.
+// The same after the table has grown to that load by itself, and its pairs have been replaced, each a
+// few times on average.
 func TestReadsAfterChurn(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 128, MaxLoad: 100})
@@ -131,7 +131,7 @@ func TestReadsAfterChurn(t *testing.T) {
 	}
 }
 
-// A lookup of an inline value allocates nothing, here or from another machine.
+// A lookup of an inline value allocates nothing, on the primary or from another machine.
 func TestLookupDoesNotAllocate(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")

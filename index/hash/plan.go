@@ -17,12 +17,12 @@ const (
 	displaceBehind = 4
 )
 
-// A move takes the pair in slot from of bucket at to the free slot to of bucket
-// at+1, or at-1 if back is set.
+// A move takes a pair to a free slot of the next bucket.
 type move struct {
-	at       int
-	from, to int
-	back     bool
+	at   int  // the pair's bucket
+	from int  // the pair's slot there
+	to   int  // the free slot, in bucket at+1
+	back bool // the free slot is in bucket at-1 instead
 }
 
 // planHole plans how to free a slot in the neighbourhood of home, whose two

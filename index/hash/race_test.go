@@ -2,7 +2,7 @@
 
 package hash
 
-// Tests do less where everything takes ten times as long.
+// Tests do less in race builds, in which everything takes ten times as long.
 const (
 	raceEnabled = true
 	scale       = 8

@@ -18,7 +18,7 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// served opens a table on machines that all serve.
+// served returns the handles of a table on machines all of which serve.
 func served(t *testing.T, machines int, cfg Config) []*Table {
 	c := openFarm(t, machines, 1)
 	anchor := createTable(t, c.Machine(0), cfg)
@@ -29,9 +29,8 @@ func served(t *testing.T, machines int, cfg Config) []*Table {
 	return tables
 }
 
-// Single operations, on one key and on many, from all machines, give what some
-// order of them gives: of all inserts and removals of a key in turn, exactly as
-// many succeed as can.
+// Single operations from all machines, on one key and on many, have the results of some serial order:
+// inserts and removals of a key succeed in turn.
 func TestSingleOperations(t *testing.T) {
 	tables := served(t, 3, Config{Buckets: 16})
 	const keys, workers, each = 4, 12, 150
@@ -81,8 +80,8 @@ func TestSingleOperations(t *testing.T) {
 	}
 }
 
-// While one transaction changes a key, what else is to be done to it waits and
-// becomes one transaction, in order.
+// While one transaction changes a key, other operations on the key wait. They then become one
+// transaction, in their order.
 func TestCombining(t *testing.T) {
 	tb := served(t, 1, Config{})[0]
 	key := []byte("hot")
@@ -145,8 +144,7 @@ func TestCombining(t *testing.T) {
 	}
 }
 
-// A single operation whose context is over does nothing, and does not keep the
-// next from its turn.
+// A single operation whose context has ended does nothing, and the next one gets its turn.
 func TestSingleCancelled(t *testing.T) {
 	tb := served(t, 1, Config{})[0]
 	over, cancel := context.WithCancel(ctx)
@@ -162,8 +160,8 @@ func TestSingleCancelled(t *testing.T) {
 	}
 }
 
-// Operations on different keys of one list of a part do not wait for each other, and leave the list in
-// any order.
+// Operations on different keys in one list of a part do not wait for each other, and leave the list
+// in any order.
 func TestCombiningLists(t *testing.T) {
 	cl, parts := clock.System{}, newCombining(1)
 	var of [3]*request
@@ -218,8 +216,7 @@ func TestCombiningParts(t *testing.T) {
 	}
 }
 
-// What does not fit into a message, or what the shard's primary refuses, is done
-// from here.
+// An operation that does not fit into a message, or that the shard's primary refuses, is done here.
 func TestSingleNotShipped(t *testing.T) {
 	tables := served(t, 2, Config{})
 	large := make([]byte, 100<<10)
@@ -239,8 +236,8 @@ func TestSingleNotShipped(t *testing.T) {
 	}
 }
 
-// With one-two-sided operations a lookup costs one READ, and if that does not
-// decide it one message.
+// With one-two-sided operations a lookup costs one READ, and one message if the READ does not decide
+// it.
 func TestOneTwoSided(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 4, MaxLoad: 100, Neighbourhood: 2})
@@ -274,8 +271,8 @@ func TestOneTwoSided(t *testing.T) {
 	}
 }
 
-// Two machines that each believe the other to be the shard's primary do not send
-// an operation back and forth, nor wait for each other.
+// If each of two machines takes the other for the shard's primary, they do not send an operation back
+// and forth, and do not wait for each other.
 func TestShippedIsDone(t *testing.T) {
 	tables := served(t, 2, Config{})
 	var away region.Addr // where machine 1 is the primary
@@ -310,7 +307,7 @@ func TestShippedIsDone(t *testing.T) {
 	}
 }
 
-// Messages that make no sense are refused.
+// Invalid messages are refused.
 func TestBadMessages(t *testing.T) {
 	c := openFarm(t, 2, 1)
 	anchor := createTable(t, c.Machine(0), Config{})

@@ -277,14 +277,14 @@ func (h *header) childShard(i int) *shard {
 type Stats struct {
 	// Shards is the number of shards in the directory.
 	Shards int
-	// Splits counts shards whose split this handle completed, Refreshes how often
-	// this handle noticed that its directory was stale.
+	// Splits counts the shards whose split this handle completed. Refreshes counts how
+	// often this handle noticed that its directory was stale.
 	Splits, Refreshes uint64
 	// Restarts counts lookups that a change overtook.
 	Restarts uint64
-	// Combined counts single operations that shared the transaction of another one,
-	// Shipped transactions of single operations, and lookups, that were sent to the
-	// shard's primary.
+	// Combined counts the single operations that shared the transaction of another one.
+	// Shipped counts what was sent to a shard's primary: transactions of single
+	// operations, and lookups.
 	Combined, Shipped uint64
 }
 

@@ -26,9 +26,8 @@ func openFarm(t testing.TB, machines, replicas int) *farm.Local {
 	return openNetwork(t, machines, replicas, local.Options{})
 }
 
-// networks are those that tests of several machines at once run over: one whose
-// operations are complete when they are posted, and one where everything takes
-// its time.
+// networks are those that tests of several machines run over: in one, operations are complete when
+// they are posted; in the other, they take time.
 var networks = map[string]local.Options{"sync": {}, "async": {Async: true}}
 
 func openNetwork(t testing.TB, machines, replicas int, network local.Options) *farm.Local {
@@ -60,7 +59,7 @@ func createTable(t testing.TB, m *txn.Machine, cfg Config) region.Ptr {
 	return anchor
 }
 
-// mustOpen returns what is known of the table.
+// mustOpen returns the opened state of the table.
 func mustOpen(t testing.TB, tb *Table) *opened {
 	t.Helper()
 	o, err := tb.open()
@@ -77,8 +76,7 @@ func newTable(t testing.TB, cfg Config) *Table {
 	return Open(m, createTable(t, m, cfg))
 }
 
-// checkFarm checks that the table's objects, and the instance's root, are all that
-// there is on the machines.
+// checkFarm checks that the machines hold the table's objects, the instance's root, and nothing else.
 func checkFarm(t testing.TB, c *farm.Local, tb *Table) {
 	t.Helper()
 	faults, err := c.Check(context.Background(), slices.Values(nodes(t, tb)))
@@ -137,8 +135,8 @@ func put(t testing.TB, tb *Table, key, value []byte) {
 	mustRun(t, tb.m, func(t *txn.Tx) error { return tb.Put(t, key, value) })
 }
 
-// A table with random operations in transactions of random length, some aborted,
-// some rolled back in part, is what a map with the same operations is.
+// A table gives the same results as a map under the same random operations, in transactions of random
+// length, some of which abort or are rolled back in part.
 func TestTableIsAMap(t *testing.T) {
 	for _, cfg := range []Config{{Buckets: 4, MaxLoad: 60}, {Buckets: 16, Neighbourhood: 4, ValueBytes: 40}, {}} {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
@@ -263,8 +261,8 @@ func (tb *Table) valueBytes(t testing.TB) int {
 	return o.anchor.layout.valueBytes
 }
 
-// Lookups find what is there, whatever else happens meanwhile, and what they find
-// was there.
+// Lookups find the keys that are there, whatever else happens meanwhile, and the values that they
+// return were there.
 func TestLookupWhileChanging(t *testing.T) {
 	for name, network := range networks {
 		t.Run(name, func(t *testing.T) { lookupWhileChanging(t, openNetwork(t, 3, 2, network)) })
@@ -324,8 +322,8 @@ func lookupWhileChanging(t *testing.T, c *farm.Local) {
 	checkFarm(t, c, first)
 }
 
-// Transactions that stay open for long and insert different keys into one bucket
-// all commit; of those that insert the same key, one does.
+// Long transactions that insert different keys into one bucket all commit. Of those that insert the
+// same key, one commits.
 func TestNoFalseConflicts(t *testing.T) {
 	tb := newTable(t, Config{Buckets: 4})
 	var txs []*txn.Tx
@@ -359,7 +357,7 @@ func TestNoFalseConflicts(t *testing.T) {
 	}
 }
 
-// A transaction aborts if and only if what it was told is true no more.
+// A transaction aborts if and only if an answer that it was given is no longer true.
 func TestAnswersMustHold(t *testing.T) {
 	key := []byte("k")
 	get := func(tb *Table, t *txn.Tx) error { _, _, err := tb.Get(t, key); return err }
@@ -435,8 +433,8 @@ func TestAnswersMustHold(t *testing.T) {
 	}
 }
 
-// Many clients on several machines, each with several statements in a transaction
-// and pauses between them, work on one small table: nobody ever meets a conflict.
+// Many clients on several machines work on one small table, each with several statements in a
+// transaction and pauses between them. No client meets a conflict.
 func TestManyOpenTransactions(t *testing.T) {
 	c := openFarm(t, 3, 3)
 	anchor := createTable(t, c.Machine(0), Config{Buckets: 16})

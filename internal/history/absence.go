@@ -19,9 +19,9 @@ import (
 // A stay is a state of an object without a value, with bounds on its time.
 type stay struct {
 	value Value // the value of the deletion that began the state
-	// A read can have seen the state only if it ended at after or later, and began at till or
-	// earlier.
-	after, till int64
+	// A read can have seen the state only if its end is not before earliest, and its start is not after
+	// latest.
+	earliest, latest int64
 }
 
 // An absence is a read that found an object absent.
@@ -105,7 +105,7 @@ func (c *checker) bounds() (latestStart, earliestEnd []int64) {
 // stays returns an object's states without a value, in order. Unseen writes of transactions
 // with unknown outcome may or may not be among them.
 func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
-	stays := []stay{{after: math.MinInt64, till: math.MaxInt64}}
+	stays := []stay{{earliest: math.MinInt64, latest: math.MaxInt64}}
 	at, gone := &stays[0], true // the latest stay; whether value v means that the object is absent
 	for v := Initial; ; {
 		next, replaced := c.next[place{o, v}]
@@ -113,11 +113,11 @@ func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 			break
 		}
 		if gone {
-			at.till = earliestEnd[next.tx]
+			at.latest = earliestEnd[next.tx]
 		}
 		gone = next.absent
 		if gone {
-			stays = append(stays, stay{value: next.value, after: latestStart[next.tx], till: math.MaxInt64})
+			stays = append(stays, stay{value: next.value, earliest: latestStart[next.tx], latest: math.MaxInt64})
 			at = &stays[len(stays)-1]
 		}
 		v = next.value
@@ -129,7 +129,7 @@ func (c *checker) stays(o Object, latestStart, earliestEnd []int64) []stay {
 		}
 		for _, op := range t.Ops {
 			if op.Write && op.Absent && op.Object == o {
-				stays = append(stays, stay{value: op.Value, after: t.Start, till: math.MaxInt64})
+				stays = append(stays, stay{value: op.Value, earliest: t.Start, latest: math.MaxInt64})
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
 				first = max(first, s)
 			}
 		}
-		k := slices.IndexFunc(stays[first:], func(s stay) bool { return s.after <= r.end && r.start <= s.till })
+		k := slices.IndexFunc(stays[first:], func(s stay) bool { return s.earliest <= r.end && r.start <= s.latest })
 		if k < 0 {
 			c.violation(FalseAbsence, []int{r.tx}, fmt.Sprintf("%s found no %s, which had a value all the time", c.name(r.tx), c.object(o)))
 			k = 0

@@ -9,8 +9,8 @@ package invariant
 import "fmt"
 
 // Violated reports a broken invariant by panicking: the program's own state is
-// wrong, and continuing could spread the error. what names the invariant; got and
-// want are its two sides.
+// wrong, and continuing could spread the error. The text in what names the invariant;
+// got and want are its two sides.
 func Violated(what string, got, want any) {
 	panic(fmt.Sprintf("invariant violated: %s: got %v, want %v", what, got, want))
 }

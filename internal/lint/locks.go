@@ -32,7 +32,8 @@ func locksRule(packages map[string][]*file) rule {
 	}}
 }
 
-// checkLocks looks at the functions of a package; own are the names of those that need a held lock.
+// checkLocks looks at the functions of a package. The keys of own are the names of the package's
+// functions that need a held lock.
 func checkLocks(files []*file, own map[string]bool, report func(*file, token.Pos, string)) {
 	for _, f := range files {
 		if f.isTest {

@@ -31,7 +31,7 @@ func checkWait(dir string, files []*file, report func(*file, token.Pos, string))
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			what := wait(n)
 			if name := locked(n); what == "" && patient[name] {
-				what = name + ".Lock, of what is locked through a clock elsewhere"
+				what = name + ".Lock, although this mutex is locked through a clock elsewhere"
 			}
 			if what != "" {
 				report(f, n.Pos(), what+"; wait through a clock.Clock")

@@ -18,8 +18,8 @@ type Pad [2 * LineBytes]byte
 // The zero Batch is empty. It is used by one goroutine.
 type Batch struct {
 	n uint
-	// at are addresses and not pointers: fetching from any address does no harm, and must
-	// not keep objects alive.
+	// at has addresses, not pointers: fetching from any address does no harm, and the batch
+	// must not keep objects alive.
 	at [batchLines]uintptr
 }
 

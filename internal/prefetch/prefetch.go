@@ -11,7 +11,7 @@ import "unsafe"
 //go:noescape
 func Lines(p unsafe.Pointer, n int)
 
-// each prefetches the lines of n addresses, the first of them *at.
+// each prefetches the lines of n addresses. The first address is *at.
 //
 //go:noescape
 func each(at *uintptr, n int)

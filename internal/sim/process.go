@@ -218,7 +218,7 @@ func (p *Process) NewPool(f func() any) clock.Pool { return &pool{make: f} }
 // Processors implements clock.Clock.
 func (p *Process) Processors() int { return 4 }
 
-// Processor implements clock.Clock: every caller is on the next processor.
+// Processor implements clock.Clock. Each call returns the next processor in turn.
 func (p *Process) Processor() int {
 	p.asked++
 	return p.asked % p.Processors()

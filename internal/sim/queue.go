@@ -20,9 +20,9 @@ type queue struct {
 	incoming []*conn
 }
 
-// A conn connects two sibling workers. The worker of queue from posts the operations.
+// A conn connects two sibling workers.
 type conn struct {
-	from, to *queue
+	from, to *queue // of the worker that posts the operations, and of its sibling
 	broken   bool
 	pending  int          // number of operations posted and not polled
 	flying   []*operation // operations posted and not reported, in order

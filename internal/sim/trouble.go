@@ -8,7 +8,7 @@ import (
 
 var _ clock.Troubled = (*Process)(nil)
 
-// From now on, Trouble sets how many of a thousand chances each kind of trouble takes, and how many
+// Trouble sets, from now on, how many of a thousand chances each kind of trouble takes, and how many
 // of a thousand bounded waits end early. Stale caches and small logs have their own chances.
 func (w *World) Trouble(chance int) { w.options.Trouble = chance }
 

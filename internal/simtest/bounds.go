@@ -28,12 +28,11 @@ const (
 type bounds struct {
 	*run
 	*health
-	// since is the time since which there have been enough healthy machines. By machine, well is
-	// the time since which it has been healthy, and committed the time of its latest commit.
-	since     time.Duration
-	well      []time.Duration
-	committed []time.Duration
-	counted   []int // by machine, the commits at the latest observation
+	since time.Duration // the time since which there have been enough healthy machines
+	// By machine:
+	well      []time.Duration // the time since which it has been healthy
+	committed []time.Duration // the time of its latest commit
+	counted   []int           // its commits at the latest observation
 }
 
 func newBounds(r *run, h *health) *bounds {

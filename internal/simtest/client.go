@@ -408,7 +408,7 @@ func (c *client) newRow(o history.Object) (region.Ptr, error) {
 	return p, nil
 }
 
-// scan scans the B-tree from key from to below key to. It reads the rows of the keys that the scan
+// scan scans the keys of the B-tree whose numbers are from..to-1. It reads the rows of the keys that the scan
 // returns, and the tombstones of the others, which are absent.
 func (c *client) scan(from, to int, reverse bool) error {
 	present := make(map[string]region.Ptr)

@@ -69,12 +69,12 @@ func (k *copies) voidAway(p cluster.Placement) {
 	}
 }
 
-// loses returns an error if the configuration now has lost a region that some memory has in
+// loses returns an error if the next configuration has lost a region that some memory has in
 // full.
-func (k *copies) loses(now *cluster.Configuration) error {
+func (k *copies) loses(next *cluster.Configuration) error {
 	for _, p := range k.now.Regions {
-		if have := k.of(p); len(have) > 0 && slices.Contains(now.Lost, p.Region) {
-			return fmt.Errorf("configuration %d of machines %v has lost region %d, which is in the memory of machines %v in full", now.ID, now.Machines, p.Region, have)
+		if have := k.of(p); len(have) > 0 && slices.Contains(next.Lost, p.Region) {
+			return fmt.Errorf("configuration %d of machines %v has lost region %d, which is in the memory of machines %v in full", next.ID, next.Machines, p.Region, have)
 		}
 	}
 	return nil

@@ -89,8 +89,8 @@ func (t *overlapInjector) areKeptOut(machines []int) bool {
 	})
 }
 
-// late returns the machines that reach the core and have committed nothing since before was
-// counted. Of two machines whose link is cut, one may be evicted: they are late if neither has
+// late returns the machines that reach the core and have committed nothing more: before has the
+// machines' numbers of commits at an earlier time. Of two machines whose link is cut, one may be evicted: they are late if neither has
 // committed anything.
 func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int) {
 	for _, i := range t.all() {

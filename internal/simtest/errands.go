@@ -18,7 +18,7 @@ import (
 // keys. So the client knows the possible values of each key: the last one that it wrote, and the
 // values of transactions whose outcome it did not learn.
 
-// errandKeys is the number of keys that a client uses over time; odd ones point to rows.
+// errandKeys is the number of keys that a client uses over time. Keys with odd numbers point to rows.
 const errandKeys = 200
 
 // A register holds the possible values of a key; 0 means that the key is absent.
@@ -91,13 +91,14 @@ func (c *client) errand() error {
 		c.store.registers[name] = g
 	}
 	key := []byte(name)
+	isRow := i%2 == 1 // see errandKeys
 	was, sure := g.sure()
 	switch {
 	case !sure || c.rng.IntN(4) == 0:
 		return c.look(g, key)
-	case i%2 == 1 && was == 0:
+	case isRow && was == 0:
 		return c.insertRow(g, key)
-	case i%2 == 1:
+	case isRow:
 		return c.deleteRow(g, key, was)
 	}
 	return c.blind(g, key, was)
@@ -266,13 +267,13 @@ func (c *client) deleteRow(g *register, key []byte, was uint64) error {
 	})
 }
 
-// unless returns wrong, the error for an impossible result, if the transaction's reads are still
-// valid. If they are not, that explains the result, and unless returns the conflict.
-func (c *client) unless(t *txn.Tx, wrong error) error {
+// unless returns impossible, the error for a result that cannot be, if the transaction's reads are
+// still valid. If they are not, that explains the result, and unless returns the conflict.
+func (c *client) unless(t *txn.Tx, impossible error) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	return wrong
+	return impossible
 }
 
 // makeAnnex creates the table of the errands.

@@ -16,7 +16,7 @@ type Failing uint8
 const (
 	FailingMachine Failing = iota // a machine that is not the CM (SOSP'15 Figures 9 and 12)
 	FailingCM                     // the CM (SOSP'15 Figure 11)
-	FailingDomain                 // the machines of a failure domain without the CM (SOSP'15 Figure 13)
+	FailingDomain                 // all machines of a failure domain that is not the CM's (SOSP'15 Figure 13)
 )
 
 func (f Failing) String() string {

@@ -89,14 +89,14 @@ const (
 // injector injects faults, one after the other.
 type injector struct {
 	*run
-	// armed, if not nil, is called with the machine when step has been reached countdown more
-	// times; then struck is set.
+	// armed, if not nil, is called with the machine when the step in the field step has been
+	// reached so many more times as countdown says. Then struck is set.
 	armed     func(machine int)
 	step      step.Step
 	countdown int
 	struck    clock.Event
-	// second, if not nil, is called with the machine when recovery has reached steps in seconds
-	// recovering more times.
+	// second, if not nil, is called with the machine when recovery has reached any of the steps in
+	// seconds so many more times as recovering says.
 	second     func(machine int)
 	seconds    []recovery.Step
 	recovering int

@@ -61,7 +61,7 @@ func (m *message) encode() []byte {
 	return append(b, m.body...)
 }
 
-// decode reports whether b is a message. The body stays b's.
+// decode reports whether b is a message. The message's body aliases b.
 func decode(b []byte) (m message, isMessage bool) {
 	if len(b) < headerBytes || len(b) > headerBytes+BytesMax || b[0] != layout {
 		return m, false

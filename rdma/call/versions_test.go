@@ -56,7 +56,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A program of version 1 does not look at what others speak: what it answers is not taken.
+// A program of version 1 does not look at the versions that others speak: its answers are not
+// accepted.
 func TestAnswersOfAnOlderProgram(t *testing.T) {
 	n := local.NewNetwork(local.Options{})
 	a := join(t, n, 1, life(1))
@@ -77,8 +78,8 @@ func TestAnswersOfAnOlderProgram(t *testing.T) {
 	}
 }
 
-// Datagrams as programs of version 1 make them, which leave four bytes zero, are understood, and
-// such a program understands those that are made here: it does not look at these bytes.
+// Datagrams of programs of version 1, which leave four bytes zero, are understood. Such a program
+// understands the datagrams of this one, because it does not look at these bytes.
 func TestDatagramOfVersion1(t *testing.T) {
 	old := []byte{1, 1, kind, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 'x'}
 	m, isMessage := decode(old)

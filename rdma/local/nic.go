@@ -24,9 +24,9 @@ var _ rdma.NIC = (*NIC)(nil)
 // Machine returns the name with which it joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
 
-// Costs implements rdma.NIC. They are those of the benchmarks of this package and of package txn on
-// a processor of 2020. Asynchronous mode stands in for a network, and has a network's: SOSP'15 sends
-// a message instead of more than four READs.
+// Costs implements rdma.NIC. The costs were measured on a processor of 2020, by the benchmarks of this
+// package and of package txn. Asynchronous mode stands in for a network, and has a network's costs:
+// SOSP'15 sends a message instead of more than four READs.
 func (nic *NIC) Costs() rdma.Costs {
 	if nic.network.options.Async {
 		return rdma.Costs{Read: time.Microsecond, Message: 4 * time.Microsecond}

@@ -41,7 +41,7 @@ func BenchmarkAppendOnly(b *testing.B) {
 	}
 }
 
-// BenchmarkPollEmpty is what an idle ring costs its receiver.
+// BenchmarkPollEmpty measures what an idle ring costs its receiver.
 func BenchmarkPollEmpty(b *testing.B) {
 	p := newPair(b, pairOptions{bytes: 1 << 16})
 	for b.Loop() {

@@ -144,8 +144,9 @@ func (r *Receiver) payload(c cursor, length uint64) []byte {
 	return b[:length:length]
 }
 
-// Extent returns the place of a polled record's payload in the ring's memory: n bytes at off and,
-// if the record wraps around the end of the data, more bytes at rest, the beginning of the data.
+// Extent returns the place of a polled record's payload in the ring's memory: n bytes are at off. If
+// the record wraps around the end of the data, the others are at rest, the beginning of the data, and
+// more is their number.
 // Other machines read the payload there with READs.
 func (r *Receiver) Extent(rec Record) (off, n, rest, more uint64) {
 	from := r.wrap(rec.Pos%r.bytes + frameBytes)

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// modes runs a test for each way in which a sender reaches its ring.
+// modes runs a test for each way in which a sender can reach its ring.
 func modes(t *testing.T, size uint64, test func(t *testing.T, p *pair)) {
 	for _, o := range []pairOptions{{}, {remote: true}, {remote: true, async: true}} {
 		o.bytes = size

@@ -32,8 +32,7 @@ const (
 	beside            = hammered
 )
 
-// commands is what a child can do. The parent says what, in a line, and gets a
-// line back.
+// commands are the commands of a child. The parent sends a command in a line, and gets a line back.
 type commands struct {
 	nic    *NIC
 	memory *nvram.Memory
@@ -198,7 +197,7 @@ func tryStart(t testing.TB, path string, id rdma.MachineID, memory string) (*chi
 	return c, c.out.Text()
 }
 
-// do has the child do something, which must succeed.
+// do makes the child execute a command, which must succeed.
 func (c *child) do(command string, args ...any) string {
 	c.t.Helper()
 	result, ok := strings.CutPrefix(c.ask(command, args...), "ok ")

@@ -392,8 +392,8 @@ func TestStoppedPeer(t *testing.T) {
 	}
 }
 
-// A process that is stopped in the middle of an operation is waited for, if that may be
-// on what is taken away: by Deregister until it goes on or dies, by Join for a while.
+// If a process is stopped in the middle of an operation that may be on memory being removed,
+// Deregister waits until it goes on or dies, and Join waits for a while.
 func TestStoppedInAnOperation(t *testing.T) {
 	s := newSelf(t)
 	for _, verb := range []string{"begin", "begin-undescribed"} {

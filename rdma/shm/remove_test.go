@@ -103,8 +103,8 @@ func TestMachinesLeaveTogether(t *testing.T) {
 	}
 }
 
-// What a killed process has left is swept away, and an empty folder; what somebody uses,
-// and what is not only ours, stays.
+// Sweep removes folders that killed processes have left, and empty ones. Folders in use, and
+// folders with files that are not of this package, stay.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, "farmsql-"+name) }

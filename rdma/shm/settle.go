@@ -55,7 +55,7 @@ func (nic *NIC) settleMachine(s *state, concerns func(active uint64) bool, expir
 	return nil
 }
 
-// retryAfter is the pause before a failed system call is repeated that lacked some resource.
+// retryAfter is the pause before a system call that failed for lack of a resource is repeated.
 const retryAfter = 10 * time.Millisecond
 
 // states returns the present lives of all machines.

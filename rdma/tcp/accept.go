@@ -17,8 +17,8 @@ const (
 	strangersMax = 256
 	// greetingMax is how long an accepted connection may be without a greeting.
 	greetingMax = 5 * time.Second
-	// silenceMax is how long the other host may leave bytes unacknowledged, or a question whether
-	// it is there unanswered.
+	// silenceMax is how long the other host may leave bytes unacknowledged, or keep-alive probes
+	// unanswered.
 	silenceMax = 5 * time.Second
 	// retryAfter is how long accepting pauses when the process has no descriptors left.
 	retryAfter = 10 * time.Millisecond
@@ -42,8 +42,8 @@ func (nic *NIC) accept() {
 	}
 }
 
-// welcome hears what an accepted connection is for, and serves it. It calls known once it has heard
-// that, or that it never will.
+// welcome reads the purpose of an accepted connection from its greeting, and serves the connection. It
+// calls known when it has read the greeting, or has failed to.
 func (nic *NIC) welcome(socket *net.TCPConn, known func()) {
 	defer socket.Close()
 	if !nic.keep(socket) {
@@ -61,7 +61,7 @@ func (nic *NIC) welcome(socket *net.TCPConn, known func()) {
 	}
 }
 
-// keep notes an accepted connection, so that Close ends it; ok is false if the NIC is closed.
+// keep records an accepted connection, so that Close ends it; ok is false if the NIC is closed.
 func (nic *NIC) keep(socket net.Conn) (ok bool) {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()

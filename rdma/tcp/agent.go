@@ -15,7 +15,8 @@ const (
 	chunkBytes = 32 << 10
 )
 
-// An agentID names an agent: by the worker whose sibling has connected, and that one's machine.
+// An agentID names an agent, by a worker of this machine and the machine whose sibling of that worker
+// has connected.
 type agentID struct {
 	from   rdma.MachineID
 	worker int
@@ -49,7 +50,7 @@ func newAgent(nic *NIC, q *Queue, socket, stream net.Conn, id agentID, g greetin
 }
 
 // run carries out operations until the connection ends. It returns an error if the other side sends
-// what is not an operation.
+// anything else.
 func (a *agent) run() error {
 	for {
 		b, err := a.peek(frameBytes)
@@ -57,7 +58,7 @@ func (a *agent) run() error {
 			return nil
 		}
 		f := decodeFrame(b)
-		_, _ = a.in.Discard(frameBytes) // which are there
+		_, _ = a.in.Discard(frameBytes) // cannot fail: peek has buffered them
 		if err := a.carryOut(f); err != nil {
 			if errors.Is(err, errGarbage) {
 				return fmt.Errorf("machine %d: %w", a.id.from, err)

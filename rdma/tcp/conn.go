@@ -93,7 +93,7 @@ func (c *conn) appendLocked(p pending, src []byte) error {
 	return nil
 }
 
-// watchLocked has watch look at what is pending in a while.
+// watchLocked starts a timer that calls watch after silenceMax, unless one is running.
 func (c *conn) watchLocked() {
 	if !c.mu.watched {
 		c.mu.watched = true
@@ -102,10 +102,11 @@ func (c *conn) watchLocked() {
 	}
 }
 
-// watch breaks the connection if nothing has been answered since answered was the number of the first
-// pending operation, although the agent has been asked: the other process may be stopped or stuck,
-// whose kernel acknowledges everything. If no operation that is pending asks, watch does: the sender
-// of unsignalled operations that are the last for a while must learn that they are done.
+// watch breaks the connection if the agent has been asked for an answer and none has come since the
+// timer was started, when c.mu.answered had the value answered. The other process may be stopped or
+// stuck while its kernel still acknowledges everything. If the last pending operation does not ask for
+// an answer, watch sends an operation that does: after unsignalled operations there may be no other
+// for a while, and their sender must learn that they are done.
 func (c *conn) watch(answered uint64) {
 	c.q.mu.Lock()
 	c.mu.watched = false
@@ -291,8 +292,8 @@ func (c *conn) await(patience context.Context) {
 	<-c.ended
 }
 
-// dial connects to another machine and greets it; fill in purpose, to and worker. more, if not nil,
-// is read after the reply.
+// dial connects to another machine and sends it g, of which the caller fills in purpose, to and worker.
+// If more is not nil, dial fills it with the bytes that follow the reply.
 func (nic *NIC) dial(ctx context.Context, g greeting, more []byte) (_ *link, err error) {
 	address, ok := nic.cfg.Resolve(g.to)
 	if !ok {

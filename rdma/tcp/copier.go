@@ -57,7 +57,7 @@ func (c *copier) read(k rdma.Key, off uint64, dst []byte) error {
 	return err
 }
 
-// end waits for the copy in progress, if there is one, and is the last of the copier.
+// end waits for the copy in progress, if there is one. After that the copier copies nothing more.
 func (c *copier) end() {
 	c.mu.Lock()
 	c.ended = true

@@ -65,8 +65,8 @@ type mail struct {
 	}
 }
 
-// handedOut are the numbers of the keys of one machine. The former one is good until there is another:
-// its datagrams may be on their way.
+// handedOut has the numbers of the latest two keys handed out to one machine. The former key stays valid
+// until another one is handed out: datagrams sealed with it may be on their way.
 type handedOut struct{ former, latest uint64 }
 
 type receiver struct {
@@ -208,8 +208,8 @@ func (m *mail) send(packet []byte, to netip.AddrPort) {
 	})
 }
 
-// sockaddr returns an address in the family of the socket: one without an address of its own is of
-// IPv6, and sends to IPv4 by mapped addresses.
+// sockaddr returns an address in the family of the socket. A socket that is not bound to an IPv4
+// address is an IPv6 socket, and sends to IPv4 hosts by mapped addresses.
 func sockaddr(own *net.UDPAddr, to netip.AddrPort) unix.Sockaddr {
 	if own.IP.To4() != nil && to.Addr().Unmap().Is4() {
 		return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().Unmap().As4()}

@@ -30,7 +30,7 @@ const (
 	keysOfDatagrams
 )
 
-// A greeting is the first that is sent over a connection.
+// A greeting is the first message over a connection.
 type greeting struct {
 	purpose  purpose
 	from, to rdma.MachineID

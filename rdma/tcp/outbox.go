@@ -18,7 +18,7 @@ type outbox struct {
 	mu  struct {
 		lockrank.Mutex[lockrank.Leaf]
 		holding   bool
-		pumping   bool // a goroutine sends held, and waits for the socket
+		pumping   bool // pump runs: a goroutine that sends the bytes in held, and waits for the socket
 		finishing bool // nothing more is sent
 		held      []byte
 		taken     int // how many bytes of held the last attempt has sent

@@ -95,8 +95,8 @@ func (q *Queue) Ring(to rdma.MachineID) error {
 	return err
 }
 
-// post carries out an operation on this machine, and appends one on another machine to the frames
-// for that.
+// post carries out an operation on this machine at once. It appends an operation on another machine
+// to the frames for that machine.
 func (q *Queue) post(p pending, src []byte) (done bool, err error) {
 	if p.op != rdma.OpRing && !rdma.Aligned(p.off, p.bytes) {
 		return false, p.fail(rdma.ErrRange)

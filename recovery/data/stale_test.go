@@ -215,7 +215,7 @@ func (x *returning) run(n int) {
 	}
 }
 
-// stripGenerations has all replicas be without generations.
+// stripGenerations removes the generations from all replicas.
 func (x *returning) stripGenerations() {
 	if x.mistake != noGenerations {
 		return
@@ -373,7 +373,7 @@ func (x *returning) fill() bool {
 	return err == nil
 }
 
-// whole ends a filling that has come to its end, and says how the replicas differ.
+// whole ends a filling that is complete, and returns how the replicas differ.
 func (x *returning) whole() error {
 	x.truncate(len(x.log))
 	x.replica.EndFill()

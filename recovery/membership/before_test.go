@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// What programs of version 1 (commit af0a729) say in JOIN, HELLO and NEW-CONFIG-ACK is understood.
-// What this one says is what they said, and more, over which they pass.
+// This program understands JOIN, HELLO and NEW-CONFIG-ACK as programs of version 1 (commit af0a729)
+// encode them. Its own messages contain everything that theirs did, and more, which they ignore.
 func TestMessagesOfVersion1(t *testing.T) {
 	self := cluster.Member{Machine: 3, FailureDomain: 4, Incarnation: 5, Memory: 6, Capacity: 7, Lives: []uint64{5}}
 	for name, x := range map[string]struct {

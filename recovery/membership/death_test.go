@@ -100,7 +100,7 @@ func TestTheLastReplicaIsWaitedFor(t *testing.T) {
 	})
 }
 
-// What is said of a machine that is there, or of one that is no member, has no
+// A report of the death of a machine that is alive, or of one that is no member, has no
 // consequences.
 func TestOnlyTheDeadAreMourned(t *testing.T) {
 	deaths(t, 1, 3, func(g *group, suspected *time.Duration) {

@@ -29,9 +29,9 @@ func TestAllocationMeetsAnotherLife(t *testing.T) {
 	})
 }
 
-// A machine that was evicted and does not know it yet is told by the CM that it is no
-// member. It goes on trying until it learns that its life is over: that is
-// ErrEvicted, after which another one begins, and not an error of its own.
+// A machine that was evicted and does not know it yet is told by the CM that it is no member. It
+// goes on trying until it learns that its life is over. The error is then ErrEvicted, after which
+// another life begins, and not an error of the operation.
 func TestEvictedMachineAsks(t *testing.T) {
 	simulate(t, sim.Options{Seed: 37}, 4, 2, func(g *group) {
 		g.allocate(g.cm())

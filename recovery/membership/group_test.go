@@ -136,8 +136,8 @@ type group struct {
 	change func(cfg *Config)
 	// wrap, if not nil, stands between a machine and its NIC.
 	wrap func(rdma.NIC) rdma.NIC
-	// violated is told of what must never happen; it is Errorf unless a test
-	// provokes it.
+	// violated is called when an invariant is violated; it is Errorf unless a test provokes the
+	// violation.
 	violated func(format string, args ...any)
 }
 

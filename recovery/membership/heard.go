@@ -13,7 +13,7 @@ type heard struct {
 	of map[rdma.MachineID]heardOf
 	// since is the time from which on no majority is possible with this machine; zero while one is.
 	since time.Time
-	// isReported says that it has been reported that some share no version.
+	// isReported is set once it has been reported that some machines share no protocol version.
 	isReported bool
 }
 
@@ -31,7 +31,7 @@ const refusalPatience = 16
 
 // understand returns those of the machines heard from that can restart together with this one,
 // itself included. The rest is as if it were away, and is reported once. understand fails with
-// protocol.ErrRange if there can be no majority, whatever machines speak that are not heard from.
+// protocol.ErrRange if there can be no majority, whatever versions the silent machines speak.
 func (m *Machine) understand(c *cluster.Configuration, lives []life) (with []cluster.Member, err error) {
 	patience, now := refusalPatience*m.cfg.Keeper.Length(), m.cfg.Clock.Now()
 	some := m.hearFrom(c, lives, now.Add(-patience))
@@ -52,8 +52,8 @@ func (m *Machine) understand(c *cluster.Configuration, lives []life) (with []clu
 	return with, nil
 }
 
-// hearFrom notes what machines of c that answer speak, and returns those that have answered since the
-// given time, this machine included.
+// hearFrom notes the protocol versions of the machines that have answered. It returns the machines of
+// c that have answered since the given time, this machine included.
 func (m *Machine) hearFrom(c *cluster.Configuration, lives []life, since time.Time) (some []cluster.Member) {
 	now := m.cfg.Clock.Now()
 	m.heard.of[m.self.Machine] = heardOf{m.cfg.Self, now}

@@ -25,8 +25,8 @@ import (
 // already, which would have to catch up at the next start.
 
 // leavePatience bounds how long members that all leave wait for each other, and begin no
-// configuration: one may not come to its end, while others are there again and ask it to let them
-// in. It is more than statements are given to end.
+// configuration: one of them may never stop, while others have been started again and ask it to admit
+// them. It is more than statements are given to end.
 const leavePatience = 15 * time.Second
 
 // AnnounceLeave is called when this machine is about to stop, and still serves. It does not wait.
@@ -39,10 +39,10 @@ func (m *Machine) AnnounceLeave() {
 	}
 }
 
-// AwaitLeavers is called when nothing runs at this machine any more, after AnnounceLeave. It waits a
-// lease for the announcements of machines that are stopped at the same time. If all members leave, it
-// returns when nothing runs at any of them, or after leavePatience; otherwise, at the CM, when another
-// has taken its place, or as long after that as handing over may take.
+// AwaitLeavers is called when nothing runs at this machine any more, after AnnounceLeave. It waits
+// one lease time for the announcements of machines that are stopped at the same time. If all members
+// leave, it returns when nothing runs at any of them, or after leavePatience. Otherwise the CM waits
+// until another machine has taken its place, but no longer than handing over may take.
 func (m *Machine) AwaitLeavers() {
 	m.mu.Lock()
 	m.mu.finished = true
@@ -111,8 +111,8 @@ func (m *Machine) endsWithAllLocked() bool {
 }
 
 // announce tells the members that this machine leaves, again and again until it does: members of a
-// later configuration have not heard it, and a message may be lost. A CM then hands over. It waits a
-// lease before: machines that are stopped together announce that one after the other.
+// later configuration have not heard it, and a message may be lost. A CM also hands over, one
+// lease time later: machines that are stopped together announce that one after the other.
 func (m *Machine) announce() {
 	for {
 		c := m.Configuration()
@@ -173,8 +173,8 @@ func (m *Machine) isLost(p call.Peer, err error) bool {
 	return errors.Is(err, call.ErrOtherLife) || m.cfg.NIC.Gone(p.Machine) || m.mu.unanswered[p] > unansweredMost
 }
 
-// noteLeaver notes that a member has announced that it leaves, if it has or is said to do so now, and
-// whether nothing runs there any more.
+// noteLeaver notes that a member leaves, and whether nothing runs there any more. If isNew is not
+// set, it does so only for a member that has announced before that it leaves.
 func (m *Machine) noteLeaver(p call.Peer, isFinished, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

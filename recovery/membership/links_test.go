@@ -61,8 +61,8 @@ func TestApartIsResolved(t *testing.T) {
 	}
 }
 
-// A link that works when it is tried costs nobody its membership, however often it was
-// said to be silent; nor does one that is mended in time.
+// A link that works when it is tried costs no machine its membership, however often it was reported
+// as silent; nor does a link that is mended in time.
 func TestApartForAMoment(t *testing.T) {
 	simulate(t, sim.Options{Seed: 12, Drift: 100}, 4, 3, func(g *group) {
 		a, b := g.strangers()
@@ -91,8 +91,8 @@ func TestApartForAMoment(t *testing.T) {
 	})
 }
 
-// Where nobody can go, everybody stays, and it is said once, not again and again; nor are
-// there configurations that change nothing.
+// If nobody can be evicted, everybody stays. That is reported once, and no configurations follow
+// that change nothing.
 func TestApartWithoutACover(t *testing.T) {
 	simulate(t, sim.Options{Seed: 13}, 4, 1, func(g *group) {
 		a, b := g.strangers()
@@ -133,7 +133,7 @@ func TestEndlessStep(t *testing.T) {
 	})
 }
 
-// What is no report, or not from a member, changes nothing.
+// Bytes that are no report, and reports by machines that are no members, change nothing.
 func TestApartRefuses(t *testing.T) {
 	simulate(t, sim.Options{Seed: 15}, 3, 3, func(g *group) {
 		n := g.nodes[g.cm()]
@@ -189,8 +189,8 @@ func TestAdmits(t *testing.T) {
 	})
 }
 
-// Broken links are in order, each once, although both ends report it: what is made of them
-// does not depend on the order of a map.
+// Broken links are listed in order, each once, although both ends report it: the result does not
+// depend on the order of a map.
 func TestBrokenLinksInOrder(t *testing.T) {
 	var l links
 	l.init()

@@ -32,8 +32,8 @@ type Config struct {
 	// since: it has no replicas, whatever the stored configuration says.
 	Empty bool
 	// First is the configuration that begins the instance if there is none: everything except
-	// machines and identifiers. Its settings are the machine's: it is part of no instance that has
-	// others.
+	// machines and identifiers. Its settings are the machine's: the machine cannot be part of an
+	// instance that has others.
 	First *cluster.Configuration
 	// Founders, if not empty, are the machines that begin the instance together if there is none.
 	// The first of them waits until all have answered it, and then makes the configuration.
@@ -93,7 +93,7 @@ type Machine struct {
 		roomy                               []roomRequest                     // machines that have room for replicas again
 		forget                              []forgetRequest                   // requests to stop waiting for the memories of machines
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
-		leads                               bool                              // lead runs
+		leads                               bool                              // the goroutine of lead is running
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
 		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; at the CM
 		floor                               cluster.ID                        // while starting: no configuration before this one is applied

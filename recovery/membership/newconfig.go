@@ -46,8 +46,9 @@ type ack struct {
 	Outstanding time.Duration
 	// Refused are replicas for which the machine has no room.
 	Refused []region.ID
-	// Self is the machine's entry in the configuration, as it reports it itself: a CM of an earlier
-	// program version does not pass all of it on. Earlier versions leave Self out.
+	// Self is what the machine reports about itself. Its entry in the configuration may be incomplete,
+	// because a CM of an earlier program version does not pass all of it on. Earlier versions leave
+	// Self out.
 	Self cluster.Member
 }
 

@@ -22,9 +22,9 @@ func speaks(from, to protocol.Version) protocol.Range { return protocol.Range{Mi
 
 func addressOf(id rdma.MachineID) string { return fmt.Sprintf("address of %d", id) }
 
-// versions has the machines of g speak what is said for each, by machine; others speak
-// what this program does. Those that speak the zero range are of version 1: what their CM stores
-// does not have what they do not know.
+// versions makes the machines of g speak the given ranges; other machines speak what this program
+// does. A machine with the zero range is of version 1: what it stores as the CM lacks the fields
+// that version 1 does not know.
 func (g *group) versions(of map[rdma.MachineID]protocol.Range) {
 	isFirst := func(id rdma.MachineID) bool { r, ok := of[id]; return ok && r == (protocol.Range{}) }
 	g.change = func(cfg *Config) {
@@ -45,7 +45,7 @@ func (g *group) versions(of map[rdma.MachineID]protocol.Range) {
 	}
 }
 
-// simulateVersions is simulate for machines that speak what of says.
+// simulateVersions is simulate for machines that speak the given ranges.
 func simulateVersions(t *testing.T, n int, of map[rdma.MachineID]protocol.Range, f func(g *group)) {
 	t.Helper()
 	g := newGroup(t, sim.Options{Seed: 41})
@@ -193,8 +193,8 @@ func TestNextVersionJoins(t *testing.T) {
 	})
 }
 
-// Who has no version in common with a member, the CM or another, is told so and what
-// to do, and nothing changes for the others.
+// A machine that has no version in common with a member, the CM or another, gets an error that says
+// so and what to do, and nothing changes for the others.
 func TestVersionsApart(t *testing.T) {
 	for name, x := range map[string]struct {
 		joins protocol.Range
@@ -264,8 +264,8 @@ func TestMeetingOfVersionsApart(t *testing.T) {
 	})
 }
 
-// Who says that it speaks what is no range is not let in: the configuration could not be read
-// by anybody.
+// A machine that reports an invalid range of versions is not admitted: nobody could read the
+// configuration.
 func TestJoinOfNoRange(t *testing.T) {
 	for _, r := range []protocol.Range{speaks(0, 2), speaks(3, 2)} {
 		simulate(t, sim.Options{Seed: 3}, 3, 3, func(g *group) {
@@ -283,8 +283,8 @@ func TestJoinOfNoRange(t *testing.T) {
 	}
 }
 
-// What a member says in an ACK and what cannot be is not taken over, so that the CM can go on,
-// also without that member.
+// An impossible report of a member in an ACK is ignored, so that the CM can go on, also without
+// that member.
 func TestAckOfNoRange(t *testing.T) {
 	for _, r := range []protocol.Range{speaks(0, 2), speaks(9, 2), speaks(1, 1), speaks(5, 6)} {
 		simulate(t, sim.Options{Seed: 3}, 3, 3, func(g *group) {
@@ -348,8 +348,9 @@ func TestMeetingOfTwoApart(t *testing.T) {
 	})
 }
 
-// Three machines restart together, of which one understands both of the others, who do not
-// understand each other. It goes on with one of them, whoever was the CM. The third ends, and says why.
+// Three machines restart together. One of them understands both of the others, which do not
+// understand each other. It goes on with one of them, whichever was the CM. The third ends, and its
+// error says why.
 func TestMeetingInTheMiddle(t *testing.T) {
 	for cm := range rdma.MachineID(3) {
 		for low := range rdma.MachineID(3) { // who speaks version 1 alone; high speaks all but version 1

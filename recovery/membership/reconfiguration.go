@@ -265,8 +265,8 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 // transaction has committed to it there, or ever will. That is certain in two cases. Either the CM of
 // c has let no machine commit c; only that CM knows. Or a replica of the region has not committed c:
 // then the primary still waits for the evidence in the replica's logs, which the replica drains when
-// it commits c. back are the ended lives of members that had such a replica in c; their memory
-// remembers whether they committed c.
+// it commits c. back has the machines that have come back: for a life that has ended since c, the memory
+// tells whether it committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven

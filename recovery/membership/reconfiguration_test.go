@@ -50,9 +50,9 @@ func TestPaper5_2_FailureOfAMachine(t *testing.T) {
 // regions active, where nothing else fails.
 const leasesMax = 10
 
-// TestReconfigurationTakesALeaseOrTwo: whoever fails is suspected when its lease has run
-// out, at the latest, and nothing after that waits for anything but messages and the
-// leases of others.
+// TestReconfigurationTakesALeaseOrTwo: a machine that fails is suspected at the latest when its
+// lease has run out. After that, the reconfiguration waits only for messages and for the leases of
+// others.
 func TestReconfigurationTakesALeaseOrTwo(t *testing.T) {
 	for seed := range uint64(20) {
 		simulate(t, sim.Options{Seed: seed}, 5, 3, func(g *group) {
@@ -622,8 +622,8 @@ func TestForgetBoth(t *testing.T) {
 	}
 }
 
-// Rolling kills: whoever is let in has nothing yet, and together they are a majority.
-// When the last machine fails that has everything, all waits for it, and goes on.
+// Rolling kills: machines that are admitted have nothing yet, and together they are a majority.
+// When the last machine that has everything fails, everything waits for it, and then goes on.
 func TestRollingKills(t *testing.T) {
 	for replicas := 2; replicas <= 3; replicas++ {
 		simulate(t, sim.Options{Seed: 14}, 3, replicas, func(g *group) {
@@ -645,8 +645,8 @@ func TestRollingKills(t *testing.T) {
 	}
 }
 
-// What is stored may be unknown: the store fails after it has stored, and the
-// next attempt finds it.
+// The stored configuration may be unknown: the store fails after it has stored, and the next
+// attempt finds the configuration.
 func TestStoreAnswerLost(t *testing.T) {
 	simulate(t, sim.Options{Seed: 13}, 5, 3, func(g *group) {
 		before := g.settled(5)

@@ -97,7 +97,7 @@ type allocation struct {
 }
 
 // Allocate makes a region whose primary is the given machine. The region gets the same replicas as
-// region near, if near has that primary, too. The CM leads two phases (SOSP'15 section 3): first the
+// the region near, if near has that primary, too. The CM leads two phases (SOSP'15 section 3): first the
 // replicas make room; then the CM stores a configuration with the region and tells the replicas. If
 // the CM's answer is lost, the region may exist nevertheless, and its replicas know it.
 //
@@ -334,12 +334,12 @@ func (m *Machine) onRoot(from call.Peer, arg []byte) ([]byte, error) {
 	return json.Marshal(p.Append(nil))
 }
 
-// ReplaceRoot stores root as the address of the root object. It fails unless the stored address is
-// was, where there is no object. This machine must be the CM.
-func (m *Machine) ReplaceRoot(was, root region.Ptr) error {
+// ReplaceRoot stores root as the address of the root object. It fails unless the stored address
+// equals old, at which the caller has found no object. This machine must be the CM.
+func (m *Machine) ReplaceRoot(old, root region.Ptr) error {
 	return m.changeAsCM(m.self, func(c *cluster.Configuration) (*cluster.Configuration, error) {
-		if c.Root != was {
-			return nil, fmt.Errorf("membership: the root object is %v, not %v", c.Root, was)
+		if c.Root != old {
+			return nil, fmt.Errorf("membership: the root object is %v, not %v", c.Root, old)
 		}
 		next := c.Revise()
 		next.Root = root

@@ -93,8 +93,8 @@ func TestFilledAndRoot(t *testing.T) {
 	})
 }
 
-// What a machine was filled with in an earlier configuration counts for nothing: it
-// may have dropped that replica and have begun another one since.
+// A report that replicas are filled has no effect in a later configuration: the machine may have
+// dropped a replica since and begun another.
 func TestFilledInAnEarlierConfiguration(t *testing.T) {
 	simulate(t, sim.Options{Seed: 28}, 5, 2, func(g *group) {
 		p := g.allocate(g.others()[0])
@@ -176,8 +176,8 @@ func TestAllocationGivesWay(t *testing.T) {
 	})
 }
 
-// Whoever asks a CM that is dead is told that it may try again, when there is
-// another one.
+// A call to a dead CM fails, with an error that says that it may be tried again, once there is
+// another CM.
 func TestAsksADeadCM(t *testing.T) {
 	simulate(t, sim.Options{Seed: 35}, 4, 2, func(g *group) {
 		who := g.others()[0]

@@ -16,7 +16,7 @@ import (
 
 // belongsTo returns why this machine cannot be part of any configuration that follows c, or nil. If
 // only its settings prevent it, another life is to follow: another machine has begun the instance
-// since this life took its own settings, and the next one takes those of c.
+// since this life took its own settings, and the next life takes those of c.
 func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	if err := SameCluster(m.cfg.Cluster, c); err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestFoundersBeginTogether(t *testing.T) {
 	}
 }
 
-// Two machines with one identifier: the second is told so, the first goes on.
+// If two machines have one identifier, the second gets an error, and the first goes on.
 func TestTwoMachinesWithOneID(t *testing.T) {
 	simulate(t, sim.Options{Seed: 22}, 3, 2, func(g *group) {
 		c := g.settled(3)
@@ -73,8 +73,8 @@ func TestTwoMachinesWithOneID(t *testing.T) {
 	})
 }
 
-// A machine whose memory belongs to another instance is told so, by the
-// configuration, or by the CM, and keeps its memory.
+// A machine whose memory belongs to another instance learns that from the configuration or from the
+// CM, and keeps its memory.
 func TestOtherCluster(t *testing.T) {
 	simulate(t, sim.Options{Seed: 23}, 3, 2, func(g *group) {
 		c := g.settled(3)

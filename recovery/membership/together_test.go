@@ -100,8 +100,8 @@ func TestSurvivorMeetsTheEmpty(t *testing.T) {
 	})
 }
 
-// The only machine that has a region comes back with nothing: it is told that it is
-// waited for with its memory, and the others go on.
+// The only machine that has a region comes back with empty memory. Its error says that the instance
+// waits for its earlier memory, and the others go on.
 func TestMeetingNeedsMemory(t *testing.T) {
 	simulate(t, sim.Options{Seed: 29}, 3, 1, func(g *group) {
 		p := g.allocate(0)
@@ -125,7 +125,8 @@ func TestMeetingNeedsMemory(t *testing.T) {
 	})
 }
 
-// Who leads a meeting may not be told that its configuration is stored, or die then.
+// The machine that leads a restart together may not learn that its configuration is stored, or may
+// die then.
 func TestMeetingIsInterrupted(t *testing.T) {
 	for name, interrupt := range map[string]func(g *group){
 		"the answer is lost": func(g *group) {
@@ -164,9 +165,9 @@ func TestMeetingIsInterrupted(t *testing.T) {
 	}
 }
 
-// A CM dies when it has stored a configuration that lets a machine in, and another member
-// dies with it: who is left has no majority, but with the one that was let in, though it
-// was not told, and the CM, which comes back, there is one. They meet.
+// A CM dies when it has stored a configuration that admits a machine, and another member dies with
+// it. The machines that are left are no majority. Together with the admitted machine, which was not
+// told, and the CM, which comes back, they are one, and restart together.
 func TestMeetingWithWhoWasLetIn(t *testing.T) {
 	simulate(t, sim.Options{Seed: 31}, 4, 2, func(g *group) {
 		c := g.settled(4)

@@ -54,8 +54,8 @@ func (r *recorder) again(rng *rand.Rand) {
 	}
 }
 
-// rejoined returns an instance that has lost a machine and got it back, with what
-// everybody has said since it was started.
+// rejoined returns an instance that has lost a machine and got it back, with all messages since
+// that machine was started.
 func rejoined(t *testing.T, async bool) (*instance, map[rdma.MachineID]*recorder) {
 	x := start(t, shape{4, 3, async})
 	x.populate(12)
@@ -83,7 +83,7 @@ func (x *instance) checkConnected() {
 	}
 }
 
-// What a machine has said is said again, late and out of order, while it works.
+// The messages of a machine are repeated, late and out of order, while it works.
 func TestLateCopies(t *testing.T) {
 	for seed := range uint64(4) {
 		x, recorders := rejoined(t, seed%2 == 1)

@@ -77,7 +77,7 @@ var (
 
 func (v Vote) String() string { return voteNames[v] }
 
-// CallText says what a call says; number is that of a transaction.
+// CallText returns the content of a call in words; number is that of a transaction.
 func CallText(kind uint8, body []byte, number func(record.ID) int) string {
 	if kind == kindConnect || kind == kindRelay || kind == kindRelayed {
 		return callNames[kind]
@@ -121,7 +121,7 @@ func CallText(kind uint8, body []byte, number func(record.ID) int) string {
 	return fmt.Sprintf("%s %d (%s)", callNames[kind], id, strings.Join(said, "; "))
 }
 
-// AnswerText says what the answer to a call says.
+// AnswerText returns the answer to a call in words.
 func AnswerText(kind uint8, body []byte) string {
 	text := callNames[kind] + " answered"
 	if kind == kindRequestVote {

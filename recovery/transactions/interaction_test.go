@@ -240,8 +240,8 @@ func (x *interaction) sayPlacements() {
 	}
 }
 
-// boot begins a machine's life, in a configuration or, if that is 0, in the first that it is
-// told of. was is its last life, if it has its memory.
+// boot begins a life of a machine, in the given configuration or, if that is 0, in the first of
+// which it is told. If the machine has its memory, was is its previous life.
 func (x *interaction) boot(id rdma.MachineID, incarnation uint64, config uint32, was *scripted) *scripted {
 	n := &scripted{id: id, process: x.world.Machine(id).Boot(), alive: true, regions: map[region.ID]*region.Region{}, blocks: map[region.ID]rdma.Key{}, logs: map[[2]int]*nvram.Memory{}}
 	if was != nil {
@@ -386,7 +386,7 @@ func (x *interaction) write(d *datadriven.TestData) {
 	})
 }
 
-// newConfig is NEW-CONFIG: who is dead leaves, who has been booted joins.
+// newConfig is NEW-CONFIG: dead machines leave, and booted ones join.
 func (x *interaction) newConfig() {
 	var dead []rdma.MachineID
 	for _, m := range x.c.Machines {
@@ -506,7 +506,7 @@ func (x *interaction) settle() string {
 	return x.done.Take()
 }
 
-// call has a machine call another one, and say that the transaction has come as far as it can.
+// call makes a machine call another one, and report that the transaction has come as far as it can.
 func (x *interaction) call(d *datadriven.TestData) {
 	var what string
 	d.ScanArgs(x.t, "what", &what)
@@ -538,7 +538,7 @@ func (x *interaction) sees(n *scripted, p region.Ptr) (text string) {
 	return text
 }
 
-// get says what an object holds, without showing how it is read.
+// get returns the content of an object, without showing how it is read.
 func (x *interaction) get(object int) (text string) {
 	p := x.ptrs[object]
 	placement, _ := x.c.Placement(p.Addr.Region())

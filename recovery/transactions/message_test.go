@@ -41,7 +41,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-// What DECIDED says arrives as it was, wherever its list is cut.
+// The list of DECIDED arrives unchanged, wherever batches split it.
 func TestBoundEntries(t *testing.T) {
 	const life = 5 << 44
 	sent := []evidence.Bound{

@@ -38,8 +38,8 @@ func newStage(t *testing.T, machines int) *stage {
 	return &stage{x, t}
 }
 
-// cut has the coordinator write the objects and kills machines at the nth time
-// that it comes to a step. It returns what Commit says.
+// cut makes the coordinator write the objects, and kills the victims when it reaches the step at
+// for the nth time. It returns the result of Commit.
 func (s *stage) cut(coordinator rdma.MachineID, at step.Step, nth int32, objects []int, value uint64, victims ...rdma.MachineID) error {
 	var count atomic.Int32
 	s.onTxn.set(func(m rdma.MachineID, reached step.Step) {
@@ -52,8 +52,8 @@ func (s *stage) cut(coordinator rdma.MachineID, at step.Step, nth int32, objects
 	return s.interrupted(coordinator, objects, value)
 }
 
-// interrupted has the coordinator write the objects while a machine is killed, and
-// recovery run. It returns what Commit says.
+// interrupted makes the coordinator write the objects while a machine is killed, and recovery runs.
+// It returns the result of Commit.
 func (s *stage) interrupted(coordinator rdma.MachineID, objects []int, value uint64) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.write(coordinator, objects, value) }()
@@ -136,8 +136,8 @@ func TestPaper5_3_CoordinatorIsTold(t *testing.T) {
 	}
 }
 
-// isPromoted says whether a machine has just made regions active of which it is a new primary,
-// and that of an object is one of them: on a busy computer they become active one by one.
+// isPromoted reports whether a machine has just activated regions of which it is a new primary,
+// among them that of an object: on a busy computer regions become active one by one.
 func (s *stage) isPromoted(m rdma.MachineID, step recovery.Step, before cluster.Placement, p region.Ptr) bool {
 	now, _ := s.configuration().Placement(before.Region)
 	return step == recovery.StepActive && now.Primary == m && now.Primary != before.Primary && s.nodes[m].sees(p)
@@ -331,8 +331,8 @@ func TestPaper5_2_NothingIsReportedWithoutALease(t *testing.T) {
 	s.check(nil)
 }
 
-// That an object is gone is an answer, too: the machine may have read what others have
-// given another use.
+// An error that an object is gone counts as an answer, too: the machine may have read memory that
+// others have reused.
 func TestPaper5_2_NothingIsMissingWithoutALease(t *testing.T) {
 	s := newStage(t, 4)
 	n, p := s.nodes[1], s.ptrs[1]

@@ -98,10 +98,10 @@ type instance struct {
 	network *local.Network
 	nodes   []*node
 	ptrs    []region.Ptr
-	// onTxn and onRecovery are told of steps, by machine. They may kill.
+	// onTxn and onRecovery are called with steps, by machine. They may kill.
 	onTxn      hook[step.Step]
 	onRecovery hook[recovery.Step]
-	// onBlocks is told of the regions whose block tables have come.
+	// onBlocks is called with the regions whose block tables have come.
 	onBlocks hook[region.ID]
 
 	over   atomic.Bool // no steps are told any more
@@ -166,8 +166,8 @@ func startOn(t testing.TB, s shape, transactions clock.Clock) *instance {
 	return x
 }
 
-// boot begins a machine's life, in a configuration or, if that is 0, in the first that
-// it is told of.
+// boot begins a life of a machine, in the given configuration or, if that is 0, in the first of
+// which it is told.
 func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *node {
 	n := &node{id: id, regions: map[region.ID]*region.Region{}, blocks: map[region.ID]rdma.Key{}, logs: map[[2]int]*nvram.Memory{}}
 	n.alive.Store(true)

@@ -77,7 +77,7 @@ func (s *stage) outsider(objects ...int) rdma.MachineID {
 	return 0
 }
 
-// sees says whether a machine may look at an object in its own region now.
+// sees reports whether a machine may read an object in its own region now.
 func (n *node) sees(p region.Ptr) bool {
 	o := n.m.Start()
 	defer o.End()
@@ -347,9 +347,9 @@ func TestPaper5_3_RequestVoteUnknown(t *testing.T) {
 	s.want(0, i, j)
 }
 
-// A coordinator decides when everybody has voted, also who knows nothing of its
-// transactions: "each region's primary sends votes" (step 6), and who has not been
-// heard may be the one that saw a COMMIT-PRIMARY.
+// A coordinator decides only when all regions have voted, even those that know nothing of its
+// transactions: "each region's primary sends votes" (step 6). A primary that has not voted yet may
+// be the one that saw a COMMIT-PRIMARY.
 func TestPaper5_3_DecidesWhenAllHaveVoted(t *testing.T) {
 	s := newUntimed(t, 6, 3)
 	const lateness = 200 * time.Millisecond
@@ -513,8 +513,8 @@ func TestNobodySettlesBeforeAllHaveDecided(t *testing.T) {
 	s.want(7, i)
 }
 
-// A life that ends stops answering and being answered before it stops recovering. What it
-// has decided it has told nobody then: it reports nothing, and its logs keep what it knows.
+// A life that ends first stops sending calls and answering them, and then stops recovering. So it
+// has told nobody of its last decisions: it reports nothing, and its logs keep the evidence.
 func TestPaper5_3_NothingIsDoneAlone(t *testing.T) {
 	s := newUntimed(t, 5, 3)
 	coordinator, primary := s.outsider(0), s.placement(0).Primary

@@ -84,8 +84,8 @@ func (a *Accounts) now() time.Duration { return a.clock.Now().Sub(a.began) }
 
 // Refresh brings the copy up to date with the catalog, which it reads at the machine of st. Call
 // it before a client is authenticated. A caller that waits for another caller's attempt takes
-// over its outcome, success or failure: otherwise many callers would wait for a catalog that
-// cannot be read one after the other.
+// over its outcome, success or failure: otherwise, if the catalog cannot be read, many callers would
+// wait for it one after the other.
 func (a *Accounts) Refresh(ctx context.Context, st *store.Store) error {
 	asked := a.now()
 	a.mu.Lock()

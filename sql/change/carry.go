@@ -49,7 +49,8 @@ type load struct {
 	values []any
 }
 
-// loadOf returns the load of the INSERT being planned. Elsewhere the functions do not exist.
+// loadOf returns the load of the INSERT being planned. If there is none, it fails as if carry and
+// the functions that read the load did not exist.
 func loadOf(ctx *gms.Context) (*load, error) {
 	if s := of(ctx); s != nil && s.load != nil {
 		return s.load, nil

@@ -236,15 +236,15 @@ func (a *ExactAggregate) NewWindowFunction(ctx *gms.Context) (gms.WindowFunction
 	return &doubleWindow{WindowFunction: w, child: child}, err
 }
 
-// result returns the aggregate of rows values that are not NULL and have this sum.
-func (a *ExactAggregate) result(sum decimal.Decimal, rows int64) any {
-	if rows == 0 {
+// result returns the aggregate of values that are not NULL: count is their number, and sum their sum.
+func (a *ExactAggregate) result(sum decimal.Decimal, count int64) any {
+	if count == 0 {
 		return nil
 	}
 	if !a.Avg {
 		return sum
 	}
-	return sum.DivRound(decimal.NewFromInt(rows), int32(a.scale(max(0, int(-sum.Exponent())))))
+	return sum.DivRound(decimal.NewFromInt(count), int32(a.scale(max(0, int(-sum.Exponent())))))
 }
 
 // A Total adds up numbers. It adds integers as integers while their sum fits.

@@ -106,14 +106,14 @@ func newAsText(ctx *gms.Context, e gms.Expression) *asText {
 }
 
 // wantsText reports whether a conversion between two types has to convert the value's text.
-func wantsText(to, of gms.Type) bool {
+func wantsText(to, from gms.Type) bool {
 	switch {
 	case types.IsJSON(to):
-		return isElement(of)
-	case types.IsJSON(of):
+		return isElement(from)
+	case types.IsJSON(from):
 		return types.IsTextOnly(to)
 	}
-	return types.IsText(to) && isOfTime(of)
+	return types.IsText(to) && isOfTime(from)
 }
 
 // withText replaces the operand of a conversion by its text, as a JSON string if the result is

@@ -34,45 +34,45 @@ func CheckBody(stmt sqlparser.Statement) error {
 	return nil
 }
 
-// checkLabels checks statements that are within the labels in.
-func checkLabels(in []label, all ...sqlparser.Statement) error {
+// checkLabels checks statements that are within the labels outer.
+func checkLabels(outer []label, all ...sqlparser.Statement) error {
 	for _, s := range all {
-		if err := checkStatement(in, s); err != nil {
+		if err := checkStatement(outer, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkStatement checks one statement that is within the labels in.
-func checkStatement(in []label, s sqlparser.Statement) error {
+// checkStatement checks one statement that is within the labels outer.
+func checkStatement(outer []label, s sqlparser.Statement) error {
 	switch s := s.(type) {
 	case *sqlparser.BeginEndBlock:
-		return checkLabelled(in, label{s.Label, false}, s.Statements)
+		return checkLabelled(outer, label{s.Label, false}, s.Statements)
 	case *sqlparser.Loop:
-		return checkLabelled(in, label{s.Label, true}, s.Statements)
+		return checkLabelled(outer, label{s.Label, true}, s.Statements)
 	case *sqlparser.While:
-		return checkLabelled(in, label{s.Label, true}, s.Statements)
+		return checkLabelled(outer, label{s.Label, true}, s.Statements)
 	case *sqlparser.Repeat:
-		return checkLabelled(in, label{s.Label, true}, s.Statements)
+		return checkLabelled(outer, label{s.Label, true}, s.Statements)
 	case *sqlparser.IfStatement:
 		for _, c := range s.Conditions {
-			if err := checkLabels(in, c.Statements...); err != nil {
+			if err := checkLabels(outer, c.Statements...); err != nil {
 				return err
 			}
 		}
-		return checkLabels(in, s.Else...)
+		return checkLabels(outer, s.Else...)
 	case *sqlparser.CaseStatement:
 		for _, c := range s.Cases {
-			if err := checkLabels(in, c.Statements...); err != nil {
+			if err := checkLabels(outer, c.Statements...); err != nil {
 				return err
 			}
 		}
-		return checkLabels(in, s.Else...)
+		return checkLabels(outer, s.Else...)
 	case *sqlparser.Leave:
-		return checkJump("LEAVE", s.Label, in)
+		return checkJump("LEAVE", s.Label, outer)
 	case *sqlparser.Iterate:
-		return checkJump("ITERATE", s.Label, slices.DeleteFunc(slices.Clone(in), func(l label) bool { return !l.isLoop }))
+		return checkJump("ITERATE", s.Label, slices.DeleteFunc(slices.Clone(outer), func(l label) bool { return !l.isLoop }))
 	case *sqlparser.Declare:
 		return checkDeclare(s)
 	case *sqlparser.Signal:
@@ -83,22 +83,22 @@ func checkStatement(in []label, s sqlparser.Statement) error {
 	return nil
 }
 
-// checkLabelled checks the statements within label l, which must not be one of the labels in.
-func checkLabelled(in []label, l label, all sqlparser.Statements) error {
+// checkLabelled checks the statements within label l, which must not be one of the labels outer.
+func checkLabelled(outer []label, l label, all sqlparser.Statements) error {
 	if l.name == "" {
-		return checkLabels(in, all...)
+		return checkLabels(outer, all...)
 	}
-	if slices.ContainsFunc(in, l.isSame) {
+	if slices.ContainsFunc(outer, l.isSame) {
 		return myerr.LabelTwice.New(l.name)
 	}
-	return checkLabels(append(slices.Clone(in), l), all...)
+	return checkLabels(append(slices.Clone(outer), l), all...)
 }
 
 func (l label) isSame(other label) bool { return strings.EqualFold(l.name, other.name) }
 
-// checkJump refuses LEAVE or ITERATE (verb) to a label that is not one of the labels in.
-func checkJump(verb, to string, in []label) error {
-	if slices.ContainsFunc(in, label{name: to}.isSame) {
+// checkJump refuses LEAVE or ITERATE (verb) to a label that is not one of the labels outer.
+func checkJump(verb, to string, outer []label) error {
+	if slices.ContainsFunc(outer, label{name: to}.isSame) {
 		return nil
 	}
 	return myerr.NoSuchLabel.New(verb, to)

@@ -7,8 +7,8 @@ import (
 	"github.com/farmsql/farmsql/sql/sqltest"
 )
 
-// TestChecksOfBodies: labels that there are not, or twice, and texts that are no SQLSTATE were
-// taken.
+// TestChecksOfBodies: go-mysql-server accepted undefined and duplicate labels, and SQLSTATEs that are
+// none.
 func TestChecksOfBodies(t *testing.T) {
 	for body, want := range map[string]int{
 		"begin leave l; end": 1308, "begin iterate l; end": 1308, "l: begin iterate l; end": 1308, "l: loop leave m; end loop": 1308,

@@ -8,7 +8,7 @@ import (
 )
 
 // This file makes statements call functions that stand in for go-mysql-server's (standins.go), or
-// its own with other arguments.
+// go-mysql-server's own functions with other arguments.
 
 // The names that our functions go by in a syntax tree. No client can write
 // them.

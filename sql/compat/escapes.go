@@ -60,10 +60,10 @@ func endAfter(query string, i int, end string) int {
 }
 
 // doubled returns a text with the backslashes at the given places doubled.
-func doubled(query string, at []int) string {
+func doubled(query string, places []int) string {
 	var b strings.Builder
 	done := 0
-	for _, i := range at {
+	for _, i := range places {
 		b.WriteString(query[done:i])
 		b.WriteByte('\\')
 		done = i

@@ -152,9 +152,9 @@ func (f *rangeFramer) findPeers(ctx *gms.Context, rows gms.WindowBuffer) error {
 	return nil
 }
 
-// compare compares a row's key with a value, in the order of the window; like has the type of
-// the value. NULLs come first.
-func (f *rangeFramer) compare(ctx *gms.Context, like gms.Expression, key gms.SortField, row gms.Row, value any) (order int, err error) {
+// compare compares a row's key with a value, in the order of the window; typed is an expression
+// of the value's type. NULLs come first.
+func (f *rangeFramer) compare(ctx *gms.Context, typed gms.Expression, key gms.SortField, row gms.Row, value any) (order int, err error) {
 	v, err := key.Column.Eval(ctx, row)
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (f *rangeFramer) compare(ctx *gms.Context, like gms.Expression, key gms.Sor
 	case v == nil || value == nil:
 		order = cmp.Compare(isSet(v), isSet(value))
 	default:
-		order, err = like.Type(ctx).Compare(ctx, v, value)
+		order, err = typed.Type(ctx).Compare(ctx, v, value)
 	}
 	if key.Order == gms.Descending {
 		order = -order
@@ -201,9 +201,9 @@ func (f *rangeFramer) endOf(ctx *gms.Context, rows gms.WindowBuffer) (int, error
 }
 
 // advance returns the first row, beginning at row, that is not before the given bound of the current
-// row's frame: isBefore tells by a row's order relative to the bound. A key that is NULL has no
-// distance to others: if the current row's is, advance returns peersBound, where its peers begin or
-// end.
+// row's frame; isBefore decides that from the row's order relative to the bound. A NULL key has no
+// distance to other keys: if the current row's key is NULL, advance returns peersBound, where its peers
+// begin or end.
 func (f *rangeFramer) advance(ctx *gms.Context, rows gms.WindowBuffer, row int, bound gms.Expression, peersBound int, isBefore func(order int) bool) (int, error) {
 	key := f.keys[0]
 	if own, err := key.Column.Eval(ctx, rows[f.row]); err != nil || own == nil {

@@ -65,7 +65,8 @@ func isTextLike(ctx *gms.Context, e gms.Expression) bool {
 }
 
 // checkTexts returns an expression whose text operands are checked: constants now, others when
-// they are evaluated. In a comparison, an integer constant becomes the text of its time.
+// they are evaluated. In a comparison, an integer constant becomes the text of the time that it
+// spells (TextOfDigits).
 func checkTexts(ctx *gms.Context, e gms.Expression, children []gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	_, isConversion := e.(*expression.Convert)
 	var checked []gms.Expression

@@ -89,21 +89,21 @@ func evalText(ctx *gms.Context, e gms.Expression, row gms.Row) (*string, error) 
 	return &s, nil
 }
 
-// escapedBy rewrites a pattern, whose escape character is by, to escape with backslashes. The
+// escapedBy rewrites a pattern, whose escape character is escape, to escape with backslashes. The
 // pattern may not be valid UTF-8.
-func escapedBy(pattern string, by rune) string {
+func escapedBy(pattern string, escape rune) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); {
 		r, n := utf8.DecodeRuneInString(pattern[i:])
 		text := pattern[i : i+n]
 		i += n
 		switch {
-		case r == by && i < len(pattern):
+		case r == escape && i < len(pattern):
 			_, n = utf8.DecodeRuneInString(pattern[i:])
 			text = pattern[i : i+n]
 			i += n
 			b.WriteByte('\\')
-		case r == '\\', r == by:
+		case r == '\\', r == escape:
 			b.WriteByte('\\') // the character stands for itself
 		}
 		b.WriteString(text)

@@ -16,8 +16,8 @@ const (
 	// ChainMin is the least number of terms of a chain that becomes a list.
 	ChainMin = 16
 	// ListMax is the longest list for which go-mysql-server searches indexes, and termsMax the
-	// longest chain of other conditions: for a longer chain it would take seconds, and no index is
-	// searched for.
+	// longest chain of other conditions. For a longer chain the search would take seconds, and is
+	// left out.
 	ListMax  = 200
 	termsMax = 1000
 )

@@ -232,7 +232,7 @@ type sortedConditions struct {
 	stay, above []gms.Expression
 	// below are the conditions that use a single table.
 	below []aboutTable
-	// required has the tables of which some condition needs a row.
+	// required has the tables that must have a row for some condition to be true.
 	required map[gms.TableId]bool
 }
 
@@ -286,13 +286,12 @@ func put(ctx *gms.Context, n gms.Node, c aboutTable) (gms.Node, error) {
 	return join.WithChildren(ctx, children...)
 }
 
-// filtered returns a node with a filter by some conditions over it; the node itself if there are no
-// conditions.
-func filtered(by []gms.Expression, n gms.Node) gms.Node {
-	if len(by) == 0 {
+// filtered returns a filter over a node; the node itself if there are no conditions.
+func filtered(conditions []gms.Expression, n gms.Node) gms.Node {
+	if len(conditions) == 0 {
 		return n
 	}
-	return plan.NewFilter(expression.JoinAnd(by...), n)
+	return plan.NewFilter(expression.JoinAnd(conditions...), n)
 }
 
 // hoist removes the filters directly over a join's child joins, and returns their conditions:
@@ -428,8 +427,8 @@ func mentions(ctx *gms.Context, e gms.Expression) (about []gms.TableId, known bo
 	return about, known
 }
 
-// needed returns the tables of which a condition needs a row: the condition is not true if an
-// outer join has filled in NULLs for one of these tables.
+// needed returns the tables that must have a row for the condition to be true: it is not true if an
+// outer join has filled in NULLs for one of them.
 func needed(e gms.Expression) map[gms.TableId]bool {
 	switch e := e.(type) {
 	case *expression.And:

@@ -19,7 +19,7 @@ const optimizeJoinsRule = "optimizeJoins"
 // go-mysql-server finds indexes by the names of columns only.
 func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-		marked, changed, err := transform.Node(ctx, n, markOutside)
+		marked, unmarked, err := transform.Node(ctx, n, markOutside)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
@@ -31,7 +31,7 @@ func withoutOutside(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if err != nil {
 			return n, transform.SameTree, err
 		}
-		same = same && changed && shown
+		same = same && unmarked && shown
 		if !shown {
 			if out, _, err = transform.Node(ctx, out, lookupLists); err != nil {
 				return n, transform.SameTree, err

@@ -111,13 +111,13 @@ func (s *RowSet) forget() {
 	}
 }
 
-// take reports whether a row is in the set, and removes it if out is set.
-func (s *RowSet) take(ctx *gms.Context, row gms.Row, out bool) (bool, error) {
+// take reports whether a row is in the set, and removes it if remove is set.
+func (s *RowSet) take(ctx *gms.Context, row gms.Row, remove bool) (bool, error) {
 	key, err := s.Key(ctx, row)
 	if err != nil || s.counts[key] == 0 {
 		return false, err
 	}
-	if out {
+	if remove {
 		s.counts[key]--
 	}
 	return true, nil

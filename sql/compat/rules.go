@@ -177,10 +177,10 @@ func asideNotIn(ctx *gms.Context, f *plan.Filter) (gms.Node, bool) {
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), true
 }
 
-// maybeNull reports whether a side of IN may be NULL, for the rows of the node over.
-func maybeNull(ctx *gms.Context, in *plan.InSubquery, over gms.Node) bool {
+// maybeNull reports whether a side of IN may be NULL, for the rows of node parent.
+func maybeNull(ctx *gms.Context, in *plan.InSubquery, parent gms.Node) bool {
 	sq, ok := in.RightChild.(*plan.Subquery)
-	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(over)) > 0 || len(missingIn(sq.Query)) > 0 {
+	if !ok || isNullable(ctx, in.LeftChild) || len(missingIn(parent)) > 0 || len(missingIn(sq.Query)) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(sq.Query.Schema(ctx), func(c *gms.Column) bool { return c.Nullable })

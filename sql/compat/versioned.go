@@ -80,14 +80,14 @@ func (r *resolver) quoted(quote byte, hasEscapes bool) {
 	r.at++
 }
 
-// pass moves behind the next occurrence of end that is at least from bytes away.
-func (r *resolver) pass(end string, from int) {
-	i := strings.Index(r.query[r.at+from:], end)
+// pass skips at least skipped bytes, and moves behind the next occurrence of end after them.
+func (r *resolver) pass(end string, skipped int) {
+	i := strings.Index(r.query[r.at+skipped:], end)
 	if i < 0 {
 		r.at = len(r.query)
 		return
 	}
-	r.at += from + i + len(end)
+	r.at += skipped + i + len(end)
 }
 
 // versioned resolves the comment that begins here.

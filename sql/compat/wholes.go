@@ -83,8 +83,8 @@ func digitsBefore(ctx *gms.Context, e gms.Expression) int {
 }
 
 // largest returns the largest value of an integer type.
-func largest(of gms.Type) uint64 {
-	switch of.Type() {
+func largest(typ gms.Type) uint64 {
+	switch typ.Type() {
 	case sqltypes.Int8, sqltypes.Uint8:
 		return math.MaxUint8
 	case sqltypes.Int16, sqltypes.Uint16:

@@ -32,8 +32,8 @@ var (
 )
 
 // runsInChild runs the test in a process of its own, whose output it reads, and returns
-// true; false in that process. What the suite skips of its own accord no test is told:
-// only what is printed says so.
+// true; false in that process. No test is told what the suite skips by itself: only the output shows
+// it.
 func runsInChild(t *testing.T) bool {
 	if os.Getenv(childVariable) != "" {
 		return false

@@ -25,8 +25,8 @@ import (
 // the largest of its statements.
 var memory = farm.Config{RegionBytes: 16 << 20, LogBytes: 16 << 20}
 
-// What the suite takes for granted: it was written for go-mysql-server's default collation and
-// sql_mode, ours are MySQL 8's.
+// The settings that the suite assumes: it was written for go-mysql-server's default collation and
+// sql_mode; ours are MySQL 8's.
 var (
 	suiteCollation = map[string]any{
 		"collation_server":     gms.Collation_utf8mb4_0900_bin.String(),
@@ -54,7 +54,7 @@ type harness struct {
 	contextFirst bool
 	// concurrent says that the test has sessions that meet.
 	concurrent bool
-	// session is that of NewContext, and sessions are all that are open.
+	// session is the session of NewContext, and sessions are all open ones.
 	session  *sql.Session
 	sessions []*sql.Session
 }
@@ -283,8 +283,8 @@ func (h *harness) SkipQueryTest(query string) bool {
 	return ok && os.Getenv("FARMSQL_SKIPPED") == ""
 }
 
-// reportStale complains of what is to be left out but does not exist. In the server's own
-// collation it may be in a script that is left out as a whole.
+// reportStale reports skips of queries that the suite does not have. In the server's own collation such a
+// query may be in a script that is left out as a whole.
 func (h *harness) reportStale(t *testing.T) {
 	for _, s := range h.skips {
 		if h.used[s] == 0 && (!h.ownCollation || slices.Contains(collationSkips, s)) {

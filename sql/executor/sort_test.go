@@ -66,7 +66,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// What is no character is go-mysql-server's to refuse.
+// Strings with invalid characters are left to go-mysql-server, which refuses them.
 func TestWeightsOfNoCharacters(t *testing.T) {
 	ctx := gms.NewEmptyContext()
 	text := types.MustCreateStringWithDefaults(sqltypes.VarChar, 10).(types.StringType)

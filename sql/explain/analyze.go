@@ -30,8 +30,8 @@ type Measuring struct {
 	// build builds the iterator of a node, and calls Measures for each node.
 	build gms.NodeExecBuilder
 	nodes map[gms.Node]*measured
-	// begun are the nodes whose iterators are being built. Build, called for such a node, has b
-	// build it unmeasured.
+	// begun are the nodes whose iterators are being built. Measures returns false for them: otherwise
+	// build would call Build for the same node again.
 	begun map[gms.Node]bool
 }
 
@@ -56,22 +56,22 @@ func (m *Measuring) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIte
 	if err != nil {
 		return nil, err
 	}
-	of := m.nodes[n]
-	if of == nil {
-		of = &measured{}
-		m.nodes[n] = of
+	node := m.nodes[n]
+	if node == nil {
+		node = &measured{}
+		m.nodes[n] = node
 	}
-	of.loops++
-	return &measuredIter{RowIter: rows, clock: m.clock, of: of, took: m.clock.Now().Sub(begun)}, nil
+	node.loops++
+	return &measuredIter{RowIter: rows, clock: m.clock, node: node, took: m.clock.Now().Sub(begun)}, nil
 }
 
 type measuredIter struct {
 	gms.RowIter
 	clock clock.Clock
-	of    *measured
-	took  time.Duration
-	some  bool
-	ended bool
+	node  *measured     // the node's measurements, which this loop adds to
+	took  time.Duration // the time of this loop so far
+	begun bool          // the first call of Next has returned
+	ended bool          // took has been added to node.last
 }
 
 // Next implements gms.RowIter.
@@ -80,11 +80,11 @@ func (i *measuredIter) Next(ctx *gms.Context) (gms.Row, error) {
 	row, err := i.RowIter.Next(ctx)
 	i.took += i.clock.Now().Sub(begun)
 	if err == nil {
-		i.of.rows++
+		i.node.rows++
 	}
-	if !i.some {
-		i.some = true
-		i.of.first += i.took
+	if !i.begun {
+		i.begun = true
+		i.node.first += i.took
 	}
 	if err == io.EOF {
 		i.end()
@@ -102,7 +102,7 @@ func (i *measuredIter) Close(ctx *gms.Context) error {
 func (i *measuredIter) end() {
 	if !i.ended {
 		i.ended = true
-		i.of.last += i.took
+		i.node.last += i.took
 	}
 }
 

@@ -69,7 +69,7 @@ func TestExplainFormats(t *testing.T) {
 	}
 }
 
-// EXPLAIN FORMAT=JSON is a document of what EXPLAIN has in rows, and runs nothing.
+// EXPLAIN FORMAT=JSON has the rows of EXPLAIN as a document, and runs nothing.
 func TestExplainJSON(t *testing.T) {
 	c := client(t)
 	for _, q := range []struct{ query, want string }{

@@ -214,8 +214,8 @@ func (ch *change) fits(values []Value) bool {
 	return true
 }
 
-// apply returns the row after an UPDATE, nil after a DELETE; false if a value cannot be
-// computed, or stored unchanged, here.
+// apply returns the row after an UPDATE, or nil for a DELETE. It returns false if this package cannot
+// compute a value, or if the column would store it converted.
 func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row, bool) {
 	if ch.set == nil {
 		return nil, true
@@ -231,7 +231,8 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 	return row, true
 }
 
-// eval returns the new value for row r; false if it cannot be computed, or stored unchanged, here.
+// eval returns the new value for row r. It returns false if this package cannot compute it, or if the
+// column would store it converted.
 func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
 	v, ok := s.value.in(values)
 	if !ok || v.IsNull {

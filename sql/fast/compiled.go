@@ -55,7 +55,7 @@ type form struct {
 	schema *Header
 	lookup lookup
 	// columns are the positions of the returned columns, if the statement returns rows
-	// unchanged. Otherwise plans has idle plans, which process the rows.
+	// unchanged. Otherwise plans is set, whose plans process the rows.
 	columns []int
 	plans   *planPool
 	// direct does the plan's work without making values; nil if it cannot.

@@ -103,7 +103,7 @@ type directRun struct {
 	totals []compat.Total
 }
 
-// newDirectRun begins a direct SELECT, whose room is to be cleared in the end.
+// newDirectRun begins a direct SELECT. The caller must clear its room in the end.
 func (f *form) newDirectRun(s *Session, tr *store.Transaction) directRun {
 	run := directRun{direct: f.direct, tx: tr.Tx, room: &s.room, part: s.IsOpen()}
 	if run.sums {

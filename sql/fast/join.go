@@ -19,8 +19,8 @@ import (
 // row, so that the order of the result does not depend on the order of the tables.
 type join struct {
 	tables []*joinedTable
-	// out are the columns of the result, which is returned or processed further by a plan; names
-	// are their names in that plan.
+	// out are the columns of the joined rows, which are returned, or processed further by a plan.
+	// names are the columns' names in that plan.
 	out   []columnAt
 	names []columnRef
 }

@@ -17,7 +17,8 @@ type Session struct {
 	// statement.
 	key    []byte
 	values []Value
-	// allowed has statements that the user may run, as of version grants of the privileges.
+	// allowed has statements that the user may run. grants is the version of the privileges for which
+	// that holds.
 	allowed []*Compiled
 	grants  uint64
 	// leaf holds the rows that replace a node of the running plan.

@@ -65,7 +65,8 @@ func (l operand) in(values []Value) (Value, bool) {
 	return v, true
 }
 
-// An assignment is column = value, or column = from + value or from - value.
+// An assignment sets a column to a value or, if from names a column, to the sum or difference of that
+// column and the value.
 type assignment struct {
 	column, from string
 	value        operand

@@ -80,8 +80,8 @@ func TestAsMySQL(t *testing.T) {
 	}
 }
 
-// What a conflict was about is an address, and what an error comes from is a package: a client
-// hears of neither.
+// A client sees neither the address of the object in conflict nor the names of the packages that an
+// error has passed through.
 func TestTextsWithoutOurNames(t *testing.T) {
 	lost := &mysql.SQLError{Num: 1213, State: "40001", Message: "serialization failure: txn: conflict over (3, 0x1f40), try restarting transaction."}
 	if got := refine(lost); got.Message != Deadlock.format {
@@ -118,8 +118,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// What a client sees of each kind of error of go-mysql-server and of storage, whether the error
-// arrives itself or no more than its text does.
+// TestTold lists the errors that a client sees for each kind of error of go-mysql-server and of storage,
+// and for its text alone.
 func TestTold(t *testing.T) {
 	datadriven.RunTest(t, "testdata/told", func(t *testing.T, d *datadriven.TestData) string {
 		var b strings.Builder

@@ -165,7 +165,7 @@ func TestNumbersAreHere(t *testing.T) {
 	}
 }
 
-// What SIGNAL says of itself stands, whatever MySQL has for the number.
+// An error of SIGNAL keeps its SQLSTATE and text, even if its number has others in MySQL.
 func TestSignalled(t *testing.T) {
 	for _, said := range []*mysql.SQLError{
 		Remade(1062, "45000", "mine"),
@@ -179,7 +179,7 @@ func TestSignalled(t *testing.T) {
 	}
 }
 
-// No error is none.
+// A nil error stays nil.
 func TestNothing(t *testing.T) {
 	if e := Of(nil); e != nil {
 		t.Errorf("%v", e)

@@ -7,7 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// What SET and DEALLOCATE say of what there is not, and of values that cannot be.
+// SET and DEALLOCATE have MySQL's errors for missing names and invalid values.
 func TestErrorsOfSet(t *testing.T) {
 	for _, tc := range []struct {
 		text   string
@@ -35,8 +35,8 @@ func TestErrorsOfSet(t *testing.T) {
 	}
 }
 
-// A table that is not there is named with its database where the statement tells it, and
-// with the engine's guess.
+// The error for a missing table names the table's database, if the statement shows which that is,
+// and has the engine's suggestion.
 func TestMissingTableText(t *testing.T) {
 	if got, want := missingTableText(nil, "test", "table not found: order, maybe you mean orders?"), "Table 'order' doesn't exist, maybe you mean orders?"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// What a machine's end means to its clients survives go-mysql-server, which keeps
-// of most errors the text only.
+// Errors that say that a machine has ended keep their numbers on the way through go-mysql-server, which
+// keeps only the text of most errors.
 func TestGoneErrors(t *testing.T) {
 	for err, want := range map[error]int{
 		outcome.ErrEvicted: Shutdown.Number,

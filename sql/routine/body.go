@@ -22,8 +22,8 @@ import (
 type body struct {
 	ctx    *gms.Context
 	runner *Runner
-	// within is the parent of the contexts of the body's statements, and leads from them to the
-	// body.
+	// within is the parent of the contexts of the body's statements. It holds the body, so that the
+	// statements find it.
 	within context.Context
 	// depth is the number of bodies that are running: this one, the one that has called it, ...
 	depth int
@@ -172,22 +172,22 @@ func (b *body) block(s *sqlparser.BeginEndBlock) error {
 	return err
 }
 
-// isJump reports whether err leaves the statement with this label (LEAVE) or, if again is set,
+// isJump reports whether err leaves the statement with this label (LEAVE) or, if iterate is set,
 // continues it (ITERATE).
-func isJump(err error, label string, again bool) bool {
+func isJump(err error, label string, iterate bool) bool {
 	j, ok := err.(jump)
-	return ok && label != "" && j.again == again && strings.EqualFold(j.label, label)
+	return ok && label != "" && j.again == iterate && strings.EqualFold(j.label, label)
 }
 
-// loop executes statements again and again: until the condition while is false before a round, or
-// the condition until is true after one. A condition that is nil does not end the loop.
-func (b *body) loop(label string, all sqlparser.Statements, while, until sqlparser.Expr) error {
+// loop executes statements again and again. It ends when guard is false before a round, or when exit
+// is true after one. A condition that is nil does not end the loop.
+func (b *body) loop(label string, all sqlparser.Statements, guard, exit sqlparser.Expr) error {
 	for {
 		if err := b.ctx.Err(); err != nil {
 			return unhandled{err}
 		}
-		if while != nil {
-			if holds, err := b.holds(while); err != nil || !holds {
+		if guard != nil {
+			if holds, err := b.holds(guard); err != nil || !holds {
 				return err
 			}
 		}
@@ -197,8 +197,8 @@ func (b *body) loop(label string, all sqlparser.Statements, while, until sqlpars
 		case err != nil && !isJump(err, label, true):
 			return err
 		}
-		if until != nil {
-			if holds, err := b.holds(until); err != nil || holds {
+		if exit != nil {
+			if holds, err := b.holds(exit); err != nil || holds {
 				return err
 			}
 		}

@@ -104,8 +104,8 @@ func wrapped(body string) string {
 	return "begin " + body + "; end"
 }
 
-// A handler does not keep a body running whose statement has been killed, as that of a client
-// that is gone is.
+// A handler does not keep a body running once its statement has been killed, as happens when the
+// client is gone.
 func TestBodyEndsWithItsStatement(t *testing.T) {
 	db := sqltest.Open(t)
 	c := db.Client()

@@ -238,8 +238,8 @@ func TestKeyOrder(t *testing.T) {
 	}
 }
 
-// A range of keys holds every value between its bounds, and for bounds that the
-// column can hold no other.
+// A range of keys holds every value between its bounds, and no other value if the column can hold
+// the bounds.
 func TestKeyRange(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -345,7 +345,7 @@ func FuzzDecodeRow(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What decodes encodes again, to something that decodes to the same.
+		// A row that decodes can be encoded again, and then decodes to the same values.
 		img, err := codec.Image(ctx, row)
 		if err != nil {
 			return // a value that its column's type would not have let in

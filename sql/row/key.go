@@ -155,9 +155,9 @@ func intBytes(k catalog.Kind) int {
 	return 8
 }
 
-// appendOrdered appends the low width bytes of a signed number, of which the caller has flipped
-// bit 63 so that negative numbers sort first. If width is less than 8, appendOrdered undoes that
-// and flips the sign bit of the shorter number.
+// appendOrdered appends the lowest bytes of a signed number; width is how many. The caller has flipped
+// the number's bit 63, so that negative numbers sort first. If width is less than 8, appendOrdered
+// undoes that and flips the sign bit of the shorter number.
 func appendOrdered(dst []byte, n uint64, width int) []byte {
 	if width < 8 {
 		n = (n ^ 1<<63) ^ 1<<(8*width-1)

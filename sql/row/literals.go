@@ -145,11 +145,11 @@ func (k *KeyCodec) Kept(ctx *gms.Context, text string) (any, bool) {
 	return v, err == nil && in == gms.InRange
 }
 
-// Sums reports whether column from plus a literal can be assigned to this column: both columns are
+// Sums reports whether column base plus a literal can be assigned to this column: both columns are
 // integers, or both are decimals and the literal is a text, which is how clients send decimals.
-func (k *KeyCodec) Sums(from *KeyCodec) bool {
+func (k *KeyCodec) Sums(base *KeyCodec) bool {
 	if k.Kind == catalog.KindDecimal {
-		return from.Kind == catalog.KindDecimal
+		return base.Kind == catalog.KindDecimal
 	}
-	return k.IsInteger() && from.IsInteger()
+	return k.IsInteger() && base.IsInteger()
 }

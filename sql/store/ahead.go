@@ -17,9 +17,10 @@ func (t *IndexedTable) IsElsewhere(x *Index) bool {
 	return !t.Store.Machine.IsPrimary(x.Key.Index.Anchor.Addr)
 }
 
-// LookUpAhead looks up together, of ranges of a unique index, those of a single key, and reads their
-// rows ahead. The statement is going to read them one by one. In an open transaction a statement that
-// changes or locks the rows waits for its turn at each first: what is read before that is too old.
+// LookUpAhead takes those of the given ranges of a unique index that hold a single key, looks up
+// their keys together, and reads their rows ahead; the statement is going to read them one by one. It
+// does nothing for a statement of an open transaction that changes or locks the rows: such a
+// statement first waits for its turn at each row, and a row read before that is too old.
 func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange) error {
 	tr := Current(ctx)
 	if tr == nil || t.keysOnly || t.Store.Catalog.Changed(tr.Tx) {

@@ -69,7 +69,7 @@ func TestBaseSession(t *testing.T) {
 	same("another's variables", other.GetAllSessionVariables(), all)
 	same("another's cipher", other.GetAllStatusVariables(ctx)["Ssl_cipher"].Value(), "")
 
-	// What becomes of a global variable is for later sessions.
+	// A new value of a global variable is for later sessions only.
 	defer gms.SystemVariables.AssignValues(map[string]any{"max_connections": all["max_connections"]})
 	if err := gms.SystemVariables.AssignValues(map[string]any{"max_connections": int64(77)}); err != nil {
 		t.Fatal(err)

@@ -197,12 +197,12 @@ func (i *frozenIter) fill(ctx *gms.Context) error {
 
 func (i *frozenIter) Close(*gms.Context) error { return nil }
 
-// each reads a batch of entries of the primary index, beginning at the key from, and passes it to
+// each reads a batch of entries of the primary index, beginning at the key start, and passes it to
 // work.
-func (b *Bulk) each(ctx *gms.Context, from []byte, work func(*txn.Tx, [][]byte, []region.Ptr) error) error {
+func (b *Bulk) each(ctx *gms.Context, start []byte, work func(*txn.Tx, [][]byte, []region.Ptr) error) error {
 	acc := b.t.Store.Access(&b.t.Info.Table.Primary)
 	return b.runBatch(ctx, func(tx *txn.Tx, n int) error {
-		cur := acc.Scan(tx, from, nil, false)
+		cur := acc.Scan(tx, start, nil, false)
 		var keys [][]byte
 		var rows []region.Ptr
 		for range n {

@@ -60,9 +60,9 @@ func IsVirtual(c *gms.Column) bool { return c.Virtual }
 // IsGenerated reports whether a column is generated, stored or not.
 func IsGenerated(c *gms.Column) bool { return c.Generated != nil }
 
-// NewComputer returns a Computer for the generated columns c for which is(c) returns true. It
+// NewComputer returns a Computer for the generated columns c for which includes(c) returns true. It
 // parses the expressions of those columns.
-func NewComputer(ctx *gms.Context, info *TableInfo, is func(*gms.Column) bool) (c *Computer, err error) {
+func NewComputer(ctx *gms.Context, info *TableInfo, includes func(*gms.Column) bool) (c *Computer, err error) {
 	// The builder panics if it cannot parse an expression.
 	defer func() {
 		if r := recover(); r != nil {
@@ -73,7 +73,7 @@ func NewComputer(ctx *gms.Context, info *TableInfo, is func(*gms.Column) bool) (
 	schema := b.ResolveSchemaDefaults(info.DB, info.Name, info.Schema.Schema.Copy())
 	c = &Computer{}
 	for i, col := range schema {
-		if !is(col) {
+		if !includes(col) {
 			continue
 		}
 		e, _, err := transform.Expr(ctx, col.Generated, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {

@@ -152,9 +152,9 @@ func (st *Store) CreateStorage(tr *Transaction, t *catalog.Table) error {
 }
 
 // number creates a sequence that begins at first, and stores its address in p. It does nothing if
-// p has a sequence already, or if want is not set.
-func (tr *Transaction) number(p *region.Ptr, want bool, first uint64) error {
-	if !want || !p.IsNil() {
+// p has a sequence already, or if wanted is false.
+func (tr *Transaction) number(p *region.Ptr, wanted bool, first uint64) error {
+	if !wanted || !p.IsNil() {
 		return nil
 	}
 	n, err := catalog.NewNumber(tr.Tx, first)
@@ -235,32 +235,32 @@ func (t *Table) AddColumn(ctx *gms.Context, c *gms.Column, order *gms.ColumnOrde
 	})
 }
 
-// moveColumn moves the column at index from. Its new place is the one in order: first, or after
+// moveColumn moves the column at index old. Its new place is the one in order: first, or after
 // another column. If order is nil, the column stays where it is.
-func moveColumn(t *catalog.Table, from int, order *gms.ColumnOrder) {
-	to := from
+func moveColumn(t *catalog.Table, old int, order *gms.ColumnOrder) {
+	to := old
 	switch {
 	case order == nil:
 	case order.First:
 		to = 0
 	default:
 		to = t.Column(order.AfterColumn)
-		if to < from {
+		if to < old {
 			to++
 		}
 	}
-	if to == from {
+	if to == old {
 		return
 	}
-	c := t.Columns[from]
-	t.Columns = slices.Insert(slices.Delete(slices.Clone(t.Columns), from, from+1), to, c)
+	c := t.Columns[old]
+	t.Columns = slices.Insert(slices.Delete(slices.Clone(t.Columns), old, old+1), to, c)
 	renumber(t, func(at int) int {
 		switch {
-		case at == from:
+		case at == old:
 			return to
-		case from < at && at <= to:
+		case old < at && at <= to:
 			return at - 1
-		case to <= at && at < from:
+		case to <= at && at < old:
 			return at + 1
 		}
 		return at

@@ -254,12 +254,12 @@ func (k *KeyInfo) text(ctx *gms.Context, row gms.Row) string {
 	return strings.Join(parts, "-")
 }
 
-// printable returns binary data as MySQL prints it in an error, cut to the first most
-// bytes unless most is 0. It escapes a zero byte, at which some clients and terminals
+// printable returns binary data as MySQL prints it in an error, cut to limit bytes
+// unless limit is 0. It escapes a zero byte, at which some clients and terminals
 // would stop.
-func printable(b []byte, most int) string {
-	if most > 0 {
-		b = b[:min(most, len(b))]
+func printable(b []byte, limit int) string {
+	if limit > 0 {
+		b = b[:min(limit, len(b))]
 	}
 	var s strings.Builder
 	for _, c := range b {
@@ -381,9 +381,9 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 	})
 }
 
-// updateEntry updates the entry of a changed row in a secondary index. p is the address of the row
-// before the change, to the one after it.
-func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, p, to region.Ptr) error {
+// updateEntry updates the entry of a changed row in a secondary index. oldRow and newRow are the
+// addresses of the row before and after the change.
+func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, oldPrimary, newPrimary []byte, oldRow, newRow region.Ptr) error {
 	from, _, err := k.Entry(ctx, old, oldPrimary)
 	if err != nil {
 		return err
@@ -392,23 +392,23 @@ func (e *Editor) updateEntry(ctx *gms.Context, k *KeyInfo, old, row gms.Row, old
 	if err != nil {
 		return err
 	}
-	return e.moveEntry(ctx, k, from, key, row, p, to)
+	return e.moveEntry(ctx, k, from, key, row, oldRow, newRow)
 }
 
 // moveEntry updates an index for a changed row. It writes nothing if neither the key nor
 // the row's address has changed.
-func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row gms.Row, p, to region.Ptr) error {
+func (e *Editor) moveEntry(ctx *gms.Context, k *KeyInfo, from, key []byte, row gms.Row, oldRow, newRow region.Ptr) error {
 	acc := e.Store.Access(k.Index)
 	if bytes.Equal(from, key) {
-		if p == to {
+		if oldRow == newRow {
 			return nil
 		}
-		return acc.Put(e.tr.Tx, key, to)
+		return acc.Put(e.tr.Tx, key, newRow)
 	}
 	if err := e.removeEntry(k, from); err != nil {
 		return err
 	}
-	if err := acc.Insert(e.tr.Tx, key, to); err != nil {
+	if err := acc.Insert(e.tr.Tx, key, newRow); err != nil {
 		return e.duplicate(ctx, err, k, row, key)
 	}
 	return nil

@@ -198,8 +198,8 @@ func (k *KeyInfo) appended() []int {
 func (k *KeyInfo) extended() *KeyInfo {
 	x := *k
 	x.primary = nil
-	// A lookup names each column once, and cannot use a prefix of the primary key or what follows
-	// it: for these, from is -1.
+	// A lookup names each column once. It cannot use a part of the primary key that is a prefix,
+	// nor the parts after that: their x.from is -1.
 	order := append(slices.Clone(k.Columns), k.appended()...)
 	x.Codecs, x.Columns = slices.Concat(k.Codecs, k.primary.Codecs), slices.Concat(k.Columns, k.primary.Columns)
 	for i, c := range x.Columns {

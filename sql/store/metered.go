@@ -78,8 +78,8 @@ func (h *Holding) NoteInput(n gms.Node, m Metering) {
 	h.inputs.of[n] = m
 }
 
-// IsNoted reports whether a node can be noted: it must be a pointer. The nodes of SHOW
-// statements that are none have few rows.
+// IsNoted reports whether a node can be noted: it must be a pointer. Some nodes of SHOW statements
+// are not pointers; they have few rows.
 func IsNoted(n gms.Node) bool { return reflect.TypeOf(n).Kind() == reflect.Pointer }
 
 // TakeInput reports whether a node has been noted, and removes the note.

@@ -16,8 +16,8 @@ const logged = "create table t (id int primary key, u int unique, v int); create
 	"create trigger bd before delete on t for each row insert into log (what) values (concat('bd ', old.id));" +
 	"create trigger ad after delete on t for each row insert into log (what) values (concat('ad ', old.id));"
 
-// TestTriggersOfUpserts: of INSERT ... ON DUPLICATE KEY UPDATE no UPDATE trigger ran, and AFTER
-// INSERT with the row before; of REPLACE no DELETE trigger, and no AFTER INSERT.
+// TestTriggersOfUpserts: for INSERT ... ON DUPLICATE KEY UPDATE no UPDATE trigger ran, and AFTER
+// INSERT ran with the row as it was before; for REPLACE no DELETE trigger ran, and no AFTER INSERT.
 func TestTriggersOfUpserts(t *testing.T) {
 	const log = "select what from log order by n"
 	for _, s := range []struct{ setup, query, want string }{

@@ -79,8 +79,8 @@ func flood(t *testing.T, addr string, n int, say func(net.Conn)) {
 	})
 }
 
-// However many connections never log in, in whatever way, and come again when they are thrown
-// out: whoever does gets in, through TLS and without.
+// However many connections never log in, in whatever way, and are opened again when they are closed:
+// a client that logs in gets in, through TLS and without.
 func TestFloodKeepsNobodyOut(t *testing.T) {
 	for _, tc := range []struct {
 		name, tls string

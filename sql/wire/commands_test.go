@@ -17,8 +17,8 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// While clients cannot be served nobody is let in and COM_PING says so, on the same
-// connection that is as before when they can.
+// While clients cannot be served, nobody is let in, and COM_PING says so on a connection that
+// exists; once they can be served, that connection works as before.
 func TestUnavailable(t *testing.T) {
 	var away atomic.Bool
 	s := startServer(t, Config{Available: func(context.Context) error {
@@ -119,7 +119,7 @@ func TestStatistics(t *testing.T) {
 	if got := c.exec(t, "select 2"); !strings.Contains(got, "2") {
 		t.Errorf("the connection is out of step: %q", got)
 	}
-	// Whoever sends a request in pieces is answered as others are.
+	// A request that arrives in pieces is answered like others.
 	for _, b := range []byte{1, 0, 0, 0, comStatistics} {
 		if _, err := c.Write([]byte{b}); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// COM_SHUTDOWN and SHUTDOWN end the server for who may, and for nobody else.
+// COM_SHUTDOWN and SHUTDOWN end the server for clients with the privilege, and for nobody else.
 func TestShutdown(t *testing.T) {
 	var ended atomic.Int32
 	s := startServer(t, Config{Shutdown: func() { ended.Add(1) }})

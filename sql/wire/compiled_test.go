@@ -199,7 +199,7 @@ func TestCompiledPrepared(t *testing.T) {
 	}
 }
 
-// What is larger than the result buffer is an error, compiled or not.
+// A result larger than the result buffer is an error, whether the statement is compiled or not.
 func TestCompiledResultLimit(t *testing.T) {
 	s := newFarmServerWith(t, Config{ResultBufferBytes: 64 << 10})
 	c := s.connect("root", 0)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A connection is known to be closed by the other side, over a network and within the
-// process, before anybody reads from it; one that has something to say is not.
+// A connection is known to be closed by the other side, over a network and within the process,
+// before anybody reads from it; one that only has bytes to be read is not.
 func TestIsGone(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

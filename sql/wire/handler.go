@@ -257,8 +257,8 @@ func (s *connState) remember(c *mysql.Conn, id uint32, query string) int {
 	return countParameters(c.PrepareData[id], ast)
 }
 
-// countParameters sets the number of parameters in the protocol library's description: the
-// library has parsed a stand-in at best.
+// countParameters sets the number of parameters in the protocol library's description. The
+// library does not know it: if it parsed anything, it was standIn and not the statement.
 func countParameters(p *mysql.PrepareData, ast sqlparser.Statement) int {
 	if p == nil || ast == nil {
 		return 0

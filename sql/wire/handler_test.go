@@ -107,7 +107,7 @@ func TestNoRetryInsideTransaction(t *testing.T) {
 	}
 }
 
-// What cannot be rolled back must not be run twice.
+// A statement whose effects cannot be rolled back must not be run twice.
 func TestNoRetryOfSideEffects(t *testing.T) {
 	s := startServer(t, Config{})
 	db := s.open(t, "multiStatements=true")
@@ -289,7 +289,7 @@ func TestMultiStatements(t *testing.T) {
 	}
 }
 
-// Not to find something has a number of its own when it was to be dropped.
+// The error for a missing object has a number of its own if the object was to be dropped.
 func TestErrorsThatDependOnTheStatement(t *testing.T) {
 	s := startServer(t, Config{})
 	db := s.open(t, "")
@@ -310,7 +310,7 @@ func TestErrorsThatDependOnTheStatement(t *testing.T) {
 	}
 }
 
-// A table that is not there is named with its database where the statement tells it.
+// The error for a missing table names the table's database, if the statement shows which that is.
 func TestMissingTable(t *testing.T) {
 	s := startServer(t, Config{})
 	db := s.open(t, "")

@@ -155,13 +155,13 @@ func (m *mux) push(ctx context.Context, raw net.Conn, source net.Listener) error
 	}
 }
 
-// connections returns the open connections that which accepts.
-func (m *mux) connections(which func(*conn) bool) []*conn {
+// connections returns the open connections for which accepts returns true.
+func (m *mux) connections(accepts func(*conn) bool) []*conn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var cs []*conn
 	for c := range m.mu.open {
-		if which(c) {
+		if accepts(c) {
 			cs = append(cs, c)
 		}
 	}

@@ -45,12 +45,12 @@ func (f *framing) next(p []byte) (n int, endsHeader bool) {
 // isBetween reports whether the next byte begins a packet.
 func (f *framing) isBetween() bool { return f.left == 0 && f.have == 0 }
 
-// renumber adds by to the sequence numbers in p.
-func (f *framing) renumber(p []byte, by byte) {
+// renumber adds shift to the sequence numbers in p.
+func (f *framing) renumber(p []byte, shift byte) {
 	for len(p) > 0 {
 		n, endsHeader := f.next(p)
 		if endsHeader {
-			p[n-1] += by
+			p[n-1] += shift
 		}
 		p = p[n:]
 	}

@@ -62,7 +62,7 @@ func TestRefreshBeforeLogin(t *testing.T) {
 	}
 }
 
-// Who logs in where the accounts cannot be read is told why.
+// If the accounts cannot be read, a client that logs in is told why.
 func TestRefreshFails(t *testing.T) {
 	s := refreshing(t, func(context.Context) error { return errors.New("it rains") })
 	c, err := net.Dial("tcp", s.addr)

@@ -13,7 +13,8 @@ import (
 	driverlib "github.com/go-sql-driver/mysql"
 )
 
-// Requests of former versions do what the statements do that have replaced them, for who may.
+// Requests of former versions of the protocol do the same as the statements that have replaced them,
+// for clients with the privileges.
 func TestFormerRequests(t *testing.T) {
 	s := startServer(t, Config{})
 	mustExec(t, s.openLocal(t), "create user u@localhost", "grant select on test.* to u@localhost")
@@ -59,8 +60,8 @@ func TestFormerRequests(t *testing.T) {
 	}
 }
 
-// What is prepared may be all that the engine knows, of which the protocol library knows less;
-// what is wrong with it has MySQL's number.
+// Clients can prepare all statements that the engine knows, also those that the protocol library does
+// not know; errors have MySQL's numbers.
 func TestPrepared(t *testing.T) {
 	s := newFarmServer(t)
 	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/?multiStatements=true")
@@ -110,7 +111,7 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// What a client sends of a file is no request, whatever it looks like.
+// The contents of a file that a client sends are not taken for requests, even if they look like them.
 func TestFileLooksLikeRequests(t *testing.T) {
 	s := newFarmServer(t)
 	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")

@@ -80,7 +80,7 @@ func TestColumnsAreDescribedWhole(t *testing.T) {
 	}
 }
 
-// What a session that may only read is refused has MySQL's number, DDL too.
+// The errors that refuse changes, DDL included, in a read-only session have MySQL's number.
 func TestReadOnlyNumbers(t *testing.T) {
 	s := newFarmServer(t)
 	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")

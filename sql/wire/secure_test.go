@@ -54,7 +54,7 @@ func TestRequiredTLSCannotBeIgnored(t *testing.T) {
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	r := &rawClient{c}
 	r.read(t)
-	// What the client says of TLS in a whole response is of no account.
+	// The TLS flag in a whole handshake response has no effect.
 	login := loginPacket()
 	login[5] |= 0x08
 	if _, err := r.Write(login); err != nil {
@@ -135,7 +135,7 @@ func TestPacketLimit(t *testing.T) {
 	}
 }
 
-// A client that has not logged in cannot have much read, through TLS neither.
+// A client that has not logged in cannot make the server read much, not even through TLS.
 func TestLongHandshakeIsRefused(t *testing.T) {
 	s := startServer(t, Config{TLS: selfSigned(t)})
 	for _, secure := range []bool{false, true} {
@@ -164,7 +164,7 @@ func TestLongHandshakeIsRefused(t *testing.T) {
 	}
 }
 
-// What is sent in pieces for a prepared statement counts together.
+// Long data that is sent in pieces for a prepared statement counts together.
 func TestLongDataLimit(t *testing.T) {
 	s := startServer(t, Config{MaxPacketBytes: 4 << 10})
 	c := dialRaw(t, s.addr)

@@ -113,7 +113,7 @@ func concurrently(t *testing.T, conns map[int]*stdsql.Conn, query string) {
 	wg.Wait()
 }
 
-// Whoever has the database open gets in, whatever root's password is.
+// The program that has the database open can log in even if root was dropped.
 func TestLocalNeedsNoRoot(t *testing.T) {
 	s := startServer(t, Config{})
 	local := s.openLocal(t)

@@ -67,14 +67,14 @@ func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Resul
 		return
 	}
 	deleted, id := s.farm.Replaced()
-	told, now := s.farm.Changing().ToldID(), s.insertID()
+	isSet, last := s.farm.Changing().ToldID(), s.insertID() // isSet: by LAST_INSERT_ID(n)
 	if res == nil {
 		return
 	}
 	switch {
-	case st.updates && told:
-		res.InsertID = uint64(now)
-	case (st.replaces || st.upserts) && !told && now == before:
+	case st.updates && isSet:
+		res.InsertID = uint64(last)
+	case (st.replaces || st.upserts) && !isSet && last == before:
 		res.InsertID = 0
 	}
 	if !st.replaces {

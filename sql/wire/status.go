@@ -44,7 +44,7 @@ var countedNames = [countedKinds]string{
 	"Com_replace_select", "Com_rollback", "Com_select", "Com_set_option", "Com_stmt_execute", "Com_stmt_prepare", "Com_update", "Com_update_multi",
 }
 
-// counts are those of one connection, which is the only one to add to them; sums over all
+// counts are the counters of one connection. Only that connection adds to them; sums over all
 // connections are computed when they are needed.
 type counts [countedKinds]atomic.Uint64
 
@@ -99,14 +99,14 @@ func comOfInsert(n *sqlparser.Insert) counted {
 	return comInsertSelect
 }
 
-// ofSeveral returns one for a statement on a single table, and several for others.
-func ofSeveral(tables sqlparser.TableExprs, one, several counted) counted {
+// ofSeveral returns the counter single for a statement on one table, and multi for others.
+func ofSeveral(tables sqlparser.TableExprs, single, multi counted) counted {
 	if len(tables) == 1 {
 		if _, ok := tables[0].(*sqlparser.AliasedTableExpr); ok {
-			return one
+			return single
 		}
 	}
-	return several
+	return multi
 }
 
 // status is the sql.StatusSource of the server.

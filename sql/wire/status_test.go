@@ -94,7 +94,7 @@ func TestStatusCounts(t *testing.T) {
 	if _, ok := after["Handler_read_first"]; ok {
 		t.Error("what is not counted is shown")
 	}
-	// What connections that are gone have done still counts.
+	// The counts of connections that are closed are kept.
 	other.Close()
 	eventually(t, "the connection is gone", func() bool { return statusOf(t, c, "GLOBAL")["Threads_connected"] == "1" })
 	if got := number(t, statusOf(t, c, "GLOBAL")["Com_select"]); got < number(t, after["Com_select"]) {

@@ -70,7 +70,7 @@ func binaryTimes(r *sqltypes.Result) {
 	}
 }
 
-// emptyZeros removes the bytes of dates of zeros in a column.
+// emptyZeros makes the zero dates and times of a column empty, such as 0000-00-00.
 func emptyZeros(rows [][]sqltypes.Value, at int) {
 	for _, row := range rows {
 		if v := row[at]; !v.IsNull() && len(bytes.Trim(v.Raw(), "0-: .")) == 0 {

@@ -22,7 +22,7 @@ func TestTimeText(t *testing.T) {
 	}
 }
 
-// Points in time that come in the binary protocol are those that were meant.
+// Dates and times that come in the binary protocol keep their values.
 func TestBinaryTimes(t *testing.T) {
 	s := newFarmServer(t)
 	root := s.connect("root", 0)
@@ -53,7 +53,7 @@ func TestBinaryTimes(t *testing.T) {
 	}
 }
 
-// The time that a session has set is that of its statements, however they come.
+// All statements of a session, prepared or not, see the time that it has set.
 func TestTimestamp(t *testing.T) {
 	s := newFarmServer(t)
 	seen(s.connect("root", 0), "CREATE DATABASE test")

@@ -122,5 +122,5 @@ func (s State) IsWithoutEffect() bool {
 	return s <= Validating || s == Aborted || s == RecoveredAborted
 }
 
-// MayPrecede reports whether a commit may move from state s to state to.
+// MayPrecede reports whether a commit may move from state s to another.
 func (s State) MayPrecede(to State) bool { return transitions[s].has(to) }

@@ -109,7 +109,7 @@ func TestRecalledWritesAreThere(t *testing.T) {
 	}
 }
 
-// What counts no longer may have lost its annex.
+// The annex of a record that no longer counts may be missing.
 func TestAnnexOfWhatIsSettled(t *testing.T) {
 	log, _, _ := annexedLog(t, 1)
 	r := recoveringIn(t, 8, true)

@@ -98,7 +98,7 @@ func TestBoundsSayNothingOfWhoWasThere(t *testing.T) {
 		l := record.NewLedger(nvram.NewMemory(64<<10), record.Coordinator{Machine: 1, Worker: 1})
 		l.Raise(c.low)
 		r.KeepLedgerLocked(record.Coordinator{Machine: 1, Worker: 1}, l)
-		r.recalled.before = 9
+		r.recalled.firstConfig = 9
 		if c.isForeign {
 			if err := r.LearnBound(0, Bound{Machine: 1, Worker: 1, Low: idOf(1, 5, 30).Seq, Named: []uint64{idOf(1, 5, 40).Seq}}); err != nil {
 				t.Fatal(err)

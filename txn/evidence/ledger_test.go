@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// What earlier lives' ledgers say is about those lives.
+// The ledgers of earlier lives tell only about those lives.
 func TestRecalledLedgers(t *testing.T) {
 	c := record.Coordinator{Machine: 4, Worker: 1}
 	var logs []*nvram.Memory
@@ -45,7 +45,7 @@ func TestRecalledLedgers(t *testing.T) {
 	}
 }
 
-// What interrupted the emptying of a log has left its ledger.
+// A crash that interrupted the emptying of a log has left its ledger.
 func TestLedgerOutlivesItsRing(t *testing.T) {
 	log, c := nvram.NewMemory(64<<10), record.Coordinator{Machine: 4, Worker: 1}
 	l := record.NewLedger(log, c)
@@ -58,7 +58,7 @@ func TestLedgerOutlivesItsRing(t *testing.T) {
 	if err != nil || len(formatted) != 0 {
 		t.Fatalf("%d logs: %v", len(formatted), err)
 	}
-	r := recalled{ledgers: ledgers, before: 2}
+	r := recalled{ledgers: ledgers, firstConfig: 2}
 	if id := (record.ID{Config: 1, Machine: 4, Worker: 1, Seq: 99}); !r.hasLocked(id) || !r.truncatedLocked(id) {
 		t.Errorf("%v is not truncated", id)
 	}
@@ -101,8 +101,8 @@ func TestLogsOfANewerProgramAreRefused(t *testing.T) {
 	}
 }
 
-// Damaged logs of earlier lives are refused, and those of earlier versions unless they
-// are empty: what they say would be missing.
+// Damaged logs of earlier lives are refused, and so are logs of earlier versions unless they are
+// empty: their evidence would be missing.
 func TestDamagedLogsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(log *nvram.Memory) error

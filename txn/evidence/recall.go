@@ -33,13 +33,14 @@ type recalled struct {
 	ledgers map[record.Coordinator][]*record.Ledger
 	// bounds are the bounds learned from other machines, while a region is unavailable.
 	bounds bounds
-	// before is the first configuration of this life.
-	before uint32
+	// firstConfig is the first configuration of this life.
+	firstConfig uint32
 }
 
-// Recall takes the logs of the machine's earlier lives, the notes that these lives parked in settled,
-// the last configuration that they settled, and their annexes by number. It must be called before the
-// first Freeze. The caller can free the memory once a recovery is settled.
+// Recall takes what the machine's earlier lives have left: their logs, the transactions that they have
+// parked, and their annexes by number; settled is the last configuration that they settled, and the one
+// in which they parked. It must be called before the first Freeze. The caller can free the memory once
+// a recovery is settled.
 //
 // Recall fails if evidence would be missing: if one of the memories is not a log or has no ledger, or
 // if a record that counts names a missing annex.
@@ -167,8 +168,8 @@ var errDamagedLog = errors.New("txn: a log of an earlier life is damaged (withou
 // have been processed, so a backup may not have applied the writes yet. Recovering a transaction once
 // more changes nothing.
 func (l *recalled) gatherLocked(r *Recovery) {
-	if l.before == 0 {
-		l.before = r.Configuration.Load()
+	if l.firstConfig == 0 {
+		l.firstConfig = r.Configuration.Load()
 	}
 	for i, log := range l.logs {
 		b, _ := record.OpenLedger(log)
@@ -189,15 +190,15 @@ func (l *recalled) gatherLocked(r *Recovery) {
 	for n, p := range l.parked {
 		r.scanLocked(p, route.ParkedKey(l.parkedIn, n), ^uint64(0), func(rec *record.Record, _ uint64) bool {
 			id, _ := unpackSeen(rec.LowBound)
-			return rec.Kind != record.Replicate || uint32(l.parkedIn) >= l.before || r.hasHadSince(id, uint32(l.parkedIn))
+			return rec.Kind != record.Replicate || uint32(l.parkedIn) >= l.firstConfig || r.hasHadSince(id, uint32(l.parkedIn))
 		})
 	}
 	r.takeFoundLocked()
 }
 
-// countsLocked reports whether a record in a log is from after the last settled recovery. For a note
-// the recovery counts in which the note was made, however old its transaction is: machines that had
-// not settled the previous recovery may have recovered the transaction once more.
+// countsLocked reports whether a record in a log is from after the last settled recovery. For a note,
+// what counts is in which recovery it was made, not how old its transaction is: machines that had not
+// settled the previous recovery may have recovered the transaction once more.
 func (l *recalled) countsLocked(rec *record.Record) bool {
 	if in, dated := rec.NotedIn(); dated {
 		return in > l.settled
@@ -250,7 +251,9 @@ func (r *Recovery) RecalledWrites(yield func(region.Ptr) bool) {
 
 // hasLocked reports whether a transaction is from before this life of the machine, so that only the
 // recalled ledgers know about it.
-func (l *recalled) hasLocked(id record.ID) bool { return len(l.ledgers) > 0 && id.Config < l.before }
+func (l *recalled) hasLocked(id record.ID) bool {
+	return len(l.ledgers) > 0 && id.Config < l.firstConfig
+}
 
 // truncatedLocked reports whether a transaction was truncated here according to the ledgers of
 // earlier lives, of this machine or of the coordinator.
@@ -275,8 +278,8 @@ func (r *Recovery) KeepLedgerLocked(c record.Coordinator, b *record.Ledger) {
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settleRecalledLocked forgets the logs of earlier lives, and replaces the memory of transactions
-// parked before by parked. It keeps the ledgers as long as a region is unavailable.
+// settleRecalledLocked forgets the logs of earlier lives. From now on parked, instead of the earlier
+// memory, has the parked transactions. It keeps the ledgers as long as a region is unavailable.
 func (r *Recovery) settleRecalledLocked(in cluster.ID, parked []*nvram.Memory) {
 	l := &r.recalled
 	for i := range l.logs {

@@ -39,7 +39,7 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			id := record.ID{Config: c.config, Machine: 6, Worker: 3, Seq: 23}
 			r, _ := awaiting(t, false)
-			r.recalled.settled, r.recalled.parkedIn, r.recalled.before = parkedIn, parkedIn, before
+			r.recalled.settled, r.recalled.parkedIn, r.recalled.firstConfig = parkedIn, parkedIn, before
 			rt := &route.Route{Placement: cluster.Placement{Region: 2}}
 			if c.replica > 0 {
 				local, err := region.Format(2, nvram.NewMemory(1<<20))

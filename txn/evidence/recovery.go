@@ -50,7 +50,7 @@ type Config struct {
 	// OpenParked and OpenNotes are worker.Config's Park and Note, Settling is that of worker.Config.
 	OpenParked func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
 	OpenNotes  func(in cluster.ID, n int, bytes int64) (*nvram.Memory, error)
-	Settling   func(in cluster.ID)
+	Settling   func(current cluster.ID)
 }
 
 // A Worker is one of the machine's workers. Methods whose names end in Locked need its lock.

@@ -62,9 +62,9 @@ func (r *Recovery) LockRegions(in cluster.ID, ids []region.ID) error {
 }
 
 // lockPartLocked locks the objects of one transaction's part, or counts one more transaction where
-// the lock exists. before has the locks of the previous configuration: a new lock keeps the release
-// mark of the lock that it replaces.
-func (r *Recovery) lockPartLocked(p *tracePart, before map[region.Addr]*recoveredLock) {
+// the lock exists. The map oldLocks has the locks of the previous configuration: a new lock keeps
+// the release mark of the lock that it replaces.
+func (r *Recovery) lockPartLocked(p *tracePart, oldLocks map[region.Addr]*recoveredLock) {
 	rt := r.Replicas.Routes.Of(p.region)
 	if p.locked || rt == nil || !rt.PrimaryHere {
 		return
@@ -81,7 +81,7 @@ func (r *Recovery) lockPartLocked(p *tracePart, before map[region.Addr]*recovere
 					rt.Local.SetLock(ptr)
 				}
 			})
-			if was := before[ptr.Addr]; was != nil && was.release {
+			if was := oldLocks[ptr.Addr]; was != nil && was.release {
 				l.release = true
 			}
 			r.locks[ptr.Addr] = l

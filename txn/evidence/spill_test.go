@@ -120,8 +120,8 @@ func TestNoMemoryForNotes(t *testing.T) {
 	}
 }
 
-// Parking that has found room for a part only can be tried again: nothing of the attempt
-// before is in the way.
+// Parking that has found room for only a part can be tried again: nothing of the earlier attempt is
+// in the way.
 func TestParkAgain(t *testing.T) {
 	const in, all = 7, 300
 	r := recoveringIn(t, in, true)

@@ -88,7 +88,7 @@ func (l *Log) IsHeld(seq uint64) bool {
 }
 
 // Step does one slice of an unfinished task, or takes the next record from the log. It returns the
-// LOCK-REPLY for the sender, if there is one, and more false if there was nothing to do. After an
+// LOCK-REPLY for the sender, if there is one; more is false if there was nothing to do. After an
 // error, which means that the log holds garbage, all further input from its sender must be ignored.
 func (l *Log) Step() (reply message.Message, more bool, err error) {
 	if l.tasks != nil {
@@ -139,10 +139,10 @@ func (l *Log) voidAnnexed(rec ring.Record, r *record.Record) {
 }
 
 // void marks a record in place as having no effect, because it came too late or makes no sense. The
-// record stays in the log until earlier records are freed, and meanwhile must not become evidence
-// for a recovery, also in a later life.
+// record stays in the log until earlier records are freed; until then no recovery, in this life or a
+// later one, may take it for evidence.
 func (l *Log) void(rec ring.Record) {
-	off, n, rest, _ := l.rx.Extent(rec) // n bytes at off; the ring may wrap, and go on at rest
+	off, n, rest, _ := l.rx.Extent(rec) // n bytes at off; if the record wraps, the others at rest
 	at := off + record.WhoAt
 	if n <= record.WhoAt {
 		at = rest + record.WhoAt - n

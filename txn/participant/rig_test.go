@@ -152,7 +152,7 @@ func (l *testLog) steps(n int) (reply message.Message) {
 	return reply
 }
 
-// isLocked says whether an object is locked.
+// isLocked reports whether an object is locked.
 func (l *testLog) isLocked(p region.Ptr) bool {
 	return l.in.r.Routes.Of(1).Local.Header(p.Addr.Offset()).Locked()
 }

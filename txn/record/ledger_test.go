@@ -54,7 +54,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// What nobody has named, and what is too far ahead for that, is not truncated.
+// A transaction that nobody has named, or that is too far above the low bound to be named, is not
+// truncated.
 func TestLedgerHasPlaces(t *testing.T) {
 	l := NewLedger(nvram.NewMemory(8<<10), Coordinator{})
 	l.Raise(100)

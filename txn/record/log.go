@@ -51,11 +51,11 @@ func OpenLog(m *nvram.Memory) (*ring.Receiver, error) {
 
 // openWithoutLedger handles a log without a ledger, as earlier program versions wrote it. An empty
 // log counts as no log; for a log with records it returns ErrWithoutLedger. If m does not hold a log
-// at all, it returns the error in otherwise.
-func openWithoutLedger(m *nvram.Memory, otherwise error) (*ring.Receiver, error) {
+// at all, it returns errNoLog.
+func openWithoutLedger(m *nvram.Memory, errNoLog error) (*ring.Receiver, error) {
 	rx, err := ring.Open(m, 0, m.Size())
 	if err != nil {
-		return nil, otherwise
+		return nil, errNoLog
 	}
 	if _, ok, err := rx.Poll(); err != nil || ok {
 		return nil, cmp.Or(err, ErrWithoutLedger)

@@ -333,7 +333,7 @@ func (d *Decoder) writes(r *Record, n int) {
 	}
 }
 
-// Next decodes one write. It returns ok false if no write is left, or if the next write is invalid.
+// Next decodes one write. ok is false if no write is left, or if the next write is invalid.
 func (d *Decoder) Next() (w Write, ok bool) {
 	raw := d.take(region.PtrBytes)
 	if raw == nil {

@@ -85,7 +85,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// What commits reserve is computed from sizes, not from encoded records.
+// Commits compute the space that they reserve from sizes, not from encoded records.
 func TestRecordSizes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {

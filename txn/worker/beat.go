@@ -65,13 +65,13 @@ func (w *Worker) beatLocked(silent map[rdma.MachineID]bool) {
 	}
 }
 
-// isOverdueLocked reports whether a wait that began at beat since is overdue, and if so restarts
-// it.
-func (w *Worker) isOverdueLocked(since *uint64) bool {
-	if w.beats-*since < OverdueBeats {
+// isOverdueLocked reports whether a wait is overdue, and if so restarts it. began points to the beat at
+// which the wait began.
+func (w *Worker) isOverdueLocked(began *uint64) bool {
+	if w.beats-*began < OverdueBeats {
 		return false
 	}
-	*since = w.beats
+	*began = w.beats
 	return true
 }
 

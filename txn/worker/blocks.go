@@ -16,12 +16,12 @@ import (
 // allocator replicates block headers with it. This machine must be the region's primary. If a backup
 // is lost, WriteBackups waits for the next configuration and writes to the backups of that one.
 //
-// in is 0, or the result of ReserveBackups: then WriteBackups fails with region.ErrBackups if the
-// replicas have changed since.
-func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32) error {
+// reservedIn is 0, or the result of ReserveBackups: then WriteBackups fails with region.ErrBackups if
+// the replicas have changed since.
+func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, reservedIn uint32) error {
 	for {
 		before := m.Routes.Load()
-		err := m.writeReplicas(id, off, data, in)
+		err := m.writeReplicas(id, off, data, reservedIn)
 		if err == nil || errors.Is(err, region.ErrBackups) {
 			return err
 		}
@@ -33,11 +33,11 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, in uint32)
 
 // writeReplicas makes one attempt at WriteBackups. It holds blocks, so that SendBlocks, which sends
 // the block table to new backups, runs entirely before or after it.
-func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, in uint32) error {
+func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, reservedIn uint32) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()
 	rt := m.Route(id)
-	if rt != nil && in != 0 && in != uint32(rt.LastReplicaChange) {
+	if rt != nil && reservedIn != 0 && reservedIn != uint32(rt.LastReplicaChange) {
 		return region.ErrBackups
 	}
 	err := m.writeBackups(rt, id, off, data)

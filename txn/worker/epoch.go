@@ -90,8 +90,8 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 
 // EndEpoch ends the current epoch at every machine, when all operations and transactions of the epoch
 // before it have ended. It waits for that up to patience, and reports whether it ended the epoch.
-// Before the epoch ends it calls over with the epoch that is safe now, in the terms of
-// region.Allocator.Advance; if over fails, so does EndEpoch. Only one caller in the instance may run
+// Before the epoch ends it calls advance with the epoch that is safe now, in the terms of
+// region.Allocator.Advance; if advance fails, so does EndEpoch. Only one caller in the instance may run
 // it at a time. The caller may have a transaction of its own open.
 //
 //	caches cleared:  v          v          v          v
@@ -103,7 +103,7 @@ func (m *Machine) epochClosed(epoch uint64) bool {
 // reader that found it there may use it until the end of the epoch after that. This is why Advance
 // counts two of these epochs as one. Machines are at most one epoch apart: no machine enters an
 // epoch before all have left the epoch before the last.
-func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, over func(epoch uint64) error) (bool, error) {
+func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patience time.Duration, advance func(epoch uint64) error) (bool, error) {
 	latest := uint64(0)
 	for _, machine := range machines {
 		current, _, err := m.shipEpoch(ctx, machine, 0)
@@ -129,7 +129,7 @@ func (m *Machine) EndEpoch(ctx context.Context, machines []rdma.MachineID, patie
 			}
 		}
 	}
-	if err := over((latest - 1) / 2); err != nil {
+	if err := advance((latest - 1) / 2); err != nil {
 		return false, err
 	}
 	for _, machine := range machines {

@@ -25,8 +25,8 @@ func TestFollowsFromFarBehind(t *testing.T) {
 	}
 }
 
-// Of two that enter an epoch at the same time, the slower does not take the machine back to it after
-// the faster has gone on.
+// If two goroutines enter an epoch at the same time, the slower one does not take the machine back
+// to it after the faster one has gone on.
 func TestEpochNeverGoesBack(t *testing.T) {
 	m := stripedMachine(1)
 	var hook EpochHook

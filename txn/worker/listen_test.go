@@ -51,7 +51,7 @@ func mapOnce(mapped map[string]bool, from rdma.MachineID, worker, n int) (*nvram
 	return nvram.NewMemory(64 << 10), nil
 }
 
-// Where there is no message queue for a peer, listening to it can be tried again.
+// If there is no message queue for a peer, listening to it can be tried again.
 func TestListenAgainAfterAFailure(t *testing.T) {
 	m, _ := listener(t)
 	good := m.cfg.MessageBytes

@@ -53,10 +53,10 @@ type Config struct {
 	// large at this machine.
 	Annex     func(number uint64, bytes int64) (*nvram.Memory, error)
 	DropAnnex func(number uint64, memory *nvram.Memory) error
-	// Settling records durably, by one atomic step, that all transactions of configurations before in
-	// are decided, or parked in configuration in: from then on nothing else of earlier configurations
+	// Settling records durably, by one atomic step, that all transactions of configurations before
+	// current are decided, or are parked in current: from then on nothing else of earlier configurations
 	// counts.
-	Settling func(in cluster.ID)
+	Settling func(current cluster.ID)
 	// MessageBytes is the size of a message queue.
 	MessageBytes int
 	// Allocator allocates in those regions whose primary is this machine.

@@ -107,7 +107,8 @@ func (w *Worker) severLocked(p *peer) {
 		nic.Deregister(route.MessagesKey(p.id, w.ID, p.life))
 	}
 	p.life++
-	// There is room where two have gone; a NIC that is closed shows nothing anyway.
+	// This cannot run out of room, since two registrations have just ended. If it fails because the
+	// NIC is closed, no peer can read the records anyway.
 	_ = nic.Register(route.LogKey(p.id, w.ID, p.life), p.memory)
 }
 
@@ -166,16 +167,16 @@ func (w *Worker) peerLocked(machine rdma.MachineID) *peer {
 	return nil
 }
 
-// AwaitReplacement is called after an operation has failed with err; before are the routes that the
-// operation used. It waits until the machine has other routes, and returns nil: the operation can
-// be tried again. It returns err at once if err does not say that a machine cannot be reached, or
-// if machines are not replaced.
-func (m *Machine) AwaitReplacement(ctx context.Context, before *route.List, err error) error {
+// AwaitReplacement is called after an operation that used the given routes has failed with err. It
+// waits until the machine has other routes, and returns nil: the operation can be tried again. It
+// returns err at once if err does not say that a machine cannot be reached, or if machines are not
+// replaced.
+func (m *Machine) AwaitReplacement(ctx context.Context, routes *route.List, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.OrGone(err)
 	}
 	n := wait.Need{Lease: &m.Lease, Ctx: ctx, What: "a replacement of a machine that cannot be reached"}
-	for m.Routes.Load() == before {
+	for m.Routes.Load() == routes {
 		if over := n.Pause(); over != nil {
 			return fmt.Errorf("%w (%v)", over, err) // does not wrap err, which may be a conflict
 		}

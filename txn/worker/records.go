@@ -87,8 +87,8 @@ func (w *Worker) appendLocked(p *Participant, rec StagedRecord, op *pendingOp) e
 	return err
 }
 
-// AppendAckedLocked is AppendLocked of a COMMIT-PRIMARY record to another machine, whose
-// acknowledgement a counts.
+// AppendAckedLocked is AppendLocked for a COMMIT-PRIMARY record to another machine. The record's
+// acknowledgement is counted in a.
 func (w *Worker) AppendAckedLocked(p *Participant, rec StagedRecord, a *Acks) {
 	a.open++
 	// If a peer does not get the record, recovery deals with it: the transaction has committed.

@@ -60,10 +60,10 @@ func (m *Machine) ShipTo(ctx context.Context, machine rdma.MachineID, h HandlerI
 	return m.shipTo(ctx, m.Routes.Load(), machine, h, arg)
 }
 
-// shipTo is ShipTo for callers that chose the machine by earlier routes, which they pass as before.
-// If the machine is lost, shipTo waits until the present routes differ from these; if they already
-// do, the machine has been replaced.
-func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
+// shipTo is ShipTo for callers that have chosen the machine by the given routes. If the machine is
+// lost, shipTo waits until the present routes differ from these; if they already do, the machine has
+// been replaced.
+func (m *Machine) shipTo(ctx context.Context, routes *route.List, machine rdma.MachineID, h HandlerID, arg []byte) ([]byte, error) {
 	if machine == m.cfg.ID {
 		fn := m.handler(h)
 		if fn == nil {
@@ -76,7 +76,7 @@ func (m *Machine) shipTo(ctx context.Context, before *route.List, machine rdma.M
 	}
 	reply, err := m.anyWorker().Call(ctx, machine, message.Message{Kind: message.Request, B: uint16(h), Body: arg}, nil)
 	if err != nil {
-		if failed := m.AwaitReplacement(ctx, before, err); failed != nil {
+		if failed := m.AwaitReplacement(ctx, routes, err); failed != nil {
 			return nil, failed
 		}
 		return nil, outcome.InDoubt(err)
@@ -109,8 +109,8 @@ type call struct {
 	late    func(message.Message)
 }
 
-// releaseLocked has a machine give back something of this one that it got over a connection, by one
-// of the handlers. It does nothing if the connection has ended.
+// releaseLocked asks a machine, by a call of one of its handlers, to release what it has given this one
+// over a connection: a slot or an annex. It does nothing if the connection has ended.
 func (w *Worker) releaseLocked(at rdma.MachineID, connection uint32, h HandlerID, body []byte) {
 	p := w.peerLocked(at)
 	if p == nil || p.msgs == nil || p.broken != nil || p.connection != connection || w.stopped {
@@ -159,7 +159,8 @@ func (c *call) failLocked(err error) { c.wait.DoneLocked(err) }
 // error is outcome.ErrLost.
 //
 // late, if not nil, gets a reply that arrives when nobody waits for it any more. It is called with the
-// worker's lock held; the reply's body is its during the call only. The caller must not hold the lock.
+// worker's lock held, and may use the reply's body only during the call. The caller of Call must not
+// hold the lock.
 func (w *Worker) Call(ctx context.Context, to rdma.MachineID, msg message.Message, late func(message.Message)) (message.Message, error) {
 	return w.LongCall(ctx, to, msg, 0, late)
 }

@@ -48,8 +48,8 @@ type bracket struct {
 	isShared bool
 }
 
-// enter counts the caller in: in a bracket of its own, from the given one on, or in a shared one. The
-// caller calls the result's End.
+// enter opens a bracket for the caller, the first free one from the given one on. If none is free, it
+// counts the caller in a shared bracket. The caller calls the result's End.
 func (s *Stripe) enter(from int) Operation {
 	for {
 		epoch := s.epoch.Load()
@@ -73,8 +73,8 @@ func (b *bracket) open(epoch uint64) bool {
 	return atomic.LoadUint64(&b.word) == 0 && atomic.CompareAndSwapUint64(&b.word, 0, epoch<<1|1)
 }
 
-// openOther opens a bracket from the given one on, or counts the caller in in a shared one if none
-// is free.
+// openOther opens the first free bracket from the given one on. If none is free, it counts the caller in
+// a shared bracket.
 func (s *Stripe) openOther(from int, epoch uint64) *bracket {
 	for i := from; i < stripeBrackets; i++ {
 		if b := &s.brackets[i]; b.open(epoch) {

@@ -60,7 +60,7 @@ func (l *testLog) appendLarge(kind record.Kind, config uint32, seq uint64, ptrs 
 	must(l.t, err)
 }
 
-// isLocked says whether an object is locked.
+// isLocked reports whether an object is locked.
 func (l *testLog) isLocked(p region.Ptr) bool {
 	return l.m.Route(1).Local.Header(p.Addr.Offset()).Locked()
 }

@@ -142,7 +142,8 @@ type logEnd struct {
 	tail uint64
 }
 
-// quiescence returns the present point of the worker: what has begun before has to end.
+// quiescence returns the current point in the worker's sequence: it is reached once the commits that
+// have begun so far are truncated everywhere.
 func (w *Worker) quiescence() *quiescence {
 	w.Lock()
 	defer w.Unlock()

@@ -91,8 +91,8 @@ type peer struct {
 	inMsgs     *ring.Receiver
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
-	// truncated are finished transactions in which the peer took part, as far as no record has told
-	// the peer yet. For each, TruncateReserve bytes are still reserved in its log.
+	// truncated are finished transactions in which the peer took part, and of which no record
+	// has told the peer yet. For each, TruncateReserve bytes are still reserved in its log.
 	truncated []uint64
 	// far are further finished transactions, which were too far above the low bound to be named when
 	// the bound was farFrom.
@@ -135,32 +135,32 @@ func (w *Worker) listenLocked(from rdma.MachineID) (g message.WorkerGreeting, er
 	if from == cfg.ID {
 		return g, w.listenToSelfLocked()
 	}
-	in := &peer{id: from}
+	p := &peer{id: from}
 	if before := w.peerLocked(from); before != nil {
-		err = w.relistenLocked(before, in)
+		err = w.relistenLocked(before, p)
 	} else {
-		err = w.listenFirstLocked(in)
+		err = w.listenFirstLocked(p)
 	}
 	if err != nil {
 		return g, err
 	}
-	in.in.Receiver().Feedback(w.q, from, route.CreditKey(w.ID), route.CreditOffset(cfg.ID, route.CreditLog))
-	in.inMsgs.Feedback(w.q, from, route.CreditKey(w.ID), route.CreditOffset(cfg.ID, route.CreditMessages))
+	p.in.Receiver().Feedback(w.q, from, route.CreditKey(w.ID), route.CreditOffset(cfg.ID, route.CreditLog))
+	p.inMsgs.Feedback(w.q, from, route.CreditKey(w.ID), route.CreditOffset(cfg.ID, route.CreditMessages))
 	for len(w.peers) <= int(from) {
 		w.peers = append(w.peers, nil)
 	}
-	w.peers[from] = in
-	g.Life = in.life
-	if g.Log, err = in.in.Receiver().State(); err != nil {
+	w.peers[from] = p
+	g.Life = p.life
+	if g.Log, err = p.in.Receiver().State(); err != nil {
 		return g, err
 	}
-	if g.Messages, err = in.inMsgs.State(); err != nil {
+	if g.Messages, err = p.inMsgs.State(); err != nil {
 		return g, err
 	}
-	if err := cfg.NIC.Register(route.LogKey(from, w.ID, in.life), in.memory); err != nil {
+	if err := cfg.NIC.Register(route.LogKey(from, w.ID, p.life), p.memory); err != nil {
 		return g, err
 	}
-	return g, cfg.NIC.Register(route.MessagesKey(from, w.ID, in.life), in.queue)
+	return g, cfg.NIC.Register(route.MessagesKey(from, w.ID, p.life), p.queue)
 }
 
 // listenToSelfLocked makes the log that the worker writes to its own machine.

@@ -77,8 +77,8 @@ func (s *Script) Drop(messages []Message) string {
 	return b.String()
 }
 
-// Run delivers messages until none is held, except for those of the call that the argument without
-// names.
+// Run delivers messages until none is held. It leaves out the messages of the call that the command's
+// argument "without" names.
 func (s *Script) Run(t *testing.T, d *datadriven.TestData) string {
 	without := ""
 	d.MaybeScanArgs(t, "without", &without)
