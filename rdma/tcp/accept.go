@@ -79,7 +79,7 @@ func (nic *NIC) drop(socket net.Conn) {
 
 // hear makes the handshake of an accepted connection, and reads its greeting.
 func (nic *NIC) hear(socket *net.TCPConn) (stream net.Conn, g greeting, err error) {
-	if err = tune(socket); err != nil {
+	if err = nic.tune(socket); err != nil {
 		return nil, g, err
 	}
 	if err = socket.SetDeadline(time.Now().Add(greetingMax)); err != nil {
@@ -100,8 +100,8 @@ func (nic *NIC) hear(socket *net.TCPConn) (stream net.Conn, g greeting, err erro
 }
 
 // tune makes the kernel end the connection when the other host is silent.
-func tune(socket *net.TCPConn) error {
-	alive := net.KeepAliveConfig{Enable: true, Idle: silenceMax / 2, Interval: time.Second, Count: 3}
+func (nic *NIC) tune(socket *net.TCPConn) error {
+	alive := net.KeepAliveConfig{Enable: true, Idle: nic.cfg.silence / 2, Interval: time.Second, Count: 3}
 	if err := socket.SetKeepAliveConfig(alive); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func tune(socket *net.TCPConn) error {
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silenceMax.Milliseconds()))
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(nic.cfg.silence.Milliseconds()))
 	})
 	return errors.Join(err, failed)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -26,6 +27,8 @@ type Config struct {
 	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
 	// nil, the owner of any certificate of the authorities may act as any machine.
 	Authorize func(m rdma.MachineID, peer tls.ConnectionState) error
+	// silence is silenceMax, but in tests.
+	silence time.Duration
 	// Refused, if not nil, is called for each connection from another host that is refused.
 	Refused func(from net.Addr, reason error)
 }

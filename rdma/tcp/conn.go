@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -52,6 +51,7 @@ type conn struct {
 		over       bool      // all that was pending has failed
 		unreported int       // completions to come from Poll
 		watched    bool      // watch will look at what is pending
+		asked      uint64    // the number after that of the last operation that asks for an answer
 	}
 }
 
@@ -82,13 +82,7 @@ func (c *conn) appendLocked(p pending, src []byte) error {
 		c.mu.unasked = 0
 	}
 	c.mu.frames = append(p.frame.append(c.mu.frames), src...)
-	if len(c.mu.pending) == 0 {
-		c.mu.pending = c.mu.room[:0]
-	}
-	if c.mu.pending = append(c.mu.pending, p); cap(c.mu.pending) > cap(c.mu.room) {
-		c.mu.room = c.mu.pending[:0]
-	}
-	c.mu.unreported++
+	c.pendLocked(p)
 	c.watchLocked()
 	return nil
 }
@@ -97,20 +91,29 @@ func (c *conn) appendLocked(p pending, src []byte) error {
 func (c *conn) watchLocked() {
 	if !c.mu.watched {
 		c.mu.watched = true
-		answered := c.mu.answered
-		time.AfterFunc(silenceMax, func() { c.watch(answered) })
+		asked, moved := c.mu.asked, c.movedLocked()
+		time.AfterFunc(c.q.nic.cfg.silence, func() { c.watch(asked, moved) })
 	}
 }
 
-// watch breaks the connection if the agent has been asked for an answer and none has come since the
-// timer was started, when c.mu.answered had the value answered. The other process may be stopped or
-// stuck while its kernel still acknowledges everything. If the last pending operation does not ask for
-// an answer, watch sends an operation that does: after unsignalled operations there may be no other
-// for a while, and their sender must learn that they are done.
-func (c *conn) watch(answered uint64) {
+// movedLocked returns how many bytes have gone over the connection.
+func (c *conn) movedLocked() uint64 {
+	if c.mu.link == nil {
+		return 0
+	}
+	return c.mu.link.outbox.moved.Load()
+}
+
+// watch breaks the connection if no byte has gone over it since the timer was started, although an
+// operation was pending then that asks for an answer, and still is. The other process may be stopped
+// or stuck while its kernel still acknowledges everything. asked and moved are what they were when the
+// timer was started. If the last pending operation does not ask for an answer, watch sends an operation
+// that does: after unsignalled operations there may be no other for a while, and their sender must
+// learn that they are done.
+func (c *conn) watch(asked, moved uint64) {
 	c.q.mu.Lock()
 	c.mu.watched = false
-	isSilent := c.mu.answered == answered && slices.ContainsFunc(c.mu.pending, func(p pending) bool { return p.flags&asks != 0 })
+	isSilent := asked > c.mu.answered && c.movedLocked() == moved
 	switch {
 	case len(c.mu.pending) == 0 || c.mu.broken:
 		c.q.mu.Unlock()
@@ -122,12 +125,25 @@ func (c *conn) watch(answered uint64) {
 	case c.mu.pending[len(c.mu.pending)-1].flags&asks == 0:
 		p := pending{frame: frame{op: opAsk, flags: asks}, to: c.to, tag: rdma.Unsignalled}
 		c.mu.frames = p.frame.append(c.mu.frames)
-		c.mu.pending = append(c.mu.pending, p)
-		c.mu.unreported++
+		c.pendLocked(p)
 	}
 	c.watchLocked()
 	c.q.mu.Unlock()
 	c.flush()
+}
+
+// pendLocked adds an operation to those that are pending.
+func (c *conn) pendLocked(p pending) {
+	if len(c.mu.pending) == 0 {
+		c.mu.pending = c.mu.room[:0]
+	}
+	if c.mu.pending = append(c.mu.pending, p); cap(c.mu.pending) > cap(c.mu.room) {
+		c.mu.room = c.mu.pending[:0]
+	}
+	if p.flags&asks != 0 {
+		c.mu.asked = c.mu.answered + uint64(len(c.mu.pending))
+	}
+	c.mu.unreported++
 }
 
 // flush sends what has been appended. It does not wait for the network.
@@ -317,7 +333,7 @@ func (nic *NIC) dial(ctx context.Context, g greeting, more []byte) (_ *link, err
 }
 
 func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, address string, g greeting, more []byte) (*link, error) {
-	if err := tune(socket); err != nil {
+	if err := nic.tune(socket); err != nil {
 		return nil, err
 	}
 	outbox, err := newOutbox(socket)

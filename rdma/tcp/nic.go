@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ func Join(cfg Config) (*NIC, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	cfg.silence = cmp.Or(cfg.silence, silenceMax)
 	nic := &NIC{cfg: cfg, life: newLife(), ended: make(chan struct{})}
 	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
 	nic.mu.queues = make(map[int]*Queue)

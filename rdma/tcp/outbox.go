@@ -2,12 +2,17 @@ package tcp
 
 import (
 	"net"
+	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
+
+// pumpBytes is how much pump sends at a time: what it has sent shows as progress.
+const pumpBytes = 64 << 10
 
 // An outbox is a connection whose writes never wait for the network: they are held until send, and
 // what the socket does not take then is sent in the background. Before hold it is the plain
@@ -25,6 +30,8 @@ type outbox struct {
 		pumped    int // how many bytes pump is sending
 	}
 	attempt func(fd uintptr) bool // attemptLocked, made once
+	// moved counts the bytes that the socket has taken or given.
+	moved atomic.Uint64
 }
 
 func newOutbox(socket *net.TCPConn) (*outbox, error) {
@@ -60,6 +67,13 @@ func (o *outbox) Write(b []byte) (int, error) {
 	return o.TCPConn.Write(b)
 }
 
+// Read implements net.Conn.
+func (o *outbox) Read(b []byte) (int, error) {
+	n, err := o.TCPConn.Read(b)
+	o.moved.Add(uint64(n))
+	return n, err
+}
+
 // unsent returns how many bytes the socket has not taken.
 func (o *outbox) unsent() int {
 	o.mu.Lock()
@@ -77,6 +91,7 @@ func (o *outbox) send() {
 	}
 	o.mu.taken = 0
 	_ = o.raw.Write(o.attempt) // fails only if the connection has ended
+	o.moved.Add(uint64(o.mu.taken))
 	o.mu.held = o.mu.held[:copy(o.mu.held, o.mu.held[o.mu.taken:])]
 	if len(o.mu.held) > 0 {
 		o.mu.pumping = true
@@ -106,9 +121,12 @@ func (o *outbox) pump() {
 			return
 		}
 		o.mu.Unlock()
-		if _, err := o.TCPConn.Write(b); err != nil {
-			_ = o.TCPConn.Close() // whoever reads from it learns that it has ended
-			return
+		for part := range slices.Chunk(b, pumpBytes) {
+			if _, err := o.TCPConn.Write(part); err != nil {
+				_ = o.TCPConn.Close() // whoever reads from it learns that it has ended
+				return
+			}
+			o.moved.Add(uint64(len(part)))
 		}
 	}
 }

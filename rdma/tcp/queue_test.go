@@ -175,12 +175,17 @@ func TestCloseBesidePeersThatStandStill(t *testing.T) {
 	}
 }
 
+// silence is how long the peers of these tests may be silent.
+const silence = time.Second
+
 // The operations of a peer that stands still fail, although its kernel acknowledges everything; and
 // unsignalled ones that are the last for a while are asked for.
 func TestSilentPeer(t *testing.T) {
 	f := newFabric(nil)
 	standStill(t, f, 1)
-	nic, err := Join(f.config(2))
+	cfg := f.config(2)
+	cfg.silence = silence
+	nic, err := Join(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +198,8 @@ func TestSilentPeer(t *testing.T) {
 		t.Errorf("%v, want ErrBroken", err)
 	}
 
-	asking, _, _ := pair(t, 64)
+	asking, _, nics := pair(t, 64)
+	nics[1].cfg.silence = silence
 	if _, err := asking.Write(1, 5, 0, make([]byte, 8), rdma.Unsignalled); err != nil {
 		t.Fatal(err)
 	}
@@ -363,4 +369,54 @@ func TestDeregisterWaits(t *testing.T) {
 		c.mu.Unlock()
 		<-returned
 	}
+}
+
+// A peer that answers slowly is not silent.
+func TestSlowAnswer(t *testing.T) {
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		socket, err := door.Accept()
+		if err != nil {
+			return
+		}
+		defer socket.Close()
+		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
+		_, _ = socket.Write((&reply{life: 1}).encode())
+		_, _ = io.ReadFull(socket, make([]byte, frameBytes))
+		_, _ = socket.Write((&answer{bytes: 32}).append(nil))
+		for range 4 {
+			time.Sleep(silence * 2 / 3)
+			_, _ = socket.Write(bytes.Repeat([]byte{1}, 8))
+		}
+		_, _ = io.Copy(io.Discard, socket)
+	}()
+	f := newFabric(nil)
+	f.at[1] = door.Addr().String()
+	cfg := f.config(2)
+	cfg.silence = silence
+	nic, err := Join(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := nic.Open(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]byte, 32)
+	if _, err := q.Read(1, 5, 0, dst, 1); err != nil {
+		t.Fatal(err)
+	}
+	var cs [1]rdma.Completion
+	until(t, func() bool { return q.Poll(cs[:]) == 1 }, func() any { return "no completion" })
+	if cs[0].Err != nil || dst[31] != 1 {
+		t.Errorf("%v, read %x", cs[0].Err, dst)
+	}
+	closeAll(t, nic)
+	<-ended
 }
