@@ -101,15 +101,13 @@ func TestPeerThatStandsStill(t *testing.T) {
 	}
 }
 
-// standStill makes a process that accepts a connection as machine m, and then does nothing until the
-// test ends.
-func standStill(t *testing.T, f *fabric, m rdma.MachineID) {
+// fake makes a process that accepts one connection as machine m, greets, and calls serve.
+func fake(t *testing.T, f *fabric, m rdma.MachineID, serve func(socket *net.TCPConn)) {
 	t.Helper()
 	door, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stand := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -119,17 +117,27 @@ func standStill(t *testing.T, f *fabric, m rdma.MachineID) {
 		}
 		defer socket.Close()
 		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
-		_, _ = socket.Write((&reply{life: 1}).encode())
-		<-stand
+		serve(socket.(*net.TCPConn))
 	}()
 	t.Cleanup(func() {
-		close(stand)
 		_ = door.Close()
 		<-ended
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.at[m] = door.Addr().String()
+}
+
+// standStill makes a process that accepts a connection as machine m, and then does nothing until the
+// test ends.
+func standStill(t *testing.T, f *fabric, m rdma.MachineID) {
+	t.Helper()
+	stand := make(chan struct{})
+	fake(t, f, m, func(socket *net.TCPConn) {
+		_, _ = socket.Write((&reply{life: 1}).encode())
+		<-stand
+	})
+	t.Cleanup(func() { close(stand) }) // before fake's
 }
 
 // Close waits for all peers that stand still together, and whoever closes a second time waits for the
@@ -373,20 +381,8 @@ func TestDeregisterWaits(t *testing.T) {
 
 // A peer that answers slowly is not silent.
 func TestSlowAnswer(t *testing.T) {
-	door, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer door.Close()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		socket, err := door.Accept()
-		if err != nil {
-			return
-		}
-		defer socket.Close()
-		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
+	f := newFabric(nil)
+	fake(t, f, 1, func(socket *net.TCPConn) {
 		_, _ = socket.Write((&reply{life: 1}).encode())
 		_, _ = io.ReadFull(socket, make([]byte, frameBytes))
 		_, _ = socket.Write((&answer{bytes: 32}).append(nil))
@@ -395,9 +391,7 @@ func TestSlowAnswer(t *testing.T) {
 			_, _ = socket.Write(bytes.Repeat([]byte{1}, 8))
 		}
 		_, _ = io.Copy(io.Discard, socket)
-	}()
-	f := newFabric(nil)
-	f.at[1] = door.Addr().String()
+	})
 	cfg := f.config(2)
 	cfg.silence = silence
 	nic, err := Join(cfg)
@@ -418,5 +412,4 @@ func TestSlowAnswer(t *testing.T) {
 		t.Errorf("%v, read %x", cs[0].Err, dst)
 	}
 	closeAll(t, nic)
-	<-ended
 }

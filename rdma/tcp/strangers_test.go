@@ -223,21 +223,11 @@ func TestGarbageOfAServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFabric(nil)
-			door, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer door.Close()
-			f.at[1] = door.Addr().String()
-			go func() {
-				if socket, err := door.Accept(); err == nil {
-					_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
-					_, _ = socket.Write(sent)
-					_ = socket.(*net.TCPConn).CloseWrite()
-					_, _ = io.Copy(io.Discard, socket)
-					_ = socket.Close()
-				}
-			}()
+			fake(t, f, 1, func(socket *net.TCPConn) {
+				_, _ = socket.Write(sent)
+				_ = socket.CloseWrite()
+				_, _ = io.Copy(io.Discard, socket)
+			})
 			nic, err := Join(f.config(2))
 			if err != nil {
 				t.Fatal(err)
