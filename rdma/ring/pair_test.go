@@ -117,6 +117,19 @@ func (p *pair) append(tb testing.TB, parts ...[]byte) uint64 {
 	return pos
 }
 
+// refresh makes the sender know all that the receiver has freed. Nothing else may be pending.
+func (p *pair) refresh(tb testing.TB) {
+	tb.Helper()
+	done, err := p.sender.Refresh(8)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !done {
+		p.settle(tb, 1)
+		p.sender.Refreshed()
+	}
+}
+
 // poll takes the next record, which must be there.
 func (p *pair) poll(tb testing.TB) Record {
 	tb.Helper()
