@@ -120,6 +120,9 @@ func (nic *NIC) tune(socket *net.TCPConn) error {
 // refused.
 func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 	r := reply{refusal: nic.refuses(stream, g), life: nic.life}
+	if r.refusal == accepted && nic.isTwin(g) {
+		r.refusal = twin
+	}
 	var a *agent
 	if r.refusal == accepted && g.purpose == operations {
 		a, r.refusal = nic.admit(socket, stream, g)
@@ -130,6 +133,9 @@ func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 	}
 	if r.refusal == accepted && g.purpose == keysOfDatagrams && !nic.isNewest(g) {
 		r.refusal = outdated
+	}
+	if r.refusal == accepted {
+		nic.learn(g)
 	}
 	answer := r.encode()
 	if r.refusal == accepted && g.purpose == keysOfDatagrams {
@@ -200,6 +206,25 @@ func (nic *NIC) admitsLocked(id agentID, q *Queue, g greeting) refusal {
 		return outdated
 	}
 	return accepted
+}
+
+// isTwin reports whether a greeting is of a new life of a machine, at another address, while the life
+// before is connected: then two processes were started as one machine, and the new one must not take
+// the place of the other. The connections of a process that has died end, at the latest after
+// some silence. Two processes cannot have the same address.
+func (nic *NIC) isTwin(g greeting) bool {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	life, address := nic.mu.lives[g.from], nic.mu.told[g.from]
+	if g.life <= life || address == "" || address == g.address {
+		return false
+	}
+	for id, a := range nic.mu.agents {
+		if id.from == g.from && a.life == life {
+			return true
+		}
+	}
+	return false
 }
 
 // isNewestLocked reports whether a greeting is of the newest life of its machine, as far as this

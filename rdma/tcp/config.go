@@ -3,6 +3,7 @@ package tcp
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -18,7 +19,11 @@ type Config struct {
 	// Listen is the address, HOST:PORT, at which the machine accepts connections (TCP) and
 	// datagrams (UDP). Port 0 takes a free one: see NIC.Address.
 	Listen string
-	// Resolve returns the address of another machine. It must not wait.
+	// Advertise is the address, HOST:PORT, at which the other machines reach this one. The machines
+	// that it connects to learn it so. If it is empty, it is the address at which the machine listens.
+	Advertise string
+	// Resolve returns the address of another machine. It is asked only for a machine that has not
+	// told its address by connecting to this one, or does not answer there. It must not wait.
 	Resolve func(m rdma.MachineID) (address string, ok bool)
 	// TLS secures connections, and with them the keys of datagrams. It has the machine's
 	// certificate, and in RootCAs and ClientCAs the authorities that certify the others'. With nil,
@@ -31,12 +36,21 @@ type Config struct {
 	silence time.Duration
 	// Refused, if not nil, is called for each connection from another host that is refused.
 	Refused func(from net.Addr, reason error)
+	// Unreached, if not nil, is called for each attempt to connect to a machine that fails; address is
+	// empty if the machine has none.
+	Unreached func(m rdma.MachineID, address string, reason error)
 }
 
 var errTLS = errors.New("tcp: TLS needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")
 
-// check refuses a configuration with which strangers would be let in.
+var errAdvertise = fmt.Errorf("tcp: the advertised address is longer than %d bytes", addressMax)
+
+// check refuses a configuration with which strangers would be let in, or with which nobody could
+// connect.
 func (c *Config) check() error {
+	if len(c.Advertise) > addressMax {
+		return errAdvertise
+	}
 	if c.TLS != nil && (c.TLS.RootCAs == nil || c.TLS.ClientCAs == nil || c.TLS.InsecureSkipVerify) {
 		return errTLS
 	}

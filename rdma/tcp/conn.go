@@ -3,7 +3,6 @@ package tcp
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -12,9 +11,6 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 )
-
-// connectMax is how long connecting may take.
-const connectMax = 2 * time.Second
 
 // pending is an operation that has been posted and is not done.
 type pending struct {
@@ -306,64 +302,4 @@ func (c *conn) await(patience context.Context) {
 	}
 	c.cancel()
 	<-c.ended
-}
-
-// dial connects to another machine and sends it g, of which the caller fills in purpose, to and worker.
-// If more is not nil, dial fills it with the bytes that follow the reply.
-func (nic *NIC) dial(ctx context.Context, g greeting, more []byte) (_ *link, err error) {
-	address, ok := nic.cfg.Resolve(g.to)
-	if !ok {
-		return nil, fmt.Errorf("tcp: machine %d has no address", g.to)
-	}
-	ctx, cancel := context.WithTimeout(ctx, connectMax)
-	defer cancel()
-	var d net.Dialer
-	dialed, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	socket := dialed.(*net.TCPConn)
-	defer context.AfterFunc(ctx, func() { _ = socket.Close() })()
-	l, err := nic.greet(ctx, socket, address, g, more)
-	if err != nil {
-		_ = socket.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, address string, g greeting, more []byte) (*link, error) {
-	if err := nic.tune(socket); err != nil {
-		return nil, err
-	}
-	outbox, err := newOutbox(socket)
-	if err != nil {
-		return nil, err
-	}
-	l := &link{outbox, outbox}
-	if nic.cfg.TLS != nil {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		secured := tls.Client(outbox, nic.cfg.client(host))
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, err
-		}
-		if nic.cfg.Authorize != nil {
-			if err := nic.cfg.Authorize(g.to, secured.ConnectionState()); err != nil {
-				return nil, err
-			}
-		}
-		l.stream = secured
-	}
-	g.from, g.life, g.cluster, g.dial = nic.cfg.Machine, nic.life, nic.cfg.Cluster, nic.dials.Add(1)
-	if _, err := l.stream.Write(g.encode()); err != nil {
-		return nil, err
-	}
-	if _, err := readReply(l.stream); err != nil {
-		return nil, err
-	}
-	_, err = io.ReadFull(l.stream, more)
-	return l, err
 }

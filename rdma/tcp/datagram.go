@@ -78,7 +78,7 @@ type sealer struct {
 	number  uint64
 	aead    cipher.AEAD
 	sent    uint64
-	name    string // what Config.Resolve has returned
+	name    string // what NIC.addressOf has returned
 	address netip.AddrPort
 	since   time.Time
 }
@@ -141,7 +141,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 		return fail(rdma.ErrRange)
 	}
 	isCut := nic.isCut(to)
-	name, _ := nic.cfg.Resolve(to)
+	name, _ := nic.addressOf(to)
 	m.mu.Lock()
 	if m.mu.closed {
 		m.mu.Unlock()
@@ -338,7 +338,7 @@ func (m *mail) ask(to rdma.MachineID) {
 		defer m.mu.Unlock()
 		delete(m.mu.asking, to)
 	}()
-	name, _ := m.nic.cfg.Resolve(to)
+	name, _ := m.nic.addressOf(to)
 	b := make([]byte, 8+keyBytes)
 	ctx, cancel := context.WithTimeout(m.nic.ctx, connectMax)
 	defer cancel()

@@ -34,7 +34,8 @@
 // in that life. A machine refuses greetings of an older life than it has heard of, or of an older
 // connection. An agent replaces the former agent of the same worker, and all agents of former lives of
 // that machine, and waits for their last copies before it begins. So no operation of a former
-// connection or life follows one of a newer.
+// connection or life follows one of a newer. A new life at another address is refused while the life
+// before is connected: somebody has started a second process as the same machine.
 //
 // A connection ends when either side closes it, when the other host has not acknowledged bytes, or has
 // had no room for them, for silenceMax, or when the agent has answered nothing for about twice as long

@@ -11,13 +11,14 @@ import (
 
 // A connection begins with a greeting of the side that has opened it, and a reply:
 //
-//	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 |
+//	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 | address, its length before it 1 |
 //	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |, and for keysOfDatagrams | key's number 8 | key 32 |
 const (
 	magic  = 0x74637266 // "frct"
 	format = 1          // of everything this package sends
 
-	greetingBytes = 40
+	greetingBytes = 41 // without the address
+	addressMax    = 255
 	replyBytes    = 16
 	keyBytes      = 32
 )
@@ -38,18 +39,20 @@ type greeting struct {
 	dial     uint32 // numbers the connections that a life has opened
 	life     uint64
 	cluster  [16]byte
+	address  string // Config.Advertise of the sender, at most addressMax bytes
 }
 
 func (g *greeting) encode() []byte {
 	le := binary.LittleEndian
-	b := le.AppendUint32(make([]byte, 0, greetingBytes), magic)
+	b := le.AppendUint32(make([]byte, 0, greetingBytes+len(g.address)), magic)
 	b = append(b, format, byte(g.purpose))
 	b = le.AppendUint16(b, uint16(g.from))
 	b = le.AppendUint16(b, uint16(g.to))
 	b = le.AppendUint16(b, g.worker)
 	b = le.AppendUint32(b, g.dial)
 	b = le.AppendUint64(b, g.life)
-	return append(b, g.cluster[:]...)
+	b = append(b, g.cluster[:]...)
+	return append(append(b, byte(len(g.address))), g.address...)
 }
 
 func readGreeting(r io.Reader) (g greeting, err error) {
@@ -73,6 +76,11 @@ func readGreeting(r io.Reader) (g greeting, err error) {
 		life:    le.Uint64(b[16:]),
 	}
 	copy(g.cluster[:], b[24:])
+	address := make([]byte, b[greetingBytes-1])
+	if _, err = io.ReadFull(r, address); err != nil {
+		return g, err
+	}
+	g.address = string(address)
 	return g, nil
 }
 
@@ -89,6 +97,7 @@ const (
 	leaving
 	unknownPurpose
 	outdated
+	twin
 )
 
 var errGarbage = errors.New("tcp: not a connection of a farmsql machine")
@@ -102,6 +111,7 @@ var refusals = map[refusal]error{
 	leaving:        errors.New("tcp: the other machine leaves the network"),
 	unknownPurpose: errors.New("tcp: the other machine does not know the purpose of the connection"),
 	outdated:       errors.New("tcp: the other machine knows a later life of this machine, or a later connection"),
+	twin:           errors.New("tcp: another process, at another address, has the number of this machine and is connected"),
 }
 
 // A reply answers a greeting.

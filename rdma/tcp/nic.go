@@ -37,6 +37,7 @@ type NIC struct {
 		agents  map[agentID]*agent
 		copiers map[*copier]struct{}      // those that may be copying
 		lives   map[rdma.MachineID]uint64 // the newest known life of each machine
+		told    map[rdma.MachineID]string // the addresses that machines have told of themselves
 		sockets map[net.Conn]struct{}     // accepted, and not ended
 		cut     map[rdma.MachineID]bool
 		closed  bool
@@ -48,7 +49,7 @@ var _ rdma.NIC = (*NIC)(nil)
 // Join makes this process a machine of the network.
 //
 // Errors: rdma.ErrMachineTaken if another socket has the address; a Config.TLS with which strangers
-// would be let in; and the system's. A process of another host that has the machine's name is not
+// would be let in; an address that is too long to be advertised; and the system's. A process of another host that has the machine's name is not
 // noticed: the others then refuse the one that has joined before.
 func Join(cfg Config) (*NIC, error) {
 	if err := cfg.check(); err != nil {
@@ -61,11 +62,13 @@ func Join(cfg Config) (*NIC, error) {
 	nic.mu.agents = make(map[agentID]*agent)
 	nic.mu.copiers = make(map[*copier]struct{})
 	nic.mu.lives = make(map[rdma.MachineID]uint64)
+	nic.mu.told = make(map[rdma.MachineID]string)
 	nic.mu.sockets = make(map[net.Conn]struct{})
 	nic.mu.cut = make(map[rdma.MachineID]bool)
 	if err := nic.listen(); err != nil {
 		return nil, err
 	}
+	nic.cfg.Advertise = cmp.Or(cfg.Advertise, nic.Address())
 	nic.ctx, nic.cancel = context.WithCancel(context.Background())
 	nic.running.Go(nic.accept)
 	nic.running.Go(nic.mail.receive)
