@@ -18,6 +18,8 @@ type Events struct {
 	Suspected func(machine rdma.MachineID)
 	// Stored: this machine has stored c as the configuration; r says how the regions changed.
 	Stored func(c *cluster.Configuration, r cluster.Remapped)
+	// Applying: this machine begins to apply c. It has not connected to the machines that are new in c.
+	Applying func(c *cluster.Configuration)
 	// Applied: this machine has applied c.
 	Applied func(c *cluster.Configuration)
 	// Reconfigured: all regions of the configuration are active; at the CM.
@@ -72,6 +74,12 @@ func (e *Events) suspected(machine rdma.MachineID) {
 func (e *Events) stored(c *cluster.Configuration, r cluster.Remapped) {
 	if e.Stored != nil {
 		e.Stored(c, r)
+	}
+}
+
+func (e *Events) applying(c *cluster.Configuration) {
+	if e.Applying != nil {
+		e.Applying(c)
 	}
 }
 

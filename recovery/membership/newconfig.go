@@ -126,6 +126,7 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 		return ack{}, err
 	}
 	if isNew {
+		m.cfg.Events.applying(c)
 		m.cfg.Host.Freeze(c)
 		m.cfg.Keeper.Configure(c.CM, lease.Members(c))
 		refused, err := m.cfg.Host.Apply(c)
