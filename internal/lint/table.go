@@ -6,7 +6,7 @@ const module = "github.com/farmsql/farmsql"
 // layers are all packages: one imports only from lines above its own. "." is the
 // module's root.
 var layers = [][]string{
-	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch", "internal/protocol", "internal/cputime"},
+	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch", "internal/protocol", "internal/cputime", "internal/testcert"},
 	{"internal/lockrank", "internal/lint/draw"},
 	{"nvram"},
 	{"region"},
@@ -58,6 +58,7 @@ var core = map[string][]string{
 	"internal/lint":         nil,
 	"internal/prefetch":     nil,
 	"internal/cputime":      nil,
+	"internal/testcert":     nil,
 	"internal/protocol":     nil,
 	"nvram":                 {"golang.org/x/sys/unix"}, // mmap, msync, flock
 	"region":                nil,
@@ -110,7 +111,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 
 // clockUsers may ask for the time and for randomness of the process.
 // rdma/shm drives processes: it never runs in the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "internal/testcert"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
