@@ -63,9 +63,10 @@ type Config struct {
 	LogSize Size
 
 	// Cluster, if not empty, makes this process one machine of an instance whose machines are
-	// processes of this host, each with a Config of its own. Cluster says where they keep the
-	// configuration: file://PATH or zk://HOST:PORT,HOST:PORT/PATH. Machines is 1 then. The first
-	// machine begins the instance, and its Replicas, Workers and sizes become the instance's.
+	// processes, each with a Config of its own. Cluster says where they keep the configuration:
+	// file://PATH, for machines of one host, or zk://HOST:PORT,HOST:PORT/PATH; all machines must give
+	// the same text. Machines is 1 then. The first machine begins the instance, and its Replicas,
+	// Workers and sizes become the instance's.
 	Cluster string
 	// MachineID is the number of this machine in Cluster, from 0 to 1023. The machine's memory is
 	// in the folder machine-ID in Folder.
@@ -73,9 +74,20 @@ type Config struct {
 	// FailureDomain is a number shared by machines that may fail together: each region has at most
 	// one replica in a domain. 0, the default, gives the machine a domain of its own.
 	FailureDomain int
+	// Transport is how the machines of Cluster reach each other: TransportShm by default. All
+	// machines must have the same.
+	Transport Transport
 	// SharedFolder is the folder, on a tmpfs, through which the machines of Cluster reach each
-	// other. By default it is in /dev/shm and named after Cluster.
+	// other with TransportShm. By default it is in /dev/shm and named after Cluster.
 	SharedFolder string
+	// Advertise is the address, HOST:PORT, at which this machine listens with TransportTCP, for
+	// connections and for UDP packets, and at which the other machines reach it.
+	Advertise string
+	// PeerTLS secures connections between machines with TransportTCP: its certificate is this
+	// machine's, for Advertise's HOST, and RootCAs and ClientCAs hold the authorities that have
+	// certified the other machines. Whoever has a certificate of these can read and change all data. It may
+	// be nil only if HOST is a loopback address.
+	PeerTLS *tls.Config
 	// LeaseTime is how long a machine may be silent before the others go on without it. The default
 	// depends on how punctually this computer renews leases. All machines should have the same.
 	LeaseTime time.Duration
@@ -218,6 +230,9 @@ func (c Config) withStored() (Config, error) {
 func (c Config) withDefaults() Config {
 	setDefault(&c.Machines, 1)
 	setDefault(&c.Replicas, 1)
+	if c.Cluster != "" {
+		setDefault(&c.Transport, TransportShm)
+	}
 	setDefault(&c.Workers, DefaultWorkers())
 	setDefault(&c.RegionSize, DefaultRegionSize)
 	setDefault(&c.LogSize, Size(farm.DefaultLogBytes(max(c.Machines, c.Replicas), c.Workers)))
@@ -248,8 +263,8 @@ func (c Config) Validate() error {
 		return errors.New("farmsql: Volatile is set, and so is Folder or Saves")
 	case c.SecureFilePriv != "" && !isFolder(c.SecureFilePriv):
 		return fmt.Errorf("farmsql: SecureFilePriv (--secure-file-priv) is %q: must be a folder that exists", c.SecureFilePriv)
-	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.SharedFolder != "" || c.LeaseTime != 0 || c.UnavailableAfter != 0 || c.RecoveryPace != ""):
-		return errors.New("farmsql: MachineID, FailureDomain, SharedFolder, LeaseTime, UnavailableAfter or RecoveryPace (--machine-id, --failure-domain, --shared-folder, --lease, --unavailable-after, --recovery-pace) is given, and no Cluster (--cluster)")
+	case c.Cluster == "" && (c.MachineID != 0 || c.FailureDomain != 0 || c.LeaseTime != 0 || c.UnavailableAfter != 0 || c.RecoveryPace != ""):
+		return errors.New("farmsql: MachineID, FailureDomain, LeaseTime, UnavailableAfter or RecoveryPace (--machine-id, --failure-domain, --lease, --unavailable-after, --recovery-pace) is given, and no Cluster (--cluster)")
 	case c.Cluster != "" && c.Volatile:
 		return errors.New("farmsql: with Cluster (--cluster), Volatile cannot be had")
 	case c.Cluster != "" && c.Machines != 1:
@@ -279,7 +294,7 @@ func (c Config) Validate() error {
 	case c.StatementMemory < 0 || c.StatementMemory > 0 && c.StatementMemory < statementMemoryMin:
 		return fmt.Errorf("farmsql: StatementMemory (--statement-memory) is %v: must be at least %v", c.StatementMemory, statementMemoryMin)
 	}
-	return c.wire().Validate()
+	return errors.Join(c.checkTransport(), c.wire().Validate())
 }
 
 func (c Config) farm() farm.Config {

@@ -19,7 +19,6 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
-	"github.com/farmsql/farmsql/rdma/shm"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/wait"
@@ -30,7 +29,7 @@ type ownMachine struct {
 	member *farm.Member
 	folder *nvram.Folder
 	nic    rdma.NIC
-	store  cluster.Store
+	store  *addressBook
 	// saves is the folder into which close saves the memory; if empty, it does not.
 	saves string
 	log   *slog.Logger
@@ -126,9 +125,11 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 // open opens the store, the folder and the network, and starts the machine on them. If it fails, close
 // closes the parts that are open.
 func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *instance) (err error) {
-	if l.store, err = cluster.Open(cfg.Cluster); err != nil {
+	store, err := cluster.Open(cfg.Cluster)
+	if err != nil {
 		return fmt.Errorf("--cluster: %w", err)
 	}
+	l.store = newAddressBook(store)
 	if l.folder, err = cfg.openFolder(cfg.MachineID); err != nil {
 		return err
 	}
@@ -138,27 +139,22 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	if err := o.begin(); err != nil {
 		return err
 	}
-	if cfg.SharedFolder == "" { // remove the folders that killed machines of other clusters have left
-		if err := shm.Sweep(fmt.Sprintf("%s/farmsql-%d-*", sharedParent, os.Getuid())); err != nil {
-			cfg.Logger.Warn("folders that nobody uses are left", "error", err)
-		}
-	}
-	nic, err := shm.Join(cfg.sharedFolder(), rdma.MachineID(cfg.MachineID))
+	at, err := cfg.join(l.store)
 	if err != nil {
 		return err
 	}
-	l.nic = nic
+	l.nic = at.nic
 	l.member, err = farm.OpenMember(ctx, farm.MemberConfig{
 		Self: cluster.Member{
 			Machine: rdma.MachineID(cfg.MachineID), FailureDomain: cfg.domain(),
-			Address: fmt.Sprintf("shm:%s/%d", cfg.sharedFolder(), cfg.MachineID), Zone: zone(cfg.MachineID, cfg.FailureDomain),
+			Address: at.address, Zone: zone(cfg.MachineID, cfg.FailureDomain),
 		},
 		Settings: cfg.farm(),
 		Memory:   l.folder,
 		Store:    l.store,
 		NIC:      l.nic,
 		Keeper: func(e *call.Endpoint, expired func(rdma.MachineID)) (lease.Keeper, error) {
-			k, err := lease.New(cfg.clusterHash(), e, farm.KindLease, lease.Config{Length: cfg.LeaseTime, Clock: clock.System{}, Expired: expired})
+			k, err := at.leases(e, lease.Config{Length: cfg.LeaseTime, Clock: clock.System{}, Expired: expired})
 			if err == nil {
 				cfg.Logger.Info("leases", "length", k.Length(), "kept by", k.Variant())
 			}
@@ -174,7 +170,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 		},
 		Begun:  o.member.Store,
 		Ended:  in.onEnd,
-		Events: o.listen(in.listen(rdma.MachineID(cfg.MachineID), cfg.events(cfg.MachineID))),
+		Events: l.store.listen(o.listen(in.listen(rdma.MachineID(cfg.MachineID), cfg.events(cfg.MachineID)))),
 	})
 	o.failed(nil) // the errors of earlier attempts no longer matter
 	return err

@@ -57,20 +57,26 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 
 // clusterFlags make the process one machine of a cluster.
 type clusterFlags struct {
-	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes of this host: where they keep the configuration, file://PATH or zk://HOST:PORT,HOST:PORT/PATH. The first machine creates it, with its --replicas, --workers and sizes."`
+	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes: where they keep the configuration, file://PATH on one host, or zk://HOST:PORT,HOST:PORT/PATH, the same text for all. The first machine creates it, with its --replicas, --workers and sizes."`
 	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
 	FailureDomain    int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
-	Transport        string        `default:"shm" enum:"shm" help:"With --cluster: how machines reach each other: shm, shared memory of this host."`
-	SharedFolder     string        `placeholder:"FOLDER" help:"With --cluster: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
+	Transport        string        `placeholder:"NAME" help:"With --cluster: how machines reach each other: shm, shared memory of this host, or tcp, between hosts (shm). The same for all machines."`
+	SharedFolder     string        `placeholder:"FOLDER" help:"With --transport shm: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
+	Advertise        string        `placeholder:"HOST:PORT" help:"With --transport tcp: where this machine listens for the others, TCP and UDP, and where they reach it."`
+	PeerCA           string        `name:"peer-ca" placeholder:"FILE" help:"With --transport tcp: certificates (PEM) of the authorities that certify the machines. Whoever has a certificate of theirs can read and change all data: they should certify nobody else."`
+	PeerCert         string        `placeholder:"FILE" help:"With --transport tcp: this machine's certificate (PEM), for the HOST of --advertise, to be used as a server's and as a client's; with --peer-key. Only with a loopback address may the three be left out."`
+	PeerKey          string        `placeholder:"FILE" help:"Key (PEM) of the certificate."`
 	UnavailableAfter time.Duration `placeholder:"DURATION" help:"With --cluster: how long statements wait for a majority of the machines, or for data whose machines are away, before they fail with error 1047 (10 lease times, at least 3s)."`
 	Lease            time.Duration `placeholder:"DURATION" help:"With --cluster: how long a machine may be silent before the others go on without it. All machines should have the same; the default is what can be kept punctually here, and is logged."`
 	RecoveryPace     farmsql.Pace  `placeholder:"PACE" help:"With --cluster: how hard the machine works to fill replicas that others have lost: slow, 4 MB a second that transactions hardly notice, or aggressive, as fast as it can, which is what it always does where one replica is left (slow)."`
 }
 
-func (f clusterFlags) apply(c *farmsql.Config) {
+func (f clusterFlags) apply(c *farmsql.Config) (err error) {
 	c.Cluster, c.MachineID, c.FailureDomain = f.Cluster, f.MachineID, f.FailureDomain
-	c.SharedFolder, c.LeaseTime, c.RecoveryPace = f.SharedFolder, f.Lease, f.RecoveryPace
-	c.UnavailableAfter = f.UnavailableAfter
+	c.Transport, c.SharedFolder, c.Advertise = farmsql.Transport(f.Transport), f.SharedFolder, f.Advertise
+	c.LeaseTime, c.RecoveryPace, c.UnavailableAfter = f.Lease, f.RecoveryPace, f.UnavailableAfter
+	c.PeerTLS, err = peerTLS(f.PeerCA, f.PeerCert, f.PeerKey, f.Advertise)
+	return err
 }
 
 // logFlags determine what is logged to stderr.
@@ -96,6 +102,7 @@ type serveCommand struct {
 	clusterFlags
 	logFlags
 	Listen          string        `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"Address for MySQL clients (${default}). root has no password and may connect from this computer only; create users before you listen wider."`
+	HTTP            string        `name:"http" placeholder:"HOST:PORT" help:"Address for load balancers and supervisors (none): /health is 200 while the process lives, /health?ready=1 is 503, with the reason, unless it serves clients: while it starts or stops, or has no majority."`
 	ResultBuffer    farmsql.Size  `default:"64MiB" placeholder:"SIZE" help:"Rows one statement may return: they are held back until its transaction is validated (${default})."`
 	StatementMemory *farmsql.Size `placeholder:"SIZE" help:"Memory that one statement may hold: rows that it sorts, groups, joins or keeps back, what its transaction has read, and the session's variables; beyond it the statement fails (an eighth of GOMEMLIMIT, which is set by what regions leave of the computer's memory). All statements together may hold half of GOMEMLIMIT."`
 	MaxPacket       farmsql.Size  `default:"64MiB" placeholder:"SIZE" help:"Largest request of a client, max_allowed_packet (${default})."`
@@ -107,6 +114,7 @@ type serveCommand struct {
 	NoTLS           bool          `name:"no-tls" help:"Do not offer TLS: passwords are scrambled, everything else can be read on its way."`
 
 	certificate *ownCertificate // nil if a certificate was given, or without TLS
+	health      *health
 }
 
 // Help is shown by serve --help.
@@ -134,9 +142,15 @@ func (s *serveCommand) Run(std cli.Streams) error {
 		return listenError(s.Listen, err)
 	}
 	address := l.Addr().String()
+	var endHealth func() error
+	if s.health, endHealth, err = serveHealth(s.HTTP, cfg.Logger); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer func() { _ = endHealth() }()
 	defer limitMemory(cfg.Logger)()
 	ctx, stop := untilSignal(cfg.Logger, std.Err)
 	defer stop()
+	defer context.AfterFunc(ctx, func() { s.health.stopping.Store(true) })()
 	cfg.Shutdown = func() {
 		cfg.Logger.Info("asked to stop by a client")
 		stop()
@@ -202,6 +216,7 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	var now opening
 	cfg.Opening = func(o *farmsql.Operator) (end func() error, err error) {
 		now.operator.Store(o)
+		s.health.operator.Store(o)
 		if s.certificate != nil {
 			if err := s.certificate.load(s.statusFolder(), s.Listen, log); err != nil {
 				return nil, err
@@ -224,6 +239,8 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, db.Hurry)()
+	s.health.open.Store(true)
+	defer s.health.open.Store(false)
 	fmt.Fprintln(out, readyLine(l.Addr()))
 	log.Info("ready", "address", l.Addr().String(), "folder", s.Data, "machines", db.Machines())
 	serving, end := context.WithCancelCause(ctx)
@@ -278,7 +295,9 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		return cfg, err
 	}
 	cfg.RequireTLS, cfg.SecureFilePriv = s.RequireTLS, s.SecureFilePriv
-	s.clusterFlags.apply(&cfg)
+	if err := s.clusterFlags.apply(&cfg); err != nil {
+		return cfg, err
+	}
 	cfg.Logger = s.logger(stderr)
 	if cfg.MaxConnections, err = connectionsFor(s.MaxConnections, s.Cluster != "", cfg.Logger); err != nil {
 		return cfg, err

@@ -239,7 +239,12 @@ func sourceText(s farmsql.Status) string {
 
 func printMachines(w io.Writer, s farmsql.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "machine\tdomain\tincarnation\tlease")
+	fmt.Fprint(t, "machine\tdomain\tincarnation\tlease")
+	hasHosts := slices.ContainsFunc(s.Machines, func(m farmsql.MachineStatus) bool { return hostOf(m) != "" })
+	if hasHosts {
+		fmt.Fprint(t, "\taddress")
+	}
+	fmt.Fprintln(t)
 	for _, m := range s.Machines {
 		domain := "own"
 		if m.FailureDomain != 0 {
@@ -249,9 +254,22 @@ func printMachines(w io.Writer, s farmsql.Status) {
 		if m.IsCM && s.Source != farmsql.StatusOfProcess {
 			name += " CM"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, domain, m.Incarnation, leaseText(m))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s", name, domain, m.Incarnation, leaseText(m))
+		if hasHosts {
+			fmt.Fprintf(t, "\t%s", hostOf(m))
+		}
+		fmt.Fprintln(t)
 	}
 	t.Flush()
+}
+
+// hostOf returns the address, HOST:PORT, at which machines of other hosts reach a machine, or "".
+func hostOf(m farmsql.MachineStatus) string {
+	at, isTCP := strings.CutPrefix(m.Address, string(farmsql.TransportTCP)+":")
+	if !isTCP {
+		return ""
+	}
+	return at
 }
 
 // leaseText describes the leases between a machine and the one that answered.

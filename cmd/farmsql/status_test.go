@@ -145,3 +145,17 @@ func TestCheckOfACluster(t *testing.T) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
+
+// Machines of several hosts are shown with their addresses.
+func TestStatusShowsAddresses(t *testing.T) {
+	data := deep(t)
+	s := farmsql.Status{
+		Source: farmsql.StatusOfMachine, Configuration: 3,
+		Machines: []farmsql.MachineStatus{{Machine: 0, Address: "tcp:db1:7070"}, {Machine: 1, Address: "shm:/dev/shm/x/1"}},
+	}
+	defer mustServeStatus(t, machineFolder(data, 0), s).Close()
+	_, out, _ := execute(t, "", "status", "--data", data)
+	if !strings.Contains(out, "address\n") || !strings.Contains(out, "  db1:7070\n") || strings.Contains(out, "/dev/shm") {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,75 @@
+package farmsql
+
+import (
+	"strings"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery/membership"
+)
+
+// An addressBook knows the addresses of a cluster's machines from its configurations: those that go
+// through it, because it is the Store of its machine, and those that the machine applies. It is safe
+// for concurrent use.
+type addressBook struct {
+	cluster.Store
+	mu struct {
+		lockrank.Mutex[lockrank.Leaf]
+		addresses map[rdma.MachineID]string
+		revision  uint64 // of the newest configuration seen
+	}
+}
+
+func newAddressBook(s cluster.Store) *addressBook {
+	b := &addressBook{Store: s}
+	b.mu.addresses = make(map[rdma.MachineID]string)
+	return b
+}
+
+// Load implements cluster.Store.
+func (b *addressBook) Load() (*cluster.Configuration, error) {
+	c, err := b.Store.Load()
+	if err == nil && c != nil {
+		b.note(c)
+	}
+	return c, err
+}
+
+// listen returns events that also note the configurations that the machine applies.
+func (b *addressBook) listen(e membership.Events) membership.Events {
+	next := e.Applying
+	e.Applying = func(c *cluster.Configuration) {
+		b.note(c)
+		if next != nil {
+			next(c)
+		}
+	}
+	return e
+}
+
+// note keeps the addresses of machines that are no longer members: they may come back there.
+func (b *addressBook) note(c *cluster.Configuration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.Revision < b.mu.revision {
+		return
+	}
+	b.mu.revision = c.Revision
+	for i, m := range c.Machines {
+		if a, isTCP := strings.CutPrefix(c.Address[i], tcpAddress("")); isTCP {
+			b.mu.addresses[m] = a
+		}
+	}
+}
+
+// resolve is tcp.Config.Resolve.
+func (b *addressBook) resolve(m rdma.MachineID) (address string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	address, ok = b.mu.addresses[m]
+	return address, ok
+}
+
+// tcpAddress returns the address of a machine as configurations have it.
+func tcpAddress(hostPort string) string { return string(TransportTCP) + ":" + hostPort }

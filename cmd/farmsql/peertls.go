@@ -1,0 +1,70 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+// peerTLS returns the TLS configuration of connections between machines, of files; nil if none is
+// given. It refuses a certificate that the other machines would refuse, because they could say so only
+// in their logs.
+func peerTLS(ca, cert, key, advertise string) (*tls.Config, error) {
+	if ca == "" && cert == "" && key == "" {
+		return nil, nil
+	}
+	if ca == "" || cert == "" || key == "" {
+		return nil, cli.UsageError("--peer-ca, --peer-cert and --peer-key belong together")
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, fmt.Errorf("--peer-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--peer-ca: no certificates in %s", ca)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("--peer-cert: %w", err)
+	}
+	if err := checkPeerCertificate(pair, pool, advertise); err != nil {
+		return nil, fmt.Errorf("--peer-cert %s: %w", cert, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool, MinVersion: tls.VersionTLS13}, nil
+}
+
+// checkPeerCertificate checks a machine's certificate as the other machines do, when they connect
+// to this one and when it connects to them.
+func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, advertise string) error {
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return err
+	}
+	between := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return err
+		}
+		between.AddCert(c)
+	}
+	host, _, err := net.SplitHostPort(advertise)
+	if err != nil {
+		return nil // Config.Validate says what is wrong with it
+	}
+	for _, use := range []struct {
+		name, host string
+		usage      x509.ExtKeyUsage
+	}{{"a server's, for the host of --advertise", host, x509.ExtKeyUsageServerAuth}, {"a client's", "", x509.ExtKeyUsageClientAuth}} {
+		o := x509.VerifyOptions{Roots: authorities, Intermediates: between, DNSName: use.host, KeyUsages: []x509.ExtKeyUsage{use.usage}}
+		if _, err := leaf.Verify(o); err != nil {
+			return fmt.Errorf("the others would refuse it as %s: %w", use.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package farmsql
+
+import (
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// peerLogEvery is the least time between two lines about one machine that cannot be reached, and
+// between two about connections that are refused.
+const peerLogEvery = 10 * time.Second
+
+// refusals stands for the connections that are refused, among the machines that a peerLog knows.
+const refusals = rdma.MachineID(machineIDMax + 1)
+
+// A peerLog logs what goes wrong between this machine and others. It logs seldom, because it
+// happens again and again: strangers knock, and machines that are down are tried often. It is safe for
+// concurrent use.
+type peerLog struct {
+	log *slog.Logger
+	now func() time.Time
+	mu  struct {
+		lockrank.Mutex[lockrank.Leaf]
+		entries map[rdma.MachineID]*peerLogEntry
+	}
+}
+
+// A peerLogEntry is about one machine, or about refused connections.
+type peerLogEntry struct {
+	logged time.Time
+	silent int // how often it has happened since, without a line
+}
+
+// due reports whether a line about m may be logged now, and how often it has happened since the last.
+func (l *peerLog) due(m rdma.MachineID) (more int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.entries == nil {
+		l.mu.entries = make(map[rdma.MachineID]*peerLogEntry)
+	}
+	now, e := l.now(), l.mu.entries[m]
+	if e == nil {
+		l.mu.entries[m] = &peerLogEntry{logged: now}
+		return 0, true
+	}
+	if now.Sub(e.logged) < peerLogEvery {
+		e.silent++
+		return 0, false
+	}
+	more, e.logged, e.silent = e.silent, now, 0
+	return more, true
+}
+
+// refused is tcp.Config.Refused.
+func (l *peerLog) refused(from net.Addr, reason error) {
+	if more, ok := l.due(refusals); ok {
+		l.log.Warn("connection from another host refused", "from", from.String(), "reason", reason, "more since the last line", more)
+	}
+}
+
+// unreached is tcp.Config.Unreached.
+func (l *peerLog) unreached(m rdma.MachineID, address string, reason error) {
+	if more, ok := l.due(m); ok {
+		l.log.Warn("machine cannot be reached", "peer", m, "address", address, "reason", reason, "more since the last line", more)
+	}
+}

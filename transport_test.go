@@ -1,0 +1,136 @@
+package farmsql
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery/membership"
+)
+
+func TestTransportSettings(t *testing.T) {
+	const file, zk = "file:///nowhere/configuration", "zk://192.0.2.1:2181/farmsql"
+	for name, c := range map[string]struct {
+		change func(*Config)
+		says   string // "" if it is right
+	}{
+		"shm":              {func(c *Config) { c.Cluster = file }, ""},
+		"tcp on this host": {func(c *Config) { c.Cluster, c.Transport, c.Advertise = file, TransportTCP, "127.0.0.1:7070" }, ""},
+		"tcp": {func(c *Config) {
+			c.Cluster, c.Transport, c.Advertise, c.PeerTLS = zk, TransportTCP, "db1:7070", new(tls.Config)
+		}, ""},
+
+		"no cluster":         {func(c *Config) { c.Transport = TransportTCP }, "and no Cluster (--cluster)"},
+		"folder, no cluster": {func(c *Config) { c.SharedFolder = "/dev/shm/x" }, "and no Cluster (--cluster)"},
+		"unknown":            {func(c *Config) { c.Cluster, c.Transport = zk, "verbs" }, `(--transport) is "verbs": must be "shm" or "tcp"`},
+		"address for shm":    {func(c *Config) { c.Cluster, c.Advertise = zk, "db1:7070" }, "for Transport (--transport) tcp"},
+		"no address":         {func(c *Config) { c.Cluster, c.Transport = zk, TransportTCP }, `(--advertise) is ""`},
+		"no host":            {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, ":7070" }, "must be HOST:PORT"},
+		"no port":            {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "db1" }, "must be HOST:PORT"},
+		"port 0":             {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "127.0.0.1:0" }, "must be HOST:PORT"},
+		"folder for tcp": {func(c *Config) {
+			c.Cluster, c.Transport, c.Advertise, c.SharedFolder = file, TransportTCP, "127.0.0.1:7070", "/dev/shm/x"
+		}, "for Transport (--transport) shm"},
+		"a file for several hosts": {func(c *Config) {
+			c.Cluster, c.Transport, c.Advertise, c.PeerTLS = file, TransportTCP, "192.0.2.7:7070", new(tls.Config)
+		}, "machines of several hosts need zk://"},
+		"no certificates": {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "192.0.2.7:7070" }, "(--peer-ca, --peer-cert, --peer-key) is missing"},
+	} {
+		cfg := Config{Folder: t.TempDir()}
+		c.change(&cfg)
+		err := cfg.Validate()
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
+
+// configurationOf returns a configuration in which machines have addresses.
+func configurationOf(revision uint64, addresses map[rdma.MachineID]string) *cluster.Configuration {
+	c := &cluster.Configuration{Revision: revision}
+	for m, a := range addresses {
+		c.Machines, c.Address = append(c.Machines, m), append(c.Address, a)
+	}
+	return c
+}
+
+// loads is a store that has one configuration.
+type loads struct {
+	cluster.Store
+	c   *cluster.Configuration
+	err error
+}
+
+func (l loads) Load() (*cluster.Configuration, error) { return l.c, l.err }
+
+func TestAddressBook(t *testing.T) {
+	b := newAddressBook(loads{c: configurationOf(2, map[rdma.MachineID]string{0: "tcp:a:1", 1: "tcp:b:1", 2: "shm:/dev/shm/x/2"})})
+	is := func(m rdma.MachineID, want string) {
+		t.Helper()
+		if a, ok := b.resolve(m); a != want || ok != (want != "") {
+			t.Errorf("machine %d: %q, %v, want %q", m, a, ok, want)
+		}
+	}
+	is(0, "")
+	if _, err := b.Load(); err != nil {
+		t.Fatal(err)
+	}
+	is(0, "a:1")
+	is(2, "")
+	calls := 0
+	events := b.listen(membership.Events{Applying: func(*cluster.Configuration) { calls++ }})
+	events.Applying(configurationOf(3, map[rdma.MachineID]string{0: "tcp:c:1"}))
+	is(0, "c:1")
+	is(1, "b:1") // it is no longer a member, and may come back
+	if _, err := b.Load(); err != nil {
+		t.Fatal(err)
+	}
+	is(0, "c:1") // what was loaded is older
+	if calls != 1 {
+		t.Errorf("called %d times", calls)
+	}
+	b.Store = loads{err: cluster.ErrUnreachable}
+	if _, err := b.Load(); !errors.Is(err, cluster.ErrUnreachable) {
+		t.Error(err)
+	}
+	b.Store = loads{}
+	if c, err := b.Load(); c != nil || err != nil {
+		t.Error(c, err)
+	}
+}
+
+// What happens often is logged at once, and then every ten seconds, with how often it has happened.
+func TestPeerLog(t *testing.T) {
+	var said bytes.Buffer
+	now := time.Now()
+	l := peerLog{log: slog.New(slog.NewTextHandler(&said, nil)), now: func() time.Time { return now }}
+	lines := func(want ...string) {
+		t.Helper()
+		got := strings.Split(strings.TrimSpace(said.String()), "\n")
+		said.Reset()
+		if len(got) != len(want) {
+			t.Fatalf("said %q, want %q", got, want)
+		}
+		for i := range got {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("said %q, want %q", got[i], want[i])
+			}
+		}
+	}
+	for range 3 {
+		l.unreached(2, "192.0.2.7:7070", errors.New("no route"))
+	}
+	l.unreached(3, "", errors.New("no address"))
+	l.refused(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 9}, errors.New("no certificate"))
+	lines("peer=2 address=192.0.2.7:7070 reason=\"no route\"", "peer=3", "from=192.0.2.9:9 reason=\"no certificate\"")
+	now = now.Add(peerLogEvery)
+	l.unreached(2, "192.0.2.7:7070", errors.New("no route"))
+	lines(`"more since the last line"=2`)
+}
