@@ -112,7 +112,11 @@ func TestBadCluster(t *testing.T) {
 		if err := os.Symlink(filepath.Join(f.folder, "shared"), filepath.Join(elsewhere.folder, "shared")); err != nil {
 			t.Fatal(err)
 		}
-		twin.refuse(1, "machine 1", "process")
+		if f.peers != nil {
+			twin.refuse(1, "--advertise", "address already in use")
+		} else {
+			twin.refuse(1, "machine 1", "process")
+		}
 		f.unharmed(f.machines[1])
 	})
 	t.Run("folder of another cluster", func(t *testing.T) {

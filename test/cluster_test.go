@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,8 @@ type fleet struct {
 	more     []string      // flags of all machines
 	program  string        // farmsql, or another build of it
 	patience time.Duration // of wait
+	peers    *peers        // nil if the machines share memory
+	hosts    *hosts        // nil if the machines are on this host
 }
 
 // newFleet makes a fleet of machines that do not run yet. Without a url the
@@ -53,6 +56,9 @@ func newFleet(t *testing.T, machines, replicas int, url string) *fleet {
 	t.Cleanup(func() { f.store.Close() })
 	for id := range machines {
 		f.machines = append(f.machines, &machine{fleet: f, id: id})
+	}
+	if os.Getenv(overTCP) != "" {
+		f.peers = newPeers(t)
 	}
 	return f
 }
@@ -251,9 +257,25 @@ type event struct {
 func (m *machine) flags() []string {
 	return slices.Concat([]string{
 		"serve", "--data", m.fleet.folder, "--cluster", m.fleet.url, "--machine-id", fmt.Sprint(m.id),
-		"--shared-folder", filepath.Join(m.fleet.folder, "shared"), "--replicas", fmt.Sprint(m.fleet.replicas),
-		"--region-size", "16MiB", "--log-size", "1MiB", "--listen", "127.0.0.1:0", "--log-format", "json",
-	}, m.fleet.more, m.more)
+		"--replicas", fmt.Sprint(m.fleet.replicas),
+		"--region-size", "16MiB", "--log-size", "1MiB", "--listen", net.JoinHostPort(m.listen(), "0"), "--log-format", "json",
+	}, m.network(), m.fleet.more, m.more)
+}
+
+// listen is the IP address at which the machine listens for clients.
+func (m *machine) listen() string {
+	if m.fleet.hosts != nil {
+		return "0.0.0.0"
+	}
+	return "127.0.0.1"
+}
+
+// network are the flags of the network between machines.
+func (m *machine) network() []string {
+	if m.fleet.peers != nil {
+		return m.fleet.peers.flags(m.fleet.t, m.id)
+	}
+	return []string{"--shared-folder", filepath.Join(m.fleet.folder, "shared")}
 }
 
 // start starts the machine's process, and does not wait for it.
@@ -261,6 +283,9 @@ func (m *machine) start() {
 	t := m.fleet.t
 	t.Helper()
 	m.cmd = exec.Command(m.fleet.program, m.flags()...)
+	if m.fleet.hosts != nil {
+		m.cmd = m.fleet.hosts.command(m.id, m.fleet.program, m.flags()...)
+	}
 	// If the test process dies, its machines must end, too.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := m.cmd.StdoutPipe()
@@ -384,7 +409,11 @@ func (m *machine) find(since time.Time, f func(e *event) bool) (event, bool) {
 func (m *machine) address() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.addr
+	if m.fleet.hosts == nil {
+		return m.addr
+	}
+	_, port, _ := net.SplitHostPort(m.addr) // which the machine has logged
+	return net.JoinHostPort(m.fleet.hosts.address(m.id), port)
 }
 
 // isMember reports whether the machine is in the configuration.

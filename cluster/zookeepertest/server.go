@@ -1,5 +1,5 @@
 // Package zookeepertest starts ZooKeeper for tests: Debian's package, one server
-// in the foreground, on a free port of the loopback interface, with its data in
+// in the foreground, on a free port of this host, with its data in
 // a temporary folder.
 package zookeepertest
 
@@ -33,9 +33,15 @@ type Server struct {
 	output *bytes.Buffer
 }
 
-// Start starts a server and returns when it answers. Without ZooKeeper installed
-// the test is skipped, or fails if REQUIRE_ZOOKEEPER is set.
+// Start starts a server on the loopback interface and returns when it answers. Without ZooKeeper
+// installed the test is skipped, or fails if REQUIRE_ZOOKEEPER is set.
 func Start(t testing.TB) *Server {
+	t.Helper()
+	return StartAt(t, "127.0.0.1")
+}
+
+// StartAt is Start for a server at another IP address of this host.
+func StartAt(t testing.TB, host string) *Server {
 	t.Helper()
 	if _, err := os.Stat(jar); err != nil {
 		if os.Getenv("REQUIRE_ZOOKEEPER") != "" {
@@ -43,15 +49,15 @@ func Start(t testing.TB) *Server {
 		}
 		t.Skipf("SKIPPED: ZooKeeper is not installed (apt install zookeeper): %v", err)
 	}
-	s := &Server{t: t, folder: t.TempDir(), Address: freePort(t)}
+	s := &Server{t: t, folder: t.TempDir(), Address: freePort(t, host)}
 	t.Cleanup(s.Kill)
 	s.Start()
 	return s
 }
 
 // freePort returns an address that nobody listens at now.
-func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(t testing.TB, host string) string {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +68,9 @@ func freePort(t testing.TB) string {
 // Start starts the server again after Kill, with the data that it had.
 func (s *Server) Start() {
 	s.t.Helper()
-	_, port, _ := net.SplitHostPort(s.Address)
+	host, port, _ := net.SplitHostPort(s.Address)
 	configuration := filepath.Join(s.folder, "zoo.cfg")
-	text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n", s.folder, port)
+	text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%s\nclientPortAddress=%s\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n", s.folder, port, host)
 	if err := os.WriteFile(configuration, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,0 +1,98 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// hosts are network namespaces that are joined by a bridge, as hosts are by a switch. This namespace
+// is one of them.
+type hosts struct {
+	t    *testing.T
+	name string // of the bridge, and the beginning of all other names
+	net  string // the first three numbers of the addresses
+}
+
+// newHosts makes n hosts, which end with the test. Where it may not, the test is skipped.
+func newHosts(t *testing.T, n int) *hosts {
+	t.Helper()
+	pid := os.Getpid()
+	h := &hosts{t: t, name: fmt.Sprintf("fs%d", pid), net: fmt.Sprintf("198.%d.%d", 18+pid>>8&1, pid&0xff)}
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: only root may make network namespaces")
+	}
+	t.Cleanup(func() {
+		for id := range n {
+			_ = exec.Command("ip", "netns", "delete", h.space(id)).Run() // its end of the cable goes with it
+		}
+		_ = exec.Command("ip", "link", "delete", h.name).Run()
+	})
+	if out, err := exec.Command("ip", "link", "add", h.name, "type", "bridge").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: network namespaces cannot be joined here (ip, of iproute2): %v: %s", err, out)
+	}
+	h.ip("address", "add", h.net+".254/24", "dev", h.name)
+	h.ip("link", "set", h.name, "up")
+	for id := range n {
+		h.ip("netns", "add", h.space(id))
+		h.ip("link", "add", h.cable(id), "type", "veth", "peer", "name", "eth0", "netns", h.space(id))
+		h.ip("link", "set", h.cable(id), "master", h.name, "up")
+		h.ip("-n", h.space(id), "address", "add", h.address(id)+"/24", "dev", "eth0")
+		h.ip("-n", h.space(id), "link", "set", "eth0", "up")
+		h.ip("-n", h.space(id), "link", "set", "lo", "up")
+	}
+	return h
+}
+
+func (h *hosts) space(id int) string   { return fmt.Sprintf("%s-%d", h.name, id) }
+func (h *hosts) cable(id int) string   { return fmt.Sprintf("%sv%d", h.name, id) }
+func (h *hosts) address(id int) string { return fmt.Sprintf("%s.%d", h.net, id+1) }
+
+// here is the address of this namespace.
+func (h *hosts) here() string { return h.net + ".254" }
+
+func (h *hosts) ip(args ...string) {
+	h.t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		h.t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// command returns a command that runs on a host.
+func (h *hosts) command(id int, program string, args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", h.space(id), program}, args...)...)
+}
+
+// cut pulls out a host's cable, and returns a function that puts it back.
+func (h *hosts) cut(id int) (mend func()) {
+	h.ip("link", "set", h.cable(id), "down")
+	return func() { h.ip("link", "set", h.cable(id), "up") }
+}
+
+// drop makes one host drop what it sends to another, and returns a function that ends that.
+func (h *hosts) drop(from, to int) (mend func()) {
+	route := []string{"-n", h.space(from), "route", "VERB", "blackhole", h.address(to) + "/32"}
+	do := func(verb string) {
+		route[3] = verb
+		h.ip(route...)
+	}
+	do("add")
+	return func() { do("delete") }
+}
+
+// letIn lets root of this namespace connect to a fleet on hosts, who could only from its own.
+func (f *fleet) letIn() {
+	f.t.Helper()
+	_, port, err := net.SplitHostPort(f.machines[0].address())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cmd := f.hosts.command(0, f.program, "sql", "--address", net.JoinHostPort("127.0.0.1", port),
+		"-e", "create user root@'%'", "-e", "grant all on *.* to root@'%' with grant option")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		f.t.Fatalf("%v: %s", err, out)
+	}
+}
