@@ -16,7 +16,7 @@ import (
 
 // A ClusterConfig describes a Cluster.
 type ClusterConfig struct {
-	// Target describes the machines. Its Transport is TransportSHM.
+	// Target describes the machines. Its Transport is TransportSHM or TransportTCP.
 	Target TargetConfig
 	// Command returns the command that starts the process of a machine, which calls
 	// ServeMachine with the same Target and folder.
@@ -75,8 +75,8 @@ func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if os.Getenv(machineEnv) != "" {
 		return nil, errors.New("bench: a machine's process is to call ServeMachine, and opens a cluster")
 	}
-	if cfg.Target.DSN != "" || cfg.Target.Transport != TransportSHM {
-		return nil, fmt.Errorf("%w: machines that are processes are of farmsql (no --dsn), over %s", ErrTarget, TransportSHM)
+	if cfg.Target.DSN != "" || !cfg.Target.HasProcesses() {
+		return nil, fmt.Errorf("%w: machines that are processes are of farmsql (no --dsn), over %s or %s", ErrTarget, TransportSHM, TransportTCP)
 	}
 	folder, err := os.MkdirTemp(memoryFolder, folderPattern)
 	if err != nil {

@@ -95,7 +95,7 @@ func conditions(cfg *TargetConfig, o *Options, workload string, scale Scale, beg
 	}
 	c.Transport, c.Machines, c.Replicas, c.Workers, c.Memory = cfg.Transport, cfg.Machines, cfg.Replicas, cfg.Workers, "anonymous memory"
 	switch {
-	case cfg.Transport == TransportSHM:
+	case cfg.HasProcesses():
 		c.Memory = "files in " + memoryFolder
 	case cfg.DataFolder != "":
 		c.Memory = "files in " + cfg.DataFolder

@@ -27,7 +27,7 @@ func (c *TargetConfig) durability() Durability {
 	switch {
 	case c.DSN != "":
 		return OfServer
-	case c.Transport == TransportSHM:
+	case c.HasProcesses():
 		return durabilityOf(memoryFolder)
 	case c.DataFolder == "":
 		return Volatile

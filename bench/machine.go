@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log/slog"
 	"os"
@@ -244,7 +245,12 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	}
 	c := t.config()
 	c.Machines, c.MachineID, c.Folder, c.Logger = 0, cfg.Machine, cfg.Folder, cfg.Log
-	c.SharedFolder, c.Cluster = filepath.Join(cfg.Folder, sharedFolder), configurationURL(cfg.Folder)
+	c.Cluster = configurationURL(cfg.Folder)
+	if cfg.Target.Transport == TransportTCP {
+		c.Transport, c.Advertise = farmsql.TransportTCP, advertised(cfg.Folder, cfg.Machine)
+	} else {
+		c.SharedFolder = filepath.Join(cfg.Folder, sharedFolder)
+	}
 	c.LeaseTime, c.RecoveryPace = cfg.Target.LeaseTime, cfg.Target.RecoveryPace
 	if n := cfg.Target.Domains; n > 0 {
 		c.FailureDomain = 1 + cfg.Machine%n // 0 is a domain of its own
@@ -260,4 +266,13 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 		}
 	}
 	return t, nil
+}
+
+// advertised returns the address of a machine of the Cluster with a folder: a loopback address of its
+// own, which no machine of another Cluster has.
+func advertised(folder string, machine int) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(folder)) // never fails
+	n := h.Sum32()
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+n>>8&0x7f, n&0xff, 1+machine, 20000+n>>16&0x3fff)
 }

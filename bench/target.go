@@ -9,10 +9,11 @@ import (
 	"os"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql" // the driver for TargetConfig.DSN
+
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
-	_ "github.com/go-sql-driver/mysql" // the driver for TargetConfig.DSN
 )
 
 // An API is the way in which clients reach the database.
@@ -31,6 +32,7 @@ const (
 const (
 	TransportLocal = "local" // rdma/local, within one process
 	TransportSHM   = "shm"   // rdma/shm, between processes of one host: a Cluster's
+	TransportTCP   = "tcp"   // rdma/tcp over the loopback interface, without TLS, between those
 )
 
 // A TargetConfig describes the database that a workload runs on. The zero value of a field
@@ -110,7 +112,7 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: a data folder (--data) is for machines of farmsql in one process", ErrTarget)
 	case c.Saves != "" && c.DataFolder == "":
 		return fmt.Errorf("%w: saves (--saves) need a data folder (--data)", ErrTarget)
-	case c.Transport != TransportLocal && c.Transport != TransportSHM:
+	case c.Transport != TransportLocal && !c.HasProcesses():
 		return fmt.Errorf("%w: transport %q", ErrTarget, c.Transport)
 	case c.Domains < 0 || c.Domains > c.Machines || c.Domains > 0 && c.Replicas > c.Domains:
 		return fmt.Errorf("%w: %d failure domains of %d machines, %d replicas", ErrTarget, c.Domains, c.Machines, c.Replicas)
@@ -118,6 +120,11 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: %d machines and %d replicas", ErrTarget, c.Machines, c.Replicas)
 	}
 	return nil
+}
+
+// HasProcesses reports whether the machines are those of a Cluster, each a process.
+func (c *TargetConfig) HasProcesses() bool {
+	return c.Transport == TransportSHM || c.Transport == TransportTCP
 }
 
 func setDefault[T comparable](v *T, d T) {
