@@ -28,12 +28,16 @@ func originOf(f figure, runs int, c *bench.Conditions) []string {
 	return []string{f.spread(), fmt.Sprint(runs), dataOf(c), memoryOf(c)}
 }
 
-// dataOf returns the size of the data, such as "1,000,000 subscribers".
+// dataOf returns the size of the data, such as "1 warehouse" or "1,000,000 subscribers".
 func dataOf(c *bench.Conditions) string {
 	if c.Scale.N == 0 {
 		return ""
 	}
-	return number(float64(c.Scale.N)) + " " + c.Scale.Unit
+	n := fmt.Sprint(c.Scale.N)
+	if c.Scale.N >= 100 {
+		n = number(float64(c.Scale.N))
+	}
+	return n + " " + c.Scale.Unit
 }
 
 // memoryOf returns the kind and the durability of the memory that the data were in. Earlier results

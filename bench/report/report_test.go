@@ -626,3 +626,11 @@ func TestConditionsSayHowManyRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestDataOf(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "1 warehouse", 30000: "30,000 warehouse", 15_123_456: "15,100,000 warehouse"} {
+		if got := dataOf(&bench.Conditions{Scale: bench.Scale{N: n, Unit: "warehouse"}}); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
