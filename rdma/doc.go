@@ -11,8 +11,9 @@
 // the others learn in some other way. Each worker opens a [Queue]; worker w of one machine is
 // connected to its sibling, worker w of every other machine and of its own, and to no other worker
 // (Storm, section 5). READ and WRITE are one-sided: no code runs at the machine that owns the
-// memory. A doorbell wakes that machine; WriteRing writes and rings in one operation. In addition, machines send each other datagrams, which may
-// be lost.
+// memory. A doorbell wakes that machine; WriteRing writes and rings in one operation. Operations are
+// posted in batches, each of which Flush ends. In addition, machines send each other datagrams, which
+// may be lost.
 //
 // # Guarantees
 //

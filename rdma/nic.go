@@ -110,8 +110,14 @@ type NIC interface {
 // return exactly one Completion with its tag, in post order for each machine (none if the operation
 // is Unsignalled and succeeds).
 //
+// Operations are posted in batches, and Flush ends a batch. Until then a provider may hold posts back,
+// so that many of them cost one entry into the kernel, or one doorbell of a card. An operation that no
+// Flush follows may never be carried out, and may never have a Completion. So whoever has posted calls
+// Flush before it waits for anything, and before it gives the queue to others: once for the whole
+// batch. No other method does that for it, neither Ring nor WriteRing nor Poll.
+//
 // Every error matches one of the package's sentinels: ErrClosed, ErrFull (too many operations
-// pending; poll and post again), ErrBroken, ErrKey, ErrRange. A Completion may have ErrBroken for a
+// pending; flush, poll and post again), ErrBroken, ErrKey, ErrRange. A Completion may have ErrBroken for a
 // registration that has ended meanwhile.
 type Queue interface {
 	// Read copies len(dst) bytes into dst, from offset off of registration k at machine m. Both off
@@ -134,7 +140,14 @@ type Queue interface {
 	// returns an error, or a Completion with the tag Unsignalled reports it.
 	Ring(m MachineID) error
 
-	// Poll moves completions into cs and returns their number. It never waits.
+	// Flush ends a batch: every operation posted before is on its way now, to whichever machine, or
+	// fails, without another call of the queue. It keeps the order of the posts to each machine. A
+	// provider may have sent, or carried out, some of them earlier, or all. Flush never waits, and has
+	// no error: an operation that fails has its Completion. If nothing is held back, as after Close, it
+	// does nothing.
+	Flush()
+
+	// Poll moves completions into cs and returns their number. It never waits, and does not flush.
 	Poll(cs []Completion) int
 
 	// Close frees the worker's place for another queue. It drops pending operations without a

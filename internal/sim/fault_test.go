@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func transfer(p *Process, q rdma.Queue, to rdma.MachineID, b []byte) error {
 	if _, err := q.Write(to, testKey, 0, b, 1); err != nil {
 		return err
 	}
+	q.Flush()
 	return completed(p, q)
 }
 
@@ -75,6 +77,7 @@ func TestOneWayCut(t *testing.T) {
 			if _, err := q.Write(2, testKey, 0, ofOnes(8), 1); err != nil {
 				t.Fatal(err)
 			}
+			q.Flush()
 			isBreaking := false
 			for range 100 {
 				a.Sleep(w.options.Latency / 10)
@@ -105,6 +108,7 @@ func TestCrashTearsWrites(t *testing.T) {
 				if _, err := q.Write(2, testKey, 0, ofOnes(8*lines), 1); err != nil {
 					t.Fatal(err)
 				}
+				q.Flush()
 				w.Outside().Sleep(w.upTo(10 * time.Microsecond))
 				w.Machine(victim).Kill()
 				w.Outside().Sleep(time.Second)
@@ -155,6 +159,7 @@ func TestReadsAreTorn(t *testing.T) {
 			if _, err := q.Read(2, testKey, 0, buf, 1); err != nil {
 				t.Fatal(err)
 			}
+			q.Flush()
 			if err := completed(a, q); err != nil {
 				t.Fatal(err)
 			}
@@ -173,6 +178,28 @@ func TestReadsAreTorn(t *testing.T) {
 	}
 	if torn < 10 {
 		t.Errorf("%d of 100 reads were torn", torn)
+	}
+}
+
+// A process that waits for an operation which it has not flushed fails the run; one that dies before it
+// flushes does not.
+func TestForgottenFlush(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		w := New(Options{Seed: 1})
+		err := w.Run(func() {
+			a := w.Machine(1).Boot()
+			q, _ := pairOf(t, a, w.Machine(2).Boot())
+			if _, err := q.Write(2, testKey, 0, ofOnes(8), 1); err != nil {
+				t.Error(err)
+			}
+			if dies {
+				w.Machine(1).Kill()
+			}
+			w.Outside().Sleep(time.Second)
+		})
+		if dies && err != nil || !dies && (err == nil || !strings.Contains(err.Error(), "machine 1 waits, and has not flushed write to machine 2")) {
+			t.Errorf("dies %v: %v", dies, err)
+		}
 	}
 }
 
@@ -206,6 +233,7 @@ func TestConnectionToTheDead(t *testing.T) {
 		if _, err := q.Write(2, testKey, 0, ofOnes(8), 1); err != nil {
 			t.Fatal(err)
 		}
+		q.Flush()
 		b.Kill()
 		if err := completed(a, q); !errors.Is(err, rdma.ErrBroken) {
 			t.Errorf("write to a machine that died: %v", err)

@@ -83,6 +83,7 @@ func TestWorkComesBefore(t *testing.T) {
 			if _, err := q.Write(2, testKey, 0, ofOnes(1), 1); err != nil {
 				t.Error(err)
 			}
+			q.Flush()
 			e.Set()
 			a.Go(note)
 			a.AfterFunc(0, note)
@@ -151,6 +152,7 @@ func TestBandwidth(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			q.Flush()
 			for range 4 {
 				if err := completed(w.Outside(), q); err != nil {
 					t.Error(err)

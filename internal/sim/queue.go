@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +18,8 @@ type queue struct {
 	reports []report
 	belled  bool // a call of the bell is pending
 	closed  bool
+	// unflushed are the operations posted since the last Flush.
+	unflushed []*operation
 	// incoming are the connections of peers that end here.
 	incoming []*conn
 }
@@ -39,6 +43,8 @@ type operation struct {
 	off  uint64
 	data []byte // for a WRITE, a copy of the bytes to write
 	tag  uint64
+	// isFlushed says that its batch is over. It takes effect later than this turn, so then it must be.
+	isFlushed bool
 }
 
 // A report is a completion that waits to be polled.
@@ -102,8 +108,23 @@ func (q *queue) post(to rdma.MachineID, o *operation) error {
 	}
 	c.pending++
 	c.flying = append(c.flying, o)
+	q.unflushed = append(q.unflushed, o)
 	c.schedule(o)
 	return nil
+}
+
+// Flush implements rdma.Queue. Operations are under way as soon as they are posted, since no time
+// passes in a turn; but a process that waits before it has flushed them has failed.
+func (q *queue) Flush() {
+	for _, o := range q.unflushed {
+		o.isFlushed = true
+	}
+	q.unflushed = q.unflushed[:0]
+}
+
+// unflushedError says that a process may wait for an operation for ever.
+func (c *conn) unflushedError(o *operation) error {
+	return fmt.Errorf("sim: machine %d waits, and has not flushed %v to machine %d, key %#x, offset %d", c.from.nic.id, o.op, c.to.nic.id, uint64(o.key), o.off)
 }
 
 // connTo returns the connection to a machine, and creates it if necessary; but it does
@@ -185,6 +206,9 @@ func (c *conn) apply(o *operation, begin, end int) {
 	from, to := c.from.nic, c.to.nic
 	switch {
 	case c.broken || from.silent():
+		return
+	case !o.isFlushed && !from.process.dead:
+		w.failure = cmp.Or(w.failure, c.unflushedError(o))
 		return
 	case !w.isUp(from.id, to.id):
 		c.giveUp()

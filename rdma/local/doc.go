@@ -11,8 +11,8 @@
 // safe to unmap memory: code that removes something (a registration, a queue, a machine, a cable)
 // first unpublishes it and then waits until it has seen each queue of the network inactive once.
 //
-// With Options.Async, one goroutine per queue carries operations out later, and they are reported
-// through Poll. Tests use this to run the code above on a slow network.
+// With Options.Async, one goroutine per queue carries operations out later, after Flush, and they are
+// reported through Poll. Tests use this to run the code above on a slow network.
 //
 // Each datagram is delivered by a goroutine of its own.
 //

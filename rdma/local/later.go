@@ -25,8 +25,8 @@ func (o *operation) fail(err error) *rdma.Error {
 	return &rdma.Error{Op: o.op, To: o.to, Key: o.key, Offset: o.off, Bytes: len(o.data), Err: err}
 }
 
-// later is the asynchronous mode of a queue: a goroutine carries out the posted operations,
-// one after the other.
+// later is the asynchronous mode of a queue: a goroutine carries out the operations that have been
+// flushed, one after the other. Nothing happens without a Flush, so that tests find whoever forgets it.
 type later struct {
 	queue *Queue
 	depth int
@@ -35,6 +35,7 @@ type later struct {
 		lockrank.Mutex[lockrank.Later]
 		work    sync.Cond
 		posted  []operation
+		flushed int // how many of posted, from the first on, have been flushed
 		reports []rdma.Completion
 		closed  bool
 	}
@@ -47,7 +48,7 @@ func newLater(q *Queue, depth int) *later {
 	return l
 }
 
-// post checks an operation and leaves it to run.
+// post checks an operation and leaves it to run, once it is flushed.
 func (l *later) post(o operation) error {
 	if o.op == rdma.OpWrite || o.op == rdma.OpWriteRing {
 		o.data = slices.Clone(o.data)
@@ -72,8 +73,17 @@ func (l *later) post(o operation) error {
 	o.conn = c
 	c.pending++
 	l.mu.posted = append(l.mu.posted, o)
-	l.mu.work.Signal()
 	return nil
+}
+
+// flush lets run carry out what has been posted.
+func (l *later) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.flushed < len(l.mu.posted) {
+		l.mu.flushed = len(l.mu.posted)
+		l.mu.work.Signal()
+	}
 }
 
 // connToLocked returns a connection to a machine, if necessary a new one. It does not replace a
@@ -86,7 +96,7 @@ func (l *later) connToLocked(to rdma.MachineID) (*conn, error) {
 	return l.queue.connTo(to)
 }
 
-// run carries out the posted operations until the queue is closed.
+// run carries out the flushed operations until the queue is closed.
 func (l *later) run() {
 	defer close(l.ended)
 	for {
@@ -102,12 +112,12 @@ func (l *later) run() {
 	}
 }
 
-// next waits for an operation and returns it. The operation stays in posted, and so counts as
+// next waits for a flushed operation and returns it. The operation stays in posted, and so counts as
 // pending, until report removes it.
 func (l *later) next() (operation, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.mu.posted) == 0 && !l.mu.closed {
+	for l.mu.flushed == 0 && !l.mu.closed {
 		l.mu.work.Wait()
 	}
 	if l.mu.closed {
@@ -159,6 +169,7 @@ func (l *later) report(o *operation, err error) (first bool) {
 	defer l.mu.Unlock()
 	l.mu.posted[0] = operation{} // releases its buffer
 	l.mu.posted = l.mu.posted[1:]
+	l.mu.flushed--
 	if err == nil && o.tag == rdma.Unsignalled {
 		o.conn.pending--
 		return false

@@ -40,6 +40,7 @@ func TestNoAllocation(t *testing.T) {
 		"read":  func() error { _, err := q.Read(2, 7, 64, buf, 1); return err },
 		"write": func() error { _, err := q.Write(2, 7, 64, buf, 1); return err },
 		"ring":  func() error { return q.Ring(2) },
+		"flush": func() error { q.Flush(); return nil },
 	} {
 		if n := testing.AllocsPerRun(100, func() {
 			if err := f(); err != nil {
@@ -91,6 +92,7 @@ func TestFullQueue(t *testing.T) {
 	if pending != 4 {
 		t.Errorf("queue of 4 took %d", pending)
 	}
+	q.Flush()
 	var cs [8]rdma.Completion
 	for pending > 0 {
 		pending -= q.Poll(cs[:])
@@ -121,6 +123,7 @@ func TestBellForCompletion(t *testing.T) {
 		if _, err := q.Write(1, 7, 0, make([]byte, 8), tag); err != nil {
 			t.Fatal(err)
 		}
+		q.Flush()
 		<-wake
 		if q.Poll(cs[:]) != 1 || cs[0].Tag != tag || cs[0].Err != nil {
 			t.Fatalf("woken for nothing: %+v", cs[0])

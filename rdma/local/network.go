@@ -12,8 +12,8 @@ const depthDefault = 1024
 
 // Options of a network. The zero value is the fast mode.
 type Options struct {
-	// Async makes every operation pending: a goroutine of the queue carries it out, and Poll
-	// reports it.
+	// Async makes every operation pending: a goroutine of the queue carries it out once it is flushed,
+	// and Poll reports it.
 	Async bool
 	// Depth is the number of operations that a queue may have pending with Async before posts fail
 	// with rdma.ErrFull; 0 means 1024.

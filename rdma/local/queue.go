@@ -98,6 +98,13 @@ func (q *Queue) Ring(to rdma.MachineID) error {
 	return nil
 }
 
+// Flush implements rdma.Queue. Only asynchronous mode holds posts back.
+func (q *Queue) Flush() {
+	if q.later != nil {
+		q.later.flush()
+	}
+}
+
 // Poll implements rdma.Queue.
 func (q *Queue) Poll(cs []rdma.Completion) int {
 	if q.later == nil {

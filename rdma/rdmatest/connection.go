@@ -38,6 +38,7 @@ func testDoorbellComesAfterWrites(t *testing.T, f Fabric) {
 			t.Fatal(err)
 		}
 		if i%10 == 9 { // bells may be late and merged, but one of them sees this write
+			from.q.Flush()
 			eventually(t, "doorbell", func() bool { return seen.Load() == i+1 })
 		}
 	}
@@ -70,6 +71,7 @@ func testWriteRingWritesFirst(t *testing.T, f Fabric) {
 			}
 		}
 		if i%10 == 9 { // bells may be late and merged, but one of them sees this write
+			from.q.Flush()
 			eventually(t, "doorbell", func() bool { return seen.Load() == i+1 })
 		}
 	}
@@ -128,6 +130,7 @@ func testDoorbellFindsTheSibling(t *testing.T, f Fabric) {
 		if err := workers[1][1].q.Ring(rdma.MachineID(to)); err != nil {
 			t.Fatal(err)
 		}
+		workers[1][1].q.Flush()
 		eventually(t, "doorbell", func() bool { return rung[to][1].Load() > before })
 	}
 	for m := 1; m < 4; m++ {
@@ -152,6 +155,7 @@ func testOwnMachine(t *testing.T, f Fabric) {
 	if err := w.q.Ring(1); err != nil {
 		t.Fatal(err)
 	}
+	w.q.Flush()
 	eventually(t, "own doorbell", rung.Load)
 }
 
@@ -223,6 +227,9 @@ func testCutFlushesInOrder(t *testing.T, f Fabric) {
 			f.Cut(1, 2)
 		}
 		done, err := from.q.Write(2, key, 0, words(1, i), i)
+		if i%9 == 0 {
+			from.q.Flush()
+		}
 		switch {
 		case done && failed:
 			t.Fatalf("write %d succeeded after another had failed", i)
@@ -270,6 +277,9 @@ func testNothingOvertakesAFailure(t *testing.T, f Fabric) {
 			f.Mend(1, 2)
 		}
 		done, err := from.q.Write(2, key, 0, words(1, i), i)
+		if i%9 == 0 {
+			from.q.Flush()
+		}
 		if err != nil && !errors.Is(err, rdma.ErrBroken) {
 			t.Fatal(err)
 		}
@@ -439,6 +449,7 @@ func testNothingLandsAfterwards(t *testing.T, f Fabric) {
 			cs := make([]rdma.Completion, 64)
 			for n := uint64(1); !failed.Load(); n++ {
 				_, err := from.q.Write(ids[1], key, 0, words(32, n), 1)
+				from.q.Flush()
 				failed.CompareAndSwap(false, err != nil && !errors.Is(err, rdma.ErrFull))
 				for _, c := range cs[:from.q.Poll(cs)] {
 					failed.CompareAndSwap(false, c.Err != nil)

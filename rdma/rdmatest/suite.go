@@ -34,6 +34,10 @@ func Run(t *testing.T, open func(t *testing.T) Fabric) {
 		{"Transfers", testTransfers},
 		{"Tags", testTags},
 		{"OrderOfOneQueue", testOrderOfOneQueue},
+		{"FlushSendsToAll", testFlushSendsToAll},
+		{"FlushKeepsTheOrder", testFlushKeepsTheOrder},
+		{"FlushOfABrokenBatch", testFlushOfABrokenBatch},
+		{"FlushOfTheClosed", testFlushOfTheClosed},
 		{"SourceMayBeReused", testSourceMayBeReused},
 		{"WriteLandsInRisingOrder", testWriteLandsInRisingOrder},
 		{"ReadIsAtomicPerLine", testReadIsAtomicPerLine},
@@ -159,8 +163,9 @@ func (w *worker) finish(done bool, err error) error {
 	return cs[0].Err
 }
 
-// poll waits for n completions and polls no more than that.
+// poll flushes, waits for n completions and polls no more than that.
 func (w *worker) poll(n int) []rdma.Completion {
+	w.q.Flush()
 	var all []rdma.Completion
 	buf := make([]rdma.Completion, max(1, n))
 	var waited pause

@@ -351,6 +351,9 @@ func testRegistrationEndsMeanwhile(t *testing.T, f Fabric) {
 				to.nic.Deregister(key + 1)
 			}
 			done, err := from.q.Write(2, key+1, 0, words(1, round<<32|i+1), i)
+			if i%9 == 0 {
+				from.q.Flush()
+			}
 			if err != nil && !isRefusal(err) || err == nil && done && i >= 100 {
 				t.Fatalf("write %d: %v, %v", i+1, done, err)
 			}

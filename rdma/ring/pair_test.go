@@ -88,9 +88,19 @@ func (p *pair) attach(tb testing.TB, r *Receiver) {
 		Credit: p.credit, CreditOffset: creditOffset})
 }
 
+// flush ends the batches of both ends.
+func (p *pair) flush() {
+	for _, q := range p.queues {
+		if q != nil {
+			q.Flush()
+		}
+	}
+}
+
 // settle waits for n pending operations of the sender, and fails for errors.
 func (p *pair) settle(tb testing.TB, n int) {
 	tb.Helper()
+	p.flush()
 	var cs [16]rdma.Completion
 	for n > 0 {
 		got := p.queues[0].Poll(cs[:])

@@ -87,7 +87,7 @@ func Open(m *nvram.Memory, off, size uint64) (*Receiver, error) {
 }
 
 // Feedback names the word at the sender to which Free writes the head. The word must be the credit
-// of the Sender's Link.
+// of the Sender's Link. The owner of q flushes it after Free.
 func (r *Receiver) Feedback(q rdma.Queue, to rdma.MachineID, k rdma.Key, off uint64) {
 	r.credit = credit{queue: q, to: to, key: k, off: off}
 }

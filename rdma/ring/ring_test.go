@@ -79,6 +79,7 @@ func TestBellFindsTheRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			p.flush()
 			<-rung
 			if rec := p.poll(t); !bytes.Equal(rec.Payload, want) {
 				t.Fatalf("record %d is %x, want %x", i, rec.Payload, want)
@@ -241,6 +242,9 @@ func receiveAll(p *pair, rounds int) error {
 		if i++; i%5 == 0 {
 			p.receiver.Free(rec.End)
 		}
+		if p.queues[1] != nil {
+			p.queues[1].Flush()
+		}
 	}
 	return nil
 }
@@ -285,6 +289,7 @@ func (p *pair) completions(cs []rdma.Completion, each func(tag uint64)) error {
 	if p.queues[0] == nil {
 		return nil
 	}
+	p.queues[0].Flush()
 	for _, c := range cs[:p.queues[0].Poll(cs)] {
 		if c.Err != nil {
 			return c.Err
@@ -412,6 +417,7 @@ func TestCreditComesInHalves(t *testing.T) {
 			p.append(t, make([]byte, 84))
 			rec := p.poll(t)
 			p.receiver.Free(rec.End)
+			p.flush()
 			half := (p.receiver.Head()-before)*2 >= p.options.bytes-controlBytes
 			for half && p.sender.Head() == before {
 				runtime.Gosched() // the credit is on its way

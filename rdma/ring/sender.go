@@ -10,7 +10,7 @@ import (
 
 // A Link describes how a sender reaches a ring at another machine.
 type Link struct {
-	Queue  rdma.Queue // the queue of the worker that owns the Sender
+	Queue  rdma.Queue // the queue of the worker that owns the Sender, which flushes it after appends
 	To     rdma.MachineID
 	Key    rdma.Key // registration of the ring's memory
 	Offset uint64   // where the ring begins in the registration

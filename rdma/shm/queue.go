@@ -67,6 +67,9 @@ func (q *Queue) wakeSleeper() {
 	}
 }
 
+// Flush implements rdma.Queue: nothing is held back.
+func (q *Queue) Flush() {}
+
 // Poll implements rdma.Queue: no operation is ever pending.
 func (q *Queue) Poll([]rdma.Completion) int { return 0 }
 

@@ -64,6 +64,7 @@ func benchmark(b *testing.B, config *tls.Config, op rdma.Op, together int) {
 				b.Fatal(err)
 			}
 		}
+		q.Flush()
 		for left := together; left > 0; {
 			got := q.Poll(cs)
 			for _, c := range cs[:got] {

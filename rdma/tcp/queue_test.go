@@ -58,6 +58,7 @@ func TestLongTransfers(t *testing.T) {
 		if _, err := post(); err != nil {
 			t.Fatal(err)
 		}
+		q.Flush()
 		var cs [1]rdma.Completion
 		until(t, func() bool { return q.Poll(cs[:]) == 1 }, func() any { return "no completion" })
 		if cs[0].Err != nil {
@@ -158,6 +159,7 @@ func TestCloseBesidePeersThatStandStill(t *testing.T) {
 		if _, err := q.Write(to, 5, 0, make([]byte, 8), 1); err != nil {
 			t.Fatal(err)
 		}
+		q.Flush()
 		c := q.(*Queue).mu.conns[to]
 		until(t, func() bool {
 			q.(*Queue).mu.Lock()
@@ -211,6 +213,7 @@ func TestSilentPeer(t *testing.T) {
 	if _, err := asking.Write(1, 5, 0, make([]byte, 8), rdma.Unsignalled); err != nil {
 		t.Fatal(err)
 	}
+	asking.Flush()
 	c := asking.(*Queue)
 	until(t, func() bool {
 		c.mu.Lock()
@@ -249,9 +252,13 @@ func TestUnsignalledOnly(t *testing.T) {
 			if err != nil && !errors.Is(err, rdma.ErrFull) {
 				t.Fatal(err)
 			}
+			if err != nil {
+				q.Flush()
+			}
 			return err == nil
 		}, func() any { return "the queue stays full" })
 	}
+	q.Flush()
 	until(t, func() bool { return byte(memory.Load(0)) == byte((5*depth-1)&0xff) }, func() any { return memory.Load(0) })
 	var cs [1]rdma.Completion
 	if q.Poll(cs[:]) != 0 {
@@ -406,6 +413,7 @@ func TestSlowAnswer(t *testing.T) {
 	if _, err := q.Read(1, 5, 0, dst, 1); err != nil {
 		t.Fatal(err)
 	}
+	q.Flush()
 	var cs [1]rdma.Completion
 	until(t, func() bool { return q.Poll(cs[:]) == 1 }, func() any { return "no completion" })
 	if cs[0].Err != nil || dst[31] != 1 {

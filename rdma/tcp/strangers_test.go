@@ -88,6 +88,7 @@ func write(t *testing.T, q rdma.Queue) error {
 	if err != nil {
 		return err
 	}
+	q.Flush()
 	var cs [1]rdma.Completion
 	until(t, func() bool { return q.Poll(cs[:]) == 1 }, func() any { return "no completion" })
 	return cs[0].Err
@@ -149,6 +150,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			if _, err := q.Write(to, 5, 0, bytes.Repeat([]byte{1}, 8), 1); err != nil {
 				t.Fatal(err)
 			}
+			q.Flush()
 			var cs [1]rdma.Completion
 			until(t, func() bool { return q.Poll(cs[:]) == 1 }, func() any { return "no completion" })
 			if !errors.Is(cs[0].Err, rdma.ErrBroken) {

@@ -69,6 +69,7 @@ func (p *prober) probe(machines []rdma.MachineID, d time.Duration) []probed {
 			open++
 		}
 	}
+	p.queue.Flush()
 	for open > 0 {
 		open -= p.poll(first, results, buffers)
 		left := deadline.Sub(p.clock.Now())

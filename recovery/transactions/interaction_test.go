@@ -597,7 +597,10 @@ func (q tapQueue) write(post post, to rdma.MachineID, k rdma.Key, off uint64, sr
 			late := slices.Clone(src)
 			q.nic.x.late = append(q.nic.x.late, func() {
 				if n := q.nic.x.nodes[q.nic.Machine()]; !n.process.Dead() {
-					n.process.Do(func() { _, _ = post(to, k, off, late, tag) })
+					n.process.Do(func() {
+						_, _ = post(to, k, off, late, tag)
+						q.Flush()
+					})
 				}
 			})
 			return false, nil

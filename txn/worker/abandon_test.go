@@ -25,6 +25,8 @@ func (q *deadEnd) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byte, _ 
 	return false, nil
 }
 
+func (q *deadEnd) Flush() {}
+
 func (q *deadEnd) Poll([]rdma.Completion) int { return 0 }
 
 func (q *deadEnd) Close() error {
@@ -37,7 +39,7 @@ func (q *deadEnd) Close() error {
 func TestAbandonEndsReadsOfFunctions(t *testing.T) {
 	m, _ := listener(t)
 	q := &deadEnd{posted: make(chan struct{})}
-	m.workers[0].q = &patientQueue{Queue: q}
+	m.workers[0].q = &patientQueue{q, m.workers[0]}
 	failed := make(chan error, 1)
 	m.serving.Add(1)
 	go func() { // as serve would

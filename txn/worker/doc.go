@@ -51,7 +51,8 @@
 // while it waits says so. Machine.mu may be taken while a worker's lock is held, but not the other
 // way round. No method waits for a reply with a worker's lock held. A worker rings peers with its
 // lock held: with the record or message itself if somebody waits for it (peer.ringsWithLocked,
-// message.Kind.IsOfStep), otherwise once for everything that it has written (RingPeersLocked). A bell
-// only tries to take the lock of its worker; if that is taken, its holder checks the bell after
-// unlocking (answerBell).
+// message.Kind.IsOfStep), otherwise once for everything that it has written (RingPeersLocked). What
+// is posted under the lock is one batch for the provider, which Unlock flushes. A bell only tries to
+// take the lock of its worker; if that is taken, its holder checks the bell after unlocking
+// (answerBell).
 package worker

@@ -22,6 +22,7 @@ func (q *patientQueue) Read(to rdma.MachineID, k rdma.Key, off uint64, dst []byt
 	for {
 		done, err := q.Queue.Read(to, k, off, dst, tag)
 		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			q.w.isUnflushed = q.w.isUnflushed || !done
 			return done, err
 		}
 	}
@@ -32,6 +33,7 @@ func (q *patientQueue) Write(to rdma.MachineID, k rdma.Key, off uint64, src []by
 	for {
 		done, err := q.Queue.Write(to, k, off, src, tag)
 		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			q.w.isUnflushed = q.w.isUnflushed || !done
 			return done, err
 		}
 	}
@@ -42,6 +44,7 @@ func (q *patientQueue) WriteRing(to rdma.MachineID, k rdma.Key, off uint64, src 
 	for {
 		done, err := q.Queue.WriteRing(to, k, off, src, tag)
 		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			q.w.isUnflushed = q.w.isUnflushed || !done
 			return done, err
 		}
 	}
@@ -52,6 +55,7 @@ func (q *patientQueue) Ring(to rdma.MachineID) error {
 	for {
 		err := q.Queue.Ring(to)
 		if err == nil || !q.drainLocked(err) { // locked: see patientQueue
+			q.w.isUnflushed = true
 			return err
 		}
 	}
@@ -62,7 +66,16 @@ func (q *patientQueue) drainLocked(err error) bool {
 	if !errors.Is(err, rdma.ErrFull) {
 		return false
 	}
+	q.w.flushLocked() // what takes up the room may not be on its way yet
 	q.w.pollLocked()
 	q.w.m.cfg.Clock.Yield()
 	return true
+}
+
+// flushLocked puts on their way what has been posted since it was last called.
+func (w *Worker) flushLocked() {
+	if w.isUnflushed {
+		w.isUnflushed = false
+		w.q.Flush()
+	}
 }

@@ -55,7 +55,9 @@ type Worker struct {
 	// have arrived there.
 	releases, released uint64
 	toRing             []rdma.MachineID
-	buf                []byte // a message being encoded
+	// isUnflushed says that operations have been posted since the last Flush.
+	isUnflushed bool
+	buf         []byte // a message being encoded
 	// credit is where peers report how much of our records they have freed.
 	credit  *nvram.Memory
 	named   []uint64 // the result of takeTruncatedLocked
@@ -289,11 +291,16 @@ func (w *Worker) kickLater() {
 // Lock takes the worker's lock.
 func (w *Worker) Lock() { w.mu.Lock() }
 
-// Unlock releases the lock. The caller must first ring the peers to which it has written something
-// (RingPeersLocked). If this worker's bell was rung meanwhile, Unlock processes the input, since
-// the ringer has left that to the holder of the lock.
+// Unlock ends the batch of what was posted under the lock, and releases the lock. The caller must first
+// ring the peers to which it has written something (RingPeersLocked). If this worker's bell was rung
+// meanwhile, Unlock processes the input, since the ringer has left that to the holder of the lock.
+//
+// Nothing that was posted can be left behind, because Unlock flushes and not its callers, and nobody can
+// wait for what is held back, because a worker is not locked during a wait. And a flush here is as late as
+// one can be: all records, messages and rings to one machine leave together.
 func (w *Worker) Unlock() {
 	hasForgotten := invariant.Enabled && len(w.toRing) > 0
+	w.flushLocked()
 	w.mu.Unlock()
 	if hasForgotten {
 		invariant.Violated("peers are rung before a worker is unlocked", "not all", "all")
@@ -318,6 +325,7 @@ func (w *Worker) answerBell() {
 		w.bell.Store(false) // before processing: input that arrives meanwhile rings again
 		w.stepLocked()
 		w.RingPeersLocked()
+		w.flushLocked()
 		w.mu.Unlock()
 	}
 	if w.bell.Load() {
