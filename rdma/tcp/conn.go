@@ -31,6 +31,8 @@ type conn struct {
 	to     rdma.MachineID
 	cancel context.CancelFunc // ends run
 	ended  chan struct{}      // closed when run has ended
+	// isUnflushed says that the connection is among its queue's unflushed, with which it belongs.
+	isUnflushed bool
 
 	// sending orders those who send: the worker, and run once it has connected.
 	sending lockrank.Mutex[lockrank.Sending]
@@ -79,7 +81,6 @@ func (c *conn) appendLocked(p pending, src []byte) error {
 	}
 	c.mu.frames = append(p.frame.append(c.mu.frames), src...)
 	c.pendLocked(p)
-	c.watchLocked()
 	return nil
 }
 
@@ -142,7 +143,8 @@ func (c *conn) pendLocked(p pending) {
 	c.mu.unreported++
 }
 
-// flush sends what has been appended. It does not wait for the network.
+// flush sends what has been appended. It does not wait for the network. Only now the time begins in
+// which an answer must come: as long as the queue holds operations, the peer's silence means nothing.
 func (c *conn) flush() {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -153,6 +155,7 @@ func (c *conn) flush() {
 		return
 	}
 	c.mu.frames = c.spare[:0]
+	c.watchLocked()
 	c.q.mu.Unlock()
 	_, _ = l.stream.Write(frames) // into the outbox; an error ends the stream, which run notices
 	l.outbox.send()

@@ -15,9 +15,9 @@
 //
 // # Operations
 //
-// A post appends a frame to the connection's output, sends it with one system call and returns: it never
-// waits for the network. The agent reads frames in order
-// and copies. It answers a READ with the bytes and a signalled WRITE with a few; it answers an
+// A post appends a frame to the connection's output. Flush sends a batch with one system call, which is
+// one record of TLS if the batch is short, and never waits for the network; what is longer than heldMax
+// leaves earlier. The agent reads frames in order and copies. It answers a READ with the bytes and a signalled WRITE with a few; it answers an
 // unsignalled operation only if that fails, and one in askEvery of them so that the queue learns
 // that they are done. A goroutine of the connection reads the answers and makes Completions.
 //

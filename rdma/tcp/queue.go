@@ -14,6 +14,9 @@ const (
 	// unsentMax is how many bytes for one machine may wait for the network, beside one operation
 	// of any length.
 	unsentMax = 8 << 20
+	// heldMax is how many bytes for one machine are held until Flush: a post that makes it more sends
+	// them. What is longer gains nothing from waiting for more.
+	heldMax = 64 << 10
 	// askEvery is how many unsignalled operations may follow each other before one asks for an
 	// answer.
 	askEvery = 64
@@ -30,7 +33,10 @@ type Queue struct {
 	rung   chan struct{} // holds one ring that bell has not been called for
 	closed chan struct{} // closed when Close begins
 	ended  chan struct{} // closed when Close has ended
-	mu     struct {
+	// unflushed are the connections to which something has been posted since the last Flush. It belongs
+	// to whoever posts, and Close does not touch it.
+	unflushed []*conn
+	mu        struct {
 		lockrank.Mutex[lockrank.Later]
 		conns   []*conn // indexed by machine; nil for a machine to which there was no connection
 		reports []rdma.Completion
@@ -96,7 +102,7 @@ func (q *Queue) Ring(to rdma.MachineID) error {
 }
 
 // post carries out an operation on this machine at once. It appends an operation on another machine
-// to the frames for that machine.
+// to the frames for that machine, which Flush sends, or a post that makes them many.
 func (q *Queue) post(p pending, src []byte) (done bool, err error) {
 	if p.op != rdma.OpRing && !rdma.Aligned(p.off, p.bytes) {
 		return false, p.fail(rdma.ErrRange)
@@ -107,12 +113,28 @@ func (q *Queue) post(p pending, src []byte) (done bool, err error) {
 		}
 		return true, nil
 	}
-	c, err := q.append(p, src)
+	c, held, err := q.append(p, src)
 	if err != nil {
 		return false, p.fail(err)
 	}
-	c.flush()
+	if !c.isUnflushed {
+		c.isUnflushed = true
+		q.unflushed = append(q.unflushed, c)
+	}
+	if held > heldMax {
+		c.flush()
+	}
 	return false, nil
+}
+
+// Flush implements rdma.Queue: it sends what is held, with one system call for each machine.
+func (q *Queue) Flush() {
+	for i, c := range q.unflushed {
+		c.isUnflushed = false
+		q.unflushed[i] = nil
+		c.flush()
+	}
+	q.unflushed = q.unflushed[:0]
 }
 
 // here carries out an operation on this machine.
@@ -136,14 +158,15 @@ func (q *Queue) here(p pending, src []byte) error {
 	return nil
 }
 
-func (q *Queue) append(p pending, src []byte) (*conn, error) {
+// append appends an operation to the frames for its machine. held is how many bytes these are now.
+func (q *Queue) append(p pending, src []byte) (c *conn, held int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c, err := q.connLocked(p.to)
-	if err != nil {
-		return nil, err
+	if c, err = q.connLocked(p.to); err != nil {
+		return nil, 0, err
 	}
-	return c, c.appendLocked(p, src)
+	err = c.appendLocked(p, src)
+	return c, len(c.mu.frames), err
 }
 
 // connLocked returns the connection to a machine, and makes one if there is none. It does not
@@ -193,9 +216,6 @@ func (q *Queue) reportLocked(p *pending, err error) (first bool) {
 	q.mu.reports = append(q.mu.reports, c)
 	return len(q.mu.reports) == 1
 }
-
-// Flush implements rdma.Queue: each post sends what it has appended.
-func (q *Queue) Flush() {}
 
 // Poll implements rdma.Queue.
 func (q *Queue) Poll(cs []rdma.Completion) int {

@@ -222,6 +222,45 @@ func TestSilentPeer(t *testing.T) {
 	}, func() any { return "an unsignalled operation is pending for ever" })
 }
 
+// A batch is held until Flush, and is not missed until then; what is longer than heldMax leaves before.
+func TestBatch(t *testing.T) {
+	q, memory, nics := pair(t, 2*heldMax)
+	nics[1].cfg.silence = silence
+	if err := write(t, q); err != nil {
+		t.Fatal(err)
+	}
+	c := q.(*Queue).mu.conns[1]
+	state := func() (held int, watched bool) {
+		q.(*Queue).mu.Lock()
+		defer q.(*Queue).mu.Unlock()
+		return len(c.mu.frames), c.mu.watched
+	}
+	until(t, func() bool { _, watched := state(); return !watched }, func() any { return "an answer is waited for" })
+	const writes = 8
+	word := []byte{1, 0, 0, 0, 0, 0, 0, 0}
+	for i := range uint64(writes) {
+		if _, err := q.Write(1, 5, 64+8*i, word, rdma.Unsignalled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := q.Ring(1); err != nil {
+		t.Fatal(err)
+	}
+	if held, watched := state(); held != writes*(frameBytes+8)+frameBytes || watched {
+		t.Errorf("%d bytes are held, an answer is waited for: %v", held, watched)
+	}
+	q.Flush()
+	if held, _ := state(); held != 0 {
+		t.Errorf("after Flush %d bytes are held", held)
+	}
+	until(t, func() bool { return memory.Load(64+8*(writes-1)) == 1 }, func() any { return "the batch has not arrived" })
+	long := bytes.Repeat(word, heldMax/8)
+	if _, err := q.Write(1, 5, 0, long, rdma.Unsignalled); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return memory.Load(heldMax-8) == 1 }, func() any { return "a long write is held" })
+}
+
 // A copy in a closed queue, or of an agent that has ended, touches no memory.
 func TestEndedCopier(t *testing.T) {
 	q, memory, nics := pair(t, 64)
