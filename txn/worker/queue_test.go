@@ -1,36 +1,45 @@
 package worker
 
 import (
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// A holdingQueue holds what is posted until it is flushed.
+// A holdingQueue holds what is posted until it is flushed, and has no room for some machines.
 type holdingQueue struct {
 	rdma.Queue
-	held    int // posted and not flushed
-	flushes int // those of something
+	held    int                    // posted and not flushed
+	flushes int                    // those of something
+	refuses map[rdma.MachineID]int // how many posts to a machine are still refused
 }
 
-func (q *holdingQueue) post() error {
+func (q *holdingQueue) post(to rdma.MachineID) error {
+	if q.refuses[to] > 0 {
+		q.refuses[to]--
+		return &rdma.Error{Op: rdma.OpWrite, To: to, Err: rdma.ErrFull}
+	}
 	q.held++
 	return nil
 }
 
-func (q *holdingQueue) Read(_ rdma.MachineID, _ rdma.Key, _ uint64, _ []byte, _ uint64) (bool, error) {
-	return false, q.post()
+func (q *holdingQueue) Read(to rdma.MachineID, _ rdma.Key, _ uint64, _ []byte, _ uint64) (bool, error) {
+	return false, q.post(to)
 }
 
-func (q *holdingQueue) Write(_ rdma.MachineID, _ rdma.Key, _ uint64, _ []byte, _ uint64) (bool, error) {
-	return false, q.post()
+func (q *holdingQueue) Write(to rdma.MachineID, _ rdma.Key, _ uint64, _ []byte, _ uint64) (bool, error) {
+	return false, q.post(to)
 }
 
-func (q *holdingQueue) WriteRing(_ rdma.MachineID, _ rdma.Key, _ uint64, _ []byte, _ uint64) (bool, error) {
-	return false, q.post()
+func (q *holdingQueue) WriteRing(to rdma.MachineID, _ rdma.Key, _ uint64, _ []byte, _ uint64) (bool, error) {
+	return false, q.post(to)
 }
 
-func (q *holdingQueue) Ring(rdma.MachineID) error { return q.post() }
+func (q *holdingQueue) Ring(to rdma.MachineID) error { return q.post(to) }
 
 func (q *holdingQueue) Flush() {
 	if q.held > 0 {
@@ -41,14 +50,24 @@ func (q *holdingQueue) Flush() {
 
 func (q *holdingQueue) Poll([]rdma.Completion) int { return 0 }
 
+// A countingClock counts pauses, which take no time.
+type countingClock struct {
+	clock.System
+	yields, sleeps int
+}
+
+func (c *countingClock) Yield()              { c.yields++ }
+func (c *countingClock) Sleep(time.Duration) { c.sleeps++ }
+
 // holding returns a worker with peers 1 and 2 and a queue that holds what is posted. It has nothing to
-// step through.
-func holding() (w *Worker, q *holdingQueue) {
-	q = new(holdingQueue)
-	w = newWorker(&Machine{}, 0)
+// step through. lost gets the peers that it fences.
+func holding() (w *Worker, q *holdingQueue, c *countingClock, lost *[]rdma.MachineID) {
+	q, c, lost = &holdingQueue{refuses: make(map[rdma.MachineID]int)}, new(countingClock), new([]rdma.MachineID)
+	m := &Machine{cfg: Config{Clock: c, Events: Events{Fenced: func(id rdma.MachineID, _ error) { *lost = append(*lost, id) }}}}
+	w = newWorker(m, 0)
 	w.q, w.stopped = &patientQueue{q, w}, true
 	w.peers = []*peer{nil, {id: 1}, {id: 2}}
-	return w, q
+	return w, q, c, lost
 }
 
 // everyPost returns the posts of a queue.
@@ -65,7 +84,7 @@ func everyPost(q rdma.Queue) map[string]func(to rdma.MachineID) error {
 // What is posted under the lock leaves when it is released: once, and whoever releases it.
 func TestUnlockFlushes(t *testing.T) {
 	for name := range everyPost(nil) {
-		w, q := holding()
+		w, q, _, _ := holding()
 		post := everyPost(w.q)[name]
 		w.Lock()
 		for to := rdma.MachineID(1); to <= 2; to++ {
@@ -80,10 +99,55 @@ func TestUnlockFlushes(t *testing.T) {
 		}
 	}
 
-	w, q := holding()
+	w, q, _, _ := holding()
 	w.ringLocked(w.peers[1])
 	w.kick()
 	if q.held != 0 || q.flushes != 1 {
 		t.Errorf("%d rings are held after %d flushes and a step", q.held, q.flushes)
+	}
+}
+
+// A post to a full queue flushes, since what fills it may be held back, and waits for room.
+func TestPostAwaitsRoom(t *testing.T) {
+	for name := range everyPost(nil) {
+		w, q, c, lost := holding()
+		w.Lock()
+		must(t, w.q.Ring(2))
+		q.refuses[1] = roomYields + 2
+		must(t, everyPost(w.q)[name](1))
+		if q.flushes != 1 || q.held != 1 || c.yields != roomYields || c.sleeps != 2 || len(*lost) != 0 {
+			t.Errorf("%s: %d flushes, %d posts held, %d yields, %d pauses, lost %v", name, q.flushes, q.held, c.yields, c.sleeps, *lost)
+		}
+		w.Unlock()
+	}
+}
+
+// A peer that makes no room is taken for lost after a bounded wait: whoever waits for it learns that,
+// the next post does not wait again, and others are not concerned.
+func TestPeerThatMakesNoRoom(t *testing.T) {
+	for name := range everyPost(nil) {
+		w, q, c, lost := holding()
+		w.Lock()
+		waiting := &call{to: 1, wait: wait.NewWaiter(c)}
+		waiting.wait.Add(1)
+		w.openCallLocked(waiting)
+		const refusals = 1000
+		q.refuses[1] = refusals
+		post := everyPost(w.q)[name]
+		if err := post(1); !errors.Is(err, rdma.ErrBroken) || !errors.Is(err, rdma.ErrFull) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.yields != roomYields || c.sleeps != roomPauses || len(*lost) != 1 || (*lost)[0] != 1 {
+			t.Errorf("%s: lost %v after %d yields and %d pauses", name, *lost, c.yields, c.sleeps)
+		}
+		if err := waiting.wait.Failed(); waiting.wait.Open() != 0 || !errors.Is(err, rdma.ErrBroken) {
+			t.Errorf("%s: a call waits, %v", name, err)
+		}
+		left := q.refuses[1]
+		if err := post(1); !errors.Is(err, rdma.ErrBroken) || q.refuses[1] != left-1 || c.sleeps != roomPauses {
+			t.Errorf("%s: the next post is refused %d times, %d pauses: %v", name, left-q.refuses[1], c.sleeps, err)
+		}
+		must(t, post(2))
+		w.Unlock()
 	}
 }
