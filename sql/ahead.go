@@ -17,7 +17,7 @@ type lookAhead interface {
 
 // noteAhead notes that the rows of a node, once it is built, are to be read a few at a time.
 func (s *Session) noteAhead(n gms.Node, a lookAhead) {
-	if !store.IsNoted(n) {
+	if !store.CanNote(n) {
 		return
 	}
 	if s.running.ahead == nil {
@@ -28,7 +28,7 @@ func (s *Session) noteAhead(n gms.Node, a lookAhead) {
 
 // takeAhead returns what noteAhead has noted for a node, and forgets it; nil if there is nothing.
 func (s *Session) takeAhead(n gms.Node) lookAhead {
-	if len(s.running.ahead) == 0 || !store.IsNoted(n) {
+	if len(s.running.ahead) == 0 || !store.CanNote(n) {
 		return nil
 	}
 	a := s.running.ahead[n]

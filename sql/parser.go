@@ -101,7 +101,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 // parseWhole parses a text that must be a single statement.
 func (p parser) parseWhole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	query = compat.ResolveComments(query, o)
-	stmt, err := compat.ParseAll(ctx, query, o)
+	stmt, err := compat.ParseWhole(ctx, query, o)
 	if deep := compat.TooDeep(err); deep != nil {
 		return nil, deep
 	}
@@ -116,7 +116,7 @@ func (p parser) parseWhole(ctx context.Context, query string, o sqlparser.Parser
 		if !found {
 			return stmt, cmp.Or(compat.CheckStatements(query), err)
 		}
-		again, wrong := compat.ParseAll(ctx, text, o)
+		again, wrong := compat.ParseWhole(ctx, text, o)
 		again = compat.AsDo(query, again, o)
 		if wrong != nil || again == nil {
 			return stmt, cmp.Or(compat.CheckStatements(query), err)

@@ -140,7 +140,7 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, old, value any) error {
 	r := rules[strings.ToLower(v.GetName())]
 	switch r.class {
 	case works:
-		if strings.EqualFold(v.GetName(), gms.SqlModeSessionVar) && strings.Contains(settled(ctx, v, value), "no_backslash_escapes") {
+		if strings.EqualFold(v.GetName(), gms.SqlModeSessionVar) && strings.Contains(asText(ctx, v, value), "no_backslash_escapes") {
 			return myerr.WrongEscapes.New(value)
 		}
 		if strings.EqualFold(v.GetName(), "character_set_client") && !readAsUTF8(value) {
@@ -171,12 +171,12 @@ func readAsUTF8(charset any) bool {
 
 // same reports whether two values are equal once the variable has converted them.
 func same(ctx *gms.Context, v gms.SystemVariable, a, b any) bool {
-	return settled(ctx, v, a) == settled(ctx, v, b)
+	return asText(ctx, v, a) == asText(ctx, v, b)
 }
 
-// settled returns a value as text, after the variable has converted it; values with the same text
+// asText returns the text of a value, after the variable has converted it. Values with the same text
 // are equal.
-func settled(ctx *gms.Context, v gms.SystemVariable, value any) string {
+func asText(ctx *gms.Context, v gms.SystemVariable, value any) string {
 	if converted, _, err := v.GetType().Convert(ctx, value); err == nil {
 		value = converted
 	}

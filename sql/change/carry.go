@@ -23,8 +23,8 @@ var (
 	_ gms.Expression                 = (*insertedValue)(nil)
 )
 
-// upsertFunction returns one of the functions carry, carried and inserted by its name.
-// go-mysql-server passes no context when it creates calls.
+// upsertFunction returns the function carry, carried or inserted by its name; false if it is none of
+// these. The function keeps ctx, because go-mysql-server passes a nil context when it creates a call.
 func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 	var create func(*gms.Context, ...gms.Expression) (gms.Expression, error)
 	switch name {

@@ -153,7 +153,7 @@ func (a *checkedDoubles) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return v, err
 }
 
-// An integer has 65 bits, so that it can be any signed or unsigned one of 64.
+// An integer has a sign and 64 bits, so it can be any signed or unsigned integer of 64 bits.
 type integer struct {
 	negative bool
 	size     uint64
@@ -178,8 +178,7 @@ func integerOf(v any) (integer, bool) {
 	return integer{}, false
 }
 
-// do computes a + b, a - b or a * b, and returns false if that has more than 65
-// bits.
+// do computes a + b, a - b or a * b, and returns false if the result's size does not fit 64 bits.
 func (a integer) do(op string, b integer) (integer, bool) {
 	switch op {
 	case "*":

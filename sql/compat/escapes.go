@@ -97,8 +97,8 @@ func ParseFirst(ctx context.Context, query string, o sqlparser.ParserOptions) (s
 	return stmt, inOriginal(at, end), err
 }
 
-// ParseAll parses a text that must be a single statement.
-func ParseAll(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
+// ParseWhole parses a text that must be a single statement.
+func ParseWhole(ctx context.Context, query string, o sqlparser.ParserOptions) (sqlparser.Statement, error) {
 	at := keptEscapes(query, o.AnsiQuotes)
 	stmt, err := sqlparser.ParseWithOptions(ctx, doubled(query, at), o)
 	movePlaces(stmt, at)

@@ -212,7 +212,7 @@ func IsImpossibleTime(text string) bool {
 	return false
 }
 
-// isBetweenNumbers says whether a character may stand between the numbers of a time.
+// isBetweenNumbers reports whether a character may stand between the numbers of a time.
 func isBetweenNumbers(c byte) bool {
 	return c == 'T' || c == ' ' || '!' <= c && c <= '/' && c != '.' || ':' <= c && c <= '@'
 }

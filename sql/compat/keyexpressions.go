@@ -6,8 +6,8 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// go-mysql-server's parser knows an index of an expression in CREATE INDEX only. In CREATE TABLE
-// and ALTER TABLE it is given an invented column name in place of the expression.
+// go-mysql-server's parser knows indexes of expressions only in CREATE INDEX. In CREATE TABLE and
+// ALTER TABLE, an invented column's name takes the expression's place until the statement is parsed.
 
 // A KeyExpression is the expression of an index, in parentheses, and the column for it.
 type KeyExpression struct {

@@ -6,8 +6,8 @@ import "github.com/dolthub/vitess/go/vt/sqlparser"
 // runs a statement or a condition. A LOOP that begins with ITERATE runs neither, and would
 // never end.
 
-// endLoops puts a statement in front of each LOOP body of a trigger that might iterate without
-// running any statement.
+// endLoops puts a statement at the beginning of each LOOP in a trigger's body that might iterate for
+// ever without a check for cancellation.
 func endLoops(stmt sqlparser.Statement) {
 	ddl, ok := stmt.(*sqlparser.DDL)
 	if !ok || ddl.TriggerSpec == nil {
@@ -15,15 +15,16 @@ func endLoops(stmt sqlparser.Statement) {
 	}
 	// The visitor never fails, so neither does Walk.
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
-		if l, ok := n.(*sqlparser.Loop); ok && mayTurnIdly(l) {
-			l.Statements = append(sqlparser.Statements{idle()}, l.Statements...)
+		if l, ok := n.(*sqlparser.Loop); ok && isUnchecked(l) {
+			l.Statements = append(sqlparser.Statements{emptyIf()}, l.Statements...)
 		}
 		return true, nil
 	}, ddl.TriggerSpec.Body)
 }
 
-// mayTurnIdly reports whether a loop may begin with something that is not a statement.
-func mayTurnIdly(l *sqlparser.Loop) bool {
+// isUnchecked reports whether a loop may iterate for ever without a check for cancellation: it is empty,
+// or begins with ITERATE, or with a block or loop that may begin so.
+func isUnchecked(l *sqlparser.Loop) bool {
 	if len(l.Statements) == 0 {
 		return true
 	}
@@ -34,8 +35,8 @@ func mayTurnIdly(l *sqlparser.Loop) bool {
 	return false
 }
 
-// idle returns IF 0 THEN END IF. It does nothing, but go-mysql-server evaluates its condition, and
-// looks for cancellation then.
-func idle() sqlparser.Statement {
+// emptyIf returns IF 0 THEN END IF. It does nothing, but go-mysql-server checks for cancellation when
+// it evaluates the condition.
+func emptyIf() sqlparser.Statement {
 	return &sqlparser.IfStatement{Conditions: []sqlparser.IfStatementCondition{{Expr: sqlparser.NewIntVal([]byte("0"))}}}
 }

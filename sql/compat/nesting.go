@@ -60,9 +60,9 @@ func TooDeep(err error) error {
 	return nil
 }
 
-// along follows the left side of a chain of AND and OR, or of the parts of a UNION, checks
-// each right side, and returns the node at the end of the chain.
-func along(n sqlparser.SQLNode, depth int) (end sqlparser.SQLNode, isChain bool, err error) {
+// checkChain follows the left side of a chain of AND and OR, or of the parts of a UNION, and checks the
+// nesting of each right side. It returns the node at the end of the chain, or n itself if n begins none.
+func checkChain(n sqlparser.SQLNode, depth int) (end sqlparser.SQLNode, isChain bool, err error) {
 	for terms := 1; ; terms++ {
 		var left, right sqlparser.SQLNode
 		switch c := n.(type) {
@@ -138,7 +138,7 @@ func nestedIn(v reflect.Value, depth int) error {
 	case *sqlparser.SQLVal, *sqlparser.ColName, *sqlparser.NullVal: // most nodes of a long INSERT
 		return nil
 	}
-	end, isChain, err := along(n, depth)
+	end, isChain, err := checkChain(n, depth)
 	switch {
 	case err != nil:
 		return err

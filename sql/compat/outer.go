@@ -21,8 +21,9 @@ const pushFiltersRule = "pushFilters"
 // aboveOuterJoins corrects the conditions of an inner join that contains an outer join. When
 // go-mysql-server reorders joins, it looks only at the tables of each condition: it loses
 // conditions on one table, and tests conditions on the outer join's optional side before that join,
-// or as a part of it. A condition that is false for a missing row makes the outer join an inner
-// one; other conditions stay above it, and those on one table go below.
+// or as a part of it. So aboveOuterJoins moves the conditions itself: one that may be true although a
+// row is missing goes above the inner join, and any other one on a single table goes to that table. A
+// condition that is false for a missing row also turns the outer join into an inner one.
 func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		pushed, same, err := notBelowLaterals(apply)(ctx, a, n, scope, sel, flags)

@@ -73,7 +73,7 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		return nil, err
 	}
 	if !r.isIn {
-		return r.one(ctx, left.([]any), rows)
+		return r.compareOne(ctx, left.([]any), rows)
 	}
 	var found any = false
 	for _, right := range rows {
@@ -88,9 +88,9 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return found, nil
 }
 
-// one compares the left side with the row of a subquery that must have at most one. Without a row
-// it compares with a row of NULLs, but does not return true.
-func (r *rowInQuery) one(ctx *gms.Context, left []any, rows []any) (any, error) {
+// compareOne compares the left side with the only row of a subquery, and fails if there are several.
+// If there is none, it compares with a row of NULLs, and returns false where that returns true.
+func (r *rowInQuery) compareOne(ctx *gms.Context, left []any, rows []any) (any, error) {
 	switch len(rows) {
 	case 0:
 		is, err := r.equal.Eval(ctx, append(append(gms.Row{}, left...), make(gms.Row, len(left))...))

@@ -16,7 +16,7 @@ import (
 // date or time meets text, it uses its text. go-mysql-server uses the seconds since 1970 as a
 // date's number, and has none for a TIME; for text it uses a date with a time of day, or fails.
 
-// isToday says whether an expression is CURDATE(), whose type is text in go-mysql-server.
+// isToday reports whether an expression is CURDATE(), whose type is text in go-mysql-server.
 func isToday(e gms.Expression) bool {
 	_, ok := e.(function.CurrDate)
 	return ok
@@ -144,16 +144,17 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 		if isInterval(e.LeftChild) || isInterval(e.RightChild) {
 			return nil, nil
 		}
-		return withDigits(ctx, e, isUndigested)
+		return withDigits(ctx, e, needsDigits)
 	case *expression.Div, *expression.IntDiv, *expression.Mod, *expression.UnaryMinus, *ExactAggregate:
 		return withDigits(ctx, e, isOfTime)
 	}
 	return nil, nil
 }
 
-// isUndigested reports whether go-mysql-server computes with something other than the digits of a
-// type's values.
-func isUndigested(t gms.Type) bool { return types.IsTimespan(t) || types.IsDateType(t) }
+// needsDigits reports whether values of a type must be replaced by their digits before
+// go-mysql-server adds, subtracts or multiplies them. It uses the digits of a DATETIME by itself, but
+// computes with another number for a DATE or TIME.
+func needsDigits(t gms.Type) bool { return types.IsTimespan(t) || types.IsDateType(t) }
 
 func isInterval(e gms.Expression) bool {
 	_, ok := e.(*expression.Interval)

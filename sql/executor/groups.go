@@ -190,7 +190,8 @@ func (i *groupIter) newGroup(ctx *gms.Context) ([]gms.AggregationBuffer, error) 
 	return group, nil
 }
 
-// take counts n more bytes.
+// take takes n more bytes from the statement's memory, or fails if that is used up. Close gives
+// them back.
 func (i *groupIter) take(n int64) error {
 	err := i.h.Take(n)
 	if err == nil {

@@ -113,7 +113,7 @@ func (s *joinShape) bind(infos []*store.TableInfo) (*binding, bool) {
 	for _, p := range s.pairs {
 		left, ok := b.column(p[0])
 		right, found := b.column(p[1])
-		if !ok || !found || !b.comparable(left, right) {
+		if !ok || !found || !b.sharesLiterals(left, right) {
 			return nil, false
 		}
 		pairs = append(pairs, [2]columnAt{left, right}, [2]columnAt{right, left})
@@ -151,9 +151,9 @@ func (b *binding) compare(at columnAt, c comparison) bool {
 	return k.TakesLiterals() && !twice
 }
 
-// comparable reports whether two columns that are equal to each other are always equal to the same
-// literals. That holds for integers of any width, and for characters of one collation.
-func (b *binding) comparable(left, right columnAt) bool {
+// sharesLiterals reports whether left = right and left = literal imply right = literal. That holds for
+// integers of any width, and for characters of one collation.
+func (b *binding) sharesLiterals(left, right columnAt) bool {
 	l, r := b.codec(left), b.codec(right)
 	if l.IsInteger() || r.IsInteger() {
 		return l.IsInteger() && r.IsInteger()

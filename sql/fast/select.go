@@ -214,14 +214,14 @@ func (p *selectPlan) inspect(n gms.Node) bool {
 	case *plan.ForeignKeyHandler: // newChange and newInsertion check its foreign keys
 		return p.inspect(n.OriginalNode)
 	case *plan.InsertInto:
-		return p.writes(n.Destination)
+		return p.setTarget(n.Destination)
 	case *plan.Filter:
 		access, ok := n.Child.(*plan.IndexedTableAccess)
 		p.leaf = n
-		return ok && p.reads(access)
+		return ok && p.setAccess(access)
 	case *plan.IndexedTableAccess:
 		p.leaf = n
-		return p.reads(n)
+		return p.setAccess(n)
 	}
 	return false
 }
@@ -241,13 +241,13 @@ func (p *selectPlan) inspectJoin(n gms.Node, name string) bool {
 			name = n.Name()
 		}
 		p.accesses[strings.ToLower(name)] = n
-		return p.reads(n)
+		return p.setAccess(n)
 	}
 	return false
 }
 
-// writes takes over the table that an INSERT writes to; false if the table is not ours.
-func (p *selectPlan) writes(n gms.Node) bool {
+// setTarget sets the plan's table to the one that an INSERT writes to; false if the table is not ours.
+func (p *selectPlan) setTarget(n gms.Node) bool {
 	if h, ok := n.(*plan.ForeignKeyHandler); ok {
 		n = h.OriginalNode
 	}
@@ -274,9 +274,9 @@ func unwrapped(t gms.Table) gms.Table {
 	}
 }
 
-// reads takes over the table that an index lookup reads; false if the table is not ours or,
-// except in a join, if the lookup's range is not given.
-func (p *selectPlan) reads(n *plan.IndexedTableAccess) bool {
+// setAccess sets the plan's access to an index lookup, and its table to the one that the lookup reads.
+// It returns false if the table is not ours or, except in a join, if the lookup's range is not given.
+func (p *selectPlan) setAccess(n *plan.IndexedTableAccess) bool {
 	if !n.IsStatic() && p.accesses == nil {
 		return false
 	}

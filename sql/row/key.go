@@ -102,11 +102,11 @@ func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 	switch k.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
 		n, ok := Signed(v)
-		return appendOrdered(dst, uint64(n)^1<<63, intBytes(k.Kind)), ok && k.fits(v)
+		return appendOrdered(dst, uint64(n)^1<<63, intBytes(k.Kind)), ok && k.isNative(v)
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64,
 		catalog.KindBit, catalog.KindEnum, catalog.KindSet:
 		n, ok := Unsigned(v)
-		return binary.BigEndian.AppendUint64(dst, n), ok && k.fits(v)
+		return binary.BigEndian.AppendUint64(dst, n), ok && k.isNative(v)
 	case catalog.KindFloat32:
 		f, ok := v.(float32)
 		return binary.BigEndian.AppendUint64(dst, orderedFloat(float64(f))), ok

@@ -62,11 +62,11 @@ func (c *ValueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 	switch c.Kind {
 	case catalog.KindInt8, catalog.KindInt16, catalog.KindInt24, catalog.KindInt32, catalog.KindInt64, catalog.KindYear:
 		n, ok := Signed(v)
-		return appendInt(dst, n), ok && c.fits(v), nil
+		return appendInt(dst, n), ok && c.isNative(v), nil
 	case catalog.KindUint8, catalog.KindUint16, catalog.KindUint24, catalog.KindUint32, catalog.KindUint64,
 		catalog.KindBit, catalog.KindEnum, catalog.KindSet:
 		n, ok := Unsigned(v)
-		return appendUint(dst, n), ok && c.fits(v), nil
+		return appendUint(dst, n), ok && c.isNative(v), nil
 	case catalog.KindFloat32:
 		f, ok := v.(float32)
 		return binary.LittleEndian.AppendUint32(dst, math.Float32bits(f)), ok, nil
@@ -107,9 +107,9 @@ func appendBytes(dst []byte, v any) ([]byte, bool, error) {
 	return dst, false, nil
 }
 
-// fits reports whether an integer has exactly the column's Go type; one of another
-// type may be out of the column's range.
-func (c *ValueCodec) fits(v any) bool {
+// isNative reports whether an integer has go-mysql-server's Go type for this column. An
+// integer of another type may be out of the column's range.
+func (c *ValueCodec) isNative(v any) bool {
 	switch v.(type) {
 	case int8:
 		return c.Kind == catalog.KindInt8

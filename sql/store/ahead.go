@@ -9,10 +9,10 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// This file looks up keys together that a statement is going to look up one by one.
+// This file looks up together those keys that a statement is going to look up one by one.
 
-// IsElsewhere reports whether an index is likely to be at other machines: its anchor is, near which it
-// has grown.
+// IsElsewhere reports whether an index is probably at other machines: it has grown near its anchor, and
+// the anchor is at another machine.
 func (t *IndexedTable) IsElsewhere(x *Index) bool {
 	return !t.Store.Machine.IsPrimary(x.Key.Index.Anchor.Addr)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // A baseSession replaces go-mysql-server's BaseSession, which copies every variable into every
-// session (80 KB). The embedded BaseSession is not initialized, so that only those of its methods
-// are used that need none of its maps.
+// session (80 KB). The embedded BaseSession is not initialized: only those of its methods may be called
+// that need none of its maps.
 type baseSession struct {
 	gms.BaseSession
 	server   string

@@ -136,7 +136,7 @@ func (b *Bulk) end(ctx *gms.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.t.become(b.tr, tbl)
+	return b.t.setDescriptor(b.tr, tbl)
 }
 
 // runBatch runs one batch of the work, and halves the batch while it does not fit. One row has to fit:

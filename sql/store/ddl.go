@@ -161,10 +161,10 @@ func (tr *Transaction) number(p *region.Ptr, wanted bool, first uint64) error {
 	if err != nil {
 		return err
 	}
-	if tr.born == nil {
-		tr.born = make(map[region.Ptr]bool)
+	if tr.created == nil {
+		tr.created = make(map[region.Ptr]bool)
 	}
-	tr.born[n], *p = true, n
+	tr.created[n], *p = true, n
 	return nil
 }
 
@@ -206,11 +206,11 @@ func (t *Table) change(ctx *gms.Context, edit func(*Transaction, *catalog.Table)
 	if tbl, err = t.Store.Catalog.UpdateTable(tr.Tx, tbl); err != nil {
 		return tr.Fail(err)
 	}
-	return t.become(tr, tbl)
+	return t.setDescriptor(tr, tbl)
 }
 
-// become makes t show a changed descriptor.
-func (t *Table) become(tr *Transaction, tbl *catalog.Table) error {
+// setDescriptor makes t a table with the given descriptor.
+func (t *Table) setDescriptor(tr *Transaction, tbl *catalog.Table) error {
 	info, err := t.Store.Info(tr, tbl)
 	if err == nil {
 		t.Info, t.schema = info, gms.PrimaryKeySchema{}
@@ -489,7 +489,7 @@ func (t *Table) editForeignKeys(ctx *gms.Context, edit func(*Transaction, *catal
 	if tbl, err = t.latest(ctx, tr); err != nil {
 		return tr.Fail(err)
 	}
-	return t.become(tr, tbl)
+	return t.setDescriptor(tr, tbl)
 }
 
 // CreateIndexForForeignKey implements gms.ForeignKeyTable.

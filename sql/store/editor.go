@@ -436,7 +436,7 @@ func (e *Editor) raise(ctx *gms.Context, row gms.Row) error {
 	if !ok {
 		return nil
 	}
-	if e.tr.born[e.Info.Sequence] {
+	if e.tr.created[e.Info.Sequence] {
 		return catalog.SetIn(e.tr.Tx, e.Info.Sequence, n+1, true)
 	}
 	return e.Store.Catalog.Sequences().Raise(ctx.Context, e.Info.Sequence, n)
@@ -448,7 +448,7 @@ func (e *Editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
 		return myerr.Storage(e.err)
 	}
 	// No other transaction sees a sequence that this one has created.
-	if e.tr.born[e.Info.Sequence] {
+	if e.tr.created[e.Info.Sequence] {
 		return myerr.Storage(catalog.SetIn(e.tr.Tx, e.Info.Sequence, v, false))
 	}
 	// InnoDB does not set a sequence below a value in use.

@@ -164,7 +164,7 @@ func (h *Holding) Take(n int64) error {
 	return nil
 }
 
-// Give undoes Take. What has been granted stays granted until the statement ends.
+// Give undoes Take. The grant does not shrink before the statement ends.
 func (h *Holding) Give(n int64) {
 	if h != nil && h.memory != nil {
 		h.bytes.Add(-n)

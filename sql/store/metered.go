@@ -67,7 +67,7 @@ func (h *Holding) NoteInputs(ctx *gms.Context, n gms.Node) {
 
 // NoteInput notes a node whose rows are to be metered once it is built.
 func (h *Holding) NoteInput(n gms.Node, m Metering) {
-	if !IsNoted(n) {
+	if !CanNote(n) {
 		return
 	}
 	h.inputs.Lock()
@@ -78,15 +78,15 @@ func (h *Holding) NoteInput(n gms.Node, m Metering) {
 	h.inputs.of[n] = m
 }
 
-// IsNoted reports whether a node can be noted: it must be a pointer. Some nodes of SHOW statements
+// CanNote reports whether a node can be noted: it must be a pointer. Some nodes of SHOW statements
 // are not pointers; they have few rows.
-func IsNoted(n gms.Node) bool { return reflect.TypeOf(n).Kind() == reflect.Pointer }
+func CanNote(n gms.Node) bool { return reflect.TypeOf(n).Kind() == reflect.Pointer }
 
 // TakeInput reports whether a node has been noted, and removes the note.
 func (h *Holding) TakeInput(n gms.Node) (Metering, bool) {
 	h.inputs.Lock()
 	defer h.inputs.Unlock()
-	if len(h.inputs.of) == 0 || !IsNoted(n) {
+	if len(h.inputs.of) == 0 || !CanNote(n) {
 		return Metering{}, false
 	}
 	m, ok := h.inputs.of[n]

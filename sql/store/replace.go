@@ -31,8 +31,9 @@ func (s *Session) Replaces(ctx *gms.Context, n *plan.InsertInto) {
 	}
 }
 
-// If the session's last statement is a REPLACE, Replaced returns what go-mysql-server's result
-// lacks: the number of further deleted rows, and the generated number, 0 if there is none.
+// Replaced returns what go-mysql-server's result of the session's last statement lacks, if that
+// statement is a REPLACE: the number of further deleted rows, and the generated number, 0 if there is
+// none.
 func (s *Session) Replaced() (deleted, id uint64) {
 	if r := s.change.replacing; r != nil {
 		return r.extra, r.id

@@ -34,7 +34,7 @@ func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	if err != nil {
 		return tr.Fail(err)
 	}
-	if err := t.become(tr, tbl); err != nil {
+	if err := t.setDescriptor(tr, tbl); err != nil {
 		return tr.Fail(err)
 	}
 	x, err := storedIndex(tbl, d)
@@ -235,7 +235,7 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	if err != nil {
 		return nil, tr.Fail(err)
 	}
-	if err := t.become(tr, tbl); err != nil {
+	if err := t.setDescriptor(tr, tbl); err != nil {
 		return nil, err
 	}
 	// go-mysql-server sets the position of a dropped column of the primary key to -1.
@@ -366,5 +366,5 @@ func (w *rewriter) Close(*gms.Context) error {
 	if err := w.Store.Catalog.Drop(w.tr.Tx, w.old.Storage()); err != nil {
 		return w.tr.Fail(err)
 	}
-	return w.target.become(w.tr, tbl)
+	return w.target.setDescriptor(w.tr, tbl)
 }

@@ -87,8 +87,8 @@ const PartsMax = 1000
 
 const (
 	// rowsAtFirst is the number of rows that a scan first reads ahead, or of keys that it first looks
-	// up together: the caller may ask for no more. rowsTogether is that number for collected rows, and
-	// the largest. In between a scan looks up pointsGrowth times as many keys as before.
+	// up together: the caller may ask for no more. Each further lookup is of pointsGrowth times as many
+	// keys, up to rowsTogether. For collected rows the number is rowsTogether from the beginning.
 	rowsAtFirst  = 8
 	rowsTogether = 128
 	pointsGrowth = 4

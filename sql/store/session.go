@@ -120,8 +120,9 @@ func (s *Session) open(tr *Transaction) {
 	}
 }
 
-// lost notes that a transaction has ended with err.
-func (s *Session) lost(tr *Transaction, err error) {
+// noteConflict sets InVain to the beginning of tr if tr has ended with a conflict, and is the first to
+// do so since the last commit.
+func (s *Session) noteConflict(tr *Transaction, err error) {
 	if s.InVain.IsZero() && myerr.IsConflict(err) {
 		s.InVain = tr.opened
 	}
@@ -169,7 +170,7 @@ func (s *Session) CommitTransaction(ctx *gms.Context, t gms.Transaction) error {
 		tr.Tx.Abort()
 		s.clear()
 		s.commitErr = myerr.Storage(err)
-		s.lost(tr, s.commitErr)
+		s.noteConflict(tr, s.commitErr)
 		return s.commitErr
 	}
 	if !tr.opened.IsZero() {
@@ -277,7 +278,7 @@ func (s *Session) Validate() error {
 	}
 	s.Abort()
 	err = myerr.Storage(err)
-	s.lost(tr, err)
+	s.noteConflict(tr, err)
 	return err
 }
 

@@ -65,8 +65,8 @@ func (st *Store) View(ctx *gms.Context, read func(*txn.Tx) error) error {
 	return st.Machine.Run(c, read)
 }
 
-// Info returns the TableInfo of a descriptor. It caches it, unless the transaction itself
-// has changed the descriptor.
+// Info returns the TableInfo of a descriptor. It caches the TableInfo, unless the transaction has
+// changed the catalog.
 func (st *Store) Info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 	st.mu.RLock()
 	info := st.mu.infos[tbl.ID]

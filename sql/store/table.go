@@ -161,7 +161,7 @@ func (t *Table) refresh(ctx *gms.Context) error {
 	if err != nil || tbl == t.Info.Table {
 		return err
 	}
-	if err := t.become(tr, tbl); err != nil || t.Columns == nil {
+	if err := t.setDescriptor(tr, tbl); err != nil || t.Columns == nil {
 		return err
 	}
 	p, err := t.WithProjections(ctx, t.projection)
@@ -241,7 +241,7 @@ func (t *Table) PeekNextAutoIncrementValue(ctx *gms.Context) (uint64, error) {
 
 // peek returns the next number of a sequence without drawing it.
 func (st *Store) peek(tr *Transaction, sequence region.Ptr) (uint64, error) {
-	if tr.born[sequence] {
+	if tr.created[sequence] {
 		return catalog.PeekIn(tr.Tx, sequence)
 	}
 	return st.Catalog.Sequences().Peek(sequence)
@@ -249,7 +249,7 @@ func (st *Store) peek(tr *Transaction, sequence region.Ptr) (uint64, error) {
 
 // next returns the next number of a sequence.
 func (st *Store) next(ctx *gms.Context, tr *Transaction, sequence region.Ptr) (uint64, error) {
-	if tr.born[sequence] {
+	if tr.created[sequence] {
 		return catalog.NextIn(tr.Tx, sequence)
 	}
 	return st.Catalog.Sequences().Next(ctx.Context, sequence)
@@ -326,7 +326,7 @@ func (t *Table) truncate(ctx *gms.Context, tr *Transaction) error {
 	if err := t.Store.Catalog.Drop(tr.Tx, tbl.Storage()); err != nil {
 		return err
 	}
-	return t.become(tr, next)
+	return t.setDescriptor(tr, next)
 }
 
 // latest returns the table's descriptor as the transaction sees it now: an earlier clause of the

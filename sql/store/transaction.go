@@ -42,8 +42,8 @@ type Transaction struct {
 	DB gms.Database
 	// rows are the changes of row counts, by the table's counter.
 	rows map[region.Ptr]int64
-	// born are the sequences that this transaction has created.
-	born map[region.Ptr]bool
+	// created are the sequences that this transaction has created.
+	created map[region.Ptr]bool
 	// strays are the addresses of keyless rows that the present statement has read, by their
 	// contents.
 	strays map[string][]region.Ptr

@@ -386,7 +386,7 @@ func (h *handler) parse(ctx context.Context, c *mysql.Conn, query string, multi 
 	if e, ok := ast.(*sqlparser.Execute); ok {
 		if inner, found := stateOf(c).engine.GetPreparedQuery(e.Name); found {
 			st.locking = strongestLocking(inner)
-			st.note(inner)
+			st.setKind(inner)
 		}
 	}
 	return st, remainder, nil

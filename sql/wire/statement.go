@@ -27,13 +27,13 @@ type statement struct {
 
 func newStatement(text string, ast sqlparser.Statement) statement {
 	st := statement{text: text, ast: ast, locking: lockingOf(text, ast), retry: retryable(text, ast), writes: changesRows(ast)}
-	st.note(ast)
+	st.setKind(ast)
 	return st
 }
 
-// note records the kind of change that the statement makes; for EXECUTE, that of the prepared
-// statement.
-func (st *statement) note(ast sqlparser.Statement) {
+// setKind sets replaces, upserts and updates. ast is the statement itself; for an EXECUTE, it is the
+// prepared statement.
+func (st *statement) setKind(ast sqlparser.Statement) {
 	switch n := ast.(type) {
 	case *sqlparser.Insert:
 		st.replaces, st.upserts = n.Action == sqlparser.ReplaceStr, len(n.OnDup) > 0
