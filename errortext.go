@@ -2,16 +2,15 @@ package farmsql
 
 import "github.com/farmsql/farmsql/sql/myerr"
 
-// withPrefix wraps an error of a package below. Its text begins with this package's prefix and about,
-// which says what the error is about; the prefixes of the packages below, which users do not know, are
-// left out.
-func withPrefix(about string, err error) error { return &namedError{about, err} }
+// withPrefix wraps an error of a package below. The text begins with this package's prefix and the
+// subject, and leaves out the prefixes of the packages below, which users do not know.
+func withPrefix(subject string, err error) error { return &namedError{subject, err} }
 
 type namedError struct {
-	about string
-	err   error
+	subject string
+	err     error
 }
 
-func (e *namedError) Error() string { return "farmsql: " + e.about + myerr.PlainText(e.err.Error()) }
+func (e *namedError) Error() string { return "farmsql: " + e.subject + myerr.PlainText(e.err.Error()) }
 
 func (e *namedError) Unwrap() error { return e.err }

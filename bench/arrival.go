@@ -84,14 +84,14 @@ type arrivalRecord struct {
 
 func newArrivalRecord() *arrivalRecord { return &arrivalRecord{Late: histogram{newHistogram()}} }
 
-// late records how long after its arrival a transaction began.
-func (r *arrivalRecord) late(by time.Duration) {
+// addLate records how long after its arrival a transaction began.
+func (r *arrivalRecord) addLate(by time.Duration) {
 	// Cannot fail: the value is within the bounds.
 	_ = r.Late.RecordValue(int64(min(max(by, 0), latencyMax)))
 }
 
-// wait records a transaction that arrived at the given time and had not ended at end.
-func (r *arrivalRecord) wait(arrived, end time.Duration) {
+// addWaiting records a transaction that arrived at the given time and had not ended at end.
+func (r *arrivalRecord) addWaiting(arrived, end time.Duration) {
 	r.Waiting++
 	r.Oldest = max(r.Oldest, end-arrived)
 }
@@ -103,9 +103,9 @@ func (r *arrivalRecord) merge(other *arrivalRecord) {
 	r.Oldest = max(r.Oldest, other.Oldest)
 }
 
-// waitingFrom records all transactions that arrive from the given time on, until the end of the run.
-func (l *loop) waitingFrom(at, end time.Duration) {
+// addAllWaiting records all transactions that arrive from the given time on, until the end of the run.
+func (l *loop) addAllWaiting(at, end time.Duration) {
 	for ; at < end; at = l.arrivals.next() {
-		l.record.Arrivals.wait(at, end)
+		l.record.Arrivals.addWaiting(at, end)
 	}
 }

@@ -127,8 +127,8 @@ func TestEndedBeforeAnArrival(t *testing.T) {
 func TestArrivalsOfSeveral(t *testing.T) {
 	a, b := newRecord(1), newRecord(1)
 	b.Arrivals = newArrivalRecord()
-	b.Arrivals.late(5 * time.Microsecond)
-	b.Arrivals.wait(1, 4)
+	b.Arrivals.addLate(5 * time.Microsecond)
+	b.Arrivals.addWaiting(1, 4)
 	a.merge(b)
 	a.merge(newRecord(1))
 	a.merge(b)

@@ -323,7 +323,7 @@ func (l *loop) work(ctx context.Context) error {
 		case now >= o.WarmUp && (o.Transactions > 0 || now < end):
 			l.record.add(kind, now-l.thread.Began, now-o.WarmUp, missed, l.thread.Together)
 		case l.arrivals != nil && now >= end:
-			l.record.Arrivals.wait(begin, end)
+			l.record.Arrivals.addWaiting(begin, end)
 		}
 		l.ended = now
 	}
@@ -339,13 +339,13 @@ func (l *loop) arrive(at, now time.Duration) bool {
 		return false
 	}
 	if at >= l.run.options.WarmUp {
-		l.record.Arrivals.late(l.run.now() - at)
+		l.record.Arrivals.addLate(l.run.now() - at)
 	}
 	return true
 }
 
-// leave counts the transactions that have arrived and were not begun; the first arrived at the
-// given time.
+// leave records the transactions of the open loop that have arrived and not begun. next is when the
+// first of them arrived.
 func (l *loop) leave(next time.Duration) {
 	o := &l.run.options
 	if l.arrivals == nil || o.Transactions > 0 {
@@ -355,5 +355,5 @@ func (l *loop) leave(next time.Duration) {
 	if at := time.Duration(l.run.finished.Load()); at != 0 {
 		end = min(end, at)
 	}
-	l.waitingFrom(next, end)
+	l.addAllWaiting(next, end)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // The writes of large transactions' records are in memory of their own, beside the logs: see
-// worker.Config.Annex. A memory's name is the annex's number, which no two lives of a machine share,
-// so that any annex there when a machine starts belongs to an earlier life.
+// worker.Config.Annex. The memory is named by the annex's number. Two lives of a machine never use the
+// same number, so an annex that exists when a machine starts belongs to an earlier life.
 
 const annexPrefix = "annex-"
 

@@ -97,9 +97,9 @@ func (c Config) withDefaults() Config {
 }
 
 // DefaultLogBytes returns the default size of a log. A machine has a log for each worker of each
-// machine. Together its logs take at most logsBytesMost, but each is at least of the size least: three
-// quarters of that have room for the largest object, so that a transaction that is not large can write
-// any object.
+// machine. Together its logs take at most 1 GB, unless each would then have less than 2 MB: three
+// quarters of a log must have room for the largest object, so that a transaction that is not large can
+// write any object.
 func DefaultLogBytes(machines, workers int) int64 {
 	const (
 		logsBytesMost = 1 << 30

@@ -118,7 +118,7 @@ func (l *Local) openMemory() error {
 			return err
 		}
 	}
-	if err := l.cfg.areThere(last); err != nil {
+	if err := l.cfg.checkPresent(last); err != nil {
 		return err
 	}
 	for _, id := range machines {
@@ -135,9 +135,9 @@ func (l *Local) openMemory() error {
 	return nil
 }
 
-// areThere returns an error if a member of the last configuration has neither a folder nor a save
+// checkPresent returns an error if a member of the last configuration has neither a folder nor a save
 // here. last is nil for a new instance.
-func (c Config) areThere(last *cluster.Configuration) error {
+func (c Config) checkPresent(last *cluster.Configuration) error {
 	if last == nil || c.Folder == "" {
 		return nil
 	}

@@ -246,7 +246,7 @@ func (m *Member) begin(ctx context.Context) error {
 	if err := m.membership.Start(ctx); err != nil {
 		return err
 	}
-	m.belong()
+	m.storeIdentity()
 	return nil
 }
 
@@ -480,8 +480,9 @@ func (m *Member) leadLife() {
 	}
 }
 
-// belong records the identity once the machine is part of an instance.
-func (m *Member) belong() {
+// storeIdentity stores, in the machine's memory, which machine of which instance it belongs to. It is
+// called once the machine is part of the instance.
+func (m *Member) storeIdentity() {
 	m.identity.Store(identityMachine, uint64(m.id)+1)
 	m.identity.Store(identityCluster, m.membership.Configuration().Cluster)
 }

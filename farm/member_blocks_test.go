@@ -10,9 +10,8 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// What a machine that the others have given up, and that does not know it, writes
-// to the block tables of regions of which it was the primary finds nothing: the new
-// primary has changed them since.
+// A machine that was evicted and does not know it still writes to the block tables of regions whose
+// primary it was. These writes fail, and change nothing.
 func TestBlockHeadersOfAnEvictedPrimary(t *testing.T) {
 	const evicted = rdma.MachineID(2)
 	aFewMembers(t, 3, 4, 3, func(g *members) {

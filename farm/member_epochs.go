@@ -134,7 +134,7 @@ func (m *Member) reclaimOnce(delay time.Duration) (waiting int, next time.Durati
 	if c.CM != m.id {
 		return 0, delay // machines that are short of memory ask the next CM
 	}
-	ended, waiting := m.endEpochs(c, epochLevel(delay))
+	ended, waiting := m.endEpochs(c, epochLogLevel(delay))
 	if ended > 0 {
 		return waiting, reclaimDelay
 	}
@@ -207,10 +207,10 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
 }
 
-// epochLevel returns the level at which to log that an epoch has not ended. Before the delay has
+// epochLogLevel returns the level at which to log that an epoch has not ended. Before the delay has
 // grown to its maximum, the reason is most likely a busy, starting or failing machine, and passes by
 // itself.
-func epochLevel(delay time.Duration) slog.Level {
+func epochLogLevel(delay time.Duration) slog.Level {
 	if delay < reclaimDelayMax {
 		return slog.LevelDebug
 	}

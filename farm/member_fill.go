@@ -117,13 +117,13 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	begin := m.clock.Now()
 	f := m.refill(c, p, stale)
 	f.Bytes = func(n int) {
-		m.haveRead(p.Region, n)
+		m.addRead(p.Region, n)
 		m.reportStep(recovery.StepFilling)
 	}
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
 		err := m.fillOnce(ctx, c, &f)
 		if err == nil {
-			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", m.allRead(p.Region), "of", backup.Used(), "took", m.clock.Now().Sub(begin))
+			m.log.Info("replica filled", "machine", m.id, "region", p.Region, "bytes", m.takeRead(p.Region), "of", backup.Used(), "took", m.clock.Now().Sub(begin))
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -156,16 +156,16 @@ func (m *Member) fillOnce(ctx context.Context, c *cluster.Configuration, f *data
 	return m.dropStale(backup.ID(), f.Stale)
 }
 
-// haveRead adds to the bytes read for a replica that is being filled, in this configuration or
+// addRead adds to the bytes read for a replica that is being filled, in this configuration or
 // earlier ones.
-func (m *Member) haveRead(id region.ID, n int) {
+func (m *Member) addRead(id region.ID, n int) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	m.read[id] += n
 }
 
-// allRead returns how many bytes haveRead has counted for a region, and forgets the count.
-func (m *Member) allRead(id region.ID) int {
+// takeRead returns how many bytes addRead has counted for a region, and forgets the count.
+func (m *Member) takeRead(id region.ID) int {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	n := m.read[id]

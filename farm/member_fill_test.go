@@ -114,10 +114,10 @@ func TestFilledAtItsPace(t *testing.T) {
 // The bytes read by an attempt that a new configuration has interrupted count, too.
 func TestBytesOfInterruptedFills(t *testing.T) {
 	m := &Member{read: make(map[region.ID]int)}
-	m.haveRead(1, 5)
-	m.haveRead(2, 1)
-	m.haveRead(1, 6)
-	if n, again := m.allRead(1), m.allRead(1); n != 11 || again != 0 {
+	m.addRead(1, 5)
+	m.addRead(2, 1)
+	m.addRead(1, 6)
+	if n, again := m.takeRead(1), m.takeRead(1); n != 11 || again != 0 {
 		t.Errorf("%d bytes read, and %d for the next time", n, again)
 	}
 }
@@ -133,7 +133,7 @@ func TestFillIsTriedAgain(t *testing.T) {
 		for _, m := range k.up {                // any order
 			m.endpoint.Handle(kindMarked, func(_ call.Peer, arg []byte) ([]byte, error) {
 				asked[arg[4]] = append(asked[arg[4]], k.world.Now())
-				return nil, errBadQuestion
+				return nil, errBadRequest
 			})
 		}
 		k.boot(2)

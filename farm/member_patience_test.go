@@ -153,9 +153,8 @@ func (g *members) goOn() rdma.MachineID {
 	return last
 }
 
-// TestMinorityInDoubt: writes are in progress when a machine loses the others. What their errors
-// say turns out to be true when the others are back: a transaction that failed without ErrInDoubt
-// has had no effect.
+// TestMinorityInDoubt: writes are in progress when a machine loses the others. Their errors turn out to
+// be true when the others are back: a transaction that failed without ErrInDoubt has had no effect.
 func TestMinorityInDoubt(t *testing.T) {
 	doubts, failures := 0, 0
 	for seed := range uint64(12) {

@@ -190,28 +190,28 @@ func (m *Member) mark(c *cluster.Configuration) {
 //
 // In MARKED a is the configuration since which chunks have changed, and b zero; in SUMS a is the
 // first chunk, and b the number of chunks.
-const regionQuestionBytes = 16
+const regionRequestBytes = 16
 
-func regionQuestion(in cluster.ID, id region.ID, a, b uint32) []byte {
+func regionRequest(in cluster.ID, id region.ID, a, b uint32) []byte {
 	arg := binary.LittleEndian.AppendUint32(nil, uint32(in))
 	arg = binary.LittleEndian.AppendUint32(arg, uint32(id))
 	arg = binary.LittleEndian.AppendUint32(arg, a)
 	return binary.LittleEndian.AppendUint32(arg, b)
 }
 
-var errBadQuestion = errors.New("farm: a question about a region that makes no sense")
+var errBadRequest = errors.New("farm: a request about a region that makes no sense")
 
-// asked decodes an argument made by regionQuestion. It fails unless this machine is the region's
+// decodeRequest decodes an argument made by regionRequest. It fails unless this machine is the region's
 // primary and in the same configuration as the caller.
-func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
-	if len(arg) != regionQuestionBytes {
-		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadQuestion, len(arg))
+func (m *Member) decodeRequest(arg []byte) (r *region.Region, a, b uint32, err error) {
+	if len(arg) != regionRequestBytes {
+		return nil, 0, 0, fmt.Errorf("%w: %d bytes", errBadRequest, len(arg))
 	}
 	le := binary.LittleEndian
 	in, id := cluster.ID(le.Uint32(arg)), region.ID(le.Uint32(arg[4:]))
 	r = m.replica(id)
 	if now := m.txn.Config(); in != now || r == nil || !m.txn.IsPrimary(region.MakeAddr(id, 0)) {
-		return nil, 0, 0, fmt.Errorf("%w: machine %d is not the primary of region %d in configuration %d", errBadQuestion, m.id, id, in)
+		return nil, 0, 0, fmt.Errorf("%w: machine %d is not the primary of region %d in configuration %d", errBadRequest, m.id, id, in)
 	}
 	return r, le.Uint32(arg[8:]), le.Uint32(arg[12:]), nil
 }
@@ -219,7 +219,7 @@ func (m *Member) asked(arg []byte) (r *region.Region, a, b uint32, err error) {
 // onMarked answers MARKED: with a byte 1 and the set of chunks that have changed, or with a byte 0 if
 // the marks do not reach back far enough.
 func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
-	r, since, _, err := m.asked(arg)
+	r, since, _, err := m.decodeRequest(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -235,12 +235,12 @@ const sumsMax = call.BytesMax / 8
 
 // onSums answers with the checksums of chunks of a region.
 func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
-	r, chunk, n, err := m.asked(arg)
+	r, chunk, n, err := m.decodeRequest(arg)
 	if err != nil {
 		return nil, err
 	}
 	if n > sumsMax || int64(chunk)+int64(n) > int64(r.Chunks()) {
-		return nil, fmt.Errorf("%w: %d checksums from chunk %d of %d on", errBadQuestion, n, chunk, r.Chunks())
+		return nil, fmt.Errorf("%w: %d checksums from chunk %d of %d on", errBadRequest, n, chunk, r.Chunks())
 	}
 	reply := make([]byte, 0, 8*n)
 	for _, sum := range r.Sums(int(chunk), int(n)) {
@@ -256,7 +256,7 @@ func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p clu
 		return nil, fmt.Errorf("farm: region %d has no primary in configuration %d", p.Region, c.ID)
 	}
 	to := call.Peer{Machine: p.Primary, Incarnation: primary.Incarnation}
-	return m.endpoint.Call(ctx, to, kind, regionQuestion(c.ID, p.Region, a, b))
+	return m.endpoint.Call(ctx, to, kind, regionRequest(c.ID, p.Region, a, b))
 }
 
 // askMarked asks which chunks have changed in configuration `since` or later. It returns false if the
@@ -267,7 +267,7 @@ func (m *Member) askMarked(ctx context.Context, c *cluster.Configuration, p clus
 		return nil, false, err
 	}
 	if len(reply) == 0 {
-		return nil, false, fmt.Errorf("%w: empty answer", errBadQuestion)
+		return nil, false, fmt.Errorf("%w: empty answer", errBadRequest)
 	}
 	return reply[1:], reply[0] != 0, nil
 }

@@ -328,18 +328,18 @@ func TestQuestionsAboutRegions(t *testing.T) {
 			backup := k.up[p.Backups[0]]
 			primary := k.up[p.Primary]
 			for what, bad := range map[string]func() error{
-				"length":        func() error { _, _, _, err := primary.asked(make([]byte, 15)); return err },
-				"configuration": func() error { _, _, _, err := primary.asked(regionQuestion(c.ID-1, id, 0, 0)); return err },
-				"region":        func() error { _, _, _, err := primary.asked(regionQuestion(c.ID, 999, 0, 0)); return err },
-				"backup":        func() error { _, _, _, err := backup.asked(regionQuestion(c.ID, id, 0, 0)); return err },
+				"length":        func() error { _, _, _, err := primary.decodeRequest(make([]byte, 15)); return err },
+				"configuration": func() error { _, _, _, err := primary.decodeRequest(regionRequest(c.ID-1, id, 0, 0)); return err },
+				"region":        func() error { _, _, _, err := primary.decodeRequest(regionRequest(c.ID, 999, 0, 0)); return err },
+				"backup":        func() error { _, _, _, err := backup.decodeRequest(regionRequest(c.ID, id, 0, 0)); return err },
 				"too many": func() error {
-					_, err := primary.onSums(m.endpoint.Self(), regionQuestion(c.ID, id, 0, sumsMax+1))
+					_, err := primary.onSums(m.endpoint.Self(), regionRequest(c.ID, id, 0, sumsMax+1))
 					return err
 				},
-				"beyond the end":  func() error { _, err := primary.onSums(m.endpoint.Self(), regionQuestion(c.ID, id, 15, 2)); return err },
+				"beyond the end":  func() error { _, err := primary.onSums(m.endpoint.Self(), regionRequest(c.ID, id, 15, 2)); return err },
 				"marks of nobody": func() error { _, err := primary.onMarked(m.endpoint.Self(), nil); return err },
 			} {
-				if err := bad(); !errors.Is(err, errBadQuestion) {
+				if err := bad(); !errors.Is(err, errBadRequest) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}

@@ -8,11 +8,11 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// A member that has no room for a replica refuses the replica. The CM then gives it no others for
-// the rest of its life, unless it calls HasRoom (membership.Machine), so the region may have fewer
-// replicas than it should. Therefore the member looks from time to time whether its file system has
-// room again, and tells the CM. That is only a guess: if the region turns out to need more room, the
-// member refuses the replica again, and waits longer before its next look.
+// A member that has no room for a replica refuses the replica. The CM then gives the member no further
+// replicas in this life, unless the member calls HasRoom (membership.Machine). So regions may have fewer
+// replicas than they should. Therefore the member looks from time to time whether its file system has
+// room again, and tells the CM. That is only a guess: if the next replica turns out to need more room,
+// the member refuses it, too, and waits longer before its next look.
 
 const (
 	// roomPoll is the time before the first look. The time between looks grows up to roomPollMax,

@@ -49,8 +49,8 @@ func TestRestoreAfterTheFolderIsGone(t *testing.T) {
 	bump(t, cfg, 4) // from the folder itself
 }
 
-// What was committed after the newest save and lost with the folder must not be
-// passed over in silence.
+// If commits after the newest save have been lost with the folder, Open fails: it does not silently go
+// back to that save.
 func TestOldSaveIsRefused(t *testing.T) {
 	cfg := small(1, 1)
 	cfg.Folder = filepath.Join(t.TempDir(), "tmpfs")

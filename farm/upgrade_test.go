@@ -51,8 +51,7 @@ func accountsOf(t *testing.T, c *Local) (ptrs []region.Ptr) {
 	return ptrs
 }
 
-// What an earlier version has left is recovered, and is from then on like what this one
-// leaves.
+// The folder of an earlier version is recovered, and is from then on like one that this version has made.
 func TestFolderOfAnEarlierVersion(t *testing.T) {
 	cfg := earlier
 	cfg.Folder = earlierFolder(t)

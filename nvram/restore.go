@@ -144,7 +144,7 @@ func (r *Restoration) Replace() error {
 }
 
 // replace replaces the folder's memories by the staged ones. First it marks the folder as being
-// restored: if it ends early, the folder cannot be opened, but another restore can replace it.
+// restored: then, if replace ends early, the folder cannot be opened, but can be restored again.
 func (r *Restoration) replace() error {
 	if err := writeManifest(r.path, manifest{state: stateRestoring, boot: r.boot}); err != nil {
 		return err

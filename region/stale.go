@@ -148,7 +148,8 @@ func (s *Stale) Pending() bool { return s.m.Load(stalePendingOffset) != 0 }
 // 0 if all changes are.
 func (s *Stale) Since() uint32 { return uint32(s.m.Load(staleSinceOffset)) }
 
-// Learned records that all chunks that may be out of date are marked stale.
+// Learned stores that the stale chunks include all that this replica has missed: from now on Since
+// returns 0. The caller has made these chunks stale, by Add or Differ.
 func (s *Stale) Learned() { s.m.Store(staleSinceOffset, 0) }
 
 // Add makes the chunks of a set stale. It returns ErrFormat if the set's length is not that of

@@ -135,7 +135,7 @@ func (m *Machine) LogRecords(sender rdma.MachineID, worker int) ([]record.Record
 	}
 }
 
-// LastID names the transaction that a worker has begun to commit last.
+// LastID names the transaction whose commit the worker has begun most recently.
 func (m *Machine) LastID(worker int) record.ID { return m.Inspect().LastID(worker) }
 
 // LedgerNames is how far above the low bound a transaction can be named.

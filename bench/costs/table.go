@@ -28,7 +28,7 @@ var table = []Cost{
 		Name: "asking ahead",
 		Why:  "prefetches of what a transaction is going to read, which miss together and not one after the other; the processor waits where it has no more misses under way",
 		own: []string{
-			"internal/prefetch.", "index/hash.(*Table).Fetch", "index/hash.(*opened).fetch", "index/btree.(*Tree).Fetch", "index/btree.(*Tree).fetch",
+			"internal/prefetch.", "index/hash.(*Table).Fetch", "index/hash.(*opened).prefetch", "index/btree.(*Tree).Fetch", "index/btree.(*Tree).prefetch",
 			"txn.(*Tx).Fetch", "txn/worker.Operation.Fetch", "region.(*Region).FetchAll", "region.(*Region).Fetch",
 		},
 	},

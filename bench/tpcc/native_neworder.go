@@ -44,7 +44,7 @@ func (x *native) enter(t *txn.Tx, in *newOrder) error {
 }
 
 // enterOrder adds the order to ORDER and NEW-ORDER. Its number is new, since the district has just
-// given it out. Only the insert into orders checks that; the other indexes are written without.
+// given it out. The insert into orders checks that, so the puts into the other indexes do not.
 func (x *native) enterOrder(t *txn.Tx, in *newOrder) error {
 	home := x.part(in.warehouse)
 	p, order, err := insert(t, home.orders, x.number(in.warehouse, in.district, in.number), orderBytes, home.hint)

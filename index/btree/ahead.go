@@ -10,7 +10,7 @@ import (
 // lookAhead has the leaves and rows that a cursor reads before it reaches them, so that READs of
 // other machines overlap. They become part of the transaction's reads only when the cursor reaches
 // them. A leaf that was read ahead passes the same checks as any other: if it is no longer the right
-// one, the cursor searches for that.
+// one, the cursor searches for the leaf as if none had been read ahead.
 type lookAhead struct {
 	// rows is how many rows (the objects that entries point to) are read at a time; 0 for none.
 	// asked is the number of coming entries whose rows have been requested.
@@ -35,9 +35,9 @@ const (
 // them: see txn.Tx.ReadAhead. It requests those of the first n entries together, and later those of
 // more entries at a time. This pays off only if the user reads most of the rows.
 //
-// Without ReadAhead the cursor requests only leaves ahead, once it has left the first. Either way the
-// transaction's reads are exactly what the cursor has passed. Call ReadAhead before the first Next;
-// it returns c.
+// Without ReadAhead the cursor requests leaves ahead, but no rows, and only once it has left its first
+// leaf. Either way the transaction's reads are exactly what the cursor has passed. Call ReadAhead before
+// the first Next; it returns c.
 func (c *Cursor) ReadAhead(n int) *Cursor {
 	c.ahead.rows = min(max(n, 1), rowsAhead)
 	c.ahead.wanted = leavesOf(c.ahead.rows, entriesGuessed)

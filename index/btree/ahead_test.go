@@ -150,8 +150,8 @@ func TestLongScanRoundTrips(t *testing.T) {
 	}
 }
 
-// What a cursor has read ahead is not part of the transaction's reads. What the cursor has passed is,
-// with the content that was read ahead.
+// Leaves and rows that a cursor has read ahead are no part of the transaction's reads until the cursor
+// passes them. Then they are, with the content that was read ahead.
 func TestReadAheadConflicts(t *testing.T) {
 	const rows, passed = 300, 60
 	for _, test := range []struct {

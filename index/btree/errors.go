@@ -3,8 +3,8 @@ package btree
 import "errors"
 
 var (
-	// ErrExists is returned by Insert if the key exists. That the key exists becomes part of the
-	// transaction's reads, so a transaction that gives up because of it validates first.
+	// ErrExists is returned by Insert if the key exists. The transaction has then read that, as by Has,
+	// so a transaction that gives up because of the error validates first.
 	ErrExists = errors.New("btree: key exists")
 
 	// ErrKeyTooLong refuses a key of more than MaxKeyBytes.

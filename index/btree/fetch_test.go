@@ -17,13 +17,13 @@ func TestFetchLeads(t *testing.T) {
 		tr.cache.reset()
 		tx := tr.m.Begin()
 		defer tx.Abort()
-		if p := tr.fetch(tx, intKey(250)); !p.IsNil() {
+		if p := tr.prefetch(tx, intKey(250)); !p.IsNil() {
 			t.Errorf("machine %d: leaf %v although nothing is cached", i, p)
 		}
 		if _, _, err := tr.Lookup(intKey(250)); err != nil {
 			t.Fatal(err)
 		}
-		leaf := tr.fetch(tx, intKey(250))
+		leaf := tr.prefetch(tx, intKey(250))
 		must(t, trees[1-i].m, func(tx *txn.Tx) error { return trees[1-i].Put(tx, intKey(250), rowPtr(1000+i)) })
 		if err := tx.Validate(); err != nil {
 			t.Errorf("machine %d: what was only fetched is part of what was read: %v", i, err)

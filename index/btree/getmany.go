@@ -69,8 +69,9 @@ func (p *pending) readAhead(t *txn.Tx, s *scratch, keys [][]byte) int {
 	return max(t.ReadAhead(ptrs), 1)
 }
 
-// add appends a question of a GetMany to p.many, which is in key order. If the question's key is not
-// above the last one, add empties p.many instead: a Get then does not find the earlier answers there.
+// add appends a question of a GetMany to p.many, where a later Get of its key finds the answer. p.many
+// must be in ascending order, so if the question's key is not above the last one, add empties p.many
+// instead. Gets of these keys then read the tree again.
 func (p *pending) add(q *keyQuestion) {
 	switch n := len(p.many); {
 	case n > 0 && bytes.Compare(p.many[n-1].key, q.key) >= 0:

@@ -67,10 +67,10 @@ func (tr *Tree) Delete(t *txn.Tx, key []byte) (bool, error) {
 // several keys should Fetch them all first: then they wait for memory about as long as for a single
 // key. Fetch does nothing if the leaf's parent is not cached, or if another machine is the leaf's
 // primary.
-func (tr *Tree) Fetch(t *txn.Tx, key []byte) { tr.fetch(t, key) }
+func (tr *Tree) Fetch(t *txn.Tx, key []byte) { tr.prefetch(t, key) }
 
-// fetch does the work of Fetch. It returns the leaf that the cache names, or nil.
-func (tr *Tree) fetch(t *txn.Tx, key []byte) region.Ptr {
+// prefetch does the work of Fetch, and returns the leaf; nil if its parent is not cached.
+func (tr *Tree) prefetch(t *txn.Tx, key []byte) region.Ptr {
 	s := tr.scratch()
 	defer s.free()
 	pos := position{key: key}
@@ -97,8 +97,9 @@ func (p *pending) get(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, 
 	return p.askIn(t, s, &leaf{}, key, existence)
 }
 
-// known returns the value of key if t need not read the tree to know it: by its own operation, or by
-// its latest question.
+// known returns the value of key if t need not read the tree to know it: t has changed the key, or has
+// asked for it in its latest question or its latest GetMany, or the tree is t's own. With existence,
+// it is enough to know whether the key has a value.
 func (p *pending) known(key []byte, existence bool) (v region.Ptr, found, known bool, err error) {
 	if c := p.find(key); c != nil {
 		v, err = c.val.ptr()

@@ -14,8 +14,8 @@ type change struct {
 	key     []byte
 	val     value
 	deleted bool
-	// leaf is the leaf of the key, as far as it was known when the change was made; nil if not.
-	// Prepare tries it first: it was prefetched, so it is in the processor's cache by then.
+	// leaf is the leaf of the key, if it was known when the change was made; otherwise nil. Prepare
+	// tries it first: it has been read or prefetched, so it is probably in the processor's cache.
 	leaf region.Ptr
 }
 
@@ -45,8 +45,8 @@ type pending struct {
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
 	latest *keyQuestion // the latest question of points
-	// many has the questions of the latest GetMany if its keys were in ascending order. A later Get of
-	// one of these keys finds its answer there.
+	// many has questions of the latest GetMany, in key order: all of them if the keys were in
+	// ascending order. A later Get of one of these keys finds its answer there.
 	many []*keyQuestion
 	// ahead is memory for the pointers to objects that a cursor is about to read ahead.
 	ahead  []region.Ptr
@@ -179,8 +179,8 @@ func (p *pending) set(t *txn.Tx, key []byte, v value, deleted bool) {
 	t.OnRollback(func() { p.take(c) })
 }
 
-// leafOf returns the leaf of key if the latest question or the cache names it, or nil. It reads
-// nothing.
+// leafOf returns the leaf of key if it can be known without a read: from the latest question, or from
+// the cache of inner nodes. In the second case it also prefetches the leaf. Otherwise it returns nil.
 func (p *pending) leafOf(t *txn.Tx, key []byte) region.Ptr {
 	if q := p.latest; q != nil && bytes.Equal(q.key, key) {
 		return q.src[0].Ptr
@@ -188,7 +188,7 @@ func (p *pending) leafOf(t *txn.Tx, key []byte) region.Ptr {
 	if p.state != existing {
 		return region.Ptr{}
 	}
-	return p.tr.fetch(t, key)
+	return p.tr.prefetch(t, key)
 }
 
 // take removes a change.

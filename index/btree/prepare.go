@@ -21,8 +21,8 @@ type editor struct {
 	// work are the nodes of one level that cannot stay as they are: too full, or nearly empty.
 	work     []*image
 	unmerged []unmerged
-	// inPlace says that the tree as this preparation has changed it can be searched: restructure has
-	// written all its nodes back.
+	// inPlace is set once restructure has written all nodes back. From then on the tree can be searched
+	// as this preparation has changed it.
 	inPlace bool
 }
 
@@ -47,21 +47,21 @@ func (p *pending) Prepare(l *txn.Late) error {
 	*e = editor{tr: p.tr, l: l, s: p.tr.scratch(), work: e.work[:0]}
 	defer e.done()
 	if p.state == created {
-		return e.plant(p.changes)
+		return e.buildNew(p.changes)
 	}
 	if len(p.changes) == 0 {
 		return nil
 	}
 	if err := e.loadConfig(); err != nil {
-		return stale(err)
+		return asStale(err)
 	}
 	if err := e.leaves(p.changes); err != nil {
-		return stale(err)
+		return asStale(err)
 	}
 	if err := e.restructure(); err != nil {
-		return stale(err)
+		return asStale(err)
 	}
-	return stale(e.mergeUnmerged())
+	return asStale(e.mergeUnmerged())
 }
 
 // done drops the references of this preparation.
@@ -83,12 +83,12 @@ func (e *editor) loadConfig() error {
 	return nil
 }
 
-// stale converts an error of Prepare. If the tree changed while Prepare read it, the error becomes
+// asStale converts an error of Prepare. If the tree changed while Prepare read it, the error becomes
 // txn.ErrStale, which asks for another Prepare. If the tree was destroyed meanwhile, it becomes a
 // conflict.
-func stale(err error) error {
+func asStale(err error) error {
 	switch {
-	case errors.Is(err, errMoved), errors.Is(err, errRestless):
+	case errors.Is(err, errMoved), errors.Is(err, errKeptChanging):
 		return txn.ErrStale
 	case errors.Is(err, ErrDestroyed):
 		return fmt.Errorf("%w: %w", outcome.ErrConflict, err)
@@ -189,8 +189,8 @@ func (e *editor) roomFor(n node, key []byte) bool {
 	return n.count()+1 < minSplit || n.used()+entryBytes+len(key)-n.prefix() <= e.cfg.budget(n.level())
 }
 
-// plant builds all nodes of a tree that the transaction itself created.
-func (e *editor) plant(changes []*change) error {
+// buildNew builds all nodes of a tree that the transaction itself created.
+func (e *editor) buildNew(changes []*change) error {
 	e.cfg = *e.tr.config.Load()
 	roots, err := e.place(&image{entries: merge(nil, changes), ascending: true})
 	if err != nil {

@@ -30,16 +30,16 @@ func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
 	defer s.free()
 	lf, err := q.tr.seek(s, f, f, position{key: q.key})
 	if err != nil {
-		return false, answerless(err)
+		return false, unlessDestroyed(err)
 	}
 	q.src[0] = lf.src
 	v, found, err := lf.get(q.key)
 	return found == q.found && (v == q.val || q.existence), err
 }
 
-// answerless drops ErrDestroyed: a tree that no longer exists gives a different answer, but is no
-// error.
-func answerless(err error) error {
+// unlessDestroyed returns err, or nil for ErrDestroyed: that a tree no longer exists changes the answer
+// to a question, but is no error.
+func unlessDestroyed(err error) error {
 	if errors.Is(err, ErrDestroyed) {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 			err = lf.checkSlots()
 		}
 		if err != nil {
-			return false, answerless(err)
+			return false, unlessDestroyed(err)
 		}
 		srcs = append(srcs, lf.src)
 		first, _ := lf.search(pos)

@@ -157,11 +157,11 @@ func (tr *Tree) seek(s *scratch, inners, r reader, pos position) (leaf, error) {
 		}
 		tr.refresh(inners, in, pos)
 	}
-	return leaf{}, errRestless
+	return leaf{}, errKeptChanging
 }
 
-// errRestless ends a search after attemptsMax; running the transaction again may succeed.
-var errRestless = fmt.Errorf("btree: tree kept changing: %w", outcome.ErrConflict)
+// errKeptChanging ends a search after attemptsMax; running the transaction again may succeed.
+var errKeptChanging = fmt.Errorf("btree: tree kept changing: %w", outcome.ErrConflict)
 
 // errMoved says that the tree has changed since the search read the pointer that it followed.
 var errMoved = errors.New("btree: node moved")
@@ -319,7 +319,8 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 
 // glance decides a lookup whose leaf is at this machine, whose level-1 node is cached, and which no
 // change overtakes: it copies only the parts of the leaf that the search compares. It requests all
-// lines of the leaf at once, since it would know only one miss later which of them it needs.
+// lines of the leaf at once: to find out which of them it needs, it would have to wait for memory once
+// more.
 func (tr *Tree) glance(op worker.Operation, s *scratch, key []byte) (p region.Ptr, found, decided bool) {
 	pos := position{key: key}
 	in := tr.cache.find(&s.probe, pos)

@@ -14,8 +14,8 @@ import (
 // operation that this machine ships, even if two machines disagree on which is the key's primary.
 //
 // The keys are in parts by their hash, each with a lock on cache lines of its own: operations on
-// different keys seldom want the same lock. There are only as many as processors need, because each
-// part that is used takes a line of the cache.
+// different keys seldom want the same lock. There are only as many parts as the processors need, because
+// each part that is used takes a line of the cache.
 type combining []combiningPart
 
 // The number of parts is a power of two. It is at least combiningPartsMin, so that lists are short also
@@ -35,8 +35,9 @@ type combiningPart struct {
 
 const combiningLists = prefetch.LineBytes/8 - 1
 
-// A request is one caller's operations on a key. While it changes the key, it is in a list of its part
-// and has the requests that have come since; before that, it is among those of the request before it.
+// A request is one caller's operations on a key. Only one request at a time changes a key: it is in a
+// list of its part, and those that come meanwhile are in its field waiting. When it is done, the first
+// of them takes its place in the list, and gets the others to wait for it.
 type request struct {
 	key []byte
 	ops []single
@@ -75,8 +76,9 @@ func (c combining) place(r *request) *combiningPart {
 	return &c[h&uint64(len(c)-1)]
 }
 
-// combine calls do with the operations of r, and with those of all requests on its key that are
-// waiting, or waits until another caller has done so. alone says that all operations are r's.
+// combine does the operations of r: either it calls do with them, together with those of all requests
+// on the same key that are waiting, or it waits until another caller has done that. alone says that all
+// operations passed to do are r's.
 func (tb *Table) combine(parts combining, r *request, do func(ops []single, alone bool) error) error {
 	c := parts.place(r)
 	if c.join(tb.m.Clock(), r) {
@@ -109,8 +111,8 @@ func (r *request) doWith(others []*request, do func(ops []single, alone bool) er
 	}
 }
 
-// join lets r wait and returns true if its key is being changed. Otherwise it returns false: it is
-// r's turn.
+// join makes r wait, and returns true, if another request is changing the key. Otherwise it returns
+// false: it is r's turn.
 func (c *combiningPart) join(cl clock.Clock, r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +128,7 @@ func (c *combiningPart) join(cl clock.Clock, r *request) bool {
 	return false
 }
 
-// take returns the requests that wait for r, whose turn it is. They do not wait any more.
+// take removes and returns the requests that wait for r, whose turn it is.
 func (c *combiningPart) take(r *request) (others []*request) {
 	if r.turn == nil {
 		return nil // r came when nobody was there
@@ -138,7 +140,7 @@ func (c *combiningPart) take(r *request) (others []*request) {
 }
 
 // leave takes r, which is done, from its list. It gives the turn to the first request that waits for r,
-// and the others to that one.
+// and makes the others wait for that one.
 func (c *combiningPart) leave(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,7 +56,7 @@ type destroyer struct {
 // shard frees all of a shard but its header: first the shards that were split from it, then its
 // buckets.
 func (d *destroyer) shard(s *shard) error {
-	h, err := d.doom(s)
+	h, err := d.markDestroying(s)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (d *destroyer) shard(s *shard) error {
 		if err := d.shard(h.childShard(i)); err != nil {
 			return err
 		}
-		if err := d.forget(s, i); err != nil {
+		if err := d.freeHeader(s, i); err != nil {
 			return err
 		}
 	}
@@ -98,8 +98,8 @@ func (d *destroyer) update(s *shard, change func(t *txn.Tx, h *header) error) (h
 	return h, err
 }
 
-// doom marks s, so that a split in progress does not continue.
-func (d *destroyer) doom(s *shard) (*header, error) {
+// markDestroying marks s as being destroyed, so that a split in progress does not continue.
+func (d *destroyer) markDestroying(s *shard) (*header, error) {
 	return d.update(s, func(_ *txn.Tx, h *header) error {
 		if h.state != destroying {
 			h.depth = h.childrenEnd()
@@ -109,8 +109,8 @@ func (d *destroyer) doom(s *shard) (*header, error) {
 	})
 }
 
-// forget frees the header of child i of s. The rest of that child has been freed.
-func (d *destroyer) forget(s *shard, i int) error {
+// freeHeader frees the header of child i of s. The rest of that child has been freed.
+func (d *destroyer) freeHeader(s *shard, i int) error {
 	_, err := d.update(s, func(t *txn.Tx, h *header) error {
 		if h.children[i].header.IsNil() {
 			return nil

@@ -10,11 +10,11 @@ func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 	if o == nil {
 		return
 	}
-	o.fetch(t, sum(o.seed, key))
+	o.prefetch(t, sum(o.seed, key))
 }
 
-// fetch does the work of Fetch for a key with hash h.
-func (o *opened) fetch(t *txn.Tx, h uint64) {
+// prefetch does the work of Fetch for a key with hash h.
+func (o *opened) prefetch(t *txn.Tx, h uint64) {
 	home := o.home(&sight{h: h})
 	t.Fetch(home)
 	t.Fetch(home.Element(1))

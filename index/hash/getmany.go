@@ -8,9 +8,9 @@ import (
 // getsTogether is the largest number of keys whose buckets GetMany requests together.
 const getsTogether = 128
 
-// GetMany does the Gets of many keys together, so that their waiting for other machines and for
-// memory overlaps, as LookupMany does outside of transactions. It calls visit for each key in their order. After an error,
-// visit has been called for the keys before the one that failed.
+// GetMany does the Gets of many keys together, so that their waiting for other machines and for memory
+// overlaps; LookupMany does the same outside of transactions. GetMany calls visit for each key, in the
+// order of keys. After an error, visit has been called for the keys before the one that failed.
 func (tb *Table) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, value []byte, ok bool)) error {
 	ov, err := tb.overlay(t)
 	if err != nil {

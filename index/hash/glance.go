@@ -26,8 +26,8 @@ const secondBucket = 8
 // buckets: it compares keys in place and copies only the value. It prefetches all lines of the
 // home and the first line of the home's neighbour before it looks at any of them, so that the
 // lookup waits for memory once. It leaves undecided: pairs outside of their slots, stale
-// directories, changes under way, neighbourhoods with more slots than have control words on the
-// first lines, and keys that are not in the first blocks of a chain.
+// directories, changes under way, buckets with more than glanceSlots slots, and keys that are not in
+// the first blocks of a chain.
 func (o *opened) glance(op worker.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
@@ -88,7 +88,7 @@ func (o *opened) home(s *sight) (home region.Ptr) {
 	return home.Element(bucketOf(s.h, o.buckets))
 }
 
-// seek looks for key in two buckets in view.
+// seek looks for key in the two buckets in view.
 func (o *opened) seek(s *sight, key, dst []byte) ([]byte, finding) {
 	if !o.narrow(s) {
 		return nil, undecided
@@ -126,13 +126,13 @@ func (o *opened) narrow(s *sight) bool {
 	}
 	// inHome and inNext are the control words of the key in its home and in the bucket after it.
 	inHome, inNext := controlPair(wanted(s.h, false)), controlPair(wanted(s.h, true))
-	var _ = [1]struct{}{}[glanceSlots-6] // does not compile unless the six slots of three words are all
+	var _ = [1]struct{}{}[glanceSlots-6] // compiles only if glanceSlots is 6: the slots of three words
 	// equal sets bits 31 and 63. The shifts move them to where joined expects them: those of the words
 	// 0, 1 and 2 to bit 0, 2 and 4, and to secondBucket further for the second bucket.
-	found := equal(home.Word(controlWord), inHome)>>31 | equal(home.Word(controlWord+1), inHome)>>29 |
-		equal(next.Word(controlWord), inNext)>>(31-secondBucket) | equal(next.Word(controlWord+1), inNext)>>(29-secondBucket)
+	found := equal(home.Word(controlsWord), inHome)>>31 | equal(home.Word(controlsWord+1), inHome)>>29 |
+		equal(next.Word(controlsWord), inNext)>>(31-secondBucket) | equal(next.Word(controlsWord+1), inNext)>>(29-secondBucket)
 	if o.slots > 4 {
-		found |= equal(home.Word(controlWord+2), inHome)>>27 | equal(next.Word(controlWord+2), inNext)>>(27-secondBucket)
+		found |= equal(home.Word(controlsWord+2), inHome)>>27 | equal(next.Word(controlsWord+2), inNext)>>(27-secondBucket)
 	}
 	s.slots = joined(found) & o.slotBits
 	return true
@@ -174,7 +174,7 @@ func (o *opened) seekChain(op worker.Operation, home region.View, h uint64, key,
 		if !ok {
 			return nil, undecided
 		}
-		slots := joined(equal(block.Word(controlWord), controlPair(wanted(h, false)))>>31) & (1<<blockSlots - 1)
+		slots := joined(equal(block.Word(controlsWord), controlPair(wanted(h, false)))>>31) & (1<<blockSlots - 1)
 		for ; slots != 0; slots &= slots - 1 {
 			i := bits.TrailingZeros(slots)
 			switch value, m := o.pick(block, i, o.blockDataOffset(i), key, dst); m {
@@ -214,23 +214,24 @@ func chainOf(from region.View) (block region.Ptr, version uint16) {
 	return region.MakePtr(region.Addr(addr), region.Class(tail), tail>>8), uint16(from.Word(versionsWord))
 }
 
-// The words at the beginning of a bucket (see page), and the positions of fields in them.
+// The 64-bit words at the beginning of a bucket (see page), and the positions of fields in them. Each
+// word from controlsWord on has the control words of two slots.
 const (
 	linkWord     = linkOffset / 8
 	versionsWord = linkVersion / 8
-	controlWord  = pageHeaderBytes / 8
+	controlsWord = pageHeaderBytes / 8
 
 	forwardShift = (forwardVersion - linkVersion) * 8
 	backShift    = (backVersion - linkVersion) * 8
 	depthShift   = (depthOffset - linkVersion) * 8
 
-	// glanceSlots is how many control words the first line of a bucket holds.
-	glanceSlots = 2 * (region.FirstWords - controlWord)
+	// glanceSlots is the number of slots whose control words are on the first line of a bucket.
+	glanceSlots = 2 * (region.FirstWords - controlsWord)
 )
 
 // slotIn returns slot i of the bucket or block v, without its data.
 func slotIn(v region.View, i int) slot {
-	return slot{control: uint32(v.Word(controlWord+i/2) >> (i % 2 * 32))}
+	return slot{control: uint32(v.Word(controlsWord+i/2) >> (i % 2 * 32))}
 }
 
 // A match says whether a slot has a key.

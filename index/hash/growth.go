@@ -30,17 +30,18 @@ import (
 // The table is complete between any two of these transactions, however long a split is
 // interrupted; after a crash the next machine that changes the shard continues the split. No
 // transaction waits for a split: transactions that change the table each do a step, once changes
-// have overflowed into chains and the shard turned out to be full enough. Each machine does as many
-// steps at the same time as it had processors when it opened the table, of different shards, and no
-// step of a shard in a blocked region: such a step would keep its caller until the region is
+// have overflowed into chains and the shard turned out to be full enough. A machine does steps of
+// several shards at the same time, as many as it had processors when it opened the table. It does no
+// step of a shard in a blocked region, because that would keep the step's caller until the region is
 // recovered. A transaction whose buckets move while it is open asks its questions again and gets the
 // same answers.
 //
 // There is a Pad at both ends, because lookups load the neighbouring fields of opened.
 type growth struct {
 	_ prefetch.Pad
-	// startable is the number of steps that may begin now: one for each queued shard, as long as no
-	// more than most steps go on. Every transaction that has changed the table loads it.
+	// startable is the number of steps that may begin now: one for each queued shard, but not so many
+	// that more than the maximum (the field most) would go on. Every transaction that has changed the
+	// table loads it.
 	startable atomic.Int32
 	_         prefetch.Pad
 
@@ -55,8 +56,8 @@ type growth struct {
 	_     prefetch.Pad
 }
 
-// A growthStep is a step that goes on. wanted says that the shard was wanted again meanwhile: the
-// step may have counted its load before that.
+// A growthStep is a step that goes on. wanted says that want was called for the shard again meanwhile:
+// the step may have counted the shard's load before that.
 type growthStep struct {
 	shard  *shard
 	wanted bool
@@ -396,7 +397,7 @@ func (tb *Table) move(ctx context.Context, o *opened, s *shard) error {
 	for homes := splitHomes; ; homes /= 2 {
 		err := tb.moveHomes(ctx, o, s, homes)
 		if homes == 1 || !errors.Is(err, outcome.ErrTooLarge) {
-			return stale(err)
+			return asStale(err)
 		}
 	}
 }

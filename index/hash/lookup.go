@@ -98,9 +98,9 @@ func overtaken(err error) bool {
 	return errors.Is(err, errOvertaken) || errors.Is(err, region.ErrFreed) && !errors.Is(err, ErrDestroyed)
 }
 
-// reach looks for a key whose pair is outside of its slot, in both buckets. A glance has found them
-// and left the lookup undecided; this machine must be the shard's primary. reach copies only the
-// slot and the pair. If it does not find the key, the key may still be in the table.
+// reach looks for key among the outside pairs of the two buckets and of the first blocks of the chain.
+// glance must have found the buckets in this machine's memory, and left the lookup undecided. reach
+// copies only slots and pairs. If it does not find the key, the key may still be in the table.
 func (o *opened) reach(op worker.Operation, s *sight, key, dst []byte) (value []byte, ok bool, err error) {
 	if o.slots > glanceSlots || !s.buckets.Look() || !o.narrow(s) {
 		return nil, false, nil

@@ -110,7 +110,7 @@ func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
 
 func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) {
 	if ov.change(t, e, opPut, value); e.asked == askedNothing {
-		o.fetch(t, e.h) // Prepare will need these buckets
+		o.prefetch(t, e.h) // Prepare will need these buckets
 	}
 	if !ov.isNew {
 		tb.reserve(o, ov.puts)

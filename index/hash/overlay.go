@@ -255,12 +255,12 @@ func (ov *overlay) Prepare(l *txn.Late) error {
 	})
 	for _, e := range ov.pending {
 		if err := ov.apply(o, l, e); err != nil {
-			return inTx(stale(err), ov.tb)
+			return inTx(asStale(err), ov.tb)
 		}
 	}
 	for _, ed := range ov.editors {
 		if err := ed.seal(); err != nil {
-			return inTx(stale(err), ov.tb)
+			return inTx(asStale(err), ov.tb)
 		}
 		o.note(ed)
 	}
@@ -321,9 +321,9 @@ func (tb *Table) route(o *opened, st store, h uint64) (*shard, error) {
 	}
 }
 
-// stale turns the errors of a lookup during which the buckets changed into txn.ErrStale, for
+// asStale turns the errors of a lookup during which the buckets changed into txn.ErrStale, for
 // which a transaction begins its preparation again.
-func stale(err error) error {
+func asStale(err error) error {
 	if overtaken(err) {
 		return txn.ErrStale
 	}

@@ -205,7 +205,7 @@ func (q *homesQuestion) Sources() []txn.Source { return q.sources }
 func (q *homesQuestion) Ask(f *txn.Fresh) (bool, error) {
 	again := *q
 	if err := again.ask(f); err != nil {
-		return false, stale(err)
+		return false, asStale(err)
 	}
 	q.sources = again.sources
 	return slices.EqualFunc(q.pairs, again.pairs, func(a, b pair) bool {

@@ -68,23 +68,23 @@ func (tb *Table) runNow(ctx context.Context, key []byte, op single) (bool, error
 	r := newRequest(key, op)
 	if to := o.dir.find(sum(o.seed, key)).first.Addr; tb.m.IsPrimary(to) {
 		err = tb.combine(tb.here, r, func(ops []single, alone bool) error {
-			return tb.doHere(unless(ctx, !alone), key, ops)
+			return tb.doHere(contextFor(ctx, alone), key, ops)
 		})
 	} else {
 		err = tb.combine(tb.there, r, func(ops []single, alone bool) error {
-			return tb.doThere(unless(ctx, !alone), to, key, ops)
+			return tb.doThere(contextFor(ctx, alone), to, key, ops)
 		})
 	}
 	return r.ops[0].done, err
 }
 
-// unless returns ctx, or, if the operations of other callers depend on it, a context that
-// cannot be cancelled.
-func unless(ctx context.Context, others bool) context.Context {
-	if others {
-		return context.WithoutCancel(ctx)
+// contextFor returns the context for a transaction. If the transaction does the operations of a single
+// caller, that is ctx, the caller's own. Otherwise it is a context that the caller cannot cancel.
+func contextFor(ctx context.Context, alone bool) context.Context {
+	if alone {
+		return ctx
 	}
-	return ctx
+	return context.WithoutCancel(ctx)
 }
 
 // doThere ships ops to the primary of a shard, which does them in one transaction.

@@ -108,9 +108,9 @@ func (w *walk) find(home page, h uint64, key []byte) ([]byte, bool, error) {
 	}
 }
 
-// inPage looks for key in one page, and in the objects of its outside pairs. next says in which
-// bucket of its neighbourhood the pair is. If it finds the key, it drops the sources that the
-// answer does not need.
+// inPage looks for key in p, the page at address at, and in the objects of p's outside pairs. next
+// is true if p is the bucket after the key's home, false if p is the home or a block of its chain.
+// If inPage finds the key, it drops the sources that the answer does not need.
 func (w *walk) inPage(p page, at region.Ptr, h uint64, key []byte, next bool) ([]byte, bool, error) {
 	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
 		s := p.slot(k)
@@ -180,7 +180,8 @@ func (w *walk) visitHome(home page, visit func(s slot, key, value []byte) error)
 	}
 }
 
-// visitPage visits those pairs of one page that have the given next flag.
+// visitPage visits those pairs of a page whose home is the page, or its chain's home; or, if next is
+// true, those whose home is the bucket before the page.
 func (w *walk) visitPage(p page, next bool, visit func(s slot, key, value []byte) error) error {
 	for k := range p.slots {
 		s := p.slot(k)

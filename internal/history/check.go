@@ -37,11 +37,11 @@ type writer struct {
 type checker struct {
 	options Options
 	txs     []Transaction
-	counts  []bool // by transaction: whether it must have a place in the serial order
+	counts  []bool // by transaction: whether it counts, that is, must have a place in the serial order
 	report  Report
 
 	writers map[place]writer
-	readers map[place][]int   // the transactions in counts that read the value, except its writer
+	readers map[place][]int   // the transactions that read the value, if they count (see counts), except its writer
 	next    map[place]install // the write that replaced a value
 	graph   *graph
 }

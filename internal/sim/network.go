@@ -19,7 +19,7 @@ type network struct {
 // A link is one direction between two machines.
 type link struct{ from, to rdma.MachineID }
 
-// A spike delays everything sent on a link by up to extra.
+// A spike delays everything sent on a link before until. Each delay is random, at most extra.
 type spike struct{ until, extra time.Duration }
 
 func (n *network) init() {
@@ -66,7 +66,8 @@ func (c *conn) isBreaking() bool {
 // Lose sets how many of a thousand datagrams are lost from now on.
 func (w *World) Lose(loss int) { w.options.Loss = loss }
 
-// Spike delays everything sent from one machine to the other within d by up to extra.
+// Spike delays everything that one machine sends to another during the next d. Each delay is random,
+// between zero and extra.
 func (w *World) Spike(from, to rdma.MachineID, d, extra time.Duration) {
 	w.Note(fmt.Sprintf("spike %d to %d, %v", from, to, extra))
 	w.network.spikes[link{from, to}] = spike{w.now + d, extra}

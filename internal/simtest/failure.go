@@ -30,10 +30,10 @@ type Failure struct {
 	// until the machines were probed, the configuration was stored, all machines had committed to
 	// it, all regions were active, and the throughput was 80 % of its former value.
 	Suspect, Probed, Stored, Committed, Active, Throughput time.Duration
-	// Filled is the time from the suspicion until all regions had all replicas again. Recovered is
-	// the number of transactions that recovery decided.
+	// Filled is the time from the suspicion until all regions had all replicas again.
+	Filled time.Duration
+	// Recovered is the number of transactions that recovery decided.
 	Recovered int
-	Filled    time.Duration
 	// Before is the survivors' throughput before the failure, in transactions a second.
 	Before float64
 }

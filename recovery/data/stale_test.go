@@ -53,7 +53,7 @@ type returning struct {
 	live            []region.Ptr
 	writes          int
 
-	// What the machine that comes and goes has.
+	// The memory of the machine that comes and goes, and what is open there.
 	memory, staleMemory *nvram.Memory
 	replica             *region.Region // nil while it is away
 	stale               *region.Stale

@@ -27,11 +27,12 @@ func (m *Machine) recoverTransactions(ctx context.Context, c *cluster.Configurat
 	}
 }
 
-// tellCM reports to the CM of c a step that this machine has finished.
-func (m *Machine) tellCM(ctx context.Context, c *cluster.Configuration, kind uint8, own call.Handler) {
+// tellCM reports to the CM of c that this machine has finished a step. If this machine is the CM, tellCM
+// runs handler, the handler of such reports, instead.
+func (m *Machine) tellCM(ctx context.Context, c *cluster.Configuration, kind uint8, handler call.Handler) {
 	var err error
 	if c.CM == m.self.Machine {
-		_, err = own(m.self, encodeID(c.ID))
+		_, err = handler(m.self, encodeID(c.ID))
 	} else {
 		_, err = m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, c.CM), kind, encodeID(c.ID))
 	}

@@ -36,10 +36,11 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 	return m.mu.phase.isMember() && (m.mu.current.ID == c.ID || m.mu.asked == c.ID)
 }
 
-// handOver is called at a machine that has to move on from c and cannot reach the store, and at a CM
-// that is about to stop. A CM asks the others, one after the other, to take its place: it keeps its
-// leases, so nobody would do that unasked. It does not ask those that are about to stop, too. A
-// machine that was itself asked to take over waits until it is asked again.
+// handOver makes the CM of c ask the other members, one after the other, to take its place, until one
+// has moved the instance on from c. The CM does so if it cannot reach the store, or is about to stop: it
+// keeps its leases, so nobody would take its place unasked. It asks no suspects, and no members that are
+// about to stop, too. At any other machine that cannot reach the store, handOver only drops the request
+// to take the CM's place, if there was one: the machine waits until it is asked again.
 func (m *Machine) handOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	m.mu.handed = false
@@ -74,7 +75,7 @@ func (m *Machine) onSuspect(from call.Peer, arg []byte) ([]byte, error) {
 		return nil, recovery.ErrNotMember
 	case c.ID == id && from.Machine == c.CM:
 		return nil, m.takeOver(c)
-	case c.ID == id && !m.knowsWell(c):
+	case c.ID == id && !m.seesCMWork(c):
 		m.suspect(c.CM, true)
 	}
 	return nil, nil
@@ -96,11 +97,11 @@ func (m *Machine) takeOver(c *cluster.Configuration) error {
 	return nil
 }
 
-// knowsWell reports whether this machine has evidence that the CM of c works: it holds a lease from
-// the CM, and the CM answers a probe. It is asked when another machine suspects the CM: if that
-// machine hears nobody, the fault is its own, and the CM must stay. If the CM has failed after all,
-// this machine's own lease will run out soon.
-func (m *Machine) knowsWell(c *cluster.Configuration) bool {
+// seesCMWork reports whether this machine has evidence that the CM of c works: it holds a lease from
+// the CM, and the CM answers a probe. If so, another machine's suspicion of the CM does not count: the
+// fault is probably that machine's own. If the CM has failed after all, this machine's own lease will
+// run out soon.
+func (m *Machine) seesCMWork(c *cluster.Configuration) bool {
 	if !m.cfg.Keeper.Valid() {
 		return false
 	}
@@ -113,7 +114,7 @@ func (m *Machine) knowsWell(c *cluster.Configuration) bool {
 // which they connect again. Without this, a machine that has lost a connection for a moment would
 // ask the backup CMs, which refuse because they know that the CM works, and then evict the CM itself.
 func (m *Machine) dropSuspicion(c *cluster.Configuration) bool {
-	if m.cfg.NIC.Gone(c.CM) || !m.knowsWell(c) {
+	if m.cfg.NIC.Gone(c.CM) || !m.seesCMWork(c) {
 		return false
 	}
 	cm := recovery.PeerIn(c, c.CM)

@@ -21,7 +21,7 @@ type forgetRequest struct {
 
 // isOver reports whether there is nothing left to do for a request in c: c no longer waits for the
 // machine, or would lose other regions than the operator has named. That can happen while a request
-// waits for another change of the configuration. The operator learns it when the call is repeated.
+// waits for another change of the configuration. The operator is told when the call is repeated.
 func (r forgetRequest) isOver(c *cluster.Configuration) bool {
 	all, only := c.Awaited(r.Machine)
 	return len(all) == 0 || !slices.Equal(only, r.Lost)
@@ -29,8 +29,8 @@ func (r forgetRequest) isOver(c *cluster.Configuration) bool {
 
 // Forget ends the wait for the memory of a machine, because an operator knows that it is gone.
 // Regions that wait for no other memory are lost; lost must list exactly these, ascending, as shown
-// to the operator. Forget returns when a configuration says so. Errors: ErrNotAwaited, ctx's, and
-// those for which IsPassing is true.
+// to the operator. Forget returns once a configuration no longer waits for the machine. Errors:
+// ErrNotAwaited, ctx's, and those for which IsPassing is true.
 func (m *Machine) Forget(ctx context.Context, machine rdma.MachineID, lost []region.ID) error {
 	return m.askCM(ctx, kindForget, m.onForget, forgetRequest{machine, lost}, nil)
 }

@@ -30,7 +30,7 @@ type heardOf struct {
 const refusalPatience = 16
 
 // understand returns those of the machines heard from that can restart together with this one,
-// itself included. The rest is as if it were away, and is reported once. understand fails with
+// itself included. The others count as away, and are reported once. understand fails with
 // protocol.ErrRange if there can be no majority, whatever versions the silent machines speak.
 func (m *Machine) understand(c *cluster.Configuration, lives []life) (with []cluster.Member, err error) {
 	patience, now := refusalPatience*m.cfg.Keeper.Length(), m.cfg.Clock.Now()

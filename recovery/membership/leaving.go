@@ -20,13 +20,13 @@ import (
 //	               runs at any of them: their last statements need its regions, and its leases.
 //	Leave          The machine moves the instance on no more.
 //
-// When all members have announced that they leave, the instance ends: then none of them begins
-// another configuration, or those whose statements take long would evict those that have stopped
-// already, which would have to catch up at the next start.
+// When all members have announced that they leave, the instance ends: none of them begins another
+// configuration. Otherwise members whose statements take long would evict those that have stopped
+// already, and these would have to catch up at the next start.
 
 // leavePatience bounds how long members that all leave wait for each other, and begin no
 // configuration: one of them may never stop, while others have been started again and ask it to admit
-// them. It is more than statements are given to end.
+// them. It is longer than the time that statements have to end.
 const leavePatience = 15 * time.Second
 
 // AnnounceLeave is called when this machine is about to stop, and still serves. It does not wait.
@@ -110,9 +110,10 @@ func (m *Machine) endsWithAllLocked() bool {
 	return true
 }
 
-// announce tells the members that this machine leaves, again and again until it does: members of a
-// later configuration have not heard it, and a message may be lost. A CM also hands over, one
-// lease time later: machines that are stopped together announce that one after the other.
+// announce tells the members that this machine leaves, again and again until Leave is called: members
+// of a later configuration have not heard it yet, and a message may be lost. A CM also hands over, but
+// only after one lease time: by then it has heard of most machines that are stopped with it, and does
+// not ask them to take its place.
 func (m *Machine) announce() {
 	for {
 		c := m.Configuration()

@@ -113,7 +113,7 @@ func TestRollingUpgrade(t *testing.T) {
 
 // As long as a machine of the former program is left, others of it join and come back, also
 // with a CM of this program, and a machine that was restarted with this program can go back.
-// What is stored has the format that they read.
+// The stored configuration has the format that they read.
 func TestFormerVersionJoins(t *testing.T) {
 	former := protocol.Range{}
 	of := map[rdma.MachineID]protocol.Range{0: former, 1: former, 2: former, 3: former, 4: protocol.Own, 5: former}
@@ -396,8 +396,8 @@ func TestMeetingInTheMiddle(t *testing.T) {
 }
 
 // Machines restart together with programs of any versions. Those of the largest set that has a version
-// in common go on, if they are a majority, and the others end; otherwise all end. Whoever ends does so
-// soon, and names the machines and what they speak.
+// in common go on, if they are a majority, and the others end; otherwise all end. Machines that end do so
+// soon, and their errors name the machines and the versions that these speak.
 func TestMeetingOfAnyVersions(t *testing.T) {
 	var ranges []protocol.Range
 	for low := protocol.Version(1); low <= 3; low++ {

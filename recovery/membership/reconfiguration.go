@@ -261,12 +261,12 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 	return answered, missing
 }
 
-// unusedIn returns a function that reports whether a region is unused in configuration c: no
-// transaction has committed to it there, or ever will. That is certain in two cases. Either the CM of
+// unusedIn returns a function that reports whether a region is certainly unused in configuration c: no
+// transaction has committed to it there, and none will. That is certain in two cases. Either the CM of
 // c has let no machine commit c; only that CM knows. Or a replica of the region has not committed c:
 // then the primary still waits for the evidence in the replica's logs, which the replica drains when
-// it commits c. back has the machines that have come back: for a life that has ended since c, the memory
-// tells whether it committed c.
+// it commits c. back has the machines that have come back: if a machine's life in c has ended, its
+// memory tells whether that life committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven
@@ -284,9 +284,9 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 	}
 }
 
-// makes is called before this machine stores next as the configuration after base. It records that
-// this machine makes next, so that no machine commits it before sendCommit.
-func (m *Machine) makes(base, next *cluster.Configuration) {
+// noteUnproven records that no machine has committed next, which this machine is about to store as the
+// configuration after base: none commits it before sendCommit.
+func (m *Machine) noteUnproven(base, next *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mu.unproven == 0 || base == nil || base.CM != m.self.Machine {
@@ -301,7 +301,7 @@ func (m *Machine) store(base, next *cluster.Configuration, report cluster.Remapp
 	if err := m.agree(next); err != nil {
 		return err
 	}
-	m.makes(base, next)
+	m.noteUnproven(base, next)
 	err := m.cfg.Store.CompareAndSwap(base.Revision, next)
 	if err != nil {
 		// Keep a reason for another configuration: if this machine has applied base meanwhile, it

@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// askCM makes a call to the CM. At the CM itself it calls the handler own instead. reply may be
-// nil.
-func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, reply any) error {
+// askCM makes a call to the CM. If this machine is the CM, askCM runs handler, the handler of such
+// calls, instead. reply may be nil.
+func (m *Machine) askCM(ctx context.Context, kind uint8, handler call.Handler, arg, reply any) error {
 	c := m.Configuration()
 	if c == nil {
 		return recovery.ErrNotMember
@@ -26,7 +26,7 @@ func (m *Machine) askCM(ctx context.Context, kind uint8, own call.Handler, arg, 
 	}
 	var answer []byte
 	if c.CM == m.self.Machine {
-		answer, err = own(m.self, encoded)
+		answer, err = handler(m.self, encoded)
 	} else {
 		answer, err = m.cfg.Endpoint.Call(during{ctx, m, c.ID}, recovery.PeerIn(c, c.CM), kind, encoded)
 	}
@@ -155,15 +155,16 @@ type regionNotice struct {
 	Placement     cluster.Placement
 }
 
-// atReplicas makes each replica of a region handle a notice of it.
-func (m *Machine) atReplicas(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, own call.Handler) error {
+// atReplicas sends a notice of a region to each of its replicas, one after the other, and stops at the
+// first error. If this machine is a replica, atReplicas runs handler, the handler of such notices.
+func (m *Machine) atReplicas(ctx context.Context, c *cluster.Configuration, p cluster.Placement, kind uint8, handler call.Handler) error {
 	arg, err := json.Marshal(regionNotice{c.ID, p})
 	if err != nil {
 		return err
 	}
 	for _, x := range p.Replicas() {
 		if x == m.self.Machine {
-			_, err = own(m.self, arg)
+			_, err = handler(m.self, arg)
 		} else {
 			_, err = m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, x), kind, arg)
 		}

@@ -68,7 +68,7 @@ func (m *Machine) Start(ctx context.Context) error {
 		switch {
 		case err != nil:
 		case c == nil:
-			err = m.found()
+			err = m.foundInstance()
 		case m.isMemberBefore(c):
 			return nil
 		default:
@@ -115,8 +115,8 @@ func (m *Machine) setCut(is bool) {
 // pause is the time between two attempts of a machine that is not a member yet.
 func (m *Machine) pause() time.Duration { return max(m.cfg.Keeper.Length()/2, 2*time.Millisecond) }
 
-// found creates the first configuration, if Config has one to begin an instance with.
-func (m *Machine) found() error {
+// foundInstance creates the first configuration, if Config has one to begin an instance with.
+func (m *Machine) foundInstance() error {
 	if m.cfg.First == nil {
 		return errors.New("membership: there is no configuration, and none to begin with")
 	}
@@ -177,7 +177,7 @@ func (m *Machine) launch(base, c *cluster.Configuration, report cluster.Remapped
 		revision = base.Revision
 	}
 	m.proceed(updating)
-	m.makes(base, c)
+	m.noteUnproven(base, c)
 	if err := m.cfg.Store.CompareAndSwap(revision, c); err != nil {
 		return fmt.Errorf("membership: store configuration %d: %w", c.ID, err)
 	}

@@ -17,9 +17,10 @@ type ballot struct {
 	votes   map[region.ID]Vote
 }
 
-// vote is step 6. Every member sends its list to every other, so that a coordinator knows when it
-// has all votes.
-func (r *run) vote() {
+// sendVotes is step 6: it sends each transaction's coordinator the votes of the regions whose primary
+// is here. Every member sends a list to every member, even an empty one, so that a coordinator knows
+// when it has all votes.
+func (r *run) sendVotes() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, c := range r.claimed() {
 		to := coordinator(r.c, c.ID)

@@ -11,11 +11,11 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// Who has to wait while transactions recover is tried until it has been sent back some
-// times, so that it is known to have come to what it has to wait for.
+// These tests make operations wait for the recovery of transactions. An operation is known to wait once
+// it has been sent back several times.
 
-// held begins f, whose commits are machine m's, and returns when it has been sent back
-// n times. That it ends before is an error. The result comes to ended.
+// held begins f, whose commits are machine m's, and returns when f has been sent back n times. It is an
+// error if f ends before. The result of f comes to ended.
 func (s *stage) held(m rdma.MachineID, n uint64, what string, f func() error) (ended chan error) {
 	ended = make(chan error, 1)
 	before := s.nodes[m].m.Stats().Retries

@@ -99,8 +99,8 @@ type interaction struct {
 	late     []func()
 }
 
-// A limit stops a coordinator: it writes no record after so many of a kind. What it writes then
-// comes late, after the next NEW-CONFIG-COMMIT, if it lives still: a ring has no holes.
+// A limit stops a coordinator after a number of records of one kind. If the coordinator still lives, its
+// further records come after the next NEW-CONFIG-COMMIT, in order: a ring has no holes.
 type limit struct {
 	kind    string
 	records int

@@ -19,7 +19,7 @@ func (r *run) waits(regions []region.ID) bool {
 
 // admitCaught adds ballots for this machine's commits that write to an unavailable region and have no
 // record in any available one. The memory that is away may have a record, so the commit has to wait,
-// and the available regions must remember that they have none.
+// and the available regions must remember that they have no record of it.
 func (r *run) admitCaught() {
 	caught := r.m.Caught()
 	r.mu.Lock()
@@ -31,10 +31,10 @@ func (r *run) admitCaught() {
 	}
 }
 
-// park handles transactions that have to wait for an unavailable region. Where another of their
-// regions voted unknown or truncated, park makes all its replicas note that; other evidence they
-// have noted already (step 5). It comes before DECIDED: once this recovery is settled, the logs from
-// which the next recovery would learn the same are freed.
+// park handles transactions that have to wait for an unavailable region. If another region of such a
+// transaction voted unknown or truncated, park makes all replicas of that region note the vote. They
+// have noted the evidence for any other vote already (step 5). park comes before DECIDED: once this
+// recovery is settled, the logs from which the next recovery would learn the same are freed.
 func (r *run) park() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, id := range r.ballotIDs() {

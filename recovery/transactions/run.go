@@ -216,7 +216,7 @@ func (r *run) rest() {
 		r.replicate()
 	}
 	r.t.reached(recovery.StepReplicated)
-	r.vote()
+	r.sendVotes()
 	r.t.reached(recovery.StepVoted)
 	if r.decide() != nil {
 		return

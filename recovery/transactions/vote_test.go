@@ -57,7 +57,7 @@ func TestPaper5_3_Decide(t *testing.T) {
 // COMMIT-RECOVERY. Otherwise, it votes commit-backup if any replica saw
 // COMMIT-BACKUP and did not see ABORT-RECOVERY. Otherwise, it votes lock if any
 // replica saw a LOCK record and no ABORT-RECOVERY. Otherwise, it votes abort."
-// Who has nothing at all votes truncated or unknown; see onRequestVote.
+// A region without any record votes truncated or unknown; see onRequestVote.
 func TestPaper5_3_WhatARegionVotes(t *testing.T) {
 	const all = evidence.SeenLock | evidence.SeenCommitBackup | evidence.SeenCommitPrimary | evidence.SeenCommitRecovery | evidence.SeenAbortRecovery
 	for seen := evidence.Seen(1); seen <= all; seen++ {

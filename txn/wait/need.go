@@ -80,7 +80,10 @@ func (n *Need) Over() error {
 // noLease is the need of a machine that cannot renew its lease, such as one in a minority.
 const noLease = "a lease"
 
-// IsOver reports whether err is an error with which n ends a wait.
+// IsOver reports whether err says that n's patience or context is over: it is an ErrUnavailable, or
+// the error of the context. The missing thing may then still come. IsOver does not match the error
+// of a machine that is gone, although Over returns that, too: the machine ends its pending operations
+// itself.
 func (n *Need) IsOver(err error) bool {
 	return errors.Is(err, ErrUnavailable) || n.Ctx.Err() != nil && errors.Is(err, n.Ctx.Err())
 }

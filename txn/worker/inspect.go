@@ -81,7 +81,7 @@ func (i Inspection) Unsent(worker int, peer rdma.MachineID) int {
 	return len(w.peers[peer].outbox)
 }
 
-// LastID returns the identifier of the transaction that a worker has begun to commit last.
+// LastID returns the identifier of the transaction whose commit the worker has begun most recently.
 func (i Inspection) LastID(worker int) record.ID {
 	w := i.m.workers[worker]
 	w.Lock()

@@ -13,8 +13,8 @@ import (
 )
 
 // AddRegion tells the machine where a region lives; local is its replica here,
-// or nil. The mapping of a region does not change within a configuration; Freeze
-// takes the machine to the next.
+// or nil. The mapping of a region does not change within a configuration; Remap
+// replaces it in the next one.
 func (m *Machine) AddRegion(p cluster.Placement, local *region.Region) { m.Routes.Add(p, local) }
 
 // Route returns the route to a region, or nil if this machine does not know the region.
