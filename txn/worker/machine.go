@@ -108,6 +108,7 @@ type Machine struct {
 	workers  []*Worker
 	stripes  []Stripe
 	isReal   bool // the clock is the system's
+	yields   int  // how often a goroutine that waits for operations yields before it sleeps
 	// Routes are the routes to all regions that this machine knows. Only package txn uses the field;
 	// others call Route.
 	Routes   route.Table
@@ -144,7 +145,7 @@ func (m *Machine) Meets(t clock.Trouble) bool { return m.troubled != nil && m.tr
 // Open sets up m, which a machine with transactions embeds. It opens the workers' queues at the NIC;
 // Listen and Connect then connect the machine to its peers.
 func Open(m *Machine, cfg Config) error {
-	m.cfg, m.troubled = cfg, clock.TroublesOf(cfg.Clock)
+	m.cfg, m.troubled, m.yields = cfg, clock.TroublesOf(cfg.Clock), yieldsFor(cfg.NIC.Costs())
 	m.handlers.Store(&map[HandlerID]Handler{})
 	m.Routes.Init(cfg.ID)
 	m.epoch.Store(1)

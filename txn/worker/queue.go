@@ -27,7 +27,7 @@ const (
 	// roomPauses is how often it sleeps then, for roomPause each, before it takes the peer for lost.
 	// Pauses are counted, and no time is measured, so that a machine that was stopped itself blames
 	// nobody for that.
-	roomPauses = 100
+	roomPauses = 250
 	roomPause  = time.Millisecond
 )
 

@@ -1,6 +1,11 @@
 package worker
 
-import "github.com/farmsql/farmsql/txn/wait"
+import (
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/wait"
+)
 
 // AwaitWithin is Await bounded by n. If it returns n's error, the operations waited for are still
 // pending.
@@ -10,7 +15,7 @@ func (w *Worker) AwaitWithin(wt *wait.Waiter, n *wait.Need) error {
 		if wt.Open() == 0 {
 			break
 		}
-		if i < spinWait {
+		if i < w.m.yields {
 			w.m.cfg.Clock.Yield()
 			continue
 		}
@@ -22,9 +27,25 @@ func (w *Worker) AwaitWithin(wt *wait.Waiter, n *wait.Need) error {
 	return wt.Failed()
 }
 
-// spinWait is how often a goroutine that waits yields before it sleeps: passing the processor on
-// costs 250 ns, waking an idle core 45 us.
-const spinWait = 100
+const (
+	// spinWait is how often a goroutine that waits yields before it sleeps: passing the processor on
+	// costs 250 ns, waking an idle core 45 us.
+	spinWait = 100
+	// spinWaitKernel is the same where the kernel carries operations: their completions need
+	// goroutines and other processes to run, which one that yields keeps from the processor.
+	spinWaitKernel = 4
+	// kernelRead is the cost of a READ above which the kernel has carried it.
+	kernelRead = time.Microsecond
+)
+
+// yieldsFor returns how often a goroutine that waits for operations of these costs yields before it
+// sleeps.
+func yieldsFor(c rdma.Costs) int {
+	if c.Read > kernelRead {
+		return spinWaitKernel
+	}
+	return spinWait
+}
 
 // Await sleeps until all pending operations are done, and returns the first error. The worker must
 // not be locked.
@@ -34,7 +55,7 @@ func (w *Worker) Await(wt *wait.Waiter) error {
 		if wt.Open() == 0 {
 			break
 		}
-		if i < spinWait {
+		if i < w.m.yields {
 			w.m.cfg.Clock.Yield()
 			continue
 		}
