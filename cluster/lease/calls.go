@@ -38,6 +38,15 @@ const (
 	LengthCalls        = 800 * time.Millisecond
 )
 
+// What a thread of C needs from the system.
+const (
+	// RealtimePriority is its priority among real-time threads, the highest but one (Linux has 1 to
+	// 99): without CAP_SYS_NICE, RLIMIT_RTPRIO has to be as much.
+	RealtimePriority = 98
+	// PinnedBytesMax bounds the memory that it pins: its relations, its stack and its code.
+	PinnedBytesMax = 512 << 10
+)
+
 // New returns the best keeper of this build: a thread of C if the build has that, and otherwise a
 // keeper that uses calls.
 // All machines of a cluster use the same.

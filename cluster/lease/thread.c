@@ -247,7 +247,7 @@ static int pin(struct lease_thread *t) {
 }
 
 static void *try_realtime(void *ok) {
-	struct sched_param p = {.sched_priority = 1};
+	struct sched_param p = {.sched_priority = LEASE_PRIORITY};
 	*(int *)ok = pthread_setschedparam(pthread_self(), SCHED_FIFO, &p) == 0;
 	return 0;
 }
@@ -335,7 +335,7 @@ static int start_thread(struct lease_thread *t, int want) {
 	if (!err)
 		(void)pthread_setname_np(t->thread, LEASE_THREAD_NAME);
 	if (!err && want) {
-		struct sched_param p = {.sched_priority = sched_get_priority_max(SCHED_FIFO) - 1};
+		struct sched_param p = {.sched_priority = LEASE_PRIORITY};
 		t->realtime = pthread_setschedparam(t->thread, SCHED_FIFO, &p) == 0;
 	}
 	if (t->realtime)

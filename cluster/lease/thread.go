@@ -112,7 +112,11 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	return k, nil
 }
 
-// MayRealtime reports whether threads of this process may have real-time priority.
+// The header and Go name the same priority.
+var _ = [1]struct{}{}[RealtimePriority-C.LEASE_PRIORITY]
+
+// MayRealtime reports whether a thread of this process may have RealtimePriority. It starts a thread
+// that tries it, and ends.
 func MayRealtime() bool { return C.lease_may_realtime() == 1 }
 
 // listen reports machines whose lease has run out, until Close.

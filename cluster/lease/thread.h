@@ -10,6 +10,9 @@
 // The thread's name in tools that list threads.
 #define LEASE_THREAD_NAME "farmsql-lease"
 
+// The thread's real-time priority: the highest but one, which is left to the kernel's watchdogs.
+#define LEASE_PRIORITY 98
+
 // A message on the wire: addresses of two lives, then the core's message. It is little endian, as
 // are the processors that this is built for. lowest and highest are the versions of the protocol
 // that the sender speaks; 0 and 0 stand for 1 and 1.
@@ -79,7 +82,7 @@ int lease_thread_expired(struct lease_thread *t, uint16_t *machines, int max);
 int64_t lease_thread_outstanding(struct lease_thread *t);
 int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int max);
 int64_t lease_now(void);
-// Returns 1 if threads of this process may have real-time priority.
+// Returns 1 if a thread of this process may have LEASE_PRIORITY: one tries it.
 int lease_may_realtime(void);
 
 #endif

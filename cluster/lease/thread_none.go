@@ -11,7 +11,7 @@ import (
 // HaveThread reports whether this build has the thread of C.
 const HaveThread = false
 
-// MayRealtime reports whether threads of C of this process may have real-time priority.
+// MayRealtime reports whether a thread of C of this process may have RealtimePriority.
 func MayRealtime() bool { return false }
 
 // NewThread fails: this build has no thread of C.
