@@ -6,7 +6,7 @@ const module = "github.com/farmsql/farmsql"
 // layers are all packages: one imports only from lines above its own. "." is the
 // module's root.
 var layers = [][]string{
-	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch", "internal/protocol", "internal/cputime", "internal/testcert"},
+	{"internal/clock", "internal/invariant", "internal/sabotage", "internal/history", "internal/lint", "internal/prefetch", "internal/protocol", "internal/cputime", "internal/testcert", "internal/host"},
 	{"internal/lockrank", "internal/lint/draw"},
 	{"nvram"},
 	{"region"},
@@ -59,6 +59,7 @@ var core = map[string][]string{
 	"internal/prefetch":     nil,
 	"internal/cputime":      nil,
 	"internal/testcert":     nil,
+	"internal/host":         nil,
 	"internal/protocol":     nil,
 	"nvram":                 {"golang.org/x/sys/unix"}, // mmap, msync, flock
 	"region":                nil,
