@@ -9,31 +9,50 @@ import (
 	"github.com/farmsql/farmsql/sql/wire"
 )
 
-// ownDescriptors is the number of files that a farmsql process needs for itself: its folder,
-// its listeners, the runtime, and files that are open briefly.
-const ownDescriptors = 32
+const (
+	// processDescriptors is the number of files that a farmsql process needs whatever it holds: its
+	// folders, its listeners, the runtime, and files that are open briefly.
+	processDescriptors = 32
+	// replicaDescriptors is a number of files for replicas and large transactions: each replica is
+	// one, of up to 2 GiB by default, and so is what a large transaction keeps beside the logs.
+	replicaDescriptors = 64
+	// usualPeers is the number of machines for which a machine of a cluster keeps files free, since
+	// others can join at any time.
+	usualPeers = 16
+	// peerDescriptors is the number of files that a machine needs for each other process: two
+	// sockets, and a file being mapped.
+	peerDescriptors = 3
+	// workerDescriptors is the number of files that a worker needs for each machine of the instance:
+	// its log and its message queue or, for its own machine, the word for credits; and the log of the
+	// life before, until that is recovered.
+	workerDescriptors = 3
+)
 
-// peerDescriptors is the number of files that a machine of a cluster needs for the others:
-// two sockets, and a file being mapped, for each machine of a cluster of usual size.
-const peerDescriptors = 3 * 16
+// descriptors returns the number of files that the process needs for itself.
+func (l layout) descriptors() uint64 {
+	peers := l.peers
+	n := processDescriptors + replicaDescriptors
+	if l.isCluster {
+		peers = max(peers, usualPeers)
+		n += peerDescriptors * peers
+	}
+	return uint64(n + l.machines*l.workers*peers*workerDescriptors)
+}
 
 // connectionsFor returns how many of the wanted clients can be connected under the process's limit
 // of open files, which Go has raised as far as allowed. It fails if there is no room for even one.
-func connectionsFor(wanted int, isCluster bool, log *slog.Logger) (int, error) {
+func connectionsFor(wanted int, l layout, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("limit of open files: %w", err)
 	}
-	return connectionsUnder(limit.Cur, wanted, isCluster, log)
+	return connectionsUnder(limit.Cur, wanted, l, log)
 }
 
 // connectionsUnder returns the number of clients that the limit of open files allows, at most
 // wanted. It fails if the limit does not allow even one.
-func connectionsUnder(limit uint64, wanted int, isCluster bool, log *slog.Logger) (int, error) {
-	own := uint64(ownDescriptors)
-	if isCluster {
-		own += peerDescriptors
-	}
+func connectionsUnder(limit uint64, wanted int, l layout, log *slog.Logger) (int, error) {
+	own := l.descriptors()
 	needed := own + clientDescriptors(wanted)
 	if limit >= needed {
 		return wanted, nil

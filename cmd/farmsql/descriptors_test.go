@@ -10,13 +10,36 @@ import (
 func TestConnectionsUnder(t *testing.T) {
 	var b strings.Builder
 	log := slog.New(slog.NewTextHandler(&b, nil))
-	if n, err := connectionsUnder(4096, 1000, true, slog.New(slog.NewTextHandler(io.Discard, nil))); n != 1000 || err != nil {
+	small := layout{machines: 1, peers: 1, workers: 2}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if n, err := connectionsUnder(4096, 1000, layout{machines: 1, peers: 3, workers: 2, isCluster: true}, quiet); n != 1000 || err != nil {
 		t.Error(n, err)
 	}
-	if n, err := connectionsUnder(100, 1000, false, log); n != 33 || err != nil || !strings.Contains(b.String(), "limit=100") {
+	if n, err := connectionsUnder(200, 1000, small, log); n != 48 || err != nil || !strings.Contains(b.String(), "limit=200") {
 		t.Error(n, err, b.String())
 	}
-	if _, err := connectionsUnder(24, 1000, false, log); err == nil || !strings.Contains(err.Error(), "ulimit -n 2033") {
+	if _, err := connectionsUnder(24, 1000, small, log); err == nil || !strings.Contains(err.Error(), "ulimit -n 2103") {
 		t.Error(err)
+	}
+}
+
+// Each worker has files for each machine of the instance.
+func TestDescriptorsOfWorkers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		layout
+		want uint64
+	}{
+		{"one machine", layout{machines: 1, peers: 1, workers: 64}, 96 + 3*64},
+		{"three in one process", layout{machines: 3, peers: 3, workers: 64}, 96 + 3*3*3*64},
+		{"one of a cluster, which others can join", layout{machines: 1, peers: 3, workers: 64, isCluster: true}, 96 + 3*16 + 3*16*64},
+		{"one of a large cluster", layout{machines: 1, peers: 20, workers: 64, isCluster: true}, 96 + 3*20 + 3*20*64},
+	} {
+		if got := c.descriptors(); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+	if n, err := connectionsUnder(1024, 1000, layout{machines: 1, peers: 1, workers: 64}, slog.New(slog.DiscardHandler)); n != 367 || err != nil {
+		t.Error(n, err)
 	}
 }

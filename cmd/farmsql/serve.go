@@ -299,7 +299,7 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		return cfg, err
 	}
 	cfg.Logger = s.logger(stderr)
-	if cfg.MaxConnections, err = connectionsFor(s.MaxConnections, s.Cluster != "", cfg.Logger); err != nil {
+	if cfg.MaxConnections, err = connectionsFor(s.MaxConnections, layoutOf(cfg), cfg.Logger); err != nil {
 		return cfg, err
 	}
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {

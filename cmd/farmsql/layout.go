@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/farm"
+)
+
+// A layout is what determines how many files, and how much memory for logs, the machines of a process
+// take.
+type layout struct {
+	machines  int   // of this process
+	peers     int   // of the instance, as far as it is known: those of this process included
+	workers   int   // of each machine
+	logBytes  int64 // size of each log
+	isCluster bool
+}
+
+// layoutOf returns the layout of an instance that exists or, if there is none, of the one that c
+// would begin.
+func layoutOf(c farmsql.Config) layout {
+	s := storedLayout(c)
+	l := layout{machines: 1, isCluster: c.Cluster != ""}
+	l.workers = cmp.Or(s.Workers, c.Workers, farmsql.DefaultWorkers())
+	if l.isCluster {
+		l.peers = max(s.Machines, cmp.Or(s.Replicas, c.Replicas, 1))
+	} else {
+		l.machines = cmp.Or(s.Machines, c.Machines, 1)
+		l.peers = l.machines
+	}
+	l.logBytes = cmp.Or(s.LogBytes, int64(c.LogSize), farm.DefaultLogBytes(l.peers, l.workers))
+	return l
+}
+
+// storedLayout returns the settings of the instance that c opens, or zeroes if there is none. It asks
+// no network. Whatever cannot be read is reported when the instance is opened.
+func storedLayout(c farmsql.Config) (s farm.Config) {
+	if c.Cluster == "" {
+		s, _, _ = farm.Stored(c.Folder)
+		return s
+	}
+	path, isFile := strings.CutPrefix(c.Cluster, "file://")
+	if !isFile {
+		return s
+	}
+	if last, err := cluster.NewFileStore(path).Load(); err == nil && last != nil {
+		s.Machines, s.Replicas, s.Workers, s.LogBytes = len(last.Machines), last.Replicas, last.Workers, last.LogBytes
+	}
+	return s
+}
