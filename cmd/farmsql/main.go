@@ -1,8 +1,8 @@
 // Command farmsql runs the database: serve answers MySQL clients; demo runs three
 // machines as processes, to be killed; status shows the state of machines; forget
 // gives up data that waits for a machine which is gone; sql is a small client;
-// check examines a stopped database; save and restore copy one to a folder and
-// back.
+// doctor examines the host, and check a stopped database; save and restore copy
+// one to a folder and back.
 //
 // It parses flags, wires the packages together and waits; everything else is in
 // package farmsql. Errors are one line on stderr. Exit status: 0 success, 1
@@ -30,6 +30,7 @@ For a data folder on tmpfs give --saves a folder on a disk.`
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the database and answer MySQL clients."`
+	Doctor  doctorCommand  `cmd:"" help:"Examine this computer for running the database, and say what to change."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
 	Demo    demoCommand    `cmd:"" help:"Run three machines as processes, to be killed, and show what happens."`
 	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`

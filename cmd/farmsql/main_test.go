@@ -16,7 +16,7 @@ func execute(_ *testing.T, in string, args ...string) (status int, stdout, stder
 
 // Every help text about data states what survives a power cut.
 func TestHelpStatesTheContract(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"check", "--help"}, {"save", "--help"}, {"restore", "--help"}, {"sql", "--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"doctor", "--help"}, {"check", "--help"}, {"save", "--help"}, {"restore", "--help"}, {"sql", "--help"}, {"demo", "--help"}} {
 		status, out, _ := execute(t, "", args...)
 		if text := strings.Join(strings.Fields(out), " "); status != 0 || !strings.Contains(text, "survive a killed process") || !strings.Contains(text, "NOT A POWER CUT") {
 			t.Errorf("%v: status %d\n%s", args, status, out)

@@ -46,6 +46,14 @@ func limitMemory(log *slog.Logger) (stop func()) {
 	})
 }
 
+// heapLimit returns the limit that limitMemory sets, or that of the environment.
+func heapLimit(computer, mapped farmsql.Size) farmsql.Size {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return farmsql.Size(debug.SetMemoryLimit(-1)) // the runtime has read it at its start
+	}
+	return memoryLimit(computer, mapped)
+}
+
 const memoryInterval = 10 * time.Second
 
 // memoryLimit returns the limit for memory beyond what the process has mapped. It leaves a

@@ -32,6 +32,9 @@ func TestMemoryLimit(t *testing.T) {
 		t.Errorf("the limit is %d afterwards, want %d", n, before)
 	}
 	t.Setenv("GOMEMLIMIT", "1GiB")
+	if n := heapLimit(10*farmsql.GiB, 0); n != farmsql.Size(before) {
+		t.Errorf("with GOMEMLIMIT the limit is to be %d", n)
+	}
 	stop = limitMemory(log)
 	if n := debug.SetMemoryLimit(-1); n != before { // the runtime has read it at its start
 		t.Errorf("the limit is %d in spite of GOMEMLIMIT", n)

@@ -303,7 +303,7 @@ func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
 		return cfg, err
 	}
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		return cfg, cli.UsageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", s.Listen))
+		return cfg, listenFlagError(s.Listen)
 	}
 	if cfg.TLS, err = s.tls(cfg.Logger); err != nil {
 		return cfg, err
@@ -341,6 +341,10 @@ func readyLine(a net.Addr) string {
 	}
 	return fmt.Sprintf("farmsql is ready on %s: mariadb -h %s -P %s -u root, or farmsql sql --address %s",
 		a, host, port, net.JoinHostPort(host, port))
+}
+
+func listenFlagError(address string) error {
+	return cli.UsageError(fmt.Sprintf("--listen is %q: must be HOST:PORT", address))
 }
 
 func listenError(address string, err error) error {

@@ -40,6 +40,7 @@ var layers = [][]string{
 	{"."},
 	{"internal/cli", "sql/sqltest"},
 	{"internal/cli/clitest"},
+	{"cmd/farmsql/doctor"},
 	{"cmd/farmsql"}, // above the benchmarks: what they need to draw and to profile is not in the server
 	{"bench", "bench/micro", "bench/micro/table", "bench/costs"},
 	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/costs/coststest"},

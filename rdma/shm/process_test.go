@@ -598,7 +598,7 @@ func TestOneProcessPerMachine(t *testing.T) {
 func TestGarbageInTheFolder(t *testing.T) {
 	s := newSelf(t)
 	for name, content := range map[string]int{
-		"machine-3.state": 5, "machine-4.state": stateBytes, "machine-5.alive": 5, "machine-x.state": 1, "machine-70000.state": 1,
+		"machine-3.state": 5, "machine-4.state": StateBytes, "machine-5.alive": 5, "machine-x.state": 1, "machine-70000.state": 1,
 		"machine-6.state/x": 1, "machine-7.datagram": 3, "something": 1, "machine-8.lock": 3, "machine-8.state.new/x": 1, "machine-8.alive/x": 1,
 	} {
 		path := filepath.Join(s.path, name)

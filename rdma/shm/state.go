@@ -27,8 +27,10 @@ const (
 	slotBytes   = 512
 	pathMax     = slotBytes - lineBytes
 
-	slotsAt    = headerBytes + WorkersMax*workerBytes
-	stateBytes = slotsAt + slotsMax*slotBytes
+	slotsAt = headerBytes + WorkersMax*workerBytes
+
+	// StateBytes is the size of a machine's state file, which takes storage as it is used.
+	StateBytes = slotsAt + slotsMax*slotBytes
 )
 
 // Words of the header.
@@ -70,7 +72,7 @@ func createState(path string, m rdma.MachineID, life uint64) (*state, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if err := file.Truncate(stateBytes); err != nil {
+	if err := file.Truncate(StateBytes); err != nil {
 		return nil, err
 	}
 	memory, inode, err := attachState(draft)
@@ -102,7 +104,7 @@ func attachState(path string) (*nvram.Memory, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	memory, err := nvram.Attach(nvram.Location{Path: path, Device: device, Inode: inode}, stateBytes)
+	memory, err := nvram.Attach(nvram.Location{Path: path, Device: device, Inode: inode}, StateBytes)
 	return memory, inode, err
 }
 

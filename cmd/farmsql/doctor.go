@@ -1,0 +1,91 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/cmd/farmsql/doctor"
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+type doctorCommand struct {
+	Data           string        `default:"./farmsql-data" placeholder:"FOLDER" help:"See farmsql serve (${default}); it need not exist."`
+	Saves          string        `placeholder:"FOLDER" help:"See farmsql serve."`
+	Machines       *int          `placeholder:"N" help:"See farmsql serve, as for the next three."`
+	Replicas       *int          `placeholder:"N" help:"With --cluster it stands for the number of machines, unless there is a configuration."`
+	Workers        *int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
+	LogSize        *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log."`
+	Cluster        string        `placeholder:"URL" help:"See farmsql serve: examine also what a machine needs that is one of several processes."`
+	SharedFolder   string        `placeholder:"FOLDER" help:"See farmsql serve."`
+	Listen         string        `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"See farmsql serve (${default})."`
+	MaxConnections int           `default:"1000" placeholder:"N" help:"See farmsql serve (${default})."`
+	JSON           bool          `name:"json" help:"Print one JSON document a line, one for each check."`
+}
+
+// Help is shown by doctor --help.
+func (doctorCommand) Help() string {
+	return durability + `
+
+Examines whether this computer has what farmsql serve needs with the same flags, as the same user, and
+says of each thing what was found. Where that is a warning (farmsql runs, but slower, or with less
+safety, than it could) or a problem (it does not start, or must not be relied on), it says what that
+costs and what mends it. What only root could see is "not examined". Exits 0 if there is no problem,
+and 1 otherwise. It changes nothing: it makes a file in the data folder, or where that will be, and
+removes it, and listens for a moment where clients will connect. As limits differ between a shell and
+a service, run it in the service, too: systemd-run --pipe -p User=USER farmsql doctor.`
+}
+
+// Run examines the computer and prints what it found.
+func (c *doctorCommand) Run(std cli.Streams) error {
+	p, err := c.plan()
+	if err != nil {
+		return err
+	}
+	report := doctor.Examine(doctor.This(), p)
+	if !c.JSON {
+		report.Print(std.Out)
+	} else if err := report.PrintJSON(std.Out); err != nil {
+		return err
+	}
+	if n := report.Count(doctor.Problem); n > 0 {
+		return fmt.Errorf("%s on this computer", plural(n, "problem", "problems"))
+	}
+	return nil
+}
+
+// plan returns what serve would do with these flags.
+func (c *doctorCommand) plan() (p doctor.Plan, err error) {
+	cfg := farmsql.Config{Folder: c.Data, Saves: c.Saves, Cluster: c.Cluster, SharedFolder: c.SharedFolder, MaxConnections: c.MaxConnections}
+	err = errors.Join(
+		given("--machines", c.Machines, &cfg.Machines),
+		given("--replicas", c.Replicas, &cfg.Replicas),
+		given("--workers", c.Workers, &cfg.Workers),
+		given("--log-size", c.LogSize, &cfg.LogSize),
+	)
+	if err != nil {
+		return p, err
+	}
+	if c.MaxConnections == 0 {
+		return p, cli.UsageError("--max-connections is 0")
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return p, listenFlagError(c.Listen)
+	}
+	if err := cfg.Validate(); err != nil {
+		return p, cli.UsageError(err.Error())
+	}
+	l := layoutOf(cfg)
+	return doctor.Plan{
+		Data: c.Data, Saves: c.Saves, Listen: c.Listen,
+		IsCluster: l.isCluster, Shared: cmp.Or(c.SharedFolder, sharedParent),
+		Machines: l.machines, Peers: l.peers, Workers: l.workers, LogBytes: l.logBytes,
+		Exists: len(machineFolders(c.Data)) > 0,
+		Files:  l.descriptors() + clientDescriptors(c.MaxConnections), FilesLeast: l.descriptors() + clientDescriptors(1),
+		HeapLimit: func(memory, mapped int64) int64 {
+			return int64(heapLimit(farmsql.Size(memory), farmsql.Size(mapped)))
+		},
+	}, nil
+}

@@ -1,0 +1,80 @@
+package doctor
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Every check ends on this computer, and leaves no file.
+func TestThisComputer(t *testing.T) {
+	folder := t.TempDir()
+	p := healthy().Plan
+	p.Data, p.Saves, p.Listen = filepath.Join(folder, "data"), filepath.Join(folder, "saves"), "127.0.0.1:0"
+	r := Examine(This(), p)
+	if len(r) != len(checks) {
+		t.Errorf("%d of %d checks", len(r), len(checks))
+	}
+	for _, f := range r {
+		isBad := f.Result == Warning || f.Result == Problem
+		if f.Check == "" || f.Found == "" || isBad != (f.Costs != "") || isBad != (f.Mend != "") {
+			t.Errorf("%+v", f)
+		}
+		if f.Result == NotExamined {
+			t.Logf("%s is not examined here: %s", f.Check, f.Found)
+		}
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestPlace(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{folder, link, filepath.Join(link, "not", "there")} {
+		if got, err := place(path); got != folder || err != nil {
+			t.Errorf("%s: %s, %v", path, got, err)
+		}
+	}
+	if _, err := place("no\x00name"); err == nil {
+		t.Error("a name that cannot be")
+	}
+}
+
+func TestTry(t *testing.T) {
+	if _, err := try(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	address := l.Addr().String()
+	if err := listen(address); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Error(err)
+	}
+	f := This().taken(address)
+	if f.Result != Problem {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestPin(t *testing.T) {
+	if err := pin(-1); err == nil {
+		t.Error("a negative size")
+	}
+}

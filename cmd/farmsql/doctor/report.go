@@ -1,0 +1,91 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// A check examines one thing.
+type check struct {
+	name      string
+	isCluster bool // only machines of a cluster use it
+	run       func(Host, Plan) Finding
+}
+
+// checks are in the order in which they are printed: the computer, the data, the network, and what
+// the machines of a cluster need beyond that.
+var checks = []check{
+	{name: "kernel", run: checkKernel},
+	{name: "processors", run: checkProcessors},
+	{name: "stolen time", run: checkStolen},
+	{name: "clock", run: checkClock},
+	{name: "memory", run: checkMemory},
+	{name: "hugetlb", run: checkHugetlb},
+	{name: "swap", run: checkSwap},
+	{name: "open files", run: checkFiles},
+	{name: "file system", run: checkFileSystem},
+	{name: "room", run: checkRoom},
+	{name: "reserving", run: checkReserving},
+	{name: "huge pages", run: checkHugePages},
+	{name: "saves", run: checkSaves},
+	{name: "listening", run: checkListening},
+	{name: "firewall", run: checkFirewall},
+	{name: "RDMA", run: checkRDMA},
+	{name: "real time", isCluster: true, run: checkRealtime},
+	{name: "pinning", isCluster: true, run: checkPinning},
+	{name: "shared folder", isCluster: true, run: checkShared},
+	{name: "datagrams", isCluster: true, run: checkDatagrams},
+	{name: "processes", isCluster: true, run: checkDumpable},
+}
+
+// A Report is what all checks have found.
+type Report []Finding
+
+// Examine runs all checks that concern the plan.
+func Examine(h Host, p Plan) (r Report) {
+	for _, c := range checks {
+		if c.isCluster && !p.IsCluster {
+			continue
+		}
+		f := c.run(h, p)
+		f.Check = c.name
+		r = append(r, f)
+	}
+	return r
+}
+
+// Count returns how many checks have ended with a result.
+func (r Report) Count(of Result) (n int) {
+	for _, f := range r {
+		if f.Result == of {
+			n++
+		}
+	}
+	return n
+}
+
+// Print prints the report for people: a line for each finding, and two more where something is to be
+// changed.
+func (r Report) Print(w io.Writer) {
+	const layout = "%-13s %-14s %s\n"
+	for _, f := range r {
+		fmt.Fprintf(w, layout, f.Result, f.Check, f.Found)
+		if f.Costs != "" {
+			fmt.Fprintf(w, layout, "", "", "costs: "+f.Costs)
+			fmt.Fprintf(w, layout, "", "", "mend:  "+f.Mend)
+		}
+	}
+}
+
+// PrintJSON prints one JSON document a line, one for each finding.
+func (r Report) PrintJSON(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	for _, f := range r {
+		if err := out.Encode(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
