@@ -309,7 +309,7 @@ func (l *loop) work(ctx context.Context) error {
 			l.measuring = true
 			clear(l.thread.aborts)
 		}
-		l.thread.Now, l.thread.Began, l.thread.Together = begin, begin, 1
+		l.thread.Began, l.thread.Together = begin, 1
 		kind, err := l.client.Do(ctx)
 		missed := errors.Is(err, ErrMiss)
 		if err != nil && !missed {

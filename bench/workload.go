@@ -60,11 +60,12 @@ type Thread struct {
 	Machine int
 	// Number counts from 1, over all runs.
 	Number uint32
-	// Now is the time at which Client.Do was called, since the run began. A client whose Do ends
-	// several transactions sets Together to their number. It sets Began to the beginning of the first
-	// of them, also if that was before Do. The latency of each transaction counts until Do returns.
-	Now, Began time.Duration
-	Together   int
+	// Began is the time, since the run began, from which the latency of the running transaction
+	// counts: when Client.Do was called or, in the open loop, when the transaction arrived.
+	Began time.Duration
+	// Together is the number of transactions that Client.Do does together, each of which takes as long
+	// as all of them. A client sets it if it is not 1.
+	Together int
 
 	aborts map[string]uint64
 }

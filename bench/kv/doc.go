@@ -6,9 +6,9 @@
 // and combined there with others of the same key (section 3.6). As in figures 10 and 11, the sizes
 // of the neighbourhood and of the values can be chosen. Values can be in the table or in objects of
 // their own. Lookups can be one READ and then a message, as in Storm; or of many keys that are
-// waited for together (hash.Table.LookupMany); or several at a time, each begun by itself
-// (hash.Table.Lookups), as the threads of the paper have several operations under way. Through SQL
-// the pairs are in a table with a primary key in a database named kv, and there is no occupancy.
+// waited for together (hash.Table.LookupMany), as the threads of the paper have several operations
+// under way. Through SQL the pairs are in a table with a primary key in a database named kv, and
+// there is no occupancy.
 //
 // Storm's cells of 128 bytes are slots: 4 bytes that describe the slot's content, the key,
 // and a value of 108 bytes. Its buckets of one cell correspond to H = 2, although here a READ

@@ -11,9 +11,9 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/farmsql/farmsql/bench"
-	"github.com/farmsql/farmsql/index/hash"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/farmsql/farmsql/bench"
 )
 
 // A Config has the sizes of the table and the mix of operations. The zero value of a field means
@@ -40,9 +40,6 @@ type Config struct {
 	// Batch is the number of keys that native clients look up together; 1. Then there are no
 	// updates. The latency of each lookup is that of the batch.
 	Batch int
-	// Concurrent is the number of pending lookups of each native client; 1. Each lookup begins
-	// and ends by itself. Then there are no updates.
-	Concurrent int
 	// Seed determines the place of a key in the table.
 	Seed uint64
 	// Drop makes Load drop an existing database named kv, over SQL.
@@ -68,7 +65,7 @@ func (c Config) withDefaults() Config {
 	for _, f := range []struct {
 		p *int
 		v int
-	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}, {&c.Batch, 1}, {&c.Concurrent, 1}} {
+	}{{&c.Keys, defaultKeys}, {&c.ValueBytes, valueBytesMin}, {&c.Occupancy, defaultOccupancy}, {&c.Neighbourhood, defaultNeighbourhood}, {&c.Batch, 1}} {
 		if *f.p == 0 {
 			*f.p = f.v
 		}
@@ -97,12 +94,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("kv: lookups of %d keys, must be 1 to %d", c.Batch, batchMax)
 	case c.Batch > 1 && c.Updates > 0:
 		return fmt.Errorf("kv: %d %% of updates and lookups of %d keys: updates are of one", c.Updates, c.Batch)
-	case c.Concurrent != 1 && (c.Concurrent%hash.ConcurrentMin != 0 || c.Concurrent < hash.ConcurrentMin || c.Concurrent > hash.ConcurrentMax):
-		return fmt.Errorf("kv: %d concurrent lookups, must be 1 or a multiple of %d up to %d", c.Concurrent, hash.ConcurrentMin, hash.ConcurrentMax)
-	case c.Concurrent > 1 && c.Updates > 0:
-		return fmt.Errorf("kv: %d %% of updates and %d concurrent lookups: there is one update at a time", c.Updates, c.Concurrent)
-	case c.Concurrent > 1 && c.Batch > 1:
-		return fmt.Errorf("kv: %d concurrent lookups and lookups of %d keys: one or the other", c.Concurrent, c.Batch)
 	case c.Neighbourhood < 2 || c.Neighbourhood > neighbourhoodMax || c.Neighbourhood%2 != 0:
 		return fmt.Errorf("kv: a neighbourhood of %d slots, must be even, 2 to %d", c.Neighbourhood, neighbourhoodMax)
 	}
@@ -151,8 +142,6 @@ type executor interface {
 	lookup(ctx context.Context, key []byte) (value []byte, err error)
 	// lookupMany looks keys up together. Only the native API has it.
 	lookupMany(keys [][]byte, visit func(i int, value []byte, ok bool)) error
-	// lookups returns hash.Table.Lookups. Only the native API has it.
-	lookups(concurrent int, visit func(i int, value []byte, ok bool)) *hash.Lookups
 	update(ctx context.Context, key, value []byte) error
 	close() error
 }
@@ -167,9 +156,6 @@ func New(target *bench.Target, cfg Config) (*Workload, error) {
 	if target.API() == bench.SQL {
 		if cfg.Batch > 1 {
 			return nil, fmt.Errorf("kv: lookups of %d keys are for the API %q", cfg.Batch, bench.Native)
-		}
-		if cfg.Concurrent > 1 {
-			return nil, fmt.Errorf("kv: %d concurrent lookups are for the API %q", cfg.Concurrent, bench.Native)
 		}
 		w.store = &sqlStore{w: w, db: target.SQL()}
 	} else {
@@ -191,9 +177,6 @@ func (w *Workload) Name() string {
 	}
 	if w.cfg.Batch > 1 {
 		return fmt.Sprintf("key-value, %s, lookups of %d", drawn, w.cfg.Batch)
-	}
-	if w.cfg.Concurrent > 1 {
-		return fmt.Sprintf("key-value, %s, %d concurrent lookups", drawn, w.cfg.Concurrent)
 	}
 	return fmt.Sprintf("key-value, %s, %d %% updates", drawn, w.cfg.Updates)
 }
@@ -274,8 +257,6 @@ type client struct {
 	key   [keyBytes]byte
 	value []byte
 	many  *many // many looks up several keys together; nil if keys are looked up one by one
-	// concurrent is nil if there is one lookup at a time.
-	concurrent *concurrent
 	executor
 }
 
@@ -306,9 +287,6 @@ func (w *Workload) NewClient(ctx context.Context, th *bench.Thread) (bench.Clien
 	if w.cfg.Batch > 1 {
 		c.many = newMany(w, th)
 	}
-	if w.cfg.Concurrent > 1 {
-		c.concurrent = newConcurrent(w, th, e)
-	}
 	return c, nil
 }
 
@@ -325,9 +303,6 @@ func (c *client) Do(ctx context.Context) (int, error) {
 	if c.many != nil {
 		return lookup, c.many.do(c)
 	}
-	if c.concurrent != nil {
-		return lookup, c.concurrent.do(c)
-	}
 	i := c.draw()
 	key := fillKey(c.key[:], i)
 	if c.w.cfg.Updates > 0 && c.rnd.IntN(100) < c.w.cfg.Updates {
@@ -341,13 +316,7 @@ func (c *client) Do(ctx context.Context) (int, error) {
 }
 
 // Close implements bench.Client.
-func (c *client) Close() error {
-	var err error
-	if c.concurrent != nil {
-		err = c.concurrent.lookups.Finish()
-	}
-	return errors.Join(err, c.close())
-}
+func (c *client) Close() error { return c.close() }
 
 // fillKey makes the key of a number: it looks random, and ends with the number.
 func fillKey(b []byte, i int) []byte {

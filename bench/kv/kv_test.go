@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/bench"
@@ -79,29 +78,17 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// Keys that are looked up together, or concurrently, count one by one.
+// Keys that are looked up together count one by one.
 func TestMany(t *testing.T) {
-	const calls = 20
-	for _, c := range []struct {
-		cfg  Config
-		each int // lookups of a call
-		name string
-	}{
-		{Config{Batch: 50}, 50, "key-value, uniform keys, lookups of 50"},
-		{Config{Concurrent: 8, Zipf: 0.5}, 2, "key-value, Zipf 0.5, 8 concurrent lookups"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.cfg.Keys = 8000
-			w := loaded(t, bench.TargetConfig{Machines: 2}, c.cfg)
-			if res := run(t, w, 2, calls); res.Total.Count != 2*2*calls*uint64(c.each) {
-				t.Errorf("%d lookups", res.Total.Count)
-			}
-			if name := w.Name(); name != c.name {
-				t.Error(name)
-			}
-			catchBroken(t, w)
-		})
+	const batch, calls = 50, 20
+	w := loaded(t, bench.TargetConfig{Machines: 2}, Config{Keys: 8000, Batch: batch})
+	if res := run(t, w, 2, calls); res.Total.Count != 2*2*calls*batch {
+		t.Errorf("%d lookups", res.Total.Count)
 	}
+	if name := w.Name(); name != "key-value, uniform keys, lookups of 50" {
+		t.Error(name)
+	}
+	catchBroken(t, w)
 }
 
 // catchBroken breaks a pair, and then removes it. Lookups must notice both.
@@ -128,31 +115,6 @@ func catchBroken(t *testing.T, w *Workload) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestConcurrentLatency: the latency of a lookup counts from the call that has begun it to the end
-// of the call in which it has ended.
-func TestConcurrentLatency(t *testing.T) {
-	const concurrent = 16
-	w := loaded(t, bench.TargetConfig{}, Config{Keys: 1000, Concurrent: concurrent})
-	th := &bench.Thread{Seed: 7}
-	c, err := w.NewClient(t.Context(), th)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for now := range time.Duration(10) {
-		th.Now = now
-		if _, err := c.Do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		// The first call begins all lookups. Each later call begins as many as have ended.
-		if want := max(0, now-3); th.Began != want || th.Together != concurrent/4 {
-			t.Errorf("call %d: %d lookups have ended that began in call %d, want %d", now, th.Together, th.Began, want)
-		}
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -273,7 +235,6 @@ func TestConfig(t *testing.T) {
 	for _, cfg := range []Config{
 		{Keys: -1}, {ValueBytes: 31}, {ValueBytes: 5000}, {Updates: 101}, {Zipf: 1}, {Zipf: -0.1}, {Zipf: math.NaN()},
 		{Batch: -1}, {Batch: 1025}, {Batch: 2, Updates: 1},
-		{Concurrent: 6}, {Concurrent: 2}, {Concurrent: -4}, {Concurrent: 36}, {Concurrent: 8, Updates: 1}, {Concurrent: 8, Batch: 8},
 		{Occupancy: 96}, {Neighbourhood: 7}, {Neighbourhood: 66}, {InlineBytes: -1}, {InlineBytes: 4001},
 	} {
 		if _, err := New(&bench.Target{}, cfg); err == nil {
@@ -281,10 +242,8 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	sql := loaded(t, bench.TargetConfig{API: bench.SQL}, Config{Keys: 1}).target
-	for _, cfg := range []Config{{Batch: 2}, {Concurrent: 4}} {
-		if _, err := New(sql, cfg); err == nil || !strings.Contains(err.Error(), "for the API") {
-			t.Errorf("%+v by SQL: %v", cfg, err)
-		}
+	if _, err := New(sql, Config{Batch: 2}); err == nil || !strings.Contains(err.Error(), "for the API") {
+		t.Errorf("batches by SQL: %v", err)
 	}
 	for keys, want := range map[int]int{1: 14, 1000: 921, 1_000_000: 943_718, 10_000_000: 7_549_747, 12_000_000: 15_099_494} {
 		w := &Workload{cfg: Config{Keys: keys}.withDefaults()}

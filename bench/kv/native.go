@@ -136,10 +136,6 @@ func (e *nativeExecutor) lookupMany(keys [][]byte, visit func(i int, value []byt
 	return e.reader.LookupMany(keys, visit)
 }
 
-func (e *nativeExecutor) lookups(concurrent int, visit func(i int, value []byte, ok bool)) *hash.Lookups {
-	return e.reader.Lookups(concurrent, visit)
-}
-
 func (e *nativeExecutor) update(ctx context.Context, key, value []byte) error {
 	return e.tb.PutNow(ctx, key, value)
 }

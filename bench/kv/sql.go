@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/farmsql/farmsql/bench"
-	"github.com/farmsql/farmsql/index/hash"
 )
 
 // sqlStore keeps the pairs in a table.
@@ -92,8 +91,6 @@ func (e *sqlExecutor) lookup(ctx context.Context, key []byte) ([]byte, error) {
 func (e *sqlExecutor) lookupMany([][]byte, func(int, []byte, bool)) error {
 	return errors.ErrUnsupported
 }
-
-func (e *sqlExecutor) lookups(int, func(int, []byte, bool)) *hash.Lookups { return nil }
 
 func (e *sqlExecutor) update(ctx context.Context, key, value []byte) error {
 	return e.thread.Retry(ctx, func() error {

@@ -40,8 +40,6 @@ var (
 
 	kv1M     = experiment{name: "kv-1m", args: "kv --keys 1000000" + worker + closed}
 	kv15M    = experiment{name: "kv-15m", args: "kv --keys 12000000" + worker + closed}
-	kv15MC8  = experiment{name: "kv-15m-c8", args: "kv --keys 12000000 --concurrent 8" + worker + closed}
-	kv15MC32 = experiment{name: "kv-15m-c32", args: "kv --keys 12000000 --concurrent 32" + worker + closed}
 	kv15M24  = experiment{name: "kv-15m-24", args: "kv --keys 12000000 --batch 24" + worker + closed}
 	kv15M256 = experiment{name: "kv-15m-256", args: "kv --keys 12000000 --batch 256" + worker + closed}
 	kv3      = experiment{name: "kv-shm-3", args: "kv --keys 300000" + three + worker + closed}

@@ -16,7 +16,6 @@ type kvCommand struct {
 	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
 	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be, an even number (${default})."`
 	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
-	Concurrent    int     `default:"1" placeholder:"N" help:"Have so many lookups under way in each thread, each begun by itself: 4, 8 and so on up to 32 (${default})."`
 	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
 }
 
@@ -25,13 +24,10 @@ func (c *kvCommand) Run(std cli.Streams, args []string) error {
 	if c.Batch > 1 && len(c.Rate) > 0 {
 		return cli.UsageError("--rate is of single lookups, and --batch is given")
 	}
-	if c.Concurrent > 1 && len(c.Rate) > 0 {
-		return cli.UsageError("--rate is of one lookup at a time, and --concurrent is given")
-	}
 	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
 			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
-			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Concurrent: c.Concurrent, Seed: c.Seed, Drop: c.Drop,
+			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Seed: c.Seed, Drop: c.Drop,
 		})
 	})
 }

@@ -21,7 +21,7 @@ func (tb *Table) LookupMany(keys [][]byte, visit func(i int, value []byte, ok bo
 		return err
 	}
 	l := o.pipelines.Get().(*pipeline)
-	l.serve(tb, o, 0, visit)
+	l.serve(tb, o, visit)
 	for len(keys) > 0 && err == nil {
 		n := min(keysOfOperation, len(keys))
 		err = l.run(keys[:n])
@@ -117,9 +117,9 @@ func newPipeline(o *opened) *pipeline {
 	return l
 }
 
-// serve prepares l for keys of tb. The first of them has index first.
-func (l *pipeline) serve(tb *Table, o *opened, first int, visit func(i int, value []byte, ok bool)) {
-	l.tb, l.o, l.next, l.visit = tb, o, first, visit
+// serve prepares l for keys of tb.
+func (l *pipeline) serve(tb *Table, o *opened, visit func(i int, value []byte, ok bool)) {
+	l.tb, l.o, l.next, l.visit = tb, o, 0, visit
 }
 
 // run looks keys up in one operation.

@@ -54,9 +54,6 @@ func compareMany(t *testing.T, tb *Table) {
 			t.Fatalf("answers for %d keys: %v, %v", n, answers, err)
 		}
 	}
-	for _, concurrent := range []int{0, groups, 2*groups + 1, ConcurrentMax, 1000} {
-		compareLookups(t, tb, concurrent, keys)
-	}
 }
 
 // compareAnswer compares what Lookup says of a key.
@@ -100,9 +97,8 @@ func TestLookupManyReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	concurrent := reads(func() { startAll(t, tb.Lookups(ConcurrentMax, func(int, []byte, bool) {}), keys) })
-	if alone := reads(each); together != alone || concurrent != alone || alone < 64 {
-		t.Errorf("%d READs for 64 keys together, %d for as many under way, and %d one after the other", together, concurrent, alone)
+	if alone := reads(each); together != alone || alone < 64 {
+		t.Errorf("%d READs for 64 keys together, %d one after the other", together, alone)
 	}
 }
 
@@ -133,12 +129,10 @@ func TestLookupManyAmongWriters(t *testing.T) {
 				}
 			}
 			tables := []*Table{Open(c.Machine(0), anchor), Open(c.Machine(2), anchor)}
-			lookups := []*Lookups{tables[0].Lookups(8, visit), tables[1].Lookups(ConcurrentMax, visit)}
 			for round := range 200 / scale {
 				if err := tables[round%2].LookupMany(keys, visit); err != nil {
 					t.Error(err)
 				}
-				startAll(t, lookups[round%2], keys)
 			}
 			stop.Store(true)
 			wg.Wait()
@@ -178,7 +172,7 @@ func TestLookupManyFails(t *testing.T) {
 	}
 }
 
-// TestLookupManyAllocates nothing if this machine is the primary. Neither do Lookups.
+// TestLookupManyAllocates nothing if this machine is the primary.
 func TestLookupManyAllocates(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
@@ -202,10 +196,6 @@ func TestLookupManyAllocates(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	l := tb.Lookups(ConcurrentMax, visit)
-	if n := testing.AllocsPerRun(1000, func() { startAll(t, l, keys) }); n > 0 {
-		t.Errorf("%v allocations of lookups begun one by one", n)
-	}
 }
 
 // TestLookupManyForgets: a pipeline that waits for its next use refers to no keys.
@@ -213,7 +203,7 @@ func TestLookupManyForgets(t *testing.T) {
 	tb := newTable(t, Config{})
 	o := mustOpen(t, tb)
 	l := newPipeline(o)
-	l.serve(tb, o, 0, func(int, []byte, bool) {})
+	l.serve(tb, o, func(int, []byte, bool) {})
 	if err := l.run(slices.Repeat([][]byte{[]byte("none")}, groups*groupKeys+1)); err != nil {
 		t.Fatal(err)
 	}

@@ -67,10 +67,7 @@ func (c *client) lookUpHash() error {
 	for k := range keys {
 		keys[k] = c.pick(c.options.Keys)
 	}
-	if c.rng.IntN(2) == 0 {
-		return c.lookUpTogether(table.LookupMany, keys)
-	}
-	return c.lookUpTogether(inTurn(table), keys)
+	return c.lookUpTogether(table.LookupMany, keys)
 }
 
 func (c *client) lookUpKey(table *hash.Table, i int) error {
@@ -81,19 +78,6 @@ func (c *client) lookUpKey(table *hash.Table, i int) error {
 		}
 		return c.recordAnswer(objectOf(inHash, i), b, ok)
 	})
-}
-
-// inTurn returns a function that looks up keys together, but starts their lookups one by one.
-func inTurn(table *hash.Table) func(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
-	return func(keys [][]byte, visit func(i int, value []byte, ok bool)) error {
-		l := table.Lookups(hash.ConcurrentMin, visit)
-		for _, k := range keys {
-			if err := l.Start(k); err != nil {
-				return err
-			}
-		}
-		return l.Finish()
-	}
 }
 
 // lookUpTogether looks up keys with lookUp. The history has each lookup as a transaction of its
@@ -184,5 +168,5 @@ func (c *client) lookAtAll() error {
 	if err := c.lookUpTogether(c.table.LookupMany, keys); err != nil {
 		return err
 	}
-	return c.lookUpTogether(inTurn(c.twoSided), keys)
+	return c.lookUpTogether(c.twoSided.LookupMany, keys)
 }
