@@ -59,10 +59,15 @@ func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 	if t.usable() != nil {
 		return 0
 	}
+	return t.requestAhead(ptrs)
+}
+
+// requestAhead does the work of ReadAhead.
+func (s *state) requestAhead(ptrs []region.Ptr) int {
 	n, size := 0, 0
 	for ; n < len(ptrs); n++ {
 		p := ptrs[n]
-		rt := t.m.Route(p.Addr.Region())
+		rt := s.m.Route(p.Addr.Region())
 		if rt == nil || rt.State == route.Blocked {
 			continue
 		}
@@ -71,21 +76,21 @@ func (t *Tx) ReadAhead(ptrs []region.Ptr) int {
 			continue
 		}
 		if size == 0 {
-			t.awaitAhead()
-			t.ahead.limit()
+			s.awaitAhead()
+			s.ahead.limit()
 		}
-		if !t.wantsAhead(p) || t.ahead.postedAgain(p) {
+		if !s.wantsAhead(p) || s.ahead.postedAgain(p) {
 			continue
 		}
-		if size > 0 && (size+p.Class().Size() > aheadBytes || len(t.ahead.posted) == aheadReads) {
+		if size > 0 && (size+p.Class().Size() > aheadBytes || len(s.ahead.posted) == aheadReads) {
 			break
 		}
 		size += p.Class().Size()
-		t.ahead.found[p] = aheadObject{uses: 1}
-		t.ahead.posted = append(t.ahead.posted, aheadRead{ptr: p, route: rt})
+		s.ahead.found[p] = aheadObject{uses: 1}
+		s.ahead.posted = append(s.ahead.posted, aheadRead{ptr: p, route: rt})
 	}
 	if size > 0 {
-		t.postAhead(size)
+		s.postAhead(size)
 	}
 	return n
 }

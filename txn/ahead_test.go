@@ -462,3 +462,64 @@ func TestEndAwaitsWhatIsReadAhead(t *testing.T) {
 		r.quiet()
 	}
 }
+
+// An intent that reads ahead waits for other machines once. What changes before it reads the copies
+// makes the transaction prepare again, with later copies.
+func TestPrepareReadsAhead(t *testing.T) {
+	eachShape(t, func(t *testing.T, cfg txntest.Config) {
+		r := open(t, cfg, 30)
+		m := r.Machine(0)
+		for _, changes := range []bool{false, true} {
+			r.settle()
+			for i := range r.ptrs {
+				r.set(0, i, 10)
+			}
+			r.settle()
+			calls := 0
+			tx := m.Begin()
+			tx.ReadAhead(r.ptrs[:10]) // older than the preparation
+			tx.Defer(scripted(func(l *txn.Late) error {
+				calls++
+				before := m.Stats()
+				if n := l.ReadAhead(r.ptrs); n != len(r.ptrs) {
+					t.Errorf("%d objects are read ahead", n)
+				}
+				if _, err := l.Read(r.ptrs[0]); err != nil { // waits for all of them
+					return err
+				}
+				if trips := m.Stats().Sub(before).RoundTrips; calls == 1 && trips > 1 {
+					t.Errorf("%d round trips", trips)
+				}
+				for i := 0; calls == 1 && changes && i < len(r.ptrs); i++ {
+					r.set(r.Machines()-1, i, 20)
+				}
+				before = m.Stats()
+				for _, p := range r.ptrs {
+					b, err := l.Write(p)
+					if err != nil {
+						return err
+					}
+					put(b, number(b)+1)
+				}
+				if trips := m.Stats().Sub(before).RoundTrips; calls == 1 && trips > 0 {
+					t.Errorf("%d round trips for copies that have been read", trips)
+				}
+				return nil
+			}))
+			must(t, tx.Commit(ctx))
+			if isAgain := calls > 1; isAgain != changes {
+				t.Errorf("prepared %d times, changed meanwhile: %v", calls, changes)
+			}
+			want := uint64(11)
+			if changes {
+				want = 21
+			}
+			for i := range r.ptrs {
+				if n := r.get(0, i); n != want {
+					t.Errorf("object %d holds %d, want %d", i, n, want)
+				}
+			}
+		}
+		r.quiet()
+	})
+}

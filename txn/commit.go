@@ -118,6 +118,7 @@ func (s *state) tryCommit(ctx context.Context) error {
 		}
 		s.counts.retries.Add(1)
 		s.late.discard(s)
+		s.late.isAgain = true
 		s.commit.reset()
 		if isMoved {
 			continue // awaitMove has waited
@@ -232,6 +233,9 @@ func (s *state) attempt() (result, error) {
 
 // prepare makes the indexes apply their pending operations to fresh copies.
 func (s *state) prepare() error {
+	if len(s.intents) > 0 {
+		s.forgetAhead() // what was read ahead is older than this preparation, which would have to be done again
+	}
 	for _, i := range s.intents {
 		if err := i.Prepare(&s.late); err != nil {
 			return err

@@ -97,6 +97,8 @@ type Late struct {
 	// that it will write (base is the payload that was read).
 	set   set.Set
 	arena set.Arena
+	// isAgain says that everything is prepared again.
+	isAgain bool
 	// lent are payloads of the transaction's own new objects that this preparation has opened. They
 	// are restored if everything is prepared again.
 	lent []undo
@@ -115,13 +117,27 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 	if i := l.s.writes.Find(p.Addr); i >= 0 {
 		return l.lend(i, p)
 	}
-	payload := l.arena.Get(p.Capacity())
-	v, err := l.s.op.ReadWithin(l.s.ctx, p, payload, worker.ReadPatience)
-	if err != nil {
-		return nil, conflictFrom(err, p)
+	payload, v, ok := l.s.readAhead(p)
+	if !ok {
+		payload = l.arena.Get(p.Capacity())
+		var err error
+		if v, err = l.s.op.ReadWithin(l.s.ctx, p, payload, worker.ReadPatience); err != nil {
+			return nil, conflictFrom(err, p)
+		}
 	}
 	l.set.Add(set.Entry{Ptr: p, Version: v, Payload: payload, Late: true})
 	return payload, nil
+}
+
+// ReadAhead begins to read objects that the intent is going to Read, as Tx.ReadAhead does, and returns
+// how many of ptrs it has taken, counted from the first. If everything is prepared again it reads
+// nothing: the preparations before have taken some time, and their copies have memory until the
+// transaction ends.
+func (l *Late) ReadAhead(ptrs []region.Ptr) int {
+	if l.isAgain {
+		return len(ptrs)
+	}
+	return l.s.requestAhead(ptrs)
 }
 
 // lend opens for the preparation an object that the transaction itself had written or allocated

@@ -512,6 +512,7 @@ func (s *state) reset() {
 	s.written, s.marks, s.doomed, s.locked = 0, 0, nil, false
 	s.writtenMax, s.mayBeLarge, s.need = s.m.writeBytesMax, false, region.Ordinary
 	s.ctx = context.Background()
+	s.late.isAgain = false
 	s.commit.reset()
 }
 

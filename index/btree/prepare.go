@@ -19,7 +19,9 @@ type editor struct {
 	s   *scratch
 	cfg Config
 	// work are the nodes of one level that cannot stay as they are: too full, or nearly empty.
-	work     []*image
+	work []*image
+	// ahead is memory for the pointers to leaves that are about to be requested.
+	ahead    []region.Ptr
 	unmerged []unmerged
 	// inPlace is set once restructure has written all nodes back. From then on the tree can be searched
 	// as this preparation has changed it.
@@ -44,7 +46,7 @@ func (p *pending) Prepare(l *txn.Late) error {
 		return nil
 	}
 	e := &p.editor
-	*e = editor{tr: p.tr, l: l, s: p.tr.scratch(), work: e.work[:0]}
+	*e = editor{tr: p.tr, l: l, s: p.tr.scratch(), work: e.work[:0], ahead: e.ahead}
 	defer e.done()
 	if p.state == created {
 		return e.buildNew(p.changes)
@@ -68,7 +70,7 @@ func (p *pending) Prepare(l *txn.Late) error {
 func (e *editor) done() {
 	e.s.free()
 	clear(e.work)
-	*e = editor{work: e.work[:0]}
+	*e = editor{work: e.work[:0], ahead: e.ahead}
 }
 
 // loadConfig sets the editor's copy of the tree's configuration.
@@ -98,7 +100,11 @@ func asStale(err error) error {
 
 // leaves applies the changes, a leaf at a time.
 func (e *editor) leaves(changes []*change) error {
+	ahead := 0 // the number of changes whose leaves have been requested
 	for len(changes) > 0 {
+		if ahead <= 0 {
+			ahead = e.readAhead(changes)
+		}
 		lf, err := e.find(changes[0])
 		if err != nil {
 			return err
@@ -111,8 +117,33 @@ func (e *editor) leaves(changes []*change) error {
 			return err
 		}
 		changes = changes[n:]
+		ahead -= n
 	}
 	return nil
+}
+
+// readAhead requests the leaves of changes at other machines, as far as they are known, and returns for
+// how many changes, counted from the first.
+func (e *editor) readAhead(changes []*change) int {
+	changes = changes[:min(len(changes), getsTogether)]
+	if len(changes) == 1 {
+		return 1
+	}
+	ptrs, anyElsewhere := e.ahead[:0], false
+	var last region.Ptr
+	for _, c := range changes {
+		var at region.Ptr // nil if there is nothing to request
+		if c.leaf != last && !c.leaf.IsNil() && !e.tr.m.IsPrimary(c.leaf.Addr) {
+			at, anyElsewhere = c.leaf, true
+		}
+		last = c.leaf
+		ptrs = append(ptrs, at)
+	}
+	e.ahead = ptrs
+	if !anyElsewhere {
+		return len(changes)
+	}
+	return max(e.l.ReadAhead(ptrs), 1)
 }
 
 // find returns the leaf of a change. It tries the leaf that the change names before it searches.

@@ -115,6 +115,35 @@ func TestGetManyRoundTrips(t *testing.T) {
 	}
 }
 
+// TestPrepareRoundTrips: a commit that changes a hundred keys of another machine waits for their buckets
+// together. What is in chains and beside the table waits by itself.
+func TestPrepareRoundTrips(t *testing.T) {
+	c := openFarm(t, 2, 1)
+	anchor := createTable(t, c.Machine(0), Config{ValueBytes: 32})
+	load(t, Open(c.Machine(0), anchor), 0, 4000, make([]byte, 32))
+	tb, m := Open(c.Machine(1), anchor), c.Machine(1)
+	for round := range 2 { // the first learns the directory
+		tx := m.Begin()
+		for i := range 100 {
+			if err := tb.Put(tx, numberedKey(make([]byte, 16), i*40), bytes.Repeat([]byte{byte(round + 1)}, 32)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := m.Stats()
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if s := m.Stats().Sub(before); round > 0 && (s.RoundTrips > 20 || s.RemoteReads < 50) {
+			t.Errorf("%d round trips for %d READs", s.RoundTrips, s.RemoteReads)
+		}
+	}
+	for i := range 100 {
+		if v, ok, err := tb.Lookup(numberedKey(make([]byte, 16), i*40), nil); err != nil || !ok || v[31] != 2 {
+			t.Errorf("key %d: %x %v %v", i*40, v, ok, err)
+		}
+	}
+}
+
 // TestGetManyIsValidated: a change of one of the keys by another transaction is a conflict. A change
 // of another key is not.
 func TestGetManyIsValidated(t *testing.T) {

@@ -32,6 +32,8 @@ type overlay struct {
 	editors []*editor
 	used    int
 	puts    int
+	// ahead is memory for the pointers to buckets that are about to be requested.
+	ahead   []region.Ptr
 	release func() // returns the overlay to the pool
 }
 
@@ -253,7 +255,11 @@ func (ov *overlay) Prepare(l *txn.Late) error {
 		}
 		return bytes.Compare(a.key, b.key)
 	})
-	for _, e := range ov.pending {
+	ahead := 0
+	for i, e := range ov.pending {
+		if i == ahead {
+			ahead += ov.requestBuckets(l, ov.pending[i:])
+		}
 		if err := ov.apply(o, l, e); err != nil {
 			return inTx(asStale(err), ov.tb)
 		}
@@ -265,6 +271,28 @@ func (ov *overlay) Prepare(l *txn.Late) error {
 		o.note(ed)
 	}
 	return nil
+}
+
+// requestBuckets requests the buckets at other machines that operations on entries are going to read,
+// and returns for how many entries, counted from the first.
+func (ov *overlay) requestBuckets(l *txn.Late, entries []*entry) int {
+	entries = entries[:min(len(entries), getsTogether)]
+	if len(entries) == 1 || ov.isNew {
+		return len(entries)
+	}
+	ptrs, anyElsewhere := ov.ahead[:0], false
+	for _, e := range entries {
+		var home, next region.Ptr // nil if there is nothing to request
+		if at := ov.o.home(&sight{h: e.h}); !l.Machine().IsPrimary(at.Addr) {
+			home, next, anyElsewhere = at, at.Element(1), true
+		}
+		ptrs = append(ptrs, home, next)
+	}
+	ov.ahead = ptrs
+	if !anyElsewhere {
+		return len(entries)
+	}
+	return max(l.ReadAhead(ptrs)/2, 1)
 }
 
 // apply does one operation.
