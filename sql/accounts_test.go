@@ -38,10 +38,16 @@ func (in *instance) password(user string) (hash string, ok bool) {
 }
 
 // twoMachines returns an instance whose second machine is as if it were another process.
-func twoMachines(t *testing.T) (a, b *instance) {
+func twoMachines(t testing.TB) (a, b *instance) {
 	t.Helper()
 	cfg := testConfig
 	cfg.Machines, cfg.Replicas = 2, 2
+	return machinesOf(t, cfg)
+}
+
+// machinesOf returns an instance whose second machine is as if it were another process.
+func machinesOf(t testing.TB, cfg farm.Config) (a, b *instance) {
+	t.Helper()
 	a = openWith(t, cfg, Options{Accounts: account.New(clock.System{}, true)})
 	cat, err := OpenCatalog(context.Background(), a.cluster.Machine(1), a.cluster.Root(), catalog.Config{Sequences: a.cat.Sequences()})
 	if err != nil {

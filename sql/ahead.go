@@ -10,8 +10,10 @@ import (
 )
 
 // A lookAhead makes, together, the lookups that the node above is going to make for rows one by one.
-// parent is the row with which that node was built.
 type lookAhead interface {
+	// first returns the number of rows to read the first time.
+	first() int
+	// lookUp makes the lookups for rows. parent is the row with which the node above was built.
 	lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) error
 }
 
@@ -42,12 +44,12 @@ func (b *builder) buildAhead(ctx *gms.Context, a lookAhead, n gms.Node, row gms.
 	if err != nil || plan.IsEmptyIter(rows) {
 		return rows, err
 	}
-	return &aheadIter{RowIter: rows, lookAhead: a, parent: row, together: 1}, nil
+	return &aheadIter{RowIter: rows, lookAhead: a, parent: row, together: a.first()}, nil
 }
 
-// aheadMost is the largest number of rows that are read together. The first time it is one, and then
-// twice as many as before: a LIMIT reads at most about twice the rows that it needs.
-const aheadMost = 64
+// aheadMost is the largest number of rows that are read together. Each time it is twice as many as
+// before.
+const aheadMost = 128
 
 // An aheadIter reads rows a few at a time, and makes the lookups for them together.
 type aheadIter struct {

@@ -11,6 +11,8 @@ import (
 // failingLookAhead fails always.
 type failingLookAhead struct{ calls int }
 
+func (f *failingLookAhead) first() int { return 2 }
+
 func (f *failingLookAhead) lookUp(*gms.Context, []gms.Row, gms.Row) error {
 	f.calls++
 	return errors.New("a key cannot be looked up")
@@ -21,7 +23,7 @@ func (f *failingLookAhead) lookUp(*gms.Context, []gms.Row, gms.Row) error {
 func TestFailedLookAhead(t *testing.T) {
 	rows := []gms.Row{{1}, {2}, {3}, {4}}
 	f := new(failingLookAhead)
-	i := &aheadIter{RowIter: gms.RowsToRowIter(rows...), lookAhead: f, together: 2}
+	i := &aheadIter{RowIter: gms.RowsToRowIter(rows...), lookAhead: f, together: f.first()}
 	ctx := gms.NewEmptyContext()
 	for _, want := range rows {
 		row, err := i.Next(ctx)

@@ -67,6 +67,37 @@ func BenchmarkStatements(b *testing.B) {
 	}
 }
 
+// BenchmarkInsertMany inserts 100 rows with a statement, into a table of this machine and of another of
+// three.
+func BenchmarkInsertMany(b *testing.B) {
+	here, other := machinesOf(b, farm.Config{Machines: 3, Replicas: 3, RegionBytes: 64 << 20, LogBytes: 8 << 20})
+	here.client("").exec("CREATE DATABASE d")
+	creator := here.client("d")
+	for _, s := range []struct{ name, columns, row string }{
+		{"key", "id INT PRIMARY KEY, c CHAR(20)", "(%, 'ccccccccccccccc')"},
+		{"three-keys", "id INT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE, k INT, KEY (k)", "(%, 'u%', %)"},
+	} {
+		for _, on := range []struct {
+			name string
+			in   *instance
+		}{{"here", here}, {"elsewhere", other}} {
+			b.Run(s.name+"/"+on.name, func(b *testing.B) {
+				creator.exec("DROP TABLE IF EXISTS t")
+				creator.exec("CREATE TABLE t (" + s.columns + ")")
+				c, m := on.in.client("d"), on.in.e.Store.Machine
+				creator.exec("INSERT INTO t VALUES " + tuples(0, 1000, 1_000_000, s.row))
+				b.ReportAllocs()
+				before, n := m.Stats(), 0
+				for b.Loop() {
+					n++
+					c.exec("INSERT INTO t VALUES " + tuples(n, 100, 7_000_000, s.row))
+				}
+				b.ReportMetric(float64(m.Stats().Sub(before).RoundTrips)/float64(n), "round-trips/op")
+			})
+		}
+	}
+}
+
 // execute runs a statement compiled, if it can be, and makes nothing of its result.
 func (c *client) execute(query string) error {
 	stmt, values := c.s.Compiled(query, false, nil)

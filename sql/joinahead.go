@@ -100,6 +100,10 @@ type joinAhead struct {
 	leftLen int
 }
 
+// first implements lookAhead: beginning with one row, a LIMIT reads at most about twice the rows that it
+// needs.
+func (a *joinAhead) first() int { return 1 }
+
 // lookUp implements lookAhead.
 func (a *joinAhead) lookUp(ctx *gms.Context, rows []gms.Row, parent gms.Row) error {
 	x := a.right.Index().(*store.Index)

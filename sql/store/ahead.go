@@ -2,19 +2,23 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file looks up together those keys that a statement is going to look up one by one.
 
 // IsElsewhere reports whether an index is probably at other machines: it has grown near its anchor, and
 // the anchor is at another machine.
-func (t *IndexedTable) IsElsewhere(x *Index) bool {
-	return !t.Store.Machine.IsPrimary(x.Key.Index.Anchor.Addr)
+func (t *IndexedTable) IsElsewhere(x *Index) bool { return t.isElsewhere(x.Key) }
+
+func (t *Table) isElsewhere(k *KeyInfo) bool {
+	return !t.Store.Machine.IsPrimary(k.Index.Anchor.Addr)
 }
 
 // LookUpAhead takes those of the given ranges of a unique index that hold a single key, looks up
@@ -39,6 +43,76 @@ func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange
 		return myerr.Storage(err)
 	}
 	return t.getAhead(tr, x.Key, keys)
+}
+
+// An Unknown is in the place of a value in a row for InsertAhead if the value is known only when the
+// row is inserted.
+type Unknown struct{}
+
+// InsertAhead looks up together the keys of new rows in those indexes that are likely to be at other
+// machines; the statement is going to insert the rows one by one, and to ask for these keys again.
+// Values may be as the statement gives them, without the conversions of an INSERT: a key that becomes
+// another by them has been looked up in vain.
+func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
+	tr := Current(ctx)
+	if tr == nil || t.Store.Catalog.Changed(tr.Tx) {
+		return nil
+	}
+	if err := t.join(ctx, tr); err != nil {
+		return myerr.Storage(err)
+	}
+	for _, k := range t.Info.keys() {
+		if !t.isElsewhere(k) {
+			continue
+		}
+		if err := t.getAhead(tr, k, t.Info.newKeys(ctx, k, rows)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IsAnyElsewhere reports whether any index is likely to be at other machines.
+func (t *Table) IsAnyElsewhere() bool { return slices.ContainsFunc(t.Info.keys(), t.isElsewhere) }
+
+// newKeys returns the keys of new rows in an index, without those that are not known.
+func (info *TableInfo) newKeys(ctx *gms.Context, k *KeyInfo, rows []gms.Row) [][]byte {
+	keys := make([][]byte, 0, len(rows))
+	for _, r := range rows {
+		// Without the session, a conversion cannot warn: the INSERT does, when it converts the value.
+		if key, ok := info.newKey(ctx.Context, k, r); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// newKey returns the key of a new row in an index; false if it is not known, or the INSERT is going to
+// refuse it.
+func (info *TableInfo) newKey(ctx context.Context, k *KeyInfo, r gms.Row) ([]byte, bool) {
+	if k != info.PrimaryKey && !k.knows(r) {
+		return nil, false
+	}
+	var primary []byte
+	known := !info.IsKeyless() && info.PrimaryKey.knows(r)
+	if known {
+		var err error
+		primary, _, err = info.PrimaryKey.key(ctx, nil, r)
+		known = err == nil && len(primary) <= row.KeyBytesMax
+	}
+	if k == info.PrimaryKey {
+		return primary, known
+	}
+	key, unique, err := k.Entry(ctx, r, primary)
+	return key, err == nil && (unique || known)
+}
+
+// knows reports whether a row has the values of k's columns.
+func (k *KeyInfo) knows(r gms.Row) bool {
+	return !slices.ContainsFunc(k.Columns, func(at int) bool {
+		_, unknown := r[at].(Unknown)
+		return unknown
+	})
 }
 
 // getAhead gets the keys of an index together, and reads their rows ahead.

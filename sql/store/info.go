@@ -126,6 +126,11 @@ func unresolved(text string) *gms.ColumnDefaultValue {
 	return gms.NewUnresolvedColumnDefaultValue(text)
 }
 
+// keys returns all indexes, the primary key first.
+func (info *TableInfo) keys() []*KeyInfo {
+	return append([]*KeyInfo{info.PrimaryKey}, info.Secondary...)
+}
+
 // IsKeyless reports whether the table has no primary key of its own.
 func (info *TableInfo) IsKeyless() bool { return !info.Table.Primary.Declared }
 

@@ -1,0 +1,79 @@
+package sql
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// An INSERT checks for each row that its keys are not there yet, inserts it, and goes on to the next.
+// If the table's indexes are at other machines, it would wait for each row and index. So the rows of
+// VALUES, which go-mysql-server evaluates before it inserts the first, are taken many at a time
+// (aheadIter), and their keys are looked up together. Then go-mysql-server inserts the rows one by one
+// as ever, and its own checks find the answers at hand.
+//
+// After a row that fails, the keys of the rows behind it have been looked up, too. The price is a
+// conflict if the transaction goes on and another one inserts one of these.
+
+// noteInsert notes the VALUES of an INSERT whose keys can be looked up together. Where a BEFORE trigger
+// may change the rows, their keys are not known.
+func (s *Session) noteInsert(n *plan.InsertInto) {
+	rows, ok := n.Source.(*plan.Project)
+	if !ok {
+		return
+	}
+	values, ok := rows.Child.(*plan.Values)
+	if !ok || len(values.ExpressionTuples) < 2 {
+		return
+	}
+	to, err := plan.GetInsertable(n.Destination)
+	if err != nil {
+		return // go-mysql-server reports the error
+	}
+	table, ok := underlying(to).(*store.Table)
+	if ok && len(rows.Projections) == len(table.Info.Columns) && table.IsAnyElsewhere() {
+		s.noteAhead(values, &insertAhead{table: table, columns: rows.Projections})
+	}
+}
+
+// An insertAhead looks up the keys of rows that are going to be inserted into a table. columns compute
+// the table's columns from a row of VALUES.
+type insertAhead struct {
+	table   *store.Table
+	columns []gms.Expression
+}
+
+// first implements lookAhead: all rows are inserted, unless one fails.
+func (a *insertAhead) first() int { return aheadMost }
+
+// lookUp implements lookAhead.
+func (a *insertAhead) lookUp(ctx *gms.Context, values []gms.Row, _ gms.Row) error {
+	rows := make([]gms.Row, len(values))
+	for i, v := range values {
+		rows[i] = make(gms.Row, len(a.columns))
+		for at, e := range a.columns {
+			rows[i][at] = given(e, v)
+		}
+	}
+	return a.table.InsertAhead(ctx, rows)
+}
+
+// given returns the value that a row of VALUES gives for a column. It is unknown if it is computed, or
+// drawn from the AUTO_INCREMENT sequence, which happens when the row is inserted.
+func given(column gms.Expression, values gms.Row) any {
+	switch e := column.(type) {
+	case *expression.GetField:
+		if e.Index() < len(values) {
+			return values[e.Index()]
+		}
+	case *expression.AutoIncrement:
+		v := given(e.Child, values)
+		if n, ok := row.WholeNumber(v); ok && n != 0 {
+			return v
+		}
+	}
+	return store.Unknown{}
+}
