@@ -48,6 +48,7 @@ func TestPartsBecomeOneRecord(t *testing.T) {
 				t.Fatalf("something after the last record: %v", err)
 			}
 			p.receiver.Free(rec.End)
+			p.refresh(t)
 		}
 	})
 }
