@@ -123,7 +123,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		s.running.changing.ReadSource(ctx, n)
 		s.running.changing.CheckInserted(ctx, n)
 		s.Replaces(ctx, n)
-		s.noteInsert(n)
+		s.noteInsert(ctx, n)
 		if n.OnDupExprs.HasUpdates() {
 			compat.CompareExactly(ctx, n.Destination)
 		}

@@ -15,12 +15,15 @@ import (
 // (aheadIter), and their keys are looked up together. Then go-mysql-server inserts the rows one by one
 // as ever, and its own checks find the answers at hand.
 //
-// After a row that fails, the keys of the rows behind it have been looked up, too. The price is a
-// conflict if the transaction goes on and another one inserts one of these.
+// After a row that fails, the keys of the rows behind it have been looked up, too, and for a row whose
+// primary key exists so have its other keys. The price is a conflict if the transaction goes on and
+// another one inserts one of these.
 
 // noteInsert notes the VALUES of an INSERT whose keys can be looked up together. Where a BEFORE trigger
 // may change the rows, their keys are not known.
-func (s *Session) noteInsert(n *plan.InsertInto) {
+// In an open transaction, triggers and cascades wait for their turn in the middle of the statement, and
+// what was looked up before that would be too old.
+func (s *Session) noteInsert(ctx *gms.Context, n *plan.InsertInto) {
 	rows, ok := n.Source.(*plan.Project)
 	if !ok {
 		return
@@ -34,9 +37,22 @@ func (s *Session) noteInsert(n *plan.InsertInto) {
 		return // go-mysql-server reports the error
 	}
 	table, ok := underlying(to).(*store.Table)
-	if ok && len(rows.Projections) == len(table.Info.Columns) && table.IsAnyElsewhere() {
+	if !ok || len(rows.Projections) != len(table.Info.Columns) || !table.IsAnyElsewhere() {
+		return
+	}
+	if !s.IsOpen() || !n.IsReplace && !hasTriggers(ctx, n.Database()) {
 		s.noteAhead(values, &insertAhead{table: table, columns: rows.Projections})
 	}
+}
+
+// hasTriggers reports whether a database has any triggers, or may have.
+func hasTriggers(ctx *gms.Context, db gms.Database) bool {
+	t, ok := db.(gms.TriggerDatabase)
+	if !ok {
+		return false
+	}
+	all, err := t.GetTriggers(ctx)
+	return err != nil || len(all) > 0
 }
 
 // An insertAhead looks up the keys of rows that are going to be inserted into a table. columns compute
@@ -66,7 +82,7 @@ func (a *insertAhead) lookUp(ctx *gms.Context, values []gms.Row, _ gms.Row) erro
 func given(column gms.Expression, values gms.Row) any {
 	switch e := column.(type) {
 	case *expression.GetField:
-		if e.Index() < len(values) {
+		if e.Index() < len(values) && !isLong(values[e.Index()]) {
 			return values[e.Index()]
 		}
 	case *expression.AutoIncrement:
@@ -76,4 +92,16 @@ func given(column gms.Expression, values gms.Row) any {
 		}
 	}
 	return store.Unknown{}
+}
+
+// isLong reports whether a value is a text that is longer than keys may be: the INSERT is going to
+// refuse it or to shorten it.
+func isLong(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return len(v) > row.KeyBytesMax
+	case []byte:
+		return len(v) > row.KeyBytesMax
+	}
+	return false
 }

@@ -12,7 +12,7 @@ import (
 const (
 	// processDescriptors is the number of files that a farmsql process needs whatever it holds: its
 	// folders, its listeners, the runtime, and files that are open briefly.
-	processDescriptors = 32
+	processDescriptors = 32 + healthConnections
 	// replicaDescriptors is a number of files for replicas and large transactions: each replica is
 	// one, of up to 2 GiB by default, and so is what a large transaction keeps beside the logs.
 	replicaDescriptors = 64
@@ -26,6 +26,9 @@ const (
 	// its log and its message queue or, for its own machine, the word for credits; and the log of the
 	// life before, until that is recovered.
 	workerDescriptors = 3
+	// linkDescriptors is the number of sockets that a worker over TCP needs for each other machine: a
+	// connection of its own, and one that it has accepted.
+	linkDescriptors = 2
 )
 
 // descriptors returns the number of files that the process needs for itself.
@@ -35,6 +38,9 @@ func (l layout) descriptors() uint64 {
 	if l.isCluster {
 		peers = max(peers, usualPeers)
 		n += peerDescriptors * peers
+	}
+	if l.isTCP {
+		n += linkDescriptors * (l.workers + 1) * peers // one more for what is not a worker's: the prober
 	}
 	return uint64(n + l.machines*l.workers*peers*workerDescriptors)
 }

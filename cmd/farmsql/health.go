@@ -7,12 +7,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/farmsql/farmsql"
 )
+
+// healthConnections is how many clients of --http may be connected; others wait. So strangers do not
+// use up the files that the process may open.
+const healthConnections = 32
 
 // healthPatience bounds how long a client of --http may take for its request, and how long an idle
 // connection is kept.
@@ -44,7 +49,7 @@ func serveHealth(address string, log *slog.Logger) (h *health, end func() error,
 		Handler: h.handler(), ReadTimeout: healthPatience, WriteTimeout: healthPatience, IdleTimeout: healthPatience,
 		MaxHeaderBytes: 8 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	go func() { _ = h.server.Serve(l) }() // until end is called
+	go func() { _ = h.server.Serve(newLimited(l, healthConnections)) }() // until end is called
 	log.Info("health", "address", l.Addr().String())
 	return h, h.server.Close, nil
 }
@@ -96,6 +101,11 @@ func unready(s farmsql.Status, isOpen bool) string {
 		return "not available: " + s.Unavailable
 	case s.Lease != nil && !s.Lease.IsValid:
 		return "not available: it holds no lease"
+	}
+	for _, a := range s.Absences() {
+		if slices.Contains(a.Regions, s.Root) { // nothing can be found without it
+			return "not available: " + a.String()
+		}
 	}
 	return ""
 }

@@ -17,13 +17,14 @@ type layout struct {
 	workers   int   // of each machine
 	logBytes  int64 // size of each log
 	isCluster bool
+	isTCP     bool // its machines reach each other over TCP
 }
 
 // layoutOf returns the layout of an instance that exists or, if there is none, of the one that c
 // would begin.
 func layoutOf(c farmsql.Config) layout {
 	s := storedLayout(c)
-	l := layout{machines: 1, isCluster: c.Cluster != ""}
+	l := layout{machines: 1, isCluster: c.Cluster != "", isTCP: c.Transport == farmsql.TransportTCP}
 	l.workers = cmp.Or(s.Workers, c.Workers, farmsql.DefaultWorkers())
 	if l.isCluster {
 		l.peers = max(s.Machines, cmp.Or(s.Replicas, c.Replicas, 1))

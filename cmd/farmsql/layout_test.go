@@ -23,19 +23,19 @@ func TestLayoutOf(t *testing.T) {
 	}{
 		{
 			"defaults", farmsql.Config{Folder: folder},
-			layout{1, 1, workers, farm.DefaultLogBytes(1, workers), false}, layout{4, 4, 5, 4 << 20, false},
+			layout{1, 1, workers, farm.DefaultLogBytes(1, workers), false, false}, layout{4, 4, 5, 4 << 20, false, false},
 		},
 		{
 			"one process", farmsql.Config{Folder: folder, Machines: 3, Replicas: 3, Workers: 64, LogSize: farmsql.MiB},
-			layout{3, 3, 64, 1 << 20, false}, layout{4, 4, 5, 4 << 20, false},
+			layout{3, 3, 64, 1 << 20, false, false}, layout{4, 4, 5, 4 << 20, false, false},
 		},
 		{
 			"cluster", farmsql.Config{Folder: folder, Cluster: file, Replicas: 3, Workers: 64},
-			layout{1, 3, 64, farm.DefaultLogBytes(3, 64), true}, layout{1, 4, 5, 4 << 20, true},
+			layout{1, 3, 64, farm.DefaultLogBytes(3, 64), true, false}, layout{1, 4, 5, 4 << 20, true, false},
 		},
 		{
 			"ZooKeeper", farmsql.Config{Folder: folder, Cluster: "zk://127.0.0.1:1/x", Replicas: 2, Workers: 2},
-			layout{1, 2, 2, 32 << 20, true}, layout{1, 2, 2, 32 << 20, true},
+			layout{1, 2, 2, 32 << 20, true, false}, layout{1, 2, 2, 32 << 20, true, false},
 		},
 	}
 	for _, c := range cases {

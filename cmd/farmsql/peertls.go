@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/farmsql/farmsql/internal/cli"
 )
@@ -57,6 +58,7 @@ func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, adve
 	if err != nil {
 		return nil // Config.Validate says what is wrong with it
 	}
+	host, _, _ = strings.Cut(host, "%") // certificates know no zones
 	for _, use := range []struct {
 		name, host string
 		usage      x509.ExtKeyUsage

@@ -211,16 +211,16 @@ func (nic *NIC) admitsLocked(id agentID, q *Queue, g greeting) refusal {
 // isTwin reports whether a greeting is of a new life of a machine, at another address, while the life
 // before is connected: then two processes were started as one machine, and the new one must not take
 // the place of the other. The connections of a process that has died end, at the latest after
-// some silence. Two processes cannot have the same address.
+// some silence. Two processes of one host cannot have the same address.
 func (nic *NIC) isTwin(g greeting) bool {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
-	life, address := nic.mu.lives[g.from], nic.mu.told[g.from]
-	if g.life <= life || address == "" || address == g.address {
+	life := nic.mu.lives[g.from]
+	if g.life <= life {
 		return false
 	}
 	for id, a := range nic.mu.agents {
-		if id.from == g.from && a.life == life {
+		if id.from == g.from && a.life == life && a.address != g.address {
 			return true
 		}
 	}

@@ -28,6 +28,7 @@ type agent struct {
 	copier
 	id      agentID
 	life    uint64   // of the other machine
+	address string   // that it has told
 	dial    uint32   // the number of the connection in that life
 	sibling *Queue   // the queue of the worker here, whose bell rings
 	socket  net.Conn // whose end ends the agent
@@ -42,7 +43,7 @@ type agent struct {
 func newAgent(nic *NIC, q *Queue, socket, stream net.Conn, id agentID, g greeting) *agent {
 	return &agent{
 		copier: copier{nic: nic},
-		id:     id, life: g.life, dial: g.dial, sibling: q, socket: socket,
+		id:     id, life: g.life, address: g.address, dial: g.dial, sibling: q, socket: socket,
 		in:    bufio.NewReaderSize(stream, bufferBytes),
 		out:   bufio.NewWriterSize(stream, bufferBytes),
 		ended: make(chan struct{}),

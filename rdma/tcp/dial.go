@@ -26,7 +26,9 @@ func (nic *NIC) dial(ctx context.Context, g greeting, more []byte) (*link, error
 		if l, err = nic.dialAt(ctx, address, g, more); err == nil {
 			return l, nil
 		}
-		nic.forget(g.to, address)
+		if ctx.Err() == nil {
+			nic.forget(g.to, address)
+		}
 	}
 	if nic.cfg.Unreached != nil && ctx.Err() == nil {
 		nic.cfg.Unreached(g.to, address, err)

@@ -127,6 +127,9 @@ func (o *outbox) pump() {
 				return
 			}
 			o.moved.Add(uint64(len(part)))
+			o.mu.Lock()
+			o.mu.pumped -= len(part) // there is room for more now
+			o.mu.Unlock()
 		}
 	}
 }

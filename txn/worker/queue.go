@@ -24,10 +24,11 @@ type patientQueue struct {
 const (
 	// roomYields is how often a post that finds no room yields before it sleeps.
 	roomYields = spinWait
-	// roomPauses is how often it sleeps then, for roomPause each, before it takes the peer for lost.
-	// Pauses are counted, and no time is measured, so that a machine that was stopped itself blames
-	// nobody for that.
-	roomPauses = 250
+	// roomPauses is how often it sleeps then, for roomPause each, before it takes the peer for lost: as
+	// long as a provider may take to connect, or a gigabit network to carry the largest records of some
+	// workers. Pauses are counted, and no time is measured, so that a machine that was stopped itself
+	// blames nobody for that.
+	roomPauses = 2500
 	roomPause  = time.Millisecond
 )
 

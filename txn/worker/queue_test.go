@@ -131,7 +131,7 @@ func TestPeerThatMakesNoRoom(t *testing.T) {
 		waiting := &call{to: 1, wait: wait.NewWaiter(c)}
 		waiting.wait.Add(1)
 		w.openCallLocked(waiting)
-		const refusals = 1000
+		const refusals = 2 * (roomYields + roomPauses)
 		q.refuses[1] = refusals
 		post := everyPost(w.q)[name]
 		if err := post(1); !errors.Is(err, rdma.ErrBroken) || !errors.Is(err, rdma.ErrFull) {

@@ -12,7 +12,7 @@ const devicesFolder = "/sys/class/infiniband"
 
 // checkRDMA lists the network cards for RDMA. They are never a problem: the server does not use them.
 func checkRDMA(h Host, _ Plan) Finding {
-	const unused = "this build's server does not use RDMA devices yet: its machines are on one host and share memory"
+	const unused = "this build's server does not use RDMA devices yet: its machines use shared memory or TCP"
 	ports, _ := filepath.Glob(h.Path(devicesFolder + "/*/ports/*")) // the pattern is good
 	if len(ports) == 0 {
 		return good("no devices; " + unused)
