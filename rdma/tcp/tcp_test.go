@@ -136,6 +136,21 @@ func (f *fabric) serving(t *testing.T, m rdma.MachineID) *NIC {
 	return nic
 }
 
+// readOnce reads a word of the memory that a machine has under key 7.
+func readOnce(q rdma.Queue, from rdma.MachineID) error {
+	var dst [8]byte
+	done, err := q.Read(from, 7, 0, dst[:], 5)
+	q.Flush()
+	for !done && err == nil {
+		var cs [1]rdma.Completion
+		if q.Poll(cs[:]) == 1 {
+			return cs[0].Err
+		}
+		runtime.Gosched()
+	}
+	return err
+}
+
 // A machine learns the address of one that connects to it, and asks Config.Resolve again when that
 // machine cannot be reached there any more.
 func TestAddressesAreTold(t *testing.T) {
@@ -168,18 +183,7 @@ func TestAddressesAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var dst [8]byte
-	reads := func() error { // whether machine 1 can read memory of machine 2
-		done, err := q.Read(2, 7, 0, dst[:], 5)
-		for !done && err == nil {
-			var cs [1]rdma.Completion
-			if q.Poll(cs[:]) == 1 {
-				return cs[0].Err
-			}
-			runtime.Gosched()
-		}
-		return err
-	}
+	reads := func() error { return readOnce(q, 2) }
 	if err := reads(); !errors.Is(err, rdma.ErrBroken) {
 		t.Fatalf("without an address: %v", err)
 	}
@@ -216,18 +220,7 @@ func TestTwinIsRefused(t *testing.T) {
 	g := guard(t, f, nil)
 	first := f.serving(t, 2)
 	q := first.mu.queues[0]
-	reads := func(q *Queue) error {
-		var dst [8]byte
-		done, err := q.Read(1, 7, 0, dst[:], 5)
-		for !done && err == nil {
-			var cs [1]rdma.Completion
-			if q.Poll(cs[:]) == 1 {
-				return cs[0].Err
-			}
-			runtime.Gosched()
-		}
-		return err
-	}
+	reads := func(q *Queue) error { return readOnce(q, 1) }
 	if err := g.Register(7, nvram.NewMemory(64)); err != nil {
 		t.Fatal(err)
 	}
