@@ -9,10 +9,10 @@ import (
 
 // A region is lost only if the memory of all its replicas is lost (SOSP'15 section 5). The memory
 // of machines that are away counts as intact until an operator says otherwise. When the last member
-// that has all of a region leaves, the region becomes unavailable. It waits for the memory of any
-// machine that was a full replica then. Any of them will do, like any survivor of a failure: each
-// of them, or its logs, has everything that was reported committed. A machine that left earlier
-// will not do if the others have gone on without it: see Follow.
+// that has all of a region leaves, the region becomes unavailable. It waits for the memory of any one
+// machine that was a full replica then. One is enough, like one survivor of a failure: each of these
+// memories, with its logs, has everything that was reported committed. The memory of a machine that
+// left earlier is not enough if the others have gone on without the machine: see Follow.
 
 // whole returns the memories of members with the whole region id; none if the region is
 // unavailable.
@@ -27,17 +27,17 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// Follow completes c, the successor of base, before c is stored. It records the memories that have
-// all of a region although their machines are not full replicas: those that had all of it in base.
-// If isUnused reports that no transaction can have committed to the region in base, the memories in
-// base's Before have missed nothing, and count too. Follow records the memories of an unavailable
-// region in Away, and those of an available one in Before.
+// Follow completes c, the successor of base, before c is stored. For each region it records which
+// memories have all of it although their machines are not full replicas in c: the memories that had
+// all of it in base. If isUnused reports that no transaction can have committed to the region in base,
+// the memories in base's Before have missed nothing, and are recorded too. For an unavailable region
+// Follow records them in Away, for an available one in Before.
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		was, known := base.Placement(p.Region)
 		if !known || !p.IsAvailable() && !was.IsAvailable() {
-			continue // a region that an operator has given up stays lost
+			continue // a new region, or one that stays unavailable: memories that were given up stay so
 		}
 		have := append(slices.Clone(was.Away), base.whole(p.Region)...)
 		if isUnused(p.Region) {
@@ -65,10 +65,10 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 	return in && (!p.IsAvailable() || isFull && member.Memory == m.Token)
 }
 
-// With returns the configuration after c that has m as an additional member. holds are the regions
-// of which m's memory has a replica, complete or not. Unavailable regions among them that wait for
-// that memory become available, with m as their primary. m gets replicas that regions lack. In
-// regions of which m holds an older state, m replaces backups that are being filled from nothing.
+// With returns the configuration after c that has m as an additional member. m's memory has replicas,
+// complete or not, of the regions in holds. If such a region is unavailable and waits for that memory,
+// it becomes available, with m as its primary. If m holds an older state of a region, m replaces a
+// backup that is being filled from nothing. m also gets replicas of regions that have too few.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -85,8 +85,8 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 
 // bringBack makes the regions available that wait for the memory with which m has come back. Other
 // memories of the same machine are gone: a region stops waiting for them if it also waits for
-// another machine; if not, an operator has to say so. If m's memory is an older copy, the region
-// keeps waiting: the memory that the copy replaced may still exist.
+// another machine; if not, only an operator can end the wait. If m's memory is an older copy, the
+// region keeps waiting: the memory that the copy replaced may still exist.
 func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []region.ID) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
@@ -102,8 +102,8 @@ func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []regio
 	return returned
 }
 
-// IsMember reports whether m's machine is a member with m's memory. The member's life must be m's
-// own, or one that can have left that memory behind.
+// IsMember reports whether m's machine is a member of c with m's memory. The life that is the member
+// must be m's own, or a life that can have left that memory behind.
 func (c *Configuration) IsMember(m Member) bool {
 	was, in := c.Member(m.Machine)
 	return in && (was.Memory == 0 || was.Memory == m.Memory) && m.knows(was.Incarnation)
@@ -125,8 +125,7 @@ func (p *Placement) giveUp(is func(Memory) bool) {
 	}
 }
 
-// keep adds m to Kept of each of the given regions that is being filled at m: m holds an older state
-// of it.
+// keep notes in Kept which of the given regions are being filled at m: m holds an older state of them.
 func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	for _, id := range holds {
 		if i, ok := c.find(id); ok && slices.Contains(c.Regions[i].Filling, m) {
@@ -135,8 +134,8 @@ func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 	}
 }
 
-// replaceFilling makes m, which holds an older state of regions, a backup of them in place of one
-// that is being filled from nothing: less has to be copied.
+// replaceFilling makes m a backup of the given regions, in place of a backup that is being filled from
+// nothing, if there is one. m holds an older state of these regions, so less has to be copied.
 func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
 	load := c.load()
 	for _, id := range holds {
@@ -201,9 +200,9 @@ func (c *Configuration) IsOlder(m Member) bool {
 }
 
 // Missing returns the regions that would be lost, perhaps needlessly, if m became a member with a
-// memory that holds the given regions. Such a region waits for another memory of the same machine,
-// or this memory does not hold it. A region that waits for other machines as well counts only if
-// this memory is an older copy: the newer memory may still exist.
+// memory that holds the given regions. Such a region waits for another memory of m's machine, or for
+// m's memory, which does not hold it. A region that waits for other machines as well counts only if
+// m's memory is an older copy: the newer memory may still exist.
 func (c *Configuration) Missing(m Member, holds []region.ID) []region.ID {
 	all, only := c.Awaited(m.Machine)
 	return slices.DeleteFunc(all, func(id region.ID) bool {

@@ -9,7 +9,7 @@
 // The CM also places regions: it gives a new region an identifier from a counter and picks its
 // replicas. It balances load, respects co-location, and puts at most one replica into a failure
 // domain. In this package these are pure functions: Place for a new region, Without when machines
-// fail, With when one joins. The caller asks the machines to do their part.
+// fail, With when one joins. Their caller makes the machines do what the new configuration says.
 package cluster
 
 import (
@@ -42,13 +42,13 @@ type Placement struct {
 	// Group is the first of the regions that are co-located with this one. All regions of a group
 	// have the same replicas.
 	Group region.ID
-	// Away lists memories, of machines that are not members, each of which has the whole region. It
-	// is empty while a member has the whole region. Otherwise the region cannot be used until one
-	// of these memories is back; Primary is then the machine of the first of them, and all Backups
-	// are Filling.
+	// Away lists memories of machines that are not members; each has the whole region. The list is
+	// empty while a member has the whole region. Otherwise the region cannot be used until one of
+	// these memories is back; until then, Primary is the machine of the first of them, and all
+	// Backups are Filling.
 	Away []Memory `json:",omitempty"`
-	// Before lists memories other than those of full replicas that have everything committed to the
-	// region up to this configuration. They are needed if the region becomes unavailable before a
+	// Before lists memories that have everything committed to the region before this configuration,
+	// except those of full replicas. They are needed if the region becomes unavailable before a
 	// transaction can have committed to it in this configuration. Earlier program versions leave it
 	// out.
 	Before []Memory `json:",omitempty"`
@@ -70,7 +70,7 @@ type Memory struct {
 	Life uint64 `json:",omitempty"`
 }
 
-// matches reports whether a machine has come back with m.
+// matches reports whether a machine has come back with memory m.
 func (m Memory) matches(back Member) bool {
 	return m.Machine == back.Machine && back.Memory != 0 && (m.Token == back.Memory || m.Token == 0) && back.knows(m.Life)
 }
@@ -173,14 +173,14 @@ type Member struct {
 	Protocol protocol.Range `json:",omitzero"`
 	// Lives are the incarnations of a machine that comes back, in this order: the last life in which
 	// its memory was given a configuration, the lives that have begun since, and this life. Any of
-	// them may be the last that was a member. 0 stands for an unknown one. It is nil if the
+	// them may be the last life that was a member. 0 stands for an unknown life. Lives is nil if the
 	// program does not know lives. No configuration stores it.
 	Lives []uint64 `json:",omitempty"`
 }
 
-// knows reports whether a life of the machine can have left the memory with which it comes back:
-// the life that wrote it, or one that has begun since and has changed nothing. If lives are not
-// known, it reports true.
+// knows reports whether a life of the machine can have left behind the memory with which the machine
+// comes back: the life that wrote the memory, or a later life that has changed nothing. If lives are
+// not known, knows reports true.
 func (m Member) knows(life uint64) bool {
 	return life == 0 || m.Lives == nil || slices.Contains(m.Lives, life) || slices.Contains(m.Lives, 0) || sabotage.OldCopies.Skipped()
 }

@@ -16,8 +16,8 @@ import (
 // addresses and zones.
 const formatVersion = 4
 
-// formatBefore is the version for members that speak version 1 of the protocol: they treat unknown
-// fields as absent.
+// formatBefore is the version for members that speak version 1 of the protocol: they ignore fields
+// that they do not know.
 const formatBefore = 3
 
 // format returns the version in which c is encoded: the newest that all its members can read.
@@ -28,7 +28,7 @@ func (c *Configuration) format() int {
 	return formatVersion
 }
 
-// programName marks a configuration as one of this program, not of another one that uses the store.
+// programName marks a configuration as farmsql's: another program may use the store, too.
 const programName = "farmsql"
 
 type storedConfiguration struct {
@@ -55,8 +55,8 @@ func (c *Configuration) Encode() []byte {
 	return b
 }
 
-// Decode decodes the encoding of Encode. It fails with ErrBadConfiguration; the error's text names
-// the origin of b, which is the first argument.
+// Decode decodes the encoding of Encode. It fails with ErrBadConfiguration; from says in the error's
+// text where b comes from.
 func Decode(from string, b []byte) (*Configuration, error) {
 	// Read the format first: a newer one may have fields of another type.
 	var head struct {

@@ -14,16 +14,15 @@ type Link [2]rdma.MachineID
 // LinkOf returns the link between two machines.
 func LinkOf(a, b rdma.MachineID) Link { return Link{min(a, b), max(a, b)} }
 
-// coversMax bounds the number of machines in a cover: the work doubles with each. If more machines
-// had to be left out because of broken links, the links are not the cause.
+// coversMax bounds the number of machines in a cover: the work doubles with each. If still more
+// machines would have to be left out, something other than broken links is the cause.
 const coversMax = 12
 
 // Cover returns the fewest members whose removal leaves none of the broken links (a minimum vertex
-// cover), for cm to evict; cm is a member and never among them. Connected parts of the broken links
-// are resolved separately, so that a part that cannot be resolved does not affect the others: where
-// MayLose forbids every cover, the links of that part stay. Among several covers it prefers the one
-// that loses the fewest primaries, then the fewest filled replicas, and then the machines with the
-// highest identifiers.
+// cover), for cm to evict; cm is a member and never among them. Cover treats each connected part of
+// the broken links separately: if MayLose forbids every cover of one part, only the links of that part
+// stay. Among several covers it prefers the one that loses the fewest primaries, then the fewest
+// filled replicas, and then the machines with the highest identifiers.
 func (c *Configuration) Cover(broken []Link, cm rdma.MachineID) []rdma.MachineID {
 	var evicted []rdma.MachineID
 	for _, links := range c.parts(broken) {
@@ -41,7 +40,7 @@ func (c *Configuration) Cover(broken []Link, cm rdma.MachineID) []rdma.MachineID
 }
 
 // MayLose reports whether the instance can go on without the given members, with cm as its CM: a
-// majority must be left, and of each region a replica that has everything.
+// majority must be left, and a full replica of each region.
 func (c *Configuration) MayLose(machines []rdma.MachineID, cm rdma.MachineID) bool {
 	if 2*(len(c.Machines)-len(machines)) <= len(c.Machines) || slices.Contains(machines, cm) {
 		return false

@@ -13,8 +13,8 @@ import (
 // may have to read is written in this version.
 func (c *Configuration) Version() protocol.Version { return max(c.Speaks, protocol.First) }
 
-// Describe copies into c a member's own report of its address, zone and protocol, if that life is
-// the member. A CM of an earlier program version has not passed the report on.
+// Describe copies into c a member's own report of its address, zone and protocol, if m is the life
+// that is the member. A CM of an earlier program version does not pass the report on.
 func (c *Configuration) Describe(m Member) {
 	if i, ok := slices.BinarySearch(c.Machines, m.Machine); ok && c.Incarnation[i] == m.Incarnation {
 		c.Address[i], c.Zone[i], c.Protocol[i] = m.Address, m.Zone, m.Protocol
@@ -22,7 +22,8 @@ func (c *Configuration) Describe(m Member) {
 }
 
 // Agree sets the instance's version to the highest that all members of c know. It never lowers the
-// version, because memory is written in it. It fails with protocol.ErrRange.
+// version, because memory is written in it. It fails with protocol.ErrRange if there is no such
+// version.
 func (c *Configuration) Agree() error {
 	least := 0
 	for i := range c.Machines {
@@ -77,13 +78,13 @@ func (c *Configuration) Admits(m Member) error {
 	return nil
 }
 
-// Understand returns a subset of the given machines, which include m, that can be members of the
-// configuration after c together with m. It is the largest subset with m that speaks one version, the
-// instance's or a higher one; of two subsets of the same size it is the one with the lower version.
+// Understand returns those of the given machines, m among them, that can be members of the
+// configuration after c together with m. They are the largest subset with m that speaks one version,
+// the instance's or a higher one; of two subsets of the same size, the one with the lower version.
 //
-// A machine hears only from those with which it shares a version. All the same, the machines of the
-// largest of these sets find that set: each of them hears from all of it, and no set that contains
-// one of them is larger.
+// Each machine computes this from the machines that it hears, which share a version with it. All the
+// same, the machines of the largest subset agree: each of them hears from all the others, and none of
+// them is in a larger subset.
 func (c *Configuration) Understand(m rdma.MachineID, some []Member) (most []Member) {
 	self := some[slices.IndexFunc(some, func(x Member) bool { return x.Machine == m })].speaker()
 	for v := int(max(self.Min, c.Version())); v <= int(self.Max); v++ { // int: Max may be the highest Version
@@ -97,8 +98,8 @@ func (c *Configuration) Understand(m rdma.MachineID, some []Member) (most []Memb
 	return most
 }
 
-// NotUnderstood returns the protocol.ErrRange of machines that cannot all be members of the
-// configuration after c: it says what each speaks.
+// NotUnderstood returns a protocol.ErrRange for machines that cannot all be members of the
+// configuration after c. Its text lists the versions that each speaks.
 func (c *Configuration) NotUnderstood(some []Member) error {
 	var speak []string
 	for _, m := range some {

@@ -47,7 +47,7 @@ func (r Remapped) String() string {
 // CM (SOSP'15 section 5.2 steps 3 and 4). A backup is promoted for each failed primary, and every
 // region gets as many replicas as there is room for. Load is balanced, replicas of a region are in
 // different failure domains, and regions of a group stay together. If no survivor has all of a
-// region, the region waits for the memories of the dead machines that had.
+// region, the region waits for the memories of the dead machines that had all of it.
 func (c *Configuration) Without(dead []rdma.MachineID, cm rdma.MachineID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.CM = cm
@@ -83,8 +83,8 @@ func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Rem
 }
 
 // Filled returns the revision of c in which the regions are filled at machine m, or c itself if
-// they are filled there already. For a region that has become unavailable the report is from an
-// earlier configuration, and is ignored.
+// they are filled there already. It ignores regions that have become unavailable: their report is
+// from an earlier configuration.
 func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configuration {
 	d := c.Revise()
 	changed := false
@@ -101,7 +101,7 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 }
 
 // Refuse returns the configuration after c for a machine m that has no room for the given regions.
-// There m is not a backup of these regions, and gets no other regions. The regions get another
+// In it, m is no longer a backup of these regions, and gets no other regions. The regions get another
 // backup if possible.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
@@ -161,9 +161,9 @@ func without(list []rdma.MachineID, m rdma.MachineID) []rdma.MachineID {
 	return list
 }
 
-// remap gives the replicas of machines that are in the configuration before, and no longer in c, to
-// other machines. It works on whole groups. It first drops everything that has failed, then chooses
-// primaries, then backups, so that each choice sees the load.
+// remap replaces the replicas of machines that were in the configuration before, but are not in c. It
+// works on whole groups. For all groups it first drops the failed replicas and chooses primaries, and
+// only then chooses backups, so that each choice sees the load.
 func (c *Configuration) remap(before *Configuration) Remapped {
 	var report Remapped
 	groups := c.groups()
@@ -204,9 +204,9 @@ func (c *Configuration) groups() [][]int {
 	return groups
 }
 
-// survive drops the machines that are not members from the regions of a group. If the primary is
-// among them it promotes a survivor. If no filled replica of a region survives, the region waits
-// for the memory of any replica that it had in the previous configuration.
+// survive removes machines that are no longer members from the placements of a group's regions. If
+// the primary is one of these machines, survive promotes a survivor. If no filled replica of a region
+// survives, the region waits for the memory of any filled replica of the previous configuration.
 func (c *Configuration) survive(group []int, before *Configuration) (promoted []region.ID) {
 	gone := func(m rdma.MachineID) bool { _, ok := c.Member(m); return !ok }
 	for _, i := range group {

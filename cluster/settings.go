@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Settings are what an instance is made with. They never change, and all its machines have the same:
-// how many queues and logs machines have for each other follows from them, and where regions end.
+// Settings are chosen when an instance is made. They never change, and all its machines have the same
+// ones: they determine how many queues and logs machines have for each other, and where regions end.
 type Settings struct {
 	// Replicas is Configuration.Replicas.
 	Replicas int
@@ -48,9 +48,9 @@ func (s Settings) Differences(now Settings) (differ []Difference) {
 	return differ
 }
 
-// Suits fails with ErrSettings if a machine has other settings than c's instance, and names each
-// with both values. A machine that states none, the zero Settings, is not compared: earlier programs
-// do not state them.
+// Suits fails with ErrSettings if a machine has other settings than c's instance; the error names each
+// setting with both values. It does not compare the zero Settings: earlier programs do not state
+// theirs.
 func (c *Configuration) Suits(m rdma.MachineID, s Settings) error {
 	if s == (Settings{}) {
 		return nil

@@ -38,8 +38,8 @@ var (
 	ErrNewer = fmt.Errorf("%w: of a newer format", ErrBadConfiguration)
 )
 
-// A FileStore keeps the configuration of a single host in a file. Processes that change it lock the
-// file's folder, one after the other.
+// A FileStore keeps the configuration of a single host in a file. A process that changes it locks the
+// file's folder meanwhile.
 type FileStore struct {
 	path string
 }

@@ -60,8 +60,7 @@ type zooKeeper interface {
 	Close()
 }
 
-// dialer stores why the last connection failed, which zk.Conn does not report; it stores nothing if
-// the connection succeeded.
+// dialer stores why the last connection failed, which zk.Conn does not report, or nil if it succeeded.
 type dialer struct{ last atomic.Pointer[error] }
 
 // dial connects like net.DialTimeout, and keeps the last error for unreachable.
@@ -226,8 +225,8 @@ func (s *ZooKeeperStore) failed(what string, err error) error {
 	return fmt.Errorf("cluster: %s --cluster %s: %w", what, s.url, err)
 }
 
-// connectionLost reports whether err leaves the outcome of the operation unknown. Another attempt
-// on a new connection then makes sense.
+// connectionLost reports whether err leaves the outcome of the operation unknown, so that another
+// attempt on a new connection makes sense.
 func connectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired) ||
 		errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, zk.ErrNoServer)

@@ -16,14 +16,14 @@ type Config struct {
 	// Length is the lease time; 0 means the default of the variant.
 	Length time.Duration
 	Clock  clock.Clock
-	// Expired is called with each machine whose lease has run out, once each time that it does. It is
-	// called on any goroutine, without a lock, and may wait.
+	// Expired is called with a machine each time that its lease runs out. It is called on any
+	// goroutine, without a lock, and may wait.
 	Expired func(rdma.MachineID)
 	// Speaks is the range of protocol versions that the machine speaks, if not protocol.Own.
 	// Messages of machines that share no version with it are ignored.
 	Speaks protocol.Range
-	// NormalPriority prevents a thread from getting real-time priority where that is permitted, so
-	// that the two can be compared.
+	// NormalPriority keeps a thread at normal priority even where real-time priority is permitted,
+	// so that the two can be compared.
 	NormalPriority bool
 }
 
@@ -48,8 +48,7 @@ const (
 )
 
 // New returns the best keeper of this build: a thread of C if the build has that, and otherwise a
-// keeper that uses calls.
-// All machines of a cluster use the same.
+// keeper that uses calls. All machines of a cluster must use the same kind.
 func New(cluster uint64, e *call.Endpoint, kind uint8, cfg Config) (Keeper, error) {
 	if HaveThread {
 		if cfg.Speaks == (protocol.Range{}) {
@@ -80,8 +79,8 @@ type calls struct {
 	}
 }
 
-// NewCalls returns a keeper that sends its messages as notices of the given kind. It is for the
-// simulator, and for builds without the thread of C. The endpoint knows what the machine speaks.
+// NewCalls returns a keeper that sends its messages as notices of the given kind. The simulator uses
+// it, and builds without the thread of C. It takes the protocol versions from the endpoint.
 func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
 	if cfg.Length == 0 {
 		cfg.Length = LengthCalls
@@ -92,7 +91,7 @@ func NewCalls(e *call.Endpoint, kind uint8, cfg Config) Keeper {
 	return k
 }
 
-// now never returns 0, which means never.
+// now returns the keeper's time. It never returns 0, which stands for a time that never comes.
 func (k *calls) now() int64 { return int64(k.clock.Now().Sub(k.begin)) + 1 }
 
 func (k *calls) Configure(cm rdma.MachineID, members []call.Peer) {
@@ -137,8 +136,8 @@ func (k *calls) Close() error {
 
 func (k *calls) publishLocked() { k.valid.Store(k.mu.core.valid) }
 
-// tick does everything that is due and schedules its next call. It does nothing if another tick has
-// run since the ticks-th timer was set.
+// tick does everything that is due and schedules its next call. It does nothing if it is called by an
+// old timer: another tick has run since the ticks-th timer was set.
 func (k *calls) tick(ticks uint64) {
 	k.mu.Lock()
 	if k.mu.closed || k.mu.ticks != ticks {

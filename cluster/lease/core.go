@@ -14,14 +14,14 @@ const (
 	renewals = 5
 	// beginnings is how often in a lease time a machine asks for a lease while it has none.
 	beginnings = 50
-	// drift: a time divided by drift is the allowance for clocks. Three clocks are involved. The
-	// rate of each may be off by 1/64, half of the allowance.
+	// drift: a time divided by drift is the allowance for clocks. Each of the three clocks involved
+	// may run fast or slow by 1/64, half of the allowance.
 	drift = 32
 	// grace is how many lease times a machine has to begin the exchange.
 	grace = 2
-	// again is the number of renewal intervals that a machine gives each peer after it was held up.
-	// In that time the peer can answer and grant it a lease; afterwards the machine suspects the
-	// peer.
+	// again is the number of renewal intervals that a machine that was held up gives each peer
+	// afterwards. In that time the peer can answer and grant it a lease; then the machine suspects
+	// the peer.
 	again = 2
 	// margin: a machine renews only while its last beat is younger than the lease time minus
 	// 1/margin of it. Then every lease that was renewed before the machine hung ends within two
@@ -35,8 +35,8 @@ const (
 	grant        = 2 // machine to CM, in answer
 )
 
-// A message of the handshake. sent is by the sender's clock, and echo by the receiver's: it is the
-// sent of the receiver's request.
+// A message of the handshake. sent is a time of the sender's clock. echo is a time of the receiver's
+// clock: it repeats the sent of the receiver's request.
 type message struct {
 	kind uint8
 	sent int64 // when this request is made
@@ -49,15 +49,15 @@ type message struct {
 // nanoseconds of this machine's clock.
 type relation struct {
 	peer call.Peer
-	// request is when the peer made its latest request, by its clock, and arrived when this machine
-	// received it; 0 if there was none. The CM grants it with its next message, and again with
-	// later ones until there is a newer request, since messages may be lost.
+	// request is when the peer made its latest request, by the peer's clock, and arrived when this
+	// machine received it; 0 if there was none. The CM grants it with its next message, and again
+	// with later messages until there is a newer request, since messages may be lost.
 	request, arrived int64
 	// served says that the latest lease granted was longer than 0.
 	served bool
-	// granted is when the lease that this machine has granted ends.
+	// granted is the end of the lease that this machine has granted to the peer.
 	granted int64
-	// held is when the lease that this machine holds from the peer ends.
+	// held is the end of the lease that the peer has granted to this machine.
 	held int64
 	// patience is the time before which this machine does not suspect the peer, even if leases have
 	// run out. It covers the first exchange, and the exchange after this machine was held up.
@@ -106,7 +106,7 @@ func (c *core) configure(now int64, cm rdma.MachineID, members []call.Peer) {
 	c.renewValid(isMember)
 }
 
-// continued returns the existing relation with p if the roles are the same, or a new one.
+// continued returns the existing relation with p if the CM is the same, and otherwise a new relation.
 func (c *core) continued(now int64, cm rdma.MachineID, p call.Peer) relation {
 	i := slices.IndexFunc(c.relations, func(r relation) bool { return r.peer == p })
 	r := relation{peer: p}
@@ -146,7 +146,8 @@ func (c *core) majority() int64 {
 	if need == 0 || sabotage.LeaseMajority.Skipped() {
 		return forever
 	}
-	// The need-th largest, without allocating or sorting: for each, count those that end then or later.
+	// The need-th largest, without allocating or sorting: for each end, count the leases that end then
+	// or later.
 	best := int64(0)
 	for i := range c.relations {
 		t, n := c.relations[i].held, 0
@@ -162,20 +163,19 @@ func (c *core) majority() int64 {
 	return best
 }
 
-// ends returns when this machine suspects r's peer because a lease between them has run out,
-// whichever of the two grants it.
+// ends returns the time at which this machine suspects r's peer, because a lease that one of the two
+// has granted to the other has run out.
 func (c *core) ends(r *relation) int64 {
 	held := r.held
 	if c.isCM {
-		// The CM considers a lease that it holds as ended early, so that nothing relies on it too
-		// long; as a sign of failure the lease counts as long as one that it has granted.
+		// The CM considers a lease that it holds ended a little early, so that nothing relies on it
+		// too long. As a sign of failure, the lease counts for as long as one that the CM has granted.
 		held += c.length / drift * 2
 		return max(min(r.granted, held), r.patience)
 	}
-	// A CM that cannot hear this machine suspects it, since the CM would lose its own lease
-	// otherwise; it has grace lease times to do that. A CM that cannot hear any machine cannot
-	// suspect any, and the others, who hear the CM, do not suspect it either: then this machine has
-	// to.
+	// If the CM cannot hear this machine, the CM suspects it, and has grace lease times to do that.
+	// But a CM that cannot hear any machine cannot suspect any. The machines still hear the CM, so
+	// they do not suspect it for lack of messages: then this machine has to suspect it.
 	held = max(held, r.patience) + grace*c.length
 	return max(min(r.granted, held), r.patience)
 }
@@ -216,9 +216,9 @@ func (c *core) wait(r *relation, now int64) {
 	r.patience = max(r.patience, now+again*c.length/renewals)
 }
 
-// isHung reports that this machine's workers have not worked for so long that others must not rely
-// on it. The machine then lets all leases run out, both the leases that the machine holds and the leases
-// that it grants. It suspects nobody meanwhile, because it has not renewed anything itself.
+// isHung reports whether this machine's workers have not worked for so long that others must not rely
+// on it. The machine then lets all leases run out, both the leases that it holds and the leases that
+// it grants. It suspects nobody meanwhile, because it has not renewed anything itself.
 func (c *core) isHung(now int64) bool {
 	return c.beat != 0 && !sabotage.Beats.Skipped() && now-c.beat >= c.length-c.length/margin
 }
@@ -232,10 +232,10 @@ func (c *core) revive(now int64) {
 	}
 }
 
-// isLate reports that this machine has been held up: leases may have run out because it has not
-// sent requests, or not processed the requests of others. It exchanges messages once more before it
-// suspects anybody. Without that, a majority of machines that have stood still for a while would
-// evict a machine that has not. Virtual machines stand still while they are moved.
+// isLate reports whether this machine has been held up: leases may have run out because it has not
+// sent requests, or not processed the requests of others. Then it exchanges messages once more before
+// it suspects anybody. Without that, a majority of machines that have stood still for a while would
+// evict a machine that has gone on. Virtual machines stand still while they are moved.
 func (c *core) isLate(now int64) bool {
 	return c.wakes != 0 && now-c.wakes > c.length/renewals
 }
@@ -307,10 +307,10 @@ func (c *core) receive(now int64, from call.Peer, m message) (reply message, isR
 	return message{kind: grant, sent: now, echo: m.sent, length: c.grant(r)}, true
 }
 
-// grant grants r's peer the lease that it requested last, and returns the lease's length: a whole
-// lease time, but not beyond the end of the CM's own lease. This machine considers the lease
-// ended a lease time after the request arrived; the peer, a lease time after it made the request,
-// which is earlier.
+// grant grants r's peer the lease that the peer requested last, and returns the lease's length: a
+// whole lease time, but not beyond the end of the CM's own lease. For this machine the lease ends a
+// lease time after the request arrived; for the peer, a lease time after it made the request, which is
+// earlier.
 func (c *core) grant(r *relation) int64 {
 	length := c.length
 	if c.isCM && !sabotage.GrantedLease.Skipped() {
@@ -335,7 +335,7 @@ func (c *core) hold(now int64, r *relation, m message) {
 	c.renewValid(true)
 }
 
-// left returns how long the outstanding leases may still last, by any clock.
+// left returns how long the outstanding leases may still last, whichever machine's clock measures it.
 func (c *core) left(now int64) time.Duration {
 	left := max(0, c.outstanding-now)
 	return time.Duration(left + left/drift)

@@ -17,16 +17,16 @@
 // lost message ends no lease. While a machine that may be alive has no lease, the CM asks ten times
 // as often.
 //
-// The grantor of a lease waits for a lease time from when it received the request. The holder
-// relies on the lease for a lease time from when it made the request, which is earlier. Both allow
+// The grantor considers a lease valid for a lease time from when it received the request. The holder
+// relies on it for a lease time from when it made the request, which is earlier. Both allow
 // for clocks whose rates are off by up to 1/64. So a holder stops relying on its lease before the
 // grantor considers it ended, whatever messages are lost or delayed. A lease tells only about the
 // past: a machine whose lease is valid now was a member of the configuration until now.
 //
 // The CM's own lease lasts while it holds leases from enough machines: together with the CM they
-// must be a majority. The CM never grants a lease for longer than its own. So the leases of
-// machines that are no longer members have run out at the latest when the leases granted to the
-// next configuration's members have.
+// must be a majority. The CM never grants a lease for longer than its own. So a machine that is no
+// longer a member has no lease left once the leases that the next configuration's members granted to
+// the last CM have run out.
 //
 // A keeper may go on when nothing else of its machine does. So the machine calls [Keeper].Beat
 // while it works. The keeper renews only if the last beat is recent: less than most of a lease ago.
@@ -37,6 +37,6 @@
 // The rules are in core.go, without clock, goroutines and messages. A [Keeper]
 // drives them: one over the calls of package rdma/call, for the simulator and for
 // builds without cgo, and one that is a thread of C, because no goroutine is
-// punctual while a program is busy. [Together] makes those of machines in one process, which
-// exchange nothing.
+// punctual while a program is busy. [Together] makes the keepers of machines in one process, which
+// exchange no messages.
 package lease

@@ -19,13 +19,13 @@ type Keeper interface {
 	// costs a clock reading.
 	Valid() bool
 
-	// Beat says that the machine's workers work. After the first Beat, the keeper renews leases
-	// that the machine holds, and leases that it grants, only while the last Beat is younger than a
-	// lease: the keeper itself may go on when nothing else of the machine does.
+	// Beat tells the keeper that the machine's workers work. After the first Beat, the keeper renews
+	// leases, both those that the machine holds and those that it grants, only while the last Beat is
+	// younger than a lease: the keeper may still run when the rest of the machine hangs.
 	Beat()
 
-	// Outstanding is about leases that this machine has granted to machines with which it does not
-	// exchange leases any more. It returns how long the longest of these leases may still last.
+	// Outstanding returns how long leases may still last that this machine has granted to machines
+	// with which it does not exchange leases any more.
 	Outstanding() time.Duration
 
 	// Leases returns the state of each lease granted, for display.

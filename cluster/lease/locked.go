@@ -32,7 +32,7 @@ type locked struct {
 
 	mu    lockrank.Mutex[lockrank.Leaf]
 	core  core
-	peers map[rdma.MachineID]call.Peer // lives of the members: messages say only the machine
+	peers map[rdma.MachineID]call.Peer // lives of the members: messages name only the machine
 }
 
 // NewLocked returns a keeper that is a goroutine locked to its thread. All machines

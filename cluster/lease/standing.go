@@ -6,15 +6,16 @@ import (
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
-// A standing is what this machine thinks of a peer.
+// A standing is this machine's judgement of a peer.
 //
 //	trusted -> spared -> expired
 //	   ^ +--------|---------^ |
 //	   +----------+-----------+  the peer was heard
 //
-//	trusted  No lease was found to have run out since the peer was heard. Lasts until core.ends.
+//	trusted  The peer was heard, and no lease has been found to have run out since. Lasts until
+//	         core.ends.
 //	spared   A lease has run out, but this machine was held up itself: it has not asked, or not
-//	         listened. The peer gets more time, once, for again renewals.
+//	         listened. The peer gets more time, once: the constant again, in renewals.
 //	expired  The peer has been reported, once. Lasts until the peer is heard or a configuration
 //	         makes a new relation.
 type standing uint8
@@ -36,7 +37,7 @@ var standingsBefore = [...][]standing{
 	expired: {trusted, spared},
 }
 
-// become changes what this machine thinks of r's peer.
+// become changes the standing of r's peer.
 func (r *relation) become(next standing) {
 	if invariant.Enabled && !slices.Contains(standingsBefore[next], r.standing) {
 		invariant.Violated("the standing of a machine that was "+r.standing.String(), next, standingsBefore[next])

@@ -45,7 +45,8 @@ type thread struct {
 	expired  func(rdma.MachineID)
 	realtime bool
 	unpinned error // why code and memory are not pinned, or nil
-	// The thread's clock read at least raw at begin: so now() is never early.
+	// begin and raw are the same moment by Go's clock and by the thread's. raw was read second, so
+	// now() is never early.
 	begin time.Time
 	raw   int64
 	// valid is when this machine's own lease ends. The thread stores it; it is pinned until the

@@ -22,8 +22,8 @@ type Together struct {
 // busy the process is.
 const TogetherLength = time.Second
 
-// Join returns the keeper of a machine's life. expired is called for each machine whose keeper is
-// closed and with which it exchanges leases.
+// Join returns the keeper of a machine's life. When another machine with which it exchanges leases
+// closes its keeper, expired is called with that machine.
 func (t *Together) Join(self call.Peer, expired func(rdma.MachineID)) Keeper {
 	k := &togetherKeeper{group: t, self: self, expired: expired}
 	t.mu.Lock()
@@ -32,15 +32,15 @@ func (t *Together) Join(self call.Peer, expired func(rdma.MachineID)) Keeper {
 	return k
 }
 
-// End is called when all machines are about to be closed: the machines are not told of each other's
-// end.
+// End is called when all machines are about to be closed: afterwards no machine is told that another
+// has ended.
 func (t *Together) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.isEnded = true
 }
 
-// leave removes a keeper, and returns the keepers that have to be told.
+// leave removes a keeper, and returns the keepers that have to be told about it.
 func (t *Together) leave(k *togetherKeeper) (told []*togetherKeeper) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
