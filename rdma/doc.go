@@ -18,7 +18,7 @@
 // # Guarantees
 //
 //   - The operations of one queue take effect at one machine in the order in
-//     which they were posted. Nothing is said across machines or queues.
+//     which they were posted. There is no order across machines or queues.
 //   - WRITE stores in rising address order, at the granularity of 64-byte
 //     lines, and stores its last word last: a reader that finds that word,
 //     read atomically, finds all of the write and of every write before it.
@@ -29,9 +29,9 @@
 //   - A completion means that the bytes are in the other machine's memory (or
 //     have come from it), not that any code there has looked at them. In
 //     non-volatile memory they are durable then: a commit relies on that for
-//     COMMIT-BACKUP and COMMIT-PRIMARY (SOSP'15, section 4). A card that
-//     acknowledges a WRITE before it is in memory must be made to read after
-//     it, before the provider reports a WRITE that is not Unsignalled.
+//     COMMIT-BACKUP and COMMIT-PRIMARY (SOSP'15, section 4). If a card
+//     acknowledges a WRITE before it is in memory, the provider must make it
+//     read after the WRITE before it reports that a signalled WRITE is done.
 //   - An operation either completes, or fails with a reason. When a connection
 //     breaks, every pending operation on it fails with [ErrBroken], and may or
 //     may not have taken effect. No later operation takes effect before all
@@ -41,9 +41,9 @@
 //     the memory in question any more, and it may be unmapped.
 //
 // An operation that names no registration is refused with [ErrKey], one that is misaligned or out of
-// range with [ErrRange], and the connection is as it was. Providers that know the registrations of
-// the peer check at the post, as they must where the peer's card would break the connection; others
-// learn it from the peer. If the registration ends while the operation is on its way, a card refuses
-// it, and that breaks a reliable connection: the operation, and those posted after it, may fail with
-// [ErrBroken]. No operation that is refused is carried out in part.
+// range with [ErrRange], and the connection goes on. Providers that know the registrations of the
+// peer check at the post; they must if the peer's card would break the connection. Other providers
+// let the peer check. If the registration ends while the operation is on its way, a card refuses the
+// operation, and that breaks a reliable connection: the operation, and those posted after it, may
+// fail with [ErrBroken]. No operation that is refused is carried out in part.
 package rdma

@@ -26,8 +26,8 @@ const DatagramBytesMax = 32 << 10
 // that it is done.
 const Unsignalled = ^uint64(0)
 
-// Costs say how much processor time operations take, at both ends together. Code that can do
-// something with READs or with a message chooses by them. They do not change while a NIC is open.
+// Costs say how much processor time operations take, at both ends together. Code that can do the same
+// with READs or with a message chooses the cheaper way. Costs do not change while a NIC is open.
 type Costs struct {
 	// Read is the cost of a READ of one line, its post and its completion, among several that are
 	// posted together.
@@ -53,8 +53,8 @@ type NIC interface {
 	Register(k Key, m *nvram.Memory) error
 
 	// Deregister removes the registration of k, if there is one. When it returns, no operation
-	// touches the memory any more. It waits for the copies in progress, so code that a copy in
-	// progress waits for must not call it.
+	// touches the memory any more. It waits for the copies in progress: do not call it in code for
+	// which such a copy waits.
 	Deregister(k Key)
 
 	// Open makes the queue of a worker. If the worker has a queue already, it fails with
@@ -112,9 +112,9 @@ type NIC interface {
 //
 // Operations are posted in batches, and Flush ends a batch. Until then a provider may hold posts back,
 // so that many of them cost one entry into the kernel, or one doorbell of a card. An operation that no
-// Flush follows may never be carried out, and may never have a Completion. So whoever has posted calls
-// Flush before it waits for anything, and before it gives the queue to others: once for the whole
-// batch. No other method does that for it, neither Ring nor WriteRing nor Poll.
+// Flush follows may never be carried out, and may never have a Completion. So code that has posted must
+// call Flush, once for the whole batch, before it waits for anything and before it gives the queue to
+// others. No other method flushes, neither Ring nor WriteRing nor Poll.
 //
 // Every error matches one of the package's sentinels: ErrClosed, ErrFull (too many operations
 // pending; flush, poll and post again), ErrBroken, ErrKey, ErrRange. A Completion may have ErrBroken for a
@@ -130,8 +130,8 @@ type Queue interface {
 	Write(m MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
 	// WriteRing is Write followed by Ring as one operation (a WRITE with immediate): the bell comes
-	// after the write, and if the operation fails the bell does not ring. Call it without a lock that
-	// the bell may want, as Ring.
+	// after the write, and if the operation fails the bell does not ring. As with Ring, do not hold a
+	// mutex that the bell may need.
 	WriteRing(m MachineID, k Key, off uint64, src []byte, tag uint64) (done bool, err error)
 
 	// Ring calls the bell of the sibling worker at machine m, after every operation posted earlier
@@ -140,10 +140,10 @@ type Queue interface {
 	// returns an error, or a Completion with the tag Unsignalled reports it.
 	Ring(m MachineID) error
 
-	// Flush ends a batch: every operation posted before is on its way now, to whichever machine, or
-	// fails, without another call of the queue. It keeps the order of the posts to each machine. A
-	// provider may have sent, or carried out, some of them earlier, or all. Flush never waits, and has
-	// no error: an operation that fails has its Completion. If nothing is held back, as after Close, it
+	// Flush ends a batch: every operation posted before it, to any machine, is carried out or fails
+	// without another call of the queue. It keeps the order of the posts to each machine. A provider
+	// may have sent or carried out some of them earlier, or all. Flush never waits, and returns no
+	// error: an operation that fails has its Completion. If nothing is held back, as after Close, Flush
 	// does nothing.
 	Flush()
 

@@ -25,7 +25,7 @@ type pending struct {
 	kind    uint8
 	event   clock.Event // set when done
 	done    bool
-	refused error // why the call failed if nothing better comes before the deadline
+	refused error // the call fails with this if no better answer comes before the deadline
 	reply   []byte
 	err     error
 	heard   time.Time // the last sign of life of the other side, or the beginning of the call
@@ -47,8 +47,8 @@ func (p *pending) finish(reply []byte, err error) {
 //
 // Errors: *RemoteError from the handler; ErrOtherLife if another life of the machine is there;
 // protocol.ErrRange if the machine shares no protocol version with this one; ErrClosed, or the
-// NIC's; ErrTooLong; and the context's, together with ErrUnknownKind if that was the answer until
-// then.
+// NIC's; ErrTooLong; and ctx's, together with ErrUnknownKind if the machine has answered that it has
+// no handler.
 func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([]byte, error) {
 	m, err := e.message(request, to, kind, arg)
 	if err != nil {
@@ -100,7 +100,7 @@ func (e *Endpoint) sendUntilDone(ctx context.Context, p *pending, datagram []byt
 		if p.event.WaitFor(wait) {
 			return nil
 		}
-		e.look(p)
+		e.reportSilence(p)
 	}
 }
 

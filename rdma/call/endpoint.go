@@ -175,7 +175,7 @@ func (e *Endpoint) receiveRequest(from Peer, m message) {
 	handler := e.mu.handlers[m.kind]
 	call := callID{from, m.id}
 	_, isRunning := e.mu.running[call]
-	starts := !e.mu.closed && handler != nil && !isRunning && len(e.mu.running) < runningMax
+	starts := handler != nil && !isRunning && !e.mu.closed && len(e.mu.running) < runningMax
 	if starts {
 		e.mu.running[call] = struct{}{}
 	}
@@ -206,8 +206,8 @@ func (e *Endpoint) run(handler Handler, call callID, m message) {
 	}
 }
 
-// isClosed reports whether this life is over. Handlers may fail because of that, and then their
-// errors say nothing about the request. So an endpoint that is closed sends no errors of handlers: the
+// isClosed reports whether this life is over. A handler may fail just because it is over, and then its
+// error says nothing about the request. So a closed endpoint does not send the errors of handlers: the
 // caller tries again, and finds the next life, or none.
 func (e *Endpoint) isClosed() bool {
 	e.mu.Lock()

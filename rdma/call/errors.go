@@ -2,7 +2,7 @@ package call
 
 import "errors"
 
-// Why a call fails, besides the context's error. Match with errors.Is.
+// Errors of calls, besides the context's. Match with errors.Is.
 var (
 	// ErrClosed: this endpoint is closed.
 	ErrClosed = errors.New("call: endpoint is closed")

@@ -37,8 +37,8 @@ func (e *Endpoint) retryMax() time.Duration {
 	return retryMax
 }
 
-// look reports a call's silence to Watch's function.
-func (e *Endpoint) look(p *pending) {
+// reportSilence calls Watch's function if the machine that a call waits for has been silent too long.
+func (e *Endpoint) reportSilence(p *pending) {
 	e.mu.Lock()
 	now, w := e.clock.Now(), e.mu.watch
 	isSilent := w.silent != nil && !p.done && p.to.Incarnation != AnyLife && now.Sub(p.heard) >= w.patience

@@ -26,7 +26,7 @@ func (o *operation) fail(err error) *rdma.Error {
 }
 
 // later is the asynchronous mode of a queue: a goroutine carries out the operations that have been
-// flushed, one after the other. Nothing happens without a Flush, so that tests find whoever forgets it.
+// flushed, one after the other. Nothing happens without a Flush, so that tests find code that forgets it.
 type later struct {
 	queue *Queue
 	depth int
@@ -48,7 +48,7 @@ func newLater(q *Queue, depth int) *later {
 	return l
 }
 
-// post checks an operation and leaves it to run, once it is flushed.
+// post checks an operation and queues it. Once it is flushed, run carries it out.
 func (l *later) post(o operation) error {
 	if o.op == rdma.OpWrite || o.op == rdma.OpWriteRing {
 		o.data = slices.Clone(o.data)
@@ -86,8 +86,8 @@ func (l *later) flush() {
 	}
 }
 
-// connToLocked returns a connection to a machine, if necessary a new one. It does not replace a
-// broken connection before the failures of the broken one's operations have been reported.
+// connToLocked returns a connection to a machine, if necessary a new one. It replaces a broken
+// connection only after the failures of all its operations have been reported.
 func (l *later) connToLocked(to rdma.MachineID) (*conn, error) {
 	conns := l.queue.conns
 	if int(to) < len(conns) && conns[to] != nil && conns[to].broken.Load() && conns[to].pending > 0 {
@@ -163,7 +163,7 @@ func (o *operation) carryOut() error {
 	return nil
 }
 
-// report queues the operation's completion, and reports whether it is the only one to be polled.
+// report queues the operation's completion, and reports whether there was none to be polled before.
 func (l *later) report(o *operation, err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

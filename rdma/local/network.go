@@ -121,8 +121,8 @@ func (n *Network) breakLocked(match func(*conn) bool) {
 	}
 }
 
-// unlockAndSettle unlocks mu and waits until every operation that began before has ended. Call it
-// after something was unpublished, so that no later operation can find that.
+// unlockAndSettle unlocks mu and waits until every operation that began before has ended. Callers
+// first unpublish what they remove, so that no later operation can find it.
 func (n *Network) unlockAndSettle() {
 	var queues []*Queue
 	for _, nic := range n.mu.nics {

@@ -11,8 +11,8 @@ import (
 type registration struct {
 	key    rdma.Key
 	memory *nvram.Memory
-	// bytes is the memory's size. An asynchronous post checks by it: it must not touch the memory,
-	// since Deregister does not wait for posts.
+	// bytes is the memory's size. An asynchronous post checks an operation by it, and must not touch
+	// the memory itself, since Deregister does not wait for posts.
 	bytes uint64
 }
 

@@ -89,18 +89,18 @@ func testFailedWriteRingIsSilent(t *testing.T, f Fabric) {
 	var rung atomic.Uint64
 	from := a.open(t, 0, nil)
 	b.open(t, 0, func() { rung.Add(1) })
-	attempts := func(want error, to rdma.MachineID, k rdma.Key, off uint64) {
+	mustFail := func(want error, to rdma.MachineID, k rdma.Key, off uint64) {
 		t.Helper()
 		if err := from.writeRing(to, k, off, words(1, 1)); !errors.Is(err, want) {
 			t.Errorf("to machine %d, key %#x, offset %d: %v, want %v", to, k, off, err, want)
 		}
 	}
-	attempts(rdma.ErrRange, 2, key, 4)
-	attempts(rdma.ErrRange, 2, key, memoryBytes)
-	attempts(rdma.ErrKey, 2, key+1, 0)
-	attempts(rdma.ErrBroken, 3, key, 0)
+	mustFail(rdma.ErrRange, 2, key, 4)
+	mustFail(rdma.ErrRange, 2, key, memoryBytes)
+	mustFail(rdma.ErrKey, 2, key+1, 0)
+	mustFail(rdma.ErrBroken, 3, key, 0)
 	f.Cut(1, 2)
-	attempts(rdma.ErrBroken, 2, key, 0)
+	mustFail(rdma.ErrBroken, 2, key, 0)
 	f.Mend(1, 2)
 	if v, n := b.memory.Load(0), rung.Load(); v != 0 || n != 0 {
 		t.Errorf("memory holds %d after failures, and the bell has rung %d times", v, n)
@@ -112,7 +112,7 @@ func testFailedWriteRingIsSilent(t *testing.T, f Fabric) {
 	if err := from.q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	attempts(rdma.ErrClosed, 2, key, 0)
+	mustFail(rdma.ErrClosed, 2, key, 0)
 }
 
 func testDoorbellFindsTheSibling(t *testing.T, f Fabric) {

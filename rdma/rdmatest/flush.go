@@ -82,9 +82,9 @@ func testFlushKeepsTheOrder(t *testing.T, f Fabric) {
 	}
 }
 
-// testFlushOfABrokenBatch cuts one of two machines off in the middle of a batch: what was posted to it
-// fails, or was carried out before, and the other's part of the batch is carried out. The next batch
-// connects again.
+// testFlushOfABrokenBatch cuts one of two machines off in the middle of a batch. Operations on that
+// machine fail, or were carried out before the cut; operations on the other machine are carried out.
+// The next batch connects again.
 func testFlushOfABrokenBatch(t *testing.T, f Fabric) {
 	from, cut := twoMachines(t, f)
 	third := join(t, f, 3)

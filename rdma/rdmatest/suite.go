@@ -182,8 +182,8 @@ func (w *worker) poll(n int) []rdma.Completion {
 // A pause is a wait for something that other goroutines do. It counts how often it has been called.
 type pause int
 
-// more yields to other goroutines, and after a while to those that wait for a socket: as long as a
-// goroutine is ready on each processor, Go looks at sockets only every 10 ms.
+// more yields to other goroutines. After a while it sleeps, so that goroutines that wait for a socket
+// run, too: as long as a goroutine is ready on each processor, Go looks at sockets only every 10 ms.
 func (p *pause) more() {
 	if *p++; *p < 100 {
 		runtime.Gosched()

@@ -154,8 +154,8 @@ func testSourceMayBeReused(t *testing.T, f Fabric) {
 	}
 }
 
-// raceMax bounds how long a test has a reader and a writer race: over sockets a round takes long, since
-// one of them keeps a processor busy.
+// raceMax bounds how long a test lets a reader and a writer race: over sockets a round takes long, since
+// one of the two keeps a processor busy.
 const raceMax = 2 * time.Second
 
 // testWriteLandsInRisingOrder polls a buffer that is overwritten with rising numbers. After

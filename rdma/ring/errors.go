@@ -14,7 +14,7 @@ var (
 	// ErrReservation: the record does not fit into the reserved space.
 	ErrReservation = errors.New("ring: record larger than the reservation")
 	// ErrCorrupt: the ring holds words that its sender cannot have written, or a head that its
-	// receiver cannot have freed up to. See CorruptError.
+	// receiver cannot have written. See CorruptError.
 	ErrCorrupt = errors.New("ring: corrupt")
 	// ErrUnformatted: the memory holds no ring, or a ring whose creation was interrupted. It holds
 	// no records.

@@ -12,7 +12,7 @@ import (
 
 // A Record is one record of a ring.
 type Record struct {
-	// Pos is the position of the record, End that of the one after it.
+	// Pos is the position of the record, End the position of the next.
 	Pos, End uint64
 	// Payload is a view of the ring's memory (a copy only if the record wraps
 	// around its end). It must not be modified, and not be read after a Free
@@ -145,8 +145,7 @@ func (r *Receiver) payload(c cursor, length uint64) []byte {
 }
 
 // Extent returns the place of a polled record's payload in the ring's memory: n bytes are at off. If
-// the record wraps around the end of the data, the others are at rest, the beginning of the data, and
-// more is their number.
+// the record wraps around the end of the data, more bytes follow at rest, the beginning of the data.
 // Other machines read the payload there with READs.
 func (r *Receiver) Extent(rec Record) (off, n, rest, more uint64) {
 	from := r.wrap(rec.Pos%r.bytes + frameBytes)
@@ -229,8 +228,8 @@ func (r *Receiver) Spare(part func(off, n uint64)) error {
 // Rewind makes Poll begin at the head again.
 func (r *Receiver) Rewind() { r.next = r.cursor(r.head, r.head%r.bytes) }
 
-// State returns what a new Sender needs to attach to the ring. The ring's earlier sender must be
-// gone, for instance after a restart. The tail is behind the last complete record. Poll is not
+// State returns the State with which a new Sender attaches to the ring. The ring's earlier sender must
+// be gone, for instance after a restart. The tail is the end of the last complete record. Poll is not
 // affected. State fails with ErrCorrupt.
 func (r *Receiver) State() (State, error) {
 	tail := r.next
@@ -247,8 +246,8 @@ func (r *Receiver) State() (State, error) {
 }
 
 // Reset empties the ring and gives it a new random nonce, so that late writes of the earlier sender
-// do not count as records. Positions go on from one that no credit exceeds. If Reset is interrupted,
-// the ring is left unformatted.
+// do not count as records. Positions go on from Next, since no head written to the credit is higher.
+// If Reset is interrupted, the ring is left unformatted.
 func (r *Receiver) Reset(nonce uint64) {
 	r.memory.Store(r.base+magicAt, 0)
 	if sabotage.Nonce.Skipped() {
@@ -275,8 +274,8 @@ func (r *Receiver) cursor(pos, offset uint64) cursor {
 	return cursor{pos: pos, offset: offset, seal: seal(r.nonce, pos)}
 }
 
-// wrap maps an offset that is less than one lap behind the end of the data to its place in the
-// data.
+// wrap maps an offset to its place in the data. The offset may be past the end of the data by less
+// than one lap.
 func (r *Receiver) wrap(offset uint64) uint64 {
 	if offset >= r.bytes {
 		offset -= r.bytes

@@ -32,7 +32,7 @@ type Sender struct {
 	head     uint64 // the last head that the receiver reported
 	reserved uint64
 	staged   int    // bytes of payload staged
-	inPlace  bool   // staged in the ring's memory, otherwise in scratch
+	inPlace  bool   // the payload is staged in the ring's memory, otherwise in scratch
 	scratch  []byte // the bytes to write: frame, payload, frame
 	headWord []byte // buffer of Refresh's READ
 	err      error  // set by Fail
@@ -187,7 +187,7 @@ func (s *Sender) append(tag uint64, rings bool) (pos uint64, done bool, err erro
 	if s.err != nil {
 		return 0, false, s.err
 	}
-	if space > s.unused()-s.reserved && space > s.Available() {
+	if space > s.unused()-s.reserved && space > s.Available() { // Available hears of space freed since
 		return 0, false, s.errOr(ErrFull)
 	}
 	return s.post(tag, space, rings)
@@ -285,7 +285,8 @@ func (s *Sender) write(tag, offset uint64, b []byte, rings bool) (done bool, err
 	return true, nil
 }
 
-// hear takes over the head that the receiver has written to the credit.
+// hear takes over the head that the receiver has written: to the credit, or, in a ring of this
+// machine, to the control line.
 func (s *Sender) hear() {
 	if s.memory != nil {
 		s.advance(s.memory.Load(s.base + headAt))

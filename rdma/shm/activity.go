@@ -7,8 +7,8 @@ import "github.com/farmsql/farmsql/rdma"
 //	| described: 1 bit | hash of the key: 15 | target machine: 16 | count: 32 |
 //
 // The count rises at the beginning and at the end of each operation, so it is odd during one.
-// Outside of operations the other fields are 0. An operation without the described bit, of a
-// program older than this one, may be on any machine and key.
+// Outside of operations the other fields are 0. An older program does not set the described bit: its
+// operation may be on any machine and key.
 const (
 	describedBit  = 1 << 63
 	activeKeyAt   = 48
@@ -20,7 +20,7 @@ func activity(count uint32, to rdma.MachineID, k rdma.Key) uint64 {
 	return describedBit | keyHash(k)<<activeKeyAt | uint64(to)<<activeMachine | uint64(count)
 }
 
-// keyHash returns 15 bits of a key's hash. To wait for operations on one key is to wait also for
+// keyHash returns 15 bits of a key's hash. A wait for operations on one key therefore also waits for
 // operations on keys with the same hash.
 func keyHash(k rdma.Key) uint64 { return uint64(k) * 0x9e3779b97f4a7c15 >> 49 }
 
@@ -39,7 +39,7 @@ func onMemory(m rdma.MachineID, k rdma.Key) func(active uint64) bool {
 	}
 }
 
-// allOperations accepts every operation. ofNobodyElse accepts none, so that settle waits only for
-// this machine's own operations, as it always does.
+// allOperations accepts every operation. ofNobodyElse accepts none: then settle waits only for this
+// machine's own operations, for which it waits in any case.
 func allOperations(uint64) bool { return true }
 func ofNobodyElse(uint64) bool  { return false }

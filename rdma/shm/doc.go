@@ -43,12 +43,12 @@
 // content of an earlier life is taken for the present one's; files are replaced, never truncated.
 //
 // Each machine holds a connection to the socket of each peer that it talks to. The connection ends
-// with the peer's process, however that ends. Then the machine marks the state of that life dead,
-// for all machines, if it is not marked closed; from then on connections to that life are broken.
-// Until a machine has noticed the death, operations still take effect in the memory of the dead
-// process, which plays the part of the paper's non-volatile memory. When the next life's Join
-// returns, that has ended: Join marks the former state dead itself, and waits as above. So a machine
-// must join before it looks at its memory.
+// with the peer's process, however that ends. Then the machine marks the peer's state dead, for all
+// machines, unless it is marked closed; from then on connections to that life are broken. Until some
+// machine has noticed the death, operations still take effect in the memory of the dead process,
+// which plays the part of the paper's non-volatile memory. They have ended when the next life's Join
+// returns: Join marks the former state dead itself, and waits as above. So a machine must join before
+// it looks at its memory.
 //
 // The files of a dead machine stay as long as other machines live; operations to it fail with
 // ErrBroken until its next life. The last machine that leaves removes the folder. If all machines

@@ -29,10 +29,10 @@ func (nic *NIC) drill() {
 		for other := range rdma.MachineID(16) {
 			file := DrillFile(min(nic.machine, other), max(nic.machine, other))
 			_, err := os.Stat(filepath.Join(filepath.Dir(nic.file("state")), file))
-			switch is := !errors.Is(err, fs.ErrNotExist); {
-			case is && !cut[other]:
+			switch exists := !errors.Is(err, fs.ErrNotExist); {
+			case exists && !cut[other]:
 				nic.Cut(other)
-			case !is && cut[other]:
+			case !exists && cut[other]:
 				nic.Mend(other)
 			default:
 				continue

@@ -32,34 +32,40 @@ func openFolder(path string) (f *folder, settled func(), err error) {
 		return nil, nil, fmt.Errorf("shm: %w", err)
 	}
 	for {
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, nil, fmt.Errorf("shm: %w", err)
-		}
-		dir, err := os.Open(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // another process has removed the folder
-		}
+		f, guard, err := tryFolder(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("shm: %w", err)
+			return nil, nil, err
 		}
-		// Before the lock is held, another process may remove the folder, and a third one make it again.
-		guard, isThere, err := holdFolder(path, unix.LOCK_EX)
-		if err == nil && isThere && !isSame(dir, path) {
-			isThere, err = false, guard.Close()
+		if f != nil {
+			return f, func() { _ = guard.Close() }, nil
 		}
-		if err == nil && !isThere {
-			if err = dir.Close(); err == nil {
-				continue
-			}
-		}
-		if err == nil {
-			if err = checkFormat(path); err == nil {
-				return &folder{path, dir}, func() { _ = guard.Close() }, nil
-			}
-			err = errors.Join(err, guard.Close())
-		}
+	}
+}
+
+// tryFolder makes, opens and locks the folder. It returns nil if another process has removed the
+// folder meanwhile. The lock lasts until guard is closed.
+func tryFolder(path string) (f *folder, guard *os.File, err error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("shm: %w", err)
+	}
+	dir, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("shm: %w", err)
+	}
+	guard, isThere, err := holdFolder(path, unix.LOCK_EX)
+	if err != nil || !isThere {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
+	if !isSame(dir, path) { // another process has removed dir, and a third one has made the folder again
+		return nil, nil, errors.Join(guard.Close(), dir.Close())
+	}
+	if err := checkFormat(path); err != nil {
+		return nil, nil, errors.Join(err, guard.Close(), dir.Close())
+	}
+	return &folder{path, dir}, guard, nil
 }
 
 // checkFormat checks the folder's format file, and writes it in a new folder. Several processes may
@@ -122,7 +128,7 @@ func (f *folder) socket(m rdma.MachineID, kind string) string {
 }
 
 // machines returns the machines that have a state file; none if the folder has been removed.
-// Errors are shortages of resources.
+// It fails only for lack of resources.
 func (f *folder) machines() ([]rdma.MachineID, error) {
 	entries, err := os.ReadDir(f.path)
 	if isShortage(err) {

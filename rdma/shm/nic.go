@@ -91,7 +91,7 @@ func join(path string, m rdma.MachineID, patience time.Duration) (*NIC, error) {
 }
 
 // enter ends the former life, opens the sockets, and creates the new state file last: a peer
-// that finds it finds everything else, too.
+// that finds the state file finds all the rest, too.
 func (nic *NIC) enter(patience time.Duration) error {
 	if err := nic.fence(patience); err != nil {
 		return err
@@ -188,8 +188,8 @@ func (nic *NIC) keepConnection(conn net.Conn) {
 // Machine returns the name with which the machine joined.
 func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
 
-// costs are those of the package's benchmarks on a processor of 2020: READs of memory that is in no
-// cache here, and a message between processes that are both awake.
+// costs were measured by the package's benchmarks on a processor of 2020: READs of memory that is in
+// no cache here, and a message between processes that are both awake.
 var costs = rdma.Costs{Read: 150 * time.Nanosecond, Message: 3 * time.Microsecond}
 
 // Costs implements rdma.NIC.
@@ -348,7 +348,7 @@ func (nic *NIC) Close() error {
 		nic.closeQueueLocked(q)
 	}
 	nic.mu.Unlock()
-	_ = nic.settle(0, onMachine(nic.machine)) // a first time while alive, because peers expect no operations of a machine that is not
+	_ = nic.settle(0, onMachine(nic.machine)) // once while alive: peers do not wait for operations of a machine that is not
 	nic.state.alive.Store(hasLeft)
 	_ = nic.settle(0, onMachine(nic.machine))
 	return nic.leave()

@@ -46,7 +46,7 @@ func holdFolder(path string, how int) (held *os.File, ok bool, err error) {
 }
 
 // isSame reports whether dir, an open folder, is still the folder at path. Another process may have
-// removed that one meanwhile.
+// removed dir meanwhile.
 func isSame(dir *os.File, path string) bool {
 	open, err := dir.Stat()
 	if err != nil {

@@ -28,8 +28,8 @@ type registration struct {
 	location   nvram.Location
 }
 
-// Slots are a hash table with linear probing. A search passes over freed slots and stops at a slot
-// that was never used.
+// home returns the number of the slot at which a search for k begins. Slots are a hash table with
+// linear probing: a search passes over freed slots and stops at a slot that was never used.
 
 func home(k rdma.Key) uint64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio

@@ -116,8 +116,8 @@ func (nic *NIC) tune(socket *net.TCPConn) error {
 	return errors.Join(err, failed)
 }
 
-// serve answers a greeting, and does what the connection is for. An error is the reason why it was
-// refused.
+// serve answers a greeting, and serves the connection for its purpose. An error says why the
+// connection was refused, or ended.
 func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 	r := reply{refusal: nic.refuses(stream, g), life: nic.life}
 	if r.refusal == accepted && nic.isTwin(g) {
@@ -173,8 +173,8 @@ func (nic *NIC) refuses(stream net.Conn, g greeting) refusal {
 	return accepted
 }
 
-// admit makes the agent of a connection, in place of those that it replaces: when it returns, they
-// copy nothing more.
+// admit makes the agent of a connection, and stops the agents that it replaces: when admit returns,
+// they copy nothing more.
 func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, refusal) {
 	id := agentID{g.from, int(g.worker)}
 	nic.mu.Lock()
@@ -194,7 +194,7 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, refusal) {
 	return a, accepted
 }
 
-// admitsLocked reports why there can be no agent for a greeting.
+// admitsLocked returns why there can be no agent for a greeting, or accepted.
 func (nic *NIC) admitsLocked(id agentID, q *Queue, g greeting) refusal {
 	present := nic.mu.agents[id]
 	switch {
@@ -208,10 +208,10 @@ func (nic *NIC) admitsLocked(id agentID, q *Queue, g greeting) refusal {
 	return accepted
 }
 
-// isTwin reports whether a greeting is of a new life of a machine, at another address, while the life
-// before is connected: then two processes were started as one machine, and the new one must not take
-// the place of the other. The connections of a process that has died end, at the latest after
-// some silence. Two processes of one host cannot have the same address.
+// isTwin reports whether a greeting comes from a new life of a machine, at another address, while the
+// machine's earlier life is connected. Then two processes were started as one machine, and the new one
+// must not take the place of the other. If the earlier process has died, its connections end, at the
+// latest after some silence. Two processes of one host cannot have the same address.
 func (nic *NIC) isTwin(g greeting) bool {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -227,8 +227,8 @@ func (nic *NIC) isTwin(g greeting) bool {
 	return false
 }
 
-// isNewestLocked reports whether a greeting is of the newest life of its machine, as far as this
-// machine knows, and notes that life.
+// isNewestLocked reports whether this machine knows no newer life of the sender than the greeting's,
+// and if so, notes the greeting's life as the newest.
 func (nic *NIC) isNewestLocked(g greeting) bool {
 	if g.life < nic.mu.lives[g.from] {
 		return false

@@ -15,8 +15,8 @@ const (
 	chunkBytes = 32 << 10
 )
 
-// An agentID names an agent, by a worker of this machine and the machine whose sibling of that worker
-// has connected.
+// An agentID names an agent: by the worker of this machine, and by the other machine, whose sibling of
+// that worker has connected.
 type agentID struct {
 	from   rdma.MachineID
 	worker int
@@ -28,13 +28,13 @@ type agent struct {
 	copier
 	id      agentID
 	life    uint64   // of the other machine
-	address string   // that it has told
+	address string   // the address that the other machine has told
 	dial    uint32   // the number of the connection in that life
 	sibling *Queue   // the queue of the worker here, whose bell rings
-	socket  net.Conn // whose end ends the agent
+	socket  net.Conn // closing it ends the agent
 	in      *bufio.Reader
 	out     *bufio.Writer
-	number  uint64 // of the operation that is carried out
+	number  uint64 // the number of the operation that is being carried out
 	header  [answerBytes]byte
 	chunk   []byte
 	ended   chan struct{}
@@ -107,7 +107,7 @@ func (a *agent) write(f frame) error {
 			return err
 		}
 		if refused == nil {
-			// The check of the whole has passed. If a later part fails all the same, the memory has been
+			// The whole has been checked before. If a later part fails all the same, the memory has been
 			// taken away meanwhile: the operation is half done, so the connection breaks.
 			if err := a.copier.write(f.key, f.off+uint64(f.bytes-left), b); err != nil {
 				if left < f.bytes {
@@ -150,13 +150,13 @@ func (a *agent) read(f frame) error {
 	return nil
 }
 
-// chunkAt returns how many of the bytes that are left are copied at a time, from off on: up to the end
-// of a line, so that each line is copied as a whole.
+// chunkAt returns how many of the left bytes are copied next, from off on. Chunks end at the end of a
+// line, so that each line is copied as a whole.
 func chunkAt(off uint64, left int) int {
 	return min(left, chunkBytes-int(off%rdma.LineBytes))
 }
 
-// end answers an operation if its queue asks for that or has to know.
+// end answers an operation if its queue has asked for an answer, or if it has failed.
 func (a *agent) end(f frame, err error) error {
 	if err == nil && f.flags&asks == 0 {
 		return nil

@@ -19,20 +19,21 @@ type Config struct {
 	// Listen is the address, HOST:PORT, at which the machine accepts connections (TCP) and
 	// datagrams (UDP). Port 0 takes a free one: see NIC.Address.
 	Listen string
-	// Advertise is the address, HOST:PORT, at which the other machines reach this one. The machines
-	// that it connects to learn it so. If it is empty, it is the address at which the machine listens.
+	// Advertise is the address, HOST:PORT, at which the other machines reach this one. The machine
+	// tells it to those that it connects to. If it is empty, the machine tells the address at which it
+	// listens.
 	Advertise string
 	// Resolve returns the address of another machine. It is asked only for a machine that has not
 	// told its address by connecting to this one, or does not answer there. It must not wait.
 	Resolve func(m rdma.MachineID) (address string, ok bool)
 	// TLS secures connections, and with them the keys of datagrams. It has the machine's
 	// certificate, and in RootCAs and ClientCAs the authorities that certify the others'. With nil,
-	// connections and keys travel in the clear, and whoever reaches the port has the memory.
+	// connections and keys travel in the clear, and anybody who reaches the port can use the memory.
 	TLS *tls.Config
 	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
 	// nil, the owner of any certificate of the authorities may act as any machine.
 	Authorize func(m rdma.MachineID, peer tls.ConnectionState) error
-	// silence is silenceMax, but in tests.
+	// silence is silenceMax, except in tests.
 	silence time.Duration
 	// Refused, if not nil, is called for each connection from another host that is refused.
 	Refused func(from net.Addr, reason error)
@@ -45,8 +46,7 @@ var errTLS = errors.New("tcp: TLS needs RootCAs and ClientCAs, and must verify: 
 
 var errAdvertise = fmt.Errorf("tcp: the advertised address is longer than %d bytes", addressMax)
 
-// check refuses a configuration with which strangers would be let in, or with which nobody could
-// connect.
+// check refuses a configuration that would let in strangers, or with which nobody could connect.
 func (c *Config) check() error {
 	if len(c.Advertise) > addressMax {
 		return errAdvertise

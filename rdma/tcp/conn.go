@@ -31,25 +31,26 @@ type conn struct {
 	to     rdma.MachineID
 	cancel context.CancelFunc // ends run
 	ended  chan struct{}      // closed when run has ended
-	// isUnflushed says that the connection is among its queue's unflushed, with which it belongs.
+	// isUnflushed says that the connection is in its queue's unflushed. Like that list, it belongs to
+	// the goroutine that posts.
 	isUnflushed bool
 
-	// sending orders those who send: the worker, and run once it has connected.
+	// sending lets one goroutine send at a time: the worker's, or run once it has connected.
 	sending lockrank.Mutex[lockrank.Sending]
-	spare   []byte // the other one of two buffers for frames
+	spare   []byte // the second of two buffers for frames
 
 	mu struct { // the queue's mu guards it
-		frames     []byte // not sent
+		frames     []byte // not sent yet
 		pending    []pending
 		room       []pending // the memory of pending once that is empty
-		answered   uint64    // the number of pending[0]
+		answered   uint64    // the number of operations answered, which is the number of pending[0]
 		unasked    int       // operations since the last one that asks
 		link       *link     // nil before run has connected
 		broken     bool      // nothing more is posted
 		over       bool      // all that was pending has failed
 		unreported int       // completions to come from Poll
 		watched    bool      // watch will look at what is pending
-		asked      uint64    // the number after that of the last operation that asks for an answer
+		asked      uint64    // one more than the number of the last operation that asks for an answer
 	}
 }
 
@@ -101,9 +102,9 @@ func (c *conn) movedLocked() uint64 {
 	return c.mu.link.outbox.moved.Load()
 }
 
-// watch breaks the connection if no byte has gone over it since the timer was started, although an
-// operation was pending then that asks for an answer, and still is. The other process may be stopped
-// or stuck while its kernel still acknowledges everything. asked and moved are what they were when the
+// watch breaks the connection if an operation that asks for an answer has been pending since the timer
+// was started, and no byte has gone over the connection since. The other process may be stopped or
+// stuck while its kernel still acknowledges everything. asked and moved have the values from when the
 // timer was started. If the last pending operation does not ask for an answer, watch sends an operation
 // that does: after unsignalled operations there may be no other for a while, and their sender must
 // learn that they are done.
@@ -143,8 +144,8 @@ func (c *conn) pendLocked(p pending) {
 	c.mu.unreported++
 }
 
-// flush sends what has been appended. It does not wait for the network. Only now the time begins in
-// which an answer must come: as long as the queue holds operations, the peer's silence means nothing.
+// flush sends what has been appended. It does not wait for the network. The time in which an answer
+// must come begins only now: while the queue holds operations back, the peer's silence means nothing.
 func (c *conn) flush() {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -215,7 +216,8 @@ func (c *conn) receive(l *link) error {
 	}
 }
 
-// answered returns the operation that an answer is for. The unsignalled ones before it are done.
+// answered returns the operation that an answer is for. The operations before it, which did not ask for
+// an answer, are done.
 func (c *conn) answered(a answer) (pending, error) {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()
@@ -242,7 +244,7 @@ func (c *conn) complete(a answer) {
 	c.q.mu.Lock()
 	p := c.mu.pending[0]
 	c.popLocked()
-	err, _ := a.outcome.err() // there is one: answered has checked
+	err, _ := a.outcome.err() // the outcome is known: answered has checked
 	first := false
 	if err == nil && p.tag == rdma.Unsignalled {
 		c.mu.unreported--

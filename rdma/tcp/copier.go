@@ -7,11 +7,11 @@ import (
 )
 
 // A copier carries out operations in the memory of this machine, one at a time. The NIC has a table of
-// those that may be copying: whoever takes memory away waits for the copy in progress of each.
+// the copiers that may be copying: code that takes memory away waits for the copy in progress of each.
 type copier struct {
 	nic   *NIC
 	mu    lockrank.Mutex[lockrank.Leaf]
-	ended bool // copies nothing more
+	ended bool // the copier copies nothing more
 }
 
 // targetLocked returns the memory of an operation.

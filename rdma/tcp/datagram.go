@@ -21,7 +21,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A datagram on the wire; the text is sealed, and the header is sealed with it:
+// A datagram on the wire. The text is encrypted; the tag seals both the header and the text:
 //
 //	| magic 4 | format 1 | kind 1 | from 2 | key's number 8 | datagram's number 8 | text, tag 16 |
 //
@@ -31,11 +31,12 @@ const (
 	mailHeaderBytes = 24
 	tagBytes        = 16
 	mailBytesMax    = mailHeaderBytes + rdma.DatagramBytesMax + tagBytes
-	// windowBits is how many datagrams late a datagram may be.
+	// windowBits is how many datagrams may overtake one before it counts as lost.
 	windowBits = 64
 	// askAgainAfter is the least time between two requests for a key of one machine.
 	askAgainAfter = 50 * time.Millisecond
-	// keyAge is how old a key becomes. With a new one comes the machine's present address.
+	// keyAge is how long a sender uses a key. When it asks for the next one, it also finds the other
+	// machine's present address.
 	keyAge = 10 * time.Second
 	// hereMax bounds how many datagrams of a machine to itself may be on their way.
 	hereMax    = 1024
@@ -275,7 +276,7 @@ func (m *mail) open(o *opener, b []byte) {
 // A window remembers which of the newest datagrams have been received. Only the goroutine that
 // receives uses it.
 type window struct {
-	next uint64 // above the highest number received
+	next uint64 // one more than the highest number received
 	seen uint64 // bit i: number next-1-i
 }
 

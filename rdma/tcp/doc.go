@@ -11,15 +11,16 @@
 // Each queue opens one connection to each machine that it posts operations to, and the other
 // machine's sibling opens one of its own in the other direction. With TLS (version 1.3, both sides
 // show certificates) nobody without a certificate of the cluster gets further than the handshake;
-// without it whoever reaches the port can read and write the memory.
+// without TLS, anybody who reaches the port can read and write the memory.
 //
 // # Operations
 //
-// A post appends a frame to the connection's output. Flush sends a batch with one system call, which is
-// one record of TLS if the batch is short, and never waits for the network; what is longer than heldMax
-// leaves earlier. The agent reads frames in order and copies. It answers a READ with the bytes and a signalled WRITE with a few; it answers an
-// unsignalled operation only if that fails, and one in askEvery of them so that the queue learns
-// that they are done. A goroutine of the connection reads the answers and makes Completions.
+// A post appends a frame to the connection's output. Flush sends a batch with one system call, as one
+// record of TLS if the batch is short, and never waits for the network. A batch that becomes longer
+// than heldMax is sent earlier. The agent reads frames in order and copies. It answers a READ with the
+// bytes and a signalled WRITE with a few. It answers an unsignalled operation only if that fails, and
+// one in askEvery of them so that the queue learns that they are done. A goroutine of the connection
+// reads the answers and makes Completions.
 //
 // A WRITE of more than chunkBytes is stored in several steps, in rising order. If the connection
 // breaks meanwhile, the first part of it may have taken effect.
@@ -34,22 +35,21 @@
 // in that life. A machine refuses greetings of an older life than it has heard of, or of an older
 // connection. An agent replaces the former agent of the same worker, and all agents of former lives of
 // that machine, and waits for their last copies before it begins. So no operation of a former
-// connection or life follows one of a newer. A new life at another address is refused while the life
-// before is connected: somebody has started a second process as the same machine.
+// connection or life takes effect after one of a newer. A new life at another address is refused while
+// the life before is connected: somebody has started a second process as the same machine.
 //
-// A connection ends when either side closes it, when the other host has not acknowledged bytes, or has
-// had no room for them, for silenceMax, or when the agent has answered nothing for about twice as long
-// although it was asked: a process that is stopped is silent, and its kernel acknowledges everything.
+// A connection ends when either side closes it, or when the other host has not acknowledged bytes, or
+// has had no room for them, for silenceMax. It also ends when the agent owes an answer and has been
+// silent for about twice as long: a stopped process is silent while its kernel acknowledges everything.
 // Gone always returns false and Deaths reports nothing, because silence proves nothing.
 //
-// Queue.Close lets the peers carry out what they have received, and waits for their word, but not
-// longer than closePatience: after that, frames may be on their way through the network that a peer
-// still carries out.
+// Queue.Close lets the peers carry out what they have received, and waits until they have, but not
+// longer than closePatience: a peer may still carry out frames that reach it after that.
 //
 // # Datagrams
 //
-// Datagrams are UDP packets, sealed with a key (AES-GCM) that the receiver has handed to that life of the
-// sender over a connection as above. A receiver drops packets that are not sealed with a key of
-// its own, and those that it has received before. While a sender has no key its datagrams are
-// lost.
+// Datagrams are UDP packets, sealed with a key (AES-GCM). The receiver has handed the key to this life
+// of the sender over a connection as above. A receiver drops packets that are not sealed with a key
+// that it has handed out, and packets that it has received before. While a sender has no key, its
+// datagrams are lost.
 package tcp

@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Frames of operations, and answers. The bytes of a WRITE follow its frame, and those that a READ
-// has read follow their answer. Operations of a connection are numbered from 0.
+// Frames of operations, and answers. The bytes of a WRITE follow its frame; the bytes that a READ
+// has read follow its answer. Operations of a connection are numbered from 0.
 //
 //	frame:   | operation 1 | flags 1 | reserved 2 | bytes 4 | key 8 | offset 8 |
 //	answer:  | outcome 1 | reserved 3 | bytes 4 | operation's number 8 |

@@ -48,9 +48,10 @@ var _ rdma.NIC = (*NIC)(nil)
 
 // Join makes this process a machine of the network.
 //
-// Errors: rdma.ErrMachineTaken if another socket has the address; a Config.TLS with which strangers
-// would be let in; an address that is too long to be advertised; and the system's. A process of another host that has the machine's name is not
-// noticed: the others then refuse the one that has joined before.
+// Errors: rdma.ErrMachineTaken if another socket has the address; a Config.TLS that would let in
+// strangers; an address that is too long to be advertised; and the system's. Join does not notice if a
+// process of another host has the machine's name: the other machines then refuse the process that has
+// joined before.
 func Join(cfg Config) (*NIC, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

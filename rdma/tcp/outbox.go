@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
-// pumpBytes is how much pump sends at a time: what it has sent shows as progress.
+// pumpBytes is how much pump sends at a time. After each part, moved shows the progress.
 const pumpBytes = 64 << 10
 
 // An outbox is a connection whose writes never wait for the network: they are held until send, and
@@ -81,8 +81,8 @@ func (o *outbox) unsent() int {
 	return len(o.mu.held) + o.mu.pumped
 }
 
-// send sends what is held, as far as the socket takes it at once, and leaves the rest to a
-// goroutine. An error shows as the end of the connection to whoever reads from it.
+// send sends as much of held as the socket takes at once, and leaves the rest to a goroutine. It
+// returns no error: the goroutine that reads from the connection finds that it has ended.
 func (o *outbox) send() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,7 +106,7 @@ func (o *outbox) attemptLocked(fd uintptr) bool {
 	return true
 }
 
-// pump sends what is held until nothing is left, and waits for the socket.
+// pump sends what is held until nothing is left. It waits while the socket takes nothing.
 func (o *outbox) pump() {
 	for {
 		o.mu.Lock()
@@ -123,7 +123,7 @@ func (o *outbox) pump() {
 		o.mu.Unlock()
 		for part := range slices.Chunk(b, pumpBytes) {
 			if _, err := o.TCPConn.Write(part); err != nil {
-				_ = o.TCPConn.Close() // whoever reads from it learns that it has ended
+				_ = o.TCPConn.Close() // the goroutine that reads from it finds that it has ended
 				return
 			}
 			o.moved.Add(uint64(len(part)))

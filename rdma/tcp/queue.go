@@ -14,8 +14,8 @@ const (
 	// unsentMax is how many bytes for one machine may wait for the network, beside one operation
 	// of any length.
 	unsentMax = 8 << 20
-	// heldMax is how many bytes for one machine are held until Flush: a post that makes it more sends
-	// them. What is longer gains nothing from waiting for more.
+	// heldMax is how many bytes for one machine are held until Flush: a post that exceeds it sends
+	// them. A longer batch gains nothing from waiting for more.
 	heldMax = 64 << 10
 	// askEvery is how many unsignalled operations may follow each other before one asks for an
 	// answer.
@@ -33,8 +33,8 @@ type Queue struct {
 	rung   chan struct{} // holds one ring that bell has not been called for
 	closed chan struct{} // closed when Close begins
 	ended  chan struct{} // closed when Close has ended
-	// unflushed are the connections to which something has been posted since the last Flush. It belongs
-	// to whoever posts, and Close does not touch it.
+	// unflushed are the connections to which something has been posted since the last Flush. The list
+	// belongs to the goroutine that posts; Close does not touch it.
 	unflushed []*conn
 	mu        struct {
 		lockrank.Mutex[lockrank.Later]
@@ -102,7 +102,7 @@ func (q *Queue) Ring(to rdma.MachineID) error {
 }
 
 // post carries out an operation on this machine at once. It appends an operation on another machine
-// to the frames for that machine, which Flush sends, or a post that makes them many.
+// to the frames for that machine. Flush sends them, or the post that makes them longer than heldMax.
 func (q *Queue) post(p pending, src []byte) (done bool, err error) {
 	if p.op != rdma.OpRing && !rdma.Aligned(p.off, p.bytes) {
 		return false, p.fail(rdma.ErrRange)
@@ -158,7 +158,7 @@ func (q *Queue) here(p pending, src []byte) error {
 	return nil
 }
 
-// append appends an operation to the frames for its machine. held is how many bytes these are now.
+// append appends an operation to the frames for its machine. held is the length of these frames now.
 func (q *Queue) append(p pending, src []byte) (c *conn, held int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +170,7 @@ func (q *Queue) append(p pending, src []byte) (c *conn, held int, err error) {
 }
 
 // connLocked returns the connection to a machine, and makes one if there is none. It does not
-// replace a broken one before the failures of that one's operations have been reported.
+// replace a broken connection before the failures of its operations have been reported.
 func (q *Queue) connLocked(to rdma.MachineID) (*conn, error) {
 	if q.mu.closed {
 		return nil, rdma.ErrClosed
@@ -207,7 +207,7 @@ func (q *Queue) disconnect(to rdma.MachineID) {
 	}
 }
 
-// reportLocked queues a completion, and reports whether it is the only one to be polled.
+// reportLocked queues a completion, and reports whether there was none to be polled before.
 func (q *Queue) reportLocked(p *pending, err error) (first bool) {
 	c := rdma.Completion{Tag: p.tag, To: p.to}
 	if err != nil {
@@ -229,8 +229,8 @@ func (q *Queue) Poll(cs []rdma.Completion) int {
 	return n
 }
 
-// Close implements rdma.Queue. It waits until each peer has carried out what it has received, or
-// closePatience.
+// Close implements rdma.Queue. It waits until each peer has carried out what it has received, but no
+// longer than closePatience.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	if q.mu.closed {

@@ -16,7 +16,7 @@ import (
 //	deliver [from=N] [to=N] [what=NAME] [no-answers]
 //	                              the messages that are held now, one after the other
 //	drop [from=N] [to=N] [what=NAME] [no-answers]
-//	run [without=NAME]            deliver until nothing is held, or nothing else
+//	run [without=NAME]            deliver until nothing is held, except messages of call NAME
 //
 // A message is shown as "from > to: message", and below it what the machines do then.
 type Script struct {
@@ -32,17 +32,17 @@ type Script struct {
 	Pause func() string
 }
 
-// Chosen returns the held messages that the arguments of a command name.
+// Chosen returns the held messages that match the arguments of a command.
 func (s *Script) Chosen(t *testing.T, d *datadriven.TestData) []Message {
 	return slices.DeleteFunc(s.Wire.Held(), func(m Message) bool {
 		what := ""
 		d.MaybeScanArgs(t, "what", &what)
-		is := func(arg string, id rdma.MachineID) bool {
+		matches := func(arg string, id rdma.MachineID) bool {
 			n := int(id)
 			d.MaybeScanArgs(t, arg, &n)
 			return n == int(id)
 		}
-		return !is("from", m.From) || !is("to", m.To) || what != "" && s.Name(m) != what || m.IsReply && d.HasArg("no-answers")
+		return !matches("from", m.From) || !matches("to", m.To) || what != "" && s.Name(m) != what || m.IsReply && d.HasArg("no-answers")
 	})
 }
 

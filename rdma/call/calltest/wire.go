@@ -44,7 +44,7 @@ type Wire struct {
 		sync.Mutex
 		holds     bool
 		held      []Message
-		known     map[key]bool // has been held
+		known     map[key]bool // messages that have ever been held
 		receivers map[rdma.MachineID]func(from rdma.MachineID, b []byte)
 	}
 }
