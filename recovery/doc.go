@@ -13,5 +13,5 @@
 // other machines through rdma/call and READs, so that internal/sim can run it unchanged.
 //
 // This package holds what the three share: the steps at which tests interrupt them, the errors with
-// which calls are refused, and the check which life of a machine is a member.
+// which calls are refused, and the check whether a life of a machine is a member.
 package recovery

@@ -2,8 +2,7 @@ package recovery
 
 import "errors"
 
-// Calls between members are refused with these errors; the caller and the machine called use them
-// alike.
+// A machine refuses a call of another with one of these errors, and the caller gets the same error.
 var (
 	ErrNotCM      = errors.New("recovery: not the configuration manager")
 	ErrNotMember  = errors.New("recovery: the caller is not a member")

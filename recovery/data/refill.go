@@ -16,9 +16,9 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Pace is the speed of data recovery: how much one READ fetches, and the interval after one READ
-// within which the next begins, at a random point (SOSP'15 section 5.4). With an Interval of 0 it
-// does not wait.
+// A Pace is the speed of data recovery: one READ fetches Bytes, and the next READ begins at a random
+// time within Interval after that (SOSP'15 section 5.4). With an Interval of 0, data recovery does
+// not wait.
 type Pace struct {
 	Bytes    int
 	Interval time.Duration
@@ -64,8 +64,8 @@ type Refill struct {
 	Bytes func(n int)
 }
 
-// sumsAtOnce is the number of chunks for which one call asks the primary's checksums: up to 16 MB,
-// whose headers the primary reads in some milliseconds.
+// sumsAtOnce is the number of chunks whose checksums one call asks of the primary: up to 16 MB of
+// objects. The primary reads their headers in some milliseconds.
 const sumsAtOnce = 256
 
 var (
@@ -100,8 +100,8 @@ func (f *Refill) Run(ctx context.Context) error {
 
 // AskMarks asks the primary for its marks: the chunks that have changed since this machine was last a
 // member. After one success, further calls do nothing. Run calls it, too, but a replica that has to
-// wait for its turn to be filled should call it early: commits write to this backup directly and
-// still mark the chunk at the primary, so later marks name chunks that need not be read.
+// wait for its turn to be filled should call it early: meanwhile commits write to this backup
+// directly, and also mark the chunks at the primary, which this backup would then read needlessly.
 func (f *Refill) AskMarks(ctx context.Context) error {
 	since := f.Stale.Since()
 	if since == 0 || f.Stale.Pending() {
@@ -117,8 +117,8 @@ func (f *Refill) AskMarks(ctx context.Context) error {
 	return err
 }
 
-// learn determines which chunks have changed since the machine was a member: from the primary's
-// marks, or, if these do not reach back so far, by comparing checksums.
+// learn determines which chunks have changed since this machine was last a member: from the
+// primary's marks, or, if the marks do not reach back so far, by comparing checksums.
 func (f *Refill) learn(ctx context.Context) error {
 	if err := f.AskMarks(ctx); err != nil || f.Stale.Since() == 0 {
 		return err

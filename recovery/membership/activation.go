@@ -53,7 +53,7 @@ func (m *Machine) regionsActive(id cluster.ID, from call.Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.current
-	if !m.mu.phase.isMember() || c.ID != id || c.CM != m.self.Machine || !recovery.IsMember(c, from) || !m.mu.phase.isRecovering() {
+	if !m.mu.phase.isRecovering() || c.ID != id || c.CM != m.self.Machine || !recovery.IsMember(c, from) {
 		return
 	}
 	if m.mu.isActive == nil {

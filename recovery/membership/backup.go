@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -38,9 +39,9 @@ func (m *Machine) askBackups(c *cluster.Configuration) bool {
 
 // handOver makes the CM of c ask the other members, one after the other, to take its place, until one
 // has moved the instance on from c. The CM does so if it cannot reach the store, or is about to stop: it
-// keeps its leases, so nobody would take its place unasked. It asks no suspects, and no members that are
-// about to stop, too. At any other machine that cannot reach the store, handOver only drops the request
-// to take the CM's place, if there was one: the machine waits until it is asked again.
+// keeps its leases, so nobody would take its place unasked. It asks neither suspects nor members that
+// are about to stop as well. At any other machine that cannot reach the store, handOver only drops the
+// request to take the CM's place, if there was one: the machine waits until it is asked again.
 func (m *Machine) handOver(c *cluster.Configuration) {
 	m.mu.Lock()
 	m.mu.handed = false
@@ -105,7 +106,8 @@ func (m *Machine) seesCMWork(c *cluster.Configuration) bool {
 	if !m.cfg.Keeper.Valid() {
 		return false
 	}
-	answered, _ := m.probeAll(c, slices.DeleteFunc(lease.Members(c), func(p call.Peer) bool { return p.Machine == c.CM }))
+	notCM := slices.DeleteFunc(lease.Members(c), func(p call.Peer) bool { return p.Machine == c.CM })
+	answered, _ := m.probeAll(c, notCM) // it probes no suspects: here, only the CM
 	return slices.Contains(answered, c.CM)
 }
 
@@ -133,13 +135,7 @@ func (m *Machine) dropSuspicion(c *cluster.Configuration) bool {
 func successors(c *cluster.Configuration, k int) []rdma.MachineID {
 	ring := slices.Clone(c.Machines)
 	slices.SortFunc(ring, func(a, b rdma.MachineID) int {
-		if x, y := hashMachine(a), hashMachine(b); x != y {
-			if x < y {
-				return -1
-			}
-			return 1
-		}
-		return int(a) - int(b)
+		return cmp.Or(cmp.Compare(hashMachine(a), hashMachine(b)), cmp.Compare(a, b))
 	})
 	at := slices.Index(ring, c.CM)
 	ring = slices.Concat(ring[at+1:], ring[:at])

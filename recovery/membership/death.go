@@ -11,8 +11,8 @@ import (
 const deathPause = 20
 
 // onDeath is called when a machine's process has died. The paper suspects a machine when its lease
-// expires (SOSP'15 section 5.2 step 1). Here that is certain to happen, so there is no need to wait
-// for it.
+// expires (SOSP'15 section 5.2 step 1). Here the lease is certain to expire, so there is no need to
+// wait for that.
 func (m *Machine) onDeath(machine rdma.MachineID) {
 	m.mu.Lock()
 	c := m.mu.current
@@ -29,7 +29,7 @@ func (m *Machine) onDeath(machine rdma.MachineID) {
 func (m *Machine) suspectAfterDeath(machine rdma.MachineID) {
 	m.waitFor(m.cfg.Keeper.Length()/deathPause, func() bool { return !m.mu.phase.isMember() })
 	c := m.Configuration()
-	// If the machine's newest life is over, so is the life that is the member.
+	// If the machine's newest life is over, its life in c is over, too.
 	if _, in := c.Member(machine); in && m.cfg.NIC.Gone(machine) && !isLast(c, machine) {
 		m.Suspect(machine)
 	}

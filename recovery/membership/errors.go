@@ -33,8 +33,8 @@ var (
 	// ErrNeeded: the machine has come back with other memory, and regions wait for the memory that
 	// it had before.
 	ErrNeeded = errors.New("membership: regions wait for the memory that this machine had before")
-	// ErrNotAwaited: no region waits for the machine's memory, or the regions that do are not those
-	// that the call names.
+	// ErrNotAwaited: no region waits for the machine's memory, or the call names other regions than
+	// those that wait for it.
 	ErrNotAwaited = errors.New("membership: not what the regions wait for")
 )
 

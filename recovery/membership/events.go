@@ -45,7 +45,7 @@ type Timeline struct {
 	Joined rdma.MachineID
 	IsJoin bool
 
-	Suspect   time.Time // the first machine was suspected, or one asked to join
+	Suspect   time.Time // the first machine has been suspected, or a machine has asked to join
 	Probed    time.Time // a majority has answered
 	Stored    time.Time // the configuration is the current one
 	Acked     time.Time // all machines have applied the configuration
@@ -95,8 +95,8 @@ func (e *Events) reconfigured(t Timeline) {
 	}
 }
 
-// waiting records which machines are missing for a majority, and reports a change. There are none if
-// a majority answers.
+// waiting records which machines are missing for a majority, and reports a change. missing is empty
+// if a majority answers.
 func (m *Machine) waiting(missing []rdma.MachineID) {
 	m.mu.Lock()
 	same := slices.Equal(m.mu.missing, missing)

@@ -61,11 +61,12 @@ func (m *Machine) beginForget(from call.Peer, r forgetRequest) (bool, error) {
 		return false, recovery.ErrNotCM
 	}
 	all, only := c.Awaited(r.Machine)
-	isLost := func(id region.ID) bool { return slices.Contains(c.Lost, id) }
+	isNotLost := func(id region.ID) bool { return !slices.Contains(c.Lost, id) }
+	areLost := len(r.Lost) > 0 && !slices.ContainsFunc(r.Lost, isNotLost)
 	switch {
 	case !recovery.IsMember(c, from):
 		return false, recovery.ErrNotMember
-	case len(all) == 0 && len(r.Lost) > 0 && !slices.ContainsFunc(r.Lost, func(id region.ID) bool { return !isLost(id) }):
+	case len(all) == 0 && areLost:
 		return false, nil // a repeated call
 	case len(all) == 0:
 		return false, fmt.Errorf("%w: no region waits for machine %d", ErrNotAwaited, r.Machine)

@@ -7,7 +7,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// heard is what a machine that starts knows of the protocol versions that the others speak. Only
+// heard records which protocol versions the other machines speak, while this machine starts. Only
 // Start uses it.
 type heard struct {
 	of map[rdma.MachineID]heardOf
@@ -29,8 +29,8 @@ type heardOf struct {
 // what it has heard from machines that no longer answer: they may have ended for the same reason.
 const refusalPatience = 16
 
-// understand returns those of the machines heard from that can restart together with this one,
-// itself included. The others count as away, and are reported once. understand fails with
+// understand returns the machines that can restart together with this one, among the machines that it
+// has heard from, itself included. The others count as away, and are reported once. understand fails with
 // protocol.ErrRange if there can be no majority, whatever versions the silent machines speak.
 func (m *Machine) understand(c *cluster.Configuration, lives []life) (with []cluster.Member, err error) {
 	patience, now := refusalPatience*m.cfg.Keeper.Length(), m.cfg.Clock.Now()

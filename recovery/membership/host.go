@@ -19,8 +19,8 @@ type Host interface {
 	// affected.
 	Freeze(c *cluster.Configuration)
 	// Apply does the rest of NEW-CONFIG: it makes room for the replicas that c gives to this
-	// machine and drops those that c takes away. It returns the replicas to be filled for which
-	// there is no room. Any other error is fatal: the machine leaves the configuration.
+	// machine and drops those that c takes away. It returns the replicas that it should fill, but for
+	// which there is no room. Any other error is fatal: the machine leaves the configuration.
 	Apply(c *cluster.Configuration) (refused []region.ID, err error)
 	// Commit is NEW-CONFIG-COMMIT (step 7): drain the logs and recover the state of transactions.
 	// It returns when all regions whose primary is this machine are active. Commit of c may run

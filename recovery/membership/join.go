@@ -84,17 +84,17 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 	case recovery.IsMember(c, from):
 		return nil, nil
 	}
-	was, knows := c.Member(from.Machine)
-	if knows {
+	earlier, hasEarlier := c.Member(from.Machine)
+	if hasEarlier {
 		now := m.probes.probe([]rdma.MachineID{from.Machine}, m.cfg.Keeper.Length())[0]
-		if now.err == nil && now.incarnation == was.Incarnation {
+		if now.err == nil && now.incarnation == earlier.Incarnation {
 			return nil, fmt.Errorf("%w: machine %d", ErrTaken, from.Machine)
 		}
 	}
 	if err := c.Admits(r.Member); err != nil {
 		return nil, err
 	}
-	if knows {
+	if hasEarlier {
 		m.Suspect(from.Machine)
 		return nil, nil
 	}

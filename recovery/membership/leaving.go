@@ -13,7 +13,7 @@ import (
 
 // A machine that is to stop leaves in steps, since its last statements may take a while:
 //
-//	AnnounceLeave  It tells the other members (LEAVING) and stays one: it serves, and replaces
+//	AnnounceLeave  It tells the other members (LEAVING) and stays a member: it serves, and replaces
 //	               machines that fail. A CM asks another member to take its place, because from
 //	               Leave on it would keep its leases and replace nobody.
 //	AwaitLeavers   Nothing runs here any more. If all members leave, the machine stays until nothing
@@ -21,12 +21,12 @@ import (
 //	Leave          The machine moves the instance on no more.
 //
 // When all members have announced that they leave, the instance ends: none of them begins another
-// configuration. Otherwise members whose statements take long would evict those that have stopped
-// already, and these would have to catch up at the next start.
+// configuration. Otherwise members whose statements take long would evict members that have stopped
+// already, which would then have to catch up at the next start.
 
-// leavePatience bounds how long members that all leave wait for each other, and begin no
-// configuration: one of them may never stop, while others have been started again and ask it to admit
-// them. It is longer than the time that statements have to end.
+// leavePatience bounds the time in which members that all leave wait for each other and begin no
+// configuration. Without a bound, a member that never stops would not admit the others after they
+// have been started again. It is longer than the time that statements have to end.
 const leavePatience = 15 * time.Second
 
 // AnnounceLeave is called when this machine is about to stop, and still serves. It does not wait.
@@ -81,9 +81,8 @@ func (m *Machine) Leave() {
 	m.wakeLocked()
 }
 
-// staysLocked reports whether the machine is a member, and not about to stop. Code that begins,
-// requests or stores a configuration requires it; code that takes part in a stored configuration
-// only requires membership.
+// staysLocked reports whether the machine is a member, and not about to stop. Only then may it begin,
+// request or store a configuration; to take part in a stored configuration it only has to be a member.
 func (m *Machine) staysLocked() bool { return m.mu.phase.isMember() && !m.mu.leaving }
 
 // beginsLocked reports whether the machine begins configurations.
@@ -118,9 +117,11 @@ func (m *Machine) announce() {
 	for {
 		c := m.Configuration()
 		m.tellLeaving(c)
-		isCM := c.CM == m.self.Machine
-		if changes := func() bool { return !m.beginsLocked() || m.mu.current.ID != c.ID }; isCM && !m.waitFor(m.cfg.Keeper.Length(), changes) {
-			m.handOver(c)
+		if c.CM == m.self.Machine {
+			isOver := func() bool { return !m.beginsLocked() || m.mu.current.ID != c.ID }
+			if !m.waitFor(m.cfg.Keeper.Length(), isOver) {
+				m.handOver(c)
+			}
 		}
 		m.waitFor(m.patience(), func() bool { return !m.staysLocked() || m.mu.current.ID != c.ID })
 		m.mu.Lock()
@@ -162,7 +163,7 @@ func (m *Machine) tellLeaving(c *cluster.Configuration) {
 // for dead: one answer can be late.
 const unansweredMost = 4
 
-// isLost reports whether a member must have died, by how it has answered LEAVING.
+// isLost notes whether a member has answered LEAVING, and reports whether the member must have died.
 func (m *Machine) isLost(p call.Peer, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,11 +19,12 @@ import (
 // never come.
 //
 //   - A member that meets a broken connection, or silence, checks repeatedly whether it reaches
-//     the other member: by a call and by a READ, which use both directions of the link. As long
-//     as it does not, it reports that to the CM (APART).
-//   - The CM evicts the fewest members whose removal leaves no link that has been broken for
-//     linkPatience leases, or that broke for the flapsMax'th time, if the instance can go on
-//     without them (cluster.Configuration.Cover), and tells them why.
+//     the other member: by a call and by a READ, which use both directions of the link. Until the
+//     check succeeds, it reports to the CM that it does not reach the other (APART).
+//   - When a link has been broken for linkPatience leases, or breaks for the flapsMax'th time, the
+//     CM evicts a member at one of its ends and tells it why. The CM chooses the fewest members that
+//     cover all such links; it evicts none if the instance cannot go on without them
+//     (cluster.Configuration.Cover).
 //   - A machine evicted for its links is admitted again when it reaches every member, but not
 //     before a time that doubles with each eviction: otherwise a flapping link would cost a
 //     reconfiguration each time.
@@ -41,26 +42,27 @@ const (
 // ErrApart: the machine does not reach all members, or did not lately, and is not admitted.
 var ErrApart = errors.New("membership: the machine does not reach all members")
 
-// A breakage is the CM's knowledge of a direction of a link that a member has reported as broken.
+// A breakage is the CM's record of one direction of a link, from the first report that it is broken.
 type breakage struct {
-	// since is the time of the first report that has not been withdrawn, last the time of the
-	// latest one. Both are zero once the member has reported that it reaches the other one.
+	// since is the time of the first report that the direction is broken now, last the time of the
+	// latest such report. Both are zero once the member has reported that it reaches the other.
 	since, last time.Time
-	times       int       // how often the direction broke, each time within flapMemory of the last
+	times       int       // how often the direction broke, each time within flapMemory after closed
 	closed      time.Time // when the member last reported that it reaches the other
 }
 
-// A condition is what the CM makes of a breakage.
+// A condition is the CM's judgement of a breakage.
 //
 //	whole -> broken -> lasting
 //	  ^--------+---------+
 //
 //	whole    The member reaches the other, or has reported nothing for reportLeases: it may have
-//	         left, or this machine has become the CM and has old reports.
+//	         left, or this machine may have become the CM again and have only old reports.
 //	broken   The member does not reach the other, for at most linkPatience. In the next configuration
 //	         the two connect again.
-//	lasting  That has not helped for linkPatience, or the direction broke for the flapsMax'th time
-//	         within flapMemory. One of the two is evicted, if the instance can go on without it.
+//	lasting  Connecting again has not helped for linkPatience, or the direction broke for the
+//	         flapsMax'th time within flapMemory. One of the two is evicted, if the instance can go on
+//	         without it.
 type condition uint8
 
 const (
@@ -98,7 +100,7 @@ type links struct {
 	// At the CM:
 	breakages  map[direction]*breakage
 	exclusions map[rdma.MachineID]*exclusion
-	unresolved bool // the event that nobody can be evicted has been sent
+	unresolved bool // the CM has reported that links are broken and nobody can be evicted
 }
 
 func (l *links) init() {
@@ -120,9 +122,10 @@ func (l *links) forgetStrangersLocked(c *cluster.Configuration) {
 	l.unresolved = false
 }
 
-// Disconnected is called when the connection to a member has ended, or the member has owed this machine
-// an answer for long, although it may not have failed. If the two reach each other, they connect again
-// in the next configuration; if not, this machine reports that to the CM. Disconnected does not wait.
+// Disconnected is called when the connection to a member has ended, or the member has owed this
+// machine an answer for long. The member need not have failed. If the two reach each other, they
+// connect again in the next configuration; if not, this machine reports that to the CM.
+// Disconnected does not wait.
 func (m *Machine) Disconnected(machine rdma.MachineID) {
 	m.mu.Lock()
 	p, ok := call.Peer{}, m.mu.phase.isMember()
@@ -250,7 +253,8 @@ func (m *Machine) reportApart() {
 		return
 	}
 	ctx := recovery.WithDeadline(during{context.Background(), m, c.ID}, m.cfg.Clock.Now().Add(m.cfg.Keeper.Length()))
-	if _, err := m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, c.CM), kindApart, arg); err != nil && !IsPassing(err) && !errors.Is(err, ErrEvicted) {
+	_, err := m.cfg.Endpoint.Call(ctx, recovery.PeerIn(c, c.CM), kindApart, arg)
+	if err != nil && !IsPassing(err) && !errors.Is(err, ErrEvicted) {
 		m.cfg.Events.failed("report to the CM", err)
 	}
 }
@@ -284,18 +288,19 @@ func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time
 	b := l.breakages[d]
 	if b != nil && !b.since.IsZero() && now.Sub(b.last) > reportLeases*lease {
 		// Nothing has been reported for so long that the direction counts as whole: the report that
-		// said so was lost.
+		// the member reaches the other was lost.
 		b.since, b.last, b.closed = time.Time{}, time.Time{}, b.last
 	}
+	wasBroken := b != nil && !b.since.IsZero()
 	switch {
-	case !isBroken && b != nil && !b.since.IsZero():
+	case wasBroken && isBroken:
+		b.last = now
+	case wasBroken:
 		b.since, b.last, b.closed = time.Time{}, time.Time{}, now
-	case !isBroken:
+	case !isBroken: // whole, as before
 	case b == nil:
 		l.breakages[d] = &breakage{since: now, last: now, times: 1}
-	case !b.since.IsZero():
-		b.last = now
-	default:
+	default: // it breaks again
 		if now.Sub(b.closed) > flapMemory*lease {
 			b.times = 0
 		}
@@ -304,8 +309,8 @@ func (l *links) takeLocked(d direction, isBroken bool, now time.Time, lease time
 	}
 }
 
-// reportedLocked returns the machines at the far ends of broken links, as far as this machine
-// knows.
+// reportedLocked returns the machines at the far ends of broken links: those that this machine does
+// not reach itself, and those that members have reported to it.
 func (l *links) reportedLocked(now time.Time, lease time.Duration) (far []rdma.MachineID) {
 	for p := range l.apart { // any order: sorted below
 		far = append(far, p.Machine)
@@ -349,7 +354,7 @@ func (m *Machine) victimsLocked(c *cluster.Configuration) (victims []call.Peer) 
 }
 
 // withVictims adds the victims, which are to be evicted because of broken links, to the missing
-// machines. It adds none if the instance cannot go on without all of these together.
+// machines. It adds none if the instance cannot go on without the missing machines and the victims.
 func (m *Machine) withVictims(c *cluster.Configuration, missing []rdma.MachineID, victims []call.Peer) []rdma.MachineID {
 	all := slices.Clone(missing)
 	for _, v := range victims {
@@ -377,9 +382,9 @@ func (m *Machine) reportUnresolvedLocked() {
 	})
 }
 
-// exclude is called once c is stored, which was to evict the victims because of their links. For each
-// victim that is not in c, exclude records how long the machine stays excluded, and tells the machine
-// why.
+// exclude is called when the CM has decided to evict the victims because of their links, and has
+// stored c. For each victim that is not in c, exclude records how long the machine stays excluded, and
+// tells the machine why.
 func (m *Machine) exclude(victims []call.Peer, c *cluster.Configuration, links []cluster.Link) {
 	now, length := m.cfg.Clock.Now(), m.cfg.Keeper.Length()
 	for _, v := range victims {

@@ -33,7 +33,7 @@ type Config struct {
 	Empty bool
 	// First is the configuration that begins the instance if there is none: everything except
 	// machines and identifiers. Its settings are the machine's: the machine cannot be part of an
-	// instance that has others.
+	// instance that has other settings.
 	First *cluster.Configuration
 	// Founders, if not empty, are the machines that begin the instance together if there is none.
 	// The first of them waits until all have answered it, and then makes the configuration.
@@ -79,7 +79,7 @@ type Machine struct {
 		failure                             error
 		suspects                            []call.Peer
 		since                               time.Time          // the time when the first of suspects was suspected
-		renew                               bool               // the stored configuration may not be current: a change may have been stored or not
+		renew                               bool               // another configuration is needed even without suspects, for example after a store whose outcome is unknown
 		asked                               cluster.ID         // another machine has asked this one to suspect the CM of this configuration
 		cut                                 bool               // while starting: the machine cannot reach the store
 		announced                           time.Time          // when AnnounceLeave was called; zero: it was not
@@ -228,8 +228,8 @@ func (m *Machine) unlocked(f func()) {
 	f()
 }
 
-// evict ends the machine's membership. reason says why: a configuration leaves the machine out, or it
-// has an error of its own.
+// evict ends the machine's membership. reason says why: a configuration leaves the machine out, or
+// the machine itself has failed.
 func (m *Machine) evict(reason error) {
 	m.mu.Lock()
 	was := m.mu.phase
@@ -259,7 +259,7 @@ func (m *Machine) endLocked(reason error) {
 // isMember reports whether c has this machine as a member, with its present life.
 func (m *Machine) isMember(c *cluster.Configuration) bool { return recovery.IsMember(c, m.self) }
 
-// patience is how long this machine waits for an action of another that takes about a lease time.
+// patience is how long this machine waits for another to do something that takes about a lease time.
 func (m *Machine) patience() time.Duration {
 	return max(3*m.cfg.Keeper.Length(), 20*time.Millisecond)
 }

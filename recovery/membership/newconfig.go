@@ -41,8 +41,8 @@ func split(c *cluster.Configuration) [][]byte {
 
 // An ack is the content of a NEW-CONFIG-ACK.
 type ack struct {
-	// Outstanding is how long the leases may still last that the machine has granted to machines
-	// which have left.
+	// Outstanding bounds the rest of the leases that the machine has granted to machines that are
+	// left out.
 	Outstanding time.Duration
 	// Refused are replicas for which the machine has no room.
 	Refused []region.ID
@@ -158,9 +158,9 @@ func (m *Machine) applyConfiguration(c *cluster.Configuration) (ack, error) {
 // granted to that CM.
 //
 // It returns 0 only if all machines left out since the last committed configuration are known to be
-// dead. That some are dead is not enough: a dead process serves nothing, but a live one may rely on a
-// lease whose grantor has died. If the newest life of a machine is over, so is the life left out,
-// which began before this check.
+// dead. It is not enough that some are dead: a dead process serves nothing, but a live one may rely on
+// a lease whose grantor has died. Gone reports that the newest life of a machine is over; then the life
+// left out is over, too, since it began before this check.
 func (m *Machine) outstandingLocked() time.Duration {
 	for _, p := range m.mu.leftOut {
 		if !m.cfg.NIC.Gone(p.Machine) {

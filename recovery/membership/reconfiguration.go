@@ -17,7 +17,7 @@ import (
 // storeTries is how often in a row the store may fail before the CM hands over.
 const storeTries = 2
 
-// leadLocked starts lead if there is something to do and it is not running.
+// leadLocked starts lead if there is something to do and lead is not running yet.
 func (m *Machine) leadLocked() {
 	if m.mu.leads || !m.isWorkLocked() {
 		return
@@ -38,7 +38,8 @@ func (m *Machine) isWorkLocked() bool {
 	}
 	m.dropJoinersLocked()
 	isCM := m.mu.current.CM == m.self.Machine
-	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || len(m.mu.joiners)+len(m.mu.roomy) > 0 && m.isSettledLocked())
+	mayGrow := len(m.mu.joiners)+len(m.mu.roomy) > 0 && m.isSettledLocked()
+	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || mayGrow)
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
@@ -64,11 +65,14 @@ func (m *Machine) lead() {
 		}
 		c, isAsked := m.mu.current, m.mu.asked == m.mu.current.ID || m.mu.handed
 		m.mu.Unlock()
-		if c.CM != m.self.Machine && !isAsked && (m.dropSuspicion(c) || !m.askBackups(c)) {
+		isMyTurn := c.CM == m.self.Machine || isAsked || !m.dropSuspicion(c) && m.askBackups(c)
+		if !isMyTurn {
 			continue
 		}
 		err := m.reconfigure()
-		if failures++; !errors.Is(err, errStore) {
+		if errors.Is(err, errStore) {
+			failures++
+		} else {
 			failures = 0
 		}
 		if err != nil {
@@ -123,7 +127,7 @@ func (m *Machine) reconfigure() error {
 	defer m.rest()
 	t := Timeline{Suspect: m.cfg.Clock.Now()}
 	base, err := m.base()
-	if errors.Is(err, errStore) { // restarted machines, which may reach the store, may wait for this one
+	if errors.Is(err, errStore) { // machines that have restarted may reach the store, but need this one
 		m.considerRestart(m.Configuration())
 	}
 	if base == nil || err != nil {
@@ -201,7 +205,7 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 	case why.renew || why.handed || len(why.suspects) > 0: // no suspect has failed
 		next = base.Succeed()
 		next.CM = m.self.Machine
-	case len(why.victims) > 0: // an older configuration chose the victims
+	case len(why.victims) > 0: // the victims were chosen for an older configuration
 		err = errChanging
 	}
 	return next, report, err
@@ -263,10 +267,10 @@ func (m *Machine) probeAll(c *cluster.Configuration, suspects []call.Peer) (answ
 
 // unusedIn returns a function that reports whether a region is certainly unused in configuration c: no
 // transaction has committed to it there, and none will. That is certain in two cases. Either the CM of
-// c has let no machine commit c; only that CM knows. Or a replica of the region has not committed c:
-// then the primary still waits for the evidence in the replica's logs, which the replica drains when
+// c has told no machine to commit c; only that CM knows. Or a replica of the region has not committed
+// c: then the primary still waits for the evidence in the replica's logs, which the replica drains when
 // it commits c. back has the machines that have come back: if a machine's life in c has ended, its
-// memory tells whether that life committed c.
+// memory shows whether that life committed c.
 func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID) bool {
 	m.mu.Lock()
 	unproven := c.CM == m.self.Machine && m.mu.unproven != 0 && c.ID >= m.mu.unproven

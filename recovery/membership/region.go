@@ -215,8 +215,8 @@ func (m *Machine) onAnnounce(from call.Peer, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// remember adds a region to this machine's copy of the configuration. It returns false if it is
-// there already.
+// remember adds a region to this machine's copy of the configuration. It returns false if the region
+// is there already.
 func (m *Machine) remember(p cluster.Placement) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 // A machine without room refuses a replica, and is then bounded: later configurations give it no
-// further replicas, since each refusal costs a reconfiguration. When it has room again it tells the
-// CM (ROOM), and gets the replicas that regions lack.
+// further replicas, since each refusal costs a reconfiguration. When the machine has room again, it
+// tells the CM (ROOM), which gives it replicas of regions that have too few.
 
 // A roomRequest is the argument of ROOM, which the CM keeps.
 type roomRequest struct {

@@ -15,8 +15,8 @@ import (
 )
 
 // belongsTo returns why this machine cannot be part of any configuration that follows c, or nil. If
-// only its settings prevent it, another life is to follow: another machine has begun the instance
-// since this life took its own settings, and the next life takes those of c.
+// only its settings differ, the error is ErrRestart: another machine has begun the instance since
+// this life took its settings, and the machine's next life takes the settings of c.
 func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	if err := SameCluster(m.cfg.Cluster, c); err != nil {
 		return err
@@ -27,8 +27,8 @@ func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	return c.Knows(m.self.Machine, m.cfg.Self.Protocol)
 }
 
-// settings returns the settings that this life has, or none if it has nothing to begin an instance
-// with.
+// settings returns the settings of this life, or none if it has no configuration to begin an
+// instance with.
 func (m *Machine) settings() cluster.Settings {
 	if m.cfg.First == nil {
 		return cluster.Settings{}
@@ -36,8 +36,8 @@ func (m *Machine) settings() cluster.Settings {
 	return m.cfg.First.Settings()
 }
 
-// SameCluster returns ErrOtherCluster if memory, the cluster of a machine's memory or 0, is not c's
-// cluster.
+// SameCluster returns ErrOtherCluster if a machine's memory belongs to another cluster than c. memory
+// is the memory's cluster, or 0 if it has none yet.
 func SameCluster(memory uint64, c *cluster.Configuration) error {
 	if memory == 0 || memory == c.Cluster {
 		return nil
@@ -49,7 +49,7 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 // it, or when that is impossible:
 //
 //   - If there is no instance, this machine begins one, with the other founders.
-//   - If the configuration knows this machine from an earlier life, and the others have been
+//   - If an earlier life of this machine is in the configuration, and the others have been
 //     restarted too, those that are back restart together: all keep their memory, and the next
 //     configuration consists of them. Machines that are back with empty memory count for the
 //     majority, and join afterwards.
@@ -58,7 +58,7 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 // Errors: ErrRestart, ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed,
 // the store's, the host's, and ctx's.
 func (m *Machine) Start(ctx context.Context) error {
-	begin, said := m.cfg.Clock.Now(), ""
+	begin, reported := m.cfg.Clock.Now(), ""
 	for {
 		if err := errors.Join(ctx.Err(), m.Err()); err != nil {
 			return err
@@ -79,8 +79,8 @@ func (m *Machine) Start(ctx context.Context) error {
 		if err != nil && !IsPassing(err) {
 			return err
 		}
-		if err != nil && err.Error() != said { // report each error once, however often it occurs
-			said = err.Error()
+		if err != nil && err.Error() != reported { // report each error once, however often it occurs
+			reported = err.Error()
 			m.cfg.Events.failed("start", err)
 		}
 		if m.waitFor(m.pause(), func() bool { return m.mu.phase.isMember() }) {
@@ -91,8 +91,8 @@ func (m *Machine) Start(ctx context.Context) error {
 
 // isMemberBefore reports whether this machine has become a member meanwhile. If not, it sets c as the
 // floor: the machine applies no configuration before c. This matters if c does not contain the
-// machine, so that it asks to be admitted. A late NEW-CONFIG of an earlier configuration, which did
-// contain it, would make it a member, although it has been left out since; after being admitted it
+// machine, which therefore asks to be admitted. Without the floor, a late NEW-CONFIG of an earlier
+// configuration, which did contain the machine, would make it a member. When it is then admitted, it
 // would be a member for the second time in one life, and take its memory for complete.
 func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	m.mu.Lock()
@@ -213,7 +213,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 		return m.resume(c)
 	}
 	m.reportOldCopy(c)
-	if _, knows := c.Member(m.self.Machine); !knows {
+	if _, isIn := c.Member(m.self.Machine); !isIn {
 		return m.join(c)
 	}
 	if m.cfg.Empty { // empty memory can join, whether the others go on or restart
@@ -236,7 +236,7 @@ func (m *Machine) enter(c *cluster.Configuration, waited time.Duration) error {
 		return m.join(c)
 	}
 	with, err := m.understand(c, lives)
-	if err != nil || running > 0 { // those that run restart by themselves
+	if err != nil || running > 0 { // the running machines find out by themselves, and restart
 		return err
 	}
 	back = slices.DeleteFunc(back, func(l life) bool {

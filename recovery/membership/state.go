@@ -86,13 +86,13 @@ func (m *Machine) enterLocked(next phase) {
 //	            that is cut off itself would evict all the others. Machines that do not answer
 //	            are left out, too, so that simultaneous failures cost one configuration.
 //	remapping   The CM makes the next configuration, with new places for the replicas that are
-//	            gone. This comes before updating because the store takes the whole configuration.
+//	            gone. This comes before updating because the whole configuration is stored.
 //	updating    The store accepts the configuration only if no other one has been stored in
 //	            between: so only one of several machines that try becomes the CM. No member may
 //	            be told before, since the attempt may fail.
 //	sending     Members apply the configuration and acknowledge. A member may lack room for the
 //	            replicas that it gets: then another configuration is stored, which gives it less.
-//	expiring    All members have applied it. A machine that was left out may not know that, and
+//	expiring    All members have applied it. A machine that was left out may not know about it, and
 //	            act by a lease that was granted before: the CM waits until such leases run out.
 //	committing  NEW-CONFIG-COMMIT. Recovery may begin.
 //

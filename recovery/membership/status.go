@@ -24,12 +24,11 @@ type Status struct {
 	// Apart are the members that this machine does not reach. At the CM, they include members that
 	// others have reported. If a link stays broken, one of its two ends is evicted.
 	Apart []rdma.MachineID
-	// Missing are the machines that do not answer, if the others are no majority; otherwise it is
-	// nil.
+	// Missing are the machines that do not answer, if the others are no majority; otherwise nil.
 	Missing []rdma.MachineID
 	// Recovering says that not all regions are active yet. Changing says that this machine is
-	// changing the configuration, or has asked the CM to: another one follows, even if nobody is
-	// suspected.
+	// changing the configuration, or has asked the CM to change it: another configuration follows,
+	// even if nobody is suspected.
 	Recovering, Changing bool
 	// Err is the reason why the machine is not a member any more.
 	Err error

@@ -10,9 +10,9 @@ import (
 )
 
 // answering calls some members of c. It returns those that answer with their incarnation in c, and
-// this machine. A probe is not enough: the memory of a stopped process can still be read. And a
-// configuration with half its members stopped could never be replaced: no majority of it would
-// answer, and a member that is restarted does not count, because it has another incarnation.
+// this machine. A probe is not enough: the memory of a stopped process can still be read. A
+// configuration in which half the members are stopped could never be replaced, because no majority of
+// it would answer: a member that is restarted has another incarnation and does not count.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
 	for i, l := range m.askLivesOf(c, members) {
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]

@@ -36,7 +36,7 @@ func (m *Machine) note(machine rdma.MachineID, asked bool) (isNew bool) {
 	if !recovery.IsMember(c, p) {
 		return false
 	}
-	if c.CM != m.self.Machine && c.CM != machine { // only the CM may suspect this machine: tell it
+	if c.CM != m.self.Machine && c.CM != machine { // only the CM may suspect that machine: report to it
 		m.unlocked(func() {
 			if m.noteApart(p, true) {
 				m.Renew()
@@ -92,8 +92,8 @@ func (m *Machine) reportLocked(c *cluster.Configuration) {
 	})
 }
 
-// onUnreachable makes the CM go on to the next configuration. It leaves out the unreachable machine if
-// that does not answer a probe; otherwise the two machines connect again.
+// onUnreachable makes the CM go on to the next configuration. If the unreachable machine does not
+// answer a probe, it is left out there; otherwise the two machines connect again.
 func (m *Machine) onUnreachable(from call.Peer, arg []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

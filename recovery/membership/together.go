@@ -29,11 +29,11 @@ type life struct {
 	// is not known.
 	Committed cluster.ID `json:",omitempty"`
 
-	refused bool // the machine shares no protocol version with this one; only Member.Protocol is known
+	refused bool // the machine shares no protocol version with this one; of Member, it told only Protocol
 }
 
-// askLives sends HELLO to all other machines of c, and returns their answers. The answer of a machine
-// that does not answer is zero.
+// askLives sends HELLO to all other machines of c, and returns their answers: a zero life for each
+// machine that does not answer.
 func (m *Machine) askLives(c *cluster.Configuration) []life { return m.askLivesOf(c, c.Machines) }
 
 // askLivesOf is like askLives, for some machines of c; the answers of the others are zero.
@@ -93,8 +93,8 @@ func (m *Machine) lifeOf() life {
 // takes. A region is unavailable until a machine with all of it is back.
 //
 // A machine with empty memory counts for the majority: the majority only has to ensure that no other
-// machines go on, which needs no memory. And there may be no other machines: one that died before it
-// applied its first configuration has empty memory.
+// machines go on, which needs no memory. Without such machines there might be no majority: one that
+// died before it applied its first configuration has empty memory.
 func (m *Machine) restartTogether(c *cluster.Configuration, back []life, waited time.Duration) error {
 	if leaderOf(c, back) != m.self.Machine {
 		return nil
@@ -150,8 +150,8 @@ func leaderOf(c *cluster.Configuration, back []life) rdma.MachineID {
 }
 
 // considerRestart ends this life if the instance can go on only when this machine restarts together
-// with others. That is the case if there is a majority of c only together with machines that have
-// been restarted, or that were admitted by a CM that died before it told them.
+// with others. That is so if the running machines are no majority of c, but are one together with
+// machines that have been restarted, or that were admitted by a CM that died before it told them.
 func (m *Machine) considerRestart(c *cluster.Configuration) {
 	lives := m.askLives(c)
 	running, meeting := 1, 0

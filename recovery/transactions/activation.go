@@ -95,9 +95,9 @@ func (r *run) isReadyLocked(g regionGroup) bool {
 	return !slices.ContainsFunc(g.backups, lacks) && r.isTriedLocked(g.backups)
 }
 
-// isTriedLocked reports whether connecting to each of the machines has been tried. A machine counts
-// as tried if it was connected at Freeze, is connected by now, or can only be connected after the
-// recovery is settled.
+// isTriedLocked reports whether this machine has tried to connect to each of the machines. A machine
+// counts as tried if it was connected at Freeze, is connected by now, or can be connected only after
+// the recovery is settled.
 func (r *run) isTriedLocked(machines []rdma.MachineID) bool {
 	return !slices.ContainsFunc(machines, func(x rdma.MachineID) bool { return slices.Contains(r.apart, x) && !r.mu.tried[x] })
 }

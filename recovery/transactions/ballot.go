@@ -33,8 +33,8 @@ func (r *run) sendVotes() {
 }
 
 // decide is step 7 for the transactions that this machine decides. Replicas truncate a transaction
-// only after all of them know its outcome: one that truncated earlier would have forgotten its vote,
-// and the next recovery might decide differently.
+// only after all of them know its outcome: a replica that truncated earlier would have forgotten its
+// vote, and the next recovery might decide differently.
 func (r *run) decide() error {
 	err := r.wait(r.ctx, func() bool { return sabotage.AllVotes.Skipped() || len(r.mu.voters) == len(r.c.Machines) })
 	if err != nil {
@@ -103,8 +103,8 @@ func (r *run) ballotIDs() []record.ID {
 }
 
 // votes returns a vote for each region. A region that has lost all its replicas counts as
-// VoteTruncated, and not as VoteUnknown, which could abort the transaction: nobody can tell that the
-// region never had a record.
+// VoteTruncated. VoteUnknown could abort the transaction, but nobody can tell any more whether the
+// region had a record.
 func (r *run) votes(b *ballot) []Vote {
 	var votes []Vote
 	for _, id := range b.regions {

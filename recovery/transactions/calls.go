@@ -80,7 +80,7 @@ func neededFor(kind uint8) state {
 	return drained
 }
 
-// onBlocks tells data recovery that the block tables of regions that are being filled here now equal
+// onBlocks tells data recovery about regions that are being filled here: their block tables now equal
 // the primary's.
 func (r *run) onBlocks(from call.Peer, list []entry) {
 	for i := range list {
@@ -90,7 +90,7 @@ func (r *run) onBlocks(from call.Peer, list []entry) {
 	}
 }
 
-// onNeedRecovery merges a backup's evidence about regions whose primary is this machine.
+// onNeedRecovery merges a backup's evidence into the claims on regions whose primary is this machine.
 func (r *run) onNeedRecovery(from call.Peer, list []entry, last bool) {
 	found := make([]evidence.Evidence, len(list))
 	for i := range list {
@@ -140,8 +140,8 @@ func (r *run) onReplicate(from call.Peer, list []entry) error {
 	return nil
 }
 
-// onVote counts the votes of a primary, for transactions that this machine decides. The first vote
-// about a transaction begins its ballot.
+// onVote records the votes of a primary on transactions that this machine decides. The first vote
+// on a transaction begins its ballot.
 func (r *run) onVote(from call.Peer, list []entry, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,7 +48,7 @@ func (r *run) backsUp(p cluster.Placement) bool {
 	return p.IsAvailable() && p.Primary != r.self && p.Has(r.self)
 }
 
-// claimLocked merges what a replica has seen of transactions into the claims of this machine's
+// claimLocked merges a replica's evidence about transactions into the claims on this machine's
 // regions.
 func (r *run) claimLocked(from rdma.MachineID, found []evidence.Evidence) {
 	for _, e := range found {
@@ -96,9 +96,9 @@ func (r *run) complete(ctx context.Context, c *claim) error {
 	})
 }
 
-// fetch READs a transaction's writes from a backup, unless they are here already: then it returns
-// nil. It also returns nil if no replica has them: an earlier recovery that reached truncation may
-// have left notes without the writes.
+// fetch READs a transaction's writes from a backup. If they are here already, it returns nil. It also
+// returns nil if no replica has them: an earlier recovery that reached truncation may have left notes
+// without the writes.
 func (r *run) fetch(c *claim) (writes []record.Write, err error) {
 	if own := c.sources[r.self]; !own.At.Empty() {
 		return nil, nil

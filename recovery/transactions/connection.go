@@ -176,7 +176,7 @@ func (t *Recovery) note(r *run, from call.Peer, number uint64) bool {
 	return true
 }
 
-// keepAnswer keeps the answer to a member's exchange, if that is still its latest.
+// keepAnswer keeps the answer to a member's exchange, if that is still the member's latest exchange.
 func (t *Recovery) keepAnswer(from call.Peer, number uint64, reply []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +185,7 @@ func (t *Recovery) keepAnswer(from call.Peer, number uint64, reply []byte) {
 	}
 }
 
-// answerTo returns the answer that a member's exchange was given, or nil.
+// answerTo returns the answer that was kept for a member's exchange, or nil.
 func (t *Recovery) answerTo(from call.Peer, number uint64) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

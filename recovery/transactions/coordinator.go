@@ -9,7 +9,7 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// coordinator returns the machine that decides a transaction: its own coordinator if that is a
+// coordinator returns the machine that decides a transaction: its own coordinator if that machine is a
 // member, and otherwise the member with the highest hash for the transaction (rendezvous hashing).
 func coordinator(c *cluster.Configuration, id record.ID) rdma.MachineID {
 	if _, ok := c.Member(id.Machine); ok {

@@ -16,8 +16,8 @@
 //	8 settle     C --DECIDED--> all
 //
 // P is a region's primary and B a backup, in the new configuration. C is the transaction's
-// coordinator if that is a member, or else a member that all members compute. One call carries a
-// list of transactions.
+// coordinator if that is a member, and otherwise another member, which all members compute alike. One
+// call carries a list of transactions.
 //
 // # Why it is right
 //
@@ -49,8 +49,8 @@
 // memory is back. Votes are monotonic in evidence, so this cannot contradict what an earlier
 // recovery has carried out, which decided only where all regions were available.
 //
-// A truncated transaction is known as truncated where that was done: each log has a ledger in its
-// memory, which stays until no transaction of an earlier configuration is left anywhere (step 8,
-// which the paper does not have, since there memory is not lost in a power failure). So an unknown
-// vote means that the record never came.
+// A machine that has truncated a transaction knows that it has: each log has a ledger in its memory,
+// which stays until no transaction of an earlier configuration is left anywhere (step 8, which the
+// paper does not have, since there memory is not lost in a power failure). So an unknown vote means
+// that the record never came.
 package transactions

@@ -32,9 +32,9 @@ func (r *run) admitCaught() {
 }
 
 // park handles transactions that have to wait for an unavailable region. If another region of such a
-// transaction voted unknown or truncated, park makes all replicas of that region note the vote. They
-// have noted the evidence for any other vote already (step 5). park comes before DECIDED: once this
-// recovery is settled, the logs from which the next recovery would learn the same are freed.
+// transaction voted unknown or truncated, park makes all replicas of that region note the vote. For
+// any other vote they have noted the evidence already (step 5). park comes before DECIDED: once this
+// recovery is settled, the logs are freed, and the next recovery could not find the same vote.
 func (r *run) park() {
 	lists := make(map[rdma.MachineID][]entry)
 	for _, id := range r.ballotIDs() {

@@ -29,8 +29,8 @@ type Recovery struct {
 		exchanging map[rdma.MachineID]bool
 		exchanges  map[rdma.MachineID]*exchange
 		begun      uint64 // number of exchanges begun; it numbers them
-		// sent maps a region to the configuration of its last replica change when its block table
-		// was last sent to its backups.
+		// sent has the regions whose block tables this machine has sent to their backups. The value is
+		// the configuration in which the region's primary or backups had last changed by then.
 		sent map[region.ID]cluster.ID
 	}
 }

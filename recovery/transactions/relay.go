@@ -12,7 +12,7 @@ import (
 
 // Two members may be unable to reach each other while neither can be evicted. Each member waits for
 // the votes of all others, so without help no transaction would be decided. Therefore a call that
-// stays unanswered for too long goes through the CM, which both reach.
+// stays unanswered for too long is made again through the CM, which both members reach.
 //
 //	RELAY    member --> CM     | to 16 | kind 8 | zero 8 | argument |
 //	RELAYED  CM --> the other  | from 16 | kind 8 | zero 8 | argument |

@@ -63,8 +63,8 @@ func newRun(t *Recovery, c *cluster.Configuration) *run {
 	return r
 }
 
-// either is a context that ends when either the context given to Commit or the run ends. Its users,
-// including calls, poll Err and never wait for Done, which is that of Commit's context alone.
+// either is a context that ends when the context given to Commit ends, or the run does. Its users,
+// including calls, poll Err. They must not wait for Done, which is that of Commit's context alone.
 type either struct {
 	context.Context
 	run context.Context
@@ -72,8 +72,8 @@ type either struct {
 
 func (e either) Err() error { return cmp.Or(e.run.Err(), e.Context.Err()) }
 
-// wait calls f with mu held, after each wake, until it returns true. It fails when ctx ends; ctx ends
-// at the latest with the run.
+// wait calls f with mu held, again after each wake, until f returns true. It fails when ctx ends,
+// which is no later than the end of the run.
 func (r *run) wait(ctx context.Context, f func() bool) error {
 	e := r.t.cfg.Clock.NewEvent()
 	r.mu.Lock()
@@ -116,7 +116,7 @@ func (r *run) call(to rdma.MachineID, kind uint8, arg []byte) ([]byte, error) {
 			reply, err = r.ask(to, kind, arg)
 		}
 		if errors.Is(err, call.ErrClosed) {
-			r.cancel() // the other members ignore this life of the machine now: it must not go on by itself
+			r.cancel() // the other members ignore this life of the machine now: it must not go on alone
 		}
 		if err == nil || r.ctx.Err() != nil {
 			return reply, cmp.Or(err, r.ctx.Err())
@@ -165,9 +165,9 @@ func (r *run) activate(ctx context.Context) error {
 }
 
 // sendBlocks sends the block table of each region whose primary or backups have changed since this
-// machine last sent it. A backup that is to be filled compares the table with its own, to find blocks
-// that have passed to another slab since it was last a replica. It must do so before the region
-// becomes active and transactions write there.
+// machine last sent the table. A backup that is to be filled compares the table with its own, to find
+// blocks that have passed to another slab since it was last a replica. It must do so before the
+// region becomes active and transactions write there.
 func (r *run) sendBlocks(ctx context.Context, mine []region.ID) error {
 	sent, lists := make(map[region.ID]cluster.ID), make(map[rdma.MachineID][]entry)
 	for _, id := range mine {
@@ -242,8 +242,8 @@ func (r *run) rest() {
 }
 
 // isOpen reports whether this machine has records of a transaction that is still to be truncated. It
-// does not count transactions that this recovery will never truncate: those of lost regions, and
-// those that wait for an unavailable region.
+// does not count transactions that this recovery will never truncate: transactions of lost regions,
+// and transactions that wait for an unavailable region.
 func (r *run) isOpen() bool {
 	for _, e := range r.m.Recovery().Open() {
 		if p, ok := r.c.Placement(e.Region); ok && p.Has(r.self) && !r.waits(e.Regions) {

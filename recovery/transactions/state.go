@@ -7,7 +7,7 @@ import "github.com/farmsql/farmsql/internal/invariant"
 //
 //	frozen   -> drained   Drain has processed all logs. The evidence of this machine is fixed
 //	                      from here on: a record found later would be missing from a vote that
-//	                      has been cast. So only now does the machine answer the others, and
+//	                      has been cast. Only now does the machine answer the others, and
 //	                      connect to them, which empties logs.
 //	drained  -> active    This machine's primaries have locked the objects that recovering
 //	                      transactions write, by the evidence of all replicas: no other
@@ -19,9 +19,9 @@ import "github.com/farmsql/farmsql/internal/invariant"
 //	voted    -> decided   All members have voted. The decisions have been carried out at all
 //	                      replicas, and only then truncated there: a replica that truncated
 //	                      before another knew the outcome would have forgotten its vote.
-//	decided  -> settled   All members have decided theirs (DECIDED). Only now may evidence be
-//	                      freed, and connections be made whose logs were still evidence: until
-//	                      then a coordinator may ask for a vote.
+//	decided  -> settled   All members have decided theirs (DECIDED). Until now a coordinator
+//	                      could ask for a vote. Only from here on may evidence be freed, and
+//	                      connections be made that replace logs with evidence.
 type state uint8
 
 const (
