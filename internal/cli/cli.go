@@ -118,7 +118,7 @@ func OneLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "farmsql: ")), " ")
 }
 
-// command returns the command among args, with a space, or an empty text.
+// command returns the first command among args with a space after it, or an empty text.
 func command(parser *kong.Kong, args []string) string {
 	for _, a := range args {
 		for _, child := range parser.Model.Children {

@@ -158,8 +158,8 @@ func (c *checker) checkAbsencesOf(o Object, reads []absence, stays []stay) {
 	}
 }
 
-// topological returns the nodes of a graph without a cycle in an order that agrees with
-// its edges.
+// topological returns the nodes of a graph that has no cycle, each before the nodes to which
+// its edges lead.
 func (g *graph) topological() []int {
 	incoming := make([]int, len(g.edges))
 	for _, edges := range g.edges {

@@ -95,8 +95,8 @@ func (c *checker) malformed(i int, what string) {
 	c.report.add(Violation{Kind: Malformed, Transactions: []int{i}, Text: c.name(i) + " " + what})
 }
 
-// choose decides which transactions count: committed ones, aborted ones whose reads
-// are checked, and those of unknown outcome whose writes any of these saw.
+// choose decides which transactions count: committed ones, aborted ones whose reads are checked,
+// and transactions of unknown outcome whose writes a counting transaction saw.
 func (c *checker) choose() {
 	c.counts = make([]bool, len(c.txs))
 	var todo []int

@@ -10,7 +10,7 @@
 //	t := rec.Begin("client 3")
 //	t.Read(x, value)             // the value found in x; history.Initial if never written
 //	t.Write(x, rec.Value())      // a unique value
-//	t.Delete(x, rec.Value())     // one that means that x is not there
+//	t.Delete(x, rec.Value())     // a unique value that stands for: x is not there
 //	t.Absent(x)                  // a lookup found no x; the transaction's only operation
 //	t.End(history.Committed)     // or Aborted, or Unknown if the client was not told
 //	// afterwards:
@@ -54,11 +54,11 @@
 //
 // # Cost
 //
-// Time is nearly linear in the number of operations. The order in time has a
-// quadratic number of pairs; it is expressed by a chain of points in time, in which each
-// transaction leads to the point of its end, and comes from the last point before its begin. A history
-// of 100,000 transactions takes less than a second. The search for a short cycle
-// is bounded; in large groups it finds a short one, not always the shortest.
+// The check takes time nearly linear in the number of operations. The order in time has a quadratic
+// number of pairs; it is expressed by a chain of points in time: each transaction has an edge to the
+// point of its end, and an edge from the last point before its beginning. A history of 100,000
+// transactions takes less than a second. The search for a short cycle is bounded; in large groups it
+// finds a short one, not always the shortest.
 //
 // Check does not change its input; a Recorder is safe for concurrent use, a
 // transaction being recorded belongs to one goroutine.

@@ -52,10 +52,10 @@ func (g *graph) components() [][]int {
 type search struct {
 	g     *graph
 	count int
-	order []int // 1 + when a node was first visited; 0 if it was not
-	low   []int // the earliest node known to be reachable and still open
-	on    []bool
-	open  []int // nodes without a component yet
+	order []int  // 1 + when a node was first visited; 0 if it was not
+	low   []int  // the earliest node known to be reachable and still open
+	on    []bool // whether the node is in open
+	open  []int  // nodes without a component yet
 	path  []step
 	found [][]int
 }

@@ -49,10 +49,10 @@ func (c *checker) installsByObject() map[Object][]install {
 		first := make(map[Object]Value) // the value that the transaction read before it wrote
 		wrote := make(map[Object]bool)
 		for _, op := range c.txs[i].Ops {
-			if _, read := first[op.Object]; !op.Write && !read && !wrote[op.Object] {
-				first[op.Object] = op.Value
-			}
 			if !op.Write {
+				if _, read := first[op.Object]; !read && !wrote[op.Object] {
+					first[op.Object] = op.Value
+				}
 				continue
 			}
 			wrote[op.Object] = true
@@ -90,7 +90,7 @@ func (c *checker) orderByVersion(o Object, installs []install) {
 	}
 }
 
-// orderByReads puts each write after the one that its transaction had read.
+// orderByReads puts each write after the write that its transaction had read.
 func (c *checker) orderByReads(o Object, installs []install) {
 	next := make(map[Value]int)
 	for _, w := range installs {
@@ -132,8 +132,8 @@ func (c *checker) depend(from, to int, e edge) {
 	}
 }
 
-// addTime adds edges from each transaction to those that began after it had ended. Points in
-// time are nodes, one for each end, in a chain:
+// addTime adds edges from each transaction to the transactions that began after it had ended. Points
+// in time are nodes, one for each end, in a chain:
 //
 //	T1 ends -> point 1 -> point 2 -> T3 begins
 //	T2 ends --------------^

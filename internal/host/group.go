@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// groupFiles returns the files that limit the process's control group and the groups around it. In
-// version 2 of control groups they are called unified; in version 1 they are called legacy, in the
-// hierarchy of a controller.
+// groupFiles returns the files that limit the process's control group and the groups around it.
+// unified is their name in version 2 of control groups; legacy is their name in version 1, where each
+// controller has its own hierarchy.
 func (r Root) groupFiles(controller, unified, legacy string) (files []string) {
 	const root = "/sys/fs/cgroup"
 	own, err := r.Text("/proc/self/cgroup")

@@ -90,8 +90,8 @@ func commentsOf(f *file, source string) []Excerpt {
 	return comments
 }
 
-// withCode returns whole lines: those of the comment, and the next one, which the comment
-// is about if it has lines of its own.
+// withCode returns the whole lines of the comment and the line after them. A comment on lines of its
+// own is about the line after it.
 func withCode(source string, start, end int) string {
 	start = strings.LastIndexByte(source[:start], '\n') + 1
 	for range 2 {

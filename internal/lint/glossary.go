@@ -110,8 +110,9 @@ func (g *glossary) check(packages map[string][]*file) (problems []Problem) {
 					report("the name %s has the word %s; not this, but: %s", name.Name, w, but)
 				}
 				for _, h := range g.homes {
+					isForm := strings.HasPrefix(w, h.word) && len(w) <= len(h.word)+2 // the word, its plural or participle
 					switch {
-					case !strings.HasPrefix(w, h.word) || len(w) > len(h.word)+2: // a plural, or a participle
+					case !isForm:
 					case matches(dir, h.packages):
 						used[h.word] = true
 					default:

@@ -49,7 +49,7 @@ func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s: %s", p.File, p
 // A file is one parsed source file.
 type file struct {
 	name   string // path from the root of the repository
-	dir    string // its package, the same way; "." is the root
+	dir    string // the folder of its package, from the root of the repository; "." is the root
 	isTest bool
 	fset   *token.FileSet
 	ast    *ast.File

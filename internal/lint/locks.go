@@ -12,15 +12,15 @@ import (
 // Locked, and in which a lock is released by the function that takes it.
 var lockedNames = []string{"txn", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/participant", "txn/evidence", "txn/worker", "recovery/membership", "recovery/transactions", "recovery/data"}
 
-// locksBelow are the packages whose locks a package takes: it calls their functions named Locked by
-// the same rule as its own.
+// locksBelow maps a package to another one whose locks it takes: it calls that package's functions
+// named Locked by the same rule as its own.
 var locksBelow = map[string]string{"txn": "txn/worker"}
 
 // lockMarks begin the comment on a call of a function named Locked by a caller that does not hold
 // the lock itself: the comment gives the reason.
 var lockMarks = []string{"// locked: "}
 
-// unlocks are the methods that take locks, and those that give them back.
+// unlocks maps each method that takes a lock to the method that releases it.
 var unlocks = map[string]string{"lock": "unlock", "Lock": "Unlock", "RLock": "RUnlock", "TryLock": "Unlock"}
 
 // locksRule returns the rule of locks for the given packages.

@@ -111,7 +111,7 @@ var (
 // processor a goroutine runs on.
 var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "region", "rdma", "rdma/...", "cluster/lease"}
 
-// clockUsers may ask for the time and for randomness of the process.
+// clockUsers may read the process's clock and its source of randomness.
 // rdma/shm drives processes: it never runs in the simulator.
 var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "internal/testcert"}
 

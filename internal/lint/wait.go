@@ -119,8 +119,8 @@ func lastName(e ast.Expr) string {
 // or the loop is over something that has an order.
 var orderMarks = []string{"// any order", "// in order"}
 
-// checkOrder reports loops over maps without a mark. Types are not known here: a map is a variable
-// that the function makes as one, or a name that mapFields returns.
+// checkOrder reports loops over maps without a mark. Types are not known here: a name counts as a map
+// if mapFields returns it, or the function makes a map with that name.
 func checkOrder(dir string, files []*file, report func(*file, token.Pos, string)) {
 	if !slices.Contains(simulated, dir) {
 		return

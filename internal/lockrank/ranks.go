@@ -1,11 +1,11 @@
 // Package lockrank gives every mutex of the server a rank; benchmarks and commands have plain
 // mutexes. A goroutine that holds mutexes locks only those of higher ranks, so that no two of
 // them can wait for each other. The ranks are in one table, order. Builds with the tag
-// invariants check each Lock against what the goroutine holds; in others a Mutex is a
+// invariants check each Lock against what the goroutine holds; in other builds a Mutex is a
 // sync.Mutex, and costs nothing more.
 //
 // A TryLock need not keep the order, because it does not wait. A mutex that is held during a wait,
-// such as one for other machines, is locked with clock.Clock.Lock.
+// such as a wait for other machines, is locked with clock.Clock.Lock.
 package lockrank
 
 // A Rank is one of the types of the table: the place of a mutex in the order. It is a type
@@ -53,8 +53,9 @@ type (
 	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
 )
 
-// order is the order in which mutexes are locked. The first ones are held while another machine is
-// asked; its answer locks the next ones here; the last ones are held for a few instructions.
+// order is the order in which mutexes are locked. A goroutine may hold the first ones while it waits
+// for another machine's answer; to handle the answer, this machine locks the next ones; the last ones
+// are held for a few instructions.
 var order = []Rank{
 	Connector{},
 	Opened{},

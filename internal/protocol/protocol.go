@@ -66,7 +66,7 @@ type Speaker struct {
 	Range
 }
 
-// Machine returns the speaker that a machine is. r is the range that it states.
+// Machine returns a machine as a Speaker. r is the range that the machine states.
 func Machine[ID ~uint16](id ID, r Range) Speaker {
 	return Speaker{Name: fmt.Sprintf("machine %d", id), Range: r.Stated()}
 }

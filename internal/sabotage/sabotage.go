@@ -156,7 +156,7 @@ const (
 	LockRecovery
 	// Replicate: votes are cast before the backups have the records that the votes depend on.
 	Replicate
-	// Votes: of the evidence of backups only LOCK records count.
+	// Votes: only the LOCK records in the evidence of backups count.
 	Votes
 	// AllVotes: transactions are decided before all votes are in.
 	AllVotes
@@ -238,7 +238,7 @@ const (
 	FoundRow
 	// JointBuckets: two buckets that were read at different moments count as of one moment.
 	JointBuckets
-	// ChainVersion: any block that a link leads to counts as the one that the link means.
+	// ChainVersion: a lookup accepts the block at the end of a link even if another has replaced it.
 	ChainVersion
 	// StaleDirectory: a bucket counts as the home of a key although its shard has split.
 	StaleDirectory

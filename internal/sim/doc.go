@@ -27,10 +27,10 @@
 //     Machine.Slow delays each turn of the routines.
 //   - World.Cut loses what is sent from one machine to another, in that
 //     direction only, until World.Mend. World.Spike delays it.
-//   - Datagrams are lost and overtake each other always. In a World.Storm they
-//     arrive twice, and very late.
-//   - World.Trouble makes the rare conditions happen for which the code has points
-//     (clock.Trouble), and makes some waits end before their time.
+//   - Datagrams can get lost and overtake each other at any time. In a World.Storm
+//     they also arrive twice, or very late.
+//   - World.Trouble makes rare conditions happen, at the points that the code has for
+//     them (clock.Trouble), and makes some waits end before their time.
 //
 // # Processors
 //
@@ -45,7 +45,7 @@
 // Operations of one queue pair take effect in order, after random delays. A READ
 // or WRITE of several lines may take its lines, in rising order, at different
 // moments: a READ sees an object change between two lines, and a crash leaves a
-// prefix of a WRITE. An operation whose acknowledgement is lost has taken effect
-// and fails all the same. A doorbell runs the peer's bell on a routine of its
-// own.
+// prefix of a WRITE. If an operation's acknowledgement is lost, the operation
+// fails although it has taken effect. A doorbell runs the peer's bell on a
+// routine of its own.
 package sim

@@ -44,7 +44,7 @@ func (w *World) Mend(from, to rdma.MachineID) {
 // Up reports whether a message sent now from one machine reaches the other.
 func (w *World) Up(from, to rdma.MachineID) bool { return w.isUp(from, to) }
 
-// Breaking reports whether a living machine has not been told yet that one of its connections has
+// Breaking reports whether some living machine has still to be told that one of its connections has
 // failed.
 func (w *World) Breaking() bool {
 	for _, n := range w.network.nics { // the order of the cards has no effect

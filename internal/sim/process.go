@@ -142,9 +142,9 @@ func (p *Process) afterFunc(d time.Duration, f func(), aside bool) clock.Timer {
 
 // Stop implements clock.Timer.
 func (t *timer) Stop() bool {
-	was := !t.over
+	wasPending := !t.over
 	t.over = true
-	return was
+	return wasPending
 }
 
 // unlessPaused runs a turn as soon as possible: after the pause if the process is paused,
@@ -207,9 +207,9 @@ func (s *signal) WaitFor(d time.Duration) bool {
 		w.park(s.waiter)
 		s.waiter = nil
 	}
-	was := s.set
+	wasSet := s.set
 	s.set = false
-	return was
+	return wasSet
 }
 
 // NewPool implements clock.Clock.

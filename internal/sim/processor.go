@@ -30,7 +30,7 @@ type turn struct {
 	aside bool
 }
 
-// Work keeps the processor of the running turn, which must be the process's, busy for d more.
+// Work keeps the processor of the running turn busy for d more. The turn must be one of the process.
 func (p *Process) Work(d time.Duration) {
 	if p.isLimited() && !p.dead {
 		p.world.worked += d

@@ -43,7 +43,8 @@ type operation struct {
 	off  uint64
 	data []byte // for a WRITE, a copy of the bytes to write
 	tag  uint64
-	// isFlushed says that its batch is over. It takes effect later than this turn, so then it must be.
+	// isFlushed says that Flush has ended the operation's batch. It must be set by the time at which
+	// the operation takes effect, which is after the present turn.
 	isFlushed bool
 }
 
@@ -127,8 +128,8 @@ func (c *conn) unflushedError(o *operation) error {
 	return fmt.Errorf("sim: machine %d waits, and has not flushed %v to machine %d, key %#x, offset %d", c.from.nic.id, o.op, c.to.nic.id, uint64(o.key), o.off)
 }
 
-// connTo returns the connection to a machine, and creates it if necessary; but it does
-// not replace a broken connection whose failures have not been polled.
+// connTo returns the connection to a machine, and creates it if necessary. It replaces a broken
+// connection only after all its failures have been polled.
 func (q *queue) connTo(to rdma.MachineID) (*conn, error) {
 	if int(to) < len(q.conns) {
 		switch c := q.conns[to]; {

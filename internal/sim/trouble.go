@@ -8,8 +8,8 @@ import (
 
 var _ clock.Troubled = (*Process)(nil)
 
-// Trouble sets, from now on, how many of a thousand chances each kind of trouble takes, and how many
-// of a thousand bounded waits end early. Stale caches and small logs have their own chances.
+// Trouble sets how many of a thousand chances for trouble are taken from now on, and how many of a
+// thousand bounded waits end early. Stale caches and small logs have their own chances.
 func (w *World) Trouble(chance int) { w.options.Trouble = chance }
 
 // Stale sets how many of a thousand cache updates are lost from now on.

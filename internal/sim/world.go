@@ -32,10 +32,10 @@ type Options struct {
 	// that.
 	Trouble int
 	// Small is how many of a thousand transactions that may be treated as large are treated so,
-	// until World.Small.
+	// until World.Small is called.
 	Small int
-	// Stale is how many of a thousand refreshes of a cache are lost, until
-	// World.Stale.
+	// Stale is how many of a thousand refreshes of a cache are lost, until World.Stale
+	// is called.
 	Stale int
 	// TimeMax and EventsMax end a run that does not end by itself; an hour, and a
 	// billion.
@@ -150,8 +150,8 @@ func (w *World) after(d time.Duration, f func()) { w.at(w.time()+max(d, 0), f) }
 
 func (w *World) at(at time.Duration, f func()) { w.events.push(event{at: at, do: f}) }
 
-// Every calls f every d, beside all events, until f returns false. It draws nothing, so that
-// the run is the same without it; f must not wait.
+// Every calls f every d, beside all events, until f returns false. It draws no random numbers, so
+// the run is the same without it. f must not wait.
 func (w *World) Every(d time.Duration, f func() bool) {
 	w.at(w.now+d, func() {
 		if f() {
@@ -176,7 +176,7 @@ func (w *World) mix(xs ...uint64) {
 	}
 }
 
-// tell traces.
+// tell passes an event to Options.Trace.
 func (w *World) tell(format string, args ...any) {
 	if w.options.Trace != nil {
 		w.options.Trace(w.now, fmt.Sprintf(format, args...))

@@ -101,7 +101,8 @@ func (b *bounds) checkSuspicions(quiet time.Duration) error {
 func (b *bounds) isSuspected(m rdma.MachineID, incarnation uint64) bool {
 	return slices.ContainsFunc(b.copies.now.Machines, func(x rdma.MachineID) bool {
 		p := b.machine(int(x)).Process()
-		if p == nil || p.Paused() || b.members.begun[x] == nil || !b.isWell(x) && x != b.copies.now.CM {
+		counts := b.isWell(x) || x == b.copies.now.CM
+		if !counts || p == nil || p.Paused() || b.members.begun[x] == nil {
 			return false
 		}
 		s := b.members.begun[x].Membership().Status()

@@ -408,8 +408,8 @@ func (c *client) newRow(o history.Object) (region.Ptr, error) {
 	return p, nil
 }
 
-// scan scans the keys of the B-tree whose numbers are from..to-1. It reads the rows of the keys that the scan
-// returns, and the tombstones of the others, which are absent.
+// scan scans the B-tree's keys with the numbers from..to-1. It reads the rows of the keys that the
+// B-tree returns, and the tombstones of the other keys, which are absent.
 func (c *client) scan(from, to int, reverse bool) error {
 	present := make(map[string]region.Ptr)
 	cursor := c.tree.Scan(c.t, keyOf(from), keyOf(to), reverse)

@@ -16,8 +16,8 @@ import (
 // A Cluster is the instance under test: its machine i runs on machine i of a world, in its
 // failure domain.
 type Cluster interface {
-	// Takes reports whether the cluster is meant to survive a fault. Others are not
-	// injected. With a single replica of each region there are few that it can survive.
+	// Takes reports whether the cluster is meant to survive a fault. Other faults are not
+	// injected. With a single replica of each region it can survive few.
 	Takes(Fault) bool
 	// RecoverySteps are the steps of recovery that Hooks receive.
 	RecoverySteps() []recovery.Step
@@ -32,8 +32,8 @@ type Cluster interface {
 	// Whole reports whether every region has all of its replicas, so that another machine
 	// may fail.
 	Whole() bool
-	// Primaries returns the configuration that machine i is in, and the regions that it believes to
-	// be the primary of.
+	// Primaries returns the configuration that machine i is in, and the regions for which it believes
+	// that it is the primary.
 	Primaries(i int) (cluster.ID, []region.ID)
 	// Lives returns the lives that a serving machine knows of.
 	Lives(i int) catalog.Lives

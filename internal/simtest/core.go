@@ -89,9 +89,9 @@ func (t *overlapInjector) areKeptOut(machines []int) bool {
 	})
 }
 
-// late returns the machines that reach the core and have committed nothing more: before has the
-// machines' numbers of commits at an earlier time. Of two machines whose link is cut, one may be evicted: they are late if neither has
-// committed anything.
+// late returns the machines that reach the core and have committed nothing since before, which has
+// the machines' numbers of commits at an earlier time. If the link between two machines is cut, one
+// of them may be evicted: these two are late only if neither has committed anything.
 func (t *overlapInjector) late(before []int, faults []lastingFault) (late []int) {
 	for _, i := range t.all() {
 		if t.hinders[i] == 0 && t.commits[i] == before[i] {
@@ -123,12 +123,12 @@ func (t *overlapInjector) pickAway() (away []int, bound time.Duration) {
 		counts = anybody
 	}
 	n := t.options.Farm.Machines
-	// without reports whether the other machines are a core.
-	without := func(away []int) bool {
-		return 2*(n-len(away)) > n && t.isMajorityWithout(away, counts) && t.copies.suffice(func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) })
+	isCoreWithout := func(away []int) bool {
+		isLeft := func(m rdma.MachineID) bool { return counts(m) && !slices.Contains(away, int(m)) }
+		return 2*(n-len(away)) > n && t.isMajorityWithout(away, counts) && t.copies.suffice(isLeft)
 	}
 	for _, i := range t.rng.Perm(n) {
-		if more := append(away, i); (len(away) == 0 || t.rng.IntN(4) > 0) && without(more) {
+		if more := append(away, i); (len(away) == 0 || t.rng.IntN(4) > 0) && isCoreWithout(more) {
 			away = more
 		}
 	}

@@ -161,11 +161,12 @@ func (c *client) blind(g *register, key []byte, was uint64) error {
 	// now wraps an operation that runs transactions of its own.
 	now := func(do func() error) func() error {
 		return func() error {
-			if err := do(); c.process.Dead() || err != nil && !errors.Is(err, hash.ErrExists) && !isOver(err) {
+			err := do()
+			isClear := err == nil || errors.Is(err, hash.ErrExists) || isOver(err)
+			if c.process.Dead() || !isClear {
 				return errUnknown // the operation may have been shipped, and executed
-			} else {
-				return err
 			}
+			return err
 		}
 	}
 	switch c.rng.IntN(6) {

@@ -51,7 +51,7 @@ const (
 	failureMax = 10 * time.Second
 )
 
-// Fail runs a workload on machines that fail one by one, makes some of them fail, and returns the
+// Fail runs a workload on a cluster, makes some of its machines fail at one moment, and returns the
 // effects.
 func Fail(o Options, which Failing) (Failure, error) {
 	r := newRun(o)
@@ -168,7 +168,7 @@ func (m *measurement) learnRegions() error {
 }
 
 // awaitFilled waits until all regions have all replicas, and returns the time. No client works
-// meanwhile: data recovery is paced, so it takes as long as beside work.
+// meanwhile: data recovery is paced, so it takes as long as it would beside work.
 func (m *measurement) awaitFilled() (time.Duration, error) {
 	for end := m.world.Now() + failureMax; ; m.outside.Sleep(window) {
 		c, err := m.members.store.Load()

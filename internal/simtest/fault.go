@@ -89,14 +89,14 @@ const (
 // injector injects faults, one after the other.
 type injector struct {
 	*run
-	// armed, if not nil, is called with the machine when the step in the field step has been
-	// reached so many more times as countdown says. Then struck is set.
+	// countdown counts down each time that a transaction reaches the step in the field step. At 0,
+	// armed, if not nil, is called with the machine, and then struck is set.
 	armed     func(machine int)
 	step      step.Step
 	countdown int
 	struck    clock.Event
-	// second, if not nil, is called with the machine when recovery has reached any of the steps in
-	// seconds so many more times as recovering says.
+	// recovering counts down each time that recovery reaches one of the steps in seconds. At 0,
+	// second, if not nil, is called with the machine.
 	second     func(machine int)
 	seconds    []recovery.Step
 	recovering int

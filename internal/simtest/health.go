@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// health knows which machines have no fault, by the faults that have been injected.
+// health keeps track of the injected faults, and so of the machines that have none.
 type health struct {
 	world   *sim.World
 	members *members

@@ -43,7 +43,7 @@ type Options struct {
 	// Stale is how many of a thousand refreshes of a cache are lost while there are faults.
 	Stale int
 	// Small is how many of a thousand transactions are treated as large ones while there are
-	// faults. The same share of these work in the smallest pieces.
+	// faults. The same share of the large ones work in the smallest pieces.
 	Small int
 	// Patience is how long operations wait for an event that only the rest of the instance can
 	// cause; 0 means farm.MemberConfig's default.

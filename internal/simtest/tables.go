@@ -221,7 +221,7 @@ func (c *client) lookAtRow(tbl *catalog.Table, key []byte, row region.Ptr) error
 // no table is being altered.
 const settleMax = 5 * time.Second
 
-// catalogAt returns a machine's catalog, which it opens if that has none yet.
+// catalogAt returns a machine's catalog, and opens it if the machine has none open yet.
 func (r *run) catalogAt(n *node) (*catalog.Catalog, error) {
 	if n.catalog == nil {
 		if err := r.openCatalog(n); err != nil {

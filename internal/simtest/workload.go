@@ -55,7 +55,7 @@ type Work struct {
 	// Think pauses the client.
 	Think func()
 	// Dead reports whether the client's machine has been killed. The client then runs on to its next
-	// wait, and what it is told meanwhile did not happen.
+	// wait, and the results that it gets meanwhile do not count.
 	Dead func() bool
 }
 

@@ -25,8 +25,8 @@ var definitions = []string{
 	"DROP TABLE IF EXISTS s1",
 }
 
-// definedOtherwise are the MySQL errors of statements that another session's definition
-// has preceded: the object exists already, or no longer.
+// definedOtherwise are the MySQL errors of statements that come after another session's
+// definition: the object exists already, or no longer exists.
 var definedOtherwise = []int{1050, 1051, 1054, 1060, 1061, 1091, 1146}
 
 // Define implements simtest.Session.

@@ -49,8 +49,8 @@ func (e *engine) session() *session {
 // run runs a statement as the listener does, once.
 func (s *session) run(query string) (result, error) { return s.runWith(wire.Statement{}, query) }
 
-// runWith runs a statement as the listener does, once; st is what the listener would tell the
-// session about it.
+// runWith runs a statement as the listener does, once; the listener would pass st to
+// BeginStatement.
 func (s *session) runWith(st wire.Statement, query string) (result, error) {
 	s.end.BeginStatement(st)
 	res, err := s.runGuarded(query)
