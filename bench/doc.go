@@ -31,8 +31,8 @@
 // arrive at random times, whatever happens to those before them, and latency counts from the
 // arrival: if a database stands still for a second, the transactions that arrive in that second
 // count with their waiting time. A thread that waits for an arrival sleeps in the kernel, and spins
-// on the clock for at most the last 200 µs. The result says how late transactions began all the
-// same, and how many had not ended at the end of the run (Arrivals).
+// on the clock for at most the last 200 µs. The result says how late transactions nevertheless began,
+// and how many had not ended at the end of the run (Arrivals).
 // Spinning takes a processor. If transactions arrive more often than once in 200 µs, a waiting
 // thread spins all the time, which counts as processor time of the transactions; with more threads
 // and machines than processors, they delay each other. Latency is then that of a busy computer.

@@ -101,7 +101,7 @@ type servedMachine struct {
 	run      atomic.Pointer[run] // the run that is under way
 }
 
-// listen reads the Cluster's commands, until the one to close (then it returns true) or the
+// listen reads the Cluster's commands, until the command to close (then it returns true) or the
 // end of the input.
 func (m *servedMachine) listen(in io.Reader) (isClosed bool) {
 	defer close(m.commands)

@@ -47,7 +47,7 @@ type Result struct {
 	// Arrivals says how exactly transactions arrived, and how many were left, in the open
 	// loop.
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
-	// Spread is the spread of the runs of which this is the median one.
+	// Spread is the spread of several runs; this result is that of the median run.
 	Spread Spread `json:"spread"`
 	// ReplicasCompared is set if all replicas were compared after the run, and were alike.
 	ReplicasCompared bool `json:"replicasCompared,omitempty"`

@@ -17,7 +17,7 @@ type Spread struct {
 }
 
 // Median returns the median of one or more runs on the same data, with the spread of all
-// of them. Of an even number, it is the slower of the middle two.
+// of them. Of an even number of runs, it is the slower of the middle two.
 func Median(runs []*Result) *Result {
 	s := Spread{Runs: len(runs)}
 	for _, r := range runs {

@@ -172,8 +172,8 @@ func (t *Target) connect(ctx context.Context, dsn string) (err error) {
 	return nil
 }
 
-// settle makes a server do its background work (VACUUM ANALYZE) now, so that it does not do it
-// during the measurement.
+// settle makes a server do its background work (VACUUM ANALYZE) now, so that this work does not
+// disturb the measurement.
 func (t *Target) settle(ctx context.Context) error {
 	if t.dialect == nil || t.dialect.settle == "" {
 		return nil
@@ -221,7 +221,7 @@ func (t *Target) openLocal(ctx context.Context) error {
 	return nil
 }
 
-// folderIn creates a folder in parent, which Close removes; it does nothing if parent is
+// folderIn creates a new folder in parent, for Close to remove; it does nothing if parent is
 // empty.
 func (t *Target) folderIn(parent string) (string, error) {
 	if parent == "" {

@@ -63,8 +63,8 @@ type Thread struct {
 	// Began is the time, since the run began, from which the latency of the running transaction
 	// counts: when Client.Do was called or, in the open loop, when the transaction arrived.
 	Began time.Duration
-	// Together is the number of transactions that Client.Do does together, each of which takes as long
-	// as all of them. A client sets it if it is not 1.
+	// Together is the number of transactions that Client.Do runs together; the latency of each is the
+	// time that all of them take. A client sets it if it is not 1.
 	Together int
 
 	aborts map[string]uint64

@@ -15,7 +15,7 @@
 //	{"conditions": {...}, "systems": [...], "works": [...], "missing": [...],
 //	 "rows": [{"work", "system", "perSecond": [runs], "median", "ratio", "cpuMicroseconds"}]}
 //
-// A ratio is that of a system's median to the median of the first system with that work.
+// A ratio is a system's median divided by the median of the first system with the same work.
 //
 //	compare --result FILE WORK SYSTEM
 //

@@ -10,9 +10,9 @@ type Cost struct {
 	Name string
 	// Why says what the cost is, and why it exists.
 	Why string
-	// The functions in own belong to the cost with those callees that belong to no other cost. The
-	// functions in all belong to it with every callee. An entry is a function's
-	// name or, if it ends with a dot, the beginning of several names.
+	// A function in own belongs to the cost, and so do its callees, except those that belong to
+	// another cost. A function in all belongs to the cost with every callee. An entry is a
+	// function's name or, if it ends with a dot, the beginning of several names.
 	own, all []string
 }
 
@@ -43,8 +43,8 @@ func costOf(stack []string) string {
 // The costs by the functions in own, and by those in all.
 var owns, wholes = index(func(c *Cost) []string { return c.own }), index(func(c *Cost) []string { return c.all })
 
-// index returns a map from functions to their costs. names returns the functions of a cost to
-// enter.
+// index returns a map from functions to their costs. names returns the functions of a cost that are
+// entered.
 func index(names func(*Cost) []string) map[string]*Cost {
 	m := make(map[string]*Cost)
 	for i := range table {
@@ -69,8 +69,8 @@ func isForeign(name string) bool {
 	return strings.HasPrefix(name, "github.com/") || strings.HasPrefix(name, "runtime.")
 }
 
-// lookUp returns the cost of a function: that of its full name or else of the longest beginning
-// that the table has. It tries a.b.func1, a.b., a.b, a., and a.
+// lookUp returns the cost that the table has for the function's full name or, if there is none, for
+// the longest beginning of the name. It tries a.b.func1, a.b., a.b, a., and a.
 func lookUp(function string, names map[string]*Cost) *Cost {
 	for name := function; name != ""; {
 		if c, ok := names[name]; ok {

@@ -26,15 +26,15 @@
 // at a survivor; if it is violated there is no result. At last the killed machines are started
 // again, and the next run begins when all replicas are filled.
 //
-// The machine that is killed, if it is not to be the CM, is the one with the most primaries: a
-// machine that has just come back is primary of nothing.
+// If the CM is not to be killed, the machine with the most primaries is: a machine that has just come
+// back is primary of nothing.
 //
 // # What is measured
 //
-// Throughput is that of the survivors' clients, before the failure too, in milliseconds on the
-// clock that all processes of a host share. It counts as back at the end of the first interval of
-// 20 ms after the suspicion with 80 % of the average throughput before the failure. The steps are
-// from the machines' logs:
+// Throughput is measured by the millisecond, on the clock that all processes of a host share. Only
+// the survivors' clients count, before the failure too. The throughput is back at the end of the first
+// interval of 20 ms after the suspicion with 80 % of the average throughput before the failure. The
+// steps are from the machines' logs:
 //
 //   - suspected: the first machine says that it suspects what was killed, or the
 //     machine that leads the reconfiguration begins it;

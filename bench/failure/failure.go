@@ -30,8 +30,8 @@ type Way string
 const (
 	// Kill is by SIGKILL: the others learn of it at once, from broken connections.
 	Kill Way = "kill"
-	// Stop stops machines with SIGSTOP: only their leases show it, as if the host were gone.
-	// They are killed at the end of the run.
+	// Stop is by SIGSTOP: the others learn of it only from leases that run out, as if the host
+	// were gone. The stopped machines are killed at the end of the run.
 	Stop Way = "stop"
 )
 
@@ -52,9 +52,9 @@ type Config struct {
 	Target bench.TargetConfig
 	// Threads is the number of clients at each machine; 1 by default.
 	Threads int
-	// WarmUp and Before are the undisturbed time of a run: Before, 1 s by default, is the time
-	// of the throughput before the failure. The run continues for After, 500 ms by default,
-	// once all regions are active, and until all replicas are filled.
+	// WarmUp and Before are the undisturbed time of a run. The throughput before the failure is
+	// that of Before, 1 s by default. After all regions are active, the run continues for After,
+	// 500 ms by default, and until all replicas are filled.
 	WarmUp, Before, After time.Duration
 	Seed                  uint64
 	// Patience bounds the wait for a step; five minutes by default.
@@ -141,7 +141,7 @@ type running interface {
 	Wait(ctx context.Context) (*bench.Result, error)
 }
 
-// processes are machines each of which is a process of its own.
+// processes implements machines with a bench.Cluster, in which each machine is a process.
 type processes struct{ *bench.Cluster }
 
 // Start implements machines.

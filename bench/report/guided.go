@@ -26,8 +26,8 @@ var pairs = []pair{
 		args: "tatp --api sql --subscribers 100000 --threads 2" + closed, isLarge: true}),
 }
 
-// withoutProfile pairs an experiment with itself without the profile. The latter runs only if it is
-// asked for, since the whole program is compiled for it.
+// withoutProfile pairs an experiment with the same experiment of a build without the profile. The
+// second runs only if it is asked for, since the whole program is compiled for it.
 func withoutProfile(label string, e experiment) pair {
 	plain := e
 	plain.name, plain.isUnguided, plain.isLarge = "unguided-"+e.name, true, true

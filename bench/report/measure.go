@@ -75,7 +75,8 @@ type turn struct {
 func (o *Options) turns() (ts []turn) {
 	for n := 1; n <= o.Runs; n++ {
 		for _, e := range suite() {
-			if (e.isAskedFor(o.Only) || o.Large && e.isLarge) && (n == 1 || !e.once) {
+			isAsked := e.isAskedFor(o.Only) || o.Large && e.isLarge
+			if isAsked && (n == 1 || !e.once) {
 				ts = append(ts, turn{e, n})
 			}
 		}

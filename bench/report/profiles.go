@@ -101,7 +101,7 @@ func (o *Options) profileFiles(t turn) ([]string, error) {
 	return all, nil
 }
 
-// allProfiles returns all that begins with the name of a run's profile.
+// allProfiles returns all files whose names begin with the name of a run's profile.
 func (o *Options) allProfiles(t turn) (all []string, err error) {
 	file := o.file(t, profileEnding)
 	entries, err := os.ReadDir(filepath.Dir(file))

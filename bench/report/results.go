@@ -77,24 +77,24 @@ func readRun(file string, areResults bool) (r run, err error) {
 // add adds an object. written is the time when its file was written. It stands in for the begin of
 // objects that do not say when they began.
 func (r *run) add(object json.RawMessage, written time.Time, areResults bool) error {
-	var any struct {
+	var common struct {
 		Conditions bench.Conditions `json:"conditions"`
 		Timeline   struct {
 			PerMillisecond []uint32 `json:"perMillisecond"`
 		} `json:"timeline"`
 	}
-	if err := json.Unmarshal(object, &any); err != nil {
+	if err := json.Unmarshal(object, &common); err != nil {
 		return err
 	}
-	if any.Conditions.Began.IsZero() {
-		any.Conditions.Began = written
+	if common.Conditions.Began.IsZero() {
+		common.Conditions.Began = written
 	}
-	if ms := len(any.Timeline.PerMillisecond); ms > 0 {
+	if ms := len(common.Timeline.PerMillisecond); ms > 0 {
 		// Earlier results of failures have the longest possible duration; replace
 		// it.
-		any.Conditions.Duration = float64(ms) / 1000
+		common.Conditions.Duration = float64(ms) / 1000
 	}
-	r.objects, r.conditions = append(r.objects, object), append(r.conditions, any.Conditions)
+	r.objects, r.conditions = append(r.objects, object), append(r.conditions, common.Conditions)
 	if !areResults {
 		return nil
 	}

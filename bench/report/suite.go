@@ -1,6 +1,6 @@
 package report
 
-// Flags of runs in the closed loop. The brief ones are of tables that compare many
+// Flags of runs in the closed loop. The brief runs are for tables that compare many
 // settings with each other.
 const (
 	closed = " --warm-up 1s --duration 3s"

@@ -40,7 +40,7 @@
 // had), data of 128 bytes in the median in nodes and 8 in edges, accesses by Zipf
 // distributions (exponents 0.625 for nodes, 0.606 for their updates, 0.8 for edges and
 // 0.741 for their updates; deletions uniform), 2.6 nodes in an assoc_get on average, half of
-// which are there. Degrees are a power law in the place of LinkBench's table: 39 % of
+// which are there. Degrees follow a power law instead of LinkBench's table: 39 % of
 // nodes have no edge, none has more than a thousand. A node's degree does not depend on how
 // often the node is accessed; in LinkBench it does, for 0.5 % of the reads of edges. An update of
 // a node keeps the length of its data.
@@ -51,8 +51,8 @@
 //
 // # What is checked
 //
-// Nodes and edges are as many as were loaded and clients have added, minus those deleted; counts
-// are the lengths of lists, which are in order, belong to their node and lead nowhere twice; every
-// edge leads to a node that is there or has been deleted; the data of nodes and edges are those of
-// their version and time.
+// There are as many nodes and edges as were loaded and added, minus those deleted. The counts are the
+// lengths of the lists. Each list is in order, belongs to its node, and leads to no node twice. Every
+// edge leads to a node that is there or has been deleted. Nodes and edges have the data that belong
+// to their version and time.
 package tao

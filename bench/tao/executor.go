@@ -84,7 +84,8 @@ func (e *executor) assocRange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !ok || b != nil && b.n() < rangeEdges && !b.isLast() {
+	goesOn := b != nil && b.n() < rangeEdges && !b.isLast() // edges that are asked for are in the next block
+	if !ok || goesOn {
 		return e.m.Run(ctx, e.transactions[assocRange])
 	}
 	e.found = e.found[:0]

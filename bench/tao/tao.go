@@ -119,8 +119,8 @@ func (w *Workload) Attach(ctx context.Context) error {
 const batch = 16
 
 // each calls do with all nodes, in pieces of consecutive numbers. Each piece belongs to one
-// machine, and is done there. A process does the pieces of its own machines; if isAll is set, it
-// does all pieces, those of other processes' machines at its first one.
+// machine. A process does the pieces of its own machines, each at its machine. If isAll is set, it
+// also does the pieces of other processes' machines, at its own first machine.
 func (w *Workload) each(ctx context.Context, stage *bench.Stage, isAll bool, do func(ctx context.Context, machine int, from, to uint64) error) error {
 	defer stage.Done()
 	var next atomic.Int64

@@ -122,8 +122,8 @@ func (g *generator) facility(f *facility, kind uint8) {
 func (g *generator) some(n, k int) []uint8 {
 	all := make([]uint8, 0, 4) // stays on the stack
 	for i := 1; i <= n; i++ {
-		// Of the numbers from i on, which are left, k - len(all) must still be taken: take i with the
-		// probability of that share.
+		// left numbers remain, from i to n, and k - len(all) of them must be taken. So take i with the
+		// probability (k - len(all)) / left.
 		if left := n - i + 1; g.rnd.IntN(left) < k-len(all) {
 			all = append(all, uint8(i))
 		}

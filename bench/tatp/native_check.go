@@ -105,8 +105,8 @@ func (s *nativeStore) isFacility(g *generator, key, row []byte) bool {
 	return f != nil && sameBut(row, f.encode(nil), facilityDataA, facilityDataA+1)
 }
 
-// isForward reports whether a row is a possible call forwarding of an existing facility, also
-// one that a transaction has inserted. Facilities never change.
+// isForward reports whether a row is a possible call forwarding of an existing facility. The row may
+// have been inserted by a transaction. Facilities never change.
 func (s *nativeStore) isForward(g *generator, key, row []byte) bool {
 	p := s.person(g, key, forwardKeyBytes)
 	if p == nil || p.find(key[idBytes]) == nil || len(row) != forwardBytes {

@@ -117,7 +117,7 @@ func (l *ledger) customer(warehouse, district, n int) (*customerBook, error) {
 // ordersMax is more orders than fit into memory.
 const ordersMax = 1 << 28
 
-// order returns the book of an order. It first adds the books up to that order which are missing.
+// order returns the book of an order. It first adds the missing books of orders up to this one.
 func (l *ledger) order(warehouse, district, n int) (*orderBook, error) {
 	d, err := l.district(warehouse, district)
 	if err == nil && (n < 1 || n > ordersMax) {

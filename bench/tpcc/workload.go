@@ -90,7 +90,8 @@ func (w *Workload) Load(ctx context.Context, p *bench.Progress) error {
 // Attach implements bench.Workload.
 func (w *Workload) Attach(ctx context.Context) error { return w.store.create(ctx) }
 
-// While loading, the items have a stream of random numbers, and each part has one after it.
+// itemStream is the stream of random numbers for loading the items. Part n of the warehouses (see
+// loadPart) has the stream itemStream + 1 + n.
 const itemStream = 1
 
 func (w *Workload) loadItems(ctx context.Context, p *bench.Progress) error {
