@@ -58,15 +58,16 @@ type Catalog struct {
 		tables map[string]*Table
 		trees  map[region.Ptr]*btree.Tree
 		hashes map[region.Ptr]*hash.Table
-		// The numbers of tables and of handles at which they are checked: see prune.
+		// prune checks the cached tables once there are tablesMax, and the handles once there are
+		// handlesMax.
 		tablesMax, handlesMax int
 	}
 }
 
 // Config configures a catalog.
 type Config struct {
-	// Sequences are shared by the catalogs of all machines in a process, so that these
-	// reserve numbers together. Nil: this machine has its own.
+	// Sequences is shared by the catalogs of all machines in a process, so that these reserve
+	// numbers together. Nil: this machine has its own.
 	Sequences *Sequences
 	// Hashes, if not nil, holds the machine's handles of hash tables, and runs the
 	// operations that other machines ship to shards on this machine.

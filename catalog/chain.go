@@ -101,8 +101,8 @@ func walkChain(t *txn.Tx, ref []byte, visit func(p region.Ptr, part []byte) erro
 	return nil
 }
 
-// link decodes the header of a link: a pointer to the next link, and n, the number of bytes in this
-// one.
+// link decodes the header of a link: the pointer to the next link, and the number n of bytes in
+// this link.
 func link(payload []byte) (next region.Ptr, n uint64, err error) {
 	if len(payload) < chainHeader {
 		return next, 0, ErrBrokenChain

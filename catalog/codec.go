@@ -14,7 +14,7 @@ var ErrCorrupt = errors.New("catalog: corrupt entry")
 // ErrFormat means that an entry was written by a newer version.
 var ErrFormat = errors.New("catalog: entry has an unknown format")
 
-// formatTable and the others are the first byte of an encoding. If the format of an
+// formatTable and the constants after it are the first bytes of encodings. If the format of an
 // entry changes, it gets a new number, and the decoder still reads the old format.
 const (
 	formatTable      = 1

@@ -115,8 +115,8 @@ type Index struct {
 	Comment string
 	Access  Access
 	Unique  bool
-	// Declared is false for the primary structure of a table without a primary
-	// key, whose key is a hidden row number.
+	// Declared is false for the primary index of a table that declares no primary key: its keys are
+	// hidden row numbers.
 	Declared bool
 	// Spatial marks an index that was declared SPATIAL.
 	Spatial bool

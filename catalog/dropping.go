@@ -41,7 +41,7 @@ func (c *Catalog) Drop(t *txn.Tx, s []Storage) error {
 
 // Sweep frees the listed storage that this machine must free (see Lives), in bounded
 // transactions. If an error or a crash stops it, the next call resumes it. Only one sweep runs
-// at a time: others wait.
+// at a time: other calls wait.
 func (c *Catalog) Sweep(ctx context.Context) error {
 	if err := c.sweeper.begin(ctx, c.m.Clock()); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *Catalog) finishDrop(ctx context.Context, key []byte, entry region.Ptr) 
 // A sweeper frees dropped storage in the background, and ends orphaned and abandoned
 // alterations.
 type sweeper struct {
-	// livesChanged says that lives may be over, so that there may be orphaned alterations.
+	// livesChanged is set when lives may have ended, and so may have left orphaned alterations.
 	livesChanged atomic.Bool
 	wake         clock.Event
 	sweeping     struct {
@@ -223,7 +223,7 @@ func (s *sweeper) loop(ctx context.Context, tidy func(context.Context) error) {
 
 // tidy ends orphaned and abandoned alterations, and frees dropped storage.
 func (c *Catalog) tidy(ctx context.Context) error {
-	defer c.m.Frees(false) // after an error, too: nothing is freed then for a while
+	defer c.m.Frees(false) // after an error, too: the sweeper then pauses
 	if err := c.endAbandoned(ctx); err != nil {
 		return err
 	}

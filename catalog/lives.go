@@ -12,13 +12,13 @@ import (
 
 // Lives says which machines work on an instance. A life is a machine from its start to its end.
 // Each life frees the structures that it has dropped and ends the alterations that it has begun;
-// for lives that are over, the leader does both. So no two machines free the same objects,
-// except while the leader changes, which then causes conflicts but no damage.
+// for lives that are over, the leader does both. So no two machines free the same objects, except
+// while the leader changes; this causes conflicts, but no damage.
 type Lives interface {
 	// Own returns the number of this machine's life. No two lives of the instance's machines may
 	// have the same number.
 	Own() uint32
-	// Has reports whether a life is not over.
+	// Has reports whether a life still goes on.
 	Has(life uint32) bool
 	// Leads reports whether this machine is the leader. There may be times without a leader.
 	Leads() bool
@@ -112,8 +112,8 @@ type abandoned struct {
 }
 
 // AbandonAlteration is like EndAlteration, for the machine that began the alteration. If it fails,
-// because machines do not answer or ctx is done, the sweeper tries again until it succeeds: other
-// machines do not end the alteration as long as this machine's life is not over.
+// because machines do not answer or ctx is done, the sweeper tries again until it succeeds: no
+// other machine ends the alteration during this machine's life.
 func (c *Catalog) AbandonAlteration(ctx context.Context, db, name string, owner uint64) error {
 	err := c.EndAlteration(ctx, db, name, owner)
 	if err == nil {
@@ -140,7 +140,7 @@ func (c *Catalog) takeAbandoned() []abandoned {
 	return all
 }
 
-// endAbandoned tries to end the abandoned alterations. If it cannot end one, that stays on the list.
+// endAbandoned tries to end the abandoned alterations. Those that it cannot end stay on the list.
 func (c *Catalog) endAbandoned(ctx context.Context) error {
 	var errs []error
 	for _, a := range c.takeAbandoned() {

@@ -10,10 +10,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// This machine may keep what it has cached of a table that was dropped or renamed. The cached copy
-// goes only when its name is looked up again. The handles of the table's indexes stay for ever if
-// another machine frees the indexes. So the catalog checks all copies, or all handles, once there
-// are twice as many as after the last check: checking them costs less than making them did.
+// After a table was dropped or renamed, its cached copy stays until its name is looked up again,
+// and the handles of its indexes stay for ever if another machine frees the indexes. So the
+// catalog checks all copies, or all handles, once there are twice as many as after the last check:
+// checking them costs less than making them did.
 
 // pruneLeast is the least number of copies, or of handles, at which the catalog checks them.
 const pruneLeast = 256
@@ -26,7 +26,9 @@ func (c *Catalog) prune(t *txn.Tx) {
 	for _, key := range slices.Sorted(maps.Keys(gone)) { // an order that a simulator can repeat
 		tbl := gone[key]
 		b, _, err := t.Peek(tbl.head) // Peek, not Read: the transaction must not depend on the head
-		if err == nil && tbl.isHead(b) || err != nil && !IsFreed(err) {
+		isCurrent := err == nil && tbl.isHead(b)
+		isUnknown := err != nil && !IsFreed(err)
+		if isCurrent || isUnknown {
 			delete(gone, key)
 		}
 	}

@@ -71,8 +71,8 @@ func (c *Catalog) rememberReference(t *txn.Tx, tbl *Table, f ForeignKey) error {
 	})
 }
 
-// forgetReference undoes the reference of a foreign key: it removes its name, and its entry at the
-// referenced table.
+// forgetReference removes both records of a foreign key's reference: its name in the directory,
+// and its entry in the parent's descriptor.
 func (c *Catalog) forgetReference(t *txn.Tx, tbl *Table, f ForeignKey) error {
 	if err := c.remove(t, referenceKey(tbl, f)); err != nil {
 		return err

@@ -39,8 +39,8 @@ type sequence struct {
 	mu        lockrank.Mutex[lockrank.Leaf]
 	next, end uint64
 	size      uint64
-	// reserving is the turn of the caller that reserves numbers, because mu must not be held
-	// during a transaction.
+	// reserving is the turn that a caller takes while it reserves numbers, because mu must not be
+	// held during a transaction.
 	reserving turn
 }
 
@@ -96,7 +96,7 @@ func (s *Sequences) run(ctx context.Context, p region.Ptr, fn func(b []byte) err
 	return err
 }
 
-// get returns this machine's state of the sequence at p, which is new if there was none.
+// get returns this machine's state of the sequence at p. If there is none, it creates one.
 func (s *Sequences) get(p region.Ptr) *sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()

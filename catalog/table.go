@@ -109,7 +109,7 @@ func (c *Catalog) cached(t *txn.Tx, key string, owner uint64) (*Table, error) {
 	return nil, nil
 }
 
-// IsFreed reports whether a pointer led to memory that has been freed.
+// IsFreed reports whether err says that a pointer led to freed memory.
 func IsFreed(err error) bool {
 	var a *txn.AbortError
 	return errors.Is(err, region.ErrFreed) || errors.As(err, &a) && a.Reason == txn.ReasonFreed
