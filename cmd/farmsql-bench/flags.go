@@ -197,8 +197,8 @@ func (f *commonFlags) serveAs(std cli.Streams, target bench.TargetConfig, worklo
 	return bench.ServeMachine(context.Background(), cfg, workload, std.In, std.Out)
 }
 
-// runs executes the configured number of runs, for each rate if there are several. Of several runs
-// at a rate it returns the median one. If an error ends it, it returns the results so far, too.
+// runs executes the configured number of runs, at each rate if there are several, and returns the
+// median run of each rate. After an error, it also returns the results up to then.
 func (f *commonFlags) runs(ctx context.Context, s system, progress *bench.Progress) (results []*bench.Result, err error) {
 	rates := f.Rate
 	if len(rates) == 0 {
@@ -248,7 +248,7 @@ func (f *commonFlags) write(results []*bench.Result) error {
 	return results[0].PlotTime(bench.PlotBase(f.Plot))
 }
 
-// plotted is a result of a benchmark without a bench.Result.
+// A plotted is the result of a benchmark that produces no bench.Result.
 type plotted interface {
 	WriteJSON(w io.Writer) error
 	Plot(base string) error

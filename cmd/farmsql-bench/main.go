@@ -1,6 +1,6 @@
 // Command farmsql-bench measures farmsql, or another MySQL server, with the benchmarks of the
-// papers, and writes the tables and plots of docs/benchmarks.md. It is also what farmsql bench
-// starts.
+// papers, and writes the tables and plots of docs/benchmarks.md. farmsql bench starts this
+// command.
 package main
 
 import (

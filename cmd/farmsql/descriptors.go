@@ -13,8 +13,9 @@ const (
 	// processDescriptors is the number of files that a farmsql process needs whatever it holds: its
 	// folders, its listeners, the runtime, and files that are open briefly.
 	processDescriptors = 32 + healthConnections
-	// replicaDescriptors is a number of files for replicas and large transactions: each replica is
-	// one, of up to 2 GiB by default, and so is what a large transaction keeps beside the logs.
+	// replicaDescriptors is a number of files for replicas and large transactions. Each replica
+	// takes one file, of up to 2 GiB by default; each large transaction takes one for its memory
+	// beside the logs.
 	replicaDescriptors = 64
 	// usualPeers is the number of machines for which a machine of a cluster keeps files free, since
 	// others can join at any time.
@@ -40,7 +41,7 @@ func (l layout) descriptors() uint64 {
 		n += peerDescriptors * peers
 	}
 	if l.isTCP {
-		n += linkDescriptors * (l.workers + 1) * peers // one more for what is not a worker's: the prober
+		n += linkDescriptors * (l.workers + 1) * peers // one more for the prober, which is not a worker
 	}
 	return uint64(n + l.machines*l.workers*peers*workerDescriptors)
 }

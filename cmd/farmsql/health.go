@@ -32,7 +32,8 @@ type health struct {
 	server   http.Server
 }
 
-// serveHealth answers at an address; with an empty one it does nothing. end ends it.
+// serveHealth answers HTTP requests at an address until end is called; if the address is empty, it
+// does nothing.
 func serveHealth(address string, log *slog.Logger) (h *health, end func() error, err error) {
 	h = new(health)
 	if address == "" {
@@ -60,7 +61,7 @@ func (h *health) handler() http.Handler {
 	return mux
 }
 
-// answer says 200 if the process lives; with ?ready=1, 503 and the reason unless the machine serves
+// answer replies 200. With ?ready=1, it replies 503 and the reason if the machine does not serve
 // clients.
 func (h *health) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -88,7 +89,8 @@ func (h *health) unready() string {
 	}
 }
 
-// unready is health.unready for a machine with a status, whose database is open or not.
+// unready returns the reason for which a machine with this status serves no clients, or ""; isOpen
+// says whether its database is open.
 func unready(s farmsql.Status, isOpen bool) string {
 	switch {
 	case s.Ended != "":

@@ -9,11 +9,11 @@ import (
 	"github.com/farmsql/farmsql/farm"
 )
 
-// A layout is what determines how many files, and how much memory for logs, the machines of a process
+// A layout determines how many files, and how much memory for logs, the machines of a process
 // take.
 type layout struct {
 	machines  int   // of this process
-	peers     int   // of the instance, as far as it is known: those of this process included
+	peers     int   // machines of the instance, as far as known, including those of this process
 	workers   int   // of each machine
 	logBytes  int64 // size of each log
 	isCluster bool
@@ -36,8 +36,8 @@ func layoutOf(c farmsql.Config) layout {
 	return l
 }
 
-// storedLayout returns the settings of the instance that c opens, or zeroes if there is none. It asks
-// no network. Whatever cannot be read is reported when the instance is opened.
+// storedLayout returns the settings of the instance that c opens, or zeroes if there is none. It
+// does not use the network. If something cannot be read, opening the instance reports that.
 func storedLayout(c farmsql.Config) (s farm.Config) {
 	if c.Cluster == "" {
 		s, _, _ = farm.Stored(c.Folder)

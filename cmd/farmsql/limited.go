@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A limited is a listener that has accepted at most so many connections at a time.
+// A limited is a listener with at most a given number of open connections: Accept waits until one
+// of them is closed.
 type limited struct {
 	net.Listener
 	free   chan struct{} // a place for each further connection

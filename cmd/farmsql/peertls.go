@@ -11,9 +11,9 @@ import (
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
-// peerTLS returns the TLS configuration of connections between machines, of files; nil if none is
-// given. It refuses a certificate that the other machines would refuse, because they could say so only
-// in their logs.
+// peerTLS returns the TLS configuration of connections between machines, made from these files;
+// nil if no file is given. It refuses a certificate that the other machines would refuse, because
+// they could say so only in their logs.
 func peerTLS(ca, cert, key, advertise string) (*tls.Config, error) {
 	if ca == "" && cert == "" && key == "" {
 		return nil, nil

@@ -104,8 +104,8 @@ type simRuns struct {
 	runs    uint64
 	total   simtest.Result
 	failure error
-	// ended has the output lines, by seed, of runs that wait until those with lower seeds have
-	// ended; printed is the next seed to print.
+	// ended has, by seed, the output lines of runs that have ended before a run with a lower seed;
+	// printed is the next seed to print.
 	ended   map[uint64]string
 	printed uint64
 }
@@ -129,8 +129,10 @@ func (s *simRuns) begin() (seed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.command
-	begun := s.next - c.Seed // the first seed always runs, however short the time is
-	if s.failure != nil || c.Runs > 0 && begun >= c.Runs || begun > 0 && !s.until.IsZero() && time.Now().After(s.until) {
+	begun := s.next - c.Seed
+	isLast := c.Runs > 0 && begun >= c.Runs
+	isLate := begun > 0 && !s.until.IsZero() && time.Now().After(s.until) // the first seed always runs, however short the time is
+	if s.failure != nil || isLast || isLate {
 		return 0, false
 	}
 	s.next++

@@ -67,7 +67,7 @@ func (c *statusCommand) Run(std cli.Streams) error {
 	return c.nobody(answers)
 }
 
-// errNotServing ends status with 1, after it has printed the state.
+// errNotServing makes status exit with 1, after it has printed the state.
 var errNotServing = errors.New("nobody serves clients")
 
 // serving returns errNotServing if none of the answers is from a machine that serves
@@ -101,7 +101,7 @@ func (c *statusCommand) ask() []statusAnswer {
 	return answers
 }
 
-// stored prints the state that is stored.
+// stored prints the configuration that is stored at --cluster.
 func (c *statusCommand) stored(std cli.Streams) error {
 	s, err := farmsql.StoredStatus(c.Cluster)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *statusCommand) stored(std cli.Streams) error {
 	return nil
 }
 
-// nobody returns the error for a command that has nothing to print.
+// nobody returns the error for a command to which no process has answered.
 func (c *statusCommand) nobody(answers []statusAnswer) error {
 	var said []string
 	for _, a := range answers {

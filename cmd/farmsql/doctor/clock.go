@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// quickClocks are those that a process reads without a system call.
+// quickClocks are the clock sources that a process reads without a system call.
 var quickClocks = []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"}
 
 func checkClock(h Host, _ Plan) Finding {

@@ -7,9 +7,10 @@
 // root, and a function for each thing that can only be found out by trying it. Tests give other
 // roots and functions.
 //
-// Each check is a function of the two that returns one [Finding]. A check does not say that all is
-// well unless it has seen that: what cannot be known, or only by root, is "not examined". Nothing is
-// checked that farmsql does not use; what only machines of a cluster use is checked only for them.
+// Each check is a function of the two that returns one [Finding]. A check says that all is well
+// only if it has seen that: what cannot be known, or is known only to root, is "not examined".
+// Only things that farmsql uses are checked, and things that only machines of a cluster use only
+// for them.
 //
 // A check may write a file to the data folder, or next to where that will be, and listens for a
 // moment on the port of the plan; it leaves nothing behind.

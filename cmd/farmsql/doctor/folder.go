@@ -76,8 +76,8 @@ const (
 	fullProblem = 95
 )
 
-// checkRoom compares the free room with what logs need: once, and once more when a machine starts
-// again, until what the last logs held is recovered.
+// checkRoom compares the free room with the room that logs need. A machine that starts again needs
+// it twice, until it has recovered its last logs.
 func checkRoom(h Host, p Plan) Finding {
 	place, err := h.Place(p.Data)
 	if err != nil {
@@ -103,7 +103,7 @@ func checkRoom(h Host, p Plan) Finding {
 	return good(found)
 }
 
-// checkReserving tries whether the file system can do what memory needs.
+// checkReserving tries whether the file system can reserve storage and give it back.
 func checkReserving(h Host, p Plan) Finding {
 	place, err := h.Place(p.Data)
 	if err != nil {
@@ -125,8 +125,8 @@ func checkReserving(h Host, p Plan) Finding {
 	return good("storage can be reserved, and given back")
 }
 
-// checkHugePages looks whether the kernel gives huge pages to the files of the data folder. They
-// come from the mount, and the setting for shared memory can overrule it.
+// checkHugePages checks whether the kernel gives huge pages to the files of the data folder. The
+// mount options decide that; the kernel's setting for shared memory can overrule them.
 func checkHugePages(h Host, p Plan) Finding {
 	m, _, failed := h.mountOf(p.Data)
 	if failed != nil {
@@ -159,7 +159,7 @@ func chosen(text string) string {
 	return word
 }
 
-// checkSaves looks whether the folder for saves outlives what the data folder does not.
+// checkSaves checks whether the folder for saves survives what the data folder may not.
 func checkSaves(h Host, p Plan) Finding {
 	if p.Saves == "" {
 		return good("none are made without --saves")

@@ -22,8 +22,8 @@ type Host struct {
 	Processors func() int
 	// Limit returns a resource's limit (RLIMIT_...).
 	Limit func(resource int) (uint64, error)
-	// HasThread says that this build keeps leases with a thread of C. MayRealtime tries whether the
-	// thread may have its priority, Pin whether so many bytes may be pinned.
+	// HasThread says that this build keeps leases with a thread written in C. MayRealtime tries
+	// whether the thread may get its priority; Pin tries whether so many bytes may be pinned.
 	HasThread   bool
 	MayRealtime func() bool
 	Pin         func(bytes int) error
@@ -39,7 +39,7 @@ type Host struct {
 	Listen func(address string) error
 }
 
-// A Trial is what a file system can do. Each error is nil if it can.
+// A Trial says what a file system can do. Each error is nil if the file system can do that.
 type Trial struct {
 	Reserve error // storage, before it is used (fallocate)
 	Punch   error // give storage back, from the middle of a file

@@ -2,8 +2,8 @@ package doctor
 
 import "fmt"
 
-// The first kernel with statx, by which a data folder is told from a copy of it. Everything else
-// that farmsql asks of the kernel is older, or can be missing.
+// The first kernel with statx, which distinguishes a data folder from a copy of it. Everything
+// else that farmsql asks of the kernel is older, or optional.
 const (
 	kernelMajor = 4
 	kernelMinor = 11

@@ -29,7 +29,7 @@ func checkListening(h Host, p Plan) Finding {
 // taken returns the finding for an address at which somebody listens.
 func (h Host) taken(address string) Finding {
 	holder := "a process that only root can find out (ss -tlnp)"
-	_, text, _ := net.SplitHostPort(address) // it could be listened on but for the other process
+	_, text, _ := net.SplitHostPort(address) // the address is valid: only the other process prevents listening
 	if port, err := strconv.Atoi(text); err == nil {
 		if process, isKnown := h.ListenerOf(port); isKnown {
 			holder = fmt.Sprintf("process %d (%s)", process.ID, process.Name)
@@ -41,7 +41,7 @@ func (h Host) taken(address string) Finding {
 	return problem(address+" is in use by "+holder, "serve does not start", "stop that process, or choose another --listen")
 }
 
-// checkFirewall says what is known of firewalls: nothing, because only root may read their rules.
+// checkFirewall reports that firewalls are not examined, because only root may read their rules.
 func checkFirewall(_ Host, p Plan) Finding {
 	host, _, err := net.SplitHostPort(p.Listen)
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {

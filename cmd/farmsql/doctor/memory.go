@@ -12,7 +12,7 @@ func checkMemory(h Host, p Plan) Finding {
 	found, processes := size(limit), p.processes()
 	if limit < computer {
 		found = fmt.Sprintf("%s by the limit of the control group (of %s)", found, size(computer))
-		processes = 1 // a service has a group of its own
+		processes = 1 // each service has a control group of its own
 	}
 	logs := p.logs(p.Machines)
 	heap := min(p.HeapLimit(limit, logs), limit) // GOMEMLIMIT may be off

@@ -19,11 +19,11 @@ func checkProcessors(h Host, p Plan) Finding {
 		"remove the quota (systemd: CPUQuota=; docker: --cpus; Kubernetes: limits.cpu), and pin the process to processors instead (AllowedCPUs=, --cpuset-cpus)")
 }
 
-// stolenMost is the share of stolen time, in percent, from which on it is a warning.
+// stolenMost is the share of stolen time, in percent, at which checkStolen warns.
 const stolenMost = 2
 
-// checkStolen looks at the time since the computer started that the hypervisor gave to others while
-// a processor of this computer wanted to run.
+// checkStolen checks the share of time, since the computer started, for which a processor of this
+// computer had work but the hypervisor ran others.
 func checkStolen(h Host, _ Plan) Finding {
 	stat, err := h.Text("/proc/stat")
 	if err != nil {

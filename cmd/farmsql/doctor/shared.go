@@ -6,8 +6,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/shm"
 )
 
-// checkShared looks at the folder in which the machines of a cluster meet. Each machine has a state
-// file there, whose storage is taken as it is used: a store for which there is none ends the machine.
+// checkShared looks at the folder in which the machines of a cluster meet. Each machine has a
+// state file there. Its storage is allocated as it is used: a write that finds no storage left
+// ends the machine.
 func checkShared(h Host, p Plan) Finding {
 	place, err := h.Place(p.Shared)
 	if err != nil {
