@@ -17,9 +17,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A change is an UPDATE or DELETE of the single row of a key. It leaves statements with
-// further effects to go-mysql-server: triggers, CHECKs, computed columns, and foreign
-// keys that concern it.
+// A change is an UPDATE or DELETE of the single row of a key. It leaves statements with further
+// effects to go-mysql-server: triggers, CHECKs, computed columns, and foreign keys that would have
+// to be checked.
 type change struct {
 	// set is nil for a DELETE.
 	set []setter
@@ -38,7 +38,7 @@ type setter struct {
 // newChange returns the change for a shape; false if the shape is not that of a change
 // of one row.
 func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*change, bool) {
-	if l.isList() || !l.unique || len(l.parts) != len(l.index.Codecs) || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
+	if l.isList() || !l.isPoint() || l.parts[len(l.parts)-1].isRange || !plainTable(info) {
 		return nil, false
 	}
 	ch := &change{rest: rest}
@@ -62,9 +62,9 @@ func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*ch
 	return ch, ch.set != nil || len(info.ReferencedBy) == 0
 }
 
-// inReference reports whether a foreign key may have to be checked when a column
-// changes: a key of this table with the column, or a key of another table, which can
-// refer only to indexed columns.
+// inReference reports whether a foreign key may have to be checked when a column changes: a key of
+// this table that has the column, or a key of another table if the column is indexed, because
+// other tables can refer only to indexed columns.
 func inReference(info *store.TableInfo, column int) bool {
 	for i := range info.ForeignKeys {
 		if hasName(info.ForeignKeys[i].Columns, info.Columns[column].Name) {

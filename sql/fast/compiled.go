@@ -19,8 +19,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// ErrPlan says that go-mysql-server has to plan and run a statement, of which nothing
-// has been done yet. Clients do not see it.
+// ErrPlan says that nothing of a statement has been done yet, and that go-mysql-server has to plan
+// and run it. Clients do not see ErrPlan.
 var ErrPlan = errors.New("sql: the statement has to be planned")
 
 // A Compiled is the compiled form of all statements that differ only in their literals, in one
@@ -54,8 +54,8 @@ type form struct {
 	// schema describes the columns of the returned rows.
 	schema *Header
 	lookup lookup
-	// columns are the positions of the returned columns, if the statement returns rows
-	// unchanged. Otherwise plans is set, whose plans process the rows.
+	// columns are the positions of the returned columns, if the statement returns rows unchanged.
+	// Otherwise plans is set: its plans process the rows.
 	columns []int
 	plans   *planPool
 	// direct does the plan's work without making values; nil if it cannot.
@@ -67,8 +67,8 @@ type form struct {
 	insert *insertion
 }
 
-// A Header describes the columns of a result. The listener caches its own form of it
-// there.
+// A Header describes the columns of a result. It also caches the listener's form of this
+// description.
 type Header struct {
 	Schema gms.Schema
 	// Fields is the listener's form of Schema.
@@ -78,10 +78,10 @@ type Header struct {
 // A Result is what a compiled statement returns: rows under a header, or OK.
 type Result struct {
 	Header *Header // nil for an OK packet
-	// Rows are the rows as values, unless there are Values.
+	// Rows has the rows as Go values, unless Values has them.
 	Rows []gms.Row
-	// Values are the rows in the protocol's form, if there are no Rows; Bytes is their
-	// size. The result owns them.
+	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. The
+	// result owns them.
 	Values [][]sqltypes.Value
 	Bytes  int
 	OK     types.OkResult

@@ -21,8 +21,8 @@ func controlOf(stmt sqlparser.Statement) (shapeKind, bool) {
 	return 0, false
 }
 
-// control begins or ends the session's transaction as go-mysql-server does, which
-// begins one first if there is none.
+// control begins or ends the session's transaction, with the same effect as go-mysql-server, which
+// begins a transaction first if there is none.
 func (c *Compiled) control(ctx *gms.Context, s *Session) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

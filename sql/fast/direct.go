@@ -81,7 +81,8 @@ type directRoom struct {
 	// cells are the values that were read, row by row, in the transaction's memory; nil
 	// for NULL.
 	cells [][]byte
-	// order is the order of the rows, and places the buffer for the next order.
+	// order has the rows' numbers in their present order, and places is the buffer for the next
+	// order.
 	order, places []int32
 	text          int // bytes of the characters in cells
 }
@@ -97,8 +98,8 @@ type directRun struct {
 	*direct
 	tx   *txn.Tx
 	room *directRoom
-	// part is set if only the columns that are read enter the read set: other transactions may
-	// change the others.
+	// part is set if only the columns that are read enter the read set: other transactions may then
+	// change the other columns.
 	part   bool
 	totals []compat.Total
 }

@@ -65,7 +65,10 @@ func (p *selectPlan) inspectFirst(r *firstRows) (columns gms.Node, ok bool) {
 		n = project.Child
 	}
 	top, ok := n.(*plan.TopN)
-	if !ok || top.CalcFoundRows || len(top.Fields) != 1 || !r.isOrder(top.Fields[0]) || !p.inspect(top.Child) || p.leaf != top.Child {
+	if !ok || top.CalcFoundRows || len(top.Fields) != 1 || !r.isOrder(top.Fields[0]) {
+		return nil, false
+	}
+	if !p.inspect(top.Child) || p.leaf != top.Child {
 		return nil, false
 	}
 	if isProject {

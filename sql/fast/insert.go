@@ -12,9 +12,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// An insertion is an INSERT of one row of literals. go-mysql-server runs the other INSERTs: into
-// a table whose changes are left to it (see change), and those that leave out a column with a
-// default.
+// An insertion is an INSERT of one row of literals. go-mysql-server runs all other INSERTs, and
+// also those into a table whose changes are left to it (see change), and those that leave out a
+// column with a default.
 type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
@@ -51,7 +51,8 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		in.columns, in.codecs = append(in.columns, at), append(in.codecs, codec(info, at))
 	}
 	for i, c := range info.Columns {
-		if !named[i] && i != info.AutoColumn && (!c.Nullable || c.Default != "") {
+		isNullByDefault := c.Nullable && c.Default == ""
+		if !named[i] && i != info.AutoColumn && !isNullByDefault {
 			return nil, false
 		}
 	}
@@ -67,7 +68,8 @@ func (in *insertion) refers(info *store.TableInfo) bool {
 	for i := range info.ForeignKeys {
 		f := &info.ForeignKeys[i]
 		self := store.SameName(f.ParentDB, info.DB) && store.SameName(f.ParentTable, info.Name)
-		if !f.Resolved || self || info.AutoColumn >= 0 && hasName(f.Columns, info.Columns[info.AutoColumn].Name) {
+		isDrawn := info.AutoColumn >= 0 && hasName(f.Columns, info.Columns[info.AutoColumn].Name)
+		if !f.Resolved || self || isDrawn {
 			return false
 		}
 	}
@@ -184,8 +186,8 @@ func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction,
 	return nil
 }
 
-// parentKey returns the unique index and the key of the row that a new row refers
-// to; no index if it refers to none; false if the key cannot be computed.
+// parentKey returns the unique index and the key of the row that a new row refers to. The index is
+// nil if the new row refers to none; ok is false if the key cannot be computed.
 func parentKey(info *store.TableInfo, fk *catalog.ForeignKey, parent *store.TableInfo, row gms.Row) (*store.KeyInfo, []byte, bool) {
 	for _, name := range fk.Columns {
 		if at := info.Column(name); at < 0 || row[at] == nil {

@@ -138,8 +138,8 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 
 func (b *binding) codec(at columnAt) *row.KeyCodec { return codec(b.tables[at.table].info, at.column) }
 
-// compare adds a comparison with a literal to the binding; false if comparing keys does not
-// decide it, or the column equals another literal already.
+// compare adds a comparison with a literal to the binding; false if comparing keys cannot decide
+// it, or the column equals another literal already.
 func (b *binding) compare(at columnAt, c comparison) bool {
 	k := b.codec(at)
 	if c.op != sqlparser.EqualStr {
@@ -179,8 +179,8 @@ func (b *binding) equate(pairs [][2]columnAt) bool {
 	})
 }
 
-// lookups chooses each table's lookup, and puts the table last whose lookup may return many rows.
-// It returns false if two may.
+// lookups chooses each table's lookup, and moves a table whose lookup may return many rows to the
+// end. It returns false if a table has no lookup, or if two lookups may return many rows.
 func (b *binding) lookups() bool {
 	many := 0
 	for i, t := range b.tables {

@@ -16,7 +16,7 @@ type joinShape struct {
 	pairs [][2]columnRef
 }
 
-// A joinTable is a table in FROM, with its alias or, without one, its own name as name.
+// A joinTable is a table in FROM. Its name is its alias or, if it has none, the table's own name.
 type joinTable struct {
 	db, table, name string
 	auth            sqlparser.AuthInformation

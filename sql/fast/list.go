@@ -102,7 +102,8 @@ func (d *directRun) readKeys(ctx *gms.Context, from store.Access, keys [][]byte)
 	return nil
 }
 
-// takeMany takes in rows, which are read ahead together; nil stands for none.
+// takeMany takes the rows at the given pointers, and reads them ahead together; a nil pointer is
+// skipped.
 func (d *directRun) takeMany(rows []region.Ptr) error {
 	ahead := 0
 	for i, p := range rows {

@@ -33,10 +33,11 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 	l := lookup{index: index, unique: index == info.PrimaryKey || index.Unique, list: -1}
 	for i := range where {
 		at := slices.IndexFunc(where, func(c condition) bool { return store.SameName(c.column, info.Columns[index.Columns[i]].Name) })
-		if at < 0 || where[at].isRange && i < len(where)-1 || !index.Codecs[i].TakesLiterals() {
+		if at < 0 || !index.Codecs[i].TakesLiterals() {
 			return lookup{}, false
 		}
-		if where[at].isRange && !index.Codecs[i].IsInteger() {
+		isLast := i == len(where)-1
+		if where[at].isRange && (!isLast || !index.Codecs[i].IsInteger()) {
 			return lookup{}, false
 		}
 		if where[at].list != nil {
@@ -47,7 +48,7 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 		}
 		l.parts = append(l.parts, where[at])
 	}
-	if l.list >= 0 && (!l.unique || len(l.parts) < len(index.Codecs) || l.parts[len(l.parts)-1].isRange) {
+	if l.list >= 0 && (!l.isPoint() || l.parts[len(l.parts)-1].isRange) {
 		return lookup{}, false
 	}
 	hashed := index.Access == catalog.AccessHash && len(l.parts) < len(index.Codecs)

@@ -161,7 +161,10 @@ func (d *directRun) arrange() bool {
 	for i := range d.steps {
 		s := &d.steps[i]
 		ordered := i+1 < len(d.steps) && d.steps[i+1].covers(s)
-		if s.distinct && !d.hasValidTexts(s.by) || !d.step(s, ordered) {
+		if s.distinct && !d.hasValidTexts(s.by) {
+			return false
+		}
+		if !d.step(s, ordered) {
 			return false
 		}
 	}

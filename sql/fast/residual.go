@@ -17,8 +17,8 @@ type residual struct {
 	at    int // position of the column among the columns read
 }
 
-// boundsOf returns the encodings that rows are compared with; false if a column
-// cannot hold one.
+// boundsOf encodes the literals that rows are compared with; false if a column cannot hold its
+// literal.
 func boundsOf(rest []residual, values []Value) (bounds [][]byte, ok bool) {
 	for i := range rest {
 		b, ok := rest[i].value.key(nil, rest[i].codec, values)

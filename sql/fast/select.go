@@ -100,7 +100,8 @@ func (c *Compiled) compile(ctx *gms.Context, info *store.TableInfo, values []Val
 	if err != nil {
 		return nil, err
 	}
-	if p == nil || p.table.Info != info || p.access != nil && !c.plannedAs(ctx, &l, p, values) {
+	isUsable := p != nil && p.table.Info == info && (p.access == nil || c.plannedAs(ctx, &l, p, values))
+	if !isUsable {
 		return refused, nil
 	}
 	if c.shape.kind != shapeSelect {
@@ -288,8 +289,8 @@ func (p *selectPlan) setAccess(n *plan.IndexedTableAccess) bool {
 	return ok
 }
 
-// knownExpressions reports whether expressions keep no state between executions:
-// only columns, sums and averages are known not to.
+// knownExpressions reports whether expressions are known to keep no state between executions, as
+// only columns, sums and averages are.
 func knownExpressions(list []gms.Expression) bool {
 	for _, e := range list {
 		switch e.(type) {

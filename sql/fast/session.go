@@ -6,8 +6,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A Session is the part of a client's session that compiled statements need.
-// go-mysql-server's sessions embed one. It is used by one goroutine at a time.
+// A Session is the part of a client's session that compiled statements need. The sessions that
+// go-mysql-server gets embed one. It is used by one goroutine at a time.
 type Session struct {
 	store.Session
 	// self is the session in contexts; it embeds this one.

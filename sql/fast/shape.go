@@ -17,8 +17,8 @@ type shape struct {
 	into []string
 	row  []operand
 	kind shapeKind
-	// join is a SELECT in the form of a join of any number of tables, if it has that
-	// form. If simple is not set, the statement has only that form.
+	// join is the statement's form as a join of any number of tables, nil if it has none. If simple
+	// is not set, the statement has only this form.
 	join   *joinShape
 	simple bool
 	// first is the order and the limit of a SELECT; set only if it has both.
@@ -39,8 +39,8 @@ const (
 	shapeRollback
 )
 
-// A condition is column = lo, column BETWEEN lo AND hi or column IN list, where lo, hi and those in
-// list are literals.
+// A condition is column = lo, column BETWEEN lo AND hi or column IN list, where lo, hi and the
+// elements of list are literals.
 type condition struct {
 	column  string
 	lo, hi  operand

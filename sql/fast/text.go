@@ -38,11 +38,11 @@ type normaliser struct {
 	prepared bool
 }
 
-// textMax is the longest statement that is considered: longer ones spend their time
-// elsewhere.
+// textMax is the length of the longest statement that is considered for compiling: longer
+// statements spend their time elsewhere.
 const textMax = 4 << 10
 
-// add appends the text of a statement, and reports whether it understands it. It
+// add appends the text of a statement, and reports whether it understands the statement. It
 // refuses comments, variables, escapes in strings, and numbers that are not whole.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {

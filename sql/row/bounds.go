@@ -182,35 +182,38 @@ func (k *KeyCodec) same(ctx context.Context, v, c any) bool {
 // Holds reports whether a value of the column is in a range; it returns unknown if the value
 // cannot be compared with a bound.
 func (k *KeyCodec) Holds(ctx context.Context, c gms.MySQLRangeColumnExpr, v any, unknown bool) bool {
+	meets := func(bound any, isWithin func(order int) bool) bool {
+		order, ok := k.compare(ctx, v, bound)
+		if !ok {
+			return unknown
+		}
+		return isWithin(order)
+	}
+	isAbove := true
 	switch cut := c.LowerBound.(type) {
 	case gms.AboveNull:
-		if v == nil {
-			return false
-		}
+		isAbove = v != nil
 	case gms.Below:
-		if n, ok := k.compare(ctx, v, cut.Key); ok && n < 0 || !ok && !unknown {
-			return false
-		}
+		isAbove = meets(cut.Key, func(order int) bool { return order >= 0 })
 	case gms.Above:
-		if n, ok := k.compare(ctx, v, cut.Key); ok && n <= 0 || !ok && !unknown {
-			return false
-		}
+		isAbove = meets(cut.Key, func(order int) bool { return order > 0 })
+	}
+	if !isAbove {
+		return false
 	}
 	switch cut := c.UpperBound.(type) {
 	case gms.AboveNull:
 		return v == nil
 	case gms.Below:
-		n, ok := k.compare(ctx, v, cut.Key)
-		return ok && n < 0 || !ok && unknown
+		return meets(cut.Key, func(order int) bool { return order < 0 })
 	case gms.Above:
-		n, ok := k.compare(ctx, v, cut.Key)
-		return ok && n <= 0 || !ok && unknown
+		return meets(cut.Key, func(order int) bool { return order <= 0 })
 	}
 	return true
 }
 
-// compare compares a value of the column with any other value, before a conversion could round
-// either. NULL is less than everything.
+// compare compares a value of the column with any other value; numbers are compared as decimals,
+// so that no conversion rounds them. NULL is less than everything.
 func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
 	if v == nil {
 		return -1, true

@@ -4,7 +4,7 @@
 //
 //	value  ValueCodec   the bytes of a column's value, as short as it is       value.go, types.go
 //	row    Codec, View  all values, found by their slots                       codec.go
-//	object Load, Store  a row in an object, what is large outside of it        object.go
+//	object Load, Store  a row in an object, large values outside of it         object.go
 //	key    KeyCodec     bytes in the order of the values                       key.go, weights.go
 //	range  Bounds       the keys that a condition on a column admits           bounds.go
 //

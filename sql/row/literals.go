@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file tells which literals a column stores unchanged.
+// This file determines which literals a column stores unchanged.
 
 // TakesLiterals reports whether keys of this part can be made from literals without a
 // conversion that rounds or fails.

@@ -11,8 +11,8 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// This file translates column types between go-mysql-server's and the catalog's,
-// which are the stored ones.
+// This file translates column types between go-mysql-server's and the catalog's. The catalog
+// stores its own.
 
 // baseKinds are the types whose query.Type determines the kind, whatever their
 // parameters.

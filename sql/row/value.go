@@ -131,7 +131,7 @@ func (c *ValueCodec) isNative(v any) bool {
 	return false
 }
 
-// Signed returns the value of any signed integer type of columns.
+// Signed returns v as an int64 if v has the Go type of a signed integer column.
 func Signed(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int8:
@@ -146,7 +146,7 @@ func Signed(v any) (int64, bool) {
 	return 0, false
 }
 
-// Unsigned returns the value of any unsigned integer type of columns.
+// Unsigned returns v as a uint64 if v has the Go type of an unsigned integer column.
 func Unsigned(v any) (uint64, bool) {
 	switch v := v.(type) {
 	case uint8:
@@ -326,6 +326,8 @@ func decimalUnits(d decimal.Decimal, scale int32) *big.Int {
 // decimalBytesMax is the longest encoding of 65 digits.
 const decimalBytesMax = 1 + 28
 
+// decodeDecimal returns the value that appendDecimal has encoded. A sign byte is 0 for a negative
+// number, and 2 for a positive one.
 func decodeDecimal(b []byte, scale int32) (any, error) {
 	if n, ok := ReadInt(b); ok {
 		return decimal.New(n, -scale), nil
