@@ -52,11 +52,12 @@ func (st *Store) Access(x *catalog.Index) Access {
 	return treeAccess{st.Catalog.Tree(x.Anchor)}
 }
 
-// A treeAccess turns the error that the tree has been freed into a conflict, as hash
-// tables do: the statement found the tree through the catalog, which has changed since.
+// A treeAccess turns btree.ErrDestroyed into a conflict, as hash tables do with their own error:
+// the statement found the tree through the catalog, which has changed since.
 type treeAccess struct{ tree *btree.Tree }
 
-// inTx turns the error that the tree has been freed into a conflict of the transaction.
+// inTx turns btree.ErrDestroyed, the error of a tree that has been freed, into a conflict of the
+// transaction.
 func (a treeAccess) inTx(err error) error {
 	if errors.Is(err, btree.ErrDestroyed) && !errors.Is(err, outcome.ErrConflict) {
 		return &txn.AbortError{Reason: txn.ReasonFreed, Addr: a.tree.Anchor().Addr}

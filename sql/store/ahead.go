@@ -45,14 +45,14 @@ func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange
 	return t.getAhead(tr, x.Key, keys)
 }
 
-// An Unknown is in the place of a value in a row for InsertAhead if the value is known only when the
-// row is inserted.
+// An Unknown stands, in a row for InsertAhead, for a value that is known only when the row is
+// inserted.
 type Unknown struct{}
 
-// InsertAhead looks up together the keys of new rows in those indexes that are likely to be at other
-// machines; the statement is going to insert the rows one by one, and to ask for these keys again.
-// Values may be as the statement gives them, without the conversions of an INSERT: a key that becomes
-// another by them has been looked up in vain.
+// InsertAhead looks up together the keys of new rows in those indexes that are likely to be at
+// other machines; the statement is going to insert the rows one by one, and to ask for these keys
+// again. The values may lack the conversions of an INSERT: if a conversion changes a key, that key
+// was looked up in vain.
 func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 	tr := Current(ctx)
 	if tr == nil || t.Store.Catalog.Changed(tr.Tx) {

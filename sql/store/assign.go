@@ -13,9 +13,8 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
-// Assign converts a value to a number column's type as MySQL does when it assigns.
-// It leaves some values unchanged: go-mysql-server converts those, and reports
-// their errors.
+// Assign converts a value as MySQL does when it assigns it to a column of a number, time or CHAR
+// type. It leaves some values unchanged: go-mysql-server converts those, and reports their errors.
 func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
 	if v == nil {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 )
 
 // A baseSession replaces go-mysql-server's BaseSession, which copies every variable into every
-// session (80 KB). The embedded BaseSession is not initialized: only those of its methods may be called
-// that need none of its maps.
+// session (80 KB). The embedded BaseSession is not initialized: only methods that need none of its
+// maps may be called.
 type baseSession struct {
 	gms.BaseSession
 	server   string
@@ -38,7 +38,7 @@ type baseSession struct {
 	}
 }
 
-// noIndexes are the indexes of drivers, of which there are none.
+// noIndexes is the registry of drivers' indexes; there are none.
 var noIndexes = gms.NewIndexRegistry()
 
 func newBaseSession(server string, client gms.Client, id uint32) *baseSession {

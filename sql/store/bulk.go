@@ -64,7 +64,8 @@ func (t *Table) BeginBulk(ctx *gms.Context, tr *Transaction, build func(*txn.Tx)
 	b := &Bulk{t: t, tr: tr, batch: bulkBatch}
 	err := t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error {
 		tbl, err := t.Store.Catalog.Table(tx, t.Info.DB, t.Info.Name)
-		if errors.Is(err, catalog.ErrNotFound) || err == nil && (tbl.ID != t.Info.ID || tbl.Generation != t.Info.Generation) {
+		isChanged := err == nil && (tbl.ID != t.Info.ID || tbl.Generation != t.Info.Generation)
+		if isChanged || errors.Is(err, catalog.ErrNotFound) {
 			return myerr.TableChanged.New()
 		}
 		if err != nil {
@@ -139,8 +140,8 @@ func (b *Bulk) end(ctx *gms.Context) error {
 	return b.t.setDescriptor(b.tr, tbl)
 }
 
-// runBatch runs one batch of the work, and halves the batch while it does not fit. One row has to fit:
-// its transaction may be large.
+// runBatch runs one batch of the work, and halves the batch while it does not fit into a
+// transaction. A batch of one row runs in a large transaction.
 func (b *Bulk) runBatch(ctx *gms.Context, work func(tx *txn.Tx, rows int) error) error {
 	for {
 		err := b.t.Store.Machine.Run(ctx.Context, func(tx *txn.Tx) error {
@@ -156,8 +157,8 @@ func (b *Bulk) runBatch(ctx *gms.Context, work func(tx *txn.Tx, rows int) error)
 	}
 }
 
-// A frozenIter reads all rows of a table that is marked as being altered, so that
-// nobody changes it, a batch in each transaction.
+// A frozenIter reads all rows of a table, one batch in each transaction. Nobody changes the table
+// meanwhile, because it is marked as being altered.
 type frozenIter struct {
 	b    *Bulk
 	from []byte

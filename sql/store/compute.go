@@ -12,10 +12,10 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 )
 
-// The values of virtual columns are not stored. go-mysql-server computes them for rows that
-// a statement reads and inserts, but not for rows that it reads for a foreign key or to
-// rewrite a table. An index with such a column always needs its value. So the editor of a
-// table with such an index computes them for every change.
+// The values of virtual columns are not stored. go-mysql-server computes them for rows that a
+// statement reads and inserts, but not for rows that it reads for a foreign key or to rewrite a
+// table. An index with such a column always needs the column's value. So the editor of a table
+// with such an index computes these values for every change.
 
 // HasComputedKeys reports whether any index has a column that is not stored.
 func (info *TableInfo) HasComputedKeys() bool {
@@ -91,7 +91,7 @@ func NewComputer(ctx *gms.Context, info *TableInfo, includes func(*gms.Column) b
 	return c, nil
 }
 
-// Row returns a row with all its values.
+// Row returns a copy of a row in which c's columns are filled in.
 func (c *Computer) Row(ctx *gms.Context, row gms.Row) (gms.Row, error) {
 	if c == nil {
 		return row, nil

@@ -25,7 +25,8 @@ type constrainer struct {
 	constraints []constraint
 }
 
-// NewConstrainer computes each CHECK as if it were a further virtual column.
+// NewConstrainer returns a constrainer that computes each CHECK as if it were a further virtual
+// column.
 func NewConstrainer(ctx *gms.Context, info *TableInfo, checks []catalog.Check) (*constrainer, error) {
 	c := &constrainer{}
 	schema := info.Schema.Schema.Copy()

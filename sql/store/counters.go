@@ -17,7 +17,7 @@ import (
 // A machine writes a table's counter once the table has gained or lost this many rows: a
 // part (1/FlushPart) of its rows, within bounds. Other machines plan by the written count:
 // if it says that a table is empty, their joins read the whole table for each row of
-// another.
+// another table.
 const (
 	FlushPart  = 1 << 3
 	FlushLeast = 1 << 6

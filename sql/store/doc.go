@@ -3,8 +3,8 @@
 //
 //	Session ──► Transaction ──► txn: one FaRM transaction, its marks, what it has counted
 //	   │
-//	   ├──► variables, settings     what SET has made of the session
-//	   └──► Holding ──► Memory      what the statement holds, of what all may hold
+//	   ├──► variables, settings     the values that SET has given them
+//	   └──► Holding ──► Memory      the statement's memory, within the limit of all
 //
 //	Store ──► Table ──► Scan ──► rows: through one index, in ranges of its keys
 //	  │         ├──► Editor ──► a row and its entries, all or nothing

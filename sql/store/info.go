@@ -181,8 +181,8 @@ func (k *KeyInfo) Entry(ctx context.Context, r gms.Row, primary []byte) (key []b
 	return key, unique, nil
 }
 
-// appended returns the columns of the primary key that an index appends to its own, up to the
-// first of which the primary key has only a prefix.
+// appended returns the columns of the primary key that an index appends to its own columns, up to
+// the first column that is only a prefix in the primary key.
 func (k *KeyInfo) appended() []int {
 	if k.primary == nil {
 		return nil

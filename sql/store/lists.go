@@ -49,7 +49,7 @@ func (t *Table) listIndex(ctx *gms.Context, column *expression.GetField) (best *
 }
 
 // points returns a range for each value of a list, in the order of the index. Values with equal
-// keys share one; values that the column cannot have get none.
+// keys share one range; values that the column cannot have get none.
 func (x *Index) points(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (gms.MySQLRangeCollection, bool) {
 	columns := x.ColumnExpressionTypes(ctx)
 	type point struct {

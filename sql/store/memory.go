@@ -100,7 +100,7 @@ func scarce(bound int64) error {
 	return myerr.ServerMemory.New(bound)
 }
 
-// grant grants n more bytes to a holding; need is what it needs in all, with them.
+// grant grants n more bytes to a holding; need is the sum of all bytes that the holding then has.
 func (m *Memory) grant(n, need int64) error {
 	statement, total, live := m.bounds()
 	if need > statement {

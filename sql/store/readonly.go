@@ -16,7 +16,7 @@ const (
 	WritersAll uint32 = iota
 	// WritersSuper: users with the SUPER privilege (read_only).
 	WritersSuper
-	// WritersNobody (super_read_only).
+	// WritersNobody: no user (super_read_only).
 	WritersNobody
 )
 

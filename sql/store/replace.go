@@ -50,15 +50,15 @@ func (e *Editor) replacingOf() *replacing {
 	return e.s.change.replacing
 }
 
-// noteInsert notes that a row of a REPLACE has been inserted, after the deletion of
-// those that it replaces.
+// noteInsert notes that a row of a REPLACE has been inserted, after the rows that it replaces have
+// been deleted.
 func (r *replacing) noteInsert(ctx *gms.Context, e *Editor, row gms.Row) {
 	if r.deleted > 1 {
-		r.extra += uint64(r.deleted - 1)
+		r.extra += uint64(r.deleted - 1) // go-mysql-server counts one itself
 	}
 	r.deleted = 0
 	if n, ok := e.autoValue(ctx, row); ok && !r.drawn {
-		r.id, r.drawn = n, r.until == 0
+		r.id, r.drawn = n, r.until == 0 // at 0, the number of this row was generated
 		if r.drawn {
 			ctx.GetLastQueryInfo().LastInsertId.Store(int64(n))
 		}

@@ -111,7 +111,7 @@ func (t *Table) BuildIndex(ctx *gms.Context, d gms.IndexDef) (gms.RowInserter, e
 	return nothing{}, nil
 }
 
-// nothing takes no rows.
+// nothing is a RowInserter that ignores all rows.
 type nothing struct{}
 
 func (nothing) StatementBegin(*gms.Context)              {}
@@ -185,7 +185,8 @@ func (t *Table) ShouldRewriteTable(ctx *gms.Context, _, _ gms.PrimaryKeySchema, 
 		return true
 	}
 	to, err := row.Describe(col.Type)
-	if err != nil || old.Virtual != col.Virtual || (old.Generated == nil) != (col.Generated == nil) || col.Generated != nil {
+	isGenerated := old.Generated != nil || col.Generated != nil
+	if err != nil || old.Virtual != col.Virtual || isGenerated {
 		return true
 	}
 	return !sameForm(from, to)
@@ -243,8 +244,9 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	schema.PkOrdinals = slices.DeleteFunc(slices.Clone(schema.PkOrdinals), func(at int) bool { return at < 0 })
 	// A dropped primary key may not leave an AUTO_INCREMENT column without an index, unless that
 	// column is dropped, too.
-	drops := old != nil && col == nil
-	if !t.Info.IsKeyless() && len(schema.PkOrdinals) == 0 && !(drops && old.AutoIncrement) {
+	dropsKey := !t.Info.IsKeyless() && len(schema.PkOrdinals) == 0
+	dropsAutoColumn := old != nil && col == nil && old.AutoIncrement
+	if dropsKey && !dropsAutoColumn {
 		if err := gms.ValidatePrimaryKeyDrop(ctx, t, t.PrimaryKeySchema(ctx)); err != nil {
 			return nil, err
 		}
@@ -282,8 +284,9 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 func rewrittenTable(ctx *gms.Context, tbl *catalog.Table, schema gms.PrimaryKeySchema, old, col *gms.Column, key []gms.IndexColumn) (*catalog.Table, error) {
 	next := tbl.Clone()
 	// A primary key that the statement does not change keeps the lengths of its prefixes.
-	drops := old != nil && col == nil
-	if key == nil && next.Primary.Declared && (drops || len(schema.PkOrdinals) == len(tbl.Primary.Parts)) {
+	dropsColumn := old != nil && col == nil
+	keepsKey := dropsColumn || len(schema.PkOrdinals) == len(tbl.Primary.Parts)
+	if key == nil && next.Primary.Declared && keepsKey {
 		for _, p := range tbl.Primary.Parts {
 			key = append(key, gms.IndexColumn{Name: tbl.Columns[p.Column].Name, Length: int64(p.Length)})
 		}

@@ -71,9 +71,8 @@ type rowIter struct {
 	// inTurn is set if the rows are read only when it is the transaction's turn.
 	inTurn bool
 	rows   int // number of rows returned
-	// found are the collected rows that are still to be returned. All are collected before the
-	// first is returned, because a statement that changes the table must not meet its own
-	// changes.
+	// found are the collected rows that are still to be returned. All are collected before the first
+	// is returned, because a statement that changes the table must not read its own changes.
 	found   []region.Ptr
 	collect bool
 	// ahead is the number of the next rows, of found or points, that are being read ahead.
@@ -81,8 +80,8 @@ type rowIter struct {
 }
 
 // PartsMax is the number of rows of a scan of which only the needed columns enter the read
-// set. Among more rows, a needed column of one has probably changed anyway, and reading
-// columns costs more.
+// set. Among more rows, a needed column of some row has probably changed anyway, and reading
+// columns costs more than reading rows.
 const PartsMax = 1000
 
 const (

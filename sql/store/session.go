@@ -18,8 +18,8 @@ var (
 )
 
 // A Session is the tables' part of a client's session: its variables, its transaction and the
-// memory that it holds. go-mysql-server's sessions embed one. It is used by one goroutine at
-// a time.
+// memory that it holds. The sessions that go-mysql-server gets embed one. It is used by one
+// goroutine at a time.
 type Session struct {
 	*baseSession
 	// Store is the store of the session's machine.
@@ -197,13 +197,14 @@ func (s *Session) Rollback(ctx *gms.Context, t gms.Transaction) error {
 func (s *Session) SetTransaction(t gms.Transaction) {
 	open, _ := s.baseSession.GetTransaction().(*Transaction)
 	tr, _ := t.(*Transaction)
+	isOpen := open != nil && !open.Ended
 	switch {
-	case tr == nil && open != nil && open == s.Body && !open.Ended: // it belongs to the body
+	case tr == nil && isOpen && open == s.Body: // it belongs to the body
 		return
 	case tr == nil:
 		s.keepConflict()
 		s.Abandon()
-	case tr.Ended && open != nil && !open.Ended: // the body has begun another one
+	case tr.Ended && isOpen: // the body has begun another one
 		return
 	case tr.Ended:
 		t = nil
@@ -256,8 +257,8 @@ func (s *Session) Failed() error {
 	return err
 }
 
-// Within makes ctx bound the waits in the rest of the session's work for the running statement,
-// whose own context may have ended.
+// Within makes ctx bound the remaining waits of the open transaction, because the context of the
+// running statement may have ended.
 func (s *Session) Within(ctx context.Context) {
 	if tr, ok := s.baseSession.GetTransaction().(*Transaction); ok && tr != nil {
 		tr.Tx.Within(ctx)

@@ -29,7 +29,7 @@ func (s *Session) holdRead(tr *Transaction) error {
 	return nil
 }
 
-// readBytes is what a transaction may read before it is counted.
+// readBytes is the number of bytes that a transaction may read before they are counted.
 const readBytes = 64 << 10
 
 // textName is the pseudo-variable under which the running statement's text is counted;

@@ -23,7 +23,7 @@ type Settings struct {
 	Key string
 	// maxExecution bounds the time of a SELECT; 0: no bound.
 	maxExecution time.Duration
-	// longQuery is the time from which on a statement counts as slow; 0: all do.
+	// longQuery is the least time that makes a statement count as slow; 0: all do.
 	longQuery time.Duration
 	// readOnly is set if transactions are READ ONLY by default.
 	readOnly bool
@@ -139,16 +139,18 @@ func (s *Session) GetAllSessionVariables() map[string]any {
 	return all
 }
 
-// LongQueryTime is the time from which on a statement counts as slow (long_query_time).
+// LongQueryTime is the least time that makes a statement count as slow (long_query_time).
 func (s *Session) LongQueryTime() time.Duration { return s.Settings().longQuery }
 
 // Warn implements gms.Session.
 func (s *Session) Warn(w *gms.Warning) {
 	r := s.Settings()
-	if w.Code == expression.ERDivisionByZero && r.strictDivisions && s.change.strict {
+	isDivision := w.Code == expression.ERDivisionByZero
+	if isDivision && r.strictDivisions && s.change.strict {
 		s.change.divided = true
 	}
-	if w.Level == "Note" && !r.notes || w.Code == expression.ERDivisionByZero && !r.divisions || int64(s.WarningCount()) >= r.warningsMax {
+	isUnwanted := w.Level == "Note" && !r.notes || isDivision && !r.divisions
+	if isUnwanted || int64(s.WarningCount()) >= r.warningsMax {
 		return
 	}
 	s.baseSession.Warn(w)

@@ -33,9 +33,9 @@ type Store struct {
 
 // A Config holds what a Store needs from the packages above it.
 type Config struct {
-	// Memory bounds what sessions hold; nil: nothing does.
+	// Memory bounds what sessions hold; nil: there is no bound.
 	Memory *Memory
-	// Processors is the number of transactions that run at a time where most of them conflict; 0:
+	// Processors is the number of transactions that run at a time when most of them conflict; 0:
 	// the number of this computer's processors.
 	Processors int
 	// Parse parses the text of the running statement again: go-mysql-server drops parts

@@ -28,7 +28,7 @@ func (s *Session) Begun(ctx *gms.Context) *gms.Context {
 	return ctx
 }
 
-// setTimestamp takes over the variable as the session's time.
+// setTimestamp sets the session's time to the value of the variable timestamp.
 func (s *Session) setTimestamp(ctx *gms.Context) {
 	v, err := s.baseSession.GetSessionVariable(ctx, timestampName)
 	seconds, ok := v.(float64)
