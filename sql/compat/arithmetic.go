@@ -111,14 +111,14 @@ func (a *checkedArithmetic) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		return a.Arithmetic.Eval(ctx, row) // the values' types differ from the expression's
 	}
 	n, ok := l.do(a.Op, r)
-	large := !n.negative && n.size > math.MaxInt64
-	signed := !a.unsigned && l.size <= math.MaxInt64 && r.size <= math.MaxInt64
+	isLarge := !n.negative && n.size > math.MaxInt64 // a BIGINT UNSIGNED, but no BIGINT
+	isSigned := !a.unsigned && l.size <= math.MaxInt64 && r.size <= math.MaxInt64
 	switch {
-	case !ok, n.negative && n.size > 1<<63, n.negative && a.unsigned, large && signed:
+	case !ok, n.negative && n.size > 1<<63, n.negative && a.unsigned, isLarge && isSigned:
 		return nil, a.outOfRange()
 	case n.negative && types.IsUnsigned(a.Type(ctx)):
 		return a.Arithmetic.Eval(ctx, row)
-	case large || types.IsUnsigned(a.Type(ctx)):
+	case isLarge || types.IsUnsigned(a.Type(ctx)):
 		return n.size, nil
 	case n.negative:
 		return -int64(n.size), nil // also right for the smallest number, which is its own negative

@@ -63,7 +63,8 @@ func textFunction(name string) (gms.Function, bool) {
 	}}, true
 }
 
-// textWanted returns which argument types a function needs as text; nil if none.
+// textWanted returns a function that reports whether a function's argument of a type must be
+// converted, to text or to a number; nil if none must be.
 func textWanted(name string) func(gms.Type) bool {
 	switch {
 	case ofText[name]:
@@ -82,8 +83,8 @@ func textWanted(name string) func(gms.Type) bool {
 
 func isElement(t gms.Type) bool { return types.IsEnum(t) || types.IsSet(t) }
 
-// noFraction ends a time without a fraction of a second where go-mysql-server always prints six
-// digits: TIME values, and results of functions.
+// noFraction is what go-mysql-server prints after a time without a fraction of a second, where it
+// always prints six digits: TIME values, and results of functions.
 const noFraction = ".000000"
 
 // An asText is the text of a value.

@@ -10,18 +10,17 @@ import (
 // This file makes statements call functions that stand in for go-mysql-server's (standins.go), or
 // go-mysql-server's own functions with other arguments.
 
-// The names that our functions go by in a syntax tree. No client can write
-// them.
+// The names of our functions in a syntax tree. No client can write them.
 const (
 	ExactSumName     = "farmsql.sum"
 	ExactAvgName     = "farmsql.avg"
 	ExactLiteralName = "farmsql.literal"
 )
 
-// CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's:
-// SUM and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
+// CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's: SUM
+// and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
 // rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; and GROUP_CONCAT,
-// of whose expressions it uses only one.
+// where it uses only the first of several expressions.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
@@ -30,7 +29,7 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	aggregates := ContainsFold(query, "sum") || ContainsFold(query, "avg") || ContainsFold(query, "std") || ContainsFold(query, "var")
 	groups := ContainsFold(query, "group_concat")
 	decimals := runsNow(stmt) && containsDecimal(query)
-	if stmt == nil || !aggregates && !groups && !decimals {
+	if stmt == nil || !(aggregates || groups || decimals) {
 		return // walking costs more than parsing
 	}
 	// The visitor never fails, so neither does Walk.
@@ -49,7 +48,8 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	}, stmt)
 }
 
-// useOurAggregate makes the call of an aggregate one of ours, except SUM and AVG in a window.
+// useOurAggregate replaces the call of an aggregate by a call of ours, except SUM and AVG in a
+// window.
 func useOurAggregate(f *sqlparser.FuncExpr) {
 	switch f.Name.Lowered() {
 	case "std", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp":
@@ -86,8 +86,8 @@ func concatAll(g *sqlparser.GroupConcatExpr) {
 	}
 }
 
-// runsNow reports whether the expressions of a statement are evaluated when it
-// runs; others may be kept as text.
+// runsNow reports whether the expressions of a statement are evaluated when it runs; other
+// statements may keep them as text.
 func runsNow(stmt sqlparser.Statement) bool {
 	switch stmt.(type) {
 	case *sqlparser.Select, *sqlparser.SetOp, *sqlparser.ParenSelect, *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete:

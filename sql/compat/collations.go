@@ -15,9 +15,9 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// This file replaces expressions that compare otherwise than MySQL. IN, and aggregates with
-// DISTINCT, have to compare strings by their collation, as = does; go-mysql-server compares
-// their bytes. It also rounds decimals to a column's scale before it compares them with the
+// This file replaces expressions that compare differently from MySQL. IN, and aggregates with
+// DISTINCT, have to compare strings by their collation, as = does; go-mysql-server compares their
+// bytes. go-mysql-server also rounds decimals to a column's scale before it compares them with the
 // column.
 
 var (
@@ -26,7 +26,7 @@ var (
 	_ gms.AggregationBuffer = (*distinctBuffer)(nil)
 )
 
-// Compared returns the expression that takes the place of e.
+// Compared returns the expression that replaces e, or e itself.
 func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	if timely, err := withTimes(ctx, e); timely != nil || err != nil {
 		return timely, transform.NewTree, err
@@ -117,8 +117,8 @@ type collatedIn struct {
 	null      bool
 }
 
-// newCollatedIn returns nil unless all operands are strings with a collation other than that
-// of bytes.
+// newCollatedIn returns nil if an operand is not a string, or if the strings are compared by their
+// bytes.
 func newCollatedIn(ctx *gms.Context, in *expression.HashInTuple) (*collatedIn, error) {
 	list, ok := in.Right().(expression.Tuple)
 	if !ok || !types.IsTextOnly(in.Left().Type(ctx)) {
@@ -193,8 +193,8 @@ func (c *collatedIn) WithChildren(ctx *gms.Context, children ...gms.Expression) 
 	return &changed, nil
 }
 
-// exactOperands makes an expression compare decimals exactly. Compared in a column's own
-// type, other operands would be rounded, and 1.556 would equal a 1.56.
+// exactOperands makes an expression compare decimals exactly. In a column's own type, the other
+// operands would be rounded, and 1.556 would equal a 1.56.
 func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	same := transform.SameTree
 	operands := slices.Clone(e.Children())
@@ -255,7 +255,7 @@ func IsDistinct(g *aggregation.GroupConcat) bool {
 }
 
 // An inNull is IN of a subquery whose column has the type NULL: go-mysql-server cannot look a
-// value up by that type, and so finds it not contained.
+// value up by that type, and so takes it for missing.
 type inNull struct {
 	*plan.InSubquery
 	query *plan.Subquery

@@ -85,8 +85,8 @@ type columnName struct {
 
 func nameOf(f *expression.GetField) columnName { return columnName{f.TableId(), f.Id()} }
 
-// impliedEqualities returns column = literal for each column that equals another column with a
-// given literal, unless it has a literal itself.
+// impliedEqualities returns column = literal for each column that has no given literal itself, but
+// equals a column that has one.
 func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.Expression) {
 	var pairs [][2]*expression.GetField
 	known := make(map[columnName]*expression.Literal)
@@ -128,9 +128,9 @@ func impliedEqualities(ctx *gms.Context, given []gms.Expression) (implied []gms.
 	return implied
 }
 
-// holdsForEquals reports whether, for any two equal values of the column's type, either both or
-// neither equal the literal. This does not hold where a collation equates strings that are
-// different as numbers or as bytes.
+// holdsForEquals reports whether a literal that equals a value of the column's type also equals all
+// values that are equal to that value. This does not hold where a collation equates strings that
+// are different as numbers or as bytes.
 func holdsForEquals(column, literal gms.Type) bool {
 	if types.IsInteger(column) {
 		return types.IsInteger(literal)

@@ -81,7 +81,8 @@ func inOriginal(at []int, place int) int {
 	return place - n
 }
 
-// movePlaces converts the positions in its text that a definition stores.
+// movePlaces converts the positions that a definition stores from the doubled text to the
+// original.
 func movePlaces(stmt sqlparser.Statement, at []int) {
 	if d, ok := stmt.(*sqlparser.DDL); ok && len(at) > 0 {
 		d.SubStatementPositionStart = inOriginal(at, d.SubStatementPositionStart)

@@ -395,8 +395,8 @@ const lastMax = 1000
 // lasts caches lastOf, which visits all characters.
 var lasts sync.Map
 
-// lastOf returns the last character of a collation. The last string of a given length
-// consists of it.
+// lastOf returns the last character of a collation. The last string of a given length consists of
+// this character only.
 func lastOf(c gms.CollationID) string {
 	if known, ok := lasts.Load(c); ok {
 		return known.(string)

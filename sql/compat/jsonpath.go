@@ -31,7 +31,8 @@ const (
 	legAnyward                // **
 )
 
-// A jsonCell is the place of a cell, from the end of its array if it isLast.
+// A jsonCell is the index of an element of an array, counted from the array's end if isLast is
+// set.
 type jsonCell struct {
 	at     int
 	isLast bool

@@ -115,7 +115,8 @@ func hasOuterCondition(ctx *gms.Context, query gms.Node) (does bool) {
 		}
 		for _, e := range expression.SplitConjunction(ctx, f.Expression) {
 			about, known := mentions(ctx, e)
-			does = does || known && len(about) > 0 && !slices.ContainsFunc(about, func(t gms.TableId) bool { return inside[t] })
+			isOuter := known && len(about) > 0 && !slices.ContainsFunc(about, func(t gms.TableId) bool { return inside[t] })
+			does = does || isOuter
 		}
 		return true
 	})

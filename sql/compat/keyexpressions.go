@@ -9,7 +9,7 @@ import (
 // go-mysql-server's parser knows indexes of expressions only in CREATE INDEX. In CREATE TABLE and
 // ALTER TABLE, an invented column's name takes the expression's place until the statement is parsed.
 
-// A KeyExpression is the expression of an index, in parentheses, and the column for it.
+// A KeyExpression is the expression of an index, and the column that takes its place.
 type KeyExpression struct {
 	Text   string // with the expression's parentheses
 	Column Edit   // replaces the expression by the column

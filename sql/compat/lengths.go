@@ -54,7 +54,7 @@ type measure struct {
 // takes about that.
 const jsonFactor = 40
 
-// measures are those of all functions whose results can be longer than any argument.
+// measures has a measure for each function whose result can be longer than any argument.
 var measures = map[string]*measure{
 	"repeat":  {strict: true, most: func(a gms.Row) int64 { return product(TextBytes(a[0]), count(a[1])) }, eval: repeatedText},
 	"space":   {strict: true, most: func(a gms.Row) int64 { return count(a[0]) }, eval: spaces},
@@ -204,8 +204,8 @@ func (c *measuredCall) call(ctx *gms.Context, args gms.Row) (any, error) {
 	return c.over.Eval(ctx, args)
 }
 
-// tooLong adds MySQL's warning for a result longer than max_allowed_packet, and returns NULL, the
-// result in its place.
+// tooLong adds MySQL's warning for a result longer than max_allowed_packet, and returns NULL in
+// place of the result.
 func (c *measuredCall) tooLong(ctx *gms.Context) any {
 	myerr.ResultTruncated.Warn(ctx, c.name, allowedPacket(ctx))
 	return nil
@@ -329,21 +329,22 @@ func textOf(v any) string {
 	return ""
 }
 
-// regexpReplaced estimates the result's length. At most, there is a replacement before and after
-// every character; so many are rare, and a sixteenth of them is assumed.
+// regexpReplaced estimates the result's length. There can be a replacement before and after every
+// character; as so many are rare, it assumes a sixteenth of them.
 func regexpReplaced(a gms.Row) int64 {
 	const replacedShare = 16
 	text := TextBytes(a[0])
 	return text + product(text+1, TextBytes(a[2]))/replacedShare
 }
 
-// formatted assumes that the format consists of %W only, whose result is the longest.
+// formatted returns an upper bound: it assumes that the format consists of %W, which has the
+// longest result.
 func formatted(a gms.Row) int64 {
 	const longest = 13
 	return product(longest, TextBytes(a[1]))
 }
 
-// exportedSet assumes 64 times the longer of the two texts, with separators.
+// exportedSet returns an upper bound: 64 times the longer of the two texts, with separators.
 func exportedSet(a gms.Row) int64 {
 	const bits = 64
 	between := int64(1)

@@ -92,8 +92,11 @@ func listOf(ctx *gms.Context, terms []gms.Expression) gms.Expression {
 	values := make(expression.Tuple, 0, len(terms))
 	for _, t := range terms {
 		column, value := listTerm(ctx, t)
-		if column == nil || of != nil && (column.Id() != of.Id() || column.Table() != of.Table() || column.Name() != of.Name()) {
+		if column == nil {
 			return nil
+		}
+		if of != nil && (column.Id() != of.Id() || column.Table() != of.Table() || column.Name() != of.Name()) {
+			return nil // the chain is about several columns
 		}
 		of, values = column, append(values, value)
 	}
@@ -214,8 +217,8 @@ type ListTable interface {
 	LookupList(ctx *gms.Context, column *expression.GetField, values expression.Tuple) (lookup gms.IndexLookup, ok bool, err error)
 }
 
-// lookupLists gives a table without an index lookup the lookup for a long list in the filter over
-// it.
+// lookupLists replaces a table below a filter by the lookup of a long list in the filter, if the
+// table has no index lookup yet.
 func lookupLists(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {

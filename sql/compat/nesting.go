@@ -51,8 +51,8 @@ func ViewDepth(text string) int { return viewLevels + min(len(text)/2, nestedMax
 // The parser itself bounds the depth of parentheses.
 var errParentheses = tooDeep("too many parentheses inside each other", 200)
 
-// TooDeep returns the error for a text whose parentheses are nested too deep, nil if the parser's
-// error is another.
+// TooDeep returns the error for a text whose parentheses are nested too deep; nil if the parser
+// failed for another reason.
 func TooDeep(err error) error {
 	if err != nil && strings.Contains(err.Error(), "max nesting level reached") {
 		return errParentheses

@@ -108,7 +108,7 @@ func hideOverLateral(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIden
 	return n, transform.NewTree, nil
 }
 
-// A barrier is a node that one rule does not see.
+// A barrier is a node that one rule does not know: the rule moves no condition past it.
 type barrier struct{ plan.UnaryNode }
 
 // String implements gms.Node.
@@ -138,12 +138,12 @@ func notInOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if !n.Resolved() {
 			return apply(ctx, a, n, scope, sel, flags)
 		}
-		hidden, unhidden, err := transform.Node(ctx, n, hideOfMissing)
+		hidden, nothingHidden, err := transform.Node(ctx, n, hideOfMissing)
 		if err != nil {
 			return n, transform.SameTree, err
 		}
 		out, same, err := apply(ctx, a, hidden, scope, sel, flags)
-		if err != nil || bool(unhidden) {
+		if err != nil || bool(nothingHidden) {
 			return out, same, err
 		}
 		shown, _, err := showHidden(ctx, out)
@@ -354,8 +354,8 @@ func innerJoins(ctx *gms.Context, n gms.Node, required map[gms.TableId]bool) (gm
 	return changed, err
 }
 
-// missingIn returns the tables whose row may be missing, each with the join that causes it;
-// JoinTypeUnknown unless that is a single outer join.
+// missingIn returns the tables whose row may be missing, each with the type of the outer join that
+// causes it; JoinTypeUnknown if joins of several types do.
 func missingIn(n gms.Node) map[gms.TableId]plan.JoinType {
 	all := make(map[gms.TableId]plan.JoinType)
 	join, ok := n.(*plan.JoinNode)

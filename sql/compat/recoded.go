@@ -7,10 +7,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// A recoded is CONVERT ... USING: it returns a text without the characters that the character
-// set lacks, or decodes bytes from the character set; for the character set binary it calls
-// go-mysql-server's. go-mysql-server keeps all text in UTF-8, but its CONVERT returns bytes
-// encoded in the character set: functions that count characters then encode them again, and
+// A recoded is CONVERT ... USING: it replaces the characters of a text that the character set
+// lacks, or decodes bytes from the character set; for the character set binary it calls
+// go-mysql-server's CONVERT. go-mysql-server keeps all text in UTF-8, but its CONVERT returns
+// bytes encoded in the character set: functions that count characters then encode them again, and
 // panic.
 type recoded struct{ *expression.ConvertUsing }
 

@@ -227,8 +227,8 @@ func isWord(s *Tokens) bool {
 	return len(s.value) > 0 && strings.EqualFold(written, string(s.value))
 }
 
-// quantifiers replaces comparisons with ANY, SOME or ALL of a subquery by IN or NOT IN, if they
-// mean that.
+// quantifiers replaces comparisons with ANY, SOME or ALL of a subquery by IN or NOT IN, where
+// these are the same.
 func quantifiers(s *Tokens) (edits []Edit) {
 	for q := range quantified(s) {
 		if text := q.asIn(); text != "" {

@@ -88,8 +88,9 @@ func (r *rowInQuery) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	return found, nil
 }
 
-// compareOne compares the left side with the only row of a subquery, and fails if there are several.
-// If there is none, it compares with a row of NULLs, and returns false where that returns true.
+// compareOne compares the left side with the only row of a subquery, and fails if there are
+// several. If the subquery has no row, it compares the left side with a row of NULLs, but returns
+// false if these are equal.
 func (r *rowInQuery) compareOne(ctx *gms.Context, left []any, rows []any) (any, error) {
 	switch len(rows) {
 	case 0:

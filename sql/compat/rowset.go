@@ -31,8 +31,8 @@ type RowSet struct {
 	schema gms.Schema
 	counts map[uint64]int
 	h      Memory // counts the memory of the set; may be nil
-	// weights are those of the string columns; weighed is the schema of rows with weights in
-	// place of strings.
+	// weights has the collation's weights for each string column; weighed is the schema of rows with
+	// weights in place of strings.
 	weights []*row.Weights
 	weighed gms.Schema
 	// row and text are buffers for the current row.

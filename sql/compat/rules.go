@@ -13,9 +13,9 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file wraps go-mysql-server's rules in our corrections. Those in this file concern joins in
-// place of subqueries: go-mysql-server's rule forgets that the subquery of a comparison may have
-// only one row, and takes NULL for true in NOT IN.
+// This file wraps go-mysql-server's rules in our corrections. The corrections in this file itself
+// concern joins in place of subqueries: go-mysql-server's rule forgets that the subquery of a
+// comparison may have only one row, and takes NULL for true in NOT IN.
 
 // unnestInSubqueries is the name of the rule that turns subqueries into joins.
 const unnestInSubqueries = "unnestInSubqueries"

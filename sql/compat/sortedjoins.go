@@ -64,8 +64,8 @@ func isAbout(ctx *gms.Context, all []gms.Expression, tables insiders) (found boo
 	return found
 }
 
-// insiders are the tables within a node, by number and by name. Names are needed because columns
-// of a view do not have its number; and a name that a table inside has cannot mean a table
+// insiders are the tables within a node, by number and by name. Names are needed because a column
+// of a view does not have the view's number. A name that a table inside has cannot mean a table
 // outside.
 type insiders struct {
 	ids   map[gms.TableId]bool

@@ -55,8 +55,8 @@ var (
 	}}
 )
 
-// An exactLiteral hides a literal from go-mysql-server while it builds a plan: it would convert the
-// literal to the type of the column that it is compared with, and so round it.
+// An exactLiteral hides a literal from go-mysql-server while a plan is built: go-mysql-server
+// would convert the literal to the type of the column that it is compared with, and so round it.
 type exactLiteral struct{ *expression.Literal }
 
 // WithChildren implements gms.Expression.
