@@ -139,10 +139,10 @@ func nameDefault(n *sqlparser.Insert, rows sqlparser.Values, info *store.TableIn
 	}
 }
 
-// leaveGenerated replaces the values that an INSERT gives to generated columns by DEFAULT, with
-// a warning, unless sql_mode is strict. MySQL refuses such values in any mode. But mariadb-dump
-// writes them for every table, with a mode that is not strict, because MariaDB does as
-// leaveGenerated does.
+// leaveGenerated replaces the values that an INSERT gives to generated columns by DEFAULT, with a
+// warning, unless sql_mode is strict. MySQL refuses such values in any mode. But mariadb-dump
+// writes them for every table, with a mode that is not strict, because MariaDB replaces them in
+// the same way.
 func leaveGenerated(ctx *gms.Context, n *sqlparser.Insert, rows sqlparser.Values, info *store.TableInfo) {
 	for at, c := range inserted(info, n.Columns) {
 		if c >= 0 && info.Columns[c].Generated != "" && leaveColumn(rows, at) {

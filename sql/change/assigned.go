@@ -81,8 +81,8 @@ func (s *Statement) CheckInserted(ctx *gms.Context, n *plan.InsertInto) {
 	s.inserted, s.columns = n.Source, n.Destination.Schema(ctx)
 }
 
-// TakeInserted returns the columns that a node's rows are inserted into, the first time it is
-// asked; nil for other nodes.
+// TakeInserted returns the columns that a node's rows are inserted into, and forgets them. It
+// returns nil the next time, and for other nodes.
 func (s *Statement) TakeInserted(n gms.Node) gms.Schema {
 	if s.inserted == nil || s.inserted != n {
 		return nil
@@ -92,7 +92,8 @@ func (s *Statement) TakeInserted(n gms.Node) gms.Schema {
 	return columns
 }
 
-// Checked returns the rows of an INSERT into these columns, each checked.
+// Checked returns the rows of an INSERT, and checks each against the columns that it is inserted
+// into.
 func Checked(rows gms.RowIter, columns gms.Schema) gms.RowIter {
 	return &assignIter{RowIter: rows, columns: columns}
 }

@@ -117,8 +117,8 @@ type carried struct {
 	at   int
 }
 
-// newCarried returns a call of carried; its argument is the number of a carried value, below 0
-// counted from the end.
+// newCarried returns a call of carried. Its argument is the number of a carried value; a number
+// below 0 counts from the end.
 func newCarried(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 	l, err := loadOf(ctx)
 	if err != nil {

@@ -2,8 +2,8 @@
 //
 //	syntax tree ──► Note ──► Authorizer: an INSERT is rewritten before it is planned     amend.go, upsert.go
 //	plan        ──► Function: carry, carried, inserted, LAST_INSERT_ID(n)                carry.go, insertid.go
-//	execution   ──► ReadSource, Whole: what could be met again is read before it changes sources.go
-//	            ──► Assigned, CheckInserted: what is assigned fits its column, or fails  assigned.go
+//	execution   ──► ReadSource, Whole: a source is read whole before the first change    sources.go
+//	            ──► Assigned, CheckInserted: a value that does not fit its column fails  assigned.go
 //
 // In a Statement, each of these leaves notes for those that run later in the same statement. A
 // session has a new Statement for each of its statements, so that nothing of a statement, not

@@ -11,13 +11,13 @@ import (
 	"github.com/farmsql/farmsql/sql/trigger"
 )
 
-// This file keeps statements from meeting their own changes. A statement that reads a single
-// table once first collects the addresses of its rows (sql/store). A statement that reads
-// more, for instance by a join, could read rows again after it has changed them; so its
-// source is read to the end before the first change.
+// This file keeps statements from reading their own changes. A statement that reads a single table
+// once first collects the addresses of its rows (sql/store). A statement that reads more, for
+// instance by a join, could read rows again after it has changed them; so its source is read to
+// the end before the first change.
 
 // ReadSource marks the source of a statement to be read to the end when it is built, if it could
-// meet the statement's own changes. n is the UPDATE's source, the DELETE or the INSERT.
+// read the statement's own changes. n is the UPDATE's source, the DELETE or the INSERT.
 func (s *Statement) ReadSource(ctx *gms.Context, n gms.Node) {
 	switch n := n.(type) {
 	case *plan.UpdateSource:

@@ -18,7 +18,7 @@ type Statement struct {
 	toldID bool
 }
 
-// A Session is one whose statements may change rows.
+// A Session is a client's session whose statements may change rows.
 type Session interface {
 	// Changing returns the running statement's Statement.
 	Changing() *Statement

@@ -14,7 +14,7 @@ import (
 // A fromTable is a table of a SELECT.
 type fromTable struct {
 	name string
-	// columns are the names of its columns. If open, it may have others.
+	// columns are the names of its known columns. If open is set, it may have others.
 	columns []string
 	open    bool
 }
@@ -97,8 +97,8 @@ func (m amender) fromTable(ctx *gms.Context, t *sqlparser.AliasedTableExpr, ctes
 	return f, true
 }
 
-// columnNames returns the columns of a table of the catalog; open if the catalog has no such
-// table.
+// columnNames returns the columns of a table of the catalog; open is true if the catalog has no
+// such table.
 func (m amender) columnNames(ctx *gms.Context, name sqlparser.TableName) (names []string, open bool) {
 	db := name.DbQualifier.String()
 	if db == "" {

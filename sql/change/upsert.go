@@ -13,10 +13,10 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT, and a
-// trigger's INSERT may name those of NEW and OLD. go-mysql-server resolves only the columns of the
-// table and the inserted values and, after a SELECT, not even the latter. So the statement is
-// rewritten before it is planned:
+// INSERT ... SELECT ... ON DUPLICATE KEY UPDATE may name columns of the tables of the SELECT, and
+// a trigger's INSERT may name those of NEW and OLD. go-mysql-server resolves only the columns of
+// the table and the inserted values; after a SELECT, only the columns of the table. So the
+// statement is rewritten before it is planned:
 //
 //	INSERT INTO t (a, b) SELECT s.x, s.y FROM s ON DUPLICATE KEY UPDATE b = VALUES(b) + s.z
 //
@@ -33,8 +33,8 @@ import (
 // sourceName is the alias of the SELECT; no client can write it.
 const sourceName = "farmsql.source"
 
-// An amendment is what planning has changed in an INSERT. It is undone before the statement is
-// planned again.
+// An amendment records the changes that were made to an INSERT before it was planned. They are
+// undone before the statement is planned again.
 type amendment struct {
 	insert  *sqlparser.Insert
 	trigger bool // the INSERT is in a trigger's body
@@ -57,7 +57,8 @@ func set[T any](a *amendment, at *T, to T) {
 	*at = to
 }
 
-// TakeBack restores a statement if it is an amended INSERT: one that is kept and planned again.
+// TakeBack undoes the amendment of a statement, if it has one, because the statement may be kept
+// and planned again.
 func TakeBack(s sqlparser.Statement) {
 	if n, ok := s.(*sqlparser.Insert); ok {
 		if a, ok := n.Auth.Extra.(*amendment); ok {
@@ -164,7 +165,7 @@ func (u *upsert) amended(x sqlparser.Expr) sqlparser.Expr {
 	return nil
 }
 
-// subquery carries a subquery that depends on no other row.
+// subquery carries a subquery, or refuses it if it depends on the updated or the inserted row.
 func (u *upsert) subquery(x sqlparser.Expr) sqlparser.Expr {
 	if u.isOfRow(x) {
 		return compat.Refusal(myerr.NotSupported("subqueries of ON DUPLICATE KEY UPDATE that depend on the row"))

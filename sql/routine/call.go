@@ -77,7 +77,8 @@ func enterBody(ctx *gms.Context, n *plan.Call) (leave func()) {
 func Enter(ctx *gms.Context) (leave func()) {
 	s := store.FromContext(ctx)
 	outer, tr := s.Body, store.Current(ctx)
-	if tr != nil && (s.Explicit() || tr.Editing > 0 || tr == outer) {
+	belong := tr != nil && (s.Explicit() || tr.Editing > 0 || tr == outer)
+	if belong {
 		s.Body = tr
 	} else {
 		s.Body = nil

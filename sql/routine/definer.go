@@ -98,7 +98,7 @@ func (r *Runner) become(s gms.Session, n *sqlparser.ProcedureSpec) (restore func
 	return func() { actAs(s, caller) }, nil
 }
 
-// actAs makes a session another client's, and drops the cached privileges.
+// actAs makes a session act as client c, and drops its cached privileges.
 func actAs(s gms.Session, c gms.Client) {
 	s.SetClient(c)
 	s.SetPrivilegeSet(nil, 0)

@@ -53,7 +53,7 @@ func (b *body) handle(s sqlparser.Statement, err error) error {
 }
 
 // warned executes the handler for the warnings of a statement, if the statement has added any;
-// before is the number of warnings that the session had before it.
+// before is the number of warnings that the session had before the statement.
 func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	switch s.(type) {
 	case *sqlparser.BeginEndBlock, *sqlparser.IfStatement, *sqlparser.CaseStatement, *sqlparser.While, *sqlparser.Repeat, *sqlparser.Loop:
@@ -70,8 +70,8 @@ func (b *body) warned(s sqlparser.Statement, before uint16) error {
 	return b.handle(s, e)
 }
 
-// handlerFor finds the handler for an error: in the innermost block that has any, the one
-// with the most precise condition.
+// handlerFor finds the handler for an error: in the innermost block that handles the error, the
+// handler with the most precise condition.
 func (b *body) handlerFor(e *mysql.SQLError) (*scope, *sqlparser.DeclareHandler) {
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		scope := b.scopes[i]

@@ -34,8 +34,8 @@ func NewRunner(engine *sqle.Engine, query Query, hasAccounts bool) *Runner {
 // conflict. The client cannot retry it: the statements before it have committed.
 const retriesMax = 100
 
-// Run executes a statement that is part of the context's. It reads the rows to the end: the
-// transaction may have ended before the caller uses them.
+// Run executes a statement that is part of the context's statement. It reads the rows to the end:
+// the transaction may have ended before the caller uses them.
 func (r *Runner) Run(ctx *gms.Context, stmt sqlparser.Statement) (gms.Schema, []gms.Row, error) {
 	return r.run(ctx.Context, ctx.Session, stmt)
 }

@@ -20,7 +20,7 @@ var (
 	_ gms.ExecSourceRel    = (*oneRow)(nil)
 )
 
-// A firingTable is the target of an INSERT whose triggers depend on the rows that it meets,
+// A firingTable is the target of an INSERT whose triggers depend on the rows that exist already,
 // or of a DELETE from a join.
 type firingTable struct {
 	gms.InsertableTable
@@ -108,8 +108,8 @@ type firingDeleter struct {
 	gone    map[uint64]bool
 }
 
-// Delete implements gms.RowDeleter. It recognizes a row that the join has returned before by the
-// primary key; without one, equal rows may be different rows.
+// Delete implements gms.RowDeleter. By the primary key, it recognizes a row that the join has
+// returned before; without a primary key, equal rows may be different rows.
 func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
 	isMissing, isKeyed := true, false
 	for i, c := range f.columns {
@@ -146,7 +146,7 @@ type firingUpdater struct {
 	err   error // error of making the regenerators
 }
 
-// Update implements gms.RowUpdater. It writes what the triggers have made of the new row into
+// Update implements gms.RowUpdater. It copies the new row, as the triggers have changed it, into
 // row itself, so that the caller counts the changed row.
 func (f *firingUpdater) Update(ctx *gms.Context, old, row gms.Row) error {
 	if f.err != nil {

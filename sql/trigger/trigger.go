@@ -105,8 +105,8 @@ func updateTriggers(ctx *gms.Context, n gms.Node, apply transform.NodeFunc) (gms
 
 // insertTriggers adds the triggers of an INSERT; apply, go-mysql-server's rule, adds those of the
 // statement that it is given. REPLACE and ON DUPLICATE KEY UPDATE also run the DELETE or UPDATE
-// triggers of rows that they meet. So insertTriggers plans such a DELETE or UPDATE only to find
-// its triggers, and makes a firingTable with them the target of the INSERT.
+// triggers of the existing rows that they change. So insertTriggers plans such a DELETE or UPDATE
+// only to find its triggers, and makes a firingTable with them the target of the INSERT.
 func insertTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.InsertInto, apply transform.NodeFunc) (gms.Node, transform.TreeIdentity, error) {
 	out, same, err := apply(ctx, n)
 	if err != nil {
@@ -171,7 +171,7 @@ func deleteTriggers(ctx *gms.Context, a *analyzer.Analyzer, n *plan.DeleteFrom, 
 	return n.WithTargets(targets), same, nil
 }
 
-// around puts triggers around a node, as executors finds them.
+// around puts triggers around a node, the last one outermost: it reverses what executors does.
 func around(ctx *gms.Context, n gms.Node, all []*plan.TriggerExecutor) (gms.Node, error) {
 	for _, x := range all {
 		var err error
