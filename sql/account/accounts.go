@@ -31,8 +31,8 @@ import (
 type Accounts struct {
 	// db is the copy.
 	db *mysql_db.MySQLDb
-	// freshness is the greatest age that the copy may have where a statement begins; 0: any
-	// age, because only these engines change accounts.
+	// freshness is the greatest age that the copy may have when a statement begins; 0: any age,
+	// because only these engines change accounts.
 	freshness time.Duration
 	clock     clock.Clock
 	began     time.Time
@@ -75,8 +75,8 @@ func (unchanged) Persist(*gms.Context, []byte) error {
 	return errors.New("sql: accounts are changed by statements only")
 }
 
-// DB returns the copy. Its users change only as the catalog's do; only ephemeral users may be
-// added to it.
+// DB returns the copy. Callers may add ephemeral users to it; all other users change only as the
+// catalog's do.
 func (a *Accounts) DB() *mysql_db.MySQLDb { return a.db }
 
 // now is the time since a began.
@@ -103,7 +103,7 @@ func (a *Accounts) Refresh(ctx context.Context, st *store.Store) error {
 
 func (a *Accounts) refreshLocked(ctx context.Context, st *store.Store) error {
 	at := a.now()
-	wasStale := a.isStale.Swap(false) // a change that sets isStale from here on is of a later version
+	wasStale := a.isStale.Swap(false) // before the read: a change that the read misses sets isStale again
 	var version uint64
 	var stored []account
 	err := st.Machine.Run(ctx, func(t *txn.Tx) (err error) {
@@ -171,7 +171,11 @@ func (a *Accounts) isOwn(name mysql_db.UserPrimaryKey) bool {
 // KeepFresh does not wait for it: the statement finds out whether it needs the catalog, and how
 // long it may wait.
 func (a *Accounts) KeepFresh(st *store.Store) {
-	if a == nil || !a.isStale.Load() && (a.freshness == 0 || a.now()-time.Duration(a.compared.Load()) <= a.freshness) {
+	if a == nil {
+		return
+	}
+	isOld := a.freshness != 0 && a.now()-time.Duration(a.compared.Load()) > a.freshness
+	if !isOld && !a.isStale.Load() {
 		return
 	}
 	if !a.mu.TryLock() { // another goroutine is reading the accounts

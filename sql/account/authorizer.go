@@ -21,16 +21,16 @@ type otherTable struct {
 	table     sqlparser.TableName
 }
 
-// noteDatabase has CREATE and DROP DATABASE authorized for the database that they name:
-// go-mysql-server checks the privilege on the current one.
+// noteDatabase makes CREATE and DROP DATABASE check the privilege on the database that they name;
+// go-mysql-server checks it on the current one.
 func noteDatabase(stmt sqlparser.Statement) {
 	if n, ok := stmt.(*sqlparser.DBDDL); ok && n.Auth.TargetType == sqlparser.AuthTargetType_Global {
 		n.Auth.TargetType, n.Auth.TargetNames = sqlparser.AuthTargetType_DatabaseIdentifiers, []string{n.DBName}
 	}
 }
 
-// noteOtherTables has the other tables of a definition authorized with it: users who may
-// not read a table may not create one LIKE it, and users without the REFERENCES privilege
+// noteOtherTables makes a definition check privileges on the other tables that it refers to: users
+// who may not read a table may not create one LIKE it, and users without the REFERENCES privilege
 // may not create a foreign key to it, which would reveal its values. go-mysql-server checks
 // neither.
 func noteOtherTables(stmt sqlparser.Statement) {

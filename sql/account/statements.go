@@ -15,8 +15,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// Execute executes a statement about accounts in the session's transaction, on the catalog of
-// st. execute has go-mysql-server execute the statement's node, on the users that it names.
+// Execute executes a statement about accounts in the session's transaction, on the catalog of st.
+// execute makes go-mysql-server execute a node, on the database of users that the node names.
 func (a *Accounts) Execute(ctx *gms.Context, st *store.Store, n gms.Node, execute func(gms.Node) (gms.RowIter, error)) (gms.RowIter, error) {
 	tr := store.Began(ctx)
 	if err := tr.Writable(ctx, st); err != nil {

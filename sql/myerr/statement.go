@@ -85,14 +85,14 @@ func ofOtherType(name, value string) bool {
 	return false
 }
 
-func told(e *mysql.SQLError) (number int, text string) { return e.Num, e.Message }
+func numberAndText(e *mysql.SQLError) (number int, text string) { return e.Num, e.Message }
 
 // setError returns the number and text of a SET's error.
 func setError(n *sqlparser.Set, number int, text string) (int, string) {
 	switch number {
 	case mysql.ERBadFieldError:
 		if name := unknownSet(n, text); name != "" {
-			return told(UnknownVariable.New(name))
+			return numberAndText(UnknownVariable.New(name))
 		}
 	case errTruncated:
 		if len(n.Exprs) == 1 {
@@ -101,7 +101,7 @@ func setError(n *sqlparser.Set, number int, text string) (int, string) {
 		}
 	case WrongValue.Number:
 		if parts := refusedValue.FindStringSubmatch(text); parts != nil && ofOtherType(parts[1], parts[2]) {
-			return told(WrongType.New(parts[1]))
+			return numberAndText(WrongType.New(parts[1]))
 		}
 	}
 	return number, text

@@ -22,7 +22,7 @@ import (
 // stored maps the errors of storage to kinds. The first match counts.
 var stored = []struct {
 	err  error
-	told Kind
+	kind Kind
 }{
 	{outcome.ErrConflict, Deadlock},
 	{outcome.ErrInDoubt, InCommit},
@@ -51,7 +51,7 @@ var stored = []struct {
 func ofStorage(err error) *mysql.SQLError {
 	for _, s := range stored {
 		if errors.Is(err, s.err) || strings.HasSuffix(err.Error(), s.err.Error()) {
-			return s.told.from(err)
+			return s.kind.from(err)
 		}
 	}
 	return nil

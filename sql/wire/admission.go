@@ -112,8 +112,8 @@ func (m *mux) isFull(limit int) bool {
 	return m.mu.inside >= limit
 }
 
-// enter moves a connection to those that have logged in; false if these are limit already, or the
-// connection is closed.
+// enter counts a connection among those that have logged in. It returns false if limit connections
+// have logged in already, or this one is closed.
 func (m *mux) enter(c *conn, limit int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,7 +33,8 @@ type reply struct {
 // all or in the present state, and reports whether it has. The library then gets the next
 // request, or a request by which intercept has replaced this one.
 func (c *conn) intercept(p []byte) (bool, error) {
-	if !c.isIn || c.command == nil || c.sendsFile || !c.meter.isBetween() || len(p) <= packetHeaderBytes || p[3] != 0 {
+	isRequest := c.isIn && !c.sendsFile && c.meter.isBetween()
+	if !isRequest || c.command == nil || len(p) <= packetHeaderBytes || p[3] != 0 {
 		return false, nil
 	}
 	if p[packetHeaderBytes] == mysql.ComPrepare {

@@ -115,6 +115,7 @@ func (c *conn) read(p []byte) (n int, err error) {
 	isRequest := c.isIn && c.meter.isBetween()
 	n = copy(p, c.ahead)
 	c.ahead = c.ahead[n:]
+	// Read a request at least up to its command, the first byte after the header.
 	for n == 0 || isRequest && n < len(p) && (n < packetHeaderBytes || n == packetHeaderBytes && packetLength(p) > 0) {
 		var more int
 		more, err = c.stream().Read(p[n:])

@@ -23,7 +23,8 @@ type watch struct {
 	}
 }
 
-// watchInterval is the time between two checks. A statement is checked from the second on.
+// watchInterval is the time between two checks. The first check after a statement has begun skips
+// the statement.
 const watchInterval = 250 * time.Millisecond
 
 // start checks the connections of s until stop is called.
@@ -65,8 +66,8 @@ func (s *Server) killGone() {
 	}
 }
 
-// isGone reports whether the client has closed the connection, as far as the system shows
-// that without reading the bytes that the client has sent.
+// isGone reports whether the client is known to have closed the connection. It does not read the
+// bytes that the client has sent.
 func isGone(c net.Conn) bool {
 	if p, ok := c.(*pipe); ok {
 		return p.left.Load()

@@ -406,8 +406,8 @@ func (h *handler) killing(st statement, exec func() error) error {
 }
 
 // killThread returns a function for the parts of KILL that the engine leaves out, to be called
-// after it has checked the user's rights: it refuses a thread that does not exist, and ends a
-// connection that another engine serves.
+// after the engine has checked the user's rights: it refuses a thread that does not exist, and
+// ends a connection that another engine serves.
 func (h *handler) killThread(k *sqlparser.Kill) func() error {
 	done := func() error { return nil }
 	id, err := strconv.ParseUint(sqlparser.String(k.ConnID), 10, 64)

@@ -31,7 +31,7 @@ type mux struct {
 		listeners map[net.Listener]struct{}
 		open      map[*conn]struct{}
 		most      int                  // the largest number open at one time
-		ended     [countedKinds]uint64 // sums of closed connections
+		ended     [countedKinds]uint64 // the counters of closed connections, summed up
 		// entering are the connections from listeners that have not logged in; inside is the
 		// number of those that have.
 		entering map[*conn]struct{}

@@ -26,10 +26,10 @@ func OverSQL(e *sql.Engine) Engine {
 	}
 }
 
-// EndOf returns the rules by which a server ends the statements of a session over FaRM.
+// EndOf returns a session over FaRM in the form in which a Server ends its statements.
 func EndOf(s *sql.Session) Session { return farmSession{s} }
 
-// farmSession ends the statements of a session over FaRM as Session promises.
+// farmSession implements Session for a session over FaRM.
 type farmSession struct{ s *sql.Session }
 
 var _ Session = farmSession{}

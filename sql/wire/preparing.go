@@ -6,8 +6,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// standIn is the statement that the protocol library prepares in place of the client's: it
-// knows less SQL than the engine.
+// standIn is the statement that the protocol library prepares in place of the client's: the
+// library knows less SQL than the engine.
 const standIn = "SELECT 1"
 
 // keepText keeps the statement that p prepares for handler.ComPrepare, and replaces it in p by

@@ -21,7 +21,7 @@ import (
 	"github.com/farmsql/farmsql/sql"
 )
 
-// VersionComment is what @@version_comment says.
+// VersionComment is the value of @@version_comment.
 const VersionComment = "farmsql"
 
 // A SessionBuilder creates the session of an authenticated connection, in the forms for

@@ -74,7 +74,7 @@ func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Resul
 	switch {
 	case st.updates && isSet:
 		res.InsertID = uint64(last)
-	case (st.replaces || st.upserts) && !isSet && last == before:
+	case (st.replaces || st.upserts) && !isSet && last == before: // the id is an earlier statement's
 		res.InsertID = 0
 	}
 	if !st.replaces {
