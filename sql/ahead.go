@@ -9,7 +9,8 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A lookAhead makes, together, the lookups that the node above is going to make for rows one by one.
+// A lookAhead makes lookups for several rows together, before the node above makes the same
+// lookups row by row.
 type lookAhead interface {
 	// first returns the number of rows to read the first time.
 	first() int
@@ -47,8 +48,8 @@ func (b *builder) buildAhead(ctx *gms.Context, a lookAhead, n gms.Node, row gms.
 	return &aheadIter{RowIter: rows, lookAhead: a, parent: row, together: a.first()}, nil
 }
 
-// aheadMost is the largest number of rows that are read together. Each time it is twice as many as
-// before.
+// aheadMost is the largest number of rows that are read together. Each read takes twice as many
+// rows as the one before, up to aheadMost.
 const aheadMost = 128
 
 // An aheadIter reads rows a few at a time, and makes the lookups for them together.
@@ -94,10 +95,10 @@ func (i *aheadIter) read(ctx *gms.Context) error {
 	}
 	i.rows, i.together = rows, min(2*i.together, aheadMost)
 	if len(rows) < 2 {
-		return nil // one is looked up where it is used
+		return nil // a single row is looked up where it is used
 	}
 	if err := i.lookUp(ctx, rows, i.parent); err != nil {
-		return ctx.Err() // the node above meets any other error where it uses the row, if it comes to that
+		return ctx.Err() // any other error occurs again when the node above uses the row
 	}
 	return nil
 }

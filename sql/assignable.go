@@ -53,9 +53,9 @@ func sets(n *plan.Set, name string) bool {
 	return false
 }
 
-// assignable refuses, with MySQL's error numbers, to SET a variable in a scope in which it cannot
-// be set, or to a constant of another type. go-mysql-server itself refuses variables that cannot be
-// set at all.
+// assignable returns MySQL's error if a SET uses a scope that the variable does not have, or
+// assigns a constant of another type. go-mysql-server itself refuses variables that cannot be set
+// at all.
 func assignable(ctx *gms.Context, to *expression.SystemVar, value gms.Expression) error {
 	v, _, ok := gms.SystemVariables.GetGlobal(to.Name)
 	if !ok || v.IsReadOnly() {
@@ -85,12 +85,13 @@ func fits(ctx *gms.Context, l *expression.Literal, typ gms.Type) bool {
 	if isCount(typ) && (types.IsFloat(l.Type(ctx)) || types.IsDecimal(l.Type(ctx))) {
 		return false
 	}
-	text, ok := l.Value().(string)
-	return !ok || isNumeral(text) || !isCount(typ) && typ.Type() != sqltypes.Float64
+	isNumber := isCount(typ) || typ.Type() == sqltypes.Float64
+	text, isText := l.Value().(string)
+	return !isNumber || !isText || isNumeral(text)
 }
 
-// isCount reports whether a variable's type is a whole number. The type of switches is an integer
-// of fewer bits, and does not count.
+// isCount reports whether a variable's type is a whole number. A switch (ON or OFF) has an integer
+// type of fewer bits, and is no count.
 func isCount(t gms.Type) bool { return t.Type() == sqltypes.Int64 || t.Type() == sqltypes.Uint64 }
 
 func isNumeral(text string) bool {
@@ -98,8 +99,8 @@ func isNumeral(text string) bool {
 	return err == nil
 }
 
-// wrongValue returns the error of a SET. go-mysql-server gives some the number of a wrong column
-// value; wrongValue gives MySQL's number.
+// wrongValue gives MySQL's number to the error of a SET. For some errors, go-mysql-server uses the
+// number of a wrong column value.
 func wrongValue(name string, value any, err error) error {
 	if gms.ErrInvalidSetValue.Is(err) {
 		return myerr.WrongValue.New(name, value)

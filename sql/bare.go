@@ -15,8 +15,8 @@ import (
 // twiceOpened matches two opening parentheses before the beginning of a subquery.
 var twiceOpened = regexp.MustCompile(`(?i)\(\s*\(\s*(?:SELECT|WITH|\()`)
 
-// bareSubqueries turns IN ((SELECT ...)) into IN (SELECT ...): it is a subquery, not a list of
-// one value.
+// bareSubqueries turns IN ((SELECT ...)) into IN (SELECT ...): the parser takes the former for a
+// list of one value, and MySQL takes it for a subquery.
 func bareSubqueries(query string, stmt sqlparser.Statement) {
 	if stmt == nil || !twiceOpened.MatchString(query) {
 		return
@@ -90,10 +90,14 @@ func placeView(ctx context.Context, stmt sqlparser.Statement) {
 		d.Table = d.ViewSpec.ViewName
 	}
 	c, ok := ctx.(*gms.Context)
-	if !ok || c == nil || c.Session == nil || c.GetCurrentDatabase() == "" || store.SameName(c.GetCurrentDatabase(), d.ViewSpec.ViewName.DbQualifier.String()) {
+	if !ok || c == nil || c.Session == nil {
 		return
 	}
-	if placeTables(c.GetCurrentDatabase(), d.ViewSpec.ViewExpr) {
+	current := c.GetCurrentDatabase()
+	if current == "" || store.SameName(current, d.ViewSpec.ViewName.DbQualifier.String()) {
+		return
+	}
+	if placeTables(current, d.ViewSpec.ViewExpr) {
 		d.SubStatementStr = sqlparser.String(d.ViewSpec.ViewExpr)
 	}
 }

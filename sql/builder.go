@@ -34,7 +34,7 @@ func (b *builder) Build(ctx *gms.Context, n gms.Node, row gms.Row) (gms.RowIter,
 	if s.running.result == nil {
 		s.running.result = n.Schema(ctx)
 	}
-	// The note is taken, so that building n comes here only once.
+	// TakeInput removes the note, because the Build below calls this method again for n.
 	if m, ok := s.Holding.TakeInput(n); ok {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {
@@ -145,8 +145,8 @@ func (b *builder) executor(s *Session) executor.Executor {
 	}}
 }
 
-// statement executes the nodes that are a whole statement and that this package executes;
-// for others it returns no rows.
+// statement executes a node that is a whole statement, if this package executes such statements;
+// otherwise it returns no rows.
 func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	switch n := n.(type) {
 	case *plan.CreateUser, *plan.AlterUser, *plan.RenameUser, *plan.DropUser, *plan.CreateRole, *plan.DropRole,
@@ -251,8 +251,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 	return nil
 }
 
-// ordinary makes go-mysql-server execute a node. The builder, which is called for it again, then
-// leaves it alone.
+// ordinary makes go-mysql-server execute a node. go-mysql-server calls the builder again for the
+// node; the builder finds the node in running.plain, and leaves it alone.
 func (b *builder) ordinary(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (gms.RowIter, error) {
 	s.running.plain = n
 	defer func() { s.running.plain = nil }()

@@ -23,8 +23,10 @@ var (
 // asChain returns the andChain for a COMMIT or ROLLBACK with AND CHAIN, and other statements
 // unchanged.
 func asChain(query string, stmt sqlparser.Statement, o sqlparser.ParserOptions) sqlparser.Statement {
+	_, commits := stmt.(*sqlparser.Commit)
 	_, rollsBack := stmt.(*sqlparser.Rollback)
-	if _, commits := stmt.(*sqlparser.Commit); !commits && !rollsBack || !compat.ContainsFold(query, "chain") || !saysChain(compat.NewTokens(query, o)) {
+	ends := commits || rollsBack
+	if !ends || !compat.ContainsFold(query, "chain") || !saysChain(compat.NewTokens(query, o)) {
 		return stmt
 	}
 	return sqlparser.InjectedStatement{Statement: andChain{rollsBack}, Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}}

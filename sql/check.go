@@ -105,7 +105,8 @@ func (c *checker) rows(t *txn.Tx, tbl *catalog.Table) error {
 	return nil
 }
 
-// entries removes a row's entries from those that were found in the indexes.
+// entries checks that a row has its entries in the indexes, and removes them from the given
+// entries.
 func (c *checker) entries(t *txn.Tx, info *store.TableInfo, compute *store.Computer, entries []map[string]region.Ptr, key []byte, p region.Ptr) error {
 	r, err := row.Load(t, info.Rows, p, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 )
 
-// useComparisons replaces the expressions of a node that compare, or assign, otherwise than
+// useComparisons replaces those expressions of a node that compare, or assign, differently from
 // MySQL. It runs after the analyzer because the analyzer's rules recognize the original
 // expressions by their types.
 func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
@@ -21,7 +21,7 @@ func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdent
 	return n, transform.SameTree, nil
 }
 
-// replacement returns the expression that takes the place of an expression of a node.
+// replacement returns the expression that replaces e in node n, or e itself.
 func replacement(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 	set, ok := e.(*expression.SetField)
 	if !ok {

@@ -90,8 +90,8 @@ func (d *Database) CreateIndexedTable(ctx *gms.Context, name string, schema gms.
 	return d.createTable(ctx, name, schema, key, collation, d.e.Store.TableComment(ctx))
 }
 
-// createTable creates a table with the primary key that key describes, and with what the syntax
-// tree of the statement adds.
+// createTable creates a table with the primary key that key describes. It takes USING HASH and
+// LIKE from the statement's syntax tree.
 func (d *Database) createTable(ctx *gms.Context, name string, schema gms.PrimaryKeySchema, key gms.IndexDef, collation gms.CollationID, comment string) error {
 	tr, err := store.DDL(ctx)
 	if err != nil {

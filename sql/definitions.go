@@ -16,8 +16,8 @@ import (
 // This file stores triggers, stored procedures and events, as text that
 // go-mysql-server parses and runs.
 
-// GetTriggers implements gms.TriggerDatabase, in the order of their creation,
-// which is that of their execution.
+// GetTriggers implements gms.TriggerDatabase. It returns the triggers in the order of their
+// creation, which is the order in which they run.
 func (d *Database) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error) {
 	all, err := definitions(ctx, d, catalog.Trigger, func(v *catalog.Definition) gms.TriggerDefinition {
 		return gms.TriggerDefinition{
@@ -100,7 +100,7 @@ func (d *Database) DropStoredProcedure(ctx *gms.Context, name string) error {
 	return d.drop(ctx, catalog.Procedure, name, gms.ErrStoredProcedureDoesNotExist.New(d.name+"."+name))
 }
 
-// An event is kept as JSON, times included.
+// storedEvent returns the definition that stores an event: as JSON, with its times.
 func storedEvent(v gms.EventDefinition) (*catalog.Definition, error) {
 	b, err := json.Marshal(v)
 	return &catalog.Definition{Name: v.Name, Extra: b}, err

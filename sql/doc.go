@@ -5,16 +5,15 @@
 //	                                  ──► Session, transaction             ──► txn: one FaRM transaction
 //	                                  ──► editor, rowIter                  ──► rows, B-trees, hash tables
 //
-// A row is one object, an index maps keys to the addresses of rows. The primary
-// index owns the rows; a table without a primary key is given hidden row
-// numbers. Keys are encoded so that their bytes are in the order of the values
-// and rows so that any column is found at once (sql/row); values too
-// large for a row stand outside of it.
+// A row is one object, an index maps keys to the addresses of rows. The primary index owns the
+// rows; a table without a primary key is given hidden row numbers. Keys are encoded so that their
+// bytes have the order of the values. Rows are encoded so that any column is found at once
+// (sql/row). Values too large for a row are stored outside of it.
 //
 // Isolation is strict serializability whatever level a client asks for: each SQL transaction is
-// one FaRM transaction, a statement outside of one has its own. A statement reads everything
-// through its transaction, the descriptors of its tables first, so that no change goes unnoticed.
-// A conflict is error 1213 (sql/myerr).
+// one FaRM transaction, and a statement outside of one has its own FaRM transaction. A statement
+// reads everything through its transaction, the descriptors of its tables first, so that no change
+// goes unnoticed. A conflict is error 1213 (sql/myerr).
 //
 // The statements that OLTP consists of are compiled (sql/fast) once go-mysql-server has planned
 // them. Stored procedures are run by sql/routine, and sql/trigger decides which triggers run.

@@ -33,11 +33,11 @@ type Options struct {
 	// Files is the folder in which users with the FILE privilege may read and write
 	// (secure_file_priv); if it is empty, nobody may.
 	Files string
-	// Memory bounds what statements hold; nil: nothing does.
+	// Memory bounds the memory that statements hold; nil: there is no bound.
 	Memory *store.Memory
-	// Processors is the number of transactions that run at a time where most of them conflict; 0:
-	// the number of this computer's processors. The simulator sets it, because its runs must not
-	// depend on the computer.
+	// Processors is the number of transactions that run at a time when most of them conflict; 0: the
+	// number of this computer's processors. The simulator sets it, because its runs must not depend
+	// on the computer.
 	Processors int
 }
 
@@ -128,8 +128,8 @@ func (e *Engine) NewContext(ctx context.Context, s *Session, opts ...gms.Context
 	return NewContext(ctx, opts...)
 }
 
-// NewContext is gms.NewContext for one statement of a session of this package, which is among
-// the options.
+// NewContext is gms.NewContext for one statement. The options must include a session of this
+// package.
 func NewContext(ctx context.Context, opts ...gms.ContextOption) *gms.Context {
 	c := gms.NewContext(ctx, opts...)
 	if s, ok := c.Session.(*Session); ok {
@@ -166,8 +166,8 @@ func (i *partIter) Close(ctx *gms.Context) error {
 	return i.RowIter.Close(ctx)
 }
 
-// isSuper reports whether the user of a context's session has the SUPER privilege; sessions
-// of go-mysql-server's own have all.
+// isSuper reports whether the user of a context's session has the SUPER privilege.
+// go-mysql-server's own sessions have all privileges.
 func (e *Engine) isSuper(ctx *gms.Context) bool {
 	_, ok := ctx.Session.(*Session)
 	return !ok || e.privileges.Has(ctx, gms.PrivilegeType_Super)

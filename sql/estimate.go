@@ -57,9 +57,9 @@ func losesNulls(ctx *gms.Context, r *memo.MergeJoin) bool {
 
 // payForLookups sets the row count of a join to the number of rows that its lookups read, until
 // restore is called: go-mysql-server would charge for the join's result rows. A lookup by a whole
-// unique key reads one row, even if a filter then drops it. If a filter is left after other lookups,
-// nobody knows how many rows they read: it is the greater of go-mysql-server's guess and the
-// corrected number of result rows.
+// unique key reads one row, even if a filter then drops it. If other lookups are filtered, the
+// number of rows that they read is unknown: payForLookups takes the greater of go-mysql-server's
+// guess and the corrected number of result rows.
 func payForLookups(l *memo.LookupJoin) (restore func()) {
 	g := l.Group()
 	s := g.RelProps.GetStats()
@@ -161,7 +161,8 @@ func (c coster) countGroup(ctx *gms.Context, g *memo.ExprGroup) bool {
 	return false
 }
 
-// countChild multiplies a group's row count by the factor that corrected its child's.
+// countChild multiplies a group's row count by the factor by which its child's row count was
+// corrected.
 func (c coster) countChild(ctx *gms.Context, g, child *memo.ExprGroup) bool {
 	if !c.countGroup(ctx, child) {
 		return false

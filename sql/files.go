@@ -16,7 +16,7 @@ var _ gms.Expression = (*loadFile)(nil)
 
 const secureFileName = "secure_file_priv"
 
-// secureFilePriv is the variable that shows Options.Files: NULL without one.
+// secureFilePriv is the variable that shows Options.Files: NULL if there is no folder.
 func secureFilePriv(folder string) gms.SystemVariable {
 	v := &gms.MysqlSystemVariable{Name: secureFileName, Scope: gms.GetMysqlScope(gms.SystemVariableScope_Global), Type: types.NewSystemStringType(secureFileName)}
 	if folder != "" {
@@ -25,8 +25,8 @@ func secureFilePriv(folder string) gms.SystemVariable {
 	return v
 }
 
-// usable refuses a statement that reads or writes a file of the server, unless the user
-// has the FILE privilege and the file is in the folder for that.
+// usable refuses a statement that reads or writes a file of the server, unless the user has the
+// FILE privilege and the file is in the folder Options.Files.
 func (e *Engine) usable(ctx *gms.Context, path string) error {
 	if !e.privileges.Has(ctx, gms.PrivilegeType_File) {
 		return myerr.AccessDenied.New("FILE")

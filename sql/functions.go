@@ -33,11 +33,12 @@ func standIn(ctx *gms.Context, name string) (gms.Function, bool) {
 	return compat.StandIn(name)
 }
 
-// plainLiteralsRule is the number of plainLiterals, above go-mysql-server's own.
+// plainLiteralsRule is the number of the rule plainLiterals. It is above all of go-mysql-server's
+// own.
 const plainLiteralsRule analyzer.RuleId = 1001
 
-// plainLiterals is a rule that turns each exactLiteral of a plan into a literal,
-// before other rules meet them: they do not know the type.
+// plainLiterals is a rule that turns each exactLiteral of a plan into a literal before the other
+// rules run, because these do not know the type exactLiteral.
 func plainLiterals(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	s, ok := ctx.Session.(*Session)
 	if !ok {

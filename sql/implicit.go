@@ -21,8 +21,8 @@ import (
 
 // readView remembers the CREATE VIEW text of a view that is being read: go-mysql-server parses it
 // next, and plans it with the view's database as the current one. To restore the current database
-// afterwards, go-mysql-server asks the session for it, even if there is none; the session then
-// answers the view's database.
+// afterwards, go-mysql-server asks the session for it. If there is none, the session returns the
+// view's database.
 func readView(ctx *gms.Context, db, statement string) error {
 	s, ok := ctx.Session.(*Session)
 	if !ok {
@@ -64,7 +64,8 @@ func spareView(ctx context.Context, query string, stmt sqlparser.Statement) {
 	s.running.view = ""
 }
 
-// accountsRule is the number of commitForAccounts, above go-mysql-server's own.
+// accountsRule is the number of the rule commitForAccounts. It is above all of go-mysql-server's
+// own.
 const accountsRule analyzer.RuleId = 1002
 
 // commitForAccounts is a rule that makes statements about accounts commit.

@@ -15,14 +15,15 @@ import (
 // (aheadIter), and their keys are looked up together. Then go-mysql-server inserts the rows one by one
 // as ever, and its own checks find the answers at hand.
 //
-// After a row that fails, the keys of the rows behind it have been looked up, too, and for a row whose
-// primary key exists so have its other keys. The price is a conflict if the transaction goes on and
-// another one inserts one of these.
+// When a row fails, the keys of the rows behind it have been looked up, too. So have the other
+// keys of a row whose primary key exists. The price is a conflict if the transaction goes on and
+// another transaction inserts one of these keys.
 
-// noteInsert notes the VALUES of an INSERT whose keys can be looked up together. Where a BEFORE trigger
-// may change the rows, their keys are not known.
-// In an open transaction, triggers and cascades wait for their turn in the middle of the statement, and
-// what was looked up before that would be too old.
+// noteInsert notes the VALUES of an INSERT whose keys can be looked up together. If a BEFORE
+// trigger may change the rows, it notes nothing, because their keys are not known. In an open
+// transaction it also notes nothing for a REPLACE or if there are triggers: triggers and cascades
+// wait for their turn in the middle of the statement, and what was looked up before that would be
+// too old.
 func (s *Session) noteInsert(ctx *gms.Context, n *plan.InsertInto) {
 	rows, ok := n.Source.(*plan.Project)
 	if !ok {
@@ -40,9 +41,10 @@ func (s *Session) noteInsert(ctx *gms.Context, n *plan.InsertInto) {
 	if !ok || len(rows.Projections) != len(table.Info.Columns) || !table.IsAnyElsewhere() {
 		return
 	}
-	if !s.IsOpen() || !n.IsReplace && !hasTriggers(ctx, n.Database()) {
-		s.noteAhead(values, &insertAhead{table: table, columns: rows.Projections})
+	if s.IsOpen() && (n.IsReplace || hasTriggers(ctx, n.Database())) {
+		return
 	}
+	s.noteAhead(values, &insertAhead{table: table, columns: rows.Projections})
 }
 
 // hasTriggers reports whether a database has any triggers, or may have.
@@ -77,8 +79,8 @@ func (a *insertAhead) lookUp(ctx *gms.Context, values []gms.Row, _ gms.Row) erro
 	return a.table.InsertAhead(ctx, rows)
 }
 
-// given returns the value that a row of VALUES gives for a column. It is unknown if it is computed, or
-// drawn from the AUTO_INCREMENT sequence, which happens when the row is inserted.
+// given returns the value that a row of VALUES gives for a column: Unknown if the value is
+// computed, or is drawn from the AUTO_INCREMENT sequence when the row is inserted.
 func given(column gms.Expression, values gms.Row) any {
 	switch e := column.(type) {
 	case *expression.GetField:

@@ -22,7 +22,10 @@ func (s *Session) noteJoin(ctx *gms.Context, n *plan.JoinNode) {
 		return
 	}
 	right, table := uniqueLookup(n.Right())
-	if right == nil || !canReadAhead(ctx, n.Left()) || slices.ContainsFunc(right.Expressions(), func(e gms.Expression) bool { return !isSteady(e) }) {
+	if right == nil || !canReadAhead(ctx, n.Left()) {
+		return
+	}
+	if slices.ContainsFunc(right.Expressions(), func(e gms.Expression) bool { return !isSteady(e) }) {
 		return
 	}
 	s.noteAhead(n.Left(), &joinAhead{right: right, table: table, leftLen: len(n.Left().Schema(ctx))})
@@ -86,8 +89,8 @@ func canReadAhead(ctx *gms.Context, n gms.Node) bool {
 	return ok
 }
 
-// isSteady reports whether an expression has the same value now and when the rows before have been
-// returned: it has no variables, functions and subqueries.
+// isSteady reports whether an expression has the same value now as later, when the rows before
+// have been returned: it has no variables, functions or subqueries.
 func isSteady(e gms.Expression) bool {
 	return compat.OnlyCompares(e) && !slices.ContainsFunc(e.Children(), func(e gms.Expression) bool { return !isSteady(e) })
 }

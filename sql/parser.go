@@ -15,7 +15,7 @@ import (
 
 var _ gms.Parser = parser{}
 
-// A parser is go-mysql-server's parser, extended to what else MySQL's accepts. Its trees
+// A parser is go-mysql-server's parser, extended by what only MySQL's parser accepts. Its trees
 // call our functions (functions.go) where go-mysql-server's differ from MySQL's.
 type parser struct{ gms.MysqlParser }
 
@@ -147,8 +147,8 @@ func (p parser) parseWhole(ctx context.Context, query string, o sqlparser.Parser
 	return stmt, nil
 }
 
-// mended rewrites, in words that the parser knows, what the parser does not know. It returns
-// false if there is nothing to rewrite.
+// mended rewrites syntax that the parser does not know into syntax that it knows. It returns false
+// if there is nothing to rewrite.
 func mended(query string, o sqlparser.ParserOptions) (string, bool) {
 	text, isExplain := compat.KnownToParser(query)
 	text, isRespelled := compat.Respell(text, o)

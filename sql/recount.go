@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// countedSetting is the catalog's setting that says whether row counts are exact:
-// it is 1 from an orderly end to the next start.
+// countedSetting is the catalog's setting that says whether row counts are exact: it is 1 after an
+// orderly end, until the next start.
 const countedSetting = "counted"
 
 // These bound the cost of a recount, so that a start does not take seconds. A table

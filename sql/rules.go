@@ -48,8 +48,7 @@ func ownRules(a *analyzer.Analyzer, e *Engine) {
 	}
 }
 
-// finalizeSubqueries is the name of the rule after which subqueries do not change before
-// they run.
+// finalizeSubqueries is the name of the last rule that changes subqueries before they run.
 const finalizeSubqueries = "finalizeSubqueries"
 
 // withMeters returns a rule that also meters the subqueries in expressions.

@@ -14,7 +14,7 @@ var (
 	_ change.Session         = (*Session)(nil)
 )
 
-// A Session is one client's. It belongs to one goroutine at a time.
+// A Session is the session of one client. It belongs to one goroutine at a time.
 type Session struct {
 	fast.Session
 	e *Engine
@@ -22,7 +22,7 @@ type Session struct {
 	locked bool
 	// running holds the notes of the running statement.
 	running statement
-	// bodyStatements is how many statements of stored procedures have been run since the last
+	// bodyStatements counts the statements of stored procedures that have run since the last
 	// TakeBodyStatements.
 	bodyStatements uint64
 }
@@ -61,8 +61,8 @@ func (s *Session) Begin() {
 	s.e.opt.Accounts.KeepFresh(s.e.Store)
 }
 
-// aside gives the session new notes, for a statement that is run within the running one. back puts the
-// running one's notes back.
+// aside gives the session new notes, for a statement that is run within the running one. back
+// restores the notes of the outer statement.
 func (s *Session) aside() (back func()) {
 	outer := s.running
 	s.running = statement{}
@@ -88,8 +88,8 @@ func (s *Session) Changing() *change.Statement { return &s.running.changing }
 // executed.
 func (s *Session) ResultColumns() gms.Schema { return s.running.result }
 
-// TakeBodyStatements returns how many statements of stored procedures have been run since
-// the last time.
+// TakeBodyStatements returns the number of statements of stored procedures that have run since its
+// last call.
 func (s *Session) TakeBodyStatements() uint64 {
 	n := s.bodyStatements
 	s.bodyStatements = 0

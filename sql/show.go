@@ -62,8 +62,8 @@ func theirRows(ctx *gms.Context, n gms.Node, row gms.Row) ([]gms.Row, error) {
 	return gms.RowIterToRows(ctx, rows)
 }
 
-// showColumns executes SHOW COLUMNS. go-mysql-server shows a collation as a part of the type,
-// the server's collation for each column, and defaults in their SQL form.
+// showColumns executes SHOW COLUMNS, and corrects what go-mysql-server shows: a collation as a
+// part of the type, the server's collation for each column, and defaults in their SQL form.
 func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIter, error) {
 	all, err := theirRows(ctx, n, row)
 	if err != nil {
@@ -100,8 +100,8 @@ func defaultText(s string) string {
 	return s
 }
 
-// showDefinition executes SHOW CREATE of a trigger, a procedure or an event. go-mysql-server
-// shows the server's collation as the collation of their database.
+// showDefinition executes SHOW CREATE of a trigger, a procedure or an event. It shows the
+// collation of the database, where go-mysql-server shows the server's.
 func showDefinition(ctx *gms.Context, n gms.Databaser, row gms.Row) (gms.RowIter, error) {
 	node := n.(gms.Node) // every Databaser that is executed is a node
 	rows, err := rowexec.NewBuilder(nil, gms.EngineOverrides{}).Build(ctx, node, row)
@@ -213,7 +213,7 @@ func using(x *catalog.Index) string {
 	return ""
 }
 
-// findChecksRule is the number of findChecks, above go-mysql-server's own.
+// findChecksRule is the number of the rule findChecks. It is above all of go-mysql-server's own.
 const findChecksRule analyzer.RuleId = 1000
 
 // findChecks is a rule for dropping a CHECK: it takes go-mysql-server's wrapper off a table
@@ -246,7 +246,7 @@ func findChecks(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scop
 }
 
 // truncatable refuses to truncate anything other than a table: for a view, go-mysql-server would
-// empty the table that it reads.
+// empty the table below the view.
 func truncatable(ctx *gms.Context, n *plan.Truncate) error {
 	name := n.Child.String()
 	switch c := n.Child.(type) {

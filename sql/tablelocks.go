@@ -84,7 +84,8 @@ func refusedFlush(n *sqlparser.Flush) error {
 }
 
 // refusedSet refuses two SETs that go-mysql-server would apply to the session: SET PASSWORD, whose
-// effect must outlast it, and SET TRANSACTION READ ONLY, which is for the next transaction only.
+// effect must outlast the session, and SET TRANSACTION READ ONLY, which is for the next
+// transaction only.
 func refusedSet(n *sqlparser.Set) error {
 	for _, x := range n.Exprs {
 		if x.Scope == sqlparser.SetScope_None && x.Name.Qualifier.IsEmpty() && x.Name.Name.EqualString("password") {

@@ -190,8 +190,8 @@ func asText(ctx *gms.Context, v gms.SystemVariable, value any) string {
 	return strings.ToLower(fmt.Sprint(value))
 }
 
-// others maps each variable that has two names from one to the other.
-var others = map[string]string{
+// otherNames maps either name of a variable that has two names to the other name.
+var otherNames = map[string]string{
 	"transaction_read_only": "tx_read_only", "tx_read_only": "transaction_read_only",
 	"transaction_isolation": "tx_isolation", "tx_isolation": "transaction_isolation",
 }
@@ -209,7 +209,7 @@ func (s *Session) SetSessionVariable(ctx *gms.Context, name string, value any) e
 			return err
 		}
 	}
-	if other, ok := others[name]; ok {
+	if other, ok := otherNames[name]; ok {
 		if err := s.Session.SetSessionVariable(ctx, other, value); err != nil {
 			return err
 		}

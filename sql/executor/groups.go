@@ -88,7 +88,7 @@ func (i *groupIter) Next(ctx *gms.Context) (gms.Row, error) {
 	return evaluated(ctx, i.buffers[i.next-1])
 }
 
-// singleGroup returns the group of one row.
+// singleGroup returns the result of a group that has only the next row.
 func (i *groupIter) singleGroup(ctx *gms.Context) (gms.Row, error) {
 	row, err := i.rows.Next(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sqltest runs SQL on databases in memory, for the tests of packages whose work only
-// shows in what a client is told.
+// Package sqltest runs SQL on databases in memory, for the tests of packages whose work shows only
+// in the results that a client receives.
 package sqltest
 
 import (
@@ -80,7 +80,7 @@ func (c *Client) Exec(statements ...string) {
 	}
 }
 
-// Result runs a statement, and returns what the client is told: a line for each row, "ok" if the
+// Result runs a statement, and returns what the client receives: a line for each row, "ok" if the
 // statement returns no columns, or the number of its error.
 func (c *Client) Result(statement string) string {
 	c.t.Helper()
