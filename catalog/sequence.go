@@ -186,7 +186,7 @@ func (s *Sequences) Raise(ctx context.Context, p region.Ptr, used uint64) error 
 	q := s.get(p)
 	for {
 		q.mu.Lock()
-		if used < q.next || used+1 < q.end {
+		if used < q.next || used+1 < q.end { // the reserved numbers suffice
 			q.next = max(q.next, used+1)
 			q.mu.Unlock()
 			return nil

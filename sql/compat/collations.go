@@ -199,8 +199,8 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 	same := transform.SameTree
 	operands := slices.Clone(e.Children())
 	for i, operand := range operands {
-		changed, kept := exactColumn(ctx, operand)
-		operands[i], same = changed, same && kept
+		exact, isSame := exactColumn(ctx, operand)
+		operands[i], same = exact, same && isSame
 	}
 	if same {
 		return e, same, nil
@@ -217,8 +217,8 @@ func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.
 		same := transform.SameTree
 		all := make(expression.Tuple, len(e))
 		for i := range e {
-			changed, kept := exactColumn(ctx, e[i])
-			all[i], same = changed, same && kept
+			exact, isSame := exactColumn(ctx, e[i])
+			all[i], same = exact, same && isSame
 		}
 		if !same {
 			return all, same

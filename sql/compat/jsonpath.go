@@ -173,10 +173,11 @@ func (l jsonLeg) find(v any) []any {
 		}
 		from, to := max(0, l.from.index(len(array))), min(l.to.index(len(array)), len(array)-1)
 		if from > to || !l.isRange && from != l.from.index(len(array)) {
-			return nil
+			return nil // the range is empty, or the index is outside of the array
 		}
 		return array[from : to+1]
 	}
+	// The step is **: it leads to the value, and to all values below.
 	found := []any{v}
 	below := array
 	if isObject {

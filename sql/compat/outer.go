@@ -34,8 +34,8 @@ func aboveOuterJoins(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		if err != nil {
 			return n, transform.SameTree, err
 		}
-		kept, all, err := transform.Node(ctx, lifted, keepLateralLeft)
-		return kept, same && unchanged && all, err
+		out, untouched, err := transform.Node(ctx, lifted, keepLateralLeft)
+		return out, same && unchanged && untouched, err
 	}
 }
 

@@ -419,7 +419,7 @@ func (h *handler) killThread(k *sqlparser.Kill) func() error {
 			continue
 		}
 		if !k.Connection {
-			return done
+			return done // the engine ends the statement
 		}
 		return func() error {
 			h.mux.stop(p.Connection)

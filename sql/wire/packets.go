@@ -82,7 +82,7 @@ func (m *packetMeter) add(p []byte) bool {
 	for len(p) > 0 {
 		n, endsHeader := m.next(p)
 		if endsHeader {
-			if m.header[3] == 0 {
+			if m.header[3] == 0 { // a command: the client counts from 0 again
 				m.shift = 0
 			}
 			p[n-1] -= m.shift

@@ -20,7 +20,7 @@ func (c *conn) keepText(p []byte) (bool, error) {
 	whole := make([]byte, length)
 	have := copy(whole, p[packetHeaderBytes:])
 	have += copy(whole[have:], c.ahead)
-	c.ahead = c.ahead[have-len(p)+packetHeaderBytes:]
+	c.ahead = c.ahead[have-len(p)+packetHeaderBytes:] // without the bytes just copied
 	if _, err := io.ReadFull(c.stream(), whole[have:]); err != nil {
 		return false, err
 	}

@@ -22,7 +22,7 @@ func mendTimes(vars map[string]*querypb.BindVariable) {
 // timeText fills up the numbers of a date, a time or both with zeros.
 func timeText(s []byte) []byte {
 	const zeros = "000000"
-	width := 2
+	width := 2                       // digits of the next number
 	if bytes.IndexByte(s, '-') > 0 { // the dash is not a time's sign
 		width = 4
 	}
@@ -32,7 +32,7 @@ func timeText(s []byte) []byte {
 		for end < len(s) && s[end] >= '0' && s[end] <= '9' {
 			end++
 		}
-		if n := end - i; n == 0 {
+		if n := end - i; n == 0 { // a separator
 			out, end = append(out, s[i]), i+1
 			if s[i] == '.' {
 				width = len(zeros)
