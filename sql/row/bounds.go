@@ -218,7 +218,8 @@ func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
 	if v == nil {
 		return -1, true
 	}
-	if with, err := gms.UnwrapAny(ctx, with); err != nil || with == nil {
+	with, err := gms.UnwrapAny(ctx, with)
+	if err != nil || with == nil {
 		return 0, false
 	}
 	if !IsCharacter(k.Kind) && k.isNumber() {
@@ -232,7 +233,7 @@ func (k *KeyCodec) compare(ctx context.Context, v, with any) (n int, ok bool) {
 		}
 		return a.Decimal.Cmp(b.Decimal), true
 	}
-	n, err := k.Type.Compare(ctx, v, with)
+	n, err = k.Type.Compare(ctx, v, with)
 	return n, err == nil
 }
 
