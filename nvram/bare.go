@@ -8,14 +8,14 @@ import (
 
 // CopyOutBare is like CopyOut, for callers that may read an object whose storage has been given
 // back (Discard). Such an object reads as zeroes, even if the file system is so full that the read
-// faults for want of a page. A fault for another reason, such as a truncated file, panics.
+// faults because it gets no page. A fault for another reason, such as a truncated file, panics.
 func (m *Memory) CopyOutBare(dst []byte, off uint64) {
 	defer m.recoverBare(dst, debug.SetPanicOnFault(true))
 	m.CopyOut(dst, off)
 }
 
-// recoverBare must be deferred. If the copy has faulted for want of a page, it clears dst; it
-// repeats any other panic.
+// recoverBare must be deferred. If the copy has faulted because it got no page, recoverBare clears
+// dst; it repeats any other panic.
 func (m *Memory) recoverBare(dst []byte, panicOnFault bool) {
 	r := recover()
 	debug.SetPanicOnFault(panicOnFault)
@@ -28,7 +28,7 @@ func (m *Memory) recoverBare(dst []byte, panicOnFault bool) {
 	clear(dst)
 }
 
-// isWhole reports whether the file behind the memory is as long as the memory.
+// isWhole reports whether the file behind the memory is at least as long as the memory.
 func (m *Memory) isWhole() bool {
 	var s unix.Stat_t
 	var err error

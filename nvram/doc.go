@@ -37,9 +37,9 @@
 // A folder in use, or left by a killed process, is good only in its place: opening a copy of it
 // fails with ErrCopy, unless the copy is trusted. Copies of a closed folder are good.
 //
-// A folder that is gone looks like a new one. Options.Saves tells the two apart: each save has a
-// number, and the directory of saves records the newest one at the time when a folder came into
-// use.
+// A folder that is gone looks like a new one. With Options.Saves the two can be told apart: each
+// save has a number, and when a folder comes into use, the directory of saves records the newest
+// number.
 //
 // With Options.Pinnable a folder has to be on a tmpfs: network cards that read and write memory by
 // themselves need its pages pinned, which an ordinary disk's file system does not allow. The volatile

@@ -9,8 +9,8 @@ var (
 	ErrInUse = errors.New("nvram: folder is in use by another process")
 	// ErrUnwritable says that the folder cannot be created or written.
 	ErrUnwritable = errors.New("nvram: cannot write folder")
-	// ErrFormat says that the folder or save was written by a newer program, or that the path
-	// is neither.
+	// ErrFormat says that the folder or save was written by a newer program, or that there is
+	// neither at the path.
 	ErrFormat = errors.New("nvram: unknown format")
 	// ErrLost says that a power failure or reboot has destroyed the folder's content, and that no
 	// save is complete.

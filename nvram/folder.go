@@ -23,11 +23,10 @@ type Options struct {
 	// Saves is the folder for saves, which outlive a power cut. With it, OpenFolder restores
 	// the newest save when the folder itself is gone, as on a tmpfs.
 	Saves string
-	// Trust makes OpenFolder accept a folder that it would refuse as a copy, or as lost although
-	// the folder exists. A person must vouch for the folder. Either the machine was shut down in
-	// order after the process died, so that all of the folder reached the disk. Or no process had
-	// the folder open when it was copied. The caller has to check the memory and then call
-	// Folder.MarkChecked.
+	// Trust makes OpenFolder accept an existing folder that it would refuse with ErrCopy or
+	// ErrLost. A person must vouch that the machine was shut down in order after the process died,
+	// so that all of the folder reached the disk; or, for a copy, that no process had the folder
+	// open when it was copied. The caller has to check the memory and then call Folder.MarkChecked.
 	Trust bool
 	// Remedy, if not empty, is the advice in an error about a lost folder, in place of restoring a
 	// save.
@@ -151,8 +150,8 @@ func (o Options) boot() (string, error) {
 	return bootID()
 }
 
-// lockFolder locks the folder against other processes until the file is closed, at the latest when
-// this process ends.
+// lockFolder locks the folder against other processes until the returned file is closed or this
+// process ends.
 func lockFolder(path string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, PrivateFile)
 	if err != nil {
@@ -406,8 +405,8 @@ func (f *Folder) Remove(name string) error {
 }
 
 // Detach is like Remove, for memory that may still be in use: it stays mapped, without a name,
-// until release is called. The name may be mapped again at once, to new memory. release is never
-// nil, and is called once.
+// until release is called. The name may be mapped again immediately, to new memory. release is
+// never nil, and must be called once.
 func (f *Folder) Detach(name string) (release func() error, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -67,7 +67,8 @@ func decodeManifest(b []byte) (manifest, error) {
 		return manifest{}, fmt.Errorf("%w: format %d was written by a newer farmsql; this one knows %d", ErrFormat, format, FormatVersion)
 	}
 	m := manifest{state(fields["state"]), fields["boot"], place(fields["lock"])}
-	if m.state != stateOpen && m.state != stateClean && m.state != stateRestoring || m.boot == "" {
+	isKnown := m.state == stateOpen || m.state == stateClean || m.state == stateRestoring
+	if !isKnown || m.boot == "" {
 		return manifest{}, fmt.Errorf("%w: manifest is damaged", ErrFormat)
 	}
 	return m, nil

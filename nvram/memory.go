@@ -108,9 +108,9 @@ func (m *Memory) CopyOut(dst []byte, off uint64) {
 }
 
 // copyPart copies a part of a line. Like copyLine it retries, in case the part holds the line's
-// first word. A copy counts only if that word was the same before the copy, in it and after it.
-// Comparing before and after is not enough, because a writer marks a line that it is changing with
-// the same word every time.
+// first word. A copy counts only if that word was the same before the copy, in the copy and after
+// it. Comparing before and after is not enough, because a writer marks a line that it is changing
+// with the same word every time.
 func copyPart(dst []byte, words []uint64) {
 	for {
 		before := atomic.LoadUint64(&words[0])
@@ -143,7 +143,7 @@ func (m *Memory) Zero(off, n uint64) {
 	}
 }
 
-// Pointer returns the address of n bytes at off, at least one word and both multiples of 8. Package
+// Pointer returns the address of n bytes at off, both multiples of 8; n must not be 0. Package
 // region uses it to move objects between memory and buffers without another copy. The address is
 // valid until Close; the caller keeps m alive.
 func (m *Memory) Pointer(off, n uint64) unsafe.Pointer {

@@ -11,8 +11,8 @@ import (
 // with loads nor stores with stores, and the compiler does not move plain copies across an atomic
 // access. So the copies are plain.
 
-// copyLine copies a line, and retries until the first word was the same before the copy, in it and
-// after it.
+// copyLine copies a line, and retries until the first word was the same before the copy, in the
+// copy and after it.
 func copyLine(dst *[LineBytes]byte, line *[lineWords]uint64) {
 	for {
 		before := atomic.LoadUint64(&line[0])

@@ -20,8 +20,8 @@ import (
 // An empty place is unknown, as in folders of versions that did not write it.
 type place string
 
-// btimeMark is contained in places that hold the inode's time of birth. These stay valid over
-// a restart of the machine, after which devices may have other numbers.
+// btimeMark is contained in places that hold the inode's time of birth. Such places stay valid
+// after a restart of the machine, when devices may have other numbers.
 const btimeMark = "."
 
 // placeOf returns the place of the folder whose lock is open.

@@ -27,7 +27,7 @@ func ReplaceFile(path, suffix string, b []byte) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		// The first replacement, or a file system that cannot exchange files.
 		if err = os.Rename(spare, path); err == nil {
-			_ = writeFile(spare, b) // without room for a spare, the replacement counts nevertheless
+			_ = writeFile(spare, b) // ignore the error: the file is replaced, and only lacks a spare
 		}
 	}
 	if err != nil {

@@ -104,7 +104,8 @@ func checkWorthless(path, boot string) error {
 	if err != nil {
 		return err
 	}
-	if ok && (m.state == stateRestoring || m.state == stateOpen && m.boot != boot) {
+	isLost := m.state == stateRestoring || m.state == stateOpen && m.boot != boot
+	if ok && isLost {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", ErrNotEmpty, path)
@@ -120,8 +121,8 @@ func (r *Restoration) unstage() error {
 	return nil
 }
 
-// Stage reads the whole save into files next to the folder's files. moved is as for Folder.SaveAs.
-// Errors are ErrCorrupt, ErrUnwritable and the file system's.
+// Stage reads the whole save into files next to the folder's files. moved reports progress, as for
+// Folder.SaveAs. Errors are ErrCorrupt, ErrUnwritable and the file system's.
 func (r *Restoration) Stage(moved func(bytes int64)) error {
 	if err := os.Mkdir(r.staging(), PrivateFolder); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)

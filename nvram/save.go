@@ -195,8 +195,8 @@ func mapForSave(path string) (*Memory, error) {
 	return &Memory{words: words, file: &mapped{file: file}}, nil
 }
 
-// writeImage writes the chunks of memory that are not zero, durably, and returns these with their
-// checksums.
+// writeImage writes the chunks of memory that are not zero, durably, and returns the written chunks
+// with their checksums.
 func writeImage(path string, memory []byte, chunks []chunk, moved func(int64)) ([]chunk, error) {
 	out, err := openDirect(path, os.O_CREATE|os.O_RDWR)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	savePrefix = "save-"
 	indexName  = "index"
 	// usedName is the file with the number of the save that was the newest when a folder came into
-	// use. So that save is older than the folder's memory.
+	// use. That save is therefore older than the folder's memory.
 	usedName = "IN-USE"
 	// savesKept is the number of complete saves that are kept. OpenFolder uses only the newest; the
 	// one before it is kept for operators.

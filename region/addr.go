@@ -9,8 +9,8 @@ import (
 type ID uint32
 
 // Addr is the address of an object in the shared address space: region and
-// offset. Zero is not an address, since a region begins with its header. An Addr
-// serves as a location hint for allocation just as it is.
+// offset. Zero is not an address, since a region begins with its header. An Addr can be passed to
+// Alloc as a placement hint.
 type Addr uint64
 
 // MakeAddr returns the address of offset off in region id.
@@ -67,9 +67,9 @@ func (p Ptr) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(p.Addr)), p.tail)
 }
 
-// DecodePtr decodes the first PtrBytes of b. ErrBadPtr says that they cannot be
-// a pointer: too short, an address no object can have, or a nil that is not all
-// zero. A pointer that decodes may still point to no object.
+// DecodePtr decodes the first PtrBytes of b. It returns ErrBadPtr if they cannot be a pointer: b is
+// too short, no object can have the address, or the address is zero and the rest is not. A pointer
+// that decodes may still point to no object.
 func DecodePtr(b []byte) (Ptr, error) {
 	if len(b) < PtrBytes {
 		return Ptr{}, ErrBadPtr

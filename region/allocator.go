@@ -18,14 +18,14 @@ type AllocatorConfig struct {
 	// Workers is the number of workers, each with slabs of its own.
 	Workers int
 	// HeldBack is the number of blocks that are held back for transactions that free memory
-	// (ToFree). It is at most one in 32 of a region's blocks.
+	// (ToFree). At most one in 32 of a region's blocks is held back.
 	HeldBack int
 	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
 	// Replicate writes data at off to every backup of region id, in ascending order, before it
 	// returns; it must not keep data. config is the configuration that Reserve returned: Replicate
-	// must fail with ErrBackups if the backups may differ from those that Reserve asked. If config
-	// is 0, any backups will do.
+	// must fail with ErrBackups if the backups may differ from the backups that Reserve asked. If
+	// config is 0, any backups will do.
 	Replicate func(id ID, off uint64, data []byte, config uint32) error
 	// Reserve reserves storage for n bytes at off in every backup of region id, before anything is
 	// written there. It returns the configuration in which these backups became replicas.
@@ -38,8 +38,8 @@ type AllocatorConfig struct {
 	// Emptied is called when much memory has been freed: the owner should then end epochs and call
 	// GiveBack, in the background. Emptied must not wait.
 	Emptied func()
-	// Grow returns a new region. If near is not 0, the same machines keep it as region near. The
-	// allocator adds it.
+	// Grow returns a new region. If near is not 0, the new region has its replicas on the machines
+	// of region near. The allocator adds the new region.
 	Grow func(near ID) (*Region, error)
 	// Colocated reports whether the same machines keep regions a and b. Without
 	// it all regions count as co-located.
@@ -66,20 +66,20 @@ type Allocator struct {
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		epoch uint64 // the latest that Advance was called with
+		epoch uint64 // the latest epoch that was passed to Advance
 		held  []heldBlock
 	}
 }
 
-// worker has, for each class, the slab that it allocates from.
+// worker holds, for each class, the slab that one worker allocates from.
 type worker struct {
 	current [Classes]atomic.Pointer[slab]
 	refill  lockrank.Mutex[lockrank.Refill] // held while a full slab is replaced
 	_       [lineBytes]byte
 }
 
-// directory has an allocator's spaces, in the order of their ids. It is
-// replaced, never changed.
+// directory lists an allocator's spaces in the order of their ids. It never changes: setLocked
+// stores a new one.
 type directory struct {
 	byID map[ID]*space
 	list []*space
@@ -130,7 +130,7 @@ func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
 			return p, v, true
 		}
 	}
-	if own != nil && own.space == sp || sp.closed[c].Load() {
+	if own != nil && own.space == sp || sp.closed[c].Load() { // own is in the hinted region, or that has no room
 		return own.alloc()
 	}
 	return sp.current[c].Load().alloc()
@@ -176,7 +176,8 @@ func (a *Allocator) keep(w *worker, hint Addr, s *slab) {
 	}
 }
 
-// leave removes s from the current slabs. If slots in it have been released meanwhile, it lists s.
+// leave marks s, which is no longer a current slab, as having no home. If enough of its slots have
+// been released meanwhile, leave lists s.
 func (a *Allocator) leave(s *slab) {
 	if s.unhouse() {
 		a.list(s)
@@ -190,9 +191,9 @@ func (a *Allocator) list(s *slab) {
 	a.mu.Unlock()
 }
 
-// Release makes the slot at p available: the transaction that reserved it has aborted, or a
-// transaction that freed the object has been applied. The object must be unlocked and not
-// allocated. Release ignores a p in a region that the allocator does not have: the region has
+// Release makes the slot at p available. Call it when the transaction that reserved the slot has
+// aborted, or when the write that freed the object has been applied. The object must be unlocked
+// and not allocated. Release ignores p if the allocator does not have its region: the region has
 // another primary by now.
 func (a *Allocator) Release(p Ptr) {
 	sp := a.dir.Load().byID[p.Addr.Region()]
@@ -235,9 +236,10 @@ func (a *Allocator) Add(r *Region) {
 
 // Attach takes over region r. Nothing is allocated in its slabs until Scan has read their
 // objects' headers. The block table must already be repaired, here and in the backups (Repair;
-// SOSP'15 section 5.5). Attach may be called twice at once: the second call does nothing, since
-// the first may already have led to allocations. Recovery has locked the objects that its
-// transactions may still change: locked slots count as in use until they are released.
+// SOSP'15 section 5.5). Attach may be called again for the same region, even concurrently: the
+// second call does nothing, since objects may already have been allocated after the first. Recovery
+// has locked the objects that its transactions may still change: locked slots count as in use until
+// they are released.
 func (a *Allocator) Attach(r *Region) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -278,10 +280,10 @@ func (a *Allocator) setLocked(id ID, sp *space) {
 	a.dir.Store(d)
 }
 
-// Hold calls lock, which locks the slot at p, while Scan does not run. It reports whether Scan has not
-// reached the slot yet. Scan then counts the slot as in use, so the caller must Release it if
-// it holds no object in the end. If an earlier recovery has released the slot, Hold undoes that:
-// nobody has taken it since.
+// Hold calls lock, which locks the slot at p, while Scan cannot run. It returns true if Scan is yet
+// to reach the slot. Scan will count the slot as in use, so the caller must Release the slot if it
+// holds no object in the end. If an earlier recovery has released the slot, Hold takes it back: no
+// one can have reserved it, because its slab is not ready.
 func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -302,8 +304,8 @@ func (a *Allocator) Hold(p Ptr, lock func()) (isAhead bool) {
 	return true
 }
 
-// Scan looks at the next n objects of regions that were attached, and reports
-// whether there are more. Recovery paces it.
+// Scan reads the headers of the next n slots of attached regions, and reports whether there are
+// more. Recovery paces it.
 func (a *Allocator) Scan(n int) (more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -316,8 +318,8 @@ func (a *Allocator) Scan(n int) (more bool) {
 	return more
 }
 
-// scanLocked looks at up to n objects of sp's unready slab i, and lists it when
-// it is ready. It returns how many it looked at.
+// scanLocked reads the headers of up to n slots of the slab sp.unready[i]. If that completes the
+// scan, it lists the slab. It returns how many slots it looked at.
 func (a *Allocator) scanLocked(sp *space, i, n int) int {
 	s := sp.unready[i]
 	n = s.scan(n)
@@ -330,25 +332,26 @@ func (a *Allocator) scanLocked(sp *space, i, n int) int {
 	return n
 }
 
-// replicate calls the hook.
-func (a *Allocator) replicate(id ID, off uint64, data []byte, in uint32) error {
+// replicate calls the Replicate hook, if there is one.
+func (a *Allocator) replicate(id ID, off uint64, data []byte, config uint32) error {
 	if a.cfg.Replicate == nil {
 		return nil
 	}
-	if err := a.cfg.Replicate(id, off, data, in); err != nil {
+	if err := a.cfg.Replicate(id, off, data, config); err != nil {
 		return fmt.Errorf("region %d: replicate at %#x: %w", id, off, err)
 	}
 	return nil
 }
 
-// reserve makes every replica of r have storage for n bytes at off.
-func (a *Allocator) reserve(r *Region, off, n uint64) (in uint32, err error) {
+// reserve reserves storage for n bytes at off on every replica of r. It returns the configuration
+// that the Reserve hook returned.
+func (a *Allocator) reserve(r *Region, off, n uint64) (config uint32, err error) {
 	err = r.m.Reserve(off, n)
 	if err == nil && a.cfg.Reserve != nil {
-		in, err = a.cfg.Reserve(r.id, off, n)
+		config, err = a.cfg.Reserve(r.id, off, n)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("region %d: reserve %d bytes at %#x: %w", r.id, n, off, err)
 	}
-	return in, nil
+	return config, nil
 }

@@ -2,12 +2,9 @@ package region
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/bits"
 	"sync/atomic"
-
-	"github.com/farmsql/farmsql/nvram"
 )
 
 // Element returns the pointer to element i of an array, given the pointer p to its first element:
@@ -68,10 +65,11 @@ func (a *Allocator) findRun(w *worker, spaces []*space, c Class, n int, hint Add
 	var full error
 	for _, sp := range spaces {
 		s, err := a.takeBlocks(sp, c)
-		if err != nil && !errors.Is(err, nvram.ErrNoSpace) {
+		if endsSearch(err) {
 			return nil, 0, err
 		}
-		if full = cmp.Or(full, err); s == nil {
+		full = cmp.Or(full, err)
+		if s == nil {
 			continue
 		}
 		if n > s.slots {
@@ -128,7 +126,8 @@ func (s *slab) takeRun(n int) (first int, ok bool) {
 	return 0, false
 }
 
-// takeUpTo reserves slots from first on, until one is not free or there are n.
+// takeUpTo reserves up to n slots from first on, and stops at a slot that is not free. It returns
+// how many it has reserved.
 func (s *slab) takeUpTo(first, n int) int {
 	for i := range n {
 		slot := first + i
@@ -153,7 +152,8 @@ func (s *slab) nextFree(i int) int {
 }
 
 // array returns the pointer to the n reserved slots from first on and their versions. All elements
-// get the largest of the slots' incarnations: incarnations may skip, but must never come back.
+// get the largest of the slots' incarnations: a slot may skip incarnations, but must never repeat
+// one.
 func (s *slab) array(first, n int) (Ptr, []Version) {
 	versions := make([]Version, n)
 	var incarnation uint64
@@ -167,7 +167,7 @@ func (s *slab) array(first, n int) (Ptr, []Version) {
 }
 
 // CanHold reports whether off can be the offset of an object, so that Header may
-// be asked about it. It is for offsets that come from another machine.
+// be asked about it. Offsets that come from another machine must be checked with it.
 func (r *Region) CanHold(off uint32) bool {
 	return off%lineBytes == 0 && uint64(off) >= r.first && uint64(off) < r.size
 }

@@ -12,10 +12,10 @@ import "fmt"
 // still holds the bytes of its former slab. The words of a run are written from its last block to
 // its head, whether it becomes a slab or dirty.
 //
-// The generation counts the slabs that a block has belonged to: two tables with the
-// same word for a block mean the same slab, and not another of the same class (see
-// Compare). Regions of format 1 have zero there. A word of the region's header
-// counts how often a generation has wrapped around.
+// The generation counts the slabs that a block has belonged to: if two tables have the same word
+// for a block, they mean the same slab, not just slabs of the same class (see Compare). Regions of
+// format 1 have zero there. A word of the region's header counts the times that a generation has
+// wrapped around.
 type block uint64
 
 const (
@@ -24,7 +24,7 @@ const (
 	blockTail = 2
 	blockDirt = 3
 
-	// blockSeal tells a block's state from bytes that came here by mistake.
+	// blockSeal distinguishes a block's state from bytes that were written here by mistake.
 	blockSeal = 0xb10c
 
 	blocksMax = 1 << 12

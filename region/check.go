@@ -17,11 +17,11 @@ const (
 	// Overlap: a pointer leads into a slab, but not to the beginning of a slot: its object would
 	// share memory with objects of the slab.
 	Overlap
-	// Locked: a lock bit, while no transaction runs.
+	// Locked: a lock bit that is set although no transaction runs.
 	Locked
 	// Torn: an unlocked object whose line versions are not its version.
 	Torn
-	// Damaged: a value in a header or in the block table that nobody writes.
+	// Damaged: a value in a header or in the block table that is never written there.
 	Damaged
 	// DoubleAllocation: an object's slot that the allocator considers free.
 	DoubleAllocation
@@ -43,7 +43,7 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("%v: %v: %s", f.Kind, f.Ptr, f.Text) }
 
-// faultsMax bounds what a check reports of a region that is broken throughout.
+// faultsMax bounds the number of faults in a report, in case the whole region is damaged.
 const faultsMax = 1000
 
 // faults collects what a check finds.
@@ -57,9 +57,9 @@ func (fs *faults) add(k FaultKind, p Ptr, format string, args ...any) {
 
 // Check walks the whole region and returns every leak, orphan, overlap and other fault; none if the
 // region is sound. reachable yields every pointer in use anywhere, in any order and possibly
-// repeatedly; pointers to other regions are ignored. No transaction may run. The allocator must
-// have, or have had, the region, because a crash may leave a block table that it has to repair. The
-// report ends after 1000 faults.
+// repeatedly; pointers to other regions are ignored. No transaction may run. The region must have
+// been added to an allocator, now or earlier, because a crash may leave a block table that has to
+// be repaired first. The report ends after 1000 faults.
 func (r *Region) Check(reachable iter.Seq[Ptr]) []Fault {
 	var fs faults
 	r.checkTable(&fs)
@@ -128,7 +128,7 @@ func (r *Region) checkPointer(fs *faults, p Ptr, reached map[int][]uint64) {
 	reached[s.head][i/64] |= 1 << (i % 64)
 }
 
-// checkSlot looks at the slot's own bytes.
+// checkSlot checks the slot's own bytes: header, incarnation and line versions.
 func (r *Region) checkSlot(fs *faults, p Ptr, h Header) {
 	switch {
 	case h.Locked():

@@ -19,11 +19,12 @@ const (
 // MaxPayload is the capacity of the largest class.
 const MaxPayload = firstPayload + (maxLines-1)*linePayload
 
-// Sizes are whole lines, so that an object begins at a line: only then does the NIC read the parts
-// between two line versions atomically, a small object costs one cache miss, and locking an object
-// leaves its neighbour's lines alone. The price is the rounding of small payloads to lines (48 B,
-// 110 B, 172 B ...). A class serves requests from one line more than the class below. It is the
-// largest class that wastes at most growth/(4096+growth) = 2.5 % of the lines of such a request.
+// Sizes are whole lines, so that every object begins at a line. This has three advantages: a NIC
+// reads the bytes between two line versions atomically, a small object costs one cache miss, and
+// locking an object leaves its neighbour's lines alone. The price is that small payloads are
+// rounded up to lines (48 B, 110 B, 172 B ...). The smallest request that a class serves is one
+// line larger than the class below. It is the largest class that wastes at most
+// growth/(4096+growth) = 2.5 % of the lines of such a request.
 const growth = 107
 
 var (
@@ -31,7 +32,7 @@ var (
 	classOf    = makeClassOf(&classLines) // the class for each number of lines
 )
 
-// makeClassLines returns the number of lines of each class: that of the class below plus one,
+// makeClassLines returns the number of lines of each class: one more than the class below has,
 // enlarged by growth/4096.
 func makeClassLines() (lines [Classes]uint16) {
 	lines[0] = 1
@@ -43,7 +44,7 @@ func makeClassLines() (lines [Classes]uint16) {
 	return lines
 }
 
-// makeClassOf returns the smallest class for each number of lines.
+// makeClassOf returns, for each number of lines, the smallest class with at least so many.
 func makeClassOf(lines *[Classes]uint16) (of [maxLines + 1]Class) {
 	c := 0
 	for n := range of {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// differs begins the text of a fault of a backup.
+// differs is the beginning of the text of each fault of a backup.
 const differs = "differs from the primary"
 
 // Compare compares the objects of a backup with the objects of its primary r, and returns the

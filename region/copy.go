@@ -12,8 +12,8 @@ import (
 type Piece struct {
 	Offset uint64
 	Bytes  int
-	// IsSettled makes Take wait for objects that are locked at the primary, because this replica
-	// may lack their writes.
+	// IsSettled makes Take return false while an object is locked at the primary, because this
+	// replica may lack the writes of the transaction that locked the object.
 	IsSettled bool
 	slab      extent
 	first     int // the index of the first slot of the piece
@@ -21,12 +21,12 @@ type Piece struct {
 
 // Pieces yields the pieces that a new backup has to read: together they cover all slots of all
 // slabs in the present block table. A piece has at most n bytes, or one slot if that is longer.
-// Slabs made later have no old contents.
+// Slabs made later hold nothing that would have to be read.
 func (r *Region) Pieces(n int) iter.Seq[Piece] {
 	return r.pieces(0, r.size, n)
 }
 
-// pieces yields the pieces for the slots whose beginnings are between the offsets begin and end.
+// pieces yields the pieces for the slots that begin between the offsets begin and end.
 func (r *Region) pieces(begin, end uint64, n int) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		for s := range r.slots(begin, end) {

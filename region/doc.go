@@ -26,16 +26,16 @@
 //
 // A region is divided into blocks: of 1 MB in regions of 128 MB and more, of 1/128
 // of the region in smaller ones. A slab is a run of adjacent blocks with objects of
-// one class: one block for most classes, more for large classes, so that little is
-// wasted behind the last object. The block table gives the state of each block, and
-// its generation: the number of slabs that the block has belonged to. A slab's blocks
-// are entered in the tables of all replicas before the first object is written there.
+// one class: one block for most classes, more for large classes, so that little is wasted after the
+// last object. The block table gives the state of each block, and its generation: the number of
+// slabs that the block has belonged to. A slab's blocks are entered in the tables of all replicas
+// before the first object is written there.
 //
 // There are 256 classes from 64 B to 1 MB. A request wastes 1.3 % of its lines on average, and at
-// most 2.9 %. (NSDI'14 section 3.3 has 1.8 and 3.6 % of the bytes.) Small objects pay for whole
-// lines, because their payload is rounded up to 48, 110, 172 B ... In return no two objects share a
-// line: an object of 64 B costs one cache miss, and a NIC reads all between two line versions
-// atomically.
+// most 2.9 %. (In NSDI'14 section 3.3 it is 1.8 % and at most 3.6 % of the bytes.) Small objects
+// pay for whole lines, because their payload is rounded up to 48, 110, 172 B ... In return no two
+// objects share a line: an object of 64 B costs one cache miss, and a NIC reads all between two
+// line versions atomically.
 //
 // # Allocator
 //
@@ -45,9 +45,9 @@
 // operation, because a hint may lead any worker to any slab. 10 million objects take
 // 2 MB of Go heap.
 //
-// A freed slot can be reused for its own class at once. For another class, the whole
-// block must be empty, and all operations that may hold a pointer into it must have
-// ended: see Advance. Before such a reuse the block is cleared on every replica.
+// A freed slot can be reused for its own class immediately. For another class, the whole block must
+// be empty, and all operations that may hold a pointer into it must have ended: see Advance. Before
+// such a reuse the block is cleared on every replica.
 //
 // # Replicas that were away
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// The blocks of an empty slab may be used for another class, but not at once: a reader may still
-// hold a pointer to an object freed there, and would take bytes of a new object for a header.
+// The blocks of an empty slab may be used for another class, but not immediately: a reader may
+// still hold a pointer to an object freed there, and would take bytes of a new object for a header.
 // NSDI'14 section 3.5 waits for an epoch to end on every machine.
 //
 //	in use --> retired: no slot can be taken --> two epochs --> free, dirty
@@ -40,7 +40,7 @@ func (a *Allocator) Advance(epoch uint64) {
 	if epoch <= a.mu.epoch {
 		return
 	}
-	if a.mu.epoch == 0 { // the first call: nobody knows in which epoch the present retirees were retired
+	if a.mu.epoch == 0 { // the first call: it is unknown in which epoch the present retirees were retired
 		for _, sp := range a.dir.Load().list {
 			for i := range sp.retired {
 				sp.retired[i].epoch = epoch
@@ -83,7 +83,11 @@ func (a *Allocator) Waiting() int {
 func (a *Allocator) retireLocked(sp *space, all bool) {
 	for i := 0; i < len(sp.slabs); i++ {
 		s := sp.slabs[i].Load()
-		if s == nil || s.head != i || !s.ready() || !s.empty() || !all && a.isCurrent(s) || !s.takeAll() {
+		if s == nil || s.head != i || !s.ready() || !s.empty() {
+			continue
+		}
+		isKept := !all && a.isCurrent(s)
+		if isKept || !s.takeAll() {
 			continue
 		}
 		a.evictLocked(s)
@@ -101,19 +105,19 @@ func (a *Allocator) isCurrent(s *slab) bool {
 	return s.space.current[s.class].Load() == s
 }
 
-// reclaimPatience is the time after a slab was retired during which allocations without room
-// fail with ErrReclaiming: epochs end in milliseconds, unless a transaction stays open.
+// reclaimPatience is how long, after a slab was retired, an allocation that finds no room fails
+// with ErrReclaiming. It is generous: epochs end in milliseconds, unless a transaction stays open.
 const reclaimPatience = time.Second
 
-// orReclaiming returns err, which says why there is no room, or ErrReclaiming if retired slabs
-// will make room soon.
+// orReclaiming adds ErrReclaiming to err if err says that there is no room and retired slabs will
+// soon make room. Otherwise it returns err.
 func (a *Allocator) orReclaiming(err error) error {
 	if !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
 		return err
 	}
 	waiting, soon := a.retirees()
 	if waiting && a.cfg.Emptied != nil {
-		a.cfg.Emptied() // slabs that were retired for lack of room have not been announced yet
+		a.cfg.Emptied() // the owner does not know yet of slabs that were retired for lack of room
 	}
 	if soon {
 		return fmt.Errorf("%w: %w", ErrReclaiming, err)

@@ -13,7 +13,7 @@ type extent struct {
 }
 
 // extentOf returns the extent of a slab of class c in blocks [head, head+n).
-// In block 0, slots begin behind the region's header.
+// In block 0, slots begin after the region's header.
 func (r *Region) extentOf(head, n int, c Class) extent {
 	base := max(uint64(head)<<r.shift, r.first)
 	end := uint64(head+n) << r.shift
@@ -72,7 +72,8 @@ func (r *Region) slots(begin, end uint64) iter.Seq[slotRange] {
 				i++
 				continue
 			}
-			if at := (slotRange{s, s.from(begin), s.from(end)}); at.first < at.last && !yield(at) {
+			at := slotRange{s, s.from(begin), s.from(end)}
+			if at.first < at.last && !yield(at) {
 				return
 			}
 			i = s.head + s.blocks
@@ -80,7 +81,7 @@ func (r *Region) slots(begin, end uint64) iter.Seq[slotRange] {
 	}
 }
 
-// from returns the number of the first slot that begins at off or behind it.
+// from returns the number of the first slot that begins at off or after it.
 func (s extent) from(off uint64) int {
 	size := uint64(s.class.Size())
 	return int(min((max(off, s.base)-s.base+size-1)/size, uint64(s.slots)))
@@ -102,8 +103,7 @@ func (s extent) holds(off uint64) bool {
 	return i < s.slots && s.slot(i) == off
 }
 
-// runWords returns the table's words for blocks [head, head+n) as a slab of class c,
-// in generation 0.
+// runWords returns the table's words for n blocks that form a slab of class c, in generation 0.
 func runWords(n int, c Class) []uint64 {
 	words := make([]uint64, n)
 	words[0] = uint64(makeBlock(blockHead, c, n))

@@ -9,13 +9,13 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// find returns a slab of class c with room, as near to hint as possible; the caller
-// becomes its home. If no region has room it adds one and returns nil: the caller
-// then searches again.
+// find returns a slab of class c with room, as near to hint as possible. The caller must give the
+// slab a home. If no region has room, find adds a region and returns nil: the caller then searches
+// again.
 func (a *Allocator) find(c Class, hint Addr) (*slab, error) {
 	dir := a.dir.Load()
 	s, err := a.findNear(dir, c, hint)
-	if s != nil || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
+	if s != nil || endsSearch(err) {
 		return s, err
 	}
 	if err == nil { // not for ErrNoSpace: a new region would have no storage either
@@ -41,7 +41,7 @@ func (a *Allocator) findNear(dir *directory, c Class, hint Addr) (*slab, error) 
 	}
 	near := a.colocated(dir, hinted)
 	s, err := a.findIn(near[:1], c)
-	if s == nil && (err == nil || errors.Is(err, nvram.ErrNoSpace)) {
+	if s == nil && !endsSearch(err) {
 		var errNear error
 		s, errNear = a.findIn(near[1:], c)
 		err = cmp.Or(err, errNear)
@@ -87,8 +87,12 @@ func (a *Allocator) addRegion(dir *directory, c Class, near ID) error {
 	return nil
 }
 
-// findIn returns a slab of class c with room in one of spaces. It tries listed and
-// retired slabs first, then free blocks, then the last free slots (scrape).
+// endsSearch reports whether err is an error other than ErrNoSpace. ErrNoSpace does not end a search,
+// because another region may have room.
+func endsSearch(err error) bool { return err != nil && !errors.Is(err, nvram.ErrNoSpace) }
+
+// findIn returns a slab of class c with room in one of spaces. It tries listed and retired slabs
+// first, then free blocks, then the last free slots (scrape).
 func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 	a.mu.Lock()
 	for _, sp := range spaces {
@@ -105,7 +109,7 @@ func (a *Allocator) findIn(spaces []*space, c Class) (*slab, error) {
 	var full error
 	for _, sp := range spaces {
 		s, err := a.takeBlocks(sp, c)
-		if s != nil || err != nil && !errors.Is(err, nvram.ErrNoSpace) {
+		if s != nil || endsSearch(err) {
 			return s, err
 		}
 		full = cmp.Or(full, err)
@@ -192,8 +196,8 @@ func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 // prepare makes the blocks of e ready for a new slab, on every replica, in this order:
 //
 //  1. It reserves storage for them.
-//  2. It marks the blocks of former slabs dirty, so that no replica takes them for the former
-//     slab while another has cleared them.
+//  2. It marks the blocks of former slabs dirty, so that no replica takes them for the former slab
+//     after another replica has cleared them.
 //  3. It clears these blocks, so that no header there is taken for one of the new class.
 //  4. It writes the new slab's words of the block table, at the backups first.
 //
@@ -211,7 +215,7 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 // tryPrepare performs the steps of prepare once. It returns ErrBackups if the backups have changed.
 func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
-	in, err := a.reserve(r, begin, end-begin)
+	config, err := a.reserve(r, begin, end-begin)
 	if err != nil {
 		return err
 	}
@@ -219,7 +223,7 @@ func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 		if err := a.markDirty(r, e); err != nil {
 			return err
 		}
-		if err := a.clear(r, begin, end, in); err != nil {
+		if err := a.clear(r, begin, end, config); err != nil {
 			return err
 		}
 	}
@@ -229,7 +233,7 @@ func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
 			return err
 		}
 	}
-	return a.setRun(r, e.head, words, in)
+	return a.setRun(r, e.head, words, config)
 }
 
 // countWrap counts on every replica that the generation of a block wraps around to zero. It is
@@ -245,8 +249,8 @@ func (a *Allocator) countWrap(r *Region) error {
 	return nil
 }
 
-// markDirty marks all blocks of every former slab that overlaps e dirty, also blocks outside e.
-// These may be taken for another new slab at the same time, so both calls hold a.dirty.
+// markDirty marks dirty all blocks of every former slab that overlaps e, including blocks outside
+// e. Another call may be taking those blocks for another new slab, so both calls hold a.dirty.
 func (a *Allocator) markDirty(r *Region, e extent) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
@@ -263,9 +267,9 @@ func (a *Allocator) markDirty(r *Region, e extent) error {
 var zeroes [64 << 10]byte
 
 // clear makes the bytes from begin to end zero on every replica.
-func (a *Allocator) clear(r *Region, begin, end uint64, in uint32) error {
+func (a *Allocator) clear(r *Region, begin, end uint64, config uint32) error {
 	for off := begin; off < end; off += uint64(len(zeroes)) {
-		if err := a.replicate(r.id, off, zeroes[:min(uint64(len(zeroes)), end-off)], in); err != nil {
+		if err := a.replicate(r.id, off, zeroes[:min(uint64(len(zeroes)), end-off)], config); err != nil {
 			return err
 		}
 	}
@@ -274,16 +278,16 @@ func (a *Allocator) clear(r *Region, begin, end uint64, in uint32) error {
 }
 
 // setRun sets the block table's words from block i on, on every replica. It writes the first
-// word last, because only a complete run is a slab to Repair. If a write fails, setRun makes the
-// blocks dirty here, as Repair would at the replicas where the run is incomplete.
-func (a *Allocator) setRun(r *Region, i int, words []uint64, in uint32) error {
+// word last, because Repair takes only a complete run for a slab. If a write fails, setRun makes
+// the blocks dirty here, as Repair would at the replicas where the run is incomplete.
+func (a *Allocator) setRun(r *Region, i int, words []uint64, config uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {
-		if err := a.replicate(r.id, off+8, data[8:], in); err != nil {
+		if err := a.replicate(r.id, off+8, data[8:], config); err != nil {
 			return err
 		}
 	}
-	err := a.replicate(r.id, off, data[:8], in)
+	err := a.replicate(r.id, off, data[:8], config)
 	switch {
 	case err == nil:
 		r.setBlocks(i, words)

@@ -6,25 +6,25 @@ import (
 	"fmt"
 )
 
-// A block that became free may not be needed again soon: its storage goes back to the file
+// A block that became free may not be needed again soon. GiveBack returns its storage to the file
 // system, at every replica, until the block is taken again.
 //
 //	free, dirty --> taken, dirty in every replica's table --> storage given back --> free, bare
 //
 // Meanwhile no one reads or writes the block: epochs have ended since it last belonged to a
-// slab, and a dirty block has no slots that a replica would copy, sum or forget. A replica that
-// is being filled gives nothing back: there the block is cleared when it is taken, like any
-// dirty block.
+// slab, and a dirty block has no slots that a replica would copy, sum or forget. A replica that is
+// being filled keeps the storage: it clears the block when the block is taken, like any dirty
+// block.
 
-// giveBackMax bounds the number of blocks whose storage is given back at once: nobody can take
-// them meanwhile.
+// giveBackMax bounds the number of blocks whose storage is given back together, because these
+// blocks cannot be taken meanwhile.
 const giveBackMax = 16
 
-// A doubt is a run of blocks whose storage a replica may still give back: it was asked to, and has
-// not answered. The blocks stay taken until the replica can no longer do so.
+// A doubt is a run of blocks whose storage a replica was asked to give back, without an answer. The
+// blocks stay taken until the replica can no longer carry out the request.
 type doubt struct {
 	extent
-	in uint32 // the configuration in which the replica was asked; 0 if it was not asked before
+	config uint32 // the configuration in which the replica was asked; 0 if it was not asked before
 }
 
 // GiveBack gives the storage of all dirty blocks back, until ctx is done. The caller of
@@ -34,14 +34,14 @@ func (a *Allocator) GiveBack(ctx context.Context) {
 		for _, d := range a.takeDoubts(sp) {
 			a.giveBack(sp, d)
 		}
-		isSure := true
-		for from := 0; isSure && ctx.Err() == nil; {
+		answered := true
+		for from := 0; answered && ctx.Err() == nil; {
 			e, ok := a.takeDirty(sp, from)
 			if !ok {
 				break
 			}
-			isSure = a.giveBack(sp, doubt{extent: e}) // stop at a doubt: at most one run waits for a replica
-			from = e.head + e.blocks                  // the next GiveBack retries blocks that failed
+			answered = a.giveBack(sp, doubt{extent: e}) // stop at a doubt: at most one run waits for a replica
+			from = e.head + e.blocks                    // the next GiveBack retries blocks that failed
 		}
 	}
 }
@@ -74,19 +74,20 @@ func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 
 // giveBack gives back the storage of d's blocks, and then frees the blocks. The caller has taken the
 // blocks. They stay taken, as a doubt, while a replica may still carry out an unanswered request.
-// isSure is false if a replica has not answered this request.
-func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
-	in, err := a.discard(sp.region, d.extent)
+// answered is false if a replica has not answered this request.
+func (a *Allocator) giveBack(sp *space, d doubt) (answered bool) {
+	config, err := a.discard(sp.region, d.extent)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	isDone := err == nil && (d.config == 0 || config > d.config) // no earlier request can be carried out any more
 	switch {
 	case errors.Is(err, ErrDoubt):
-		d.in = max(d.in, in)
+		d.config = max(d.config, config)
 		sp.doubts = append(sp.doubts, d)
 		return false
-	case err == nil && in > d.in, err == nil && d.in == 0:
-		sp.returnLocked(d.extent, spaceBare) // no replica is in the doubt's configuration any more
-	case d.in != 0: // the earlier request may still be carried out
+	case isDone:
+		sp.returnLocked(d.extent, spaceBare)
+	case d.config != 0: // the earlier request may still be carried out
 		sp.doubts = append(sp.doubts, d)
 	default:
 		sp.returnLocked(d.extent, spaceDirty)
@@ -96,7 +97,7 @@ func (a *Allocator) giveBack(sp *space, d doubt) (isSure bool) {
 
 // discard marks the blocks of e dirty at every replica, and then gives back their storage. It keeps
 // the storage of the region's header and block table. It returns the result of the hook Discard.
-func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
+func (a *Allocator) discard(r *Region, e extent) (config uint32, err error) {
 	if err := a.markDirty(r, e); err != nil {
 		return 0, err
 	}
@@ -107,9 +108,9 @@ func (a *Allocator) discard(r *Region, e extent) (in uint32, err error) {
 	return a.cfg.Discard(r.id, begin, end-begin)
 }
 
-// Discard gives the storage of n bytes at off of this replica back. While the replica is being
-// filled it keeps the storage, because the room for filling records which blocks have storage.
-// Discard fails unless all blocks there are free.
+// Discard gives back this replica's storage of n bytes at off. While the replica is being filled it
+// keeps the storage, because its room has recorded that these blocks have storage. Discard fails
+// unless all blocks there are free.
 func (r *Region) Discard(off, n uint64) error {
 	if off < r.first || off+n > r.size || off+n < off {
 		return fmt.Errorf("%w: %d bytes at %#x of region %d", ErrBadPtr, n, off, r.id)

@@ -9,8 +9,8 @@ import (
 // Freeing memory may need some memory first: a table gets new structures before the old ones
 // are dropped, a B-tree merges nodes into a new one. So that this does not fail when memory is
 // full, a few blocks are held back, with storage at every replica; other allocations fail
-// rather than use them. A backup that was added later may have no storage for these blocks; it
-// is reserved when they are taken.
+// rather than use them. A backup that was added later may have no storage for these blocks; the
+// storage is reserved when the blocks are taken.
 
 // A Need says which kind of transaction allocates.
 type Need uint8
@@ -35,13 +35,13 @@ type heldBlock struct {
 // holdBack takes free blocks of sp until enough are held back. If it fails, or leaves no free
 // block, ordinary allocations have no room in sp.
 func (a *Allocator) holdBack(sp *space) error {
-	if !a.missesHeld(sp) {
+	if !a.holdsTooFew(sp) {
 		return nil
 	}
 	a.cfg.Clock.Lock(&a.holding)
 	defer a.holding.Unlock()
-	for a.missesHeld(sp) {
-		h, ok := a.takeForHeld(sp)
+	for a.holdsTooFew(sp) {
+		h, ok := a.takeToHold(sp)
 		if !ok {
 			return nil
 		}
@@ -60,16 +60,16 @@ func (a *Allocator) holdBack(sp *space) error {
 	return nil
 }
 
-// missesHeld reports whether the allocator holds back fewer blocks than it should.
-func (a *Allocator) missesHeld(sp *space) bool {
+// holdsTooFew reports whether the allocator holds back fewer blocks than it should.
+func (a *Allocator) holdsTooFew(sp *space) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.mu.held) < min(a.cfg.HeldBack, sp.region.Blocks()/heldBackShare)
 }
 
-// takeForHeld takes a free block of sp, preferably one with storage. It never takes the block
+// takeToHold takes a free block of sp, preferably one with storage. It never takes the block
 // with the region's table.
-func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
+func (a *Allocator) takeToHold(sp *space) (h heldBlock, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	first := int((sp.region.first + 1<<sp.region.shift - 1) >> sp.region.shift)
@@ -83,11 +83,12 @@ func (a *Allocator) takeForHeld(sp *space) (h heldBlock, ok bool) {
 	return h, false
 }
 
-// orHeld returns a slab with room for n objects of class c on a held-back block. If the caller does
-// not need the room in order to free (ToFree), or no block is held back, it returns err, which says
-// why there is no other room.
+// orHeld returns a slab with room for n objects of class c on a held-back block. err says why there
+// is no other room. orHeld returns it if need is not ToFree, or if no held-back block has room for
+// the objects.
 func (a *Allocator) orHeld(need Need, c Class, n int, err error) (*slab, error) {
-	if need != ToFree || !errors.Is(err, ErrFull) && !errors.Is(err, nvram.ErrNoSpace) {
+	isFull := errors.Is(err, ErrFull) || errors.Is(err, nvram.ErrNoSpace)
+	if need != ToFree || !isFull {
 		return nil, err
 	}
 	a.mu.Lock()

@@ -18,16 +18,16 @@ const (
 // Chunks returns how many chunks the region has.
 func (r *Region) Chunks() int { return int(r.size >> chunkShift) }
 
-// marks has, for each chunk, the last configuration in which an object in it was changed. Marks
-// are lost when the process ends: a replica that was away then compares checksums instead.
+// marks records for each chunk the last configuration in which an object in it was changed. Marks
+// are lost when the process ends: then a replica that was away compares checksums instead.
 type marks struct {
 	since uint32 // all changes from this configuration on are marked
 	now   atomic.Uint32
 	last  []atomic.Uint32
 }
 
-// Mark makes the region mark the chunks of objects that change, with configuration c from now on.
-// Earlier marks stay. Call it before the first change in c.
+// Mark makes the region mark, from now on, each chunk in which an object changes, with
+// configuration c. Earlier marks stay. Call it before the first change in c.
 func (r *Region) Mark(c uint32) {
 	m := r.marks.Load()
 	if m == nil {
@@ -52,8 +52,8 @@ func (r *Region) mark(off uint64) {
 	}
 }
 
-// Marked returns the chunks that have changed in the given configuration or in a later one. It returns
-// false if that is not known.
+// Marked returns the chunks that have changed in the given configuration or in a later one. It
+// returns false if not all changes since then have been marked.
 func (r *Region) Marked(since uint32) (ChunkSet, bool) {
 	m := r.marks.Load()
 	if m == nil || m.since > since {
@@ -76,7 +76,7 @@ func chunkSetBytes(size uint64) uint64 { return (size>>chunkShift + 63) / 64 * 8
 // chunkSetBytes of the region's size.
 type ChunkSet []byte
 
-// all yields the chunks.
+// all yields the chunks of the set in rising order.
 func (s ChunkSet) all() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := 0; i+8 <= len(s); i += 8 {

@@ -153,10 +153,10 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 
 // ApplyBackup makes at a backup the change that Write made at the primary. It makes the change only
 // if v is newer than the object's version at the backup, and reports whether it was. It may be
-// called again for the same record, in any order of versions, and by several goroutines at once. It
-// ignores a lock bit that a crash left behind. It returns false if p points to no slot. Never call
-// it at a primary, whose lock bits have owners. While the replica is being filled, it skips an
-// object for which there is no room, and returns true.
+// called again for the same record, in any order of versions, and by several goroutines
+// concurrently. It ignores a lock bit that a crash left behind. It returns false if p points to no
+// slot. Never call it at a primary, whose lock bits have owners. While the replica is being filled,
+// it skips an object for which there is no room, and returns true.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
 	return r.apply(p, payload, v, allocated, incarnation, 0)
 }
@@ -234,7 +234,7 @@ func (r *Region) Objects(yield func(Ptr, Header) bool) {
 	}
 }
 
-// slot returns header and present pointer of slot i of s.
+// slot returns the pointer to the present incarnation of slot i of s, and the slot's header.
 func (r *Region) slot(s extent, i int) (Ptr, Header) {
 	off := s.slot(i)
 	h := Header(r.m.Load(off))

@@ -28,8 +28,8 @@ const (
 	shapeOffset  = 8 // id 32b | block shift 16b | format 16b
 	sizeOffset   = 16
 	headerSumOff = 24
-	sinceOffset  = 32 // Since, a word of this replica alone
-	wrapsOffset  = 56 // how often a block's generation has wrapped around; the block table begins behind this word
+	sinceOffset  = 32 // see Since; each replica has its own value
+	wrapsOffset  = 56 // how many times a block's generation has wrapped around; the block table begins after this word
 
 	blockShiftMax = 20 // 1 MB
 	blocksWanted  = 128
@@ -83,7 +83,8 @@ func Format(id ID, m *nvram.Memory) (*Region, error) {
 	return Open(id, m)
 }
 
-// Formatted reports whether m begins like a region; Open tells whether it is one.
+// Formatted reports whether anything is in the place of a region's magic number. Open checks
+// whether it is a region.
 func Formatted(m *nvram.Memory) bool { return m.Load(magicOffset) != 0 }
 
 // Open returns region id, which m must hold. It returns ErrFormat if m holds other bytes, another
@@ -127,7 +128,7 @@ func upgrade(m *nvram.Memory, shape, size uint64) {
 // formatted returns a shape with its format replaced.
 func formatted(shape, format uint64) uint64 { return shape&^0xffff | format }
 
-// tableEnd returns where the block table of a region ends, and objects may begin.
+// tableEnd returns the offset at which the block table of a region ends and objects may begin.
 func tableEnd(size uint64) uint64 {
 	blocks := size >> blockShiftFor(size)
 	return tableOffset + (blocks*8+lineBytes-1)&^(lineBytes-1)
@@ -138,7 +139,7 @@ func headerSum(shape, size uint64) uint64 {
 	return bits.RotateLeft64(shape*0x9e3779b97f4a7c15, 32) ^ size*0xff51afd7ed558ccd ^ magic
 }
 
-// ID returns the region's name.
+// ID returns the region's number.
 func (r *Region) ID() ID { return r.id }
 
 // Since returns the configuration in which this replica was created, or 0 if it has existed
@@ -197,7 +198,7 @@ func (r *Region) absent(p Ptr) error {
 }
 
 // within reports whether an address is the beginning of a line, and n bytes from there are in the
-// region, behind its header and block table.
+// region, after its header and block table.
 func (r *Region) within(a Addr, n uint64) bool {
 	off := uint64(a.Offset())
 	return a.Region() == r.id && off%lineBytes == 0 && off >= r.first && off+n <= r.size

@@ -14,8 +14,8 @@ type room struct {
 	blocks []atomic.Bool
 	missed []atomic.Bool // for each block, whether a write has been skipped
 
-	// making serializes reservations: once one has succeeded for a block, an earlier one that
-	// failed can no longer mark the block as missed.
+	// making serializes reservations, so that a reservation that failed cannot mark a block as
+	// missed after a later one has succeeded.
 	making lockrank.Mutex[lockrank.Leaf]
 }
 

@@ -152,9 +152,9 @@ func (s *slab) takeAll() bool {
 	return true
 }
 
-// scan looks at up to n more slots and frees those without an object. A locked
-// slot belongs to a transaction that recovery has yet to decide. It returns how
-// many slots it looked at.
+// scan looks at up to n more slots and frees the slots without an object. It keeps locked slots,
+// which belong to transactions that recovery has yet to decide. It returns how many slots it looked
+// at.
 func (s *slab) scan(n int) int {
 	from := int(s.scanned.Load())
 	to := min(from+n, s.slots)

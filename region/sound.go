@@ -6,8 +6,9 @@ import "context"
 // ends: invalid words of the block table, headers with bits that are never set, and unlocked
 // objects whose lines have different versions. Memory has such damage if it was copied while in
 // use, or if a power cut has lost pages of it. Locks are not damage: transactions cut short by a
-// crash hold some, which recovery releases. Neither is a run of blocks that was being taken. The
-// report ends after 1000 faults. If ctx is cancelled, Sound returns its error.
+// crash hold some, which recovery releases. Nor is an incomplete run of blocks, left by a crash
+// while it was being written. The report ends after 1000 faults. If ctx is cancelled, Sound returns
+// its error.
 func (r *Region) Sound(ctx context.Context) ([]Fault, error) {
 	var fs faults
 	for i := range r.Blocks() {

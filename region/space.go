@@ -32,8 +32,9 @@ type space struct {
 	closed [Classes]atomic.Bool
 	// idle is the number of blocks of empty slabs.
 	idle atomic.Int32
-	// kept is the number of idle blocks that were left when slabs were last retired, or less if
-	// there were fewer since: workers are about to fill these slabs again.
+	// kept is the number of idle blocks that were left when slabs were last retired, or the
+	// smallest number since. isIdle does not count them: workers are about to fill these slabs
+	// again.
 	kept atomic.Int32
 
 	// The rest is guarded by Allocator.mu.
@@ -101,9 +102,10 @@ func (sp *space) slabAt(off uint32) *slab {
 	return nil
 }
 
-// spanFor returns two numbers of blocks for a slab of class c. The number least is the fewest blocks
-// that hold an object. The number best is the fewest blocks of which at most an eighth, behind the
-// last object, is wasted. A slab takes the best number if that many adjacent blocks are free.
+// spanFor returns two numbers of blocks for a slab of class c. The number least is the fewest
+// blocks that hold an object. The number best is the fewest blocks that waste at most an eighth of
+// their bytes after the last object, or least if there is no such number. A slab takes the best
+// number if that many adjacent blocks are free.
 func (r *Region) spanFor(c Class) (least, best int) {
 	size, block := c.Size(), r.BlockSize()
 	least = (size + block - 1) / block
@@ -142,8 +144,8 @@ func (sp *space) takeLocked(e extent) (was []uint8) {
 	return was
 }
 
-// findLocked returns the first run of n blocks of the given kinds that holds an object
-// of class c.
+// findLocked returns the first run of n blocks of the given kinds that can hold an object of class
+// c.
 func (sp *space) findLocked(c Class, n int, kinds uint8) (extent, bool) {
 	run := 0
 	for i, b := range sp.blocks {
@@ -151,7 +153,8 @@ func (sp *space) findLocked(c Class, n int, kinds uint8) (extent, bool) {
 			run = 0
 			continue
 		}
-		if run++; run >= n {
+		run++
+		if run >= n {
 			if e := sp.region.extentOf(i+1-n, n, c); e.slots > 0 {
 				return e, true
 			}

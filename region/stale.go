@@ -16,8 +16,8 @@ import (
 //
 // # Why it is right
 //
-// A replica has applied only committed changes; so a replica that was left behind has a committed
-// state, only an old one. The versions of a slot only grow: of two states of a slot, the state with
+// A replica has applied only committed changes; so a replica that was left behind has an old state,
+// but a committed one. The versions of a slot only grow: of two states of a slot, the state with
 // the higher version is newer (see Region.Take). This is true once the replica has forgotten two
 // things:
 //
@@ -45,8 +45,8 @@ type Stale struct {
 	comparing lockrank.Mutex[lockrank.Leaf]
 }
 
-// The words of a Stale's memory; behind them a bit for each chunk, then the copy of the
-// block table.
+// The words of a Stale's memory. After them come a bit for each chunk and the copy of the block
+// table.
 const (
 	staleMagic  = 0x31656c617473_4d46 // "FMstale1"
 	staleHeader = lineBytes
@@ -148,8 +148,8 @@ func (s *Stale) Pending() bool { return s.m.Load(stalePendingOffset) != 0 }
 // 0 if all changes are.
 func (s *Stale) Since() uint32 { return uint32(s.m.Load(staleSinceOffset)) }
 
-// Learned stores that the stale chunks include all that this replica has missed: from now on Since
-// returns 0. The caller has made these chunks stale, by Add or Differ.
+// Learned records that the stale chunks include everything that this replica has missed: from now
+// on Since returns 0. Before, the caller must have made these chunks stale, by Add or Differ.
 func (s *Stale) Learned() { s.m.Store(staleSinceOffset, 0) }
 
 // Add makes the chunks of a set stale. It returns ErrFormat if the set's length is not that of
@@ -221,8 +221,8 @@ func (s *Stale) Pieces(chunk, n int) iter.Seq[Piece] {
 	return s.r.pieces(begin, begin+ChunkBytes, n)
 }
 
-// Differ compares the primary's sums of chunks, from the given chunk on, with those of this
-// replica. Chunks whose sums differ become stale.
+// Differ compares the primary's sums of chunks, from the given chunk on, with this replica's sums.
+// Chunks whose sums differ become stale.
 func (s *Stale) Differ(chunk int, sums []uint64) {
 	for i, own := range s.r.Sums(chunk, len(sums)) {
 		if own != sums[i] {
@@ -307,7 +307,7 @@ func (s *Stale) forgetBlock(i int) {
 	}
 	begin = max(begin, r.first)
 	switch {
-	case s.m.Load(s.saved(i)) == 0, begin >= end:
+	case s.m.Load(s.saved(i)) == 0, begin >= end: // nothing to clear
 	case r.block(i).kind() == blockDirt: // cleared when it is taken; the primary may have given its storage back
 		r.m.Discard(begin, end-begin)
 	case r.m.Reserve(begin, end-begin) == nil:

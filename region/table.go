@@ -65,10 +65,10 @@ func (r *Region) nextGeneration(i int, words []uint64) (next []uint64, hasWrappe
 }
 
 // Table returns the offset and length of the block table, together with the word before it, which
-// counts how often a generation has wrapped around. Recovery copies both to new backups.
+// counts the times that a generation has wrapped around. Recovery copies both to new backups.
 func (r *Region) Table() (off, n uint64) { return wrapsOffset, r.first - wrapsOffset }
 
-// encodeWords returns words as the bytes they are in memory.
+// encodeWords returns the bytes of words, as they lie in memory.
 func encodeWords(words []uint64) []byte {
 	b := make([]byte, 0, len(words)*8)
 	for _, w := range words {

@@ -12,10 +12,10 @@ import (
 // copies only the lines with that part. It can prefetch all of these lines before the first has
 // arrived.
 //
-// Bytes that Load has copied may be a mix of several writers' until Valid returns true: before
-// that, use them only in ways that are safe with any bytes. The zero View stands for an object
-// that has been copied as a whole: Load and Touch do nothing, and Valid returns true. A View must
-// not be used once its region's memory is closed.
+// Until Valid returns true, bytes that Load has copied may be a mixture of several writes: use them
+// only in ways that are safe with any bytes. The zero View stands for an object that has been
+// copied as a whole: Load and Touch do nothing, and Valid returns true. A View must not be used
+// once its region's memory is closed.
 type View struct {
 	object unsafe.Pointer
 	header Header
@@ -190,8 +190,8 @@ func (v View) LoadLines(dst []byte, l Lines) {
 	}
 }
 
-// FirstWords is the number of 8-byte words of payload on an object's first line. An
-// index should keep there the words that tell it which other lines to read.
+// FirstWords is the number of 8-byte words of payload on an object's first line. An index should
+// keep there the words that determine which other lines to read.
 const FirstWords = firstPayload / 8
 
 // Word returns word i of the payload. i must be below FirstWords.
@@ -205,7 +205,7 @@ func (v View) Word(i int) uint64 {
 func (v View) Copy(dst []byte, from int) {
 	place := v.place(from, len(dst))
 	if len(dst) == 0 {
-		return // place may be behind the object
+		return // place may be beyond the object
 	}
 	for n := lineBytes - place%lineBytes; n < len(dst); n = linePayload {
 		loadBytes(dst[:n], unsafe.Add(v.object, place))
