@@ -9,15 +9,15 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// ahead has objects that were read before the transaction asked for them. An object joins the read
-// set only when the transaction asks for it, with the version that was read ahead.
+// ahead holds objects that were read before the transaction asked for them. An object joins the
+// read set only when the transaction asks for it, with the version that was read ahead.
 type ahead struct {
-	// found are the objects that the transaction has not asked for yet. While the READ of one is
-	// pending, it has no payload.
+	// found are the objects that the transaction has not asked for yet. While an object's READ is
+	// pending, its payload is nil.
 	found map[region.Ptr]aheadObject
-	// posted are the READs of the latest ReadAhead, as long as their completions have not been
-	// awaited. bytes, a part of raw, is the memory that they read into; failed is the error if a READ could
-	// not be posted.
+	// posted are the READs of the latest ReadAhead, until awaitAhead has waited for them. bytes, a
+	// part of raw, is the memory that they read into; failed is the error if a READ could not be
+	// posted.
 	posted []aheadRead
 	raw    *worker.Buffer
 	bytes  []byte
@@ -27,7 +27,7 @@ type ahead struct {
 type aheadObject struct {
 	payload []byte
 	version region.Version
-	uses    int // how often the transaction can still ask for this copy
+	uses    int // how many more times the transaction can ask for this copy
 }
 
 // An aheadRead is a READ of an object of another machine.
@@ -40,14 +40,14 @@ const (
 	// aheadReads and aheadBytes bound what one ReadAhead posts.
 	aheadReads = 256
 	aheadBytes = 1 << 20
-	// aheadKeepMost bounds how many objects are kept that the transaction has not asked for.
+	// aheadKeepMost bounds the number of kept objects that the transaction has not asked for.
 	aheadKeepMost = 1024
 )
 
 // ReadAhead begins to read objects for which the transaction is going to call Read, ReadPart, Write
-// or Peek. It returns how many of ptrs it has taken, counted from the first. It posts the READs of
-// all objects at other machines before it returns; the first call that asks for one of them waits
-// for all of them. It fetches objects of this machine into the processor's cache, as Fetch does.
+// or Peek. It returns how many of ptrs it has taken from the beginning. It posts the READs of all
+// objects at other machines before it returns; the first call that asks for one of them waits for
+// all of them. It fetches objects of this machine into the processor's cache, as Fetch does.
 //
 // An object that was read ahead joins the read set only when the transaction asks for it, and is
 // used as often as it occurs in ptrs: an index looks for several keys in one node. An object that
@@ -82,7 +82,8 @@ func (s *state) requestAhead(ptrs []region.Ptr) int {
 		if !s.wantsAhead(p) || s.ahead.postedAgain(p) {
 			continue
 		}
-		if size > 0 && (size+p.Class().Size() > aheadBytes || len(s.ahead.posted) == aheadReads) {
+		isFull := size+p.Class().Size() > aheadBytes || len(s.ahead.posted) == aheadReads
+		if size > 0 && isFull {
 			break
 		}
 		size += p.Class().Size()
@@ -102,14 +103,14 @@ func (a *ahead) limit() {
 	}
 }
 
-// wantsAhead reports whether it is of use to read p, an object of another machine, ahead: the
-// transaction does not have it yet.
+// wantsAhead reports whether p, an object of another machine, is worth reading ahead: the
+// transaction has not read or written it yet.
 func (s *state) wantsAhead(p region.Ptr) bool {
 	return !p.IsNil() && s.writes.Find(p.Addr) < 0 && s.reads.Find(p.Addr) < 0
 }
 
-// postedAgain reports whether p has been read ahead already. If its READ is pending, it counts
-// another use; a copy that has arrived does not get further uses, for it may be out of date.
+// postedAgain reports whether p has been read ahead already. If its READ is pending, postedAgain
+// counts another use. A copy that has arrived gets no further uses, because it may be out of date.
 func (a *ahead) postedAgain(p region.Ptr) bool {
 	o, ok := a.found[p]
 	if ok && o.payload == nil {
@@ -119,7 +120,7 @@ func (a *ahead) postedAgain(p region.Ptr) bool {
 	return ok
 }
 
-// postAhead posts all pending READs at once; size is how many bytes they read.
+// postAhead posts all pending READs together. size is the number of bytes that they read.
 func (s *state) postAhead(size int) {
 	a, w := &s.ahead, s.w
 	a.raw = s.m.TakeBuffer()
@@ -138,10 +139,10 @@ func (s *state) postAhead(size int) {
 	w.Unlock()
 }
 
-// neighbours returns how many of the objects, from the first on, share a READ: they follow each other
-// in memory, like the two buckets where a hash table looks for a key, and have one route. The region's
-// route may have changed after some of them were posted; take then accepts only the objects that have
-// the present route.
+// neighbours returns how many of the objects, from the first on, one READ can read: they follow
+// each other in memory, like the two buckets where a hash table looks for a key, and have the same
+// route. The region's route may have changed after some of them were posted; take then accepts only
+// the objects that have the present route.
 func neighbours(reads []aheadRead) int {
 	n := 1
 	for n < len(reads) && reads[n].route == reads[0].route && reads[n].ptr == reads[n-1].ptr.Element(1) {
@@ -184,8 +185,7 @@ func (a *ahead) take(s *state, r *aheadRead, raw []byte, err error) {
 	delete(a.found, r.ptr)
 }
 
-// readAhead returns the object p if it has been read ahead, and not been returned as often as it
-// may be used.
+// readAhead returns the object p if it has been read ahead and has uses left.
 func (s *state) readAhead(p region.Ptr) ([]byte, region.Version, bool) {
 	if len(s.ahead.found) == 0 {
 		return nil, 0, false

@@ -13,7 +13,7 @@ import (
 )
 
 // recovered waits for recovery's decision about the commit. why is the error that made this
-// necessary. If the commit is still undecided when the wait ends, it is outlived.
+// necessary. If the commit is still undecided when the wait ends, it is detached.
 func (s *state) recovered(why error) error {
 	w, c := s.w, &s.commit
 	err := w.Strand(&c.Commit, why)
@@ -23,13 +23,14 @@ func (s *state) recovered(why error) error {
 	// The caller of Commit cannot take it back any more: its context does not count.
 	n := wait.Need{Lease: &s.m.Lease, Ctx: context.Background(), What: "the outcome of a commit, which recovery decides", More: c.allowance()}
 	if err = w.AwaitWithin(&c.Resolved, &n); errors.Is(err, wait.ErrUnavailable) {
-		c.outlived = true
+		c.detached = true
 		return outcome.InDoubt(err)
 	}
 	return s.fate(err)
 }
 
-// fate applies recovery's decision, or returns err if this machine will not learn it.
+// fate returns the outcome that recovery has decided. If err is not nil, this machine will not
+// learn the decision, and the commit is in doubt.
 func (s *state) fate(err error) error {
 	w, c := s.w, &s.commit
 	w.Lock()
@@ -55,7 +56,7 @@ func (s *state) aborted() error {
 		invariant.Violated("a transaction commits only if all was locked and valid", s.commit.ID, "committed by recovery")
 	}
 	var u *wait.UnavailableError
-	if s.commit.outlived && errors.As(err, &u) {
+	if s.commit.detached && errors.As(err, &u) {
 		return u // recovery has not decided yet, but can only abort it
 	}
 	if errors.Is(err, outcome.ErrInDoubt) {
@@ -65,7 +66,8 @@ func (s *state) aborted() error {
 	return nil
 }
 
-// reportable is Confirm for a transaction that has committed as far as this machine knows.
+// reportable returns nil if the machine may report its commit as a success, which Confirm
+// determines.
 func (t *Tx) reportable() error {
 	if sabotage.CommitConfirm.Skipped() {
 		return nil

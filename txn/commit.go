@@ -39,12 +39,12 @@ const (
 // commit is the state of a transaction's commit phase.
 type commit struct {
 	worker.Commit
-	// writes are all objects written, strict and late, in ascending order of address: of two
-	// transactions that want the same locks, one then gets all of them.
+	// writes are all objects written, strict and late, in ascending order of address, so that of
+	// two transactions that want the same locks, one gets all.
 	writes []*set.Entry
-	// outlived says that the caller has stopped waiting, and a goroutine ends the commit. The
+	// detached says that the caller has stopped waiting, and a goroutine ends the commit. The
 	// goroutine that runs the transaction owns this field.
-	outlived bool
+	detached bool
 	// bytes is how much room its writes take in records. large is nil unless the commit is large.
 	bytes int
 	large *largeCommit
@@ -54,15 +54,15 @@ func (c *commit) reset() {
 	c.Commit.Reset()
 	clear(c.writes)
 	c.writes = c.writes[:0]
-	c.outlived = false
+	c.detached = false
 	c.bytes, c.large = 0, nil
 }
 
-// Commit ends the transaction: all of its effects become visible and durable at once, or none does.
-// outcome.ErrConflict means that another transaction came first: this one may succeed if it is run
-// again. outcome.ErrTooLarge and outcome.ErrLogFull mean that its records do not fit the logs,
-// outcome.ErrInDoubt that it may or may not have committed. ctx can stop Commit only before the
-// commit is decided.
+// Commit ends the transaction: all of its effects become visible and durable together, or none
+// does. outcome.ErrConflict means that another transaction came first: this one may succeed if it
+// is run again. outcome.ErrTooLarge and outcome.ErrLogFull mean that its records do not fit the
+// logs, outcome.ErrInDoubt that it may or may not have committed. ctx can stop Commit only before
+// the commit is decided.
 func (t *Tx) Commit(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		t.Abort()
@@ -74,8 +74,8 @@ func (t *Tx) Commit(ctx context.Context) error {
 		err = t.reportable()
 	}
 	switch {
-	case t.commit.outlived:
-		t.outlive()
+	case t.commit.detached:
+		t.detach()
 	case err == nil:
 		t.counts.commits.Add(1)
 		t.end()
@@ -98,12 +98,12 @@ func (s *state) tryCommit(ctx context.Context) error {
 		}
 		before := s.m.Routes.Load()
 		out, err := s.attempt()
-		if !s.commit.outlived {
-			s.shrink()
+		if !s.commit.detached {
+			s.dropAnnexes()
 		}
 		isMoved := errors.Is(err, worker.ErrMoved)
 		switch {
-		case s.commit.outlived:
+		case s.commit.detached:
 			return err
 		case isMoved:
 			since, err = s.m.AwaitMove(ctx, err, since)
@@ -121,22 +121,23 @@ func (s *state) tryCommit(ctx context.Context) error {
 		s.late.isAgain = true
 		s.commit.reset()
 		if isMoved {
-			continue // awaitMove has waited
+			continue // AwaitMove has waited
 		}
-		if since = (time.Time{}); !b.Again() {
+		since = time.Time{}
+		if !b.Again() {
 			return cmp.Or(s.m.ConfirmWithin(ctx), abort(ReasonLock, 0))
 		}
 	}
 }
 
-// outlive is called when the caller of Commit has stopped waiting. It starts a goroutine that ends the
+// detach is called when the caller of Commit has stopped waiting. It starts a goroutine that ends the
 // commit, and releases its locks and reservations as soon as possible.
-func (t *Tx) outlive() {
+func (t *Tx) detach() {
 	s := t.state
 	t.state = nil
 	s.m.Go(func() {
-		s.settleOutlived()
-		s.shrink()
+		s.settleDetached()
+		s.dropAnnexes()
 		rest := Tx{state: s}
 		switch state := rest.commit.State(); {
 		case state.IsWithoutEffect():
@@ -150,27 +151,29 @@ func (t *Tx) outlive() {
 	})
 }
 
-// settleOutlived ends an outlived commit, however long that takes: it waits for the LOCK-REPLYs and
+// settleDetached ends a detached commit, however long that takes: it waits for the LOCK-REPLYs and
 // abandons the commit, or waits for the lease and goes on with it, or waits for recovery's
 // decision. It reports the outcome to no one.
-func (s *state) settleOutlived() {
+func (s *state) settleDetached() {
 	w, c := s.w, &s.commit
-	c.outlived = false
+	c.detached = false
 	for s.awaitsLease() {
 		s.awaitLease()
-		if _ = s.expose(); !c.outlived {
+		_ = s.expose()
+		if !c.detached {
 			return
 		}
-		c.outlived = false
+		c.detached = false
 	}
 	if !w.IsLeftToRecovery(&c.Commit) {
 		_ = w.Await(&c.Wait)
 		w.EndLocking(&c.Commit)
-		if _ = s.abandon(); !c.outlived {
+		_ = s.abandon()
+		if !c.detached {
 			return
 		}
 	}
-	_ = w.Await(&c.Wait) // fails at once if a reconfiguration caught the commit before its LOCK-REPLYs
+	_ = w.Await(&c.Wait) // fails immediately if a reconfiguration caught the commit before its LOCK-REPLYs
 	_ = s.fate(w.Await(&c.Resolved))
 }
 
@@ -202,7 +205,7 @@ func (s *state) attempt() (result, error) {
 		return again, err // fail here rather than in doubt after something is written
 	}
 	if s.commit.large != nil {
-		if err := s.extend(); err != nil {
+		if err := s.makeAnnexes(); err != nil {
 			return again, err
 		}
 	}
@@ -216,7 +219,7 @@ func (s *state) attempt() (result, error) {
 			s.m.Replicas.Reached(step.Validate)
 		}
 	}
-	if s.commit.outlived {
+	if s.commit.detached {
 		return again, err
 	}
 	if err != nil || out != committed {
@@ -234,7 +237,7 @@ func (s *state) attempt() (result, error) {
 // prepare makes the indexes apply their pending operations to fresh copies.
 func (s *state) prepare() error {
 	if len(s.intents) > 0 {
-		s.forgetAhead() // what was read ahead is older than this preparation, which would have to be done again
+		s.forgetAhead() // copies that were read ahead may be out of date: then everything would have to be prepared again
 	}
 	for _, i := range s.intents {
 		if err := i.Prepare(&s.late); err != nil {
@@ -281,12 +284,12 @@ func (s *state) begin() error {
 }
 
 // abandon releases the attempt's locks and lets its records be truncated. If a reconfiguration has
-// caught the commit, recovery aborts it instead; then an error means that this machine will not
-// learn of that.
+// caught the commit, recovery aborts it instead; an error then means that this machine will not
+// learn that it is aborted.
 func (s *state) abandon() error {
 	w, c := s.w, &s.commit
 	w.Lock()
-	if c.State().IsRecoverys() || s.unlockSelfLocked() != nil {
+	if c.State().IsInRecovery() || s.unlockSelfLocked() != nil {
 		w.Unlock()
 		return s.aborted()
 	}
@@ -299,7 +302,7 @@ func (s *state) abandon() error {
 		if sabotage.AbortRecord.Skipped() {
 			continue
 		}
-		// If a peer cannot be told, recovery releases its locks.
+		// If the record does not reach a peer, recovery releases the peer's locks.
 		_ = w.AppendLocked(p, s.encodeLocked(p, record.Abort))
 	}
 	w.ReleaseReservationsLocked(&c.Commit)
@@ -310,7 +313,7 @@ func (s *state) abandon() error {
 	return nil
 }
 
-// unlockSelfLocked unlocks what the attempt has locked at this machine.
+// unlockSelfLocked unlocks the objects that the attempt has locked at this machine.
 func (s *state) unlockSelfLocked() error {
 	for i := range s.commit.Participants {
 		if p := &s.commit.Participants[i]; p.IsOwn() && p.LockWrites > 0 && p.Verdict == message.Same {
@@ -325,11 +328,11 @@ func (s *state) unlockSelfLocked() error {
 // survives f failures.
 //
 // Once a backup may have COMMIT-BACKUP and another participant cannot be reached, only recovery can
-// tell the outcome: the commit keeps its locks and its log space until then.
+// determine the outcome: the commit keeps its locks and its log space until then.
 func (s *state) decide() error {
 	w, c := s.w, &s.commit
 	w.Lock()
-	if err := c.BrokenLocked(); err != nil && !c.State().IsRecoverys() {
+	if err := c.BrokenLocked(); err != nil && !c.State().IsInRecovery() {
 		w.Unlock()
 		return cmp.Or(s.abandon(), err)
 	}
@@ -343,7 +346,7 @@ func (s *state) decide() error {
 }
 
 // expose writes COMMIT-PRIMARY once all backups have COMMIT-BACKUP, and waits until one primary has
-// it. If this machine gets no lease in time, the commit is outlived but stays open: the lease may
+// it. If this machine gets no lease in time, the commit is detached but stays open: the lease may
 // come back without a reconfiguration, and then no recovery would decide the commit.
 func (s *state) expose() error {
 	w, c := s.w, &s.commit
@@ -351,12 +354,12 @@ func (s *state) expose() error {
 	err := s.applyOwnBackupsOfLargeLocked()
 	if err == nil {
 		err = s.commitPrimariesLocked()
-	} else if errors.Is(err, wait.ErrUnavailable) && !c.State().IsRecoverys() {
-		c.outlived = true
+	} else if errors.Is(err, wait.ErrUnavailable) && !c.State().IsInRecovery() {
+		c.detached = true
 	}
 	w.RingPeersLocked()
 	w.Unlock()
-	if c.outlived {
+	if c.detached {
 		return outcome.InDoubt(err)
 	}
 	if err == nil && !c.First.Settled() && !sabotage.FirstPrimary.Skipped() {
@@ -368,11 +371,11 @@ func (s *state) expose() error {
 	return nil
 }
 
-// commitBackupsLocked writes COMMIT-BACKUP to all backups and waits until all have it. It gives the
-// worker's lock away while it waits.
+// commitBackupsLocked writes COMMIT-BACKUP to all backups and waits until all have it. It releases
+// the worker's lock while it waits.
 func (s *state) commitBackupsLocked() error {
 	w, c := s.w, &s.commit
-	if c.State().IsRecoverys() {
+	if c.State().IsInRecovery() {
 		return worker.ErrCaught
 	}
 	c.EnterLocked(commitstate.CommittingBackups)
@@ -414,20 +417,20 @@ func (s *state) mayExposeLocked() error {
 	if err := s.holdLeaseLocked(); err != nil {
 		return err
 	}
-	if s.commit.State().IsRecoverys() && !sabotage.Caught.Skipped() {
+	if s.commit.State().IsInRecovery() && !sabotage.Caught.Skipped() {
 		return worker.ErrCaught
 	}
 	return nil
 }
 
-// holdLeaseLocked waits until this machine holds its lease, and then returns nil; it gives the
-// worker's lock away while it waits. The lease shows that no configuration without this machine had
-// been committed when the backups got their records, so draining the logs will find all of them.
-// Without this check, a machine that was stopped for a while may have been evicted: its records may
-// have arrived after the drain, and recovery may have aborted the transaction that it is about to
+// holdLeaseLocked waits until this machine holds its lease, and then returns nil; it releases the
+// worker's lock while it waits. The lease shows that no configuration without this machine had been
+// committed when the backups got their records, so draining the logs will find all of them. Without
+// this check, a machine that was stopped for a while may have been evicted: its records may have
+// arrived after the drain, and recovery may have aborted the transaction that it is about to
 // expose.
 func (s *state) holdLeaseLocked() error {
-	for !s.commit.State().IsRecoverys() && !s.m.Held() {
+	for !s.commit.State().IsInRecovery() && !s.m.Held() {
 		s.w.RingPeersLocked()
 		s.w.Unlock()
 		err := s.m.Confirm()
@@ -439,7 +442,7 @@ func (s *state) holdLeaseLocked() error {
 	return nil
 }
 
-// awaitsLease reports whether an outlived commit waits only for the lease: its backups have their
+// awaitsLease reports whether a detached commit waits only for the lease: its backups have their
 // records, and no reconfiguration has caught it.
 func (s *state) awaitsLease() bool {
 	s.w.Lock()
@@ -512,9 +515,9 @@ func (s *state) applyToLocked(rt *route.Route, e *set.Entry) {
 }
 
 // applyInSlicesLocked applies the writes to this machine's primaries, or to its backups, in slices.
-// Between two slices the worker is unlocked, and a reconfiguration may come, which ends the
-// commit's part in it. The backups must therefore be done before COMMIT-PRIMARY is written: after
-// that, the first acknowledgement ends the commit.
+// Between two slices the worker is unlocked, and a reconfiguration may catch the commit. The
+// backups must therefore be done before COMMIT-PRIMARY is written: after that, the first
+// acknowledgement ends the commit.
 func (s *state) applyInSlicesLocked(primaries bool) error {
 	rt := func(e *set.Entry) *route.Route { return s.m.Route(e.Ptr.Addr.Region()) }
 	return s.inSlicesLocked(

@@ -9,8 +9,8 @@
 // part in the recovery of transactions) and worker (a machine below its transactions: its workers,
 // lock-free reads, function shipping, epochs and reconfigurations).
 //
-// A Machine coordinates the transactions that begin on it and takes part, as
-// primary and as backup, in those of others:
+// A Machine coordinates the transactions that begin on it and takes part, as primary and as backup,
+// in the transactions of other machines:
 //
 //	C = coordinator, P = primary, B = backup of an object written
 //
@@ -24,7 +24,8 @@
 //	C names the transaction as truncated in later records;           truncate
 //	  B applies, and P and B free their logs
 //
-// Package commitstate has the states of a commit, and says why the steps come in this order.
+// Package commitstate defines the states of a commit, and explains why the steps come in this
+// order.
 //
 // A coordinator reserves space for all its records in all
 // participants' logs before it writes the first, so that a transaction cannot get stuck half way;
@@ -63,9 +64,10 @@
 // # Concurrency
 //
 // A Machine is safe for concurrent use. A Tx runs on its caller's goroutine and belongs to it; it
-// waits in one place, wait.Waiter. From JoinLocked until no list of the worker has it any more (begun,
-// waiting for LOCK-REPLYs, caught), its commit is shared with the worker, whose lock guards it. A method that needs a lock to be held has a name that ends in Locked.
-// A function that takes a lock releases it, too. A method whose name ends in Locked may release the
+// waits in one place, wait.Waiter. From JoinLocked on, its commit is shared with the worker, whose
+// lock guards it, until the worker has removed the commit from its lists (begun, waiting for
+// LOCK-REPLYs, caught). A method that needs a lock to be held has a name that ends in Locked. A
+// function that takes a lock releases it, too. A method whose name ends in Locked may release the
 // lock while it waits, and then says so. No method waits for a reply with a worker's lock held.
 // Package worker says what else its lock guards.
 package txn

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
-// Errors that callers tell apart with errors.Is, beside those of package outcome.
+// Errors that callers distinguish with errors.Is, in addition to those of package outcome.
 var (
 	// ErrDone is returned by every method of a transaction that has ended.
 	ErrDone = errors.New("txn: transaction has already ended")

@@ -17,8 +17,8 @@ import (
 // leaf into the read or write set, unrelated transactions would abort each other. So:
 //
 //   - a read through an index is a Question, remembered with its answer and the
-//     versions of the objects that the answer came from. Where a version has
-//     moved, validation asks again, and only another answer aborts;
+//     versions of the objects that the answer came from. If a version has changed, validation asks
+//     again; the transaction aborts only if the answer has changed;
 //   - a change is kept as an operation on a key by the index, and an Intent
 //     applies it to fresh copies just before LOCK. A LOCK refused on such a
 //     copy is tried again on a fresher one.
@@ -35,9 +35,9 @@ type Question interface {
 	// the slice.
 	Sources() []Source
 	// Ask asks the question again, reading through f, makes the objects that it reads the new
-	// sources, and reports whether the answer equals the first. It ignores the transaction's own
-	// pending operations. It returns an outcome.ErrConflict from f unchanged. After an error the sources
-	// are the previous ones: the question is still open, and is asked again.
+	// sources, and reports whether the answer equals the first answer. It ignores the transaction's
+	// own pending operations. It returns an outcome.ErrConflict from f unchanged. After an error
+	// the sources are the previous ones: the question is still open, and is asked again.
 	Ask(f *Fresh) (same bool, err error)
 }
 
@@ -129,10 +129,10 @@ func (l *Late) Read(p region.Ptr) ([]byte, error) {
 	return payload, nil
 }
 
-// ReadAhead begins to read objects that the intent is going to Read, as Tx.ReadAhead does, and returns
-// how many of ptrs it has taken, counted from the first. If everything is prepared again it reads
-// nothing: the preparations before have taken some time, and their copies have memory until the
-// transaction ends.
+// ReadAhead begins to read objects that the intent is going to Read, as Tx.ReadAhead does, and
+// returns how many of ptrs it has taken from the beginning. If everything is prepared again it
+// reads nothing: the earlier preparations have taken some time, and their copies occupy memory
+// until the transaction ends.
 func (l *Late) ReadAhead(ptrs []region.Ptr) int {
 	if l.isAgain {
 		return len(ptrs)

@@ -61,8 +61,8 @@ const (
 	// annexShare: in a large transaction, a record gets an annex if it is longer than this fraction
 	// (one eighth) of a log.
 	annexShare = 8
-	// largePace is how many bytes of a large transaction any machine processes in a second. The
-	// patience of a large commit grows accordingly.
+	// largePace is a rate, in bytes a second, at which any machine can process a large transaction.
+	// The patience of a large commit grows accordingly.
 	largePace = 16 << 20
 )
 
@@ -79,7 +79,8 @@ func (s *state) size(total int) error {
 	return nil
 }
 
-// allowance returns how much longer than usual others may take for this commit's requests.
+// allowance returns how much longer than usual other machines may take to answer this commit's
+// requests.
 func (c *commit) allowance() time.Duration {
 	if c.large == nil {
 		return 0
@@ -120,8 +121,8 @@ func (c *commit) writesBytes(p *worker.Participant, kind record.Kind, bytes int)
 	return record.AnnexedBytes
 }
 
-// extend asks for all annexes that the commit needs, and fills them.
-func (s *state) extend() error {
+// makeAnnexes asks for all annexes that the commit needs, and fills them.
+func (s *state) makeAnnexes() error {
 	c := &s.commit
 	c.large.parts = make([]largeAnnexes, len(c.Participants))
 	for i := range c.Participants {
@@ -138,7 +139,9 @@ func (s *state) extend() error {
 
 // annex makes and fills the annex of one record, if the record is too long for the log.
 func (s *state) annex(p *worker.Participant, kind record.Kind, a *ownAnnex, bytes, writes int) error {
-	if writes == 0 || bytes <= s.m.logBytes/annexShare && s.commit.bytes > s.m.writeBytesMax {
+	isShort := bytes <= s.m.logBytes/annexShare
+	isReallyLarge := s.commit.bytes > s.m.writeBytesMax // the simulator makes small commits large, too: see size
+	if writes == 0 || isShort && isReallyLarge {
 		return nil
 	}
 	if err := s.askAnnex(p, a, uint64(bytes)); err != nil {
@@ -257,8 +260,8 @@ func (f *filling) flush() error {
 	return errors.Join(err, w.Await(wait))
 }
 
-// shrink releases the annexes that no record names.
-func (s *state) shrink() {
+// dropAnnexes releases the annexes that no record names.
+func (s *state) dropAnnexes() {
 	c, w := &s.commit, s.w
 	if c.large == nil {
 		return
@@ -267,7 +270,7 @@ func (s *state) shrink() {
 		a := &c.large.parts[i]
 		for _, x := range []*ownAnnex{&a.lock, &a.backup} {
 			switch machine := c.Participants[i].Machine; {
-			case x.IsNone() || x.named:
+			case x.IsNone() || x.named: // nothing to release
 			case machine == s.m.ID():
 				s.m.Replicas.Annexes.Drop(x.Number)
 			default:
@@ -285,8 +288,8 @@ func (s *state) shrink() {
 var errSliced = errors.New("txn: caught between two slices")
 
 // inSlicesLocked calls f for each of the commit's writes that wanted selects. If the commit is
-// large it gives the worker's lock away between slices. It returns errSliced if a reconfiguration
-// has caught the commit meanwhile: recovery then does the rest.
+// large it releases the worker's lock between slices. It returns errSliced if a reconfiguration has
+// caught the commit meanwhile: recovery then does the rest.
 func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) bool) error {
 	w, c := s.w, &s.commit
 	writes, bytes := 0, 0
@@ -299,7 +302,8 @@ func (s *state) inSlicesLocked(wanted func(*set.Entry) bool, f func(*set.Entry) 
 			w.Unlock()
 			writes, bytes = 0, 0
 			s.m.Clock().Yield() // let waiters take the lock
-			if w.Lock(); c.State().IsRecoverys() && !sabotage.CaughtSlices.Skipped() {
+			w.Lock()
+			if c.State().IsInRecovery() && !sabotage.CaughtSlices.Skipped() {
 				return errSliced
 			}
 		}

@@ -17,7 +17,7 @@ func (s *state) awaitLocks() (result, error) {
 		err := w.AwaitWithin(&c.Wait, &n)
 		if err != nil && n.IsOver(err) {
 			// Every participant has at most a LOCK record, so the transaction cannot commit any more.
-			c.outlived = true
+			c.detached = true
 			return again, err
 		}
 		w.EndLocking(&c.Commit)
@@ -28,8 +28,9 @@ func (s *state) awaitLocks() (result, error) {
 	if c.large != nil && c.large.sliced {
 		return again, worker.ErrCaught
 	}
-	// A refusal ends the transaction only if an object changed that it has strictly read or written.
-	// An object that was only locked, or a stale index object (late), is worth another attempt.
+	// A refusal ends the transaction only if an object has changed that the transaction itself has
+	// read or written. If an object was only locked, or is a stale index object (late), another
+	// attempt may succeed.
 	out := committed
 	for i := range c.Participants {
 		p := &c.Participants[i]
@@ -79,13 +80,14 @@ func (s *state) lockOwnLocked(p *worker.Participant) error {
 // lockOneLocked locks the nth object of the participant, or records why it cannot.
 func (s *state) lockOneLocked(p *worker.Participant, e *set.Entry, n int) bool {
 	wr := e.Write()
-	if p.Verdict = s.m.Replicas.LockWrite(&wr); p.Verdict != message.Same {
+	p.Verdict = s.m.Replicas.LockWrite(&wr)
+	if p.Verdict != message.Same {
 		p.Refused = n
 	}
 	return p.Verdict == message.Same
 }
 
-// lockInSlicesLocked is lockOwnLocked for a large commit: it gives the worker's lock away between
+// lockInSlicesLocked is lockOwnLocked for a large commit: it releases the worker's lock between
 // slices.
 func (s *state) lockInSlicesLocked(p *worker.Participant) error {
 	n := 0

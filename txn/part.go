@@ -18,7 +18,7 @@ type Part interface {
 // ReadPart is like Read, for a caller that uses only a part of the object p: the transaction does not
 // conflict with others that change the rest of the object.
 //
-// Between two calls the object may be seen to change outside of the part.
+// Between two calls, the bytes outside of the part may change.
 func (t *Tx) ReadPart(p region.Ptr, part Part) ([]byte, error) {
 	if err := t.usable(); err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ func (t *Tx) LookPair(a *region.Pair, p region.Ptr) bool {
 	return t.usable() == nil && t.op.LookPair(a, p)
 }
 
-// PeekPair is to ReadPair what Peek is to Read: it does not add the objects to the read set, and
-// the payloads are valid until the transaction ends.
+// PeekPair is like Peek, for the two objects at p and p.Element(1), which it reads as
+// Operation.ReadPair does. The payloads are valid until the transaction ends.
 func (t *Tx) PeekPair(p region.Ptr) (a, b []byte, va, vb region.Version, err error) {
 	if err := t.usable(); err != nil {
 		return nil, nil, 0, 0, err

@@ -82,7 +82,8 @@ func (s *state) reserved(rt *route.Route, e *set.Entry) bool {
 	if e.Op != record.OpAlloc || sabotage.LostSlot.Skipped() {
 		return true
 	}
-	return e.Config >= uint32(rt.LastPrimaryChange) && (rt.PrimaryHere || e.Connection == s.w.ConnectionTo(rt.Primary))
+	hasNewPrimary := e.Config < uint32(rt.LastPrimaryChange)
+	return !hasNewPrimary && (rt.PrimaryHere || e.Connection == s.w.ConnectionTo(rt.Primary))
 }
 
 // owned returns the payload of e, one of the transaction's own writes, for the pointer p. If e has

@@ -43,8 +43,8 @@ func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 	t.ctx = ctx
 	defer m.giveBack(t)
 	if err := fn(t); err != nil {
-		if moved := t.Validate(); moved != nil && !errors.Is(moved, ErrDone) {
-			return moved
+		if invalid := t.Validate(); invalid != nil && !errors.Is(invalid, ErrDone) {
+			return invalid
 		}
 		return err
 	}
@@ -54,7 +54,8 @@ func (m *Machine) runOnce(ctx context.Context, fn func(*Tx) error) error {
 // giveBack ends a transaction of Run, and keeps its Tx for another transaction. In builds with checks
 // it does not keep the Tx, so that code which still uses it gets ErrDone.
 func (m *Machine) giveBack(t *Tx) {
-	if t.Abort(); !invariant.Enabled {
+	t.Abort()
+	if !invariant.Enabled {
 		m.txs.Put(t)
 	}
 }

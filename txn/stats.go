@@ -9,13 +9,13 @@ import (
 
 // Stats counts what a machine's transactions did since it started.
 type Stats struct {
-	// Commits counts committed transactions, also those that are in doubt for their clients, when
-	// this machine learns that they have committed.
+	// Commits counts committed transactions. A transaction that is in doubt for its client counts
+	// once this machine learns that it has committed.
 	Commits uint64
 	// Aborts by Reason.
 	Aborts [Reasons]uint64
-	// Retries counts how often Commit prepared again: another transaction had locked or changed an
-	// index object.
+	// Retries counts the further attempts of Commit, made because another transaction had locked or
+	// changed an index object.
 	Retries uint64
 	worker.Traffic
 }

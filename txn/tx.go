@@ -21,8 +21,8 @@ import (
 // an outcome.ErrConflict the transaction cannot commit any more; end it with Abort.
 type Tx struct {
 	*state // nil once the transaction has ended
-	// keeps says that the Tx is used again, by Run, and kept has the memory of its last transaction,
-	// for its next one: so Run takes from one pool, not from two.
+	// keeps is set if Run uses the Tx again. kept is then the memory of its last transaction, for
+	// the next one: so Run takes from one pool, not from two.
 	keeps bool
 	kept  *state
 }
@@ -31,8 +31,8 @@ type Tx struct {
 // processor: the pool has a shard for each processor, and takes from another only if that is empty.
 type state struct {
 	m *Machine
-	// stripe is the stripe of the processor on which the transaction began, or on which one of the
-	// last transactions that had this state began. w is the stripe's worker.
+	// stripe is the stripe of the processor on which this transaction began, or a recent one with
+	// the same state. w is the stripe's worker.
 	stripe *worker.Stripe
 	w      *worker.Worker
 	counts *counts         // the stripe's
@@ -110,8 +110,8 @@ func (m *Machine) begin(s *state) *state {
 	return s
 }
 
-// Within makes the waits of the transaction's methods end when ctx does, from here on; they then
-// return its error. Commit has a context of its own.
+// Within sets the context of the transaction's methods from here on: when ctx ends, their waits end
+// with its error. Commit has a context of its own.
 func (t *Tx) Within(ctx context.Context) {
 	if t.state != nil {
 		t.ctx = ctx
@@ -320,8 +320,8 @@ func (t *Tx) Mark() Mark {
 }
 
 // Rollback undoes all writes, allocations, frees and index operations since m.
-// What the transaction read since stays in its read set: the decision to roll
-// back may depend on it.
+// The objects that the transaction has read since stay in its read set: the decision to roll back
+// may depend on them.
 func (t *Tx) Rollback(m Mark) {
 	if t.state == nil {
 		return
@@ -431,7 +431,8 @@ func (t *Tx) Abort() {
 	t.end()
 }
 
-// Discard is like Abort, for a transaction whose reads nothing depends on: Stats do not count it.
+// Discard is like Abort, but Stats do not count it. Use it if nothing depends on the transaction's
+// reads.
 func (t *Tx) Discard() {
 	if t.state != nil {
 		t.end()
@@ -466,8 +467,8 @@ func (t *Tx) doom(err error) error {
 	return err
 }
 
-// end gives back everything that the transaction holds. Allocations that did not commit are marked
-// dead, or are still in the write set of a commit that had no effect.
+// end gives back everything that the transaction holds. It releases the slots of allocations that
+// did not commit: those marked dead, and, if the commit had no effect, all in the write set.
 func (t *Tx) end() {
 	s := t.state
 	t.state = nil

@@ -22,7 +22,8 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// validateRounds bounds how often one attempt asks questions again before it starts over.
+// validateRounds bounds the rounds of questions in one attempt; after these the attempt starts
+// over.
 const validateRounds = 4
 
 // A check compares the version of an object that the transaction depends on with its present
@@ -69,7 +70,8 @@ func (t *Tx) Validate() error {
 		if err := t.m.Gone(); err != nil {
 			return t.doom(err)
 		}
-		if since = (time.Time{}); !b.Again() {
+		since = time.Time{}
+		if !b.Again() {
 			return t.doom(cmp.Or(t.m.ConfirmWithin(t.ctx), abort(ReasonBusy, 0)))
 		}
 	}
@@ -120,8 +122,8 @@ func (s *state) validate() (result, error) {
 }
 
 // listChecks lists all objects that must be unchanged: strict reads, unless a lock of the transaction
-// replaces the check; strict writes, as long as they are not locked; late reads; and the sources of
-// all questions.
+// replaces the check; strict writes, until they are locked; late reads; and the sources of all
+// questions.
 func (s *state) listChecks() {
 	s.checks = s.checks[:0]
 	for i := range s.reads.Entries {
@@ -178,7 +180,8 @@ func (s *state) runChecks() error {
 		c.machine = rt.Primary
 		switch own := s.ownLock(c.ptr); {
 		case own != nil:
-			if c.verdict = message.Same; own.Version != c.version {
+			c.verdict = message.Same
+			if own.Version != c.version {
 				c.verdict = message.Changed
 			}
 			c.machine = s.m.ID()
@@ -304,7 +307,7 @@ func (s *state) askVersions(machine rdma.MachineID) error {
 }
 
 // judgeChecks looks at the verdicts on all checks, up to the first that fails. A changed strict read is
-// a conflict. A locked strict read and a late read that is not the same ask for another attempt
+// a conflict. If a strict read is locked, or a late read is not the same, another attempt is needed
 // (again). If a source of a question is not the same, judgeChecks asks the question again; moved
 // reports that there was such a question.
 func (s *state) judgeChecks() (out result, moved bool, err error) {

@@ -1,4 +1,4 @@
-// Package commitstate has the states of a commit and the order in which they follow each other.
+// Package commitstate defines the states of a commit and the order in which they follow each other.
 package commitstate
 
 import "fmt"
@@ -110,8 +110,8 @@ var transitions = [states]stateSet{
 	InDoubt:             statesOf(Planned),
 }
 
-// IsRecoverys reports whether a reconfiguration has taken the commit from its coordinator.
-func (s State) IsRecoverys() bool { return s >= Caught && s <= RecoveredAborted }
+// IsInRecovery reports whether a reconfiguration has taken the commit from its coordinator.
+func (s State) IsInRecovery() bool { return s >= Caught && s <= RecoveredAborted }
 
 // IsCommitted reports whether the transaction has committed, as far as this machine knows.
 func (s State) IsCommitted() bool { return s == Truncating || s == RecoveredCommitted }

@@ -25,8 +25,8 @@ import (
 // A transaction that is truncated anywhere counts as truncated by A, because all participants knew
 // its outcome. A parked transaction may be below a bound, since its coordinator has gone on; but each
 // replica has noted it as parked, and such a note takes precedence over bounds. Bounds are not used
-// for a machine that has been a replica since before the transaction: its own ledgers know whether it
-// has seen the transaction.
+// for a machine that has been a replica since before the transaction: its own ledgers show whether
+// it has seen the transaction.
 type Bound struct {
 	Machine rdma.MachineID
 	Worker  uint16
@@ -164,7 +164,8 @@ func (b *Bound) records(in cluster.ID) (records [][]byte) {
 		n := min(len(named), record.TruncatedMax)
 		rec := record.Record{Kind: record.Truncate, ID: record.ID{Config: uint32(in), Machine: b.Machine, Worker: b.Worker}, LowBound: b.Low, Truncated: named[:n]}
 		records = append(records, record.Append(nil, &rec))
-		if named = named[n:]; len(named) == 0 {
+		named = named[n:]
+		if len(named) == 0 {
 			return records
 		}
 	}

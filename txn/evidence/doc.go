@@ -9,7 +9,7 @@
 //	Drain        processes all records in logs, at NEW-CONFIG-COMMIT, and returns the evidence
 //	Learn        notes durably the evidence of a region's other replicas
 //	LockRegions  locks, at their primary, the objects that recovering transactions write
-//	Truncated    tells, for a vote, whether the replica has truncated a transaction
+//	Truncated    reports, for a vote, whether the replica has truncated a transaction
 //	Decide       notes and applies an outcome (COMMIT-RECOVERY, ABORT-RECOVERY)
 //	Truncate     forgets a transaction (TRUNCATE-RECOVERY)
 //	Park         notes durably that a transaction waits for an unavailable region

@@ -19,8 +19,8 @@ import (
 // The set of recovering transactions, and the evidence about them, depend only on a machine's
 // non-volatile memory:
 //
-//   - the records in its logs that coordinators wrote and that are not truncated (the logs'
-//     ledgers say which transactions are);
+//   - the records in its logs that coordinators wrote and that are not truncated (the logs' ledgers
+//     say which transactions are truncated);
 //   - notes, which the machine itself has appended in earlier recoveries: to its own log, to
 //     memory beside it if the log was full (spill.go), or to the memory of parked transactions
 //     (park.go).
@@ -44,7 +44,7 @@ const (
 	SeenTruncated // noted only for a parked transaction: its records have been truncated
 )
 
-// Evidence says what one machine's logs tell about one transaction in one region that the transaction
+// Evidence is what one machine's logs say about one transaction, in one region that the transaction
 // writes to.
 type Evidence struct {
 	ID      record.ID
@@ -265,7 +265,8 @@ func (t *trace) takeWrites(writes []record.Write, seen Seen, at Extent) {
 			n++
 		}
 		p := t.part(id)
-		if p.seen |= seen; p.writes == nil {
+		p.seen |= seen
+		if p.writes == nil {
 			p.writes, p.at = writes[:n:n], at
 		}
 		writes = writes[n:]
@@ -396,7 +397,8 @@ func (r *Recovery) Learn(in cluster.ID, e Evidence, writes []record.Write) error
 		return err
 	}
 	r.traces[e.ID] = t
-	if p.seen |= e.Seen; writes != nil {
+	p.seen |= e.Seen
+	if writes != nil {
 		p.writes, p.at = writes, at
 	}
 	return nil

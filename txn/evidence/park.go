@@ -22,8 +22,8 @@ import (
 //
 //   - The notes of parked transactions. Settle writes them before it frees records. Settling
 //     then records, by one store, that the notes count and the logs do not.
-//   - That a region has seen nothing of a parked transaction, or has truncated it (Park). The
-//     logs cannot tell later, since low bounds advance.
+//   - That a region has seen nothing of a parked transaction, or has truncated it (Park). The logs
+//     cannot show it later, since low bounds advance.
 //   - The ledgers of all logs, and those of other machines (Bound). The memory that is away
 //     may hold a COMMIT-BACKUP record of a transaction that was truncated here long ago.
 

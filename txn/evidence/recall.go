@@ -16,8 +16,8 @@ import (
 	"github.com/farmsql/farmsql/txn/route"
 )
 
-// recalled has the logs of this machine's earlier lives. Nobody writes to these logs any more; they
-// are evidence until the first recovery is settled. Recovery.mu guards it.
+// recalled holds the logs of this machine's earlier lives. Nobody writes to these logs any more;
+// they are evidence until the first recovery is settled. Recovery.mu guards it.
 type recalled struct {
 	logs []*nvram.Memory
 	// annexes are the numbers of the annexes of earlier lives.
@@ -28,7 +28,7 @@ type recalled struct {
 	// settled is the last configuration whose recovery was settled: for transactions of earlier
 	// configurations, only the parked notes count, and the logs do not.
 	settled uint32
-	// ledgers has the ledgers of these logs, and of logs of this life that have been replaced, by
+	// ledgers holds the ledgers of these logs, and of logs of this life that have been replaced, by
 	// writer. A writer has several if recoveries were interrupted.
 	ledgers map[record.Coordinator][]*record.Ledger
 	// bounds are the bounds learned from other machines, while a region is unavailable.
@@ -38,12 +38,12 @@ type recalled struct {
 }
 
 // Recall takes what the machine's earlier lives have left: their logs, the transactions that they have
-// parked, and their annexes by number; settled is the last configuration that they settled, and the one
-// in which they parked. It must be called before the first Freeze. The caller can free the memory once
-// a recovery is settled.
+// parked, and their annexes by number; settled is the last configuration that they settled, in
+// which they have parked these transactions. It must be called before the first Freeze. The caller
+// can free the memory once a recovery is settled.
 //
-// Recall fails if evidence would be missing: if one of the memories is not a log or has no ledger, or
-// if a record that counts names a missing annex.
+// Recall fails if evidence would be missing: if one of the memories is not a log or has no ledger,
+// or if a record that still counts (countsLocked) names a missing annex.
 func (r *Recovery) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvram.Memory, settled cluster.ID) error {
 	formatted, ledgers, err := openLogs(logs)
 	if err != nil {
@@ -76,8 +76,8 @@ func (r *Recovery) Recall(logs, parked []*nvram.Memory, annexes map[uint64]*nvra
 	return r.checkAnnexesLocked()
 }
 
-// checkAnnexesLocked returns an error if a record that counts names a missing annex. An annex is
-// freed only after its record, so the log must be damaged.
+// checkAnnexesLocked returns an error if a record that still counts names a missing annex. An annex
+// is freed only after its record, so the log must be damaged.
 func (r *Recovery) checkAnnexesLocked() error {
 	for _, log := range r.recalled.logs {
 		b, _ := record.OpenLedger(log)
@@ -140,8 +140,8 @@ func openLogs(logs []*nvram.Memory) (formatted []*nvram.Memory, ledgers map[reco
 	return formatted, ledgers, nil
 }
 
-// checkFormats fails with record.ErrFormat if a log has a record in a newer format: this program can
-// read neither that record nor those after it, so evidence would be missing.
+// checkFormats fails with record.ErrFormat if a log has a record in a newer format: this program
+// cannot read that record and the records after it, so evidence would be missing.
 func checkFormats(rx *ring.Receiver) error {
 	var rec record.Record
 	for {
@@ -214,8 +214,9 @@ func (l *recalled) countsLocked(rec *record.Record) bool {
 // reported committed.
 //
 // For notes and parked transactions of an earlier life, gatherLocked compares the replica's age with
-// the configuration in which they were made, not with the transaction's: a replica that is at least
-// as old as the note knows the transaction, and may hold its locks, however old the transaction is.
+// the configuration in which they were made, not with the transaction's configuration: a replica
+// that is at least as old as the note has seen the transaction, and may hold its locks, however old
+// the transaction is.
 func (r *Recovery) leaveOutOlderLocked() {
 	for _, t := range r.traces { // any order
 		t.parts = slices.DeleteFunc(t.parts, func(p *tracePart) bool { return !r.hasHadSince(p.region, t.id.Config) })
@@ -250,7 +251,7 @@ func (r *Recovery) RecalledWrites(yield func(region.Ptr) bool) {
 }
 
 // hasLocked reports whether a transaction is from before this life of the machine, so that only the
-// recalled ledgers know about it.
+// recalled ledgers can name it.
 func (l *recalled) hasLocked(id record.ID) bool {
 	return len(l.ledgers) > 0 && id.Config < l.firstConfig
 }
@@ -278,8 +279,9 @@ func (r *Recovery) KeepLedgerLocked(c record.Coordinator, b *record.Ledger) {
 	l.ledgers[c] = append(l.ledgers[c], b)
 }
 
-// settleRecalledLocked forgets the logs of earlier lives. From now on parked, instead of the earlier
-// memory, has the parked transactions. It keeps the ledgers as long as a region is unavailable.
+// settleRecalledLocked forgets the logs of earlier lives. From now on the memory parked holds the
+// parked transactions, instead of the earlier memory. It keeps the ledgers as long as a region is
+// unavailable.
 func (r *Recovery) settleRecalledLocked(in cluster.ID, parked []*nvram.Memory) {
 	l := &r.recalled
 	for i := range l.logs {

@@ -28,17 +28,17 @@ type Recovery struct {
 	mu     lockrank.Mutex[lockrank.Recovery]
 	traces map[record.ID]*trace
 	locks  map[region.Addr]*recoveredLock
-	// over has the transactions that this recovery has truncated: a late copy of a call must not
+	// over holds the transactions that this recovery has truncated: a late copy of a call must not
 	// begin a trace of them again.
 	over     map[record.ID]bool
 	recalled recalled
-	// notes has the notes for which this machine's own logs had no room.
+	// notes holds the notes for which this machine's own logs had no room.
 	notes spill
-	// found has records from scanLocked, until takeFoundLocked adds them to traces.
+	// found holds records from scanLocked, until takeFoundLocked adds them to traces.
 	found []found
 }
 
-// Config has the parts of a machine that its Recovery uses.
+// Config holds the parts of a machine that its Recovery uses.
 type Config struct {
 	Replicas *participant.Replicas
 	Workers  []Worker // by number
@@ -120,8 +120,8 @@ func (r *Recovery) Check(in cluster.ID) error {
 }
 
 // WithLedgers calls f, which may replace logs and keep their ledgers (KeepLedgerLocked). It holds the
-// mutex that Truncated needs, so that Truncated never misses a ledger between its log and the kept
-// ones.
+// mutex that Truncated needs, so that Truncated never misses a ledger on the way from its log to
+// the kept ledgers.
 func (r *Recovery) WithLedgers(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

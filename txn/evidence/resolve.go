@@ -23,11 +23,12 @@ type recoveredLock struct {
 	release bool
 }
 
-// LockRegions locks every object that a recovering transaction writes, whatever its version, in those
-// of the given regions whose primary is this machine: no other transaction can lock the object before
-// the recovering one is decided. Then it attaches the regions to the allocator. The order matters: the
-// allocator counts locked slots as in use. After that the regions can be activated. LockRegions fails
-// once the next configuration has begun, since that may give a region to another machine.
+// LockRegions locks every object that a recovering transaction writes, whatever its version, in
+// each of the given regions if this machine is its primary. No other transaction can then lock the
+// object before the recovering one is decided. Then it attaches the regions to the allocator. The
+// order matters: the allocator counts locked slots as in use. After that the regions can be
+// activated. LockRegions fails once the next configuration has begun, since that may give a region
+// to another machine.
 func (r *Recovery) LockRegions(in cluster.ID, ids []region.ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +171,8 @@ func (r *Recovery) finishPrimaryLocked(local *region.Region, w *record.Write, co
 			l.release = true
 		}
 	}
-	if l.count--; l.count == 0 {
+	l.count--
+	if l.count == 0 {
 		delete(r.locks, w.Ptr.Addr)
 		r.unlockObjectLocked(l)
 	}

@@ -50,8 +50,8 @@ func DecodeAllocation(b []byte) (a Allocation, err error) {
 type Slot struct {
 	Ptr     region.Ptr
 	Version region.Version
-	// Config is the primary's configuration when it reserved the slot. It may be later than that of
-	// the request, if the primary had to wait for a new region.
+	// Config is the primary's configuration when it reserved the slot. It may be later than the
+	// configuration of the request, if the primary had to wait for a new region.
 	Config uint32
 }
 

@@ -1,7 +1,7 @@
-// Package message has the messages that sibling workers send each other through message queues:
-// replies to LOCK records, validation, and calls of functions with their replies. It also has the
-// arguments of package txn's own functions, and the greeting by which a machine tells a peer where to
-// write.
+// Package message defines the messages that sibling workers send each other through message queues:
+// replies to LOCK records, validation, and calls of functions with their replies. It also defines
+// the arguments of package txn's own functions, and the greeting, with which a machine shows a peer
+// where to write.
 package message
 
 import (
@@ -40,7 +40,7 @@ var ErrBad = errors.New("txn: bad message")
 //
 //	| kind 8 | a 8 | b 16 | c 32 | tag 64 | body ...
 //
-// The tag of a reply is that of the request that it answers.
+// A reply has the tag of the request that it answers.
 type Message struct {
 	Kind Kind
 	A    uint8

@@ -1,6 +1,6 @@
-// Package outcome has the errors with which transactions, and functions that are shipped to other
-// machines, end. Callers tell them apart with errors.Is. A function's error travels as a Code and a
-// text, and matches the same errors at the machine that shipped it.
+// Package outcome defines the errors with which transactions, and functions that are shipped to
+// other machines, end. Callers tell them apart with errors.Is. A function's error travels as a Code
+// and a text, and matches the same errors at the machine that shipped it.
 package outcome
 
 import (
@@ -22,8 +22,8 @@ var (
 	// configuration does not know.
 	ErrNoRegion = errors.New("txn: no such region")
 	// ErrInDoubt means that the transaction may or may not have committed, and that this machine
-	// will not learn which: it was closed or evicted before recovery had decided, machines are never
-	// replaced, or the wait exceeded the machine's patience (then the error is a
+	// will not learn which: it was closed or evicted before recovery had decided, this instance
+	// never replaces machines, or the wait exceeded the machine's patience (then the error is a
 	// wait.ErrUnavailable, too).
 	ErrInDoubt = errors.New("txn: outcome unknown until recovery")
 	// ErrClosed means that the machine is shutting down.

@@ -18,8 +18,8 @@ const (
 	codeKnown
 )
 
-// known are the errors that callers of a shipped function may need to tell apart. Machines of
-// earlier versions know them by their places.
+// known are the errors that callers of a shipped function may need to tell apart. Keep their order:
+// machines of earlier versions identify each error by its index.
 var known = [...]error{ErrConflict, ErrTooLarge, ErrLogFull, ErrNoRegion, ErrInDoubt, ErrClosed, ErrEvicted, region.ErrFull, region.ErrTooLarge, region.ErrFreed, nvram.ErrNoSpace, wait.ErrUnavailable, region.ErrReclaiming}
 
 // CodeOf returns the code for err, the error of a function or nil.
@@ -48,7 +48,7 @@ func (e *ShippedError) Error() string { return e.Text }
 func (e *ShippedError) Unwrap() error { return e.is }
 
 // Shipped returns the error of a function that ended with the given code, or nil if it had none.
-// text is that of the error.
+// text is the error's text.
 func Shipped(code Code, text []byte) error {
 	switch i := int(code) - int(codeKnown); {
 	case code == codeResult:

@@ -34,7 +34,7 @@ import (
 // The sizes of annexes are multiples of annexPage.
 const annexPage = 4096
 
-// An annex is an annex at this machine.
+// An annex holds the writes of one record in memory of this machine.
 type annex struct {
 	memory *nvram.Memory
 	// owner is the log whose sender has asked for the annex; nil for the machine's own log, and for
@@ -220,8 +220,8 @@ func (a *Annexes) Count() int {
 	return len(a.mu.all)
 }
 
-// EachPtr yields the objects that the writes in a record's annex are for. It returns false if yield
-// has asked to stop. Where the annex is missing or does not decode, EachPtr ends without an error:
+// EachPtr yields the pointer of each write in a record's annex. It returns false if yield has
+// returned false. Where the annex is missing or does not decode, EachPtr ends without an error:
 // such a record has never taken effect.
 func (a *Annexes) EachPtr(x *record.Annex, yield func(region.Ptr) bool) bool {
 	if x.IsNone() {

@@ -6,8 +6,9 @@ import (
 	"github.com/farmsql/farmsql/txn/record"
 )
 
-// Freeze makes all records in the log, and those that still arrive, mere evidence for recovery: from
-// then on they have no effect of their own.
+// Freeze turns the log's records into mere evidence for recovery: from now on the records in the
+// log, and records that still arrive, have no effect of their own. config is the configuration that
+// begins.
 func (l *Log) Freeze(config uint32) {
 	l.frozen, l.tasks = config, nil
 	for _, p := range l.txs { // any order

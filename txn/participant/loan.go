@@ -33,7 +33,7 @@ type loanShard struct {
 	count atomic.Int64 // len(slots), so that most commits need not take mu
 	mu    lockrank.Mutex[lockrank.Leaf]
 	slots map[region.Ptr]Loan
-	// refused reports whether nothing more is lent to a machine; nil for no machine.
+	// refused reports whether a machine gets no more loans; if it is nil, all machines get loans.
 	refused func(rdma.MachineID) bool
 	_       prefetch.Pad
 }

@@ -34,14 +34,13 @@ type Log struct {
 	pool    []*tx
 	// ledger holds which transactions the sender has truncated, for recovery.
 	ledger *record.Ledger
-	// drained is the last configuration that this log has been drained of
-	// (LastDrained of SOSP'15 section 5.3). Records of that configuration, or of
-	// an earlier one, come too late.
+	// drained is the last configuration for which this log has been drained (LastDrained of SOSP'15
+	// section 5.3). Records of that configuration, or of an earlier one, come too late.
 	drained uint32
-	// frozen is the configuration between its NEW-CONFIG and its NEW-CONFIG-COMMIT; 0 if there is
-	// none. Meanwhile records of older configurations are evidence only, since the regions have
-	// their new primaries already. Records of the new configuration can only be about a region that
-	// was made meanwhile.
+	// frozen is a configuration whose NEW-CONFIG has come, but not its NEW-CONFIG-COMMIT; 0 if
+	// there is none. Meanwhile records of older configurations are evidence only, since the regions
+	// have their new primaries already. Records of the new configuration can only be about a region
+	// that was made meanwhile.
 	frozen uint32
 	// tasks are the unfinished work on records already taken from the ring.
 	tasks []task
@@ -69,10 +68,10 @@ func NewLog(r *Replicas, from rdma.MachineID, worker uint16, rx *ring.Receiver, 
 // Receiver returns the log's ring.
 func (l *Log) Receiver() *ring.Receiver { return l.rx }
 
-// Ledger returns the ledger. It tells which of the log's transactions have been truncated.
+// Ledger returns the ledger, which shows which of the log's transactions have been truncated.
 func (l *Log) Ledger() *record.Ledger { return l.ledger }
 
-// Drained returns the last configuration that the log has been drained of.
+// Drained returns the last configuration for which the log has been drained.
 func (l *Log) Drained() uint32 { return l.drained }
 
 // IsAtWork reports whether work on a record that has been taken is unfinished.
@@ -367,7 +366,7 @@ func (l *Log) applyBackupWrite(w *record.Write) error {
 	return nil
 }
 
-// A logRecord is a record in the log, as far as Free needs it.
+// A logRecord holds what Free needs of a record in the log.
 type logRecord struct {
 	seq   uint64 // the record's transaction; 0 if it has none
 	end   uint64 // the position in the ring at which the record ends

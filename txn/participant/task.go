@@ -93,7 +93,7 @@ func (l *Log) lateAnnex(r *record.Record) uint64 {
 	return r.Annex.Number
 }
 
-// begin adds a task behind the tasks that wait already.
+// begin adds a task after the tasks that wait already.
 func (l *Log) begin(kind taskKind, seq uint64, p *tx, b annexBody) {
 	t := task{kind: kind, seq: seq, p: p, limit: b.annex.Writes}
 	t.restart(b)

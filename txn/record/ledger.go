@@ -7,9 +7,9 @@ import (
 )
 
 // A Ledger records which transactions of a log's writer have been truncated, for as long as the log
-// exists. Once their records are freed, only the ledger knows. A region that cannot tell "truncated"
-// from "never came" would vote to abort a transaction that has been reported committed, for instance
-// after a power failure that destroyed the memory of the region's other replicas.
+// exists. Once their records are freed, only the ledger shows that. A region that cannot tell
+// "truncated" from "never came" would vote to abort a transaction that has been reported committed,
+// for instance after a power failure that destroyed the memory of the region's other replicas.
 //
 // The ledger is the last page of the log's memory. Every change is a store of one word, so that the
 // ledger is valid at every moment:
@@ -22,7 +22,7 @@ import (
 // bound has moved (txn/worker/truncate.go).
 //
 // The third word, | configuration 32 | position 32 |, says for which configuration the log was last
-// drained, and up to which position. A record behind that position came too late, unless it is of a
+// drained, and up to which position. A record after that position came too late, unless it is of a
 // later configuration: it has no effect, since recovery has decided without it. Logs of an earlier
 // program version have 0 there.
 //

@@ -1,6 +1,6 @@
 // Package record defines the contents of a transaction log, and does not act on them: records and
 // their encoding (record.go), annexes, which hold the writes of a record that does not fit the log
-// (annex.go), identifiers of transactions (id.go), and the ledger, which still knows the truncated
+// (annex.go), identifiers of transactions (id.go), and the ledger, which still lists the truncated
 // transactions when their records are gone (ledger.go). A log's memory is
 //
 //	| ring of records (package ring) ...                  | ledger, one page |
@@ -123,7 +123,7 @@ func (r *Record) NotedIn() (c uint32, ok bool) {
 var (
 	// ErrBad means that bytes taken from a log are not a valid record.
 	ErrBad = errors.New("txn: bad log record")
-	// ErrFormat is the ErrBad of a record in a format of a newer program.
+	// ErrFormat is the ErrBad for a record in the format of a newer program.
 	ErrFormat = fmt.Errorf("%w: of a format that this program does not know", ErrBad)
 )
 
@@ -138,17 +138,17 @@ var (
 //	| address | class and incarnation | op 4, version 60 | payload ... | ...
 //
 // The highest bit of the kind says that the writes are in an annex. Then the record has, in place
-// of the writes, the following; the number of writes is that of the annex:
+// of the writes, the following; its number of writes is the annex's:
 //
 //	| annex | bytes |
 //
 // The format describes the record from its second word on. 0 is the only format so far. Programs
-// from before there were formats wrote 0, too, and reject any other format as an unknown kind. A
+// that are older than formats wrote 0, too, and reject any other format as an unknown kind. A
 // further word in each record, for instance an epoch, would be a new format. A machine may write a
-// format only once the instance speaks a protocol version that knows it (package internal/protocol),
-// because third machines read records, too. An annex has no format of its own: the format of the
-// record that names it applies to its writes, too, so their encoding can change only together with
-// the instance's version.
+// format only once the instance speaks a protocol version that knows it (package
+// internal/protocol), because machines other than the receiver read records, too. An annex has no
+// format of its own: the format of the record that names it applies to its writes, too, so their
+// encoding can change only together with the instance's version.
 const (
 	headerBytes      = 32
 	writeHeaderBytes = region.PtrBytes + 8
@@ -163,8 +163,8 @@ const (
 	AnnexedBytes = 16
 )
 
-// TruncatedMax bounds how many truncations are piggybacked on one record. Further ones wait for the
-// next record, or until the low bound has passed them.
+// TruncatedMax bounds how many truncations are piggybacked on one record. Further truncations wait
+// for the next record, or until the low bound has passed them.
 const TruncatedMax = 64
 
 var (

@@ -1,6 +1,6 @@
-// Package route has a machine's routes. A route says which machines have the replicas of a region,
-// and which accesses to them are allowed in the present configuration. keys.go has the keys under
-// which a machine's memory is registered with its NIC.
+// Package route defines a machine's routes. A route says which machines have the replicas of a
+// region, and which accesses to them are allowed in the present configuration. keys.go defines the
+// keys under which a machine's memory is registered with its NIC.
 //
 // Routes are read on every access to an object, without a mutex: a List never changes. The Table
 // replaces it as a whole, under its mutex.
@@ -38,7 +38,8 @@ const (
 	Blocked
 )
 
-// A List has the route of each region, by its number. It is replaced, never changed.
+// A List holds the route of each region, by its number. A List never changes: the Table replaces
+// it.
 type List []*Route
 
 // Of returns the route of a region, or nil.
@@ -49,8 +50,8 @@ func (rs *List) Of(id region.ID) *Route {
 	return (*rs)[id]
 }
 
-// setSince sets the time at which the region was first blocked: that of the previous route, if it was
-// blocked already, and otherwise now.
+// setSince sets the time at which the region was first blocked: the time in the previous route, if
+// it was blocked already, and otherwise now.
 func (r *Route) setSince(was *Route, now time.Time) {
 	r.Since = now
 	if was != nil && was.State == Blocked {

@@ -1,7 +1,7 @@
 package set
 
-// An Arena hands out byte slices that live as long as a transaction. Chunks are
-// kept for the next transaction up to arenaKeepBytes.
+// An Arena hands out byte slices that live as long as a transaction. The last chunk is kept for the
+// next transaction, if it has at most arenaKeepBytes.
 type Arena struct {
 	chunk []byte
 	used  int

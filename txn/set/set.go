@@ -1,5 +1,5 @@
-// Package set has the read set and the write set of a transaction (Set), and the memory of their
-// payloads (Arena). Both belong to the transaction's goroutine.
+// Package set implements the read set and the write set of a transaction (Set), and the memory of
+// their payloads (Arena). Both belong to the transaction's goroutine.
 package set
 
 import (
@@ -99,7 +99,7 @@ func (s *Set) Add(e Entry) int {
 	i := len(s.Entries)
 	s.Entries = append(s.Entries, e)
 	switch {
-	case i < scanMax && len(s.table) == 0:
+	case i < scanMax && len(s.table) == 0: // a scan will find it
 	case 2*(i+1) > len(s.table):
 		s.rebuild(max(tableMin, 2*len(s.table)))
 	default:

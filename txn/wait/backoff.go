@@ -51,8 +51,9 @@ func (b *Backoff) Again() bool {
 }
 
 // Locked pauses because an object is locked. It returns an error when the caller should wait no
-// longer: after Patience, or when the machine has been evicted, where locks are never released. If
-// the machine has no lease, the error says so, since locks cannot be released meanwhile.
+// longer: after Patience, or when the machine has been evicted, after which locks are never
+// released. If the machine has no lease, the error says so, since locks cannot be released
+// meanwhile.
 func (b *Backoff) Locked(ctx context.Context) error {
 	if err := cmp.Or(b.Lease.cfg.Gone(), ctx.Err()); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package wait has the ways in which a transaction's goroutine waits:
+// Package wait defines the ways in which a transaction's goroutine waits:
 //
 //	Waiter   until all of its pending operations and replies have completed
 //	Need     for something that only other machines can provide, for a bounded time

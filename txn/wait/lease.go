@@ -20,8 +20,8 @@ type Lease struct {
 	lapse atomic.Pointer[time.Time] // since when there has been no lease; nil if there is one
 }
 
-// Config has the parts of a machine that waits need. Alive, Missing, Unavailable and Available are
-// those of worker.Config, and may be nil.
+// Config holds the parts of a machine that waits need. Alive, Missing, Unavailable and Available
+// are those of worker.Config, and may be nil.
 type Config struct {
 	Clock clock.Clock
 	// Patience is how long operations wait; patienceDefault if 0.
@@ -101,7 +101,8 @@ func (l *Lease) lapsed() time.Time {
 	}
 }
 
-// LapsePoll is how often a machine that has lost its lease checks whether it has one again.
+// LapsePoll is the interval at which a machine that has lost its lease checks whether it has one
+// again.
 const LapsePoll = 2 * time.Millisecond
 
 // watch waits until the lease is back and ends the lapse. It reports a lapse that lasts longer

@@ -107,10 +107,11 @@ func (n *Need) Left() time.Duration {
 }
 
 const (
-	// RetryPoll is how often a waiting operation tries again.
+	// RetryPoll is the interval at which a waiting operation tries again.
 	RetryPoll = 200 * time.Microsecond
-	// contextPoll is how often a waiting operation checks whether its context has ended.
+	// contextPoll is the interval at which a waiting operation checks whether its context has
+	// ended.
 	contextPoll = 20 * time.Millisecond
-	// hurryPoll is how often a waiting operation checks whether WaitAtMost was called.
+	// hurryPoll is the interval at which a waiting operation checks whether WaitAtMost was called.
 	hurryPoll = 200 * time.Millisecond
 )

@@ -9,7 +9,8 @@ import (
 )
 
 // A Waiter counts the pending operations of a transaction's goroutine, which sleeps on it: RDMA
-// operations until their completion, and requests until their reply. Each decrements the count once.
+// operations until their completion, and requests until their reply. Each of these decrements the
+// count once.
 type Waiter struct {
 	open atomic.Int32
 	// parked is 1 while the goroutine sleeps on wake.
@@ -55,8 +56,9 @@ func (w *Waiter) SleepFor(d time.Duration) {
 	}
 }
 
-// park announces that the goroutine is going to sleep on wake. It returns false, and takes that back,
-// if nothing is pending. If DoneLocked has seen parked by then, it sets wake, so park returns true.
+// park announces that the goroutine is going to sleep on wake. If nothing is pending, park
+// withdraws the announcement and returns false. But if DoneLocked has already seen the
+// announcement, it sets wake, so park returns true.
 func (w *Waiter) park() bool {
 	w.parked.Store(1)
 	return w.open.Load() > 0 || !w.parked.CompareAndSwap(1, 0)

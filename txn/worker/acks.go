@@ -19,9 +19,9 @@ type Acks struct {
 }
 
 // AwaitAcksLocked begins the count for a commit that is about to write its COMMIT-PRIMARY records.
-// The count has one more than there are records: the caller takes it off with CountDownLocked when
-// it has written all. Unless this machine is itself a primary of the commit, First is open until one
-// record has arrived.
+// The count begins at one, so that it cannot reach zero before all records are written: then the
+// caller takes the one off with CountDownLocked. Unless this machine is itself a primary of the
+// commit, First is open until one record has arrived.
 func (w *Worker) AwaitAcksLocked(c *Commit) *Acks {
 	a := &c.own
 	if c.IsRemote() {

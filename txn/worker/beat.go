@@ -18,8 +18,8 @@ const OverdueBeats = 16
 // Beat takes and releases each worker's lock, as every user of a worker does, and returns when it
 // has had all of them: a stuck worker blocks it, a busy one does not. It reports peers that have
 // owed an answer for OverdueBeats beats to Events.Silent, and again after as many more. Shipped
-// functions, and LOCKs of large transactions, may take any time: after OverdueBeats it sends their
-// machine a request that takes none (a ping). One goroutine calls Beat at even intervals.
+// functions, and LOCKs of large transactions, may take any time: after OverdueBeats beats it sends
+// their machine a request that takes no time (a ping). One goroutine calls Beat at even intervals.
 func (m *Machine) Beat() {
 	silent := make(map[rdma.MachineID]bool)
 	for _, w := range m.workers {
@@ -35,7 +35,8 @@ func (m *Machine) Beat() {
 	}
 }
 
-// beatLocked adds to silent the machines whose answers are overdue.
+// beatLocked adds to silent the machines whose answers are overdue, and pings the machines whose
+// long answers are.
 func (w *Worker) beatLocked(silent map[rdma.MachineID]bool) {
 	w.beats++
 	if w.stopped {
@@ -44,7 +45,7 @@ func (w *Worker) beatLocked(silent map[rdma.MachineID]bool) {
 	ask := make(map[rdma.MachineID]bool)
 	for _, c := range w.commits { // any order
 		switch {
-		case !w.isOverdueLocked(&c.since):
+		case !w.isOverdueLocked(&c.since): // not overdue yet
 		case c.IsLarge: // locking that many objects may take long
 			c.owingLocked(ask)
 		default:
@@ -53,7 +54,7 @@ func (w *Worker) beatLocked(silent map[rdma.MachineID]bool) {
 	}
 	for _, c := range w.calls { // any order
 		switch {
-		case !w.isOverdueLocked(&c.since):
+		case !w.isOverdueLocked(&c.since): // not overdue yet
 		case c.prompt:
 			silent[c.to] = true
 		default:

@@ -69,8 +69,8 @@ func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data [
 
 // SendBlocks copies the block table of a region to all its backups. This machine must be the
 // region's primary. A new primary does this before anybody allocates (SOSP'15 section 5.5): the old
-// one may have failed halfway through a change, so that the table has to be repaired. A new backup
-// has no table yet.
+// primary may have failed halfway through a change, so that the table has to be repaired. A new
+// backup has no table yet.
 func (m *Machine) SendBlocks(in cluster.ID, id region.ID) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()

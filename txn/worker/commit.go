@@ -18,9 +18,10 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// A Commit is what a worker knows of a transaction's commit phase: its identifier, its participants,
-// and how far it has come. It belongs to the transaction until JoinLocked. From then on the worker's
-// lock guards it, until the commit has left the worker's lists. Its waiters may be used without the lock.
+// A Commit is a worker's view of a transaction's commit phase: its identifier, its participants,
+// and how far it has come. It belongs to the transaction until JoinLocked. From then on the
+// worker's lock guards it, until the commit has left the worker's lists. Its waiters may be used
+// without the lock.
 type Commit struct {
 	ID           record.ID
 	Participants []Participant
@@ -47,7 +48,7 @@ func (c *Commit) Init(clk clock.Clock) {
 	c.Wait, c.First, c.Resolved = wait.NewWaiter(clk), wait.NewWaiter(clk), wait.NewWaiter(clk)
 }
 
-// Reset makes the commit one that has not begun. No worker may have it.
+// Reset returns the commit to its state before it began. It must be in no worker's lists.
 func (c *Commit) Reset() {
 	clear(c.Participants)
 	c.Participants = c.Participants[:0]
@@ -162,7 +163,7 @@ func (w *Worker) failAllLocked(err error) {
 
 // Strand leaves a commit to recovery, because of the error why, and opens Resolved until recovery
 // has decided. It returns an error if this machine will not learn the decision; the commit is then
-// in doubt. It returns nil at once for a commit that a reconfiguration has caught.
+// in doubt. For a commit that a reconfiguration has caught, it returns nil immediately.
 func (w *Worker) Strand(c *Commit, why error) error {
 	w.Lock()
 	defer w.Unlock()
@@ -171,7 +172,7 @@ func (w *Worker) Strand(c *Commit, why error) error {
 		err = outcome.ErrClosed
 	}
 	switch {
-	case c.state.IsRecoverys():
+	case c.state.IsInRecovery():
 		return nil
 	case err == nil && w.m.cfg.Alive == nil:
 		err = why
@@ -188,7 +189,7 @@ func (w *Worker) Strand(c *Commit, why error) error {
 func (w *Worker) IsLeftToRecovery(c *Commit) bool {
 	w.Lock()
 	defer w.Unlock()
-	return c.state == commitstate.Stranded || c.state.IsRecoverys()
+	return c.state == commitstate.Stranded || c.state.IsInRecovery()
 }
 
 // Resolve tells the coordinator of a transaction what recovery has decided.
@@ -290,17 +291,17 @@ func (c *Commit) LostLocked(machine rdma.MachineID, err error) {
 	}
 }
 
-// owingLocked adds to silent the primaries that have not sent their LOCK-REPLY.
-func (c *Commit) owingLocked(silent map[rdma.MachineID]bool) {
+// owingLocked adds to a set the primaries that have not sent their LOCK-REPLY.
+func (c *Commit) owingLocked(owing map[rdma.MachineID]bool) {
 	for i := range c.Participants {
 		if p := &c.Participants[i]; p.LockWrites > 0 && !p.replied && p.peer != nil {
-			silent[p.Machine] = true
+			owing[p.Machine] = true
 		}
 	}
 }
 
-// FinishLocked closes a transaction whose records nobody needs any more: all participants may
-// truncate them.
+// FinishLocked marks a transaction as finished: its records are no longer needed, and all
+// participants may truncate them.
 func (w *Worker) FinishLocked(c *Commit) { w.finishLocked(c.ID.Seq, c.peers()) }
 
 func (w *Worker) finishLocked(seq uint64, peers []*peer) {

@@ -1,11 +1,11 @@
-// Package worker is a machine below its transactions: the workers, what they exchange with those of
-// other machines, and what transactions ask of them.
+// Package worker implements a machine below its transactions: its workers, their exchange with the
+// workers of other machines, and their services to transactions.
 //
 //	Machine      settings, regions and their routes, handlers, epochs, reconfigurations
 //	Worker       the state machine of a worker: its lock, its bell, its input
 //	peer         the connection to a sibling: a log and a message queue in each direction
-//	Commit       what a worker knows of a commit: participants, state, acknowledgements
-//	Stripe       a processor's part of what reads and transactions count, and which are open
+//	Commit       a commit, as its worker sees it: participants, state, acknowledgements
+//	Stripe       one processor's counters, and its open reads and transactions
 //	Operation    lock-free reads
 //
 // # Workers and their siblings
@@ -18,9 +18,9 @@
 //
 // # Commits
 //
-// Package txn runs the commit protocol. Its commits embed a Commit, by which the worker finds them
-// without knowing more: a LOCK-REPLY, an acknowledgement, a lost peer or a reconfiguration ends the
-// waits of the commits that it concerns. In order:
+// Package txn runs the commit protocol. Its commits embed a Commit, which is all that the worker
+// knows of them: a LOCK-REPLY, an acknowledgement, a lost peer or a reconfiguration ends the waits
+// of the commits that it concerns. In order:
 //
 //	AdmitLocked    may it begin? sets the participants' peers
 //	ReserveLocked  log space at all participants, or at none
@@ -34,8 +34,9 @@
 //
 // # Reads
 //
-// read.go and pairs.go have the lock-free reads of NSDI'14 section 3.5. An Operation brackets those
-// that follow pointers; stripe.go and epoch.go say when memory that they could reach is reused.
+// read.go and pairs.go implement the lock-free reads of NSDI'14 section 3.5. An Operation brackets
+// reads that follow pointers; stripe.go and epoch.go say when memory that they could reach is
+// reused.
 //
 // # Machines that fail
 //
@@ -47,12 +48,12 @@
 // A Machine is safe for concurrent use. A worker reads no clock, starts no goroutine and draws no
 // randomness in stepLocked, which runs under its lock. participant.Log, participant.OwnLog,
 // record.Window, ops and the Commits that have joined are parts of a worker, whose lock guards them
-// as a whole. A method that needs the lock has a name that ends in Locked; one that releases it
-// while it waits says so. Machine.mu may be taken while a worker's lock is held, but not the other
-// way round. No method waits for a reply with a worker's lock held. A worker rings peers with its
-// lock held: with the record or message itself if somebody waits for it (peer.ringsWithLocked,
-// message.Kind.IsOfStep), otherwise once for everything that it has written (RingPeersLocked). What
-// is posted under the lock is one batch for the provider, which Unlock flushes. A bell only tries to
-// take the lock of its worker; if that is taken, its holder checks the bell after unlocking
-// (answerBell).
+// as a whole. A method that needs the lock has a name that ends in Locked; a method that releases
+// the lock while it waits says so. Machine.mu may be taken while a worker's lock is held, but not
+// the other way round. No method waits for a reply with a worker's lock held. A worker rings peers
+// with its lock held: with the record or message itself if somebody waits for it
+// (peer.ringsWithLocked, message.Kind.IsOfStep), otherwise once for everything that it has written
+// (RingPeersLocked). What is posted under the lock is one batch for the provider, which Unlock
+// flushes. A bell only tries to take the lock of its worker; if the lock is taken, its holder
+// checks the bell after unlocking (answerBell).
 package worker

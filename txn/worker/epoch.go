@@ -17,7 +17,8 @@ import (
 // An Operation brackets lock-free reads that follow pointers (NSDI'14:
 // lockFreeStart, lockFreeEnd). Memory that its reads could reach is not reused
 // for objects of another size until End. It is for one goroutine at a time, since it counts without a
-// read-modify-write. It must not be used after End: its bracket may be another's then.
+// read-modify-write. It must not be used after End, because another operation may use its bracket
+// by then.
 type Operation struct{ b *bracket }
 
 // Start begins an operation.

@@ -31,7 +31,8 @@ func (i Inspection) Workers() []*Worker { return i.m.workers }
 // Queue returns the queue of a worker, whose lock the caller holds.
 func (i Inspection) Queue(worker int) rdma.Queue { return i.m.workers[worker].q }
 
-// WrapQueue puts what wrap returns between a worker and its queue, on which nothing may be pending.
+// WrapQueue puts the result of wrap between a worker and its queue. Nothing may be pending on the
+// queue.
 func (i Inspection) WrapQueue(worker int, wrap func(rdma.Queue) rdma.Queue) {
 	w := i.m.workers[worker]
 	w.Lock()
@@ -116,7 +117,7 @@ func (i Inspection) Reserve(r message.Reservation) error {
 	return err
 }
 
-// ForgetAnnexes makes the machine one of a version that knows of no annexes.
+// ForgetAnnexes makes the machine behave like an earlier version that has no annexes.
 func (i Inspection) ForgetAnnexes() {
 	i.m.mu.Lock()
 	defer i.m.mu.Unlock()
@@ -126,8 +127,8 @@ func (i Inspection) ForgetAnnexes() {
 	i.m.handlers.Store(&left)
 }
 
-// Idle returns what is left over although nothing is going on: log space reserved, transactions not
-// truncated, operations or calls that nobody waits for.
+// Idle returns an error that names anything left over although nothing is going on: reserved log
+// space, transactions that are not truncated, operations or calls that nobody waits for.
 func (i Inspection) Idle() error {
 	for _, w := range i.m.workers {
 		if err := w.idle(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// Config has a machine's settings and the parts that it uses to run transactions.
+// Config holds a machine's settings and the parts that it uses to run transactions.
 type Config struct {
 	// ID is the machine's. Config is the configuration it is part of.
 	ID     rdma.MachineID
@@ -35,12 +35,12 @@ type Config struct {
 	LogBytes int
 	// Relog, Park and Note make further memory like Log's. They are needed if machines are replaced.
 	//
-	// Relog makes the n'th further log, from 1 on, that a worker writes to in this life of this
-	// machine: it replaces a log whose ledger is still needed. Park makes the n'th memory, from 0 on,
-	// for the transactions parked in a configuration, and clears the leftovers of a failed attempt.
-	// Note makes memory for the notes of a configuration's recovery for which the machine's own logs
-	// have no room; the next life recalls it among the logs, and it can be freed once the recovery is
-	// over.
+	// Relog makes the n'th further log, from 1 on, for a sibling worker in this life of this
+	// machine: it replaces a log whose ledger is still needed. Park makes the n'th memory, from 0
+	// on, for the transactions parked in a configuration, and clears the leftovers of a failed
+	// attempt. Note makes memory for the notes of a configuration's recovery for which the
+	// machine's own logs have no room; the next life recalls it among the logs, and it can be freed
+	// once the recovery is over.
 	Relog func(sender rdma.MachineID, worker, n int) (*nvram.Memory, error)
 	// Park and Note must return at least the given number of bytes, even if that is more than
 	// LogBytes.
@@ -96,19 +96,19 @@ type Events struct {
 	Step func(step.Step)
 }
 
-// A Machine is a machine below its transactions: its workers, with their connections to those of
-// other machines, its replicas, its epoch, and its part in reconfigurations. It is safe for
+// A Machine is a machine below its transactions: its workers, with their connections to other
+// machines' workers, its replicas, its epoch, and its part in reconfigurations. It is safe for
 // concurrent use.
 type Machine struct {
-	// Every operation and transaction loads the fields up to the Pad, which hardly ever change. So
-	// they share no cache line with those that follow, which many processors write.
+	// The fields up to the Pad hardly ever change, and every operation and transaction loads them.
+	// So they share no cache line with the later fields, which many processors write.
 	wait.Lease
 	cfg      Config
 	troubled clock.Troubled // nil in production
 	workers  []*Worker
 	stripes  []Stripe
 	isReal   bool // the clock is the system's
-	yields   int  // how often a goroutine that waits for operations yields before it sleeps
+	yields   int  // how many times a goroutine that waits for operations yields before it sleeps
 	// Routes are the routes to all regions that this machine knows. Only package txn uses the field;
 	// others call Route.
 	Routes   route.Table
@@ -131,7 +131,7 @@ type Machine struct {
 	// reservations.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
-	// serving counts the goroutines that run for peers, for outlived commits, or in the background.
+	// serving counts the goroutines that run for peers, for detached commits, or in the background.
 	serving atomic.Int64
 
 	mu      lockrank.Mutex[lockrank.Machine]
@@ -229,8 +229,8 @@ func (m *Machine) Close(patience time.Duration) error {
 }
 
 // Abandon is like Close, for a machine that is no longer part of its instance: the other machines, or
-// its next life, finish its transactions. It waits only for functions that run for peers, and these
-// cannot wait for other machines: no pending operation with another machine completes any more.
+// its next life, finish its transactions. It waits only for functions that run for peers. These do
+// not wait for other machines, because closing the queues fails their pending operations.
 func (m *Machine) Abandon(patience time.Duration) error {
 	m.shut()
 	err := m.closeQueues()

@@ -16,7 +16,7 @@ type ops struct {
 	completions [32]rdma.Completion
 }
 
-// A pendingOp says whom to tell of an operation's completion.
+// A pendingOp says what waits for an operation's completion.
 type pendingOp struct {
 	wait *wait.Waiter
 	acks *Acks
@@ -38,7 +38,7 @@ func (o *ops) add(op pendingOp) (tag uint64) {
 	return uint64(len(o.slots) - 1)
 }
 
-// drop forgets an operation that was completed, or refused, while it was posted.
+// drop removes the operation with a tag, and returns it.
 func (o *ops) drop(tag uint64) pendingOp {
 	op := o.slots[tag]
 	o.slots[tag] = pendingOp{}
@@ -96,13 +96,14 @@ func (w *Worker) loseLocked(to rdma.MachineID, err error) {
 // settleLocked tells the waiters of op how it ended, and returns err.
 func (w *Worker) settleLocked(op *pendingOp, err error) error {
 	switch {
-	case op == nil:
+	case op == nil: // nothing waits
 	case op.wait != nil:
 		op.wait.DoneLocked(err)
 	case op.acks != nil:
 		w.ackedLocked(op.acks, err)
 	case op.refresh != nil:
-		if op.refresh.refreshing = false; err == nil {
+		op.refresh.refreshing = false
+		if err == nil {
 			op.refresh.log.Refreshed()
 		}
 	}

@@ -62,8 +62,8 @@ func (o Operation) Gather(b *prefetch.Batch, p region.Ptr) {
 // separately would cost as much as the look.
 func (o Operation) CountReads(n int) { o.count(n) }
 
-// ReadPairs is ReadPair of many pairs, with all of their READs pending at once. It makes one
-// attempt: see PairRead.Err.
+// ReadPairs reads many pairs as ReadPair does, with all of their READs pending at once. It makes
+// one attempt: see PairRead.Err.
 func (o Operation) ReadPairs(reads []PairRead) {
 	raw := o.b.w.m.TakeBuffer()
 	defer o.b.w.m.ReturnBuffer(raw)

@@ -91,8 +91,7 @@ func (w *Worker) ReleaseReservationsLocked(c *Commit) {
 	}
 }
 
-// LogFull returns the error of a commit that has waited in vain, for so long, for the log space that
-// it wants to reserve.
+// LogFull returns the error of a commit that has found no log space to reserve for the given time.
 func (w *Worker) LogFull(c *Commit, waited time.Duration) error {
 	w.Lock()
 	defer w.Unlock()

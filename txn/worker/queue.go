@@ -8,26 +8,26 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A patientQueue is a worker's queue that is hardly ever full to its callers: if the provider has no
-// room, it takes completions until there is some. So a post fails only because the connection is
-// broken, or because its peer is taken for lost: it has made no room for roomPauses pauses.
+// A patientQueue is a worker's queue whose posts wait for room: while the provider's queue is full,
+// they take completions. So a post fails only if the connection is broken, or if the peer counts as
+// lost because it has made no room for roomPauses pauses.
 //
-// It waits with the worker locked, since its callers are in the middle of a step that nothing may come
-// between. A provider completes operations independently of its callers, so a peer that lives makes
-// room soon. One that is silent may not hold up the worker for long: nothing else of this machine that
-// needs the worker goes on meanwhile, and if that includes its beats, the machine loses its lease.
+// It waits with the worker locked, since its callers are in the middle of a step that must not be
+// interrupted. A provider completes operations independently of its callers, so a live peer makes
+// room soon. A silent peer must not hold up the worker for long: everything else on this machine
+// that needs the worker waits, too, and if that includes the beats, the machine loses its lease.
 type patientQueue struct {
 	rdma.Queue
 	w *Worker
 }
 
 const (
-	// roomYields is how often a post that finds no room yields before it sleeps.
+	// roomYields is how many times a post that finds no room yields before it sleeps.
 	roomYields = spinWait
-	// roomPauses is how often it sleeps then, for roomPause each, before it takes the peer for lost: as
-	// long as a provider may take to connect, or a gigabit network to carry the largest records of some
-	// workers. Pauses are counted, and no time is measured, so that a machine that was stopped itself
-	// blames nobody for that.
+	// roomPauses is how many times it then sleeps, for roomPause each, before it takes the peer for
+	// lost: in all as long as a provider may take to connect, or a gigabit network to carry the
+	// largest records of some workers. It counts pauses and does not measure time, so that a
+	// machine that was itself stopped does not blame its peer.
 	roomPauses = 2500
 	roomPause  = time.Millisecond
 )
@@ -84,18 +84,18 @@ func (q *patientQueue) Ring(to rdma.MachineID) error {
 	return nil
 }
 
-// awaitRoomLocked is called after an attempt to post to a machine, of which there have been tries
-// before, has failed with err. It returns nil if the post is to be tried again: the queue is full, and
-// completions have been taken, after a pause, which may have made room.
+// awaitRoomLocked is called when a post to a machine has failed with err; tries is the number of
+// failed attempts before. If the queue is full, it pauses and takes completions, which may make
+// room, and returns nil: the caller tries again. Otherwise it returns the error of the post.
 func (q *patientQueue) awaitRoomLocked(to rdma.MachineID, err error, tries int) error {
 	if !errors.Is(err, rdma.ErrFull) {
 		return err
 	}
 	w := q.w
-	w.flushLocked() // what takes up the room may not be on its way yet
+	w.flushLocked() // the operations that fill the queue may not have been sent yet
 	p := w.peerLocked(to)
 	switch {
-	case p != nil && p.broken != nil: // it had its chance
+	case p != nil && p.broken != nil: // the peer already counts as lost
 		return fmt.Errorf("%w: %w", rdma.ErrBroken, err)
 	case tries < roomYields:
 		w.m.cfg.Clock.Yield()
@@ -104,7 +104,7 @@ func (q *patientQueue) awaitRoomLocked(to rdma.MachineID, err error, tries int) 
 	default:
 		err = fmt.Errorf("%w: machine %d has completed nothing for %v: %w", rdma.ErrBroken, to, roomPauses*roomPause, err)
 		if p != nil {
-			w.fenceLocked(p, err) // whatever the caller makes of the error: the next post must not wait again
+			w.fenceLocked(p, err) // the next post must not wait again, whatever the caller does with the error
 		}
 		return err
 	}
@@ -112,7 +112,7 @@ func (q *patientQueue) awaitRoomLocked(to rdma.MachineID, err error, tries int) 
 	return nil
 }
 
-// flushLocked puts on their way what has been posted since it was last called.
+// flushLocked sends the operations that were posted since the last flush.
 func (w *Worker) flushLocked() {
 	if w.isUnflushed {
 		w.isUnflushed = false

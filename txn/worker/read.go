@@ -77,7 +77,7 @@ func (o Operation) ReadWithin(ctx context.Context, p region.Ptr, dst []byte, pat
 			return h.Version(), nil
 		}
 		switch {
-		case errors.Is(err, ErrMoved):
+		case errors.Is(err, ErrMoved): // try again, with the new route
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
 			if err := b.Locked(ctx); err != nil {
 				return 0, err
@@ -114,7 +114,8 @@ func (m *Machine) readable(ctx context.Context, a region.Addr) (*route.Route, er
 }
 
 // Available waits until this machine holds its lease and may read the region of the given address. It
-// fails when the lease or the region has been missing for Config.Patience, which may be at once.
+// fails when the lease or the region has been missing for Config.Patience, which may be
+// immediately.
 func (m *Machine) Available(ctx context.Context, a region.Addr) error {
 	if err := m.Gone(); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (o Operation) readOnce(rt *route.Route, p region.Ptr, dst []byte) (region.H
 // checked and stripped.
 type Buffer struct {
 	b []byte
-	// Wait is what the READs are reported to.
+	// Wait is open while READs into the buffer are pending.
 	Wait wait.Waiter
 }
 
@@ -194,8 +195,8 @@ func (w *Worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *Buffer) e
 	return err
 }
 
-// PostWriteLocked posts a WRITE. wt is open until it has completed; if it fails at once, the error is
-// returned and wt is not opened. src may be reused when PostWriteLocked returns.
+// PostWriteLocked posts a WRITE. wt is open until the WRITE has completed. If the post fails, the
+// error is returned and wt is not opened. src may be reused when PostWriteLocked returns.
 func (w *Worker) PostWriteLocked(to rdma.MachineID, k rdma.Key, off uint64, src []byte, wt *wait.Waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.Add(1)
@@ -208,8 +209,8 @@ func (w *Worker) PostWriteLocked(to rdma.MachineID, k rdma.Key, off uint64, src 
 	return err
 }
 
-// PostReadLocked posts a READ. wt is open until it has completed; if it fails at once, the error is
-// returned and wt is not opened. dst belongs to the queue until then.
+// PostReadLocked posts a READ. wt is open, and dst belongs to the queue, until the READ has
+// completed. If the post fails, the error is returned and wt is not opened.
 func (w *Worker) PostReadLocked(from rdma.MachineID, k rdma.Key, off uint64, dst []byte, wt *wait.Waiter) error {
 	tag := w.ops.add(pendingOp{wait: wt})
 	wt.Add(1)
@@ -229,7 +230,7 @@ func (m *Machine) ReadReplica(from rdma.MachineID, id region.ID, off uint64, dst
 	return m.readRemote(from, route.RegionKey(id), off, dst)
 }
 
-// PieceBytes is how much is written or read at once of what may be longer, such as an annex.
+// PieceBytes bounds each READ and WRITE of longer memory, such as an annex.
 const PieceBytes = 256 << 10
 
 // readRemote reads in pieces, and releases the worker's lock between two pieces.
@@ -263,7 +264,8 @@ func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Versi
 	return first, second, m.confirmed(err)
 }
 
-// ReadPairWithin is to ReadPair what ReadWithin is to Read. It does not confirm the lease.
+// ReadPairWithin is Operation.ReadPair for a transaction. It waits as ReadWithin does, and does not
+// confirm the lease.
 func (o Operation) ReadPairWithin(ctx context.Context, p region.Ptr, dst []byte, patience time.Duration) (first, second region.Version, err error) {
 	w := o.b.w
 	b := wait.Backoff{Lease: &w.m.Lease, Patience: patience}
@@ -278,7 +280,7 @@ func (o Operation) ReadPairWithin(ctx context.Context, p region.Ptr, dst []byte,
 			return h1.Version(), h2.Version(), nil
 		}
 		switch {
-		case errors.Is(err, ErrMoved):
+		case errors.Is(err, ErrMoved): // try again, with the new route
 		case errors.Is(err, region.ErrLocked) || errors.Is(err, region.ErrTorn):
 			if err := b.Locked(ctx); err != nil {
 				return 0, 0, err

@@ -33,8 +33,8 @@ import (
 var (
 	// ErrCaught is the error of the waits of a commit that a reconfiguration has caught.
 	ErrCaught = errors.New("txn: caught by a reconfiguration")
-	// ErrMoved makes a commit plan again: the configuration is changing or has changed, or a region
-	// that it writes to is not active yet.
+	// ErrMoved makes a commit start again with a new plan: the configuration is changing or has
+	// changed, or a region that the commit writes to is not active yet.
 	ErrMoved = errors.New("txn: configuration is changing")
 )
 
@@ -43,10 +43,10 @@ var (
 // machine ignores replies from machines that are not in c. Regions whose primary is new, or was not
 // active before, are blocked.
 //
-// If a member is not connected to this machine with all workers, Freeze makes sure that nothing
-// which the member writes here in c has an effect until it has connected anew. The member finds out
-// by its first WRITE. Otherwise its writes in c could be acknowledged and then lost, when its logs
-// are emptied for the new connection. Freeze returns these members.
+// If a member is not connected to this machine with all workers, Freeze makes sure that the
+// member's writes in c have no effect here until it has connected again. The member notices when
+// its first WRITE fails. Otherwise its writes in c could be acknowledged and then lost, when its
+// logs are emptied for the new connection. Freeze returns these members.
 func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
 	apart = slices.DeleteFunc(slices.Clone(c.Machines), func(id rdma.MachineID) bool { return id == m.cfg.ID || m.Connected(id) })
@@ -167,10 +167,10 @@ func (w *Worker) peerLocked(machine rdma.MachineID) *peer {
 	return nil
 }
 
-// AwaitReplacement is called after an operation that used the given routes has failed with err. It
-// waits until the machine has other routes, and returns nil: the operation can be tried again. It
-// returns err at once if err does not say that a machine cannot be reached, or if machines are not
-// replaced.
+// AwaitReplacement is called after an operation that used the given routes has failed with err. If
+// err says that a machine cannot be reached, AwaitReplacement waits until this machine has other
+// routes, and returns nil: the operation can be tried again. It returns any other err immediately,
+// and every err if machines are never replaced.
 func (m *Machine) AwaitReplacement(ctx context.Context, routes *route.List, err error) error {
 	if m.cfg.Alive == nil || !isLoss(err) {
 		return m.OrGone(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// recordSteps maps each kind of record to the step that its arrival is reported as.
+// recordSteps maps each kind of record to the step that is reported when the record has arrived.
 var recordSteps = [record.Kinds]step.Step{
 	record.Lock: step.LockRecord, record.CommitBackup: step.CommitBackup, record.CommitPrimary: step.CommitPrimary,
 	record.Abort: step.Abort, record.Truncate: step.Truncate,
@@ -50,8 +50,8 @@ func (w *Worker) AppendAwaitedLocked(p *Participant, rec StagedRecord, wt *wait.
 	_ = w.appendLocked(p, rec, &pendingOp{wait: wt}) // wt has the error, too
 }
 
-// appendLocked is AppendLocked. op, if not nil, is told of the completion, or of the failure, which
-// is returned too.
+// appendLocked is AppendLocked. If op is not nil, its waiter learns of the completion or failure. A
+// failure is returned, too.
 func (w *Worker) appendLocked(p *Participant, rec StagedRecord, op *pendingOp) error {
 	w.stats.records.Add(1)
 	need := ring.Space(rec.Bytes - rec.piggybacked)
@@ -95,9 +95,9 @@ func (w *Worker) AppendAckedLocked(p *Participant, rec StagedRecord, a *Acks) {
 	_ = w.appendLocked(p, rec, &pendingOp{acks: a})
 }
 
-// ringsWithLocked reports whether the peer has to be rung with a record. It acts on LOCK,
-// COMMIT-PRIMARY and ABORT at once, since somebody waits for that; of COMMIT-BACKUP it only keeps
-// the log short, and is rung once much of it is written.
+// ringsWithLocked reports whether the peer has to be rung with a record. The peer must act on LOCK,
+// COMMIT-PRIMARY and ABORT immediately, since somebody waits for the effect. After COMMIT-BACKUP it
+// only has to keep the log short, so it is rung once much has been written.
 func (p *peer) ringsWithLocked(rec StagedRecord) bool {
 	p.unrung += rec.Bytes
 	if rec.kind == record.CommitBackup && p.unrung <= ringAfterBytes {

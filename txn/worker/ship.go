@@ -244,7 +244,8 @@ func (m *Machine) serve(w *Worker, p *peer, msg message.Message) {
 		if len(result) > m.MessageBodyMax() {
 			err = fmt.Errorf("%w: a reply of %d bytes, the limit is %d", outcome.ErrTooLarge, len(result), m.MessageBodyMax())
 		}
-		if reply.A, reply.Body = uint8(outcome.CodeOf(err)), result; err != nil {
+		reply.A, reply.Body = uint8(outcome.CodeOf(err)), result
+		if err != nil {
 			reply.Body = []byte(err.Error())
 			reply.Body = reply.Body[:min(len(reply.Body), m.MessageBodyMax())]
 		}

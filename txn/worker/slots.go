@@ -12,8 +12,8 @@ import (
 	"github.com/farmsql/farmsql/txn/participant"
 )
 
-// ReleaseSlotLocked tells the machine that has lent a slot over a connection that this one does not
-// need it. If the connection has ended, the loan has ended with it.
+// ReleaseSlotLocked returns an unused slot to the machine that has lent it over a connection. If
+// the connection has ended, the loan has ended with it.
 func (w *Worker) ReleaseSlotLocked(lender rdma.MachineID, connection uint32, p region.Ptr) {
 	w.releaseLocked(lender, connection, handlerRelease, p.Append(nil))
 }

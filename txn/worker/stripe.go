@@ -8,18 +8,18 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 )
 
-// A Stripe is one processor's part of what lock-free reads and transactions write besides objects
-// and logs: which of them are open, and what they count. Goroutines use the stripe of the processor
-// that they run on when they begin, so that its cache lines stay in that processor's cache. A
-// goroutine that has moved meanwhile is correct, only slower.
+// A Stripe holds, for one processor, everything that lock-free reads and transactions write besides
+// objects and logs: which of them are open, and their counters. Goroutines use the stripe of the
+// processor that they run on when they begin, so that its cache lines stay in that processor's
+// cache. A goroutine that has moved meanwhile is correct, only slower.
 type Stripe struct {
 	_        prefetch.Pad
 	brackets [stripeBrackets]bracket
 	// shared are for operations and transactions that found no free bracket, by the parity of the
 	// epoch in which they began: at most two epochs are open at a time.
 	shared [2]bracket
-	// Number is the stripe's, from 0 on, and Worker that of the transactions that begin there. They do
-	// not change.
+	// Number is the number of the stripe, from 0 on. Worker is the worker of the transactions that
+	// begin there. Neither changes.
 	Number int
 	Worker *Worker
 	epoch  *atomic.Uint64 // the machine's
@@ -28,8 +28,9 @@ type Stripe struct {
 
 const (
 	stripeBrackets = 4
-	// transactionBrackets is the first bracket that transactions use. Those before it are for operations,
-	// which are short: transactions that clients keep open must not take all of them.
+	// transactionBrackets is the first bracket that transactions use. The brackets before it are
+	// for operations, which are short: transactions that clients keep open must not take all
+	// brackets.
 	transactionBrackets = 2
 )
 
@@ -110,10 +111,12 @@ func (o Operation) count(n int) {
 	publish(&o.b.reads, o.b.reads+uint64(n))
 }
 
-// withoutEpoch returns what a read outside of any operation uses. Nothing ends it.
+// withoutEpoch returns an Operation for a read outside of any operation. It keeps no epoch open,
+// and End must not be called.
 func (s *Stripe) withoutEpoch() Operation { return Operation{&s.shared[0]} }
 
-// open returns how many operations and transactions of an epoch are open, as far as one look tells.
+// open returns how many operations and transactions of an epoch are open. The number may change
+// while it counts.
 func (s *Stripe) open(epoch uint64) int {
 	n := int(atomic.LoadUint64(&s.shared[epoch&1].word))
 	for i := range s.brackets {

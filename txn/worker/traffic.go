@@ -7,8 +7,8 @@ type Traffic struct {
 	// LocalReads counts objects read from regions of this machine, RemoteReads READs of objects:
 	// neighbours that are read together count once.
 	LocalReads, RemoteReads uint64
-	// RoundTrips counts how often reads and validations waited for other machines. READs
-	// that are posted together count once, and so do a VALIDATE message and its reply.
+	// RoundTrips counts the waits of reads and validations for other machines. READs that are
+	// posted together count once, and so do a VALIDATE message and its reply.
 	RoundTrips uint64
 	// Messages counts messages sent, Records log records written.
 	Messages, Records uint64

@@ -26,7 +26,7 @@ func (w *Worker) takeTruncatedLocked(p *peer) []uint64 {
 	rest := p.truncated[:0]
 	for _, seq := range p.truncated {
 		switch {
-		case seq < w.window.Low:
+		case seq < w.window.Low: // the record names it by its low bound
 		case seq-w.window.Low >= record.LedgerNames && !sabotage.FarTruncations.Skipped():
 			p.far = append(p.far, seq)
 			continue
@@ -73,7 +73,7 @@ func (w *Worker) flushTruncationsLocked() {
 	}
 }
 
-// hasNearLocked reports whether there is a truncation that a record can tell p of.
+// hasNearLocked reports whether a record to p could name or imply a truncation now.
 func (w *Worker) hasNearLocked(p *peer) bool {
 	return slices.ContainsFunc(p.truncated, func(seq uint64) bool { return seq < w.window.Low+record.LedgerNames })
 }
@@ -162,7 +162,7 @@ func (q *quiescence) reached(w *Worker) bool {
 	if w.window.Low < q.next || w.released < q.releases {
 		return false
 	}
-	if q.ends == nil { // the records up to here must be freed, not those that others write from now on
+	if q.ends == nil { // the records up to here must be freed, but no records that are written from now on
 		q.ends = make([]logEnd, len(w.peers))
 		for i, p := range w.peers {
 			if p != nil && p.log != nil {

@@ -28,18 +28,19 @@ func (w *Worker) AwaitWithin(wt *wait.Waiter, n *wait.Need) error {
 }
 
 const (
-	// spinWait is how often a goroutine that waits yields before it sleeps: passing the processor on
-	// costs 250 ns, waking an idle core 45 us.
+	// spinWait is how many times a waiting goroutine yields before it sleeps: passing the processor
+	// on costs 250 ns, waking an idle core 45 us.
 	spinWait = 100
-	// spinWaitKernel is the same where the kernel carries operations: their completions need
-	// goroutines and other processes to run, which one that yields keeps from the processor.
+	// spinWaitKernel is the same where the kernel carries operations: their completions need other
+	// goroutines and processes to run, and a goroutine that only yields keeps these off the
+	// processor.
 	spinWaitKernel = 4
 	// kernelRead is the cost of a READ above which the kernel has carried it.
 	kernelRead = time.Microsecond
 )
 
-// yieldsFor returns how often a goroutine that waits for operations of these costs yields before it
-// sleeps.
+// yieldsFor returns how many times a goroutine that waits for operations of these costs yields
+// before it sleeps.
 func yieldsFor(c rdma.Costs) int {
 	if c.Read > kernelRead {
 		return spinWaitKernel

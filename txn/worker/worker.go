@@ -27,12 +27,12 @@ import (
 // Transactions run on their callers' goroutines and take the worker's lock to append records and to
 // process input.
 //
-// stepLocked, a state machine, processes the input. It runs on the goroutine that holds the lock:
-// that of a transaction that waits for a reply, that of a peer which rings the bell (with
-// rdma/local), or the provider's.
+// stepLocked, a state machine, processes the input. It runs on the goroutine that holds the lock.
+// This may be a goroutine of a transaction that waits for a reply, of a peer that rings the bell
+// (with rdma/local), or of the provider.
 type Worker struct {
 	// m and ID do not change. Lock-free reads load them, so they share no cache line with the
-	// fields below, which others write: those who ring the bell, and the holder of the lock.
+	// fields below, which the ringers of the bell and the holder of the lock write.
 	m  *Machine
 	ID uint16
 	_  prefetch.Pad
@@ -51,8 +51,8 @@ type Worker struct {
 	ops     ops
 	nextTag uint64
 	beats   uint64 // see Beat
-	// releases counts the slots and annexes given back to other machines; released counts those that
-	// have arrived there.
+	// releases counts the slots and annexes given back to other machines; released counts the ones
+	// that have arrived there.
 	releases, released uint64
 	toRing             []rdma.MachineID
 	// isUnflushed says that operations have been posted since the last Flush.
@@ -80,10 +80,10 @@ type Worker struct {
 // A peer is a worker's sibling at another machine.
 type peer struct {
 	id rdma.MachineID
-	// life counts how often this machine has begun to listen to the peer.
+	// life is the number of times that this machine has begun to listen to the peer.
 	life uint32
-	// connection is the peer's life for us: how often it has begun to listen to this machine. It
-	// belongs to the log and queue that we write there.
+	// connection is the number of times that the peer has begun to listen to this machine. It
+	// identifies the log and queue that this machine writes there.
 	connection uint32
 	memory     *nvram.Memory // holds the log that the peer writes to here (in)
 	queue      *nvram.Memory // holds the message queue inMsgs
@@ -93,8 +93,8 @@ type peer struct {
 	inMsgs     *ring.Receiver
 	// outbox keeps messages for which there was no room.
 	outbox [][]byte
-	// truncated are finished transactions in which the peer took part, and of which no record
-	// has told the peer yet. For each, TruncateReserve bytes are still reserved in its log.
+	// truncated are finished transactions in which the peer took part, and which no record to the
+	// peer has named yet. For each, TruncateReserve bytes are still reserved in its log.
 	truncated []uint64
 	// far are further finished transactions, which were too far above the low bound to be named when
 	// the bound was farFrom.
@@ -105,9 +105,9 @@ type peer struct {
 	ringing bool
 	// refreshing says that the log's head is being read.
 	refreshing bool
-	// hasLeft says that the life of the peer that writes to the log in is over, and that in's ledger
-	// is still needed: until a recovery is settled with all regions available. relogged is the
-	// number of logs of the peer that were replaced for that reason.
+	// hasLeft says that the peer has left the configuration, and that the ledger of its log (in) is
+	// still needed: until a recovery is settled with all regions available. relogged is the number
+	// of the peer's logs that were replaced for that reason.
 	hasLeft  bool
 	relogged int
 	// broken is the reason why all further input from the peer is ignored; nil if input counts.
@@ -117,11 +117,11 @@ type peer struct {
 const (
 	// stepRecordsMax bounds how many records of one peer a step processes.
 	stepRecordsMax = 64
-	// answersMax bounds how often a goroutine that releases the lock goes on to process input for
-	// others before it returns to its own work.
+	// answersMax bounds the steps in which a goroutine that has released the lock processes input
+	// for others before it returns to its own work.
 	answersMax = 64
 	// ringAfterBytes is how much may be written to a backup's log before the backup is rung. It
-	// processes less than that only when something else wakes it.
+	// processes a smaller amount only when something else wakes it.
 	ringAfterBytes = 128 << 10
 	// truncateDelay is how long a truncation waits for a record to be piggybacked on.
 	truncateDelay = 5 * time.Millisecond
@@ -202,8 +202,9 @@ func (w *Worker) listenFirstLocked(p *peer) (err error) {
 }
 
 // relistenLocked empties the log and queue here that a peer writes to, after the peer has begun
-// another life or was cut off. Positions in them go on, so that a delayed credit does no harm. If
-// commits with the peer are in progress, it asks for another configuration: only that can end them.
+// another life or was cut off. Positions in both continue from where they were, so that a delayed
+// credit does no harm. If commits with the peer are in progress, it asks for another configuration:
+// only that can end them.
 func (w *Worker) relistenLocked(before, p *peer) (err error) {
 	if len(before.in.Transactions()) > 0 { // make no new log now: it would already exist at the next attempt
 		return ErrHeld
@@ -276,14 +277,14 @@ func (w *Worker) ConnectionTo(machine rdma.MachineID) uint32 {
 	return 0
 }
 
-// kick makes the worker process its input: on this goroutine, or, if the worker is locked, on that
-// of the lock's holder.
+// kick makes the worker process its input: on this goroutine, or, if the worker is locked, on the
+// goroutine of the lock's holder.
 func (w *Worker) kick() {
 	w.bell.Store(true)
 	w.answerBell()
 }
 
-// kickLater makes a new goroutine kick the worker, once the lock's holder has given the lock away.
+// kickLater makes a new goroutine kick the worker, once the lock's holder has released the lock.
 func (w *Worker) kickLater() {
 	w.m.Go(w.kick)
 }
@@ -295,9 +296,9 @@ func (w *Worker) Lock() { w.mu.Lock() }
 // ring the peers to which it has written something (RingPeersLocked). If this worker's bell was rung
 // meanwhile, Unlock processes the input, since the ringer has left that to the holder of the lock.
 //
-// Nothing that was posted can be left behind, because Unlock flushes and not its callers, and nobody can
-// wait for what is held back, because a worker is not locked during a wait. And a flush here is as late as
-// one can be: all records, messages and rings to one machine leave together.
+// Unlock itself flushes, so that no caller can forget it. Nobody waits for operations that are held
+// back until then, because a worker is not locked during a wait. And this is the latest moment for
+// a flush, so that all records, messages and rings to one machine leave together.
 func (w *Worker) Unlock() {
 	hasForgotten := invariant.Enabled && len(w.toRing) > 0
 	w.flushLocked()
@@ -336,9 +337,9 @@ func (w *Worker) answerBell() {
 // RingPeersLocked rings the peers that ringLocked has marked. A caller of ringLocked calls it once,
 // after all of its writes and before it unlocks.
 //
-// Peers are rung with the lock held. With rdma/local that runs the peer's step on this goroutine,
-// which may ring other peers, and this worker: a worker that this goroutine holds already only
-// notes the bell, so that calls nest no deeper than there are machines. If peers were rung without
+// Peers are rung with the lock held. With rdma/local that runs the peer's step on this goroutine.
+// The step may ring other peers, and workers that this goroutine has locked already. These only
+// note the bell, so that calls nest no deeper than there are machines. If peers were rung without
 // the lock, two busy machines would take turns on one goroutine's stack for as long as others give
 // them work.
 func (w *Worker) RingPeersLocked() {
@@ -429,7 +430,8 @@ func (w *Worker) stepMessagesLocked(p *peer) error {
 			return err
 		}
 		reported := p.inMsgs.Reported()
-		if p.inMsgs.Free(rec.End); p.inMsgs.Reported() != reported {
+		p.inMsgs.Free(rec.End)
+		if p.inMsgs.Reported() != reported {
 			w.ringLocked(p) // the peer's outbox may be waiting for room
 		}
 	}
