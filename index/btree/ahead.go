@@ -7,10 +7,10 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// lookAhead has the leaves and rows that a cursor reads before it reaches them, so that READs of
+// lookAhead holds the leaves and rows that a cursor reads before it reaches them, so that READs of
 // other machines overlap. They become part of the transaction's reads only when the cursor reaches
-// them. A leaf that was read ahead passes the same checks as any other: if it is no longer the right
-// one, the cursor searches for the leaf as if none had been read ahead.
+// them. A leaf that was read ahead passes the same checks as any other: if it is no longer the
+// right one, the cursor searches for the leaf as if none had been read ahead.
 type lookAhead struct {
 	// rows is how many rows (the objects that entries point to) are read at a time; 0 for none.
 	// asked is the number of coming entries whose rows have been requested.
@@ -32,8 +32,8 @@ const (
 )
 
 // ReadAhead makes the cursor request rows (the objects that entries point to) before its user reads
-// them: see txn.Tx.ReadAhead. It requests those of the first n entries together, and later those of
-// more entries at a time. This pays off only if the user reads most of the rows.
+// them: see txn.Tx.ReadAhead. It requests the rows of the first n entries together, and later the
+// rows of more entries at a time. This pays off only if the user reads most of the rows.
 //
 // Without ReadAhead the cursor requests leaves ahead, but no rows, and only once it has left its first
 // leaf. Either way the transaction's reads are exactly what the cursor has passed. Call ReadAhead before
@@ -202,7 +202,8 @@ func (c *Cursor) readRows() {
 		ptrs = c.rowsOf(ptrs, lf, from)
 	}
 	rows := len(ptrs)
-	if used == len(a.leaves) && rows > 0 && (c.isElsewhere(ptrs[rows-1]) || c.isElsewhere(c.lf.src.Ptr)) {
+	readsElsewhere := rows > 0 && (c.isElsewhere(ptrs[rows-1]) || c.isElsewhere(c.lf.src.Ptr))
+	if used == len(a.leaves) && readsElsewhere {
 		ptrs = c.addLeaves(ptrs)
 	}
 	n := c.t.ReadAhead(ptrs)
@@ -243,7 +244,11 @@ func (c *Cursor) rowsOf(ptrs []region.Ptr, n node, from int) []region.Ptr {
 // soon.
 func (c *Cursor) addLeaves(ptrs []region.Ptr) []region.Ptr {
 	a := &c.ahead
-	isEndless := len(c.hi) == 0 && !c.reverse || len(c.lo) == 0 && c.reverse
+	end := c.hi // the bound at which the scan ends
+	if c.reverse {
+		end = c.lo
+	}
+	isEndless := len(end) == 0
 	if len(a.next) > 0 || isEndless && a.rows < rowsAhead {
 		return ptrs
 	}

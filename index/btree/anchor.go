@@ -11,7 +11,7 @@ import (
 // The anchor is the object by which a tree is known; it never moves. It holds
 // the tree's configuration and then a node of one entry, whose child is the
 // root. The code treats it as an inner node one level above the root that never
-// splits: to grow or shrink the tree is to replace the anchor's child.
+// splits: the tree grows and shrinks when the anchor's child is replaced.
 //
 //	 0  magic       u64
 //	 8  LeafBytes   u32   12 InnerBytes u32
@@ -65,7 +65,7 @@ func (a anchor) destroying() bool { return binary.LittleEndian.Uint64(a.b[anchor
 
 func (a anchor) setDestroying() { binary.LittleEndian.PutUint64(a.b[anchorDestroyAt:], 1) }
 
-// buildAnchor writes an anchor at the given level, so with its root one level below.
+// buildAnchor writes an anchor at the given level. Its root is one level below.
 func buildAnchor(b []byte, tree uint64, cfg Config, level int, roots []entry) anchor {
 	clear(b[:anchorHeaderBytes])
 	binary.LittleEndian.PutUint64(b, anchorMagic)

@@ -9,8 +9,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// Visitor has the functions that a walk of a tree calls. Each may be nil; an error from one ends the
-// walk.
+// Visitor holds the functions that a walk of a tree calls. Each may be nil; an error from one ends
+// the walk.
 type Visitor struct {
 	// Node is passed every object of the tree, the anchor first.
 	Node func(p region.Ptr) error
@@ -18,7 +18,7 @@ type Visitor struct {
 	Entry func(key []byte, v region.Ptr) error
 }
 
-// Shape has the counts of a walk of a tree.
+// Shape holds the counts of a walk of a tree.
 type Shape struct {
 	Levels  int // how many levels of nodes there are: 1 for a tree of one leaf
 	Inner   int // inner nodes, without the anchor

@@ -210,8 +210,8 @@ func (c *Cursor) entry() int {
 	return c.slot
 }
 
-// nextKey sets key to that of the leaf's next entry. It returns false if the leaf
-// has no further entry in the range.
+// nextKey sets key to the key of the leaf's next entry. It returns false if the leaf has no further
+// entry in the range.
 func (c *Cursor) nextKey() bool {
 	if c.q == nil {
 		return false
@@ -331,6 +331,6 @@ func (c *Cursor) find() {
 		c.change = len(c.p.changes)
 	}
 	if found && !c.reverse {
-		c.change++ // beyond the key last passed; in reverse change is already the index after the next
+		c.change++ // skip the key last passed; in reverse the next change is c.change-1, which comes before that key
 	}
 }

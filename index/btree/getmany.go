@@ -11,9 +11,9 @@ import (
 const getsTogether = 128
 
 // GetMany does the Gets of many keys together, so that their waiting for other machines and for
-// memory overlaps. It calls visit for each key in their order. Neighbours among keys in ascending
-// order share the reading of their leaf. After an error, visit has been called for the keys before
-// the one that failed.
+// memory overlaps. It calls visit for each key in their order. If the keys are in ascending order,
+// neighbours that belong to one leaf share a read of the leaf. After an error, visit has been
+// called for the keys before the one that failed.
 //
 // If the keys were in ascending order, a Get of one of them costs nothing until t's next GetMany. So a
 // caller that will Get keys one by one may first look them up together, and ignore the answers.
@@ -44,8 +44,8 @@ func (tr *Tree) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, v region.Ptr
 	return nil
 }
 
-// readAhead requests the leaves where t is going to look for keys, as far as the cache leads to
-// them, and returns for how many keys, counted from the first.
+// readAhead requests the leaves where t is going to look for the first keys, where the cache leads
+// to them. It returns the number of these keys.
 func (p *pending) readAhead(t *txn.Tx, s *scratch, keys [][]byte) int {
 	keys = keys[:min(len(keys), getsTogether)]
 	if len(keys) == 1 || p.state != existing {

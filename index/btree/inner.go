@@ -9,9 +9,9 @@ import (
 )
 
 // inner is a cached node of level 1 that never changes. A search needs the heads of the keys and the
-// children first, so the layout has them close together, to be fetched at once. In the node's own
-// format a search would go from slot to slot and then to the heap, and wait for a cache miss at each
-// step, since all nodes together do not fit into the processor's cache.
+// children first, so the layout has them close together, to be fetched together. In the node's own
+// format a search would go from slot to slot and then to the heap, and wait for a cache miss at
+// each step, since all nodes together do not fit into the processor's cache.
 type inner struct {
 	heads    []uint32     // the heads of the keys, in order
 	children []region.Ptr // a nil pointer where the node's value was no valid pointer
@@ -128,7 +128,7 @@ func (in *inner) below(h uint32) int {
 	return base
 }
 
-// searchFrom searches among the keys that have the head h, the first of which must be key i.
+// searchFrom searches the keys whose head is h. Key i must be the first of them.
 func (in *inner) searchFrom(i int, h uint32, suffix []byte) (int, bool) {
 	same := in.heads[i:]
 	if h < 1<<32-1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// The node format, little endian, the same for leaves, inner nodes and (behind
-// its own fields) the anchor:
+// The node format, little endian, the same for leaves, inner nodes and (after its own fields) the
+// anchor:
 //
 //	 0  magic   u16   2 level u8   3 unused u8
 //	 4  count   u16   entries
@@ -39,7 +39,7 @@ const (
 	nodeHeaderBytes = 24
 	slotBytes       = 8
 	valueBytes      = 16
-	entryBytes      = slotBytes + valueBytes // an entry's cost beside its stored key
+	entryBytes      = slotBytes + valueBytes // an entry's cost besides its stored key
 
 	nodeMagic    = 0xb17e
 	maxLevel     = 40

@@ -86,7 +86,7 @@ func (tr *Tree) prefetch(t *txn.Tx, key []byte) region.Ptr {
 	return p
 }
 
-// get looks key up as t sees it; with existence, what matters is only whether it has a value.
+// get looks key up as t sees it. With existence, t depends only on whether key has a value.
 func (p *pending) get(t *txn.Tx, key []byte, existence bool) (region.Ptr, bool, error) {
 	v, found, known, err := p.known(key, existence)
 	if known || err != nil {
@@ -112,7 +112,7 @@ func (p *pending) known(key []byte, existence bool) (v region.Ptr, found, known 
 	if q == nil || !bytes.Equal(q.key, key) {
 		q = p.oneOfMany(key)
 	}
-	if q != nil && (existence || !q.existence) {
+	if q != nil && (existence || !q.existence) { // q has asked for as much
 		return q.val, q.found, true, nil // the transaction depends on this answer already
 	}
 	return region.Ptr{}, false, false, nil

@@ -45,7 +45,7 @@ type pending struct {
 	points slab[keyQuestion]
 	ranges slab[rangeQuestion]
 	latest *keyQuestion // the latest question of points
-	// many has questions of the latest GetMany, in key order: all of them if the keys were in
+	// many holds questions of the latest GetMany, in key order: all of them if the keys were in
 	// ascending order. A later Get of one of these keys finds its answer there.
 	many []*keyQuestion
 	// ahead is memory for the pointers to objects that a cursor is about to read ahead.

@@ -39,8 +39,8 @@ func (r lateReader) Peek(p region.Ptr) ([]byte, region.Version, error) {
 
 // Prepare implements txn.Intent. It first changes the leaves; each leaf shows by its fences that it
 // is the right one. Then, where a leaf is too full or nearly empty, it changes the nodes above, level
-// by level. It only looks for nodes with the help of cached nodes and of nodes read outside of the
-// transaction; it never relies on them.
+// by level. It uses cached nodes, and nodes read outside of the transaction, only to find other
+// nodes; it never relies on them.
 func (p *pending) Prepare(l *txn.Late) error {
 	if p.state == undone {
 		return nil
@@ -122,8 +122,8 @@ func (e *editor) leaves(changes []*change) error {
 	return nil
 }
 
-// readAhead requests the leaves of changes at other machines, as far as they are known, and returns for
-// how many changes, counted from the first.
+// readAhead requests the leaves at other machines that belong to the first changes, where they are
+// known. It returns the number of these changes.
 func (e *editor) readAhead(changes []*change) int {
 	changes = changes[:min(len(changes), getsTogether)]
 	if len(changes) == 1 {

@@ -37,8 +37,8 @@ func (q *keyQuestion) Ask(f *txn.Fresh) (bool, error) {
 	return found == q.found && (v == q.val || q.existence), err
 }
 
-// unlessDestroyed returns err, or nil for ErrDestroyed: that a tree no longer exists changes the answer
-// to a question, but is no error.
+// unlessDestroyed returns err, or nil for ErrDestroyed: if the tree no longer exists, the answer to
+// the question has changed, which is not an error.
 func unlessDestroyed(err error) error {
 	if errors.Is(err, ErrDestroyed) {
 		return nil

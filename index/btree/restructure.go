@@ -14,7 +14,7 @@ type image struct {
 	level int
 	fences
 	entries []entry
-	// olds are the objects of nodes that the image has absorbed, beside ptr.
+	// olds are the objects of the nodes that the image has absorbed, besides ptr.
 	olds      []region.Ptr
 	ascending bool // the new entries were added at the end
 	shrunk    bool // entries were removed
@@ -35,8 +35,9 @@ func underfull(cfg Config, level, count, used int) bool {
 	return count == 0 || level > 0 && count == 1 || used < cfg.budget(level)/4
 }
 
-// unsettled reports whether x has to be split, merged or moved to another object, and cannot just be
-// written back to its own. A root is never merged; only an inner root of one child has to go.
+// unsettled reports whether x has to be split, merged or moved to another object, and cannot just
+// be written back to its own object. A root is never merged; only an inner root of one child has to
+// go.
 func (e *editor) unsettled(x *image) bool {
 	size := x.size()
 	mustSplit := len(x.entries) >= minSplit && size > e.cfg.budget(x.level)

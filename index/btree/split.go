@@ -61,8 +61,8 @@ func fill(f fences, entries []entry, leaf bool, budget int) int {
 	fits := func(at int) bool {
 		return fit(fences{f.low, separator(entries, at, leaf)}, entries[:at], budget)
 	}
-	// Begin with an estimate: it neglects the high fence of the new node, and assumes the prefix that
-	// all entries share, although that of fewer entries may be longer.
+	// Begin with an estimate: it neglects the high fence of the new node, and assumes the prefix
+	// that all entries share, although fewer entries may share a longer one.
 	at, p := 0, f.prefix()
 	for size := nodeHeaderBytes + len(f.low); at < most; at++ {
 		if size += entryBytes + len(entries[at].key) - p; size > budget {

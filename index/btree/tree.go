@@ -33,7 +33,7 @@ type Tree struct {
 type localKey struct{ anchor region.Ptr }
 
 // Create makes an empty tree near hint and returns its anchor. Others can use
-// the tree once t commits; t itself can use it at once.
+// the tree once t commits; t itself can use it immediately.
 func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	cfg, err := cfg.normalize()
 	if err != nil {
@@ -132,8 +132,8 @@ type leaf struct {
 	src txn.Source
 }
 
-// attemptsMax bounds how often a search starts again because the tree changed meanwhile. Only very
-// many splits around one key come near it.
+// attemptsMax bounds the attempts of a search, which starts again if the tree has changed
+// meanwhile. Only very many splits around one key come near it.
 const attemptsMax = 64
 
 // seek finds the leaf at pos. It reads leaves through r, and inner nodes that are not cached through
@@ -317,10 +317,10 @@ func (tr *Tree) Lookup(key []byte) (region.Ptr, bool, error) {
 	return lf.get(key)
 }
 
-// glance decides a lookup whose leaf is at this machine, whose level-1 node is cached, and which no
-// change overtakes: it copies only the parts of the leaf that the search compares. It requests all
-// lines of the leaf at once: to find out which of them it needs, it would have to wait for memory once
-// more.
+// glance answers a lookup if the leaf is at this machine, its level-1 node is cached, and no change
+// overtakes the lookup. It copies only the parts of the leaf that the search compares. It
+// prefetches all lines of the leaf together, because finding out which lines it needs would take
+// another wait for memory.
 func (tr *Tree) glance(op worker.Operation, s *scratch, key []byte) (p region.Ptr, found, decided bool) {
 	pos := position{key: key}
 	in := tr.cache.find(&s.probe, pos)

@@ -80,7 +80,7 @@ func decodeAnchor(b []byte) (*anchor, error) {
 	return a, nil
 }
 
-// encode writes the header's pointer, then the first block's, into b.
+// encode writes the pointers to the header and to bucket 0 into b.
 func (p shardPtr) encode(b []byte) {
 	header := p.header.Append(b[:0:shardPtrBytes])
 	p.first.Append(header)

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// A Visitor has the functions that Check calls. Each may be nil.
+// A Visitor holds the functions that Check calls. Each may be nil.
 type Visitor struct {
 	// Pair is called with each pair.
 	Pair func(key, value []byte) error
@@ -49,7 +49,8 @@ type checker struct {
 	v   Visitor
 }
 
-// shard checks a shard, whose first live homes are in use, and the shards split from it.
+// shard checks a shard and the shards split from it. live is the number of homes in use, which are
+// the shard's first.
 func (c *checker) shard(s *shard, live int) error {
 	h, err := c.tb.refresh(c.o, s)
 	if err != nil {
@@ -131,7 +132,8 @@ func (c *checker) homeOnce(s *shard, h *header, i int, live bool) (pairs []pair,
 	}
 	nodes = append(nodes, w.first)
 	depth, used := home.depth()
-	if used != live || used && depth != h.depthOf(i) {
+	hasWrongDepth := used && depth != h.depthOf(i)
+	if used != live || hasWrongDepth {
 		return nil, nil, fmt.Errorf("%w: in use %v, depth %d, should be %v, %d", ErrCorrupt, used, depth, live, h.depthOf(i))
 	}
 	if !used {

@@ -13,9 +13,9 @@ import (
 // for operations that it ships. So an operation that was shipped here never waits for an
 // operation that this machine ships, even if two machines disagree on which is the key's primary.
 //
-// The keys are in parts by their hash, each with a lock on cache lines of its own: operations on
-// different keys seldom want the same lock. There are only as many parts as the processors need, because
-// each part that is used takes a line of the cache.
+// Keys are divided into parts by their hash. Each part has a lock on cache lines of its own:
+// operations on different keys seldom want the same lock. There are only as many parts as the
+// processors need, because each part that is used takes a line of the cache.
 type combining []combiningPart
 
 // The number of parts is a power of two. It is at least combiningPartsMin, so that lists are short also
@@ -25,8 +25,8 @@ const (
 	combiningPartsMax = 64
 )
 
-// A combiningPart has the requests that are changing their keys, in lists by the keys' hash. It fills
-// one cache line. A request that is alone in its list touches no other line.
+// A combiningPart holds the requests that are changing their keys, in lists by the keys' hash. It
+// fills one cache line. A request that is alone in its list touches no other line.
 type combiningPart struct {
 	mu       lockrank.Mutex[lockrank.Leaf]
 	changing [combiningLists]*request
@@ -35,9 +35,10 @@ type combiningPart struct {
 
 const combiningLists = prefetch.LineBytes/8 - 1
 
-// A request is one caller's operations on a key. Only one request at a time changes a key: it is in a
-// list of its part, and those that come meanwhile are in its field waiting. When it is done, the first
-// of them takes its place in the list, and gets the others to wait for it.
+// A request is one caller's operations on a key. Only one request at a time changes a key: it is in
+// a list of its part, and requests for the key that arrive meanwhile are in its field waiting. When
+// it is done, the first of these takes its place in the list, and the others then wait for that
+// one.
 type request struct {
 	key []byte
 	ops []single
@@ -76,13 +77,14 @@ func (c combining) place(r *request) *combiningPart {
 	return &c[h&uint64(len(c)-1)]
 }
 
-// combine does the operations of r: either it calls do with them, together with those of all requests
-// on the same key that are waiting, or it waits until another caller has done that. alone says that all
-// operations passed to do are r's.
+// combine does the operations of r: either it calls do with them, together with the operations of
+// all waiting requests on the same key, or it waits until another caller has done that. alone says
+// that all operations passed to do are r's.
 func (tb *Table) combine(parts combining, r *request, do func(ops []single, alone bool) error) error {
 	c := parts.place(r)
 	if c.join(tb.m.Clock(), r) {
-		if r.turn.Wait(); r.settled {
+		r.turn.Wait()
+		if r.settled {
 			return r.err
 		}
 	}
@@ -131,7 +133,7 @@ func (c *combiningPart) join(cl clock.Clock, r *request) bool {
 // take removes and returns the requests that wait for r, whose turn it is.
 func (c *combiningPart) take(r *request) (others []*request) {
 	if r.turn == nil {
-		return nil // r came when nobody was there
+		return nil // r has not waited; requests that have arrived since get their turn after it
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

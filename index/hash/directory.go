@@ -38,27 +38,27 @@ type directory struct {
 	}
 }
 
-// routes maps the first bits of a hash to a shard: shards has the shard itself, entrances the fields
-// of it that glance needs. So glance need not follow a pointer to the shard, which would miss the
-// processor's cache if there are many shards.
+// routes maps the first bits of a hash to a shard: shards holds the shard itself, and entrances
+// holds the fields of the shard that glance needs. So glance need not follow a pointer to the
+// shard, which would miss the processor's cache if there are many shards.
 type routes struct {
 	bits      int
 	shards    []atomic.Pointer[shard]
 	entrances []entrance
 }
 
-// An entrance has the address of a shard's first bucket, and the length of the shard's prefix. (Every
-// hash mapped to the entrance begins with that prefix.) These are two words, which change one after
-// the other: the address is stored first and loaded last, and an entrance changes only to shards with
-// longer prefixes. So a lookup during a change gets at worst the prefix length of a shard together
-// with the address of a shard split from it. The buckets there are deeper, and their prefixes end
-// with a set bit, so the lookup does not take them for buckets of the shorter prefix.
+// An entrance holds the address of a shard's first bucket, and the length of the shard's prefix.
+// (Every hash mapped to the entrance begins with that prefix.) These are two words, which change
+// one after the other: the address is stored first and loaded last, and an entrance changes only to
+// shards with longer prefixes. So a lookup during a change gets at worst the prefix length of a
+// shard together with the address of a shard split from it. The buckets there are deeper, and their
+// prefixes end with a set bit, so the lookup does not take them for buckets of the shorter prefix.
 type entrance struct {
 	addr atomic.Uint64
 	tail atomic.Uint64 // | incarnation 56b | length of the prefix 8b |
 }
 
-// store may be called by one goroutine at a time.
+// store makes e the entrance of s. Only one goroutine at a time may call it.
 func (e *entrance) store(s *shard) {
 	e.addr.Store(uint64(s.first.Addr))
 	e.tail.Store(s.first.Incarnation()<<8 | uint64(s.initialDepth))
@@ -103,8 +103,8 @@ func (d *directory) entrance(h uint64) *entrance { return d.table.Load().entranc
 // because bits is 0 while there is only one shard.
 func (r *routes) entrance(h uint64) *entrance { return &r.entrances[h>>1>>(63-r.bits&63)] }
 
-// add adds a shard. It replaces the entries of its ancestors, and keeps those of shards split from
-// it.
+// add adds a shard. It replaces the entries of its ancestors, and keeps the entries of shards split
+// from it.
 func (d *directory) add(s *shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

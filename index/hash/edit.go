@@ -190,7 +190,7 @@ func (n *neighbourhood) insert(s slot) error {
 			return err
 		}
 	}
-	m := moves[len(moves)-1]
+	m := moves[len(moves)-1] // it has freed slot m.from of bucket m.at
 	p, err := n.edit(m.at - n.home)
 	if err == nil {
 		p.set(m.from, s, m.at != n.home)

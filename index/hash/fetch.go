@@ -4,7 +4,8 @@ import "github.com/farmsql/farmsql/txn"
 
 // Fetch prefetches the buckets that t will read to Get key, and does not wait for them. Callers
 // with several keys should Fetch them all first: then they wait for memory about as long as for a
-// single key. Fetch reads nothing and does not fail; with a stale directory it prefetches in vain.
+// single key. Fetch reads nothing and does not fail; with a stale directory it prefetches the wrong
+// buckets.
 func (tb *Table) Fetch(t *txn.Tx, key []byte) {
 	o := tb.opened.Load()
 	if o == nil {

@@ -30,8 +30,8 @@ func (tb *Table) GetMany(t *txn.Tx, keys [][]byte, visit func(i int, value []byt
 	return nil
 }
 
-// readAhead requests the buckets where t is going to look for keys, and returns for how many keys,
-// counted from the first. With a stale directory it requests some in vain.
+// readAhead requests the buckets where t is going to look for the first keys, and returns the
+// number of these keys. With a stale directory some of these are the wrong buckets.
 func (ov *overlay) readAhead(t *txn.Tx, keys [][]byte) int {
 	keys = keys[:min(len(keys), getsTogether)]
 	if len(keys) == 1 || ov.isNew {

@@ -25,9 +25,9 @@ const secondBucket = 8
 // glance decides most lookups where this machine is the shard's primary, without a copy of the
 // buckets: it compares keys in place and copies only the value. It prefetches all lines of the
 // home and the first line of the home's neighbour before it looks at any of them, so that the
-// lookup waits for memory once. It leaves undecided: pairs outside of their slots, stale
-// directories, changes under way, buckets with more than glanceSlots slots, and keys that are not in
-// the first blocks of a chain.
+// lookup waits for memory once. It leaves the other cases undecided: pairs outside of their slots,
+// stale directories, changes under way, buckets with more than glanceSlots slots, and keys that are
+// not in the first blocks of a chain.
 func (o *opened) glance(op worker.Operation, s *sight, key, dst []byte) (value []byte, ok, decided bool) {
 	if o.slots > glanceSlots {
 		return nil, false, false
@@ -127,8 +127,9 @@ func (o *opened) narrow(s *sight) bool {
 	// inHome and inNext are the control words of the key in its home and in the bucket after it.
 	inHome, inNext := controlPair(wanted(s.h, false)), controlPair(wanted(s.h, true))
 	var _ = [1]struct{}{}[glanceSlots-6] // compiles only if glanceSlots is 6: the slots of three words
-	// equal sets bits 31 and 63. The shifts move them to where joined expects them: those of the words
-	// 0, 1 and 2 to bit 0, 2 and 4, and to secondBucket further for the second bucket.
+	// equal sets bit 31 and bit 63 for the two words of a pair. The shifts move these bits to where
+	// joined expects the first bit of each pair: at 0, 2 and 4 for the home, and secondBucket
+	// higher for the second bucket.
 	found := equal(home.Word(controlsWord), inHome)>>31 | equal(home.Word(controlsWord+1), inHome)>>29 |
 		equal(next.Word(controlsWord), inNext)>>(31-secondBucket) | equal(next.Word(controlsWord+1), inNext)>>(29-secondBucket)
 	if o.slots > 4 {
@@ -152,8 +153,8 @@ func livesIn(home *region.View, prefix, h uint64) bool {
 	return depth != 0 && covers(prefix, h, depth-1) || sabotage.StaleDirectory.Skipped()
 }
 
-// areJoint reports whether a bucket and the bucket after it were read in one state: then a key that
-// was found in neither was not in them at that moment.
+// areJoint reports whether a bucket and the bucket after it were read in one state. If so, a key
+// that was found in neither bucket was in neither at that moment.
 func areJoint(home, next region.View) bool {
 	if sabotage.JointBuckets.Skipped() {
 		return true
@@ -273,8 +274,8 @@ func equal(pair, want uint64) uint64 {
 	return (top - differs) & top
 }
 
-// joined packs the bits of pairs of words: it moves the bit of the second word of each pair next to
-// that of the first word. The bits of the first words are 0, 2 and 4.
+// joined packs the bits of pairs of words: it moves the second word's bit of each pair next to the
+// first word's. The bits of the first words are 0, 2 and 4.
 func joined(bits uint64) uint { return uint(bits | bits>>31) }
 
 // sized returns n bytes, in the memory of b if that is large enough.

@@ -19,7 +19,7 @@ import (
 // A table grows by splitting shards, in bounded transactions of their own:
 //
 //  1. Start: the child shard is created, its buckets not in use yet. The header of the old
-//     shard gets the pointer to the child and the state splitting, that of the child the
+//     shard gets the pointer to the child and the state splitting; the child's header gets the
 //     state filling.
 //  2. Moves: home by home, in order, splitHomes at a time, the keys whose next
 //     hash bit is set move to the same home of the child, and both buckets get
@@ -29,19 +29,19 @@ import (
 //
 // The table is complete between any two of these transactions, however long a split is
 // interrupted; after a crash the next machine that changes the shard continues the split. No
-// transaction waits for a split: transactions that change the table each do a step, once changes
-// have overflowed into chains and the shard turned out to be full enough. A machine does steps of
-// several shards at the same time, as many as it had processors when it opened the table. It does no
-// step of a shard in a blocked region, because that would keep the step's caller until the region is
-// recovered. A transaction whose buckets move while it is open asks its questions again and gets the
-// same answers.
+// transaction waits for a split: each transaction that changes the table does one step, once
+// changes have overflowed into chains and the shard has turned out to be full enough. A machine
+// does steps of several shards at the same time, as many as it had processors when it opened the
+// table. It does no step of a shard in a blocked region, because that would keep the step's caller
+// until the region is recovered. A transaction whose buckets move while it is open asks its
+// questions again and gets the same answers.
 //
 // There is a Pad at both ends, because lookups load the neighbouring fields of opened.
 type growth struct {
 	_ prefetch.Pad
-	// startable is the number of steps that may begin now: one for each queued shard, but not so many
-	// that more than the maximum (the field most) would go on. Every transaction that has changed the
-	// table loads it.
+	// startable is the number of steps that may begin now: one for each queued shard, but no more
+	// than the maximum (the field most) less the steps in progress. Every transaction that has
+	// changed the table loads it.
 	startable atomic.Int32
 	_         prefetch.Pad
 
@@ -51,13 +51,13 @@ type growth struct {
 	mu    lockrank.Mutex[lockrank.Leaf]
 	most  int // the largest number of steps at the same time
 	queue []*shard
-	// steps are the steps that go on now, at most one for each shard.
+	// steps are the steps in progress, at most one for each shard.
 	steps []growthStep
 	_     prefetch.Pad
 }
 
-// A growthStep is a step that goes on. wanted says that want was called for the shard again meanwhile:
-// the step may have counted the shard's load before that.
+// A growthStep is a step in progress. wanted says that want was called for the shard during the
+// step, perhaps after the step had counted the shard's load.
 type growthStep struct {
 	shard  *shard
 	wanted bool
@@ -70,10 +70,11 @@ const (
 	// queueMax bounds the queue. A shard that does not fit is queued again by its next
 	// overflow.
 	queueMax = 256
-	// looksPerShard is about how often the load of a shard is counted while it fills. Counting
+	// looksPerShard is about how many times the load of a shard is counted while it fills. Counting
 	// reads the whole shard.
 	looksPerShard = 16
-	// stepPoll is how often Reserve looks whether the step of another transaction is over.
+	// stepPoll is the interval at which Reserve checks whether the step of another transaction is
+	// over.
 	stepPoll = 20 * time.Microsecond
 	// overflowsAgain is a number of overflows so large that the next overflow queues the shard.
 	overflowsAgain = 1 << 30
@@ -133,8 +134,8 @@ func (g *growth) begin(isBlocked func(*shard) bool) *shard {
 	return s
 }
 
-// beginOf begins a step of s, however many steps of other shards go on. It returns false if a step of
-// s goes on already.
+// beginOf begins a step of s, regardless of the number of steps in progress. It returns false if
+// one of these is a step of s.
 func (g *growth) beginOf(s *shard) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,8 +195,11 @@ func (tb *Table) maintain(o *opened) {
 
 // isBlocked reports whether a step of s would wait for the recovery of a region.
 func (tb *Table) isBlocked(s *shard) bool {
-	c := s.child.Load()
-	return tb.m.IsBlocked(s.header.Addr) || tb.m.IsBlocked(s.first.Addr) || c != nil && tb.m.IsBlocked(c.first.Addr)
+	if tb.m.IsBlocked(s.header.Addr) || tb.m.IsBlocked(s.first.Addr) {
+		return true
+	}
+	child := s.child.Load()
+	return child != nil && tb.m.IsBlocked(child.first.Addr)
 }
 
 // stepOnce does the step of s that has begun, and ends it. It ignores the step's error: the table works
@@ -273,8 +277,8 @@ func (tb *Table) deepen(ctx context.Context, o *opened, prefix uint64, depth int
 	}
 }
 
-// force does the next step of the split of s, however full s is. If a step of s goes on already, force
-// waits for a moment instead.
+// force does the next step of the split of s, however full s is. If a step of s is in progress
+// already, force waits for a moment instead.
 func (tb *Table) force(ctx context.Context, o *opened, s *shard) error {
 	if !o.growth.beginOf(s) {
 		tb.m.Clock().Sleep(stepPoll)
@@ -339,8 +343,8 @@ func (tb *Table) full(o *opened, s *shard) (bool, error) {
 	return taken*100 >= o.buckets*o.slots*o.maxLoad, nil
 }
 
-// startSplit starts the split of s: the machine at which the table places the child creates
-// it.
+// startSplit starts the split of s. The machine at which the table places the child creates the
+// child.
 func (tb *Table) startSplit(ctx context.Context, o *opened, s *shard, depth int) error {
 	hint := o.place(s, depth)
 	if tb.m.IsPrimary(hint) {
@@ -350,7 +354,7 @@ func (tb *Table) startSplit(ctx context.Context, o *opened, s *shard, depth int)
 	_, err := tb.m.Ship(ctx, hint, handlerSplit, arg)
 	var shipped *outcome.ShippedError
 	if errors.As(err, &shipped) && !errors.Is(err, outcome.ErrConflict) {
-		// That machine refuses: the child is created here instead.
+		// The other machine refuses: create the child here instead.
 		return beginSplit(ctx, tb.m, o.anchor, s.header, depth, s.first.Addr)
 	}
 	return err

@@ -14,9 +14,9 @@ import (
 // Shards form a binomial tree. The first shard has an empty prefix and takes every key.
 // When a shard of depth d splits, the keys whose hash has bit d set move to a new shard,
 // its child d, whose initial depth is d+1. The shard keeps the other keys, and its depth becomes
-// d+1 as well. So a shard's prefix is that of its creation, followed by zeros, and a search
-// finds the way from the first shard to a key's shard bit by bit. There is no array of all
-// shards, which would have to be doubled as the table grows.
+// d+1 as well. So a shard's prefix is the prefix at its creation, followed by zeros, and a search
+// finds the way from the first shard to a key's shard bit by bit. There is no array of all shards,
+// which would have to be doubled as the table grows.
 type header struct {
 	initialDepth int // bits of prefix at its creation
 	depth        int // bits of prefix now, after the splits that are complete

@@ -33,8 +33,8 @@ type Config struct {
 	// for pairs of more than some hundred bytes, an object of its own is cheaper (NSDI'14 figure
 	// 10).
 	KeyBytes, ValueBytes int
-	// Neighbourhood is H, the number of slots in which a key can be without
-	// overflowing. Even, 2 to 64; 0 means 8.
+	// Neighbourhood is H, the number of slots in which a key can be without overflowing. It must be
+	// even, from 2 to 64; 0 means 8.
 	Neighbourhood int
 	// Buckets is the number of buckets, of H/2 slots each, of a shard: a power of
 	// two. 0 chooses it so that a shard takes about 64 KB, less where regions or
@@ -43,8 +43,8 @@ type Config struct {
 	// MaxLoad is the percentage of taken slots at which a shard splits; 0 means
 	// 85. The load is counted only after inserts have overflowed into chains.
 	MaxLoad int
-	// Seed makes the table's hash function differ from that of others. Draw it at
-	// random if an attacker may choose the keys.
+	// Seed makes the table's hash function differ from other tables' functions. Draw it at random
+	// if an attacker may choose the keys.
 	Seed uint64
 	// Places are hints for the placement of shards, at most 32. As the table grows,
 	// its shards are distributed over the places in turn. Without places, all

@@ -13,7 +13,7 @@ import (
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
-// restartsMax bounds how often a lookup begins again because a transaction
+// restartsMax bounds the attempts of a lookup, which begins again whenever a transaction has
 // changed the buckets during it. Each time that transaction has made progress.
 const restartsMax = 10000
 
@@ -185,7 +185,7 @@ func (tb *Table) inPair(op worker.Operation, o *opened, buf *buffer, pair []byte
 	switch first := s.first.Element(bucketOf(h, o.buckets)); {
 	case !joint(home, next) && !sabotage.JointBuckets.Skipped():
 		err = errOvertaken
-	case !home.linked():
+	case !home.linked(): // no chain: the key is absent
 	case tb.opt.OneTwoSided && !tb.m.IsPrimary(first.Addr):
 		v, ok, err = tb.shipLookup(first.Addr, key, dst)
 	default:

@@ -201,7 +201,7 @@ func (l *pipeline) enter(g *group) {
 
 // fetchBuckets prefetches the first lines of the home buckets and of the buckets after them. A
 // third of all keys are in the second bucket: fetching it only for these would cost a further
-// wait, which is more expensive than the lines fetched in vain.
+// wait, which is more expensive than fetching lines that are not needed.
 func (l *pipeline) fetchBuckets(g *group) {
 	o, lookups := l.o, g.pending()
 	for i := range lookups {
@@ -241,7 +241,7 @@ func (l *pipeline) look(g *group) {
 func (l *pipeline) followUp(f *pendingLookup) {
 	isChained := f.buckets.Views[0].Word(linkWord) != 0
 	switch {
-	case !areJoint(f.buckets.Views[0], f.buckets.Views[1]):
+	case !areJoint(f.buckets.Views[0], f.buckets.Views[1]): // unclear
 	case isChained:
 		block, _ := chainOf(f.buckets.Views[0])
 		l.op.Gather(&l.batch, block)
@@ -347,7 +347,8 @@ func (l *pipeline) post(e elsewhere) {
 		l.elsewhere = slices.Grow(l.elsewhere, readsAtOnce)
 	}
 	l.elsewhere = l.elsewhere[:n+1]
-	if e.pair = l.elsewhere[n].pair; e.pair == nil {
+	e.pair = l.elsewhere[n].pair
+	if e.pair == nil {
 		e.pair = make([]byte, 2*l.o.class.Capacity())
 	}
 	l.elsewhere[n] = e

@@ -32,7 +32,7 @@ func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 		for k := range p.slots {
 			s := p.slot(k)
 			switch {
-			case !s.used():
+			case !s.used(): // a free slot
 			case goes(s.hash(e.seed)):
 				taken = append(taken, s.clone())
 			default:
@@ -45,7 +45,7 @@ func (e *editor) take(home int, goes func(h uint64) bool) ([]slot, error) {
 
 func (s slot) clone() slot { return slot{s.control, bytes.Clone(s.data)} }
 
-// takeFromBucket moves pairs from bucket i to taken: those of this home for which goes(hash) is
+// takeFromBucket moves pairs from bucket i to taken: the pairs of this home for which goes(hash) is
 // true.
 func (n *neighbourhood) takeFromBucket(i int, goes func(h uint64) bool, taken []slot) ([]slot, error) {
 	for k := range n.pages[i].slots {

@@ -14,9 +14,9 @@ type spot struct {
 	slot int
 }
 
-// A neighbourhood has the pages that the lookup of a key may read: the key's home bucket, the
-// bucket after it, and the home's chain. A page is read only when it is needed, because every
-// page that was read must be unchanged at commit.
+// A neighbourhood holds the pages that the lookup of a key may read: the key's home bucket, the
+// bucket after it, and the home's chain. A page is read only when it is needed, because every page
+// that was read must be unchanged at commit.
 type neighbourhood struct {
 	e    *editor
 	home int

@@ -109,7 +109,8 @@ func (tb *Table) Put(t *txn.Tx, key, value []byte) error {
 }
 
 func (tb *Table) put(o *opened, ov *overlay, t *txn.Tx, e *entry, value []byte) {
-	if ov.change(t, e, opPut, value); e.asked == askedNothing {
+	ov.change(t, e, opPut, value)
+	if e.asked == askedNothing {
 		o.prefetch(t, e.h) // Prepare will need these buckets
 	}
 	if !ov.isNew {

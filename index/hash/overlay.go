@@ -10,9 +10,9 @@ import (
 	"github.com/farmsql/farmsql/txn"
 )
 
-// An overlay has the questions that one transaction has asked one table, and the changes that
-// it will make there. Changes stay operations on keys until Prepare applies them to fresh
-// copies of the buckets, so that two transactions conflict only over the same key.
+// An overlay holds the questions that one transaction has asked one table, and the changes that it
+// will make there. Changes stay operations on keys until Prepare applies them to fresh copies of
+// the buckets, so that two transactions conflict only over the same key.
 type overlay struct {
 	tb *Table
 	o  *opened
@@ -20,13 +20,13 @@ type overlay struct {
 	// put anything into it.
 	isNew   bool
 	entries []*entry
-	// byKey finds an entry once there are more than scanMax.
+	// byKey maps keys to entries, once there are more than scanMax entries.
 	byKey map[string]*entry
 	// spare are entries of earlier transactions.
 	spare []*entry
-	// pending has the entries with an operation, while Prepare applies these.
+	// pending holds the entries with an operation, while Prepare applies them.
 	pending []*entry
-	// editors change the shards that pending entries belong to. The array behind them keeps
+	// editors change the shards that pending entries belong to. Their underlying array keeps
 	// further editors for later. The field used counts the editors that have been used since the
 	// last reset; they are the first of the array.
 	editors []*editor
@@ -37,12 +37,12 @@ type overlay struct {
 	release func() // returns the overlay to the pool
 }
 
-// scanMax bounds the entries that find searches without a map. Most transactions have
-// fewer: each would have to make its own map.
+// scanMax bounds the entries that find searches without a map. Most transactions have fewer, and
+// for these a map would cost more than it saves.
 const scanMax = 24
 
-// An entry has a transaction's question about one key, and its change. It becomes a
-// txn.Question once the transaction has asked for the key.
+// An entry holds a transaction's question about one key, and its change. It becomes a txn.Question
+// once the transaction has asked for the key.
 type entry struct {
 	tb  *Table
 	h   uint64
@@ -273,8 +273,8 @@ func (ov *overlay) Prepare(l *txn.Late) error {
 	return nil
 }
 
-// requestBuckets requests the buckets at other machines that operations on entries are going to read,
-// and returns for how many entries, counted from the first.
+// requestBuckets requests the buckets at other machines that operations on the first entries are
+// going to read. It returns the number of these entries.
 func (ov *overlay) requestBuckets(l *txn.Late, entries []*entry) int {
 	entries = entries[:min(len(entries), getsTogether)]
 	if len(entries) == 1 || ov.isNew {
@@ -372,8 +372,8 @@ func peek(pk peeker, p region.Ptr, sources []txn.Source) ([]byte, []txn.Source, 
 	return b, append(sources, txn.Source{Ptr: p, Version: v}), nil
 }
 
-// asksMax bounds how often one question is asked again because a change overtook
-// it, before the transaction backs off.
+// asksMax bounds the attempts at one question, which is asked again whenever a change has overtaken
+// it. After these the transaction backs off.
 const asksMax = 100
 
 // ask looks key up for a transaction, and appends the pages on which the answer depends to

@@ -65,8 +65,8 @@ func (l *layout) block(b []byte) page  { return page{b, l, blockSlots} }
 func (p page) u16(off int) uint16       { return binary.LittleEndian.Uint16(p.b[off:]) }
 func (p page) setU16(off int, v uint16) { binary.LittleEndian.PutUint16(p.b[off:], v) }
 
-// A link points to the next block of a chain. If the chain version in the block differs
-// from that in the link, the chain has changed since the link was read.
+// A link points to the next block of a chain. If the chain version in the block differs from the
+// one in the link, the chain has changed since the link was read.
 type link struct {
 	ptr     region.Ptr
 	version uint16

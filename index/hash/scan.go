@@ -22,8 +22,8 @@ type Cursor struct {
 	tb *Table
 	t  *txn.Tx
 	o  *opened
-	// own has the transaction's own changes when the scan began. byKey maps a key to the index of
-	// its change in own.
+	// own holds the changes that the transaction itself had made when the scan began. byKey maps a
+	// key to the index of its change in own.
 	own   []ownOp
 	byKey map[string]int
 	// todo are the shards still to visit; the last of them is the current shard, and

@@ -13,8 +13,7 @@ import (
 )
 
 // Create makes an empty table in transaction t, near hint, and returns the
-// pointer to its anchor. t can use the table at once, other transactions once t
-// has committed.
+// pointer to its anchor. t can use the table immediately, other transactions after t has committed.
 func Create(t *txn.Tx, cfg Config, hint region.Addr) (region.Ptr, error) {
 	lay, err := cfg.layout()
 	if err != nil {
@@ -180,8 +179,8 @@ func (tb *Table) decode(b []byte) (*opened, error) {
 }
 
 // asDestroyed converts errors of reading an object that exists as long as the table. If the object
-// has been freed, the table has been destroyed; if it stays locked, as it may for as long as a
-// recovery, that is a conflict.
+// has been freed, the table has been destroyed. If the object stays locked, as it may during a
+// recovery, asDestroyed returns a conflict.
 func asDestroyed(err error) error {
 	if errors.Is(err, region.ErrLocked) {
 		return fmt.Errorf("%w: %w", outcome.ErrConflict, err)
@@ -192,9 +191,9 @@ func asDestroyed(err error) error {
 	return err
 }
 
-// follow is called when the home of hash h in shard s does not cover h: the home has a
-// prefix of depth bits with which h does not begin, or is not in use (live is false).
-// follow returns a shard to which a key with hash h may belong instead.
+// follow is called when the home of hash h in shard s does not cover h: h does not begin with the
+// home's prefix of depth bits, or the home is not in use (live is false). follow returns a shard to
+// which a key with hash h may belong instead.
 func (tb *Table) follow(o *opened, s *shard, h uint64, depth int, live bool) (*shard, error) {
 	if !live {
 		// The directory points to a shard only once all of it is in use.
@@ -273,18 +272,18 @@ func (h *header) childShard(i int) *shard {
 	return &shard{shardPtr: h.children[i], prefix: h.childPrefix(i), initialDepth: i + 1}
 }
 
-// Stats has the counters of one handle.
+// Stats holds the counters of one handle.
 type Stats struct {
 	// Shards is the number of shards in the directory.
 	Shards int
-	// Splits counts the shards whose split this handle completed. Refreshes counts how
-	// often this handle noticed that its directory was stale.
+	// Splits counts the shards whose split this handle completed. Refreshes counts the times that
+	// this handle noticed that its directory was stale.
 	Splits, Refreshes uint64
 	// Restarts counts lookups that a change overtook.
 	Restarts uint64
 	// Combined counts the single operations that shared the transaction of another one.
-	// Shipped counts what was sent to a shard's primary: transactions of single
-	// operations, and lookups.
+	// Shipped counts the requests sent to a shard's primary: transactions of single operations, and
+	// lookups.
 	Combined, Shipped uint64
 }
 
