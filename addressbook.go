@@ -9,9 +9,9 @@ import (
 	"github.com/farmsql/farmsql/recovery/membership"
 )
 
-// An addressBook knows the addresses of a cluster's machines from its configurations: those that go
-// through it, because it is the Store of its machine, and those that the machine applies. It is safe
-// for concurrent use.
+// An addressBook takes the addresses of a cluster's machines from configurations: from those that
+// it loads, as the Store of its machine, and from those that the machine applies. It is safe for
+// concurrent use.
 type addressBook struct {
 	cluster.Store
 	mu struct {
@@ -48,7 +48,8 @@ func (b *addressBook) listen(e membership.Events) membership.Events {
 	return e
 }
 
-// note keeps the addresses of machines that are no longer members: they may come back there.
+// note stores the addresses of the machines of c. It keeps the addresses of machines that are no
+// longer members: they may come back there.
 func (b *addressBook) note(c *cluster.Configuration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,5 +72,5 @@ func (b *addressBook) resolve(m rdma.MachineID) (address string, ok bool) {
 	return address, ok
 }
 
-// tcpAddress returns the address of a machine as configurations have it.
+// tcpAddress returns the address of a machine as configurations store it.
 func tcpAddress(hostPort string) string { return string(TransportTCP) + ":" + hostPort }

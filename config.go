@@ -85,8 +85,8 @@ type Config struct {
 	Advertise string
 	// PeerTLS secures connections between machines with TransportTCP: its certificate is this
 	// machine's, for Advertise's HOST, and RootCAs and ClientCAs hold the authorities that have
-	// certified the other machines. Whoever has a certificate of these can read and change all data. It may
-	// be nil only if HOST is a loopback address.
+	// certified the other machines. Any holder of a certificate from these authorities can read and
+	// change all data. It may be nil only if HOST is a loopback address.
 	PeerTLS *tls.Config
 	// LeaseTime is how long a machine may be silent before the others go on without it. The default
 	// depends on how punctually this computer renews leases. All machines should have the same.
@@ -108,7 +108,8 @@ type Config struct {
 	// StatementMemory bounds the memory that one statement uses: for rows that it sorts,
 	// groups, joins or keeps back, for the read set of its transaction, and for the session's
 	// variables. By default it is an eighth of the process's limit (GOMEMLIMIT), or, without
-	// a limit, of the computer's memory. All statements together may use half of that.
+	// a limit, of the computer's memory. All statements together may use half of that limit or
+	// memory.
 	StatementMemory Size
 
 	// MaxPacket bounds one request of a client (max_allowed_packet). 64 MiB by
@@ -171,7 +172,8 @@ func (p Pace) recovery() data.Pace {
 // DefaultWorkers returns the default of Config.Workers on this computer.
 func DefaultWorkers() int { return min(runtime.GOMAXPROCS(0), farm.WorkersMax) }
 
-// Defaults of Config. DefaultLogSize is that of a machine with up to 32 logs; see Config.LogSize.
+// Defaults of Config. DefaultLogSize is the size for a machine with up to 32 logs; see
+// Config.LogSize.
 const (
 	DefaultRegionSize     = 2 * GiB
 	DefaultLogSize        = 32 * MiB
@@ -196,8 +198,8 @@ const (
 	logSizeUnit        = 4 * KiB
 )
 
-// withStored sets the layout fields that are zero to those of the database in the folder, if there
-// is one.
+// withStored sets the layout fields that are zero to the values of the database in the folder, if
+// there is one.
 func (c Config) withStored() (Config, error) {
 	if err := c.checkFolder(); err != nil {
 		return c, err

@@ -215,7 +215,8 @@ func release(folder string) error {
 	opened.Lock()
 	defer opened.Unlock()
 	s := opened.dbs[folder]
-	if s.uses--; s.uses > 0 {
+	s.uses--
+	if s.uses > 0 {
 		return nil
 	}
 	delete(opened.dbs, folder)

@@ -23,8 +23,8 @@ type instance struct {
 	local *farm.Local
 	own   *ownMachine
 
-	// reconfigured has the listener of each machine. It is called after the machine, as the CM, has
-	// led a reconfiguration.
+	// reconfigured holds a listener for each machine, which is called after the machine, as the CM,
+	// has led a reconfiguration.
 	reconfigured map[rdma.MachineID]*listener
 	end          chan error  // the reason why a machine is no longer part of the instance
 	isOver       atomic.Bool // a machine is no longer part of the instance
@@ -84,12 +84,12 @@ func (in *instance) adoptLocal(local *farm.Local, o *Operator) {
 
 // listen returns e extended so that a reconfiguration led by the machine also calls its listener.
 func (in *instance) listen(id rdma.MachineID, e membership.Events) membership.Events {
-	told := new(listener)
-	in.reconfigured[id] = told
-	tell := e.Reconfigured
+	own := new(listener)
+	in.reconfigured[id] = own
+	next := e.Reconfigured
 	e.Reconfigured = func(t membership.Timeline) {
-		tell(t)
-		told.tell()
+		next(t)
+		own.tell()
 	}
 	return e
 }

@@ -2,7 +2,7 @@ package farmsql
 
 import "sync/atomic"
 
-// A listener has the function to call after a reconfiguration; it may be set later.
+// A listener holds the function to call after a reconfiguration; it may be set later.
 type listener struct{ f atomic.Pointer[func()] }
 
 func (l *listener) tell() {
@@ -12,7 +12,7 @@ func (l *listener) tell() {
 }
 
 // watchLives makes each machine's catalog look for orphans after each reconfiguration that the
-// machine has led: objects that machines which have left did not free.
+// machine has led. Orphans are objects that departed machines did not free.
 func (db *DB) watchLives() {
 	for i, m := range db.instance.members {
 		livesChanged := db.catalogs[i].LivesChanged

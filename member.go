@@ -30,7 +30,7 @@ type ownMachine struct {
 	folder *nvram.Folder
 	nic    rdma.NIC
 	store  *addressBook
-	// saves is the folder into which close saves the memory; if empty, it does not.
+	// saves is the folder into which close saves the memory; if it is empty, close saves nothing.
 	saves string
 	log   *slog.Logger
 }
@@ -40,7 +40,7 @@ type ownMachine struct {
 var ErrOtherProcesses = errors.New("farmsql: the other machines of the instance are other processes")
 
 // close ends the machine and saves its memory. isOver says that the machine is no longer part of the
-// instance: then nobody needs its memory, and close does not save it.
+// instance: then its memory is not needed, and close does not save it.
 func (l *ownMachine) close(isOver bool) error {
 	var errs []error
 	if l.member != nil {
@@ -226,7 +226,7 @@ func (c Config) checkMemories() error {
 }
 
 // checkConfiguration returns ErrOtherFolder if a data folder has the memory of a machine and a
-// configuration other than that at url.
+// configuration other than the one at url.
 func checkConfiguration(data string, machine int, url string) error {
 	folder := machineFolder(data, rdma.MachineID(machine))
 	if _, err := os.Stat(folder); err != nil || !hasConfiguration(data) {
@@ -287,7 +287,7 @@ func (c Config) sharedFolder() string {
 	return filepath.Join(sharedParent, fmt.Sprintf("farmsql-%d-%x", os.Getuid(), c.clusterHash()))
 }
 
-// clusterHash tells this cluster from the other clusters of this host.
+// clusterHash distinguishes this cluster from the other clusters of this host.
 func (c Config) clusterHash() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.Cluster))
@@ -371,9 +371,9 @@ func (db *DB) doNotWaitForever() (stop func()) {
 const hurryPatience = 500 * time.Millisecond
 
 // Hurry says that the database will be closed soon: statements that wait for absent machines of a
-// cluster fail after at most half a second. Others finish. The machines of the cluster are told: one
-// of them takes the place of a configuration manager, and if all are about to close, none evicts
-// another.
+// cluster fail after at most half a second. Others finish. Hurry also tells the other machines of
+// the cluster: if this machine is the configuration manager, one of them takes its place, and if
+// all are about to close, none evicts another.
 func (db *DB) Hurry() {
 	for _, m := range db.instance.members {
 		m.Transactions().WaitAtMost(hurryPatience)
@@ -385,8 +385,8 @@ func (db *DB) Hurry() {
 
 // leave ends the machine's part in a cluster's reconfigurations. It is called when the machine's
 // statements have ended, and first waits for the statements of machines that are stopped at the same
-// time. From now on the machine evicts no other, which may be stopping, too, and waits less than a
-// lease for recoveries to end.
+// time. From now on the machine evicts no other machine, since others may be stopping, too, and
+// waits less than a lease for recoveries to end.
 func (db *DB) leave() {
 	for _, m := range db.instance.members {
 		m.Membership().AwaitLeavers()
@@ -409,9 +409,9 @@ func (db *DB) available() func(context.Context) error {
 // startRetry is the time between two attempts at a step of starting.
 const startRetry = 50 * time.Millisecond
 
-// persist runs a step of starting again and again as long as it fails because the cluster is
-// unavailable or changing. If the machine has left the cluster meanwhile, persist returns the reason
-// for that, so that the caller can start another life of the machine.
+// persist repeats a step of the start as long as it fails because the cluster is unavailable or
+// changing. If the machine has left the cluster meanwhile, persist returns the reason for that, so
+// that the caller can start another life of the machine.
 func (db *DB) persist(ctx context.Context, step func() error) error {
 	for {
 		err := step()
@@ -431,9 +431,9 @@ func (db *DB) persist(ctx context.Context, step func() error) error {
 	}
 }
 
-// unfinished drops harmless errors from errs, the errors of closing, and logs them instead: the
-// machine has been evicted or killed, or the others are absent. Then only some numbers of sequences
-// remain unused.
+// unfinished drops harmless errors from errs, the errors of closing, and logs them instead. They
+// are harmless if the machine has been evicted or killed, or the others are absent: the only
+// consequence is that some numbers of sequences remain unused.
 func (db *DB) unfinished(errs []error) []error {
 	wasKilled := db.instance.killed.Load()
 	if !db.hasOtherProcesses() && !wasKilled && db.instance.whyOver() == nil {

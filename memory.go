@@ -2,8 +2,8 @@ package farmsql
 
 import "github.com/farmsql/farmsql/internal/host"
 
-// ComputerMemory returns how much memory the process may use: that of the computer, or less if its
-// control group has a limit. It returns 0 if that is unknown.
+// ComputerMemory returns how much memory the process may use: the memory of the computer, or less
+// if its control group has a limit. It returns 0 if that is unknown.
 func ComputerMemory() Size {
 	limit, _ := host.System.Memory()
 	return Size(limit)

@@ -153,7 +153,7 @@ const forgetRetry = 50 * time.Millisecond
 // until ctx is done.
 //
 // Errors: membership.ErrNotAwaited if no region waits for the machine or other regions than the named
-// ones would be lost, ErrNoCluster, and, when ctx ends, its error or that of the last attempt.
+// ones would be lost, ErrNoCluster, and, when ctx ends, its error or the last attempt's.
 func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster

@@ -13,12 +13,13 @@ import (
 // between two about connections that are refused.
 const peerLogEvery = 10 * time.Second
 
-// refusals stands for the connections that are refused, among the machines that a peerLog knows.
+// refusals is the key under which a peerLog counts refused connections, where other keys are
+// machines.
 const refusals = rdma.MachineID(machineIDMax + 1)
 
-// A peerLog logs what goes wrong between this machine and others. It logs seldom, because it
-// happens again and again: strangers knock, and machines that are down are tried often. It is safe for
-// concurrent use.
+// A peerLog logs what goes wrong between this machine and others. It limits the number of lines,
+// because the same happens again and again: strangers try to connect, and machines that are down
+// are tried often. It is safe for concurrent use.
 type peerLog struct {
 	log *slog.Logger
 	now func() time.Time
@@ -31,10 +32,11 @@ type peerLog struct {
 // A peerLogEntry is about one machine, or about refused connections.
 type peerLogEntry struct {
 	logged time.Time
-	silent int // how often it has happened since, without a line
+	silent int // the events since then that were not logged
 }
 
-// due reports whether a line about m may be logged now, and how often it has happened since the last.
+// due reports whether a line about m may be logged now. more is the number of events since the last
+// line that were not logged.
 func (l *peerLog) due(m rdma.MachineID) (more int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,9 +22,9 @@ import (
 //	SAVE/machine-0           as package nvram writes it
 //	SAVE/machine-1           ...
 //
-// No machine runs during a save, so it holds the memory of all machines at one moment. To start from
-// it is like starting after all machines were killed at that moment. Save writes the folder under
-// another name, and renames it when it is complete.
+// No machine runs during a save, so it holds the memory of all machines at one moment. Starting
+// from a save is like starting after all machines were killed at that moment. Save writes the
+// folder under another name, and renames it when it is complete.
 const (
 	configurationName = "configuration.json"
 	unfinishedSuffix  = ".unfinished"
@@ -263,7 +263,7 @@ func (o Offline) checkIdentity(folder string, m rdma.MachineID, instance uint64)
 	return checkMember(identity, m, instance)
 }
 
-// checkMember checks that the identity in a file is that of machine m of the instance.
+// checkMember checks that the identity in a file belongs to machine m of the instance.
 func checkMember(path string, m rdma.MachineID, instance uint64) error {
 	id, err := farm.ReadIdentity(path)
 	switch {

@@ -30,7 +30,7 @@ type Status struct {
 	Regions       []RegionStatus  `json:"regions"`
 	Root          int             `json:"root,omitempty"` // the region of the object that points to everything else
 	Lost          []int           `json:"lost"`           // regions that an operator has given up
-	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM knows them
+	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM's status lists them
 
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // only in StatusOfMachine
 	Recovery RecoveryStatus `json:"recovery"`

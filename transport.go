@@ -77,7 +77,7 @@ type network struct {
 	leases  func(e *call.Endpoint, cfg lease.Config) (lease.Keeper, error)
 }
 
-// join puts the machine on the network. book knows the addresses of the others.
+// join puts the machine on the network. book holds the addresses of the others.
 func (c Config) join(book *addressBook) (network, error) {
 	if c.Transport == TransportTCP {
 		return c.joinTCP(book)
@@ -104,8 +104,8 @@ func (c Config) joinShm() (network, error) {
 	}, nil
 }
 
-// joinTCP is join for TransportTCP. The thread that keeps leases over shm reaches processes of one
-// host only, so goroutines keep them, with datagrams that the network seals.
+// joinTCP is join for TransportTCP. Over shm a thread keeps the leases, but it reaches only
+// processes of its own host. Over TCP goroutines keep them, with datagrams that the network seals.
 func (c Config) joinTCP(book *addressBook) (network, error) {
 	hash := sha256.Sum256([]byte(c.Cluster))
 	log := peerLog{log: c.Logger, now: clock.System{}.Now}

@@ -13,9 +13,10 @@ import (
 	"github.com/farmsql/farmsql/nvram"
 )
 
-// The writes of large transactions' records are in memory of their own, beside the logs: see
-// worker.Config.Annex. The memory is named by the annex's number. Two lives of a machine never use the
-// same number, so an annex that exists when a machine starts belongs to an earlier life.
+// An annex is memory of its own, beside the logs, for the writes of a large transaction's record:
+// see worker.Config.Annex. The memory is named after the annex's number. Two lives of a machine
+// never use the same number, so an annex that exists when a machine starts belongs to an earlier
+// life.
 
 const annexPrefix = "annex-"
 
@@ -105,8 +106,8 @@ func (m *machine) awaitNoAnnexes(c clock.Clock) error {
 	}
 }
 
-// takeOldAnnexes hands over the annexes of earlier lives, for the caller to free, if recovery is over
-// with them. Otherwise it returns nil.
+// takeOldAnnexes returns the annexes of earlier lives for the caller to free, and forgets them.
+// isOver says that recovery needs them no more; otherwise takeOldAnnexes returns nil.
 func (m *Member) takeOldAnnexes(isOver bool) (all map[uint64]*nvram.Memory) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

@@ -35,7 +35,8 @@ func (g *group) run(f func()) {
 func (g *group) ended() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.mu.running--; g.mu.running == 0 && g.mu.closed {
+	g.mu.running--
+	if g.mu.running == 0 && g.mu.closed {
 		g.idle.Set()
 	}
 }

@@ -3,7 +3,7 @@ package farm
 import "slices"
 
 // Lives implements catalog.Lives: the lives of an instance's members, as one member knows them. A
-// life is an incarnation, folded to 32 bits. The CM leads.
+// life is an incarnation, folded to 32 bits. The life of the CM leads.
 type Lives struct{ m *Member }
 
 // Lives returns the lives that the machine knows of.
@@ -12,7 +12,7 @@ func (m *Member) Lives() Lives { return Lives{m} }
 // Own returns the machine's own life.
 func (l Lives) Own() uint32 { return lifeOf(l.m.Incarnation()) }
 
-// Has reports whether a life is that of a member.
+// Has reports whether a life belongs to a present member.
 func (l Lives) Has(life uint32) bool {
 	return slices.ContainsFunc(l.m.membership.Configuration().Incarnation, func(incarnation uint64) bool {
 		return lifeOf(incarnation) == life

@@ -58,9 +58,9 @@ func OpenContext(ctx context.Context, cfg Config) (*Local, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	for lives := 1; ; lives++ {
+	for attempt := 1; ; attempt++ {
 		l, err := openLocal(ctx, cfg)
-		if lives == openingsMax || !errors.Is(err, membership.ErrRestart) {
+		if attempt == openingsMax || !errors.Is(err, membership.ErrRestart) {
 			return l, err
 		}
 	}
@@ -113,7 +113,7 @@ func (l *Local) openMemory() error {
 			return err
 		}
 		machines = machinesOf(last, there)
-		// Check the settings before opening creates any memory by them.
+		// Check the settings before openMachine creates memory by them.
 		if err := l.cfg.adopts(last, len(machines)); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (c Config) checkPresent(last *cluster.Configuration) error {
 	return nil
 }
 
-// machinesThere returns the machines of the instance whose memory exists.
+// machinesThere returns the instance's machines that have memory here.
 func (c Config) machinesThere(last *cluster.Configuration) ([]rdma.MachineID, error) {
 	if c.Folder == "" {
 		return c.Volatile.machines(), nil
@@ -366,9 +366,9 @@ func (l *Local) Close() error {
 	return errors.Join(err, l.closeMemory())
 }
 
-// quiesce waits until everything is applied at the living machines. From then on these suspect no
-// machine. If they are no majority, a commit that needs a machine which has been killed can end only
-// in their next lives, so they do not wait for long.
+// quiesce waits until everything is applied at the living machines. From then on these machines
+// suspect no other. If they are not a majority, a commit that needs a killed machine can end only
+// in their next lives, so quiesce does not wait long.
 func (l *Local) quiesce() error {
 	members := l.living()
 	for _, m := range members {
@@ -389,10 +389,11 @@ func (l *Local) quiesce() error {
 	return errors.Join(errs...)
 }
 
-// minorityPatience is how long machines that are no majority wait for commits that need no others.
+// minorityPatience is how long quiesce waits if the living machines are not a majority: long enough
+// for commits that need only these machines.
 const minorityPatience = 200 * time.Millisecond
 
-// minorityOf returns an error if the living machines of an instance are no majority.
+// minorityOf returns an error if the living machines of an instance are not a majority.
 func minorityOf(living []*Member) error {
 	for _, m := range living {
 		if n := len(m.membership.Configuration().Machines); 2*len(living) <= n {

@@ -35,9 +35,9 @@ type MemberConfig struct {
 	// Self names the machine and its failure domain. OpenMember draws its Incarnation; its Protocol
 	// is what this program speaks, unless tests set it.
 	Self cluster.Member
-	// Settings has the settings of the instance (Replicas, Workers, RegionBytes, LogBytes), which
-	// count only when the machine begins a new instance, and this machine's own (MessageBytes,
-	// RegionsMax, Clock, Logger).
+	// Settings has two kinds of settings. The settings of the instance (Replicas, Workers,
+	// RegionBytes, LogBytes) count only when the machine begins a new instance. The others are this
+	// machine's own (MessageBytes, RegionsMax, Clock, Logger).
 	Settings Config
 	Memory   Memories
 	Store    cluster.Store
@@ -54,9 +54,9 @@ type MemberConfig struct {
 	// wait.ErrUnavailable: by default ten lease times, and at least 3 s.
 	Patience time.Duration
 	// Prepare, if not nil, is called with the machine's transactions to register the handlers of
-	// shipped functions, before anybody can ship one to it.
+	// shipped functions, before any machine can ship a function to it.
 	Prepare func(*txn.Machine)
-	// Begun, if not nil, is called when the machine begins to ask to become a member: from then on
+	// Begun, if not nil, is called when the machine starts asking to become a member: from then on
 	// Status and Membership report its progress.
 	Begun func(*Member)
 	// Ended is called when the machine is no longer part of the instance. The reason is
@@ -64,8 +64,8 @@ type MemberConfig struct {
 	// others or has no room for their logs. Ended must not wait. The owner then closes the machine,
 	// and may open another one on the same memory.
 	Ended func(reason error)
-	// Unavailable and Available are called when operations begin to fail for want of a lease, and
-	// when they no longer do. Both may be nil.
+	// Unavailable and Available are called when operations begin to fail because there is no lease,
+	// and when they succeed again. Both may be nil.
 	Unavailable func(reason error)
 	Available   func(after time.Duration)
 	// Events are called when the machine's membership changes, Steps at each step of its
@@ -127,8 +127,8 @@ type Member struct {
 	// filling counts the goroutines that fill each replica. There may be several: a goroutine of an
 	// earlier configuration may not have noticed the change yet.
 	filling map[*region.Region]int
-	// dropped has the functions that free the memory of replicas that were dropped while a goroutine
-	// still filled them.
+	// dropped holds the functions that free the memory of replicas that were dropped while a
+	// goroutine still filled them.
 	dropped map[*region.Region]func() error
 	// read counts the bytes read so far for each replica that is being filled.
 	read   map[region.ID]int
@@ -385,8 +385,8 @@ func (m *Member) logOf(sender rdma.MachineID, worker int) (*nvram.Memory, error)
 //	9  the number of lives that follow (cluster.Member.Lives): the last life that has applied a
 //	   configuration, and the lives that have begun since
 //
-// The lives tell a memory from a copy of it: each begins lives that the other does not have. Memory
-// of earlier program versions has zeros in words 7 to 9.
+// The lives distinguish a memory from a copy of it: each of the two begins lives that the other
+// does not have. Memory of earlier program versions has zeros in words 7 to 9.
 const (
 	identityName = "identity"
 	// IdentityFile is that memory's file in an nvram.Folder.
@@ -448,8 +448,8 @@ func (m *Member) beginLife() {
 		// The memory was used by a program version that recorded neither lives nor commits.
 		n = m.forgetLives(0)
 	case n == livesMax:
-		// There is no room for another life. Keep the first one, which wrote the memory. Without the
-		// others, nobody knows which life was last a member or has committed anything.
+		// There is no room for another life. Keep the first one, which wrote the memory. Without
+		// the others, it is unknown which life was last a member or has committed anything.
 		n = m.forgetLives(1)
 	}
 	id.Store(slot(n), m.cfg.Self.Incarnation)
@@ -480,8 +480,8 @@ func (m *Member) leadLife() {
 	}
 }
 
-// storeIdentity stores, in the machine's memory, which machine of which instance it belongs to. It is
-// called once the machine is part of the instance.
+// storeIdentity stores in the machine's memory the machine and the instance that the memory belongs
+// to. It is called once the machine is part of the instance.
 func (m *Member) storeIdentity() {
 	m.identity.Store(identityMachine, uint64(m.id)+1)
 	m.identity.Store(identityCluster, m.membership.Configuration().Cluster)
@@ -604,9 +604,9 @@ func (m *Member) Leases() lease.Keeper { return m.keeper }
 // run for peers. Tests make it long.
 var closePatience = 10 * time.Second
 
-// Close ends the machine's life. Its transactions in progress are left to the recovery of the
-// others, or to its own when its memory is opened again. The NIC, the store and the memory stay
-// open: they belong to the caller.
+// Close ends the machine's life. Its transactions in progress are recovered by the other machines,
+// or by this machine when its memory is opened again. The NIC, the store and the memory stay open:
+// they belong to the caller.
 func (m *Member) Close() error {
 	m.cancel()
 	m.closing.Set()

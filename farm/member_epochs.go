@@ -108,8 +108,8 @@ func (m *Member) onReclaim(call.Peer, []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// reclaim ends epochs in the background, as long as freed memory waits for it and this machine is the
-// CM.
+// reclaim ends epochs in the background, as long as freed memory waits for their end and this
+// machine is the CM.
 func (m *Member) reclaim() {
 	m.epochs.Lock()
 	isRunning := m.epochs.reclaims

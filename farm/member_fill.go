@@ -54,7 +54,7 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 	var others []cluster.Placement
 	for _, p := range c.Regions {
 		switch {
-		case !slices.Contains(p.Filling, id), !p.IsAvailable():
+		case !slices.Contains(p.Filling, id), !p.IsAvailable(): // nothing to fill
 		case isLast(p):
 			order = append(order, p)
 		default:
@@ -64,7 +64,7 @@ func fillOrder(c *cluster.Configuration, id rdma.MachineID) (order []cluster.Pla
 	return append(order, others...)
 }
 
-// isLast reports whether the primary is the last complete replica.
+// isLast reports whether the primary is the only complete replica.
 func isLast(p cluster.Placement) bool { return len(p.Backups) == len(p.Filling) }
 
 // askEarly asks for a region's stale chunks before it is the region's turn to be filled: see
@@ -102,7 +102,8 @@ func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *re
 	}
 }
 
-// fillRegion fills one replica, and tells the CM. It tries again until the configuration changes.
+// fillRegion fills one replica, and reports that to the CM. It tries again until the configuration
+// changes.
 func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error {
 	ctx := configurationContext{m.ctx, m, c.ID}
 	backup := m.beginFilling(p.Region)
@@ -136,8 +137,8 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 	}
 }
 
-// fillOnce makes one attempt to fill a replica, waits until the replica has everything, and tells the
-// CM.
+// fillOnce makes one attempt to fill a replica, waits until the replica has everything, and reports
+// that to the CM.
 func (m *Member) fillOnce(ctx context.Context, c *cluster.Configuration, f *data.Refill) error {
 	if err := f.Run(ctx); err != nil {
 		return err
@@ -190,7 +191,8 @@ func (m *Member) beginFilling(id region.ID) *region.Region {
 func (m *Member) endFilling(r *region.Region) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
-	if m.filling[r]--; m.filling[r] > 0 {
+	m.filling[r]--
+	if m.filling[r] > 0 {
 		return
 	}
 	delete(m.filling, r)

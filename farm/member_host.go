@@ -98,7 +98,7 @@ func (m *Member) awaitSettled(ctx context.Context, c *cluster.Configuration) err
 }
 
 const (
-	// settlePoll is how often a machine checks whether its transactions are recovered.
+	// settlePoll is the interval at which a machine checks whether its transactions are recovered.
 	settlePoll = 500 * time.Microsecond
 	// settleSlow is the longest time that recovery takes if nothing is wrong.
 	settleSlow = time.Second

@@ -12,7 +12,7 @@ import (
 )
 
 // relogOf makes the n'th log, from 1, for a worker of another machine in this life of this machine.
-// The new log replaces the previous one, whose memory stays for the sake of its ledger.
+// The new log replaces the previous one, whose memory stays because its ledger is still needed.
 func (m *Member) relogOf(sender rdma.MachineID, worker, n int) (*nvram.Memory, error) {
 	mem, err := m.mapLog(m.relogName(sender, worker, n))
 	if err != nil {
@@ -61,8 +61,8 @@ func (m *Member) noteName(in cluster.ID, n int) string {
 	return fmt.Sprintf("%s%d-%d-%016x", notePrefix, in, n, m.cfg.Self.Incarnation)
 }
 
-// isUpTo reports whether a memory's name is prefix, followed by the number of a configuration that is
-// not later than last.
+// isUpTo reports whether a memory's name begins with prefix and the number of a configuration up to
+// last.
 func isUpTo(last cluster.ID, prefix, name string) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	id, _, _ := strings.Cut(rest, "-")
@@ -108,8 +108,8 @@ func (m *Member) removeSettled(c *cluster.Configuration) {
 	}
 }
 
-// takeRelogged hands over the names of the logs that have been replaced, for the caller to remove, if
-// recovery is over with them. Otherwise it returns none.
+// takeRelogged returns the names of replaced logs for the caller to remove, and forgets them.
+// isOver says that recovery needs these logs no more; otherwise takeRelogged returns none.
 func (m *Member) takeRelogged(isOver bool) (names []string) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()

@@ -14,8 +14,8 @@ import (
 
 // Beside a replica that is being filled there is a memory that lists its stale chunks: see
 // region.Stale. This memory is made before the replica, and removed after the configuration says that
-// the replica is complete. So a replica without it has everything that was committed up to the last
-// configuration that the machine has applied.
+// the replica is complete. So a replica without such a memory has everything that was committed up
+// to the last configuration that the machine has applied.
 
 const stalePrefix = "stale-"
 
@@ -96,8 +96,8 @@ func (m *Member) openStale(r *region.Region, since uint32) (*region.Stale, error
 	return s, err
 }
 
-// emptyReplica makes an empty replica, all of which is stale. The memory that says so comes first: a
-// crash must never leave an empty replica that seems complete.
+// emptyReplica makes an empty replica, all of which is stale. It makes the list of stale chunks
+// first: a crash must never leave an empty replica that seems complete.
 func (m *Member) emptyReplica(id region.ID) (*region.Stale, error) {
 	size := m.cfg.Settings.RegionBytes
 	if err := errors.Join(m.memory.Remove(regionName(id)), m.memory.Remove(staleName(id))); err != nil {
@@ -170,7 +170,7 @@ func (m *Member) dropStale(id region.ID, s *region.Stale) error {
 // mark makes this machine's replicas mark the chunks that change, in each region that has too few
 // complete replicas: a replica that is filled later asks for these marks. Marking begins between
 // NEW-CONFIG and its acknowledgement, when no transaction is applied. So the marks cover everything
-// that a machine misses that was a member up to the previous configuration.
+// that is missed by a machine that was a member up to the previous configuration.
 func (m *Member) mark(c *cluster.Configuration) {
 	for _, p := range c.Regions {
 		r := m.replica(p.Region)
@@ -259,8 +259,8 @@ func (m *Member) askPrimary(ctx context.Context, c *cluster.Configuration, p clu
 	return m.endpoint.Call(ctx, to, kind, regionRequest(c.ID, p.Region, a, b))
 }
 
-// askMarked asks which chunks have changed in configuration `since` or later. It returns false if the
-// primary cannot tell.
+// askMarked asks which chunks have changed in configuration `since` or later. It returns false if
+// the primary does not know.
 func (m *Member) askMarked(ctx context.Context, c *cluster.Configuration, p cluster.Placement, since uint32) (region.ChunkSet, bool, error) {
 	reply, err := m.askPrimary(ctx, c, p, kindMarked, since, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 )
 
-// wholePoll is how often awaitWhole checks.
+// wholePoll is the interval at which awaitWhole checks.
 const wholePoll = 5 * time.Millisecond
 
 // awaitWhole waits until all members of the instance have nothing left to recover and every backup

@@ -71,7 +71,8 @@ func (o *opening) run() error {
 		}
 	}
 	// Only the first cancel sets the cause: if a machine has ended meanwhile, its reason stays.
-	if o.cancel(errOpened); context.Cause(o.ctx) != errOpened {
+	o.cancel(errOpened)
+	if context.Cause(o.ctx) != errOpened {
 		return context.Cause(o.ctx)
 	}
 	return nil
@@ -95,8 +96,8 @@ func (o *opening) endsWith(ended func(error)) func(error) {
 	}
 }
 
-// inTurn makes the machines take a step one after the other, not concurrently: they may share a file
-// system, and room that one frees is then available to the next. It also follows that the first
+// inTurn makes the machines take a step one after the other, not concurrently: they may share a
+// file system, and room that one frees is then available to the next. As a consequence, the first
 // machine makes the root object of a new instance.
 func inTurn(step func(*Member, context.Context) error) func(context.Context, []*Member) error {
 	return func(ctx context.Context, members []*Member) error {
@@ -110,8 +111,8 @@ func inTurn(step func(*Member, context.Context) error) func(context.Context, []*
 }
 
 // check returns an error if the machine cannot use a replica that the last configuration gives it.
-// Without this check the others, which have replicas of most regions, would go on without the
-// machine, and the user would not notice the loss.
+// Without this check the other machines, which have replicas of most regions, would continue
+// without this machine, and the user would not notice the loss.
 func (m *Member) check(context.Context) error {
 	if m.stored == nil {
 		return nil

@@ -76,7 +76,8 @@ func cloneMemory(m *nvram.Memory) *nvram.Memory {
 	b := make([]byte, len(zero))
 	for off := uint64(0); off < m.Size(); off += uint64(len(b)) {
 		part := b[:min(uint64(len(b)), m.Size()-off)]
-		if m.CopyOut(part, off); !bytes.Equal(part, zero[:len(part)]) {
+		m.CopyOut(part, off)
+		if !bytes.Equal(part, zero[:len(part)]) {
 			c.CopyIn(off, part)
 		}
 	}

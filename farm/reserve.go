@@ -27,11 +27,11 @@ import (
 //
 // A member without room for a log that another member is to write would keep all members waiting:
 // the regions of a configuration become active only after its members are connected. So the member
-// ends its life and begins another, which can free most of the logs of this one. The new life does
-// not ask to join before it has room for the logs of all members. It holds that room as a large
-// reserve and gives it back one log at a time, so that nothing else can take the rest. Parked
-// transactions and notes keep nobody waiting: without room for them, recovery tries again, and the
-// member serves the other regions meanwhile.
+// ends its life and begins another, which can free most of this life's logs. The new life does not
+// ask to join before it has room for the logs of all members. It holds that room as a large reserve
+// and gives it back one log at a time, so that nothing else can take the rest. Parked transactions
+// and notes keep nobody waiting: without room for them, recovery tries again, and the member serves
+// the other regions meanwhile.
 
 const (
 	reserveName = "reserve"
@@ -110,7 +110,7 @@ func (m *Member) giveBackForLog() (hadReserve bool, err error) {
 	return hadReserve, m.shrinkReserveLocked(m.cfg.Settings.LogBytes)
 }
 
-// shrinkReserveLocked gives back n bytes, or everything if there is less.
+// shrinkReserveLocked gives back n bytes of the reserve, or all of it if it has fewer.
 func (m *Member) shrinkReserveLocked(n int64) error {
 	for n > 0 && len(m.reserve.pieces) > 0 {
 		last := len(m.reserve.pieces) - 1
@@ -226,7 +226,7 @@ func (m *Member) tryMapReserved(name string, bytes int64) (*nvram.Memory, error)
 	return mem, nil
 }
 
-// keepSomeRoom calls keepRoom unless the member has at least a part of a reserve.
+// keepSomeRoom calls keepRoom if the member has no reserve at all.
 func (m *Member) keepSomeRoom() {
 	m.reserve.Lock()
 	has := len(m.reserve.pieces) > 0

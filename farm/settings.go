@@ -17,7 +17,7 @@ import (
 // ErrMismatch means that an instance is opened with other settings than it was made with.
 var ErrMismatch = errors.New("farm: the instance was made with other settings")
 
-// Stored returns those settings of the instance in a folder that can never change: the numbers of
+// Stored returns, for the instance in a folder, the settings that can never change: the numbers of
 // machines, replicas and workers, and the sizes of regions and logs. It returns false if the folder
 // holds no instance.
 func Stored(folder string) (Config, bool, error) {
@@ -88,8 +88,8 @@ func (c Config) firstMachines() (machines []rdma.MachineID) {
 	return machines
 }
 
-// adopts returns ErrMismatch if a setting that cannot change differs from that of an existing
-// instance. last is the instance's last configuration, machines the number of its machines.
+// adopts returns ErrMismatch if a setting that cannot change differs from the existing instance's.
+// last is the instance's last configuration, machines the number of its machines.
 func (c Config) adopts(last *cluster.Configuration, machines int) error {
 	differ := last.Settings().Differences(c.fixed())
 	if machines != c.Machines {
@@ -107,8 +107,8 @@ func (c Config) fixed() cluster.Settings {
 	return cluster.Settings{Replicas: c.Replicas, Workers: c.Workers, RegionBytes: c.RegionBytes, LogBytes: c.LogBytes}
 }
 
-// selfOf returns machine id's report about itself to an instance whose last configuration is c, or
-// nil for a new instance.
+// selfOf returns machine id's report about itself to an instance. c is the instance's last
+// configuration, or nil for a new instance.
 func selfOf(c *cluster.Configuration, id rdma.MachineID) cluster.Member {
 	self := cluster.Member{Machine: id, FailureDomain: int(id)}
 	if c != nil {

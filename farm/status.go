@@ -22,7 +22,7 @@ type Status struct {
 	Length time.Duration
 	KeptBy string
 	// Suspects are machines whose leases have run out. Joining are machines that wait to be
-	// admitted; only the CM knows them.
+	// admitted; only the CM's status lists them.
 	Suspects, Joining []rdma.MachineID
 	// Unavailable is the reason why operations wait or fail; empty if they do not.
 	Unavailable string
