@@ -155,7 +155,7 @@ func (v View) Gather(b *prefetch.Batch, l Lines) {
 	if v.object == nil || l.isEmpty() {
 		return
 	}
-	for i := l.first; i < l.last-1; i++ {
+	for i := l.first + 1; i < l.last; i++ {
 		b.Add(unsafe.Add(v.object, i*lineBytes))
 	}
 	// If there is one line, it is added twice: that costs less than a branch that the processor
