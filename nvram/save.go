@@ -185,8 +185,11 @@ func mapForSave(path string) (*Memory, error) {
 		return nil, err
 	}
 	info, err := file.Stat()
-	if err != nil || info.Size() == 0 || info.Size()%WordBytes != 0 {
-		return nil, errors.Join(fmt.Errorf("%w: %s has %d bytes", ErrSize, path, info.Size()), err, file.Close())
+	if err == nil && (info.Size() == 0 || info.Size()%WordBytes != 0) {
+		err = fmt.Errorf("%w: %s has %d bytes", ErrSize, path, info.Size())
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	words, err := mapFile(file, info.Size())
 	if err != nil {
