@@ -1,0 +1,214 @@
+package tcp
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/rdmatest"
+)
+
+const (
+	// relayDelay is the longest time for which a relay holds bytes or a datagram back.
+	relayDelay = 2 * time.Millisecond
+	// relayPiece is the largest piece of a connection's bytes that a relay passes on at a time.
+	relayPiece = 1500
+	// relayLoss and relayTwice are the parts of the datagrams that a relay loses, and passes on twice.
+	relayLoss, relayTwice = 0.05, 0.05
+)
+
+// A relay stands between a machine and the others, as a slow and faulty network does: it passes connections
+// on late and in pieces, and datagrams late, out of order, twice or not at all.
+type relay struct {
+	tcp     net.Listener
+	udp     *net.UDPConn
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	to      string // the machine's address; "" before it has joined
+	closed  bool
+	sockets map[net.Conn]bool
+}
+
+func newRelay(t *testing.T) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().(*net.TCPAddr)
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port})
+	if err != nil {
+		l.Close()
+		t.Fatal(err)
+	}
+	r := &relay{tcp: l, udp: udp, sockets: make(map[net.Conn]bool)}
+	r.running.Go(r.accept)
+	r.running.Go(r.forward)
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *relay) close() {
+	r.mu.Lock()
+	r.closed = true
+	for s := range r.sockets {
+		s.Close()
+	}
+	r.mu.Unlock()
+	r.tcp.Close()
+	r.udp.Close()
+	r.running.Wait()
+}
+
+// keep notes a connection, which the relay's end closes, and returns where it goes.
+func (r *relay) keep(c net.Conn) (to string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.to == "" {
+		return "", false
+	}
+	r.sockets[c] = true
+	return r.to, true
+}
+
+func (r *relay) drop(c net.Conn) {
+	c.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sockets, c)
+}
+
+func (r *relay) accept() {
+	for {
+		from, err := r.tcp.Accept()
+		if err != nil {
+			return
+		}
+		r.running.Go(func() { r.pass(from) })
+	}
+}
+
+// pass passes on the bytes of a connection in both directions until one side ends it.
+func (r *relay) pass(from net.Conn) {
+	defer r.drop(from)
+	address, ok := r.keep(from)
+	if !ok {
+		return
+	}
+	to, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer r.drop(to)
+	if _, ok := r.keep(to); !ok {
+		return
+	}
+	ended := make(chan struct{})
+	r.running.Go(func() {
+		trickle(from, to)
+		close(ended)
+	})
+	trickle(to, from)
+	<-ended
+}
+
+// trickle copies bytes late and in pieces until their side ends the connection, and then ends that direction.
+func trickle(to, from net.Conn) {
+	defer func() { _ = to.(*net.TCPConn).CloseWrite() }()
+	b := make([]byte, relayPiece)
+	for {
+		n, err := from.Read(b[:1+rand.IntN(len(b))])
+		if err != nil {
+			return
+		}
+		if rand.IntN(8) == 0 {
+			time.Sleep(rand.N(relayDelay))
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// forward passes datagrams on, each by a goroutine, so that they overtake each other.
+func (r *relay) forward() {
+	b := make([]byte, 64<<10)
+	for {
+		n, _, err := r.udp.ReadFromUDP(b)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		to := r.to
+		r.mu.Unlock()
+		address, err := net.ResolveUDPAddr("udp", to)
+		if err != nil || rand.Float64() < relayLoss {
+			continue
+		}
+		times := 1
+		if rand.Float64() < relayTwice {
+			times = 2
+		}
+		for datagram := append([]byte(nil), b[:n]...); times > 0; times-- {
+			r.running.Go(func() {
+				time.Sleep(rand.N(relayDelay))
+				_, _ = r.udp.WriteToUDP(datagram, address)
+			})
+		}
+	}
+}
+
+// relayed is a fabric whose machines reach each other through relays.
+type relayed struct {
+	*fabric
+	t      *testing.T
+	relays map[rdma.MachineID]*relay
+}
+
+// Join implements rdmatest.Fabric.
+func (f *relayed) Join(m rdma.MachineID) (rdma.NIC, error) {
+	r := f.relay(m)
+	cfg := f.config(m)
+	r.mu.Lock()
+	cfg.Listen, cfg.Advertise = cmp.Or(r.to, "127.0.0.1:0"), r.tcp.Addr().String() // a machine that comes back has the address that it had
+	r.mu.Unlock()
+	nic, err := Join(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.to = nic.Address()
+	r.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at[m], f.up[m] = cfg.Advertise, nic
+	return nic, nil
+}
+
+// relay returns the relay of a machine, which stays when the machine comes back.
+func (f *relayed) relay(m rdma.MachineID) *relay {
+	f.mu.Lock()
+	r := f.relays[m]
+	f.mu.Unlock()
+	if r == nil {
+		r = newRelay(f.t)
+		f.mu.Lock()
+		f.relays[m] = r
+		f.mu.Unlock()
+	}
+	return r
+}
+
+// TestConformanceOnABadNetwork runs the suite with all that a network does to bytes and datagrams short of
+// breaking connections, which the suite does itself.
+func TestConformanceOnABadNetwork(t *testing.T) {
+	secured := certificates(t, "127.0.0.1")
+	rdmatest.Run(t, func(t *testing.T) rdmatest.Fabric {
+		return &relayed{fabric: newFabric(secured), t: t, relays: make(map[rdma.MachineID]*relay)}
+	})
+}
