@@ -3,6 +3,7 @@ package txn_test
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/clock"
@@ -14,7 +15,7 @@ type handClock struct {
 	// hasty has it move far faster than the world, for tests in which patience runs out. Where
 	// it must not, the world's pace is right: ten seconds of a hasty clock's are over before
 	// another machine's goroutine has run once, when the processors are busy.
-	hasty bool
+	hasty atomic.Bool
 
 	mu     sync.Mutex
 	now    time.Time
@@ -27,8 +28,16 @@ type handTimer struct {
 	clock   *handClock
 }
 
-func newHandClock() *handClock  { return &handClock{now: time.Unix(1_000_000, 0)} }
-func newHastyClock() *handClock { return &handClock{now: time.Unix(1_000_000, 0), hasty: true} }
+func newHandClock() *handClock { return &handClock{now: time.Unix(1_000_000, 0)} }
+
+func newHastyClock() *handClock {
+	c := newHandClock()
+	c.hasty.Store(true)
+	return c
+}
+
+// calm makes the clock move with the world from now on, so that closing waits for goroutines.
+func (c *handClock) calm() { c.hasty.Store(false) }
 
 func (c *handClock) Now() time.Time {
 	c.mu.Lock()
@@ -38,7 +47,7 @@ func (c *handClock) Now() time.Time {
 
 func (c *handClock) Sleep(d time.Duration) {
 	passes := d
-	if c.hasty {
+	if c.hasty.Load() {
 		passes, d = 20*d, time.Microsecond
 	}
 	c.mu.Lock()

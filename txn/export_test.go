@@ -3,7 +3,6 @@ package txn
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -171,14 +170,6 @@ func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {
 		return before(number, bytes)
 	}
 	return begun, func() { close(until) }
-}
-
-// AwaitServed waits, in real time, until no goroutine runs for peers any more: Close waits by the machine's
-// clock, which may not go on with such a goroutine.
-func (m *Machine) AwaitServed() {
-	for deadline := time.Now().Add(10 * time.Second); m.Inspect().Serving() > 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // AskAnnex asks a peer to make an annex for records that a worker writes to it.

@@ -171,7 +171,8 @@ func TestAnnexesThatComeLate(t *testing.T) {
 
 // Making an annex may take longer than other answers: as long as so many bytes are worth.
 func TestAnnexesThatTakeLong(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: newHastyClock()}, 1)
+	clock := newHastyClock()
+	r := open(t, txntest.Config{Machines: 2, Replicas: 1, Workers: 1, RegionBytes: 8 << 20, Clock: clock}, 1)
 	objects := r.bigObjects(1, largeObject, 60)
 	asked, let := r.Machine(1).HoldAnnexes()
 	r.Machine(0).WaitAtMost(0)
@@ -181,7 +182,7 @@ func TestAnnexesThatTakeLong(t *testing.T) {
 		let()
 	}()
 	must(t, r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) }))
-	r.Machine(1).AwaitServed() // it has answered, and may not have ended
+	clock.calm() // for Close waits for functions that have answered, and may not have ended
 }
 
 // A connection that breaks while annexes are filled ends the transaction before it has
