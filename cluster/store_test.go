@@ -17,11 +17,6 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-func eachStore(t *testing.T, f func(t *testing.T, s Store)) {
-	t.Run("memory", func(t *testing.T) { f(t, new(MemoryStore)) })
-	t.Run("file", func(t *testing.T) { f(t, NewFileStore(filepath.Join(t.TempDir(), "c.json"))) })
-}
-
 func placed(t testing.TB) *Configuration {
 	c, _, err := instance(3, 2, false).Place(1, 0)
 	if err != nil {
@@ -29,59 +24,6 @@ func placed(t testing.TB) *Configuration {
 	}
 	c.Root = region.MakePtr(region.MakeAddr(1, 640), 3, 4)
 	return c
-}
-
-func TestStore(t *testing.T) { eachStore(t, testStore) }
-
-func testStore(t *testing.T, s Store) {
-	if c, err := s.Load(); c != nil || err != nil {
-		t.Errorf("empty store: %v, %v", c, err)
-	}
-	c := placed(t)
-	if err := s.CompareAndSwap(1, c); !errors.Is(err, ErrMoved) {
-		t.Errorf("swap of nothing: %v", err)
-	}
-	if err := s.CompareAndSwap(0, c); err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Load()
-	if err != nil || !reflect.DeepEqual(got, c) {
-		t.Errorf("loaded %+v, %v, want %+v", got, err, c)
-	}
-	for _, old := range []uint64{0, 1, 3} {
-		if err := s.CompareAndSwap(old, c); !errors.Is(err, ErrMoved) {
-			t.Errorf("swap of %d: %v", old, err)
-		}
-	}
-	got.Machines[0] = 9
-	if again, _ := s.Load(); again.Machines[0] == 9 {
-		t.Error("store shares memory")
-	}
-}
-
-// If many try to replace one configuration, exactly one succeeds.
-func TestCompareAndSwapOnce(t *testing.T) { eachStore(t, testCompareAndSwapOnce) }
-
-func testCompareAndSwapOnce(t *testing.T, s Store) {
-	c := placed(t)
-	if err := s.CompareAndSwap(0, c); err != nil {
-		t.Fatal(err)
-	}
-	var won atomic.Int32
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if err := s.CompareAndSwap(c.Revision, c.Revise()); err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, ErrMoved) {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 {
-		t.Errorf("%d have moved on", won.Load())
-	}
 }
 
 func TestMemoryStoreCopy(t *testing.T) {

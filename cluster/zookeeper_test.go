@@ -68,8 +68,8 @@ func TestWrongAddress(t *testing.T) {
 	}
 }
 
-// With a real ZooKeeper, the store passes the tests of every store, and reports that ZooKeeper has
-// gone away.
+// The store with a real ZooKeeper: what it has that other stores have not, and ZooKeeper going away.
+// TestZooKeeperStore has what is true of every store.
 func TestZooKeeper(t *testing.T) {
 	server := zookeepertest.Start(t)
 	open := func(path string) Store {
@@ -80,8 +80,6 @@ func TestZooKeeper(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	t.Run("store", func(t *testing.T) { testStore(t, open("/deep/down/store")) })
-	t.Run("once", func(t *testing.T) { testCompareAndSwapOnce(t, open("/once")) })
 	t.Run("two clients", func(t *testing.T) {
 		a, b := open("/two"), open("/two")
 		c := placed(t)

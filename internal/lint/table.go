@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"rdma/local", "rdma/shm", "rdma/tcp", "internal/sim"},
 	{"rdma/call/calltest"},
 	{"cluster"},
-	{"cluster/lease", "cluster/zookeepertest"},
+	{"cluster/lease", "cluster/zookeepertest", "cluster/storetest"},
 	{"txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate"},
 	{"txn/set", "txn/outcome"},
 	{"txn/participant"},
@@ -75,6 +75,7 @@ var core = map[string][]string{
 	"internal/sim":          nil,
 	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
 	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
+	"cluster/storetest":     nil,
 	"txn/record":            nil,
 	"txn/message":           nil,
 	"txn/route":             nil,
@@ -113,7 +114,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 
 // clockUsers may read the process's clock and its source of randomness.
 // rdma/shm drives processes: it never runs in the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "internal/testcert"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/storetest", "internal/testcert"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
