@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrUnreachable means that no server of the ensemble that keeps the
-// configuration answers.
+// ErrUnreachable means that no server of the ensemble that keeps the configuration answers, or
+// too few of the machines that keep it themselves (package raftstore).
 var ErrUnreachable = errors.New("cluster: ZooKeeper does not answer")
 
 // ErrTooLarge means that a configuration is larger than its store can keep.

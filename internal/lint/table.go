@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"rdma/local", "rdma/shm", "rdma/tcp", "internal/sim"},
 	{"rdma/call/calltest"},
 	{"cluster"},
-	{"cluster/lease", "cluster/zookeepertest", "cluster/storetest"},
+	{"cluster/lease", "cluster/raftstore", "cluster/zookeepertest", "cluster/storetest"},
 	{"txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate"},
 	{"txn/set", "txn/outcome"},
 	{"txn/participant"},
@@ -75,6 +75,7 @@ var core = map[string][]string{
 	"internal/sim":          nil,
 	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
 	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
+	"cluster/raftstore":     {"golang.org/x/sys/unix", "go.etcd.io/raft/v3", "go.etcd.io/raft/v3/raftpb", "google.golang.org/protobuf/proto"},
 	"cluster/storetest":     nil,
 	"txn/record":            nil,
 	"txn/message":           nil,
@@ -113,8 +114,9 @@ var (
 var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "region", "rdma", "rdma/...", "cluster/lease"}
 
 // clockUsers may read the process's clock and its source of randomness.
-// rdma/shm drives processes: it never runs in the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/storetest", "internal/testcert"}
+// rdma/shm drives processes, and cluster/raftstore a library with a disk and a network: they never run in
+// the simulator.
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/raftstore", "cluster/zookeepertest", "cluster/storetest", "internal/testcert"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
@@ -127,7 +129,7 @@ var (
 )
 
 // ranked packages have mutexes with ranks, beside the simulated ones.
-var ranked = []string{"nvram", "rdma/local", "rdma/shm", "rdma/tcp", "sql/wire", "."}
+var ranked = []string{"nvram", "rdma/local", "rdma/shm", "rdma/tcp", "cluster/raftstore", "sql/wire", "."}
 
 // A function of functionLinesMax lines surely has more than one idea. A function of
 // functionLinesMany lines deserves a second look.

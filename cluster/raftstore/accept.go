@@ -1,0 +1,144 @@
+package raftstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// strangersMax is how many accepted connections may be without a greeting; further ones wait to be
+// accepted, so that a port scanner uses up no memory.
+const strangersMax = 64
+
+// accept accepts connections until the listener is closed.
+func (s *Store) accept(ctx context.Context) {
+	strangers := make(chan struct{}, strangersMax)
+	for {
+		strangers <- struct{}{}
+		socket, err := s.cfg.Listener.Accept()
+		if err == nil {
+			s.running.Go(func() { s.attend(ctx, socket, func() { <-strangers }) })
+			continue
+		}
+		<-strangers
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			return
+		}
+		pause(ctx, s.cfg.after(1)) // no descriptors are left
+	}
+}
+
+// attend takes messages from an accepted connection until it breaks. It calls known when the
+// connection has shown who it is from, or has failed to.
+func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
+	defer socket.Close()
+	defer context.AfterFunc(ctx, func() { socket.Close() })()
+	stream, from, err := s.admit(ctx, socket)
+	known()
+	if err != nil {
+		return // the other side has been told, or is none of ours
+	}
+	former := s.replace(from, socket)
+	defer s.dismiss(from, socket)
+	if former != nil {
+		former.Close() // the peer has given it up; here it may look alive for hours
+	}
+	s.take(ctx, stream, from)
+}
+
+// admit makes the handshakes of an accepted connection.
+func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, from rdma.MachineID, err error) {
+	if err := socket.SetDeadline(time.Now().Add(s.cfg.after(silenceTicks))); err != nil {
+		return nil, 0, err
+	}
+	if stream, err = s.cfg.accepted(ctx, socket); err != nil {
+		return nil, 0, err
+	}
+	g, err := readGreeting(stream)
+	if err != nil && !errors.Is(err, refusals[otherFormat]) {
+		return nil, 0, err
+	}
+	r := s.refuses(g)
+	if err != nil {
+		r = otherFormat
+	}
+	if _, err := stream.Write(r.encode()); err != nil {
+		return nil, 0, err
+	}
+	if r != accepted {
+		return nil, 0, refusals[r]
+	}
+	return stream, g.from, socket.SetDeadline(time.Time{})
+}
+
+// refuses checks a greeting.
+func (s *Store) refuses(g greeting) refusal {
+	switch {
+	case g.cluster != s.founding.Cluster:
+		return otherCluster
+	case g.to != s.founding.Machine:
+		return otherMachine
+	case s.links[raftID(g.from)] == nil:
+		return stranger
+	}
+	return accepted
+}
+
+// replace notes the connection that a machine has opened, and returns the one before.
+func (s *Store) replace(from rdma.MachineID, socket net.Conn) (former net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former = s.mu.accepted[from]
+	s.mu.accepted[from] = socket
+	return former
+}
+
+func (s *Store) dismiss(from rdma.MachineID, socket net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.accepted[from] == socket {
+		delete(s.mu.accepted, from)
+	}
+}
+
+// take hands messages to the loop, and answers asks, until the connection breaks.
+func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) {
+	in := bufio.NewReader(stream)
+	for {
+		m, err := readMessageFrame(in)
+		if err != nil {
+			return
+		}
+		if m == nil {
+			if stream.SetWriteDeadline(time.Now().Add(s.cfg.after(silenceTicks))) != nil {
+				return
+			}
+			if _, err := stream.Write([]byte{0}); err != nil {
+				return
+			}
+			continue
+		}
+		if !s.isPlausible(m, from) {
+			return // not from a peer that works
+		}
+		select {
+		case s.received <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// isPlausible checks who a message is from and to. A machine that is no leader any more passes on what
+// another has sent to it as the leader.
+func (s *Store) isPlausible(m *raftpb.Message, from rdma.MachineID) bool {
+	isPassedOn := m.GetType() == raftpb.MsgProp || m.GetType() == raftpb.MsgReadIndex
+	_, isMember := s.founding.Machines[machineOf(m.GetFrom())]
+	return m.GetTo() == raftID(s.founding.Machine) && (m.GetFrom() == raftID(from) || isPassedOn && isMember)
+}

@@ -1,0 +1,72 @@
+// Package raftstore keeps the configuration at an odd number of machines of the instance itself, so
+// that machines on several hosts need no ZooKeeper. The server does not use it yet.
+//
+//	raftstore.Create(folder, raftstore.Founding{...})   once, at each of the machines
+//	s, err := raftstore.Open(raftstore.Config{Folder: folder, Listener: l, Dial: dial, TLS: tls})
+//
+//	machine 0                      machine 1 (leader)              machine 2
+//	  CompareAndSwap -- proposal -->  log, fsync
+//	  log, fsync   <--- entry ------   |  ---------- entry --------->  log, fsync
+//	               ---- has it ---->   |  <--------- has it ---------
+//	                              a majority has it: committed
+//	  apply, return <-- committed --  apply  -------- committed ----->  apply
+//
+// A Store is a cluster.Store. Each of the machines has one, and asks its own. The machines agree by
+// Raft on a log, whose entries are swaps. Each machine applies the committed ones in order to the
+// current configuration: a swap succeeds if the configuration still has the revision that it
+// expects.
+//
+// # What is promised
+//
+// CompareAndSwap returns nil or cluster.ErrMoved only after this machine has applied the swap, so
+// the swap is in the logs of a majority, on their disks. Load asks the leader for the commit index
+// that a majority confirms (Raft's read index) and waits until this machine has applied that far. It
+// relies on no clock, and it writes nothing.
+//
+// Both return within Config.Patience, 5 s if that is not set, whatever the other machines, the
+// network and the disk do. Without an answer the error matches cluster.ErrUnreachable and says which
+// machines do not answer. A swap may still be carried out after such an error.
+// Proposals and reads that were lost, with a connection or a leader, are sent again meanwhile. A
+// proposal that is in the log twice takes effect once, because revisions only grow:
+// CompareAndSwap refuses a configuration whose revision is not above the one that it replaces.
+//
+// With CheckQuorum and PreVote, a leader without a majority steps down, and a machine that comes back
+// does not disturb the leader. When the leader fails, another is elected within 1 to 2 s, and
+// requests wait that long.
+//
+// # On disk
+//
+// The folder has two files and belongs to one Store at a time. What the machine was created with is
+// in store.json. The file log has snapshot, term, vote and entries: see logFile. Both begin
+// with a format version. Everything is synced before any message tells of it. When a write
+// fails, the Store stops and all calls return the reason, because nobody knows what a disk holds after
+// a failed sync; open it again when the disk is mended.
+//
+// A machine whose folder is lost must not be created again under its number: it has forgotten whom
+// it has voted for, and what it has promised to keep. Open therefore fails with ErrNotCreated where
+// there is no store, and only Create makes one. Machines cannot be added or removed, nor given
+// another address, but Config.Dial decides what an address stands for.
+//
+// # Why go.etcd.io/raft
+//
+// Of the two well-kept libraries, this one is a state machine without goroutines, clock, disk and
+// network (RawNode). It has read index, and forwards proposals and reads to the leader. It
+// needs only the protobuf runtime, which the server has anyway, so that the program grows by
+// 0.6 MB, of 79. Its price is that log and transport are this package's: one file, one connection in
+// each direction.
+//
+// github.com/hashicorp/raft brings both. But there the caller makes a linearizable read of Barrier,
+// which is an entry in the log, and VerifyLeader, and forwards to the leader by itself. A logger,
+// metrics, another codec and a B-tree for the log (bbolt, or a write-ahead log made for
+// gigabytes) come with it, for a value of a few kilobytes.
+//
+// # Concurrency and cost
+//
+// One goroutine owns the state machine, the log and all requests. Each other machine has one that
+// connects and sends, and one for its answers; each accepted connection has one. An idle leader
+// sends a heartbeat of a few bytes to each machine three times a second; the timer that drives it
+// rings ten times a second. A machine that cannot be reached is dialled twice a second.
+//
+// A configuration may have up to 4 MiB. The log is compacted when it is longer than 1 MiB and four
+// configurations.
+package raftstore

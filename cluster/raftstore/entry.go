@@ -1,0 +1,100 @@
+package raftstore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/farmsql/farmsql/cluster"
+)
+
+// configurationBytesMax is how large a configuration may be.
+const configurationBytesMax = 4 << 20
+
+// entryFormat is the version of entries and of snapshots. A machine that applies a newer one stops:
+// a program must write a newer format only when all machines know it.
+const entryFormat = 1
+
+const (
+	swapHeaderBytes  = 40
+	stateHeaderBytes = 32
+)
+
+// A requestID tells the requests of all machines apart: machine, a random number of the Store's
+// life, and a counter.
+type requestID [16]byte
+
+// A swap is the content of an entry of the log:
+//
+//	| format 1 | zeros 7 | old 8 | revision 8 | id 16 | configuration |
+type swap struct {
+	old, revision uint64
+	id            requestID
+	configuration []byte // as cluster.Configuration.Encode makes it
+}
+
+func (s *swap) encode() []byte {
+	b := make([]byte, 8, swapHeaderBytes+len(s.configuration))
+	b[0] = entryFormat
+	b = binary.LittleEndian.AppendUint64(b, s.old)
+	b = binary.LittleEndian.AppendUint64(b, s.revision)
+	b = append(b, s.id[:]...)
+	return append(b, s.configuration...)
+}
+
+func decodeSwap(b []byte) (s swap, err error) {
+	if err := checkFormat("an entry", b, swapHeaderBytes); err != nil {
+		return s, err
+	}
+	s.old, s.revision = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	copy(s.id[:], b[24:])
+	s.configuration = b[swapHeaderBytes:]
+	return s, nil
+}
+
+func checkFormat(what string, b []byte, headerBytes int) error {
+	switch {
+	case len(b) < headerBytes || b[0] == 0:
+		return fmt.Errorf("%w: %s of %d bytes", ErrDamaged, what, len(b))
+	case b[0] > entryFormat:
+		return fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql", ErrNewer, what, b[0], entryFormat)
+	}
+	return nil
+}
+
+// A state is the current configuration, as it is after some entry of the log. It is the content of
+// snapshots:
+//
+//	| format 1 | zeros 7 | revision 8 | writer 16 | configuration |
+type state struct {
+	revision      uint64    // 0: there is no configuration
+	writer        requestID // the swap that made it current
+	configuration []byte
+}
+
+func (s *state) encode() []byte {
+	b := make([]byte, 8, stateHeaderBytes+len(s.configuration))
+	b[0] = entryFormat
+	b = binary.LittleEndian.AppendUint64(b, s.revision)
+	b = append(b, s.writer[:]...)
+	return append(b, s.configuration...)
+}
+
+func decodeState(b []byte) (s state, err error) {
+	if err := checkFormat("a snapshot", b, stateHeaderBytes); err != nil {
+		return s, err
+	}
+	s.revision = binary.LittleEndian.Uint64(b[8:])
+	copy(s.writer[:], b[16:])
+	s.configuration = b[stateHeaderBytes:]
+	return s, nil
+}
+
+// apply carries out a swap, or returns cluster.ErrMoved. A second copy of a swap moves
+// nothing: the revision is above old then, and never falls.
+func (s *state) apply(c swap) error {
+	if c.old != s.revision {
+		return cluster.ErrMoved
+	}
+	*s = state{c.revision, c.id, c.configuration}
+	return nil
+}

@@ -1,0 +1,156 @@
+package raftstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A connection carries messages from the machine that has opened it. The other one answers its
+// asks, so that it is known to be there even if it has nothing to say.
+//
+//	greeting:  | magic 4 | format 1 | zeros 3 | from 2 | to 2 | zeros 4 | cluster 8 |
+//	reply:     | magic 4 | format 1 | refusal 1 | zeros 2 |
+//	frame:     | kind 1 | zeros 3 | payload's bytes 4 | payload's CRC 4 | payload |
+//	answer:    one byte, of any value
+const (
+	wireMagic     = 0x73636672 // "rfcs"
+	wireFormat    = 1          // of everything that is sent
+	greetingBytes = 24
+	replyBytes    = 8
+	headerBytes   = 12
+	// payloadBytesMax is how long a message can be: one configuration, or several small ones.
+	payloadBytesMax = configurationBytesMax + appendBytesMax + 64<<10
+	// appendBytesMax is how many bytes of entries one message carries, but at least one entry.
+	appendBytesMax = 1 << 20
+)
+
+// The kinds of frames.
+const (
+	frameMessage = 1 // a raftpb.Message
+	frameAsk     = 2 // no payload; demands an answer
+)
+
+var errGarbage = errors.New("cluster: not a connection of the configuration store")
+
+// A greeting is what a connection begins with.
+type greeting struct {
+	from, to rdma.MachineID
+	cluster  uint64
+}
+
+func (g greeting) encode() []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(make([]byte, 0, greetingBytes), wireMagic)
+	b = append(b, wireFormat, 0, 0, 0)
+	b = le.AppendUint16(b, uint16(g.from))
+	b = le.AppendUint16(b, uint16(g.to))
+	b = append(b, 0, 0, 0, 0)
+	return le.AppendUint64(b, g.cluster)
+}
+
+func readGreeting(r io.Reader) (g greeting, err error) {
+	var b [greetingBytes]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return g, err
+	}
+	le := binary.LittleEndian
+	if le.Uint32(b[:]) != wireMagic {
+		return g, errGarbage
+	}
+	if b[4] != wireFormat {
+		return g, refusals[otherFormat]
+	}
+	return greeting{rdma.MachineID(le.Uint16(b[8:])), rdma.MachineID(le.Uint16(b[10:])), le.Uint64(b[16:])}, nil
+}
+
+// A refusal says why a machine does not accept a connection.
+type refusal uint8
+
+const (
+	accepted refusal = iota
+	otherFormat
+	otherCluster
+	otherMachine
+	stranger
+)
+
+var refusals = map[refusal]error{
+	otherFormat:  errors.New("cluster: the other machine's configuration store speaks another format"),
+	otherCluster: errors.New("cluster: the other machine's configuration store belongs to another cluster"),
+	otherMachine: errors.New("cluster: another machine has the address"),
+	stranger:     errors.New("cluster: the other machine's configuration store does not know this machine"),
+}
+
+func (r refusal) encode() []byte {
+	return append(binary.LittleEndian.AppendUint32(nil, wireMagic), wireFormat, byte(r), 0, 0)
+}
+
+// readReply returns nil if the connection is accepted.
+func readReply(r io.Reader) error {
+	var b [replyBytes]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return err
+	}
+	reason, isKnown := refusals[refusal(b[5])]
+	switch {
+	case binary.LittleEndian.Uint32(b[:]) != wireMagic:
+		return errGarbage
+	case b[4] != wireFormat:
+		return refusals[otherFormat]
+	case refusal(b[5]) != accepted && !isKnown:
+		return fmt.Errorf("cluster: the other machine's configuration store refuses for reason %d", b[5])
+	}
+	return reason
+}
+
+// askFrame is a whole frame.
+var askFrame = appendHeader(nil, frameAsk, nil)
+
+func appendHeader(b []byte, kind byte, payload []byte) []byte {
+	b = append(b, kind, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+	return binary.LittleEndian.AppendUint32(b, checksum(payload))
+}
+
+func messageFrame(m *raftpb.Message) ([]byte, error) {
+	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, headerBytes), m)
+	if err != nil {
+		return nil, err
+	}
+	appendHeader(b[:0], frameMessage, b[headerBytes:])
+	return b, nil
+}
+
+// readMessageFrame returns the message of the next frame, or nil if the frame is an ask.
+func readMessageFrame(r io.Reader) (*raftpb.Message, error) {
+	var header [headerBytes]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return nil, err
+	}
+	kind, n := header[0], binary.LittleEndian.Uint32(header[4:])
+	if kind == frameAsk && n == 0 {
+		return nil, nil
+	}
+	if kind != frameMessage || n > payloadBytesMax {
+		return nil, fmt.Errorf("%w: a frame of kind %d and %d bytes", errGarbage, kind, n)
+	}
+	payload := make([]byte, n)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return nil, err
+	}
+	if checksum(payload) != binary.LittleEndian.Uint32(header[8:]) {
+		return nil, fmt.Errorf("%w: a frame has been altered on its way", errGarbage)
+	}
+	m := new(raftpb.Message)
+	if err := proto.Unmarshal(payload, m); err != nil {
+		return nil, fmt.Errorf("%w: %w", errGarbage, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,243 @@
+package raftstore
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/storetest"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const (
+	testCluster = 7
+	// testTick makes elections short. On a slow machine they are disturbed more often, and tests take
+	// longer; none depends on it.
+	testTick     = 20 * time.Millisecond
+	testPatience = time.Second
+)
+
+// addressOf returns the address of a machine in the Founding, which only the test's dialer knows.
+func addressOf(machine int) string { return fmt.Sprintf("127.0.0.1:%d", 1+machine) }
+
+func founding(machines, machine int) Founding {
+	f := Founding{Cluster: testCluster, Machine: rdma.MachineID(machine), Machines: make(map[rdma.MachineID]string)}
+	for m := range machines {
+		f.Machines[rdma.MachineID(m)] = addressOf(m)
+	}
+	return f
+}
+
+// A group is the machines of a store. They reach each other through relays.
+type group struct {
+	t      testing.TB
+	folder string
+	tls    *tls.Config
+	relays [][]*storetest.Relay // [from][to]
+
+	mu     sync.Mutex
+	stores []*Store
+}
+
+// newGroup creates a store of some machines and starts them.
+func newGroup(t testing.TB, machines int, tls *tls.Config) *group {
+	g := prepareGroup(t, t.TempDir(), machines, tls)
+	for m := range machines {
+		if err := Create(g.folderOf(m), founding(machines, m)); err != nil {
+			t.Fatal(err)
+		}
+		g.start(m)
+	}
+	return g
+}
+
+// prepareGroup makes a group whose machines are not started.
+func prepareGroup(t testing.TB, folder string, machines int, tls *tls.Config) *group {
+	g := &group{t: t, folder: folder, tls: tls, stores: make([]*Store, machines)}
+	for range machines {
+		var from []*storetest.Relay
+		for range machines {
+			from = append(from, storetest.NewRelay(t, ""))
+		}
+		g.relays = append(g.relays, from)
+	}
+	t.Cleanup(func() {
+		for m := range machines {
+			g.kill(m)
+		}
+	})
+	return g
+}
+
+func (g *group) folderOf(machine int) string { return filepath.Join(g.folder, fmt.Sprint(machine)) }
+
+// start starts a machine.
+func (g *group) start(machine int) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.t.Error(err)
+		return
+	}
+	for _, from := range g.relays {
+		from[machine].Retarget(l.Addr().String())
+	}
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		for m := range g.relays {
+			if address == addressOf(m) {
+				return new(net.Dialer).DialContext(ctx, "tcp", g.relays[machine][m].Address())
+			}
+		}
+		return nil, errors.New("no such machine")
+	}
+	s, err := Open(Config{Folder: g.folderOf(machine), Listener: l, Dial: dial, TLS: g.tls, Patience: testPatience, tick: testTick})
+	if err != nil {
+		l.Close()
+		g.t.Error(err)
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stores[machine] = s
+}
+
+// kill ends a machine. Close saves nothing, so that is what a crash does: see also TestKill.
+func (g *group) kill(machine int) {
+	if s := g.store(machine); s != nil {
+		s.Close()
+	}
+}
+
+func (g *group) store(machine int) *Store {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stores[machine]
+}
+
+// leader returns the machine that most machines follow.
+func (g *group) leader() (machine int, ok bool) {
+	votes := make(map[uint64]int)
+	for m := range g.relays {
+		id := g.store(m).leader.Load()
+		if votes[id]++; id != 0 && votes[id] > len(g.relays)/2 {
+			return int(machineOf(id)), true
+		}
+	}
+	return 0, false
+}
+
+// each calls f for the relays from a machine and those to it.
+func (g *group) each(machine int, f func(from, to *storetest.Relay)) {
+	for m := range g.relays {
+		f(g.relays[machine][m], g.relays[m][machine])
+	}
+}
+
+func (g *group) heal(machine int) func() {
+	return func() {
+		g.each(machine, func(from, to *storetest.Relay) {
+			from.Heal()
+			to.Heal()
+		})
+	}
+}
+
+// system returns the group for the suite.
+func (g *group) system() *storetest.System {
+	s := &storetest.System{
+		Machines: len(g.relays),
+		Store:    func(machine int) cluster.Store { return mortal{g.store(machine)} },
+		Restart: func() {
+			for m := range g.relays {
+				g.kill(m)
+			}
+			for m := range g.relays {
+				g.start(m)
+			}
+		},
+	}
+	if s.Machines == 1 {
+		return s
+	}
+	s.Cut = func(machine int) func() {
+		g.each(machine, func(from, to *storetest.Relay) {
+			from.Cut()
+			to.Cut()
+		})
+		return g.heal(machine)
+	}
+	s.CutAnswers = func(machine int) func() {
+		g.each(machine, func(from, to *storetest.Relay) {
+			from.Drop(storetest.Answers)
+			to.Drop(storetest.Requests)
+		})
+		return g.heal(machine)
+	}
+	s.Kill = func(machine int) func() {
+		g.kill(machine)
+		return func() { g.start(machine) }
+	}
+	s.Leader = g.leader
+	return s
+}
+
+// A mortal store may have been killed, which the suite knows as a store that cannot be reached.
+type mortal struct{ *Store }
+
+func alive(err error) error {
+	if errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w: it has been killed", cluster.ErrUnreachable)
+	}
+	return err
+}
+
+func (m mortal) Load() (*cluster.Configuration, error) {
+	c, err := m.Store.Load()
+	return c, alive(err)
+}
+
+func (m mortal) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	return alive(m.Store.CompareAndSwap(old, next))
+}
+
+// certificates returns the TLS configuration of machines of one cluster.
+func certificates(t testing.TB) *tls.Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "farmsql"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}},
+		RootCAs:      pool, ClientCAs: pool,
+	}
+}

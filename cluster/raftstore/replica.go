@@ -1,0 +1,252 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+const (
+	// inflightMax is how many messages with entries may be on their way to a machine.
+	inflightMax = 16
+	// uncommittedBytesMax is how many bytes of entries a leader takes on before they are committed.
+	uncommittedBytesMax = 16 * configurationBytesMax
+)
+
+// A replica is the state machine of a Store, with its log and the requests under way. Only the
+// goroutine of run uses it.
+type replica struct {
+	store   *Store
+	log     *logFile
+	node    *raft.RawNode
+	state   state  // after the entry applied
+	applied uint64 // index
+	pending map[requestID]*request
+}
+
+func newReplica(s *Store, log *logFile) (r *replica, err error) {
+	defer recoverLibrary(&err)
+	snapshot, _ := log.memory.Snapshot() // never fails
+	r = &replica{store: s, log: log, pending: make(map[requestID]*request), applied: snapshot.GetMetadata().GetIndex()}
+	if r.state, err = decodeState(snapshot.GetData()); err != nil {
+		return nil, err
+	}
+	r.node, err = raft.NewRawNode(&raft.Config{
+		ID:                        raftID(s.founding.Machine),
+		ElectionTick:              electionTicks,
+		HeartbeatTick:             heartbeatTicks,
+		Storage:                   log.memory,
+		Applied:                   r.applied,
+		MaxSizePerMsg:             appendBytesMax,
+		MaxUncommittedEntriesSize: uncommittedBytesMax,
+		MaxInflightMsgs:           inflightMax,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		ReadOnlyOption:            raft.ReadOnlySafe,
+		StepDownOnRemoval:         true,
+		Logger:                    quiet{},
+	})
+	return r, err
+}
+
+// run serves requests and messages until ctx is done, or the log cannot be written. It returns why it
+// has ended: ErrClosed, or the failure.
+func (r *replica) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, r.log.close()) }()
+	defer recoverLibrary(&err)
+	if len(r.store.links) == 0 {
+		if err := r.node.Campaign(); err != nil { // nobody else can be the leader
+			return err
+		}
+	}
+	ticker := time.NewTicker(r.store.cfg.tick)
+	defer ticker.Stop()
+	for {
+		if err := r.work(); err != nil {
+			return err
+		}
+		select {
+		case now := <-ticker.C:
+			r.node.Tick()
+			r.tick(now)
+		case m := <-r.store.received:
+			_ = r.node.Step(m) // fails for a proposal if there is no leader; it will be sent again
+		case q := <-r.store.requests:
+			q.again = r.store.cfg.after(retryTicks)
+			r.pending[q.id] = q
+			r.begin(q, time.Now())
+		case <-ctx.Done():
+			return ErrClosed
+		}
+	}
+}
+
+// work does all that the library wants done: keep first, then send, then apply. After that it begins
+// pending requests again if there is a new leader, who may not have heard of them. A leader that has
+// just been elected and is the only machine must have applied all of its log by then: the library
+// answers its reads at once.
+func (r *replica) work() error {
+	for r.node.HasReady() {
+		before := r.store.leader.Load()
+		for r.node.HasReady() {
+			if err := r.step(); err != nil {
+				return err
+			}
+		}
+		if err := r.log.compact(r.applied, &r.state); err != nil {
+			return err
+		}
+		if now := r.store.leader.Load(); now != before && now != raft.None {
+			for _, q := range r.pending { // any order
+				r.begin(q, time.Now())
+			}
+		}
+	}
+	return nil
+}
+
+// step carries out one batch of work. Nothing may be sent before what it tells of is on disk.
+func (r *replica) step() error {
+	ready := r.node.Ready()
+	if err := r.log.append(ready.HardState, ready.Snapshot, ready.Entries, ready.MustSync); err != nil {
+		return err
+	}
+	if err := r.send(ready.Messages); err != nil {
+		return err
+	}
+	if !raft.IsEmptySnap(ready.Snapshot) {
+		if err := r.restore(ready.Snapshot); err != nil {
+			return err
+		}
+	}
+	for _, e := range ready.CommittedEntries {
+		if err := r.apply(e); err != nil {
+			return err
+		}
+	}
+	for _, read := range ready.ReadStates {
+		r.confirm(read)
+	}
+	r.answerLoads()
+	if ready.SoftState != nil {
+		r.store.leader.Store(ready.SoftState.Lead)
+	}
+	r.node.Advance(ready)
+	return nil
+}
+
+// send queues messages for the other machines, and tells the library what cannot be sent.
+func (r *replica) send(messages []*raftpb.Message) error {
+	for _, m := range messages {
+		frame, err := messageFrame(m)
+		if err != nil {
+			return fmt.Errorf("cluster: send a message of the configuration store: %w", err)
+		}
+		to := m.GetTo()
+		l := r.store.links[to]
+		isSent := l != nil && l.send(frame)
+		if !isSent {
+			r.node.ReportUnreachable(to)
+		}
+		if m.GetType() == raftpb.MsgSnap {
+			// The library waits for this, and finds out by itself whether the snapshot has arrived.
+			status := raft.SnapshotFinish
+			if !isSent {
+				status = raft.SnapshotFailure
+			}
+			r.node.ReportSnapshot(to, status)
+		}
+	}
+	return nil
+}
+
+// begin asks the leader to carry out a request. Without a leader nothing happens: it is begun again
+// when there is one.
+func (r *replica) begin(q *request, now time.Time) {
+	q.asked = now
+	switch {
+	case q.swap != nil:
+		_ = r.node.Propose(q.swap.encode()) // fails without a leader, or if the leader has too much to do
+	case q.index == 0:
+		r.node.ReadIndex(q.id[:])
+	}
+}
+
+// tick begins requests again that have had no answer for long: the leader may not have got them, or its
+// answer is lost. It waits twice as long each time, because each copy of a swap goes to all disks. It
+// drops requests whose callers have given up.
+func (r *replica) tick(now time.Time) {
+	for id, q := range r.pending { // any order
+		switch {
+		case now.After(q.deadline):
+			delete(r.pending, id)
+		case now.Sub(q.asked) >= q.again:
+			q.again *= 2
+			r.begin(q, now)
+		}
+	}
+}
+
+// apply carries out a committed entry, and answers the request if it is one of this machine.
+func (r *replica) apply(e *raftpb.Entry) error {
+	r.applied = e.GetIndex()
+	if len(e.GetData()) == 0 {
+		return nil // a new leader's first
+	}
+	c, err := decodeSwap(e.GetData())
+	if err != nil {
+		return fmt.Errorf("%w, number %d in the log", err, e.GetIndex())
+	}
+	err = r.state.apply(c)
+	if q := r.pending[c.id]; q != nil {
+		r.answer(q, answer{err: err})
+	}
+	return nil
+}
+
+// restore replaces the state by a snapshot, which the leader sends to a machine that has fallen
+// behind. The entries that it replaces are not applied here, so swaps under way lose their answers.
+func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
+	if r.state, err = decodeState(snapshot.GetData()); err != nil {
+		return err
+	}
+	r.applied = snapshot.GetMetadata().GetIndex()
+	for _, q := range r.pending { // any order
+		switch {
+		case q.swap == nil || r.state.revision <= q.swap.old:
+		case r.state.writer == q.id:
+			r.answer(q, answer{})
+		default:
+			r.answer(q, answer{err: errUncertain})
+		}
+	}
+	return nil
+}
+
+// confirm notes the entry up to which the state must be applied for a Load.
+func (r *replica) confirm(read raft.ReadState) {
+	if len(read.RequestCtx) != len(requestID{}) {
+		return // not of this program
+	}
+	if q := r.pending[requestID(read.RequestCtx)]; q != nil && q.index == 0 {
+		q.index = max(read.Index, 1)
+	}
+}
+
+// answerLoads answers the Loads whose entry is applied.
+func (r *replica) answerLoads() {
+	for _, q := range r.pending { // any order
+		if q.swap == nil && q.index > 0 && q.index <= r.applied {
+			r.answer(q, answer{configuration: r.state.configuration})
+		}
+	}
+}
+
+func (r *replica) answer(q *request, a answer) {
+	delete(r.pending, q.id)
+	q.done <- a
+}

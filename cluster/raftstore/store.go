@@ -1,0 +1,244 @@
+package raftstore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Store is one machine's part of a configuration store, and its access to all of it.
+type Store struct {
+	cfg      Config
+	founding Founding
+	links    map[uint64]*link // to the other machines, by their numbers in the library
+	life     uint32           // a random number, for requestID
+	counter  atomic.Uint64    // of requests
+	leader   atomic.Uint64    // its number in the library; raft.None if there is none, or it is not known
+
+	requests chan *request
+	received chan *raftpb.Message
+
+	cancel  context.CancelFunc // ends everything
+	ended   chan struct{}      // closed when the loop has ended; failure does not change then
+	failure error
+	running sync.WaitGroup
+	unlock  func()
+
+	mu struct {
+		lockrank.Mutex[lockrank.Leaf]
+		accepted map[rdma.MachineID]net.Conn // the newest connection that each has opened
+	}
+}
+
+var _ cluster.Store = (*Store)(nil)
+
+// A request is a Load or a CompareAndSwap under way.
+type request struct {
+	id       requestID
+	swap     *swap     // nil for a Load
+	deadline time.Time // after which nobody waits for it
+	done     chan answer
+
+	// The loop's:
+	asked time.Time     // when it was begun last
+	again time.Duration // how long after asked it is begun again
+	index uint64        // of a Load: the entry up to which the state must be applied; 0 if that is not known
+}
+
+// An answer ends a request.
+type answer struct {
+	configuration []byte // of a Load; empty if there is none
+	err           error
+}
+
+// errUncertain means that a snapshot has replaced the entries that would tell whether a swap was
+// carried out.
+var errUncertain = &unanswered{"cluster: this machine's configuration store had fallen behind, and cannot tell whether the configuration was changed: load it again"}
+
+// Open opens the store in cfg.Folder, and takes part in it until Close. It does not wait for other
+// machines. It fails with ErrNotCreated, ErrInUse, ErrDamaged or ErrNewer, or with an error of the file
+// system, and leaves cfg.Listener open then.
+func Open(cfg Config) (*Store, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	unlock, err := lockFolder(cfg.Folder)
+	if err != nil {
+		return nil, err
+	}
+	founding, log, err := openFolder(cfg.Folder)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	s, err := open(cfg, founding, log)
+	if err != nil {
+		_ = log.close()
+		unlock()
+		return nil, err
+	}
+	s.unlock = unlock
+	return s, nil
+}
+
+// openFolder opens the files of a locked folder.
+func openFolder(folder string) (Founding, *logFile, error) {
+	founding, err := readFounding(folder)
+	if err != nil {
+		return founding, nil, err
+	}
+	log, err := openLog(filepath.Join(folder, logName))
+	return founding, log, err
+}
+
+// open makes a Store and starts it.
+func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
+	s := &Store{
+		cfg: cfg, founding: founding, links: make(map[uint64]*link), life: rand.Uint32(),
+		requests: make(chan *request), received: make(chan *raftpb.Message), ended: make(chan struct{}),
+	}
+	s.mu.accepted = make(map[rdma.MachineID]net.Conn)
+	for m := range founding.Machines {
+		if m != founding.Machine {
+			s.links[raftID(m)] = newLink(&s.cfg, &founding, m)
+		}
+	}
+	r, err := newReplica(s, log)
+	if err != nil {
+		return nil, err
+	}
+	s.start(r)
+	return s, nil
+}
+
+func (s *Store) start(r *replica) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	for _, l := range s.links {
+		s.running.Go(func() { l.run(ctx) })
+	}
+	s.running.Go(func() { s.accept(ctx) })
+	s.running.Go(func() {
+		s.failure = r.run(ctx)
+		close(s.ended)
+		// A machine that has failed must not look alive.
+		cancel()
+		_ = s.cfg.Listener.Close()
+	})
+}
+
+// Close implements cluster.Store. It closes Config.Listener. Requests under way fail with ErrClosed.
+func (s *Store) Close() error {
+	s.cancel()
+	_ = s.cfg.Listener.Close()
+	s.running.Wait()
+	s.unlock()
+	return nil
+}
+
+// Load implements cluster.Store: see the package's comment.
+func (s *Store) Load() (*cluster.Configuration, error) {
+	b, err := s.ask(nil)
+	if len(b) == 0 || err != nil {
+		return nil, err
+	}
+	return cluster.Decode("the configuration store in "+s.cfg.Folder, b)
+}
+
+// CompareAndSwap implements cluster.Store: see the package's comment.
+func (s *Store) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	if next.Revision <= old {
+		return fmt.Errorf("cluster: the configuration has revision %d, and is to replace revision %d", next.Revision, old)
+	}
+	b := next.Encode()
+	if len(b) > configurationBytesMax {
+		return fmt.Errorf("%w: %d regions take %d bytes, it has room for %d; use larger regions", ErrTooLarge, len(next.Regions), len(b), configurationBytesMax)
+	}
+	_, err := s.ask(&swap{old: old, revision: next.Revision, configuration: b})
+	return err
+}
+
+// newID returns an identifier that no request had.
+func (s *Store) newID() (id requestID) {
+	binary.LittleEndian.PutUint16(id[0:], uint16(s.founding.Machine))
+	binary.LittleEndian.PutUint32(id[4:], s.life)
+	binary.LittleEndian.PutUint64(id[8:], s.counter.Add(1))
+	return id
+}
+
+// ask carries out a request: a swap, or with nil a Load.
+func (s *Store) ask(c *swap) ([]byte, error) {
+	begin := time.Now()
+	r := &request{id: s.newID(), swap: c, deadline: begin.Add(s.cfg.Patience), done: make(chan answer, 1)}
+	if c != nil {
+		c.id = r.id
+	}
+	for _, l := range s.links {
+		l.send(nil) // ask who is there, should there be no answer
+	}
+	timer := time.NewTimer(s.cfg.Patience)
+	defer timer.Stop()
+	requests := s.requests
+	for {
+		select {
+		case requests <- r:
+			requests = nil
+		case a := <-r.done:
+			return a.configuration, a.err
+		case <-timer.C:
+			return nil, s.unanswered(begin)
+		case <-s.ended:
+			select {
+			case a := <-r.done:
+				return a.configuration, a.err
+			default:
+				return nil, s.failure
+			}
+		}
+	}
+}
+
+// unanswered returns the error of a request that began then and has had no answer.
+func (s *Store) unanswered(begin time.Time) error {
+	all, answering := len(s.links)+1, 1
+	var missing []string
+	for _, id := range s.founding.voters() {
+		l := s.links[id]
+		if l == nil {
+			continue // this machine
+		}
+		ok, reason := l.answeredSince(begin)
+		if ok {
+			answering++
+		} else {
+			missing = append(missing, fmt.Sprintf("machine %d at %s: %v", machineOf(id), l.address, reason))
+		}
+	}
+	verb := "answer"
+	if answering == 1 {
+		verb = "answers"
+	}
+	text := fmt.Sprintf("cluster: %d of %d machines of the configuration store %s", answering, all, verb)
+	if need := all/2 + 1; answering < need {
+		text += fmt.Sprintf(", and it needs %d: %s", need, strings.Join(missing, "; "))
+	} else if s.leader.Load() == raft.None {
+		text += fmt.Sprintf(", and have not agreed on a leader within %v", s.cfg.Patience)
+	} else {
+		text += fmt.Sprintf(", but not with a result within %v: is a disk slow?", s.cfg.Patience)
+	}
+	return &unanswered{text}
+}

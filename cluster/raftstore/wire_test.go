@@ -1,0 +1,274 @@
+package raftstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// dialStore connects to a machine as another one would, and returns its reply to a greeting.
+func dialStore(t *testing.T, s *Store, g []byte) (net.Conn, error) {
+	t.Helper()
+	c, err := net.Dial("tcp", s.cfg.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(g); err != nil {
+		t.Fatal(err)
+	}
+	return c, readReply(c)
+}
+
+// A machine lets in only the machines of its store, and tells others why not.
+func TestStrangers(t *testing.T) {
+	s := single(t, 3, func(*logFile) {})
+	other := (greeting{1, 0, testCluster}).encode()
+	other[4]++
+	for name, c := range map[string]struct {
+		greeting []byte
+		want     error
+	}{
+		"a machine":       {greeting{1, 0, testCluster}.encode(), nil},
+		"other format":    {other, refusals[otherFormat]},
+		"other cluster":   {greeting{1, 0, testCluster + 1}.encode(), refusals[otherCluster]},
+		"other machine":   {greeting{1, 2, testCluster}.encode(), refusals[otherMachine]},
+		"unknown machine": {greeting{7, 0, testCluster}.encode(), refusals[stranger]},
+		"itself":          {greeting{0, 0, testCluster}.encode(), refusals[stranger]},
+	} {
+		if _, err := dialStore(t, s, c.greeting); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := dialStore(t, s, []byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")); err == nil {
+		t.Error("a browser has a reply")
+	}
+}
+
+// A machine answers asks, and ends a connection with a message that cannot be from there.
+func TestConnection(t *testing.T) {
+	s := single(t, 3, func(*logFile) {})
+	beat := func(from, to uint64) []byte {
+		b, err := messageFrame(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: &from, To: &to, Term: new(uint64(1)), Commit: new(uint64(1))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	altered := beat(2, 1)
+	altered[len(altered)-1] ^= 1
+	garbage := appendHeader(nil, frameMessage, []byte{0xff})
+	for name, frame := range map[string][]byte{
+		"from another": beat(3, 1), "to another": beat(2, 3), "altered": altered,
+		"no message": append(garbage, 0xff), "unknown kind": appendHeader(nil, 9, nil),
+		"too long": {frameMessage, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+	} {
+		c, err := dialStore(t, s, greeting{1, 0, testCluster}.encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(append(beat(2, 1), askFrame...)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			t.Errorf("no answer: %v", err)
+		}
+		if _, err := c.Write(frame); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A newer connection of a machine replaces the one before, which may only look alive.
+func TestConnectionReplaced(t *testing.T) {
+	s := single(t, 3, func(*logFile) {})
+	first, err := dialStore(t, s, greeting{1, 0, testCluster}.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dialStore(t, s, greeting{1, 0, testCluster}.encode()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the first connection: %v", err)
+	}
+}
+
+// A machine that has stopped being the leader passes on what another has sent it.
+func TestPassedOn(t *testing.T) {
+	s := &Store{founding: founding(3, 0)}
+	message := func(kind raftpb.MessageType, from uint64) *raftpb.Message {
+		return &raftpb.Message{Type: &kind, From: &from, To: new(uint64(1))}
+	}
+	for name, c := range map[string]struct {
+		m    *raftpb.Message
+		want bool
+	}{
+		"own proposal":       {message(raftpb.MsgProp, 2), true},
+		"another's proposal": {message(raftpb.MsgProp, 3), true},
+		"another's read":     {message(raftpb.MsgReadIndex, 3), true},
+		"a stranger's":       {message(raftpb.MsgProp, 9), false},
+		"another's entries":  {message(raftpb.MsgApp, 3), false},
+		"nobody's":           {message(raftpb.MsgProp, 0), false},
+	} {
+		if got := s.isPlausible(c.m, 1); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// fakePeer accepts connections for a link, and serves each with f.
+func fakePeer(t *testing.T, config *tls.Config, f func(c net.Conn)) *link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &Config{Listener: l, TLS: config, tick: time.Millisecond, Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	}}
+	founding := founding(3, 0)
+	made := newLink(cfg, &founding, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{}, 2)
+	go func() { made.run(ctx); done <- struct{}{} }()
+	go func() {
+		defer func() { done <- struct{}{} }()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f(c)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		<-done
+		<-done
+	})
+	return made
+}
+
+// reasonOf waits until a link has a reason with this text.
+func reasonOf(t *testing.T, l *link, want string) {
+	t.Helper()
+	var reason error
+	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
+		if _, reason = l.answeredSince(time.Now()); strings.Contains(reason.Error(), want) {
+			return
+		}
+	}
+	t.Errorf("%v, want %s", reason, want)
+}
+
+// A link gives up a connection over which no answer comes, and opens another.
+func TestSilentPeer(t *testing.T) {
+	connections := make(chan int, 100)
+	l := fakePeer(t, nil, func(c net.Conn) {
+		if _, err := readGreeting(c); err == nil {
+			_, _ = c.Write(accepted.encode())
+			select {
+			case connections <- 1:
+			default:
+			}
+			_, _ = io.Copy(io.Discard, c) // until the link closes it
+		}
+	})
+	for range 2 {
+		l.send(nil)
+		<-connections
+		l.send(nil)
+	}
+	reasonOf(t, l, errSilent.Error())
+}
+
+// A link says why its machine has refused it, or that it is something else.
+func TestRefused(t *testing.T) {
+	for want, reply := range map[string][]byte{
+		"belongs to another cluster":            otherCluster.encode(),
+		"refuses for reason 99":                 refusal(99).encode(),
+		"speaks another format":                 {0x72, 0x66, 0x63, 0x73, wireFormat + 1, 0, 0, 0},
+		"not a connection of the configuration": []byte("HTTP/1.1 400"),
+		io.ErrUnexpectedEOF.Error():             []byte("HTTP"),
+		"has closed the connection":             accepted.encode(),
+	} {
+		l := fakePeer(t, nil, func(c net.Conn) {
+			if _, err := readGreeting(c); err == nil {
+				_, _ = c.Write(reply)
+			}
+		})
+		reasonOf(t, l, want)
+	}
+}
+
+// With TLS, nobody without a certificate of the cluster gets past the handshake, on either side.
+func TestTLS(t *testing.T) {
+	ours, theirs := certificates(t), certificates(t)
+	l := fakePeer(t, ours, func(c net.Conn) {
+		secured := tls.Server(c, &tls.Config{Certificates: theirs.Certificates})
+		_ = secured.HandshakeContext(context.Background())
+	})
+	reasonOf(t, l, "certificate")
+
+	g := newGroup(t, 1, ours)
+	c, err := tls.Dial("tcp", g.store(0).cfg.Listener.Addr().String(), &tls.Config{Certificates: theirs.Certificates, InsecureSkipVerify: true})
+	if err == nil { // in TLS 1.3 the client hears of the refusal when it reads
+		_, err = c.Read(make([]byte, 1))
+		c.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Error(err)
+	}
+
+	bad := &Config{TLS: ours}
+	if _, err := bad.dialled(context.Background(), nil, "no port"); err == nil || !strings.Contains(err.Error(), "no port") {
+		t.Error(err)
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	b, err := messageFrame(&raftpb.Message{Type: raftpb.MsgApp.Enum(), Entries: []*raftpb.Entry{entry(2, 1, "x")}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(askFrame)
+	f.Add(greeting{1, 2, 3}.encode())
+	f.Add(stranger.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, err := readMessageFrame(bytes.NewReader(b)); err == nil && m != nil {
+			again, err := messageFrame(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := readMessageFrame(bytes.NewReader(again)); err != nil || !proto.Equal(got, m) {
+				t.Errorf("%v, then %v, %v", m, got, err)
+			}
+		}
+		if g, err := readGreeting(bytes.NewReader(b)); err == nil {
+			if again, err := readGreeting(bytes.NewReader(g.encode())); err != nil || !reflect.DeepEqual(again, g) {
+				t.Errorf("%v, then %v, %v", g, again, err)
+			}
+		}
+		_ = readReply(bytes.NewReader(b))
+	})
+}
