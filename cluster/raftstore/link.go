@@ -101,6 +101,8 @@ func (l *link) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.dropFrames() // of before: a swap that was proposed long ago must not be carried out now
+	l.send(nil)    // for the asks among them: whoever waits for an answer waits for one to come
 	l.mu.Lock()
 	l.mu.isAsking, l.mu.reason = false, nil
 	l.mu.Unlock()
@@ -115,6 +117,17 @@ func (l *link) connect(ctx context.Context) error {
 		return errSilent
 	}
 	return err
+}
+
+// dropFrames drops the frames that wait. The library sends again what matters, but nobody repeats an ask.
+func (l *link) dropFrames() {
+	for {
+		select {
+		case <-l.frames:
+		default:
+			return
+		}
+	}
 }
 
 // open makes the handshakes of a new connection.

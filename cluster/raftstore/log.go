@@ -3,9 +3,11 @@ package raftstore
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
+	"path/filepath"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -97,9 +99,12 @@ func openLog(path string) (*logFile, error) {
 	l.file, err = os.OpenFile(path, os.O_RDWR, 0)
 	if err == nil && end < len(b) {
 		// Before anything is appended, lest the rest of the torn frame be taken for one that follows.
-		if err = l.file.Truncate(int64(end)); err == nil {
-			err = l.file.Sync()
-		}
+		err = l.file.Truncate(int64(end))
+	}
+	if err == nil {
+		// The process before may have been killed between a write and its sync: what has been read is
+		// told to others, as if it were durable.
+		err = errors.Join(l.file.Sync(), syncFolder(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster: open the log of the configuration store: %w", err)
@@ -288,3 +293,12 @@ func (l *logFile) rewrite(snapshot *raftpb.Snapshot) error {
 }
 
 func (l *logFile) close() error { return l.file.Close() }
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

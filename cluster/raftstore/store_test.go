@@ -3,6 +3,7 @@ package raftstore
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -263,8 +264,9 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// single returns a machine of three, without the others, whose log is what change makes of it.
-func single(t *testing.T, machines int, change func(l *logFile)) *Store {
+// single returns machine 0 without the others. Its log is what change makes of it. Nothing happens there
+// because time passes.
+func single(t *testing.T, machines int, secured *tls.Config, change func(l *logFile)) *Store {
 	t.Helper()
 	folder := t.TempDir()
 	if err := Create(folder, founding(machines, 0)); err != nil {
@@ -279,7 +281,7 @@ func single(t *testing.T, machines int, change func(l *logFile)) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Folder: folder, Listener: listener, TLS: nil, Patience: time.Minute, tick: testTick,
+	cfg := Config{Folder: folder, Listener: listener, TLS: secured, Patience: 2 * time.Minute, tick: time.Hour,
 		Dial: func(context.Context, string) (net.Conn, error) { return nil, errors.New("no network") }}
 	s, err := open(cfg, f, log)
 	if err != nil {
@@ -292,7 +294,7 @@ func single(t *testing.T, machines int, change func(l *logFile)) *Store {
 
 // A store that cannot write its log stops, says so, and does not look alive.
 func TestLogCannotBeWritten(t *testing.T) {
-	s := single(t, 1, func(l *logFile) {
+	s := single(t, 1, nil, func(l *logFile) {
 		readOnly, err := os.Open(l.path)
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +313,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 
 // A store whose log contradicts what the leader knows stops: it must not acknowledge anything.
 func TestContradiction(t *testing.T) {
-	s := single(t, 3, func(*logFile) {})
+	s := single(t, 3, nil, func(*logFile) {})
 	s.received <- &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)), Commit: new(uint64(100))}
 	if _, err := s.Load(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "lost its folder") {
 		t.Error(err)
@@ -327,7 +329,7 @@ func TestStrangeEntries(t *testing.T) {
 		data []byte
 		want error
 	}{"newer": {newer, ErrNewer}, "short": {[]byte{1}, ErrDamaged}} {
-		s := single(t, 3, func(*logFile) {})
+		s := single(t, 3, nil, func(*logFile) {})
 		s.received <- &raftpb.Message{
 			Type: raftpb.MsgApp.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)),
 			Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)),
@@ -336,7 +338,7 @@ func TestStrangeEntries(t *testing.T) {
 		if _, err := s.Load(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "number 2") {
 			t.Errorf("%s entry: %v", name, err)
 		}
-		s = single(t, 3, func(*logFile) {})
+		s = single(t, 3, nil, func(*logFile) {})
 		s.received <- &raftpb.Message{
 			Type: raftpb.MsgSnap.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)),
 			Snapshot: &raftpb.Snapshot{Data: c.data, Metadata: &raftpb.SnapshotMetadata{
@@ -521,7 +523,7 @@ func TestConfirm(t *testing.T) {
 
 // A link takes no more frames than it has room for.
 func TestLinkIsFull(t *testing.T) {
-	s := single(t, 3, func(*logFile) {})
+	s := single(t, 3, nil, func(*logFile) {})
 	f := founding(3, 0)
 	l := newLink(&s.cfg, &f, 1)
 	for i := range framesMax + 1 {
