@@ -39,8 +39,9 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 // The payload is a raftpb.Message with the fields that the library gives to its MsgStorageAppend: term,
 // vote and commit, snapshot, entries. Each frame is written and synced at once; nothing of a frame is
 // told to anybody before. So only the last frame can be torn, and a torn one is dropped: one that is
-// shorter than its header says, whose payload has another CRC, or whose header is zeros. Anything else
-// that is not as it was written is damage, which Open refuses.
+// shorter than its header says, whose payload has another CRC, or whose header is zeros, and behind
+// whose beginning no other header lies. Anything else that is not as it was written is damage, which
+// Open refuses: what follows has been promised to others.
 //
 // Entries replace those of the same index and above.
 type logFile struct {
@@ -93,8 +94,11 @@ func openLog(path string) (*logFile, error) {
 	}
 	l := &logFile{path: path, memory: raft.NewMemoryStorage()}
 	end, err := l.replay(b)
+	if errors.Is(err, ErrDamaged) {
+		return nil, fmt.Errorf("%w of %s; the other machines go on without this one. Check its disk and put the file back as it was, but never create this part of the store again: without its log the machine breaks promises that it has made", err, path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w of %s; the other machines go on without this one", err, path)
+		return nil, fmt.Errorf("%w (%s)", err, path)
 	}
 	l.file, err = os.OpenFile(path, os.O_RDWR, 0)
 	if err == nil && end < len(b) {
@@ -128,6 +132,9 @@ func (l *logFile) replay(b []byte) (end int, err error) {
 			return 0, fmt.Errorf("%w at byte %d", err, end)
 		}
 		if n == 0 {
+			if next := nextHeader(b[end:]); next > 0 {
+				return 0, fmt.Errorf("%w: a frame is lost at byte %d, before the one at byte %d", ErrDamaged, end, end+next)
+			}
 			break
 		}
 		if err := l.load(payload); err != nil {
@@ -143,16 +150,33 @@ func (l *logFile) replay(b []byte) (end int, err error) {
 	return end, nil
 }
 
+// nextHeader returns where the next header after the beginning of b is, or 0 if there is none. What is
+// left of a payload is not taken for one: it would need the CRC.
+func nextHeader(b []byte) int {
+	for at := frameAlign; at+frameAlign <= len(b); at += frameAlign {
+		if isHeader(b[at:]) {
+			return at
+		}
+	}
+	return 0
+}
+
+// isHeader reports whether b begins with the header of a frame.
+func isHeader(b []byte) bool {
+	le := binary.LittleEndian
+	return le.Uint32(b[8:]) == 0 && le.Uint32(b[12:]) == checksum(b[:12])
+}
+
 // readFrame returns the payload of the frame at the beginning of b, and the frame's size. The size is
-// 0 if the frame is the last one and torn.
+// 0 if the frame is torn, should it be the last one.
 func readFrame(b []byte) (payload []byte, n int, err error) {
 	if len(b) < frameAlign || allZero(b[:frameAlign]) {
 		return nil, 0, nil
 	}
-	le := binary.LittleEndian
-	if le.Uint32(b[12:]) != checksum(b[:12]) {
+	if !isHeader(b) {
 		return nil, 0, fmt.Errorf("%w: the header of a frame", ErrDamaged)
 	}
+	le := binary.LittleEndian
 	payloadBytes := int(le.Uint32(b))
 	n = frameAlign + payloadBytes + padding(payloadBytes)
 	isLast := n >= len(b)

@@ -197,6 +197,7 @@ func TestTornFrame(t *testing.T) {
 // Damage before the last frame, and strange files, are refused.
 func TestDamagedLog(t *testing.T) {
 	l := newLogFile(t)
+	first := l.bytes
 	mustAppend(t, l, nil, entry(2, 1, "a"))
 	second := l.bytes
 	mustAppend(t, l, nil, entry(3, 1, "b"))
@@ -209,6 +210,12 @@ func TestDamagedLog(t *testing.T) {
 		b[at] ^= 1
 		return b
 	}
+	zeroed := func(from, to, end int64) []byte {
+		b := bytes.Clone(good[:end])
+		clear(b[from:to])
+		return b
+	}
+	whole := int64(len(good))
 	newer := bytes.Clone(good)
 	binary.LittleEndian.PutUint32(newer[8:], logFormat+1)
 	with := func(m *raftpb.Message) []byte {
@@ -238,6 +245,10 @@ func TestDamagedLog(t *testing.T) {
 		"header of a frame":    {flipped(frameAlign), ErrDamaged},
 		"a frame":              {flipped(2*frameAlign + 1), ErrDamaged},
 		"the frame before":     {flipped(second - frameAlign - 1), ErrDamaged},
+		"no header":            {zeroed(first, first+frameAlign, whole), ErrDamaged},
+		"no first header":      {zeroed(frameAlign, 2*frameAlign, whole), ErrDamaged},
+		"no frame between":     {zeroed(first, second, whole), ErrDamaged},
+		"none before a torn":   {zeroed(first, second, second+frameAlign), ErrDamaged},
 		"no content":           {noMessage(), ErrDamaged},
 		"a gap":                {with(record(nil, nil, []*raftpb.Entry{entry(7, 1, "x")})), ErrDamaged},
 		"entries out of order": {with(record(nil, nil, []*raftpb.Entry{entry(4, 1, "x"), entry(6, 1, "y")})), ErrDamaged},
@@ -251,6 +262,16 @@ func TestDamagedLog(t *testing.T) {
 		if _, err := openLog(l.path); !errors.Is(err, c.want) || !strings.Contains(err.Error(), l.path) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
+		if b, err := os.ReadFile(l.path); err != nil || !bytes.Equal(b, c.b) {
+			t.Errorf("%s: the file has changed, %v", name, err)
+		}
+	}
+	if err := os.WriteFile(l.path, zeroed(first, first+frameAlign, whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lost := fmt.Sprintf("a frame is lost at byte %d, before the one at byte %d of %s", first, second, l.path)
+	if _, err := openLog(l.path); err == nil || !strings.Contains(err.Error(), lost) || !strings.Contains(err.Error(), "never create") {
+		t.Errorf("%v, want %s", err, lost)
 	}
 	if _, err := openLog(l.path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
