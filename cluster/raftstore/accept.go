@@ -41,8 +41,11 @@ func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
 	stream, from, err := s.admit(ctx, socket)
 	known()
-	if err != nil {
-		return // the other side has been told, or is none of ours
+	if err != nil { // the other side has been told, or is none of ours
+		if s.cfg.Refused != nil && ctx.Err() == nil {
+			s.cfg.Refused(socket.RemoteAddr(), err)
+		}
+		return
 	}
 	former := s.replace(from, socket)
 	defer s.dismiss(from, socket)
@@ -82,6 +85,8 @@ func (s *Store) refuses(g greeting) refusal {
 	switch {
 	case g.cluster != s.founding.Cluster:
 		return otherCluster
+	case g.founding != s.founding.digest():
+		return otherFounding
 	case g.to != s.founding.Machine:
 		return otherMachine
 	case s.links[raftID(g.from)] == nil:

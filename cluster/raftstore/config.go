@@ -29,6 +29,9 @@ type Config struct {
 	// authorities that certify the others'. With nil, connections travel in the clear, and whoever
 	// reaches the listener can replace the configuration.
 	TLS *tls.Config
+	// Refused, if not nil, is called for each accepted connection that is refused, by several goroutines
+	// at once: of strangers, and of machines that were founded otherwise or belong elsewhere.
+	Refused func(from net.Addr, reason error)
 	// Patience bounds Load and CompareAndSwap. Elections take up to 2 s. If it is 0, it is 5 s.
 	Patience time.Duration
 

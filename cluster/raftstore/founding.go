@@ -1,6 +1,8 @@
 package raftstore
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +31,9 @@ const (
 	foundingFormat = 1
 )
 
-// A Founding says what a store is made of. It is the same at all its machines but for Machine.
+// A Founding says what a store is made of. It is the same at all its machines but for Machine: machines
+// that were founded with other machines, or other addresses of them, refuse each other, because each
+// side could have a majority of its own.
 type Founding struct {
 	// Cluster is the identity of the instance: see cluster.Configuration. Machines of other
 	// instances are refused.
@@ -82,6 +86,20 @@ func (f *Founding) voters() (ids []uint64) {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// digest returns a number that another store does not have: one of another cluster, or made of other
+// machines or addresses.
+func (f *Founding) digest() uint64 {
+	b := binary.LittleEndian.AppendUint64([]byte("farmsql configuration store"), f.Cluster)
+	for _, id := range f.voters() {
+		address := f.Machines[machineOf(id)]
+		b = binary.LittleEndian.AppendUint64(b, id)
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(address)))
+		b = append(b, address...)
+	}
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // Create makes the part of a store that machine f.Machine keeps, in folder, which it creates if it

@@ -15,14 +15,14 @@ import (
 // A connection carries messages from the machine that has opened it. The other one answers its
 // asks, so that it is known to be there even if it has nothing to say.
 //
-//	greeting:  | magic 4 | format 1 | zeros 3 | from 2 | to 2 | zeros 4 | cluster 8 |
+//	greeting:  | magic 4 | format 1 | zeros 3 | from 2 | to 2 | zeros 4 | cluster 8 | founding 8 |
 //	reply:     | magic 4 | format 1 | refusal 1 | zeros 2 |
 //	frame:     | kind 1 | zeros 3 | payload's bytes 4 | payload's CRC 4 | payload |
 //	answer:    one byte, of any value
 const (
 	wireMagic     = 0x73636672 // "rfcs"
 	wireFormat    = 1          // of everything that is sent
-	greetingBytes = 24
+	greetingBytes = 32
 	replyBytes    = 8
 	headerBytes   = 12
 	// payloadBytesMax is how long a message can be: one configuration, or several small ones.
@@ -43,6 +43,12 @@ var errGarbage = errors.New("cluster: not a connection of the configuration stor
 type greeting struct {
 	from, to rdma.MachineID
 	cluster  uint64
+	founding uint64 // its digest
+}
+
+// greeting returns what a connection to a machine begins with.
+func (f *Founding) greeting(to rdma.MachineID) greeting {
+	return greeting{from: f.Machine, to: to, cluster: f.Cluster, founding: f.digest()}
 }
 
 func (g greeting) encode() []byte {
@@ -52,7 +58,8 @@ func (g greeting) encode() []byte {
 	b = le.AppendUint16(b, uint16(g.from))
 	b = le.AppendUint16(b, uint16(g.to))
 	b = append(b, 0, 0, 0, 0)
-	return le.AppendUint64(b, g.cluster)
+	b = le.AppendUint64(b, g.cluster)
+	return le.AppendUint64(b, g.founding)
 }
 
 func readGreeting(r io.Reader) (g greeting, err error) {
@@ -67,7 +74,10 @@ func readGreeting(r io.Reader) (g greeting, err error) {
 	if b[4] != wireFormat {
 		return g, refusals[otherFormat]
 	}
-	return greeting{rdma.MachineID(le.Uint16(b[8:])), rdma.MachineID(le.Uint16(b[10:])), le.Uint64(b[16:])}, nil
+	return greeting{
+		from: rdma.MachineID(le.Uint16(b[8:])), to: rdma.MachineID(le.Uint16(b[10:])),
+		cluster: le.Uint64(b[16:]), founding: le.Uint64(b[24:]),
+	}, nil
 }
 
 // A refusal says why a machine does not accept a connection.
@@ -77,15 +87,18 @@ const (
 	accepted refusal = iota
 	otherFormat
 	otherCluster
+	otherFounding
 	otherMachine
 	stranger
 )
 
+// refusals are the errors of both sides.
 var refusals = map[refusal]error{
-	otherFormat:  errors.New("cluster: the other machine's configuration store speaks another format"),
-	otherCluster: errors.New("cluster: the other machine's configuration store belongs to another cluster"),
-	otherMachine: errors.New("cluster: another machine has the address"),
-	stranger:     errors.New("cluster: the other machine's configuration store does not know this machine"),
+	otherFormat:   errors.New("cluster: the other machine's configuration store speaks another format"),
+	otherCluster:  errors.New("cluster: the other machine's configuration store belongs to another cluster"),
+	otherFounding: errors.New("cluster: the other machine's configuration store was founded with other machines or addresses"),
+	otherMachine:  errors.New("cluster: the address belongs to another machine of the configuration store"),
+	stranger:      errors.New("cluster: the machine that connects is not one of the configuration store"),
 }
 
 func (r refusal) encode() []byte {

@@ -38,7 +38,7 @@ var (
 )
 
 func newLink(cfg *Config, f *Founding, to rdma.MachineID) *link {
-	l := &link{cfg: cfg, greeting: greeting{f.Machine, to, f.Cluster}, address: f.Machines[to], frames: make(chan []byte, framesMax)}
+	l := &link{cfg: cfg, greeting: f.greeting(to), address: f.Machines[to], frames: make(chan []byte, framesMax)}
 	l.mu.reason = errNeverConnected
 	return l
 }

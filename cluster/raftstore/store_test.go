@@ -3,7 +3,6 @@ package raftstore
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -110,6 +109,23 @@ func TestNoMajority(t *testing.T) {
 	if err := g.store(0).CompareAndSwap(2, configuration(3, 0)); !errors.Is(err, cluster.ErrUnreachable) {
 		t.Error(err)
 	}
+}
+
+// Machines that were founded with other machines or addresses refuse each other, and say so.
+func TestFoundedApart(t *testing.T) {
+	g := prepareGroup(t, t.TempDir(), 3, nil)
+	for m := range 3 {
+		f := founding(3, m)
+		if m == 0 {
+			f.Machines[2] = "elsewhere:1"
+		}
+		if err := Create(g.folderOf(m), f); err != nil {
+			t.Fatal(err)
+		}
+		g.start(m)
+	}
+	mustSwap(t, g.store(1), 0, configuration(1, 0))
+	loadFails(t, g.store(0), "cluster: 1 of 3 machines of the configuration store answers, and it needs 2: machine 1 at 127.0.0.1:2: "+refusals[otherFounding].Error(), "")
 }
 
 // A majority that answers, and has no leader or no result, is told from one that is missing.
@@ -265,8 +281,8 @@ func TestClosed(t *testing.T) {
 }
 
 // single returns machine 0 without the others. Its log is what change makes of it. Nothing happens there
-// because time passes.
-func single(t *testing.T, machines int, secured *tls.Config, change func(l *logFile)) *Store {
+// because time passes. Of cfg it takes TLS and Refused.
+func single(t *testing.T, machines int, cfg Config, change func(l *logFile)) *Store {
 	t.Helper()
 	folder := t.TempDir()
 	if err := Create(folder, founding(machines, 0)); err != nil {
@@ -281,8 +297,8 @@ func single(t *testing.T, machines int, secured *tls.Config, change func(l *logF
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Folder: folder, Listener: listener, TLS: secured, Patience: 2 * time.Minute, tick: time.Hour,
-		Dial: func(context.Context, string) (net.Conn, error) { return nil, errors.New("no network") }}
+	cfg.Folder, cfg.Listener, cfg.Patience, cfg.tick = folder, listener, 2*time.Minute, time.Hour
+	cfg.Dial = func(context.Context, string) (net.Conn, error) { return nil, errors.New("no network") }
 	s, err := open(cfg, f, log)
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +310,7 @@ func single(t *testing.T, machines int, secured *tls.Config, change func(l *logF
 
 // A store that cannot write its log stops, says so, and does not look alive.
 func TestLogCannotBeWritten(t *testing.T) {
-	s := single(t, 1, nil, func(l *logFile) {
+	s := single(t, 1, Config{}, func(l *logFile) {
 		readOnly, err := os.Open(l.path)
 		if err != nil {
 			t.Fatal(err)
@@ -313,7 +329,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 
 // A store whose log contradicts what the leader knows stops: it must not acknowledge anything.
 func TestContradiction(t *testing.T) {
-	s := single(t, 3, nil, func(*logFile) {})
+	s := single(t, 3, Config{}, func(*logFile) {})
 	s.received <- &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)), Commit: new(uint64(100))}
 	if _, err := s.Load(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "lost its folder") {
 		t.Error(err)
@@ -329,7 +345,7 @@ func TestStrangeEntries(t *testing.T) {
 		data []byte
 		want error
 	}{"newer": {newer, ErrNewer}, "short": {[]byte{1}, ErrDamaged}} {
-		s := single(t, 3, nil, func(*logFile) {})
+		s := single(t, 3, Config{}, func(*logFile) {})
 		s.received <- &raftpb.Message{
 			Type: raftpb.MsgApp.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)),
 			Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)),
@@ -338,7 +354,7 @@ func TestStrangeEntries(t *testing.T) {
 		if _, err := s.Load(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "number 2") {
 			t.Errorf("%s entry: %v", name, err)
 		}
-		s = single(t, 3, nil, func(*logFile) {})
+		s = single(t, 3, Config{}, func(*logFile) {})
 		s.received <- &raftpb.Message{
 			Type: raftpb.MsgSnap.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)),
 			Snapshot: &raftpb.Snapshot{Data: c.data, Metadata: &raftpb.SnapshotMetadata{
@@ -523,7 +539,7 @@ func TestConfirm(t *testing.T) {
 
 // A link takes no more frames than it has room for.
 func TestLinkIsFull(t *testing.T) {
-	s := single(t, 3, nil, func(*logFile) {})
+	s := single(t, 3, Config{}, func(*logFile) {})
 	f := founding(3, 0)
 	l := newLink(&s.cfg, &f, 1)
 	for i := range framesMax + 1 {

@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // dialStore connects to a machine as another one would, and returns its reply to a greeting.
@@ -33,34 +35,78 @@ func dialStore(t *testing.T, s *Store, g []byte) (net.Conn, error) {
 	return c, readReply(c)
 }
 
-// A machine lets in only the machines of its store, and tells others why not.
+// greets returns the greeting of one of three machines to another, changed.
+func greets(from, to rdma.MachineID, change func(g *greeting)) []byte {
+	f := founding(3, 0)
+	f.Machine = from
+	g := f.greeting(to)
+	if change != nil {
+		change(&g)
+	}
+	return g.encode()
+}
+
+// A machine lets in only the machines of its store, and tells others, and its owner, why not.
 func TestStrangers(t *testing.T) {
-	s := single(t, 3, nil, func(*logFile) {})
-	other := (greeting{1, 0, testCluster}).encode()
+	refused := make(chan error, 1)
+	s := single(t, 3, Config{Refused: func(_ net.Addr, reason error) { refused <- reason }}, func(*logFile) {})
+	other := greets(1, 0, nil)
 	other[4]++
 	for name, c := range map[string]struct {
 		greeting []byte
 		want     error
 	}{
-		"a machine":       {greeting{1, 0, testCluster}.encode(), nil},
+		"a machine":       {greets(1, 0, nil), nil},
 		"other format":    {other, refusals[otherFormat]},
-		"other cluster":   {greeting{1, 0, testCluster + 1}.encode(), refusals[otherCluster]},
-		"other machine":   {greeting{1, 2, testCluster}.encode(), refusals[otherMachine]},
-		"unknown machine": {greeting{7, 0, testCluster}.encode(), refusals[stranger]},
-		"itself":          {greeting{0, 0, testCluster}.encode(), refusals[stranger]},
+		"other cluster":   {greets(1, 0, func(g *greeting) { g.cluster++ }), refusals[otherCluster]},
+		"other founding":  {greets(1, 0, func(g *greeting) { g.founding++ }), refusals[otherFounding]},
+		"other machine":   {greets(1, 2, nil), refusals[otherMachine]},
+		"unknown machine": {greets(7, 0, nil), refusals[stranger]},
+		"itself":          {greets(0, 0, nil), refusals[stranger]},
 	} {
 		if _, err := dialStore(t, s, c.greeting); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if c.want == nil {
+			continue
+		}
+		if reason := <-refused; !errors.Is(reason, c.want) {
+			t.Errorf("%s: refused for %v, want %v", name, reason, c.want)
 		}
 	}
 	if _, err := dialStore(t, s, []byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")); err == nil {
 		t.Error("a browser has a reply")
 	}
+	if reason := <-refused; !errors.Is(reason, errGarbage) {
+		t.Errorf("a browser is refused for %v", reason)
+	}
+}
+
+// Only the same store has the same digest.
+func TestDigest(t *testing.T) {
+	digests := make(map[uint64]string)
+	for name, f := range map[string]Founding{
+		"one":             {Cluster: 1, Machines: addresses("a:1", "b:1", "c:1")},
+		"another cluster": {Cluster: 2, Machines: addresses("a:1", "b:1", "c:1")},
+		"fewer machines":  {Cluster: 1, Machines: addresses("a:1")},
+		"another machine": {Cluster: 1, Machines: map[rdma.MachineID]string{0: "a:1", 1: "b:1", 3: "c:1"}},
+		"another address": {Cluster: 1, Machines: addresses("a:1", "b:1", "c:2")},
+		"another order":   {Cluster: 1, Machines: addresses("b:1", "a:1", "c:1")},
+	} {
+		if other, isKnown := digests[f.digest()]; isKnown {
+			t.Errorf("%s has the digest of %s", name, other)
+		}
+		digests[f.digest()] = name
+	}
+	mine, its := founding(3, 0), founding(3, 1)
+	if mine.digest() != its.digest() {
+		t.Error("two machines of one store have two digests")
+	}
 }
 
 // A machine answers asks, and ends a connection with a message that cannot be from there.
 func TestConnection(t *testing.T) {
-	s := single(t, 3, nil, func(*logFile) {})
+	s := single(t, 3, Config{}, func(*logFile) {})
 	beat := func(from, to uint64) []byte {
 		b, err := messageFrame(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: &from, To: &to, Term: new(uint64(1)), Commit: new(uint64(1))})
 		if err != nil {
@@ -76,7 +122,7 @@ func TestConnection(t *testing.T) {
 		"no message": append(garbage, 0xff), "unknown kind": appendHeader(nil, 9, nil),
 		"too long": {frameMessage, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 	} {
-		c, err := dialStore(t, s, greeting{1, 0, testCluster}.encode())
+		c, err := dialStore(t, s, greets(1, 0, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,12 +143,12 @@ func TestConnection(t *testing.T) {
 
 // A newer connection of a machine replaces the one before, which may only look alive.
 func TestConnectionReplaced(t *testing.T) {
-	s := single(t, 3, nil, func(*logFile) {})
-	first, err := dialStore(t, s, greeting{1, 0, testCluster}.encode())
+	s := single(t, 3, Config{}, func(*logFile) {})
+	first, err := dialStore(t, s, greets(1, 0, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dialStore(t, s, greeting{1, 0, testCluster}.encode()); err != nil {
+	if _, err := dialStore(t, s, greets(1, 0, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := first.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -227,7 +273,7 @@ func TestTLS(t *testing.T) {
 	})
 	reasonOf(t, l, "certificate")
 
-	s := single(t, 1, ours, func(*logFile) {})
+	s := single(t, 1, Config{TLS: ours}, func(*logFile) {})
 	c, err := tls.Dial("tcp", s.cfg.Listener.Addr().String(), &tls.Config{Certificates: theirs.Certificates, InsecureSkipVerify: true})
 	if err == nil { // in TLS 1.3 the client hears of the refusal when it reads
 		_, err = c.Read(make([]byte, 1))
@@ -250,7 +296,7 @@ func FuzzFrame(f *testing.F) {
 	}
 	f.Add(b)
 	f.Add(askFrame)
-	f.Add(greeting{1, 2, 3}.encode())
+	f.Add(greets(1, 2, nil))
 	f.Add(stranger.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := readMessageFrame(bytes.NewReader(b)); err == nil && m != nil {
