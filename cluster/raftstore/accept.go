@@ -60,7 +60,7 @@ func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, fr
 	if err := socket.SetDeadline(time.Now().Add(s.cfg.after(silenceTicks))); err != nil {
 		return nil, 0, err
 	}
-	if stream, err = s.cfg.accepted(ctx, socket); err != nil {
+	if stream, err = acceptTLS(ctx, s.cfg.TLS, socket); err != nil {
 		return nil, 0, err
 	}
 	g, err := readGreeting(stream)

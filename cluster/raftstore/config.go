@@ -20,14 +20,17 @@ const (
 type Config struct {
 	// Folder is where Create has made this machine's part of the store.
 	Folder string
-	// Listener accepts the connections of the other machines. The Store closes it.
+	// Listener accepts the connections of the other machines. The Store closes it. Connections that are
+	// secured already, such as those of a port that several protocols share, stay as they are, but
+	// whoever is at the other end must have shown a certificate that was verified.
 	Listener net.Listener
 	// Dial connects to the address of another machine, as Founding.Machines has it. It must end when ctx
-	// is done.
+	// is done. A connection that is secured already stays as it is, as an accepted one does.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// TLS secures connections. It has the machine's certificate, and in RootCAs and ClientCAs the
 	// authorities that certify the others'. With nil, connections travel in the clear, and whoever
-	// reaches the listener can replace the configuration.
+	// reaches the listener can replace the configuration. It is copied; NextProtos, if a port is shared,
+	// names this protocol alone.
 	TLS *tls.Config
 	// Refused, if not nil, is called for each accepted connection that is refused, by several goroutines
 	// at once: of strangers, and of machines that were founded otherwise or belong elsewhere.
@@ -48,8 +51,6 @@ const (
 	silenceTicks   = 50 // how long a peer may leave something unanswered before its connection is given up
 )
 
-var errTLS = errors.New("cluster: TLS of the configuration store needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")
-
 // complete checks c and sets what has a default.
 func (c *Config) complete() error {
 	switch {
@@ -57,8 +58,9 @@ func (c *Config) complete() error {
 		return errors.New("cluster: the configuration store needs a listener and a dialer")
 	case c.Patience < 0:
 		return fmt.Errorf("cluster: the configuration store has a patience of %v", c.Patience)
-	case c.TLS != nil && (c.TLS.RootCAs == nil || c.TLS.ClientCAs == nil || c.TLS.InsecureSkipVerify):
-		return errTLS
+	}
+	if err := checkTLS(c.TLS); err != nil {
+		return err
 	}
 	if c.Patience == 0 {
 		c.Patience = patienceDefault
@@ -71,34 +73,3 @@ func (c *Config) complete() error {
 
 // after returns how long a number of ticks is.
 func (c *Config) after(ticks int) time.Duration { return time.Duration(ticks) * c.tick }
-
-// accepted returns an accepted connection, secured if there is TLS.
-func (c *Config) accepted(ctx context.Context, socket net.Conn) (net.Conn, error) {
-	if c.TLS == nil {
-		return socket, nil
-	}
-	config := c.TLS.Clone()
-	config.MinVersion = tls.VersionTLS13
-	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.GetConfigForClient = nil // it would replace what is set here
-	secured := tls.Server(socket, config)
-	return secured, secured.HandshakeContext(ctx)
-}
-
-// dialled returns a connection to address, secured if there is TLS.
-func (c *Config) dialled(ctx context.Context, socket net.Conn, address string) (net.Conn, error) {
-	if c.TLS == nil {
-		return socket, nil
-	}
-	config := c.TLS.Clone()
-	config.MinVersion = tls.VersionTLS13
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		config.ServerName = host
-	}
-	secured := tls.Client(socket, config)
-	return secured, secured.HandshakeContext(ctx)
-}

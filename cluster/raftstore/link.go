@@ -136,7 +136,7 @@ func (l *link) open(ctx context.Context, socket net.Conn) (net.Conn, error) {
 	if err := socket.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	stream, err := l.cfg.dialled(ctx, socket, l.address)
+	stream, err := dialTLS(ctx, l.cfg.TLS, socket, l.address)
 	if err != nil {
 		return nil, err
 	}

@@ -264,31 +264,6 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// With TLS, nobody without a certificate of the cluster gets past the handshake, on either side.
-func TestTLS(t *testing.T) {
-	ours, theirs := certificates(t), certificates(t)
-	l := fakePeer(t, ours, testTick, func(c net.Conn) {
-		secured := tls.Server(c, &tls.Config{Certificates: theirs.Certificates})
-		_ = secured.HandshakeContext(context.Background())
-	})
-	reasonOf(t, l, "certificate")
-
-	s := single(t, 1, Config{TLS: ours}, func(*logFile) {})
-	c, err := tls.Dial("tcp", s.cfg.Listener.Addr().String(), &tls.Config{Certificates: theirs.Certificates, InsecureSkipVerify: true})
-	if err == nil { // in TLS 1.3 the client hears of the refusal when it reads
-		_, err = c.Read(make([]byte, 1))
-		c.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Error(err)
-	}
-
-	bad := &Config{TLS: ours}
-	if _, err := bad.dialled(context.Background(), nil, "no port"); err == nil || !strings.Contains(err.Error(), "no port") {
-		t.Error(err)
-	}
-}
-
 func FuzzFrame(f *testing.F) {
 	b, err := messageFrame(&raftpb.Message{Type: raftpb.MsgApp.Enum(), Entries: []*raftpb.Entry{entry(2, 1, "x")}})
 	if err != nil {
