@@ -34,12 +34,12 @@ func (s *Store) accept(ctx context.Context) {
 	}
 }
 
-// attend takes messages from an accepted connection until it breaks. It calls known when the
+// attend takes messages, or calls, from an accepted connection until it breaks. It calls known when the
 // connection has shown who it is from, or has failed to.
 func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
 	defer socket.Close()
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
-	stream, from, err := s.admit(ctx, socket)
+	stream, g, err := s.admit(ctx, socket)
 	known()
 	if err != nil { // the other side has been told, or is none of ours
 		if s.cfg.Refused != nil && ctx.Err() == nil {
@@ -47,37 +47,41 @@ func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
 		}
 		return
 	}
-	former := s.replace(from, socket)
-	defer s.dismiss(from, socket)
+	if g.kind == ofClient {
+		s.serve(stream)
+		return
+	}
+	former := s.replace(g.from, socket)
+	defer s.dismiss(g.from, socket)
 	if former != nil {
 		former.Close() // the peer has given it up; here it may look alive for hours
 	}
-	s.take(ctx, stream, from)
+	s.take(ctx, stream, g.from)
 }
 
 // admit makes the handshakes of an accepted connection.
-func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, from rdma.MachineID, err error) {
+func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, g greeting, err error) {
 	if err := socket.SetDeadline(time.Now().Add(s.cfg.after(silenceTicks))); err != nil {
-		return nil, 0, err
+		return nil, g, err
 	}
 	if stream, err = acceptTLS(ctx, s.cfg.TLS, socket); err != nil {
-		return nil, 0, err
+		return nil, g, err
 	}
-	g, err := readGreeting(stream)
+	g, err = readGreeting(stream)
 	if err != nil && !errors.Is(err, refusals[otherFormat]) {
-		return nil, 0, err
+		return nil, g, err
 	}
 	r := s.refuses(g)
 	if err != nil {
 		r = otherFormat
 	}
 	if _, err := stream.Write(r.encode()); err != nil {
-		return nil, 0, err
+		return nil, g, err
 	}
 	if r != accepted {
-		return nil, 0, refusals[r]
+		return nil, g, refusals[r]
 	}
-	return stream, g.from, socket.SetDeadline(time.Time{})
+	return stream, g, socket.SetDeadline(time.Time{})
 }
 
 // refuses checks a greeting.
@@ -89,7 +93,9 @@ func (s *Store) refuses(g greeting) refusal {
 		return otherFounding
 	case g.to != s.founding.Machine:
 		return otherMachine
-	case s.links[raftID(g.from)] == nil:
+	case g.kind > ofClient:
+		return otherKind
+	case g.kind == ofMachine && s.links[raftID(g.from)] == nil:
 		return stranger
 	}
 	return accepted

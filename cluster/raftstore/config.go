@@ -20,7 +20,7 @@ const (
 type Config struct {
 	// Folder is where Create has made this machine's part of the store.
 	Folder string
-	// Listener accepts the connections of the other machines. The Store closes it. Connections that are
+	// Listener accepts the connections of the other machines, and of clients. The Store closes it. Connections that are
 	// secured already, such as those of a port that several protocols share, stay as they are, but
 	// whoever is at the other end must have shown a certificate that was verified.
 	Listener net.Listener
@@ -45,10 +45,11 @@ type Config struct {
 // The store's periods, in ticks.
 const (
 	heartbeatTicks = 3
-	electionTicks  = 10 // to twice as many: when a follower that hears nothing stands for election
-	retryTicks     = 10 // when a request without an answer is sent again
-	redialTicks    = 5  // after a connection has failed
-	silenceTicks   = 50 // how long a peer may leave something unanswered before its connection is given up
+	electionTicks  = 10  // to twice as many: when a follower that hears nothing stands for election
+	retryTicks     = 10  // when a request without an answer is sent again
+	redialTicks    = 5   // after a connection has failed
+	idleTicks      = 600 // after which a connection of a client is closed over which no call comes
+	silenceTicks   = 50  // how long a peer may leave something unanswered before its connection is given up
 )
 
 // complete checks c and sets what has a default.

@@ -4,6 +4,8 @@
 //	raftstore.Create(folder, raftstore.Founding{...})   once, at each of the machines
 //	s, err := raftstore.Open(raftstore.Config{Folder: folder, Listener: l, Dial: dial, TLS: tls})
 //
+//	c, err := raftstore.NewClient(raftstore.ClientConfig{...})   at each machine that is not one of them
+//
 //	machine 0                      machine 1 (leader)              machine 2
 //	  CompareAndSwap -- proposal -->  log, fsync
 //	  log, fsync   <--- entry ------   |  ---------- entry --------->  log, fsync
@@ -34,6 +36,21 @@
 // does not disturb the leader. When the leader fails, another is elected within 1 to 2 s, and
 // requests wait that long.
 //
+// # Clients
+//
+// A machine that is not one of the store's has a Client, which is a cluster.Store, too. It asks one of the
+// machines, which carries out the call as if it were its own, and asks another one if the answer does not
+// come. That is safe: see Client.ask. The same is promised as at a machine of the store, but for one
+// case: if the answer to a swap was lost, and others have changed the configuration more than once before a
+// copy of it was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows.
+//
+// # Connections
+//
+// The machines' connections and the clients' come to one listener, which may hand out connections of TLS
+// whose handshake is made already: other protocols can share the port. A machine refuses who belongs to
+// another cluster, looks for another machine, or was founded with other machines or addresses, and tells
+// it the reason.
+//
 // # On disk
 //
 // The folder has two files and belongs to one Store at a time. What the machine was created with is
@@ -63,9 +80,9 @@
 // # Concurrency and cost
 //
 // One goroutine owns the state machine, the log and all requests. Each other machine has one that
-// connects and sends, and one for its answers; each accepted connection has one. An idle leader
-// sends a heartbeat of a few bytes to each machine three times a second; the timer that drives it
-// rings ten times a second. A machine that cannot be reached is dialled twice a second.
+// connects and sends, and one for its answers; each accepted connection has one. A Client has none. An
+// idle leader sends a heartbeat of a few bytes to each machine three times a second; the timer that drives
+// it rings ten times a second. A machine that cannot be reached is dialled twice a second.
 //
 // A configuration may have up to 4 MiB. The log is compacted when it is longer than 1 MiB and four
 // configurations.

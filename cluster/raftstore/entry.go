@@ -20,7 +20,7 @@ const (
 )
 
 // A requestID tells the requests of all machines apart: machine, a random number of the Store's
-// life, and a counter.
+// life, and a counter. Of a Client's, all but the counter is random.
 type requestID [16]byte
 
 // A swap is the content of an entry of the log:
@@ -30,6 +30,26 @@ type swap struct {
 	old, revision uint64
 	id            requestID
 	configuration []byte // as cluster.Configuration.Encode makes it
+}
+
+// newSwap returns a swap, or an error if it may not be made.
+func newSwap(id requestID, old uint64, next *cluster.Configuration) (*swap, error) {
+	s := &swap{old, next.Revision, id, next.Encode()}
+	if len(s.configuration) > configurationBytesMax {
+		return nil, fmt.Errorf("%w: %d regions take %d bytes, it has room for %d; use larger regions", ErrTooLarge, len(next.Regions), len(s.configuration), configurationBytesMax)
+	}
+	return s, s.check()
+}
+
+// check refuses a swap that the log must not have.
+func (s *swap) check() error {
+	switch {
+	case s.revision <= s.old:
+		return fmt.Errorf("cluster: the configuration has revision %d, and is to replace revision %d", s.revision, s.old)
+	case len(s.configuration) > configurationBytesMax:
+		return fmt.Errorf("%w: %d bytes, it has room for %d", ErrTooLarge, len(s.configuration), configurationBytesMax)
+	}
+	return nil
 }
 
 func (s *swap) encode() []byte {
@@ -89,12 +109,21 @@ func decodeState(b []byte) (s state, err error) {
 	return s, nil
 }
 
-// apply carries out a swap, or returns cluster.ErrMoved. A second copy of a swap moves
-// nothing: the revision is above old then, and never falls.
+// errMovedOn is cluster.ErrMoved for a swap that may have been carried out before, by another copy of it:
+// the revision is above the one that it writes.
+var errMovedOn = fmt.Errorf("%w, more than once", cluster.ErrMoved)
+
+// apply carries out a swap, or returns cluster.ErrMoved. A second copy of a swap moves nothing: the
+// revision is above old then, and never falls. While the swap is the last one, its copies succeed.
 func (s *state) apply(c swap) error {
-	if c.old != s.revision {
-		return cluster.ErrMoved
+	switch {
+	case c.old == s.revision:
+		*s = state{c.revision, c.id, c.configuration}
+		return nil
+	case c.id == s.writer:
+		return nil
+	case c.revision < s.revision:
+		return errMovedOn
 	}
-	*s = state{c.revision, c.id, c.configuration}
-	return nil
+	return cluster.ErrMoved
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// A connection carries messages from the machine that has opened it. The other one answers its
-// asks, so that it is known to be there even if it has nothing to say.
+// A connection of a machine of the store carries messages from the machine that has opened it. The other
+// one answers its asks, so that it is known to be there even if it has nothing to say. A connection of a
+// client carries a call, then its result, and so on; from is 0.
 //
-//	greeting:  | magic 4 | format 1 | zeros 3 | from 2 | to 2 | zeros 4 | cluster 8 | founding 8 |
+//	greeting:  | magic 4 | format 1 | kind 1 | zeros 2 | from 2 | to 2 | zeros 4 | cluster 8 | founding 8 |
 //	reply:     | magic 4 | format 1 | refusal 1 | zeros 2 |
 //	frame:     | kind 1 | zeros 3 | payload's bytes 4 | payload's CRC 4 | payload |
 //	answer:    one byte, of any value
@@ -35,18 +36,27 @@ const (
 const (
 	frameMessage = 1 // a raftpb.Message
 	frameAsk     = 2 // no payload; demands an answer
+	frameCall    = 3 // a call of a client
+	frameResult  = 4 // its result
+)
+
+// The kinds of connections.
+const (
+	ofMachine = 0
+	ofClient  = 1
 )
 
 var errGarbage = errors.New("cluster: not a connection of the configuration store")
 
 // A greeting is what a connection begins with.
 type greeting struct {
+	kind     byte
 	from, to rdma.MachineID
 	cluster  uint64
 	founding uint64 // its digest
 }
 
-// greeting returns what a connection to a machine begins with.
+// greeting returns what a connection from f.Machine to another one begins with.
 func (f *Founding) greeting(to rdma.MachineID) greeting {
 	return greeting{from: f.Machine, to: to, cluster: f.Cluster, founding: f.digest()}
 }
@@ -54,7 +64,7 @@ func (f *Founding) greeting(to rdma.MachineID) greeting {
 func (g greeting) encode() []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(make([]byte, 0, greetingBytes), wireMagic)
-	b = append(b, wireFormat, 0, 0, 0)
+	b = append(b, wireFormat, g.kind, 0, 0)
 	b = le.AppendUint16(b, uint16(g.from))
 	b = le.AppendUint16(b, uint16(g.to))
 	b = append(b, 0, 0, 0, 0)
@@ -75,6 +85,7 @@ func readGreeting(r io.Reader) (g greeting, err error) {
 		return g, refusals[otherFormat]
 	}
 	return greeting{
+		kind: b[5],
 		from: rdma.MachineID(le.Uint16(b[8:])), to: rdma.MachineID(le.Uint16(b[10:])),
 		cluster: le.Uint64(b[16:]), founding: le.Uint64(b[24:]),
 	}, nil
@@ -90,6 +101,7 @@ const (
 	otherFounding
 	otherMachine
 	stranger
+	otherKind
 )
 
 // refusals are the errors of both sides.
@@ -99,6 +111,7 @@ var refusals = map[refusal]error{
 	otherFounding: errors.New("cluster: the other machine's configuration store was founded with other machines or addresses"),
 	otherMachine:  errors.New("cluster: the address belongs to another machine of the configuration store"),
 	stranger:      errors.New("cluster: the machine that connects is not one of the configuration store"),
+	otherKind:     errors.New("cluster: the other machine's configuration store does not know this kind of connection"),
 }
 
 func (r refusal) encode() []byte {
@@ -141,29 +154,54 @@ func messageFrame(m *raftpb.Message) ([]byte, error) {
 	return b, nil
 }
 
+// payloadFrame returns a frame with a payload.
+func payloadFrame(kind byte, payload []byte) []byte {
+	return append(appendHeader(make([]byte, 0, headerBytes+len(payload)), kind, payload), payload...)
+}
+
 // readMessageFrame returns the message of the next frame, or nil if the frame is an ask.
 func readMessageFrame(r io.Reader) (*raftpb.Message, error) {
-	var header [headerBytes]byte
-	if _, err := io.ReadFull(r, header[:]); err != nil {
+	kind, payload, err := readAnyFrame(r)
+	if err != nil {
 		return nil, err
 	}
-	kind, n := header[0], binary.LittleEndian.Uint32(header[4:])
-	if kind == frameAsk && n == 0 {
+	if kind == frameAsk && len(payload) == 0 {
 		return nil, nil
 	}
-	if kind != frameMessage || n > payloadBytesMax {
-		return nil, fmt.Errorf("%w: a frame of kind %d and %d bytes", errGarbage, kind, n)
-	}
-	payload := make([]byte, n)
-	if _, err := io.ReadFull(r, payload); err != nil {
-		return nil, err
-	}
-	if checksum(payload) != binary.LittleEndian.Uint32(header[8:]) {
-		return nil, fmt.Errorf("%w: a frame has been altered on its way", errGarbage)
+	if kind != frameMessage {
+		return nil, fmt.Errorf("%w: a frame of kind %d", errGarbage, kind)
 	}
 	m := new(raftpb.Message)
 	if err := proto.Unmarshal(payload, m); err != nil {
 		return nil, fmt.Errorf("%w: %w", errGarbage, err)
 	}
 	return m, nil
+}
+
+// readFrameOf returns the payload of the next frame, which must be of a kind.
+func readFrameOf(want byte, r io.Reader) (payload []byte, err error) {
+	kind, payload, err := readAnyFrame(r)
+	if err == nil && kind != want {
+		err = fmt.Errorf("%w: a frame of kind %d, not %d", errGarbage, kind, want)
+	}
+	return payload, err
+}
+
+func readAnyFrame(r io.Reader) (kind byte, payload []byte, err error) {
+	var header [headerBytes]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return 0, nil, err
+	}
+	kind, n := header[0], binary.LittleEndian.Uint32(header[4:])
+	if n > payloadBytesMax {
+		return 0, nil, fmt.Errorf("%w: a frame of kind %d and %d bytes", errGarbage, kind, n)
+	}
+	payload = make([]byte, n)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return 0, nil, err
+	}
+	if checksum(payload) != binary.LittleEndian.Uint32(header[8:]) {
+		return 0, nil, fmt.Errorf("%w: a frame has been altered on its way", errGarbage)
+	}
+	return kind, payload, nil
 }

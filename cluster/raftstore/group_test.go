@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,8 +49,10 @@ type group struct {
 	tls    *tls.Config
 	relays [][]*storetest.Relay // [from][to]
 
-	mu     sync.Mutex
-	stores []*Store
+	mu        sync.Mutex
+	stores    []*Store
+	addresses []string             // where the machines listen
+	guests    [][]*storetest.Relay // of clients to the machines
 }
 
 // newGroup creates a store of some machines and starts them.
@@ -66,7 +69,7 @@ func newGroup(t testing.TB, machines int, tls *tls.Config) *group {
 
 // prepareGroup makes a group whose machines are not started.
 func prepareGroup(t testing.TB, folder string, machines int, tls *tls.Config) *group {
-	g := &group{t: t, folder: folder, tls: tls, stores: make([]*Store, machines)}
+	g := &group{t: t, folder: folder, tls: tls, stores: make([]*Store, machines), addresses: make([]string, machines)}
 	for range machines {
 		var from []*storetest.Relay
 		for range machines {
@@ -91,18 +94,8 @@ func (g *group) start(machine int) {
 		g.t.Error(err)
 		return
 	}
-	for _, from := range g.relays {
-		from[machine].Retarget(l.Addr().String())
-	}
-	dial := func(ctx context.Context, address string) (net.Conn, error) {
-		for m := range g.relays {
-			if address == addressOf(m) {
-				return new(net.Dialer).DialContext(ctx, "tcp", g.relays[machine][m].Address())
-			}
-		}
-		return nil, errors.New("no such machine")
-	}
-	s, err := Open(Config{Folder: g.folderOf(machine), Listener: l, Dial: dial, TLS: g.tls, Patience: testPatience, tick: testTick})
+	g.retarget(machine, l.Addr().String())
+	s, err := Open(Config{Folder: g.folderOf(machine), Listener: l, Dial: through(g.relays[machine]), TLS: g.tls, Patience: testPatience, tick: testTick})
 	if err != nil {
 		l.Close()
 		g.t.Error(err)
@@ -111,6 +104,47 @@ func (g *group) start(machine int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stores[machine] = s
+}
+
+// retarget has all relays to a machine lead to an address.
+func (g *group) retarget(machine int, address string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.addresses[machine] = address
+	for _, from := range slices.Concat(g.relays, g.guests) {
+		from[machine].Retarget(address)
+	}
+}
+
+// through returns a dialer that reaches each machine through a relay.
+func through(relays []*storetest.Relay) func(ctx context.Context, address string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		for m, r := range relays {
+			if address == addressOf(m) {
+				return new(net.Dialer).DialContext(ctx, "tcp", r.Address())
+			}
+		}
+		return nil, errors.New("no such machine")
+	}
+}
+
+// client returns a client of the group, and its relays.
+func (g *group) client() (*Client, []*storetest.Relay) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var relays []*storetest.Relay
+	for _, address := range g.addresses {
+		relays = append(relays, storetest.NewRelay(g.t, address))
+	}
+	g.guests = append(g.guests, relays)
+	c, err := NewClient(ClientConfig{
+		Cluster: testCluster, Machines: founding(len(relays), 0).Machines, Dial: through(relays), TLS: g.tls, Patience: testPatience, tick: testTick,
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { c.Close() })
+	return c, relays
 }
 
 // kill ends a machine. Close saves nothing, so that is what a crash does: see also TestKill.
@@ -191,6 +225,60 @@ func (g *group) system() *storetest.System {
 	}
 	s.Leader = g.leader
 	return s
+}
+
+// clients returns a system of clients only. Faults of machines have no place in it.
+func (g *group) clients(n int) *storetest.System {
+	var clients []*Client
+	var relays [][]*storetest.Relay
+	for range n {
+		c, r := g.client()
+		clients, relays = append(clients, c), append(relays, r)
+	}
+	change := func(machine int, f func(r *storetest.Relay)) {
+		for _, r := range relays[machine] {
+			f(r)
+		}
+	}
+	heal := func(machine int) func() {
+		return func() { change(machine, (*storetest.Relay).Heal) }
+	}
+	return &storetest.System{
+		Machines: n,
+		Store:    func(machine int) cluster.Store { return clients[machine] },
+		Restart:  g.system().Restart,
+		Cut: func(machine int) func() {
+			change(machine, (*storetest.Relay).Cut)
+			return heal(machine)
+		},
+		CutAnswers: func(machine int) func() {
+			change(machine, func(r *storetest.Relay) { r.Drop(storetest.Answers) })
+			return heal(machine)
+		},
+	}
+}
+
+// mixed returns a system of the group's machines, and of clients with the numbers behind them.
+func (g *group) mixed(clients int) *storetest.System {
+	all, guests, members := g.system(), g.clients(clients), len(g.relays)
+	either := func(f, guest func(int) func()) func(int) func() {
+		return func(machine int) func() {
+			if machine < members {
+				return f(machine)
+			}
+			return guest(machine - members)
+		}
+	}
+	all.Machines += clients
+	all.Cut, all.CutAnswers = either(all.Cut, guests.Cut), either(all.CutAnswers, guests.CutAnswers)
+	own := all.Store
+	all.Store = func(machine int) cluster.Store {
+		if machine < members {
+			return own(machine)
+		}
+		return guests.Store(machine - members)
+	}
+	return all
 }
 
 // A mortal store may have been killed, which the suite knows as a store that cannot be reached.

@@ -152,7 +152,7 @@ func (s *Store) Close() error {
 
 // Load implements cluster.Store: see the package's comment.
 func (s *Store) Load() (*cluster.Configuration, error) {
-	b, err := s.ask(nil)
+	b, err := s.ask(s.newID(), nil, s.cfg.Patience)
 	if len(b) == 0 || err != nil {
 		return nil, err
 	}
@@ -161,14 +161,11 @@ func (s *Store) Load() (*cluster.Configuration, error) {
 
 // CompareAndSwap implements cluster.Store: see the package's comment.
 func (s *Store) CompareAndSwap(old uint64, next *cluster.Configuration) error {
-	if next.Revision <= old {
-		return fmt.Errorf("cluster: the configuration has revision %d, and is to replace revision %d", next.Revision, old)
+	c, err := newSwap(s.newID(), old, next)
+	if err != nil {
+		return err
 	}
-	b := next.Encode()
-	if len(b) > configurationBytesMax {
-		return fmt.Errorf("%w: %d regions take %d bytes, it has room for %d; use larger regions", ErrTooLarge, len(next.Regions), len(b), configurationBytesMax)
-	}
-	_, err := s.ask(&swap{old: old, revision: next.Revision, configuration: b})
+	_, err = s.ask(c.id, c, s.cfg.Patience)
 	return err
 }
 
@@ -181,16 +178,13 @@ func (s *Store) newID() (id requestID) {
 }
 
 // ask carries out a request: a swap, or with nil a Load.
-func (s *Store) ask(c *swap) ([]byte, error) {
+func (s *Store) ask(id requestID, c *swap, patience time.Duration) ([]byte, error) {
 	begin := time.Now()
-	r := &request{id: s.newID(), swap: c, deadline: begin.Add(s.cfg.Patience), done: make(chan answer, 1)}
-	if c != nil {
-		c.id = r.id
-	}
+	r := &request{id: id, swap: c, deadline: begin.Add(patience), done: make(chan answer, 1)}
 	for _, l := range s.links {
 		l.send(nil) // ask who is there, should there be no answer
 	}
-	timer := time.NewTimer(s.cfg.Patience)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	requests := s.requests
 	for {
@@ -200,7 +194,7 @@ func (s *Store) ask(c *swap) ([]byte, error) {
 		case a := <-r.done:
 			return a.configuration, a.err
 		case <-timer.C:
-			return nil, s.unanswered(begin)
+			return nil, s.unanswered(begin, patience)
 		case <-s.ended:
 			select {
 			case a := <-r.done:
@@ -213,7 +207,7 @@ func (s *Store) ask(c *swap) ([]byte, error) {
 }
 
 // unanswered returns the error of a request that began then and has had no answer.
-func (s *Store) unanswered(begin time.Time) error {
+func (s *Store) unanswered(begin time.Time, patience time.Duration) error {
 	all, answering := len(s.links)+1, 1
 	var missing []string
 	for _, id := range s.founding.voters() {
@@ -236,9 +230,9 @@ func (s *Store) unanswered(begin time.Time) error {
 	if need := all/2 + 1; answering < need {
 		text += fmt.Sprintf(", and it needs %d: %s", need, strings.Join(missing, "; "))
 	} else if s.leader.Load() == raft.None {
-		text += fmt.Sprintf(", and have not agreed on a leader within %v", s.cfg.Patience)
+		text += fmt.Sprintf(", and have not agreed on a leader within %v", patience)
 	} else {
-		text += fmt.Sprintf(", but not with a result within %v: is a disk slow?", s.cfg.Patience)
+		text += fmt.Sprintf(", but not with a result within %v: is a disk slow?", patience)
 	}
 	return &unanswered{text}
 }

@@ -32,6 +32,12 @@ func TestConformance(t *testing.T) {
 	t.Run("three machines", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) *storetest.System { return newGroup(t, 3, secured).system() })
 	})
+	t.Run("three machines and two clients", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) *storetest.System { return newGroup(t, 3, nil).mixed(2) })
+	})
+	t.Run("three clients", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) *storetest.System { return newGroup(t, 3, secured).clients(3) })
+	})
 }
 
 // configuration returns one of a revision, with a number of lost regions, which make it long.
@@ -130,13 +136,13 @@ func TestFoundedApart(t *testing.T) {
 
 // A majority that answers, and has no leader or no result, is told from one that is missing.
 func TestNoResult(t *testing.T) {
-	s := &Store{founding: founding(1, 0), cfg: Config{Patience: time.Second}}
+	s := &Store{founding: founding(1, 0)}
 	for leader, want := range map[uint64]string{
 		raft.None: "cluster: 1 of 1 machines of the configuration store answers, and have not agreed on a leader within 1s",
 		1:         "cluster: 1 of 1 machines of the configuration store answers, but not with a result within 1s: is a disk slow?",
 	} {
 		s.leader.Store(leader)
-		if err := s.unanswered(time.Now()); err.Error() != want || !errors.Is(err, cluster.ErrUnreachable) {
+		if err := s.unanswered(time.Now(), time.Second); err.Error() != want || !errors.Is(err, cluster.ErrUnreachable) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -396,16 +402,17 @@ func TestSnapshotAnswers(t *testing.T) {
 	}
 }
 
-// A swap that is in the log twice takes effect once, whatever comes between.
+// A swap that is in the log twice takes effect once, whatever comes between. Its second copy succeeds while
+// nothing has come between. One that cannot have taken effect is told from one that may have.
 func TestAppliedTwice(t *testing.T) {
 	var s state
-	mine, other := swap{0, 1, requestID{1}, []byte("a")}, swap{1, 2, requestID{2}, []byte("b")}
+	mine, other, late := swap{0, 1, requestID{1}, []byte("a")}, swap{1, 2, requestID{2}, []byte("b")}, swap{1, 2, requestID{3}, []byte("c")}
 	for i, c := range []struct {
 		swap swap
 		want error
-	}{{mine, nil}, {mine, cluster.ErrMoved}, {other, nil}, {mine, cluster.ErrMoved}, {other, cluster.ErrMoved}} {
-		if err := s.apply(c.swap); !errors.Is(err, c.want) {
-			t.Errorf("swap %d: %v", i, err)
+	}{{mine, nil}, {mine, nil}, {other, nil}, {mine, errMovedOn}, {other, nil}, {late, cluster.ErrMoved}} {
+		if err := s.apply(c.swap); err != c.want {
+			t.Errorf("swap %d: %v, want %v", i, err, c.want)
 		}
 	}
 	if !reflect.DeepEqual(s, state{2, other.id, other.configuration}) {

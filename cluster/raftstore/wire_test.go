@@ -62,6 +62,7 @@ func TestStrangers(t *testing.T) {
 		"other founding":  {greets(1, 0, func(g *greeting) { g.founding++ }), refusals[otherFounding]},
 		"other machine":   {greets(1, 2, nil), refusals[otherMachine]},
 		"unknown machine": {greets(7, 0, nil), refusals[stranger]},
+		"unknown kind":    {greets(1, 0, func(g *greeting) { g.kind = 9 }), refusals[otherKind]},
 		"itself":          {greets(0, 0, nil), refusals[stranger]},
 	} {
 		if _, err := dialStore(t, s, c.greeting); !errors.Is(err, c.want) {
@@ -272,6 +273,8 @@ func FuzzFrame(f *testing.F) {
 	f.Add(b)
 	f.Add(askFrame)
 	f.Add(greets(1, 2, nil))
+	f.Add((&call{true, time.Second, swap{1, 2, requestID{3}, []byte("x")}}).encode())
+	f.Add((&result{requestID{3}, outcomeFailed, []byte("x")}).encode())
 	f.Add(stranger.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := readMessageFrame(bytes.NewReader(b)); err == nil && m != nil {
@@ -286,6 +289,16 @@ func FuzzFrame(f *testing.F) {
 		if g, err := readGreeting(bytes.NewReader(b)); err == nil {
 			if again, err := readGreeting(bytes.NewReader(g.encode())); err != nil || !reflect.DeepEqual(again, g) {
 				t.Errorf("%v, then %v, %v", g, again, err)
+			}
+		}
+		if c, err := readCall(bytes.NewReader(b)); err == nil {
+			if again, err := readCall(bytes.NewReader(c.encode())); err != nil || !reflect.DeepEqual(again, c) {
+				t.Errorf("%+v, then %+v, %v", c, again, err)
+			}
+		}
+		if r, err := readResult(bytes.NewReader(b)); err == nil {
+			if again, err := readResult(bytes.NewReader(r.encode())); err != nil || !reflect.DeepEqual(again, r) {
+				t.Errorf("%+v, then %+v, %v", r, again, err)
 			}
 		}
 		_ = readReply(bytes.NewReader(b))

@@ -1,0 +1,109 @@
+package raftstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+)
+
+// A call is what a client asks a machine to do:
+//
+//	| operation 1 | zeros 3 | patience in ms 4 | swap |
+//
+// It is the payload of a frame. Of a Load's swap, only the identifier counts.
+type call struct {
+	isSwap   bool
+	patience time.Duration // after which the client does not wait any longer
+	swap     swap
+}
+
+const (
+	operationLoad = 1
+	operationSwap = 2
+
+	callHeaderBytes = 8
+)
+
+// encode returns the frame of a call.
+func (c *call) encode() []byte {
+	operation := byte(operationLoad)
+	if c.isSwap {
+		operation = operationSwap
+	}
+	payload := []byte{operation, 0, 0, 0}
+	payload = binary.LittleEndian.AppendUint32(payload, uint32(c.patience.Milliseconds()))
+	return payloadFrame(frameCall, append(payload, c.swap.encode()...))
+}
+
+func readCall(r io.Reader) (c call, err error) {
+	payload, err := readFrameOf(frameCall, r)
+	if err != nil {
+		return c, err
+	}
+	if len(payload) < callHeaderBytes || payload[0] != operationLoad && payload[0] != operationSwap {
+		return c, fmt.Errorf("%w: a call of %d bytes", errGarbage, len(payload))
+	}
+	c.isSwap = payload[0] == operationSwap
+	c.patience = time.Duration(binary.LittleEndian.Uint32(payload[4:])) * time.Millisecond
+	if c.swap, err = decodeSwap(payload[callHeaderBytes:]); err != nil {
+		return c, fmt.Errorf("%w: a call: %w", errGarbage, err)
+	}
+	return c, nil
+}
+
+// An outcome is what has become of a call.
+type outcome byte
+
+const (
+	outcomeDone outcome = iota
+	outcomeMoved
+	outcomeMovedOn
+	outcomeFailed // a swap may be carried out nevertheless
+)
+
+// A result answers a call:
+//
+//	| id 16 | outcome 1 | zeros 7 | content |
+//
+// It is the payload of a frame.
+type result struct {
+	id      requestID
+	outcome outcome
+	content []byte // the configuration that was loaded, or the text of an error
+}
+
+const resultHeaderBytes = 24
+
+// resultOf returns the result of a call that has ended so.
+func resultOf(id requestID, configuration []byte, err error) result {
+	switch {
+	case err == nil:
+		return result{id, outcomeDone, configuration}
+	case errors.Is(err, errMovedOn):
+		return result{id, outcomeMovedOn, nil}
+	case errors.Is(err, cluster.ErrMoved):
+		return result{id, outcomeMoved, nil}
+	}
+	return result{id, outcomeFailed, []byte(err.Error())}
+}
+
+// encode returns the frame of a result.
+func (r *result) encode() []byte {
+	payload := append(r.id[:], byte(r.outcome), 0, 0, 0, 0, 0, 0, 0)
+	return payloadFrame(frameResult, append(payload, r.content...))
+}
+
+func readResult(in io.Reader) (r result, err error) {
+	payload, err := readFrameOf(frameResult, in)
+	if err != nil {
+		return r, err
+	}
+	if len(payload) < resultHeaderBytes || outcome(payload[16]) > outcomeFailed {
+		return r, fmt.Errorf("%w: a result of %d bytes", errGarbage, len(payload))
+	}
+	return result{requestID(payload[:16]), outcome(payload[16]), payload[resultHeaderBytes:]}, nil
+}

@@ -1,0 +1,255 @@
+package raftstore
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A ClientConfig says how a machine that is not one of the store's reaches it.
+type ClientConfig struct {
+	// Cluster and Machines are those of the Founding: the store's machines refuse others.
+	Cluster  uint64
+	Machines map[rdma.MachineID]string
+	// Dial and TLS are as in Config.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	TLS  *tls.Config
+	// Patience bounds Load and CompareAndSwap. Each machine is asked for its share of it at a time, so
+	// elections, which take up to 2 s, must fit in. If it is 0, it is 5 s.
+	Patience time.Duration
+
+	// tick is tickDefault, but in tests.
+	tick time.Duration
+}
+
+// complete checks c and sets what has a default.
+func (c *ClientConfig) complete() error {
+	switch {
+	case c.Dial == nil:
+		return errors.New("cluster: a client of the configuration store needs a dialer")
+	case c.Patience < 0:
+		return fmt.Errorf("cluster: a client of the configuration store has a patience of %v", c.Patience)
+	}
+	if err := checkTLS(c.TLS); err != nil {
+		return err
+	}
+	if c.Patience == 0 {
+		c.Patience = patienceDefault
+	}
+	if c.tick == 0 {
+		c.tick = tickDefault
+	}
+	return nil
+}
+
+// A Client is the access to a configuration store of a machine that is not one of the store's. It is a
+// cluster.Store, and safe for concurrent use.
+type Client struct {
+	cfg      ClientConfig
+	founding Founding           // its Machine means nothing
+	machines []rdma.MachineID   // in order
+	life     [8]byte            // random, for requestID
+	counter  atomic.Uint64      // of requests
+	ctx      context.Context    // done when the Client is closed
+	cancel   context.CancelFunc // of ctx
+	mu       struct {
+		lockrank.Mutex[lockrank.Leaf]
+		first int          // index in machines of the one that is asked first: it has served last
+		idle  []clientConn // the one that was used last at the end
+	}
+}
+
+var _ cluster.Store = (*Client)(nil)
+
+// errMovedUncertain means that the answer to a swap was lost, and nobody knows any more what it was.
+var errMovedUncertain = &unanswered{"cluster: the configuration has changed more than once since the answer to this change was lost: nobody knows whether it was carried out; load the configuration again"}
+
+// NewClient returns a client. It connects when it is asked.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, machines: slices.Sorted(maps.Keys(cfg.Machines))}
+	c.founding = Founding{Cluster: cfg.Cluster, Machines: cfg.Machines}
+	if len(c.machines) > 0 {
+		c.founding.Machine = c.machines[0]
+	}
+	if err := c.founding.check(); err != nil {
+		return nil, err
+	}
+	binary.LittleEndian.PutUint64(c.life[:], rand.Uint64())
+	c.life[2], c.life[3] = 0xff, 0xff // where identifiers of the store's machines have zeros
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.mu.first = rand.IntN(len(c.machines))
+	return c, nil
+}
+
+// Close implements cluster.Store. Requests under way fail with ErrClosed.
+func (c *Client) Close() error {
+	c.cancel()
+	c.closeIdle(func(clientConn) bool { return true })
+	return nil
+}
+
+// Load implements cluster.Store.
+func (c *Client) Load() (*cluster.Configuration, error) {
+	b, err := c.ask(call{swap: swap{id: c.newID()}})
+	if len(b) == 0 || err != nil {
+		return nil, err
+	}
+	return cluster.Decode("the configuration store of other machines", b)
+}
+
+// CompareAndSwap implements cluster.Store.
+func (c *Client) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	s, err := newSwap(c.newID(), old, next)
+	if err != nil {
+		return err
+	}
+	_, err = c.ask(call{isSwap: true, swap: *s})
+	return err
+}
+
+// newID returns an identifier that no request had.
+func (c *Client) newID() (id requestID) {
+	copy(id[:], c.life[:])
+	binary.LittleEndian.PutUint64(id[8:], c.counter.Add(1))
+	return id
+}
+
+// ask asks one machine after the other until one has carried out the call.
+//
+// A call whose answer is lost is made again elsewhere. A Load changes nothing, so that is safe. So is a
+// swap: all copies have one identifier and replace one revision, and revisions only grow, so that at most
+// one copy takes effect. Only its answer needs care. A machine says "done" to a late copy if the swap is
+// still the last one. It says "moved" only if the swap cannot have been carried out, which the revision
+// shows, and otherwise "moved on": that is ErrMoved if no answer was lost before, and not known if one was.
+func (c *Client) ask(k call) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Patience)
+	defer cancel()
+	reasons, isLost := make(map[rdma.MachineID]error), false
+	for ctx.Err() == nil {
+		for _, m := range c.order() {
+			r, isSent, err := c.try(ctx, m, k)
+			if err == nil && r.outcome != outcomeFailed {
+				c.prefer(m)
+				return r.content, r.err(isLost)
+			}
+			if err == nil {
+				err = fmt.Errorf("answers: %s", r.content)
+			}
+			isLost = isLost || isSent && k.isSwap
+			if reasons[m] == nil || ctx.Err() == nil { // not of a try that was cut short
+				reasons[m] = err
+			}
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		pause(ctx, time.Duration(redialTicks)*c.cfg.tick)
+	}
+	if c.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	return nil, c.unanswered(reasons, isLost)
+}
+
+// err returns the error of a result that is not a failure. isLost says that the answer to a copy of the
+// swap was lost before.
+func (r *result) err(isLost bool) error {
+	switch {
+	case r.outcome == outcomeMoved || r.outcome == outcomeMovedOn && !isLost:
+		return cluster.ErrMoved
+	case r.outcome == outcomeMovedOn:
+		return errMovedUncertain
+	}
+	return nil
+}
+
+// order returns the machines in the order in which they are asked.
+func (c *Client) order() []rdma.MachineID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Concat(c.machines[c.mu.first:], c.machines[:c.mu.first])
+}
+
+// prefer has a machine asked first from now on.
+func (c *Client) prefer(m rdma.MachineID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.first = slices.Index(c.machines, m)
+}
+
+// unanswered returns the error of a call that no machine has carried out.
+func (c *Client) unanswered(reasons map[rdma.MachineID]error, isLost bool) error {
+	var all []string
+	for _, m := range c.machines {
+		if reasons[m] == nil {
+			reasons[m] = errNeverConnected
+		}
+		all = append(all, fmt.Sprintf("machine %d at %s %v", m, c.cfg.Machines[m], reasons[m]))
+	}
+	text := fmt.Sprintf("cluster: no machine of the configuration store has done what was asked within %v: %s", c.cfg.Patience, strings.Join(all, "; "))
+	if isLost {
+		text += "; the change may have been carried out nevertheless"
+	}
+	return &unanswered{text}
+}
+
+// try makes a call at one machine, which gets its share of the patience. isSent says that a machine may
+// have got it. A machine has less time than the client waits, so that it can say why it has failed.
+func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) (r result, isSent bool, err error) {
+	share := c.cfg.Patience / time.Duration(len(c.machines))
+	ctx, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	conn, err := c.connection(ctx, m)
+	if err == nil {
+		deadline, _ := ctx.Deadline()
+		k.patience = max(time.Until(deadline)*3/4, time.Millisecond)
+		isSent = true
+		r, err = c.exchange(ctx, conn, deadline, k)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded), ctx.Err() != nil:
+		err = errSilent
+	default:
+		err = fmt.Errorf("cannot be reached: %w", err)
+	}
+	return r, isSent, err
+}
+
+// exchange sends a call and takes its result, within ctx. It keeps the connection if that goes well.
+func (c *Client) exchange(ctx context.Context, conn clientConn, deadline time.Time, k call) (r result, err error) {
+	stop := context.AfterFunc(ctx, conn.close)
+	if err = conn.stream.SetDeadline(deadline); err == nil {
+		_, err = conn.stream.Write(k.encode())
+	}
+	if err == nil {
+		r, err = readResult(conn.stream)
+	}
+	if err == nil && r.id != k.swap.id {
+		err = fmt.Errorf("%w: the result of another call", errGarbage)
+	}
+	if isOpen := stop(); err != nil || !isOpen {
+		conn.close()
+		c.closeIdle(func(other clientConn) bool { return other.machine == conn.machine }) // they are not better
+		return r, err
+	}
+	c.keep(conn)
+	return r, nil
+}

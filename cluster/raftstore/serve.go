@@ -1,0 +1,46 @@
+package raftstore
+
+import (
+	"bufio"
+	"net"
+	"time"
+)
+
+// serve carries out the calls of a client, one after the other, until the connection breaks or has been
+// idle for long.
+func (s *Store) serve(stream net.Conn) {
+	in := bufio.NewReader(stream)
+	for {
+		// A client whose host has lost its power does not close the connection.
+		if stream.SetReadDeadline(time.Now().Add(s.cfg.after(idleTicks))) != nil {
+			return
+		}
+		c, err := readCall(in)
+		if err != nil {
+			return
+		}
+		r := s.carryOut(&c)
+		if stream.SetWriteDeadline(time.Now().Add(s.cfg.after(silenceTicks))) != nil {
+			return
+		}
+		if _, err := stream.Write(r.encode()); err != nil {
+			return
+		}
+	}
+}
+
+// carryOut carries out the call of a client as if it were this machine's. A swap keeps the client's
+// identifier, so that all copies of it are one, whatever machines it was sent to. A Load gets an
+// identifier here: the leader answers only the first of two reads with one identifier.
+func (s *Store) carryOut(c *call) result {
+	patience := min(c.patience, s.cfg.Patience)
+	if !c.isSwap {
+		b, err := s.ask(s.newID(), nil, patience)
+		return resultOf(c.swap.id, b, err)
+	}
+	err := c.swap.check()
+	if err == nil {
+		_, err = s.ask(c.swap.id, &c.swap, patience)
+	}
+	return resultOf(c.swap.id, nil, err)
+}
