@@ -49,6 +49,8 @@ type group struct {
 	tls    *tls.Config
 	relays [][]*storetest.Relay // [from][to]
 
+	patience, tick time.Duration
+
 	mu        sync.Mutex
 	stores    []*Store
 	addresses []string             // where the machines listen
@@ -58,18 +60,23 @@ type group struct {
 // newGroup creates a store of some machines and starts them.
 func newGroup(t testing.TB, machines int, tls *tls.Config) *group {
 	g := prepareGroup(t, t.TempDir(), machines, tls)
-	for m := range machines {
-		if err := Create(g.folderOf(m), founding(machines, m)); err != nil {
-			t.Fatal(err)
+	g.create()
+	return g
+}
+
+// create creates the store and starts all machines.
+func (g *group) create() {
+	for m := range g.relays {
+		if err := Create(g.folderOf(m), founding(len(g.relays), m)); err != nil {
+			g.t.Fatal(err)
 		}
 		g.start(m)
 	}
-	return g
 }
 
 // prepareGroup makes a group whose machines are not started.
 func prepareGroup(t testing.TB, folder string, machines int, tls *tls.Config) *group {
-	g := &group{t: t, folder: folder, tls: tls, stores: make([]*Store, machines), addresses: make([]string, machines)}
+	g := &group{t: t, folder: folder, tls: tls, patience: testPatience, tick: testTick, stores: make([]*Store, machines), addresses: make([]string, machines)}
 	for range machines {
 		var from []*storetest.Relay
 		for range machines {
@@ -95,7 +102,7 @@ func (g *group) start(machine int) {
 		return
 	}
 	g.retarget(machine, l.Addr().String())
-	s, err := Open(Config{Folder: g.folderOf(machine), Listener: l, Dial: through(g.relays[machine]), TLS: g.tls, Patience: testPatience, tick: testTick})
+	s, err := Open(Config{Folder: g.folderOf(machine), Listener: l, Dial: through(g.relays[machine]), TLS: g.tls, Patience: g.patience, tick: g.tick})
 	if err != nil {
 		l.Close()
 		g.t.Error(err)
@@ -138,7 +145,7 @@ func (g *group) client() (*Client, []*storetest.Relay) {
 	}
 	g.guests = append(g.guests, relays)
 	c, err := NewClient(ClientConfig{
-		Cluster: testCluster, Machines: founding(len(relays), 0).Machines, Dial: through(relays), TLS: g.tls, Patience: testPatience, tick: testTick,
+		Cluster: testCluster, Machines: founding(len(relays), 0).Machines, Dial: through(relays), TLS: g.tls, Patience: g.patience, tick: g.tick,
 	})
 	if err != nil {
 		g.t.Fatal(err)

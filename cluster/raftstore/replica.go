@@ -165,10 +165,13 @@ func (r *replica) send(messages []*raftpb.Message) error {
 }
 
 // begin asks the leader to carry out a request. Without a leader nothing happens: it is begun again
-// when there is one.
+// when there is one. A swap of a revision that is gone cannot be carried out any more, and its copies
+// would only fill the logs: on slow disks, those of callers that try again would crowd out each other.
 func (r *replica) begin(q *request, now time.Time) {
 	q.asked = now
 	switch {
+	case q.swap != nil && q.swap.old < r.state.revision:
+		r.answer(q, answer{err: r.state.apply(*q.swap)}) // which changes nothing
 	case q.swap != nil:
 		_ = r.node.Propose(q.swap.encode()) // fails without a leader, or if the leader has too much to do
 	case q.index == 0:

@@ -176,7 +176,9 @@ func TestCompaction(t *testing.T) {
 
 // A configuration of a size that a large instance has is kept, and one that is too large is refused.
 func TestSize(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := prepareGroup(t, t.TempDir(), 3, nil)
+	g.patience, g.tick = time.Minute, tickDefault // 4 MiB for three logs take a while
+	g.create()
 	s := g.store(0)
 	most := configurationBytesMax/len(",1000000") - 250
 	mustSwap(t, s, 0, configuration(1, most))
@@ -399,6 +401,22 @@ func TestSnapshotAnswers(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, a.err, c.want)
 			}
 		}
+	}
+}
+
+// A swap that comes too late is answered at once, and does not go into the log.
+func TestTooLate(t *testing.T) {
+	r := &replica{pending: make(map[requestID]*request), state: state{revision: 6, writer: requestID{1}}} // without a library
+	for id, want := range map[byte]error{1: nil, 2: cluster.ErrMoved} {
+		q := &request{id: requestID{id}, swap: &swap{old: 5, revision: 6, id: requestID{id}}, done: make(chan answer, 1)}
+		r.pending[q.id] = q
+		r.begin(q, time.Now())
+		if a := <-q.done; a.err != want || len(r.pending) != 0 {
+			t.Errorf("swap %d: %v, want %v; %d under way", id, a.err, want, len(r.pending))
+		}
+	}
+	if r.state.revision != 6 || r.state.writer != (requestID{1}) {
+		t.Errorf("%+v", r.state)
 	}
 }
 
