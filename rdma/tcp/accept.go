@@ -29,9 +29,9 @@ func (nic *NIC) accept() {
 	strangers := make(chan struct{}, strangersMax)
 	for {
 		strangers <- struct{}{}
-		socket, err := nic.door.AcceptTCP()
+		accepted, err := nic.door.Accept()
 		if err == nil {
-			nic.running.Go(func() { nic.welcome(socket, func() { <-strangers }) })
+			nic.running.Go(func() { nic.welcome(accepted, func() { <-strangers }) })
 			continue
 		}
 		<-strangers
@@ -44,14 +44,15 @@ func (nic *NIC) accept() {
 
 // welcome reads the purpose of an accepted connection from its greeting, and serves the connection. It
 // calls known when it has read the greeting, or has failed to.
-func (nic *NIC) welcome(socket *net.TCPConn, known func()) {
+func (nic *NIC) welcome(accepted net.Conn, known func()) {
+	socket := socketOf(accepted)
 	defer socket.Close()
 	if !nic.keep(socket) {
 		known()
 		return
 	}
 	defer nic.drop(socket)
-	stream, g, err := nic.hear(socket)
+	stream, g, err := nic.hear(socket, accepted)
 	known()
 	if err == nil {
 		err = nic.serve(socket, stream, g)
@@ -77,16 +78,24 @@ func (nic *NIC) drop(socket net.Conn) {
 	delete(nic.mu.sockets, socket)
 }
 
-// hear makes the handshake of an accepted connection, and reads its greeting.
-func (nic *NIC) hear(socket *net.TCPConn) (stream net.Conn, g greeting, err error) {
+// socketOf returns the socket below an accepted connection.
+func socketOf(accepted net.Conn) *net.TCPConn {
+	if secured, ok := accepted.(*tls.Conn); ok {
+		accepted = secured.NetConn()
+	}
+	return accepted.(*net.TCPConn)
+}
+
+// hear makes the handshake of an accepted connection, unless Config.Listener has, and reads its greeting.
+func (nic *NIC) hear(socket *net.TCPConn, accepted net.Conn) (stream net.Conn, g greeting, err error) {
 	if err = nic.tune(socket); err != nil {
 		return nil, g, err
 	}
 	if err = socket.SetDeadline(time.Now().Add(greetingMax)); err != nil {
 		return nil, g, err
 	}
-	stream = socket
-	if nic.cfg.TLS != nil {
+	stream = accepted
+	if nic.cfg.TLS != nil && nic.cfg.Listener == nil {
 		secured := tls.Server(socket, nic.cfg.server())
 		if err = secured.HandshakeContext(nic.ctx); err != nil {
 			return nil, g, err

@@ -19,6 +19,10 @@ type Config struct {
 	// Listen is the address, HOST:PORT, at which the machine accepts connections (TCP) and
 	// datagrams (UDP). Port 0 takes a free one: see NIC.Address.
 	Listen string
+	// Listener, if not nil, accepts the machine's connections in place of a socket at Listen; the NIC
+	// closes it, and takes datagrams at its address. With TLS it makes the handshakes, demanding a
+	// certificate of TLS.ClientCAs, and its connections are *tls.Conn (cluster/peerport); without, they are *net.TCPConn.
+	Listener net.Listener
 	// Advertise is the address, HOST:PORT, at which the other machines reach this one. The machine
 	// tells it to those that it connects to. If it is empty, the machine tells the address at which it
 	// listens.

@@ -22,7 +22,7 @@ import (
 type NIC struct {
 	cfg        Config
 	life       uint64
-	door       *net.TCPListener
+	door       net.Listener
 	mail       *mail
 	registered atomic.Pointer[map[rdma.Key]*nvram.Memory]
 	ctx        context.Context // ends with the NIC
@@ -81,13 +81,14 @@ func Join(cfg Config) (*NIC, error) {
 func newLife() uint64 { return uint64(time.Now().UnixNano()) }
 
 // listen opens the sockets, of TCP and UDP, at one address.
-func (nic *NIC) listen() error {
-	var config net.ListenConfig
-	door, err := config.Listen(context.Background(), "tcp", nic.cfg.Listen)
-	if err != nil {
-		return nic.taken(err)
+func (nic *NIC) listen() (err error) {
+	nic.door = nic.cfg.Listener
+	if nic.door == nil {
+		var config net.ListenConfig
+		if nic.door, err = config.Listen(context.Background(), "tcp", nic.cfg.Listen); err != nil {
+			return nic.taken(err)
+		}
 	}
-	nic.door = door.(*net.TCPListener)
 	if nic.mail, err = openMail(nic, nic.door.Addr().(*net.TCPAddr)); err != nil {
 		return errors.Join(nic.taken(err), nic.door.Close())
 	}
