@@ -29,6 +29,9 @@ func Open(url string) (Store, error) {
 		}
 		return openZooKeeper(url, servers, path)
 	}
+	if scheme, _, _ := strings.Cut(url, ":"); scheme == "raft" {
+		return nil, fmt.Errorf("%w: %q: the machines keep it themselves, and only those that run know it", ErrURL, url)
+	}
 	return nil, fmt.Errorf("%w: %q; it is file://PATH or zk://HOST:PORT,HOST:PORT/PATH", ErrURL, url)
 }
 

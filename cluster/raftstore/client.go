@@ -29,7 +29,7 @@ type ClientConfig struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	TLS  *tls.Config
 	// Patience bounds Load and CompareAndSwap. Each machine is asked for its share of it at a time, so
-	// elections, which take up to 2 s, must fit in. If it is 0, it is 5 s.
+	// elections, which take up to a second, must fit in. If it is 0, it is 5 s.
 	Patience time.Duration
 
 	// tick is tickDefault, but in tests.

@@ -13,7 +13,7 @@ const (
 	// patienceDefault is Config.Patience if that is not set.
 	patienceDefault = 5 * time.Second
 	// tickDefault is the unit in which the library counts time, and this package too.
-	tickDefault = 100 * time.Millisecond
+	tickDefault = 50 * time.Millisecond
 )
 
 // A Config says how a machine takes part in the store that its folder was created for.
@@ -35,7 +35,7 @@ type Config struct {
 	// Refused, if not nil, is called for each accepted connection that is refused, by several goroutines
 	// at once: of strangers, and of machines that were founded otherwise or belong elsewhere.
 	Refused func(from net.Addr, reason error)
-	// Patience bounds Load and CompareAndSwap. Elections take up to 2 s. If it is 0, it is 5 s.
+	// Patience bounds Load and CompareAndSwap. Elections take up to a second. If it is 0, it is 5 s.
 	Patience time.Duration
 
 	// tick is tickDefault, but in tests.
@@ -44,12 +44,12 @@ type Config struct {
 
 // The store's periods, in ticks.
 const (
-	heartbeatTicks = 3
-	electionTicks  = 10  // to twice as many: when a follower that hears nothing stands for election
-	retryTicks     = 10  // when a request without an answer is sent again
-	redialTicks    = 5   // after a connection has failed
-	idleTicks      = 600 // after which a connection of a client is closed over which no call comes
-	silenceTicks   = 50  // how long a peer may leave something unanswered before its connection is given up
+	heartbeatTicks = 4
+	electionTicks  = 10   // to twice as many: when a follower that hears nothing stands for election
+	retryTicks     = 10   // when a request without an answer is sent again
+	redialTicks    = 5    // after a connection has failed
+	idleTicks      = 1200 // after which a connection of a client is closed over which no call comes
+	silenceTicks   = 100  // how long a peer may leave something unanswered before its connection is given up
 )
 
 // complete checks c and sets what has a default.

@@ -1,5 +1,5 @@
 // Package raftstore keeps the configuration at an odd number of machines of the instance itself, so
-// that machines on several hosts need no ZooKeeper. The server does not use it yet.
+// that machines on several hosts need no ZooKeeper.
 //
 //	raftstore.Create(folder, raftstore.Founding{...})   once, at each of the machines
 //	s, err := raftstore.Open(raftstore.Config{Folder: folder, Listener: l, Dial: dial, TLS: tls})
@@ -33,7 +33,7 @@
 // CompareAndSwap refuses a configuration whose revision is not above the one that it replaces.
 //
 // With CheckQuorum and PreVote, a leader without a majority steps down, and a machine that comes back
-// does not disturb the leader. When the leader fails, another is elected within 1 to 2 s, and
+// does not disturb the leader. When the leader fails, another is elected within 0.5 to 1 s, and
 // requests wait that long.
 //
 // # Clients
@@ -81,8 +81,8 @@
 //
 // One goroutine owns the state machine, the log and all requests. Each other machine has one that
 // connects and sends, and one for its answers; each accepted connection has one. A Client has none. An
-// idle leader sends a heartbeat of a few bytes to each machine three times a second; the timer that drives
-// it rings ten times a second. A machine that cannot be reached is dialled twice a second.
+// idle leader sends a heartbeat of a few bytes to each machine five times a second; the timer that drives
+// it rings twenty times a second. A machine that cannot be reached is dialled four times a second.
 //
 // A configuration may have up to 4 MiB. The log is compacted when it is longer than 1 MiB and four
 // configurations.

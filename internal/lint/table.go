@@ -15,7 +15,8 @@ var layers = [][]string{
 	{"rdma/local", "rdma/shm", "rdma/tcp", "internal/sim"},
 	{"rdma/call/calltest"},
 	{"cluster"},
-	{"cluster/lease", "cluster/raftstore", "cluster/zookeepertest", "cluster/storetest"},
+	{"cluster/lease", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport"},
+	{"cluster/join"},
 	{"txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate"},
 	{"txn/set", "txn/outcome"},
 	{"txn/participant"},
@@ -116,7 +117,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 // clockUsers may read the process's clock and its source of randomness.
 // rdma/shm drives processes, and cluster/raftstore a library with a disk and a network: they never run in
 // the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/raftstore", "cluster/zookeepertest", "cluster/storetest", "internal/testcert"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
