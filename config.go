@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/sql/wire"
@@ -67,7 +68,18 @@ type Config struct {
 	// file://PATH, for machines of one host, or zk://HOST:PORT,HOST:PORT/PATH; all machines must give
 	// the same text. Machines is 1 then. The first machine begins the instance, and its Replicas,
 	// Workers and sizes become the instance's.
+	//
+	// With ClusterRaft, machines of several hosts keep the configuration themselves. The first machine
+	// gives that, and Advertise; the others give Join. What they are is in their folders from then on, and they
+	// need neither any more.
 	Cluster string
+	// Join is the token with which a new machine joins a cluster whose Cluster is ClusterRaft: see Invite, and
+	// NewToken. It is not looked at once the machine has joined.
+	Join string
+	// Invite, if not nil, is called when a cluster with ClusterRaft has been made. With the token as
+	// many machines can join as are missing before the cluster begins. The token is secret, and is told
+	// only here.
+	Invite func(token string, machines int)
 	// MachineID is the number of this machine in Cluster, from 0 to 1023. The machine's memory is
 	// in the folder machine-ID in Folder.
 	MachineID int
@@ -143,6 +155,9 @@ type Config struct {
 	// fails. end, if not nil, is called before the folder is released: by Close, or by an Open that
 	// fails.
 	Opening func(*Operator) (end func() error, err error)
+
+	// identity is that of a machine of a cluster that keeps the configuration itself; otherwise nil.
+	identity *join.Identity
 
 	// starting is called at each step of opening, for tests.
 	starting func(*DB, startStep)
@@ -257,7 +272,7 @@ func setDefault[T comparable](field *T, value T) {
 // Validate reports the first setting that cannot work, naming its field and the
 // command line's flag.
 func (c Config) Validate() error {
-	c = c.withDefaults()
+	c = c.provisional().withDefaults()
 	switch {
 	case c.Folder == "" && !c.Volatile:
 		return errors.New("farmsql: Folder (--data) is empty: where shall the data be?")

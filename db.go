@@ -44,8 +44,11 @@ func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cf
 // OpenContext is like Open, but gives up when ctx ends: a machine of a cluster waits until there
 // are enough others.
 func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
-	cfg, err := cfg.withStored()
+	cfg, err := cfg.identify(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if cfg, err = cfg.withStored(); err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {

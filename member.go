@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/cluster/peerport"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/nvram"
@@ -30,6 +32,7 @@ type ownMachine struct {
 	folder *nvram.Folder
 	nic    rdma.NIC
 	store  *addressBook
+	door   net.Listener // of the NIC; nil if it makes its own
 	// saves is the folder into which close saves the memory; if it is empty, close saves nothing.
 	saves string
 	log   *slog.Logger
@@ -125,11 +128,13 @@ func (c Config) openFolder(machine int) (*nvram.Folder, error) {
 // open opens the store, the folder and the network, and starts the machine on them. If it fails, close
 // closes the parts that are open.
 func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *instance) (err error) {
-	store, err := cluster.Open(cfg.Cluster)
-	if err != nil {
-		return fmt.Errorf("--cluster: %w", err)
+	if cfg.identity == nil {
+		store, err := cluster.Open(cfg.Cluster)
+		if err != nil {
+			return fmt.Errorf("--cluster: %w", err)
+		}
+		l.store = newAddressBook(store)
 	}
-	l.store = newAddressBook(store)
 	if l.folder, err = cfg.openFolder(cfg.MachineID); err != nil {
 		return err
 	}
@@ -139,7 +144,14 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 	if err := o.begin(); err != nil {
 		return err
 	}
-	at, err := cfg.join(l.store)
+	if cfg.identity != nil { // it waits for other machines, so after Config.Opening
+		store, err := cfg.openOwnStore(ctx, o)
+		if err != nil {
+			return err
+		}
+		l.store, l.door = newAddressBook(store), store.port.Listener(peerport.Operations)
+	}
+	at, err := cfg.join(l.store, l.door)
 	if err != nil {
 		return err
 	}

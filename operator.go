@@ -37,6 +37,15 @@ type Operator struct {
 	closed func() error // see Config.Opening
 }
 
+// Folder returns the folder of this process: that of its machine, in a cluster, and otherwise the
+// data folder.
+func (o *Operator) Folder() string {
+	if o.cfg.Cluster != "" {
+		return machineFolder(o.cfg.Folder, rdma.MachineID(o.cfg.MachineID))
+	}
+	return o.cfg.Folder
+}
+
 func newOperator(cfg Config) *Operator {
 	o := &Operator{cfg: cfg}
 	o.ctx, o.cancel = context.WithCancel(context.Background())

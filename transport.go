@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
@@ -77,10 +78,11 @@ type network struct {
 	leases  func(e *call.Endpoint, cfg lease.Config) (lease.Keeper, error)
 }
 
-// join puts the machine on the network. book holds the addresses of the others.
-func (c Config) join(book *addressBook) (network, error) {
+// join puts the machine on the network. book holds the addresses of the others. door, if not nil,
+// accepts their connections.
+func (c Config) join(book *addressBook, door net.Listener) (network, error) {
 	if c.Transport == TransportTCP {
-		return c.joinTCP(book)
+		return c.joinTCP(book, door)
 	}
 	return c.joinShm()
 }
@@ -106,13 +108,17 @@ func (c Config) joinShm() (network, error) {
 
 // joinTCP is join for TransportTCP. Over shm a thread keeps the leases, but it reaches only
 // processes of its own host. Over TCP goroutines keep them, with datagrams that the network seals.
-func (c Config) joinTCP(book *addressBook) (network, error) {
+func (c Config) joinTCP(book *addressBook, door net.Listener) (network, error) {
 	hash := sha256.Sum256([]byte(c.Cluster))
 	log := peerLog{log: c.Logger, now: clock.System{}.Now}
-	nic, err := tcp.Join(tcp.Config{
-		Machine: rdma.MachineID(c.MachineID), Cluster: [16]byte(hash[:16]), Listen: c.Advertise, Advertise: c.Advertise,
+	cfg := tcp.Config{
+		Machine: rdma.MachineID(c.MachineID), Cluster: [16]byte(hash[:16]), Listen: c.Advertise, Listener: door, Advertise: c.Advertise,
 		Resolve: book.resolve, TLS: c.PeerTLS, Refused: log.refused, Unreached: log.unreached,
-	})
+	}
+	if c.identity != nil { // the certificates name the machines
+		cfg.Authorize = join.Authorize
+	}
+	nic, err := tcp.Join(cfg)
 	if err != nil {
 		return network{}, fmt.Errorf("farmsql: Advertise (--advertise) %s: %w", c.Advertise, err)
 	}

@@ -15,21 +15,39 @@ import (
 	"github.com/farmsql/farmsql/internal/testcert"
 )
 
-// TestHosts: a cluster of three hosts, over TCP with TLS, while clients change rows at all machines.
+// TestHosts: a cluster of three hosts, over TCP with TLS, while clients change rows at all machines. Its
+// configuration is in ZooKeeper, or the machines keep it themselves, and a fourth joins.
 // Machines are killed and stopped, hosts are cut off, and two hosts do not reach each other, in one
 // direction or in both. Each time the others go on, and the machine comes back. Nothing that was
 // acknowledged is lost.
 func TestHosts(t *testing.T) {
+	const n = 3
+	t.Run("zookeeper", func(t *testing.T) {
+		h := newHosts(t, n)
+		f := newFleet(t, n, n, "zk://"+zookeepertest.StartAt(t, h.here()).Address+"/farmsql/hosts")
+		f.hosts, f.peers = h, newPeersAt(t, h.net)
+		f.start()
+		f.awaitWhole()
+		f.failHosts()
+	})
+	t.Run("raft", func(t *testing.T) {
+		h := newHosts(t, n+1)
+		f := newJoiningFleet(t, n, newPeersAt(t, h.net))
+		f.hosts = h
+		f.start()
+		f.awaitWhole()
+		f.grow()
+		f.failHosts()
+	})
+}
+
+// failHosts does what TestHosts says.
+func (f *fleet) failHosts() {
+	t, h, n := f.t, f.hosts, len(f.machines)
 	rounds := 1
 	if nightly {
 		rounds = 20
 	}
-	const n = 3
-	h := newHosts(t, n)
-	f := newFleet(t, n, n, "zk://"+zookeepertest.StartAt(t, h.here()).Address+"/farmsql/hosts")
-	f.hosts, f.peers = h, newPeersAt(t, h.net)
-	f.start()
-	f.awaitWhole()
 	f.letIn()
 	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t), regionsWait: true}
 	l.prepare()

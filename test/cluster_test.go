@@ -35,6 +35,7 @@ type fleet struct {
 	patience time.Duration // of wait
 	peers    *peers        // nil if the machines share memory
 	hosts    *hosts        // nil if the machines are on this host
+	joining  *joining      // nil if the configuration is at url
 }
 
 // newFleet makes a fleet of machines that do not run yet. Without a url the
@@ -76,6 +77,9 @@ func (f *fleet) start() {
 	f.t.Cleanup(f.killAll)
 	for _, m := range f.machines {
 		m.start()
+		if f.joining != nil {
+			f.wait(fmt.Sprintf("machine %d to join", m.id), m.hasJoined) // for numbers are given in turn
+		}
 	}
 	f.awaitServing()
 }
@@ -104,6 +108,9 @@ func (f *fleet) killAll() {
 // configuration returns the current configuration.
 func (f *fleet) configuration() *cluster.Configuration {
 	f.t.Helper()
+	if f.store == nil {
+		f.store = f.joining.store(f)
+	}
 	c, err := f.store.Load()
 	if err != nil {
 		f.t.Fatal(err)
@@ -255,6 +262,9 @@ type event struct {
 
 // flags are those of the machine's process.
 func (m *machine) flags() []string {
+	if j := m.fleet.joining; j != nil {
+		return slices.Concat(j.flags(m), m.fleet.more, m.more)
+	}
 	return slices.Concat([]string{
 		"serve", "--data", m.fleet.folder, "--cluster", m.fleet.url, "--machine-id", fmt.Sprint(m.id),
 		"--replicas", fmt.Sprint(m.fleet.replicas),
@@ -304,13 +314,21 @@ func (m *machine) start() {
 	}
 	m.exited = make(chan struct{})
 	var pipes sync.WaitGroup
-	pipes.Go(func() { each(stdout, func(string) {}) }) // the log says as much, in order with the rest
+	pipes.Go(func() { each(stdout, m.said) })
 	pipes.Go(func() { each(stderr, m.logged) })
 	go func(cmd *exec.Cmd, exited chan struct{}) {
 		pipes.Wait()
 		m.err = cmd.Wait()
 		close(exited)
 	}(m.cmd, m.exited)
+}
+
+// said takes a line that the machine prints. The log says as much, in order with the rest, but for
+// tokens.
+func (m *machine) said(line string) {
+	if _, token, ok := strings.Cut(line, " --join "); ok {
+		m.fleet.joining.tokens <- token
+	}
 }
 
 func each(r io.Reader, f func(line string)) {

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/farmsql/farmsql/cluster"
 	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/cluster"
 )
 
 // run runs farmsql, which must succeed, and returns what it prints.
@@ -194,7 +195,15 @@ func (f *fleet) forgetMemory() {
 }
 
 // folder returns the folder of the machine's memory.
-func (m *machine) folder() string { return filepath.Join(m.fleet.folder, fmt.Sprint("machine-", m.id)) }
+func (m *machine) folder() string { return filepath.Join(m.data(), fmt.Sprint("machine-", m.id)) }
+
+// data is the machine's data folder: its own, if it has a host of its own.
+func (m *machine) data() string {
+	if m.fleet.joining != nil {
+		return filepath.Join(m.fleet.folder, fmt.Sprint("host-", m.id))
+	}
+	return m.fleet.folder
+}
 
 // TestBadSave: an error in a save, or in the place of a restore, is reported in one line, and
 // changes nothing.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"path/filepath"
 	"strings"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/farm"
 )
 
@@ -24,7 +26,8 @@ type layout struct {
 // would begin.
 func layoutOf(c farmsql.Config) layout {
 	s := storedLayout(c)
-	l := layout{machines: 1, isCluster: c.Cluster != "", isTCP: c.Transport == farmsql.TransportTCP}
+	isRaft := c.Cluster == farmsql.ClusterRaft || c.Join != "" || hasJoined(c.Folder)
+	l := layout{machines: 1, isCluster: c.Cluster != "" || isRaft, isTCP: c.Transport == farmsql.TransportTCP || isRaft}
 	l.workers = cmp.Or(s.Workers, c.Workers, farmsql.DefaultWorkers())
 	if l.isCluster {
 		l.peers = max(s.Machines, cmp.Or(s.Replicas, c.Replicas, 1))
@@ -39,6 +42,10 @@ func layoutOf(c farmsql.Config) layout {
 // storedLayout returns the settings of the instance that c opens, or zeroes if there is none. It
 // does not use the network. If something cannot be read, opening the instance reports that.
 func storedLayout(c farmsql.Config) (s farm.Config) {
+	if id, _ := join.Load(filepath.Join(c.Folder, farmsql.PeerFolder)); id != nil {
+		s.Machines, s.Replicas, s.Workers, s.LogBytes = len(id.Store), id.Replicas, id.Workers, id.LogBytes
+		return s
+	}
 	if c.Cluster == "" {
 		s, _, _ = farm.Stored(c.Folder)
 		return s
@@ -51,4 +58,11 @@ func storedLayout(c farmsql.Config) (s farm.Config) {
 		s.Machines, s.Replicas, s.Workers, s.LogBytes = len(last.Machines), last.Replicas, last.Workers, last.LogBytes
 	}
 	return s
+}
+
+// hasJoined reports whether a data folder is of a machine of a cluster that keeps its configuration
+// itself.
+func hasJoined(data string) bool {
+	id, err := join.Load(filepath.Join(data, farmsql.PeerFolder))
+	return err != nil || id != nil
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/rdma"
 )
@@ -49,6 +52,21 @@ func TestLayoutOf(t *testing.T) {
 	}
 	if err := cluster.NewFileStore(path).CompareAndSwap(0, next); err != nil {
 		t.Fatal(err)
+	}
+	raft := filepath.Join(t.TempDir(), "data")
+	joining := layoutOf(farmsql.Config{Folder: raft, Join: "token", Workers: 2})
+	if want := (layout{1, 1, 2, 32 << 20, true, true}); joining != want {
+		t.Errorf("a machine that joins: %+v, want %+v", joining, want)
+	}
+	s := join.Settings{Replicas: 3, Workers: 5, RegionBytes: 1 << 20, LogBytes: 4 << 20, Founders: 3}
+	if err := os.MkdirAll(raft, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := join.Found(filepath.Join(raft, farmsql.PeerFolder), "127.0.0.1:1", s, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := layoutOf(farmsql.Config{Folder: raft}), (layout{1, 3, 5, 4 << 20, true, true}); got != want {
+		t.Errorf("a machine that has joined: %+v, want %+v", got, want)
 	}
 	for _, c := range cases {
 		if got := layoutOf(c.cfg); got != c.stored {

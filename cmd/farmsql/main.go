@@ -1,6 +1,6 @@
 // Command farmsql runs the database: serve answers MySQL clients; demo runs three
-// machines as processes, to be killed; status shows the state of machines; forget
-// gives up data that waits for a machine which is gone; sql is a small client;
+// machines as processes, to be killed; status shows the state of machines; token lets
+// machines of other hosts join; forget gives up data that waits for a machine which is gone; sql is a small client;
 // doctor examines the host, and check a stopped database; save and restore copy
 // one to a folder and back.
 //
@@ -34,6 +34,7 @@ type commands struct {
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL: interactively, from --execute, or from standard input."`
 	Demo    demoCommand    `cmd:"" help:"Run three machines as processes, to be killed, and show what happens."`
 	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`
+	Token   tokenCommand   `cmd:"" help:"Make a token with which machines of other hosts can join a cluster that keeps its configuration itself."`
 	Forget  forgetCommand  `cmd:"" help:"Give up regions of a cluster that wait for a machine whose memory is gone for ever."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database or cluster for leaks, orphans, broken indexes and replicas that differ."`
 	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/internal/cli"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/recovery/membership"
@@ -57,12 +58,13 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 
 // clusterFlags make the process one machine of a cluster.
 type clusterFlags struct {
-	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes: where they keep the configuration, file://PATH on one host, or zk://HOST:PORT,HOST:PORT/PATH, the same text for all. The first machine creates it, with its --replicas, --workers and sizes."`
+	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes: where they keep the configuration, file://PATH on one host, or zk://HOST:PORT,HOST:PORT/PATH, the same text for all. The first machine creates it, with its --replicas, --workers and sizes. With raft: machines of several hosts keep it themselves: only the first machine gives that, with --advertise, and prints a token for --join."`
+	Join             string        `placeholder:"TOKEN" help:"Join, with a token that the first machine of the cluster has printed, or farmsql token there. From then on the data folder says of which cluster it is, and the token is not looked at any more."`
 	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
 	FailureDomain    int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
 	Transport        string        `placeholder:"NAME" help:"With --cluster: how machines reach each other: shm, shared memory of this host, or tcp, between hosts (shm). The same for all machines."`
 	SharedFolder     string        `placeholder:"FOLDER" help:"With --transport shm: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
-	Advertise        string        `placeholder:"HOST:PORT" help:"With --transport tcp: where this machine listens for the others, TCP and UDP, and where they reach it."`
+	Advertise        string        `placeholder:"HOST:PORT" help:"With --transport tcp or --cluster raft:, where this machine listens for the others, TCP and UDP, and where they reach it. With --join it may be left out: port ${peerPort} of the address towards the first machine."`
 	PeerCA           string        `name:"peer-ca" placeholder:"FILE" help:"With --transport tcp: certificates (PEM) of the authorities that certify the machines. Whoever has a certificate of theirs can read and change all data: they should certify nobody else."`
 	PeerCert         string        `placeholder:"FILE" help:"With --transport tcp: this machine's certificate (PEM), for the HOST of --advertise, to be used as a server's and as a client's; with --peer-key. Only with a loopback address may the three be left out."`
 	PeerKey          string        `placeholder:"FILE" help:"Key (PEM) of the certificate."`
@@ -72,7 +74,7 @@ type clusterFlags struct {
 }
 
 func (f clusterFlags) apply(c *farmsql.Config) (err error) {
-	c.Cluster, c.MachineID, c.FailureDomain = f.Cluster, f.MachineID, f.FailureDomain
+	c.Cluster, c.Join, c.MachineID, c.FailureDomain = f.Cluster, f.Join, f.MachineID, f.FailureDomain
 	c.Transport, c.SharedFolder, c.Advertise = farmsql.Transport(f.Transport), f.SharedFolder, f.Advertise
 	c.LeaseTime, c.RecoveryPace, c.UnavailableAfter = f.Lease, f.RecoveryPace, f.UnavailableAfter
 	c.PeerTLS, err = peerTLS(f.PeerCA, f.PeerCert, f.PeerKey, f.Advertise)
@@ -94,7 +96,7 @@ func (f logFlags) logger(w io.Writer) *slog.Logger {
 }
 
 func defaults() map[string]string {
-	return map[string]string{"workers": fmt.Sprint(farmsql.DefaultWorkers())}
+	return map[string]string{"workers": fmt.Sprint(farmsql.DefaultWorkers()), "peerPort": join.DefaultPort}
 }
 
 type serveCommand struct {
@@ -147,6 +149,9 @@ func (s *serveCommand) Run(std cli.Streams) error {
 		return errors.Join(err, l.Close())
 	}
 	defer func() { _ = endHealth() }()
+	cfg.Invite = func(token string, machines int) {
+		fmt.Fprint(std.Out, invitation(token, machines, farmsql.FirstTokenLife))
+	}
 	defer limitMemory(cfg.Logger)()
 	ctx, stop := untilSignal(cfg.Logger, std.Err)
 	defer stop()
@@ -218,11 +223,11 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 		now.operator.Store(o)
 		s.health.operator.Store(o)
 		if s.certificate != nil {
-			if err := s.certificate.load(s.statusFolder(), s.Listen, log); err != nil {
+			if err := s.certificate.load(o.Folder(), s.Listen, log); err != nil {
 				return nil, err
 			}
 		}
-		return serveOperator(s.statusFolder(), o)
+		return serveOperator(o.Folder(), o)
 	}
 	opened := now.turnAway(l, cmp.Or(s.UnavailableAfter, openPatience), log)
 	db, err := farmsql.OpenContext(ctx, cfg)
@@ -267,14 +272,6 @@ func (s *serveCommand) live(ctx context.Context, cfg farmsql.Config, l net.Liste
 	}
 	log.Info("stopped")
 	return nil, nil
-}
-
-// statusFolder returns the folder in which status finds the socket of this process.
-func (s *serveCommand) statusFolder() string {
-	if s.Cluster != "" {
-		return machineFolder(s.Data, s.MachineID)
-	}
-	return s.Data
 }
 
 func (s *serveCommand) config(stderr io.Writer) (farmsql.Config, error) {
