@@ -74,7 +74,7 @@ type Config struct {
 	// need neither any more.
 	Cluster string
 	// Join is the token with which a new machine joins a cluster whose Cluster is ClusterRaft: see Invite, and
-	// NewToken. It is not looked at once the machine has joined.
+	// NewToken. Once the machine has joined it may be left out; if it is given, it must be of the same cluster.
 	Join string
 	// Invite, if not nil, is called when a cluster with ClusterRaft has been made. With the token as
 	// many machines can join as are missing before the cluster begins. The token is secret, and is told

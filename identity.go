@@ -6,11 +6,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/farmsql/farmsql/cluster/join"
+	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/nvram"
 )
 
@@ -23,7 +27,24 @@ const PeerFolder = "peer"
 // FirstTokenLife is how long the token of a new cluster can be used.
 const FirstTokenLife = 24 * time.Hour
 
-func (c Config) peerFolder() string { return filepath.Join(c.Folder, PeerFolder) }
+// peerFolder returns the folder of the machine's identity, with its votes and keys. It is in Saves if
+// that is given, because it must outlive the power, unless it is in the data folder already.
+func (c Config) peerFolder() string {
+	own := filepath.Join(c.Folder, PeerFolder)
+	if _, err := os.Stat(own); err == nil || c.Saves == "" {
+		return own
+	}
+	return filepath.Join(c.Saves, PeerFolder)
+}
+
+// hasIdentity reports whether the machine is one of a cluster that keeps the configuration itself.
+func (c Config) hasIdentity() bool {
+	if c.Folder == "" {
+		return false
+	}
+	id, err := join.Load(c.peerFolder())
+	return err != nil || id != nil // what cannot be read is reported when it is opened
+}
 
 // identify completes the settings of a machine of a cluster that keeps the configuration itself. It
 // reads from the folder who the machine is or, if the folder does not say, makes the cluster (Cluster is
@@ -45,12 +66,35 @@ func (c Config) identify(ctx context.Context) (Config, error) {
 	if err := c.checkIdentity(id); err != nil {
 		return c, err
 	}
-	if id == nil {
-		if id, err = c.begin(ctx); err != nil {
+	if id == nil || c.isMoving(id) {
+		if id, err = c.begin(ctx, id); err != nil {
 			return c, withPrefix("", err)
 		}
 	}
+	if err := c.checkSettings(id); err != nil {
+		return c, err
+	}
 	return c.as(id)
+}
+
+// checkSettings reports the first setting that differs from the cluster's, which its first machine has
+// decided: the machine that begins the instance must not decide anew.
+func (c Config) checkSettings(id *join.Identity) error {
+	for _, s := range []struct {
+		name       string
+		given, was any
+		isGiven    bool
+	}{
+		{"Replicas (--replicas)", c.Replicas, id.Replicas, c.Replicas != 0},
+		{"Workers (--workers)", c.Workers, id.Workers, c.Workers != 0},
+		{"RegionSize (--region-size)", c.RegionSize, Size(id.RegionBytes), c.RegionSize != 0},
+		{"LogSize (--log-size)", c.LogSize, Size(id.LogBytes), c.LogSize != 0},
+	} {
+		if s.isGiven && s.given != s.was {
+			return fmt.Errorf("farmsql: %w: %s is %v, and %v in the cluster of this machine: leave it out", farm.ErrMismatch, s.name, s.given, s.was)
+		}
+	}
+	return nil
 }
 
 // checkIdentity reports the first setting that a machine of a cluster that keeps the configuration itself
@@ -69,44 +113,104 @@ func (c Config) checkIdentity(id *join.Identity) error {
 		return errors.New("farmsql: PeerTLS (--peer-ca, --peer-cert, --peer-key) is given: a cluster that keeps its configuration itself certifies its machines itself")
 	case c.MachineID != 0 && (id == nil || c.MachineID != int(id.Machine)):
 		return errors.New("farmsql: MachineID (--machine-id) is given: a cluster that keeps its configuration itself numbers its machines itself")
+	case id != nil && c.isMoving(id):
+		return c.checkToken()
+	case id != nil && c.Advertise != "" && c.Advertise != id.Advertise && id.Store == nil:
+		return fmt.Errorf("farmsql: Advertise (--advertise) was %s and is now %s: as long as machines are missing, one that joins may change it, with its token (--join); the first machine must remove %s, and make the cluster anew",
+			id.Advertise, c.Advertise, c.peerFolder())
 	case id != nil && c.Advertise != "" && c.Advertise != id.Advertise:
 		return fmt.Errorf("farmsql: Advertise (--advertise) was %s and is now %s: the machine's certificate, and the others' configuration store, are for its first address", id.Advertise, c.Advertise)
+	case id != nil && c.Join != "":
+		return c.checkToken()
 	}
 	return nil
 }
 
-// begin makes a cluster, or joins one. It does so last, when nothing else is wrong with the settings,
+// isMoving reports whether a machine that joins is given another address than before. It may have one while
+// machines are missing, since only the issuer has been told its address.
+func (c Config) isMoving(id *join.Identity) bool {
+	return id.Store == nil && c.Join != "" && c.Advertise != "" && c.Advertise != id.Advertise && !join.IsIssuer(c.peerFolder())
+}
+
+// checkToken reports an error if Join is not a token of the machine's cluster.
+func (c Config) checkToken() error {
+	t, err := join.ParseToken(c.Join)
+	if err != nil {
+		return fmt.Errorf("farmsql: Join (--join): %w", err)
+	}
+	if is, err := t.IsOf(c.peerFolder()); err != nil || !is {
+		return withPrefix("", errors.Join(fmt.Errorf("%w: Join (--join) is a token of another cluster than that of %s", ErrOtherFolder, c.peerFolder()), err))
+	}
+	return nil
+}
+
+// begin makes a cluster, or joins one; known is nil unless the machine is moving. It does so last, when nothing else is wrong with the settings,
 // because a token is used up, and a number taken.
-func (c Config) begin(ctx context.Context) (*join.Identity, error) {
+func (c Config) begin(ctx context.Context, known *join.Identity) (*join.Identity, error) {
 	if err := c.checkNew(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.Folder, nvram.PrivateFolder); err != nil {
+	folder := c.peerFolder()
+	if err := os.MkdirAll(folder, nvram.PrivateFolder); err != nil {
 		return nil, err
+	}
+	unlock, err := lockNewFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if id, err := join.Load(folder); err != nil || id != nil && known == nil { // another process has been faster
+		return id, err
 	}
 	if c.Join != "" {
 		t, err := join.ParseToken(c.Join)
 		if err != nil {
 			return nil, fmt.Errorf("farmsql: Join (--join): %w", err)
 		}
-		return join.Ask(ctx, c.peerFolder(), t, c.Advertise)
+		return join.Ask(ctx, folder, t, c.Advertise)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Advertise) // before a token names the address
+	if err != nil {
+		return nil, fmt.Errorf("farmsql: Advertise (--advertise): %w", err)
+	}
+	if err := l.Close(); err != nil {
+		return nil, err
 	}
 	s := c.settings()
-	id, t, err := join.Found(c.peerFolder(), c.Advertise, s, FirstTokenLife)
+	id, t, err := join.Found(folder, c.Advertise, s, FirstTokenLife)
 	if err == nil && s.Founders > 1 && c.Invite != nil {
 		c.Invite(t.String(), s.Founders-1)
 	}
 	return id, err
 }
 
+// lockNewFolder locks the folder of a new machine until unlock is called or the process ends, so that two
+// processes do not become two machines in one folder.
+func lockNewFolder(folder string) (unlock func(), err error) {
+	d, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("farmsql: another process is making a machine in %s", folder), d.Close())
+	}
+	return func() { _ = d.Close() }, nil
+}
+
 // checkNew checks the settings of a machine that is about to make a cluster or to join one, and that
 // the folder is not of another instance.
 func (c Config) checkNew() error {
-	if hasConfiguration(c.Folder) {
-		return fmt.Errorf("%w: %s has a database with a configuration of its own: give another folder (--data)", ErrOtherFolder, c.Folder)
+	for _, folder := range []string{c.Folder, c.Saves} {
+		if folder != "" && hasConfiguration(folder) {
+			return fmt.Errorf("%w: %s has a database with a configuration of its own: give another folder (--data, --saves)", ErrOtherFolder, folder)
+		}
 	}
 	if err := c.checkMemories(); err != nil {
 		return err
+	}
+	// The power has taken the folder of the machine, or it was removed: its save is of no use to another.
+	if saved, err := filepath.Glob(filepath.Join(c.Saves, machinePrefix+"*")); c.Saves != "" && (err != nil || len(saved) > 0) {
+		return fmt.Errorf("%w: %s has a save of a machine, and %s is not there: put it back, or give another folder (--saves)", ErrOtherFolder, c.Saves, c.peerFolder())
 	}
 	if c.Join == "" && c.Advertise == "" {
 		return errors.New("farmsql: Advertise (--advertise) is empty: the first machine of a cluster must say at which HOST:PORT the others reach it")
@@ -117,7 +221,7 @@ func (c Config) checkNew() error {
 // provisional returns c with what a machine gets when it makes a cluster or joins one, if it is going
 // to: so its other settings can be checked before. Other settings are returned as they are.
 func (c Config) provisional() Config {
-	if c.identity != nil || c.Cluster != ClusterRaft && c.Join == "" {
+	if c.identity != nil || c.Cluster != ClusterRaft && c.Join == "" && (c.Cluster != "" || !c.hasIdentity()) {
 		return c
 	}
 	c.Cluster, c.MachineID, c.Transport = ClusterRaft, 0, TransportTCP

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster/join"
+	"github.com/farmsql/farmsql/cluster/raftstore"
 )
 
 // TestIdentitySettings: what a machine cannot be told that makes a cluster or joins one. Nothing is made
@@ -57,7 +58,7 @@ func TestIdentitySettings(t *testing.T) {
 // again, and as nothing else.
 func TestIdentityStays(t *testing.T) {
 	cfg := Config{Folder: t.TempDir()}
-	id, _, err := join.Found(cfg.peerFolder(), "127.0.0.1:7070", join.Settings{Replicas: 3, Workers: 3, RegionBytes: 1 << 20, LogBytes: 1 << 16, Founders: 3}, time.Hour)
+	id, token, err := join.Found(cfg.peerFolder(), "127.0.0.1:7070", join.Settings{Replicas: 3, Workers: 3, RegionBytes: 1 << 20, LogBytes: 1 << 16, Founders: 3}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +68,13 @@ func TestIdentityStays(t *testing.T) {
 	}{
 		"nothing":         {func(*Config) {}, ""},
 		"again":           {func(c *Config) { c.Cluster, c.Advertise = ClusterRaft, "127.0.0.1:7070" }, ""},
-		"a token":         {func(c *Config) { c.Join = "not looked at" }, ""},
-		"another address": {func(c *Config) { c.Advertise = "127.0.0.1:7071" }, "was 127.0.0.1:7070 and is now 127.0.0.1:7071"},
+		"its token":       {func(c *Config) { c.Join = token.String() }, ""},
+		"another's token": {func(c *Config) { c.Join = join.Token{Address: "h:1"}.String() }, "a token of another cluster"},
+		"no token":        {func(c *Config) { c.Join = "x" }, "not a token"},
+		"other replicas":  {func(c *Config) { c.Replicas = 1 }, "Replicas (--replicas) is 1, and 3 in the cluster of this machine"},
+		"another log":     {func(c *Config) { c.LogSize = 2 * MiB }, "LogSize (--log-size) is 2MiB, and 64KiB in the cluster of this machine"},
+		"the same":        {func(c *Config) { c.Replicas, c.RegionSize = 3, MiB }, ""},
+		"another address": {func(c *Config) { c.Advertise = "127.0.0.1:7071" }, "was 127.0.0.1:7070 and is now 127.0.0.1:7071: as long as machines are missing"},
 		"another cluster": {func(c *Config) { c.Cluster = "zk://h:1/x" }, "of a cluster that keeps its configuration itself"},
 		"another number":  {func(c *Config) { c.MachineID = 2 }, "numbers its machines itself"},
 	} {
@@ -87,6 +93,102 @@ func TestIdentityStays(t *testing.T) {
 	}
 	if _, err := NewToken(t.TempDir(), 1, time.Hour); !errors.Is(err, join.ErrNotIssuer) {
 		t.Errorf("token of no cluster: %v", err)
+	}
+}
+
+// TestMovingWhileFoundersAreMissing: a machine that joined at a wrong address may change it, as long as
+// machines are missing.
+func TestMovingWhileFoundersAreMissing(t *testing.T) {
+	first := Config{Folder: t.TempDir(), Cluster: ClusterRaft, Advertise: freePort(t), Replicas: 3, Workers: 1, RegionSize: MiB, LogSize: 64 * KiB}
+	tokens := make(chan string, 1)
+	first.Invite = func(token string, _ int) { tokens <- token }
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan error, 1)
+	go func() {
+		_, err := OpenContext(ctx, first)
+		opened <- err
+	}()
+	cfg := Config{Folder: t.TempDir(), Join: <-tokens}
+	var known *join.Identity
+	for range 2 {
+		cfg.Advertise = freePort(t)
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until the first machine listens
+			got, err := cfg.identify(t.Context())
+			if err == nil {
+				known = got.identity
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+		if known.Machine != 1 || known.Advertise != cfg.Advertise {
+			t.Errorf("the machine is %+v", known)
+		}
+	}
+	cfg.Join = ""
+	cfg.Advertise = freePort(t)
+	if _, err := cfg.identify(t.Context()); err == nil || !strings.Contains(err.Error(), "with its token (--join)") {
+		t.Errorf("without its token: %v", err)
+	}
+	cancel()
+	if err := <-opened; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestLostStore: a founder whose part of the configuration is gone does not open, and does not begin anew.
+func TestLostStore(t *testing.T) {
+	cfg := Config{Folder: t.TempDir(), Cluster: ClusterRaft, Advertise: freePort(t), Workers: 1, RegionSize: MiB, LogSize: 64 * KiB}
+	db, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store := join.StoreFolder(cfg.peerFolder())
+	if err := os.Rename(store, store+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(cfg); !errors.Is(err, raftstore.ErrNotCreated) {
+		t.Errorf("without its store: %v", err)
+	}
+	if err := os.Rename(store+".away", store); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = Open(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestIdentityBesideSaves: with Saves the identity is there, so that it outlives the power as the saves do,
+// and a machine whose identity is gone does not begin anew beside a save.
+func TestIdentityBesideSaves(t *testing.T) {
+	cfg := Config{Folder: filepath.Join(t.TempDir(), "data"), Saves: t.TempDir(), Cluster: ClusterRaft, Advertise: freePort(t), Workers: 1, RegionSize: MiB, LogSize: 64 * KiB}
+	for _, statement := range []string{"create database kept", "create table kept.t (a int primary key)"} {
+		db, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.SQL().ExecContext(t.Context(), statement); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(cfg.Folder); err != nil { // as a power cut does to a tmpfs
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(cfg.peerFolder()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(cfg); !errors.Is(err, ErrOtherFolder) || !strings.Contains(err.Error(), "has a save of a machine") {
+		t.Errorf("a new cluster beside a save: %v", err)
 	}
 }
 

@@ -22,9 +22,9 @@ const DefaultPort = "7070"
 
 var (
 	// ErrRefused means that the issuer has refused to admit the machine, and why.
-	ErrRefused = errors.New("join: machine 0 has refused this machine")
+	ErrRefused = errors.New("join: the machine that admits others has refused this one")
 	// ErrUnreachable means that the issuer does not answer.
-	ErrUnreachable = errors.New("join: machine 0, which admits others, does not answer")
+	ErrUnreachable = errors.New("join: the machine that admits others does not answer")
 	// ErrImpostor means that a machine other than the issuer answers.
 	ErrImpostor = errors.New("join: whoever answers is not the machine that made the token")
 )
@@ -33,6 +33,12 @@ var (
 // the others reach this machine, on which it must be able to listen; if it is empty, it is DefaultPort at the host's
 // address towards the issuer. It returns within some seconds, or when ctx is done.
 func Ask(ctx context.Context, folder string, t Token, advertise string) (*Identity, error) {
+	if IsIssuer(folder) {
+		return nil, fmt.Errorf("join: %s has the key of an authority: it has begun to make a cluster; remove it, and join again", folder)
+	}
+	if err := checkUnused(folder); err != nil {
+		return nil, err
+	}
 	key, err := ownKey(folder)
 	if err != nil {
 		return nil, err
@@ -68,9 +74,6 @@ func Ask(ctx context.Context, folder string, t Token, advertise string) (*Identi
 // ownKey returns the key of the machine, and makes it if there is none. It is kept before the machine
 // asks, so that a machine that is killed asks again with the same.
 func ownKey(folder string) (crypto.Signer, error) {
-	if err := makeFolder(folder); err != nil {
-		return nil, err
-	}
 	path := filepath.Join(folder, keyFile)
 	key, err := loadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -114,6 +117,9 @@ func verify(machine, authority *x509.Certificate, host string) error {
 func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {
 	d := tls.Dialer{Config: peerport.ClientConfig(config, peerport.Join)}
 	c, err := d.DialContext(ctx, "tcp", address)
+	if errors.Is(err, ErrImpostor) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, address, err)
 	}
@@ -145,14 +151,14 @@ func exchange(ctx context.Context, c net.Conn, q request) (r reply, err error) {
 func (id *Identity) keep(folder string, t Token, key crypto.Signer, r reply) error {
 	own, err := x509.ParseCertificate(r.Certificate)
 	if err != nil {
-		return fmt.Errorf("join: the certificate that machine 0 has sent: %w", err)
+		return fmt.Errorf("join: the certificate that was sent: %w", err)
 	}
 	authority, err := x509.ParseCertificate(r.Authority)
 	if err != nil || sha256.Sum256(r.Authority) != t.Authority {
 		return fmt.Errorf("%w: it has sent another authority", ErrImpostor)
 	}
 	if err := verify(own, authority, hostOf(id.Advertise)); err != nil {
-		return fmt.Errorf("join: the certificate that machine 0 has sent: %w", err)
+		return fmt.Errorf("join: the certificate that was sent: %w", err)
 	}
 	if !sameKey(own, key) {
 		return fmt.Errorf("%w: it has sent the certificate of another machine", ErrImpostor)
@@ -194,7 +200,7 @@ func (i *Issuer) AwaitFounders(ctx context.Context, waiting func(reason string))
 			return founders, nil
 		}
 		if missing != last {
-			waiting(missingText(missing))
+			waiting(missingText(missing) + "; farmsql token makes tokens")
 			last = missing
 		}
 		if err := pause(ctx); err != nil {
@@ -237,7 +243,7 @@ func (id *Identity) askFounders(ctx context.Context, config *tls.Config) (map[rd
 	case r.Founders == nil:
 		return nil, missingText(r.Missing)
 	case r.Founders[id.Machine] != id.Advertise && id.IsFounder():
-		return nil, fmt.Sprintf("machine 0 has %q as the address of this machine: another machine has taken its place", r.Founders[id.Machine])
+		return nil, fmt.Sprintf("the list of machines has %q as the address of this machine: another has taken its place", r.Founders[id.Machine])
 	}
 	return r.Founders, ""
 }

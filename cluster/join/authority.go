@@ -107,6 +107,9 @@ func loadAuthority(folder string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !sameKey(c, key) {
+		return nil, fmt.Errorf("%w: %s is the key of another cluster's authority: remove it, and %s", ErrDamaged, filepath.Join(folder, authorityKeyFile), machinesFile)
+	}
 	return &authority{c, key}, nil
 }
 

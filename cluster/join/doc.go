@@ -20,7 +20,7 @@
 //
 // Machine 0 is the issuer: it alone has the authority's key, and so it alone admits machines. If it is
 // gone for ever, an administrator makes another machine the issuer by giving it copies of ca-key.pem and
-// machines.json. The first machines, up to Settings.Founders, are the founders: they keep the configuration (cluster/raftstore).
+// machines.json; a list that lacks the founders, or that machine, is refused. The first machines, up to Settings.Founders, are the founders: they keep the configuration (cluster/raftstore).
 // Machines that join later reach it at the founders.
 //
 // # What is promised
@@ -34,8 +34,9 @@
 // Everything is on disk at the issuer before the answer leaves, and the machine's key is on disk before
 // it asks, so both may be killed at any time: the machine asks again.
 //
-// While founders are missing, a machine whose folder was lost may join again at its address, and
-// takes the place of the one before: nobody has voted yet. Afterwards it is another machine.
+// While founders are missing, nobody has voted yet: a machine whose folder was lost may join again at its
+// address, and takes the place of the one before, and a machine may change its address. Afterwards the
+// one is another machine, and the other is refused.
 //
 // # On disk
 //

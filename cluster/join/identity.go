@@ -162,6 +162,21 @@ func makeFolder(path string) error {
 	return errors.Join(parent.Sync(), parent.Close())
 }
 
+// storeFolder is the folder, in a machine's, of its part of the configuration store.
+const storeFolder = "store"
+
+// StoreFolder returns where a machine keeps its part of the configuration store.
+func StoreFolder(folder string) string { return filepath.Join(folder, storeFolder) }
+
+// checkUnused makes a folder for a new machine. It refuses one in which there was another, whose votes are
+// there.
+func checkUnused(folder string) error {
+	if _, err := os.Stat(StoreFolder(folder)); err == nil {
+		return fmt.Errorf("%w: %s is of a machine whose %s is gone: put it back, or remove the data folder, and the machine joins as another", ErrDamaged, StoreFolder(folder), identityFile)
+	}
+	return makeFolder(folder)
+}
+
 // sameKey reports whether a certificate is of a key.
 func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	a, errA := x509.MarshalPKIXPublicKey(c.PublicKey)

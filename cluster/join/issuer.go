@@ -51,7 +51,7 @@ func newCluster() uint64 {
 }
 
 func (id *Identity) found(folder string, life time.Duration) (t Token, err error) {
-	if err := makeFolder(folder); err != nil {
+	if err := checkUnused(folder); err != nil {
 		return t, err
 	}
 	a, err := newAuthority(fmt.Sprintf("farmsql %016x", id.Cluster))
@@ -129,6 +129,8 @@ type Issuer struct {
 	registry  *registry
 	events    Events
 	running   sync.WaitGroup
+	ctx       context.Context // ends when Serve ends
+	cancel    context.CancelFunc
 }
 
 // Events are told of what an Issuer does. They must not wait.
@@ -150,17 +152,29 @@ func OpenIssuer(folder string, id *Identity, e Events) (*Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Issuer{id: id, authority: a, registry: r, events: e}, nil
+	if !r.isOf(id) {
+		return nil, fmt.Errorf("%w: %s is not the newest list of the cluster's machines: with it, two machines would get one number; put the newest there, or remove %s, and this machine admits no others",
+			ErrDamaged, filepath.Join(folder, machinesFile), authorityKeyFile)
+	}
+	i := &Issuer{id: id, authority: a, registry: r, events: e}
+	i.ctx, i.cancel = context.WithCancel(context.Background())
+	return i, nil
 }
+
+// Reserve makes sure that no machine gets the number m, or a lower one: the configuration may have
+// machines that the list of this issuer, if it is a copy, lacks.
+func (i *Issuer) Reserve(m rdma.MachineID) { i.registry.reserve(m) }
 
 // Store returns the founders, or nil and how many are missing.
 func (i *Issuer) Store() (founders map[rdma.MachineID]string, missing int) { return i.registry.store() }
 
 // Serve admits the machines that connect to l, whose connections are *tls.Conn after the
-// handshake, until l is closed. It returns when all requests have ended.
+// handshake, until l is closed. Then it ends the requests that are under way, and returns. It is called
+// once.
 func (i *Issuer) Serve(l net.Listener) {
 	requests := make(chan struct{}, requestsMax)
 	defer i.running.Wait()
+	defer i.cancel()
 	for {
 		requests <- struct{}{}
 		c, err := l.Accept()
@@ -170,6 +184,7 @@ func (i *Issuer) Serve(l net.Listener) {
 		i.running.Go(func() {
 			defer func() { <-requests }()
 			defer c.Close()
+			defer context.AfterFunc(i.ctx, func() { _ = c.(*tls.Conn).NetConn().Close() })()
 			if err := i.serve(c.(*tls.Conn)); err != nil {
 				i.events.Refused(c.RemoteAddr(), err)
 			}
@@ -230,7 +245,11 @@ func (i *Issuer) admit(r *reply, q request) error {
 	if q.Address == i.id.Advertise {
 		return fmt.Errorf("%s is the address of the machine that admits others: give another with --advertise", q.Address)
 	}
-	if err := reach(q.Address); err != nil {
+	// First, so that a stranger learns nothing of the addresses that this machine reaches.
+	if err := i.registry.check(q.Secret, hashOf(q.Key), time.Now()); err != nil {
+		return err
+	}
+	if err := reach(i.ctx, q.Address); err != nil {
 		return fmt.Errorf("the machine that admits others cannot connect to %s, where this machine says that the others reach it: see --advertise and the firewall: %w", q.Address, err)
 	}
 	if r.Machine, err = i.registry.admit(q.Secret, q.Address, hashOf(q.Key), time.Now()); err != nil {
@@ -256,8 +275,8 @@ func checkRequest(q request) (public crypto.PublicKey, err error) {
 }
 
 // reach checks that a connection to an address can be made.
-func reach(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), reachMax)
+func reach(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachMax)
 	defer cancel()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", address)

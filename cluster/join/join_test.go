@@ -183,8 +183,9 @@ func TestJoinAgain(t *testing.T) {
 	if id := i.mustAsk(folder, address); id.Machine != 1 {
 		t.Errorf("the second time it is machine %d", id.Machine)
 	}
-	if _, err := Ask(t.Context(), folder, i.token, freeAddress(t)); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), errMoved.Error()) {
-		t.Errorf("at another address: %v", err)
+	address = freeAddress(t)
+	if id := i.mustAsk(folder, address); id.Machine != 1 {
+		t.Errorf("at another address, while founders are missing, it is machine %d", id.Machine)
 	}
 	token, err := NewToken(i.folder, 5, time.Hour)
 	if err != nil {
@@ -194,7 +195,14 @@ func TestJoinAgain(t *testing.T) {
 	if id := i.mustAsk(t.TempDir(), address); id.Machine != 1 {
 		t.Errorf("with a new folder, while founders are missing, it is machine %d", id.Machine)
 	}
-	i.mustAsk(t.TempDir(), freeAddress(t)) // the last founder
+	last := t.TempDir()
+	i.mustAsk(last, freeAddress(t)) // the last founder
+	if founders, _ := i.issuer.Store(); founders[1] != address {
+		t.Errorf("founders %v", founders)
+	}
+	if _, err := Ask(t.Context(), last, i.token, freeAddress(t)); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), errMoved.Error()) {
+		t.Errorf("at another address, after the founding: %v", err)
+	}
 	if id := i.mustAsk(t.TempDir(), address); id.Machine != 3 || id.IsFounder() {
 		t.Errorf("with a new folder, after the founding, it is machine %d", id.Machine)
 	}
@@ -251,7 +259,7 @@ func TestUnreachable(t *testing.T) {
 	if _, err := Ask(t.Context(), t.TempDir(), i.token, i.id.Advertise); err == nil {
 		t.Error("it has joined at the issuer's address")
 	}
-	if err := reach(freeAddress(t)); err == nil {
+	if err := reach(t.Context(), freeAddress(t)); err == nil {
 		t.Error("a connection to nobody was made")
 	}
 	for _, address := range []string{"", "host", ":1", "host:", strings.Repeat("h", 300) + ":1"} {
@@ -383,9 +391,86 @@ func TestOtherIssuer(t *testing.T) {
 	if i.token, err = NewToken(folder, 1, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if id := i.mustAsk(t.TempDir(), freeAddress(t)); id.Machine != 2 {
+	i.issuer.Reserve(4) // the configuration has machines that the copy lacks
+	if id := i.mustAsk(t.TempDir(), freeAddress(t)); id.Machine != 5 {
 		t.Errorf("the next machine is %d", id.Machine)
 	}
+}
+
+// TestStaleIssuer: a list of machines that is older than what the machine knows makes no issuer, nor does
+// the key of another cluster.
+func TestStaleIssuer(t *testing.T) {
+	i := newIssuing(t, 2)
+	before, err := os.ReadFile(filepath.Join(i.folder, machinesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	id := i.mustAsk(folder, freeAddress(t))
+	id.Store, _ = i.issuer.Store()
+	for name, from := range map[string]string{authorityKeyFile: i.folder, machinesFile: ""} {
+		b := before
+		if from != "" {
+			if b, err = os.ReadFile(filepath.Join(from, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenIssuer(folder, id, Events{}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "newest list") {
+		t.Errorf("an old list: %v", err)
+	}
+	other := newIssuing(t, 2)
+	b, err := os.ReadFile(filepath.Join(other.folder, authorityKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, authorityKeyFile), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenIssuer(folder, id, Events{}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "another cluster") {
+		t.Errorf("another cluster's key: %v", err)
+	}
+}
+
+// TestUsedFolders: a folder in which a machine was, or a cluster was begun, takes no new machine.
+func TestUsedFolders(t *testing.T) {
+	i := newIssuing(t, 3)
+	for _, name := range []string{storeFolder, authorityKeyFile} {
+		folder := t.TempDir()
+		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Ask(t.Context(), folder, i.token, freeAddress(t)); err == nil || !strings.Contains(err.Error(), "remove") {
+			t.Errorf("a folder with %s: %v", name, err)
+		}
+	}
+	folder := t.TempDir()
+	if err := os.Mkdir(StoreFolder(folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Found(folder, freeAddress(t), i.id.Settings, time.Hour); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a cluster is made in a folder with %s: %v", storeFolder, err)
+	}
+}
+
+// TestServeEnds: a silent stranger does not hold up the end.
+func TestServeEnds(t *testing.T) {
+	i := newIssuing(t, 3)
+	c, err := connect(t.Context(), i.id.Advertise, i.token.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	time.Sleep(10 * time.Millisecond) // for Serve to accept it; if it has not, there is less to see
+	begin := time.Now()
+	i.stop()
+	if took := time.Since(begin); took > requestMax/2 {
+		t.Errorf("ending took %v", took)
+	}
+	i.start()
 }
 
 // TestDamagedFiles: no file is taken for another, or for one of a later version.
@@ -410,7 +495,7 @@ func TestDamagedFiles(t *testing.T) {
 	for text, want := range map[string]error{
 		"{":                                ErrDamaged,
 		`{"Program":"farmsql","Format":9}`: ErrNewer,
-		`{"Program":"farmsql","Format":1,"Machines":[{"Machine":1}]}`: ErrDamaged,
+		`{"Program":"farmsql","Format":1,"Machines":[{"Machine":1},{"Machine":1}]}`: ErrDamaged,
 	} {
 		write(machinesFile, text)
 		if _, err := OpenIssuer(i.folder, i.id, Events{}); !errors.Is(err, want) {

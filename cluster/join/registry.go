@@ -25,9 +25,9 @@ const (
 
 // Reasons why a machine is not admitted. The machine that asks is told them.
 var (
-	errSecret  = errors.New("this cluster does not know the token: it was made by another cluster, or removed; farmsql token --data FOLDER makes one at machine 0")
-	errExpired = errors.New("the token has expired: farmsql token --data FOLDER makes another at machine 0")
-	errUsedUp  = errors.New("the token has been used by other machines: farmsql token --data FOLDER makes another at machine 0; if this machine had joined and lost its folder, it joins as a new machine")
+	errSecret  = errors.New("this cluster does not know the token: it was made by another cluster, or removed; farmsql token --data FOLDER makes one at the machine that made the cluster")
+	errExpired = errors.New("the token has expired: farmsql token --data FOLDER makes another at the machine that made the cluster")
+	errUsedUp  = errors.New("the token has been used by other machines: farmsql token --data FOLDER makes another at the machine that made the cluster; if this machine had joined and lost its folder, it joins as a new machine")
 	errMoved   = errors.New("this machine has joined at another address, and its certificate is for that")
 	errFull    = fmt.Errorf("the cluster has had %d machines, and numbers go no further", machinesMax)
 )
@@ -61,7 +61,8 @@ type registry struct {
 	founders int
 
 	mu       sync.Mutex
-	machines []entry
+	machines []entry // by number
+	floor    int     // no number below is given
 }
 
 // createRegistry makes the registry of a new cluster, with the issuer as its only machine.
@@ -81,8 +82,8 @@ func openRegistry(folder string, founders int) (*registry, error) {
 		return nil, err
 	}
 	for i, e := range s.Machines {
-		if int(e.Machine) != i {
-			return nil, fmt.Errorf("%w: %s: machine %d is in place %d", ErrDamaged, path, e.Machine, i)
+		if i > 0 && e.Machine <= s.Machines[i-1].Machine {
+			return nil, fmt.Errorf("%w: %s: machine %d comes after machine %d", ErrDamaged, path, e.Machine, s.Machines[i-1].Machine)
 		}
 	}
 	return &registry{folder: folder, founders: founders, machines: s.Machines}, nil
@@ -109,22 +110,56 @@ func loadJSON(path string, into any, header func() (program string, format int))
 func (r *registry) store() (founders map[rdma.MachineID]string, missing int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.isFoundedLocked() {
-		return nil, r.founders - len(r.machines)
-	}
 	founders = make(map[rdma.MachineID]string)
-	for _, e := range r.machines[:r.founders] {
-		founders[e.Machine] = e.Address
+	for _, e := range r.machines {
+		if int(e.Machine) < r.founders {
+			founders[e.Machine] = e.Address
+		}
+	}
+	if missing = r.founders - len(founders); missing > 0 {
+		return nil, missing
 	}
 	return founders, 0
 }
 
+// isOf reports whether the registry is of the cluster that a machine knows: it has the machine, and the
+// founders if they are known. An old copy may lack some.
+func (r *registry) isOf(id *Identity) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	has := func(m rdma.MachineID, address string) bool {
+		return slices.ContainsFunc(r.machines, func(e entry) bool { return e.Machine == m && e.Address == address })
+	}
+	for m, address := range id.Store {
+		if !has(m, address) {
+			return false
+		}
+	}
+	return has(id.Machine, id.Advertise)
+}
+
+// reserve makes sure that no machine gets the number m, or a lower one.
+func (r *registry) reserve(m rdma.MachineID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.floor = max(r.floor, int(m)+1)
+}
+
 // isFoundedLocked reports whether all founders have joined. From then on they have votes, and none can
 // be replaced.
-func (r *registry) isFoundedLocked() bool { return len(r.machines) >= r.founders }
+func (r *registry) isFoundedLocked() bool { return len(r.machines) >= r.founders } // the first have the lowest numbers
+
+// check reports whether a machine with this key may join with a secret, without counting the use.
+func (r *registry) check(secret []byte, key string, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, _, err := r.tokenLocked(secret, key, now)
+	return err
+}
 
 // admit gives a machine that knows a token's secret its number, and writes it down. A machine that is
-// known by its key gets the number that it has.
+// known by its key gets the number that it has; while founders are missing, and so nobody has been told its
+// address, it may have another.
 func (r *registry) admit(secret []byte, address, key string, now time.Time) (rdma.MachineID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,20 +167,29 @@ func (r *registry) admit(secret []byte, address, key string, now time.Time) (rdm
 		return 0, err
 	}
 	if i := slices.IndexFunc(r.machines, func(e entry) bool { return e.Key == key }); i >= 0 {
-		if r.machines[i].Address != address {
+		if r.machines[i].Address == address {
+			return r.machines[i].Machine, nil
+		}
+		if r.isFoundedLocked() {
 			return 0, fmt.Errorf("%w: %s", errMoved, r.machines[i].Address)
 		}
-		return r.machines[i].Machine, nil
+		machines := slices.Clone(r.machines)
+		machines[i].Address = address
+		return machines[i].Machine, r.saveLocked(machines)
 	}
 	machines, number := r.withLocked(address, key)
 	if number >= machinesMax {
 		return 0, errFull
 	}
+	return rdma.MachineID(number), r.saveLocked(machines)
+}
+
+func (r *registry) saveLocked(machines []entry) error {
 	if err := saveMachines(r.folder, machines); err != nil {
-		return 0, err
+		return err
 	}
 	r.machines = machines
-	return rdma.MachineID(number), nil
+	return nil
 }
 
 // withLocked returns the machines with one more, and its number. As long as founders are missing, it
@@ -155,10 +199,10 @@ func (r *registry) withLocked(address, key string) (machines []entry, number int
 	if !r.isFoundedLocked() {
 		if i := slices.IndexFunc(machines, func(e entry) bool { return e.Machine != 0 && e.Address == address }); i >= 0 {
 			machines[i].Key = key
-			return machines, i
+			return machines, int(machines[i].Machine)
 		}
 	}
-	number = len(machines)
+	number = max(r.floor, int(machines[len(machines)-1].Machine)+1)
 	return append(machines, entry{Machine: rdma.MachineID(number), Address: address, Key: key}), number
 }
 
@@ -166,23 +210,29 @@ func (r *registry) withLocked(address, key string) (machines []entry, number int
 // down before the machine is: if the process is killed between, the machine asks again, and only
 // the same machine can.
 func (r *registry) useLocked(secret []byte, key string, now time.Time) error {
-	path := filepath.Join(r.folder, tokensFolder, hashOf(secret)+".json")
-	var t storedToken
-	err := loadJSON(path, &t, func() (string, int) { return t.Program, t.Format })
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errSecret
-	case err != nil:
+	path, t, err := r.tokenLocked(secret, key, now)
+	if err != nil || slices.Contains(t.Keys, key) {
 		return err
-	case slices.Contains(t.Keys, key):
-		return nil
-	case now.After(t.Expires):
-		return errExpired
-	case len(t.Keys) >= t.Uses:
-		return errUsedUp
 	}
 	t.Keys = append(t.Keys, key)
 	return saveJSON(path, t)
+}
+
+// tokenLocked returns the token of a secret, and an error if a machine with this key cannot use it.
+func (r *registry) tokenLocked(secret []byte, key string, now time.Time) (path string, t storedToken, err error) {
+	path = filepath.Join(r.folder, tokensFolder, hashOf(secret)+".json")
+	err = loadJSON(path, &t, func() (string, int) { return t.Program, t.Format })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, t, errSecret
+	case err != nil || slices.Contains(t.Keys, key):
+		return path, t, err
+	case now.After(t.Expires):
+		return path, t, errExpired
+	case len(t.Keys) >= t.Uses:
+		return path, t, errUsedUp
+	}
+	return path, t, nil
 }
 
 // knows reports whether a key is that of a machine that has been admitted.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net"
+	"path/filepath"
 	"strings"
 )
 
@@ -88,4 +89,13 @@ func ParseToken(text string) (t Token, err error) {
 		return t, fmt.Errorf("%w: its address is %q", ErrToken, t.Address)
 	}
 	return t, nil
+}
+
+// IsOf reports whether a token is of the cluster of the machine whose folder is given.
+func (t Token) IsOf(folder string) (bool, error) {
+	c, err := loadCertificate(filepath.Join(folder, authorityFile))
+	if err != nil {
+		return false, err
+	}
+	return sha256.Sum256(c.Raw) == t.Authority, nil
 }

@@ -36,13 +36,16 @@ const (
 	handshakesMax = 256
 	// handshakeMax is how long a handshake may take.
 	handshakeMax = 5 * time.Second
+	// acceptMax is how long a connection waits for its listener to accept it.
+	acceptMax = time.Second
 	// retryAfter is how long accepting pauses when the process has no descriptors left.
 	retryAfter = 10 * time.Millisecond
 )
 
-// Reasons why a connection is refused.
 var (
-	errNobody = errors.New("peerport: this machine does not serve the protocol")
+	// ErrNobody is the reason why a connection is refused of whose protocol there is no listener, or one
+	// that does not accept it in time.
+	ErrNobody = errors.New("peerport: this machine does not serve the protocol")
 	errTLS    = errors.New("peerport: TLS needs a certificate and ClientCAs: without them, the authorities of the system would let in strangers")
 )
 
@@ -158,15 +161,19 @@ func (p *Port) admit(socket net.Conn) error {
 	l := p.listeners[Protocol(secured.ConnectionState().NegotiatedProtocol)]
 	p.mu.Unlock()
 	if l == nil {
-		return errNobody
+		return ErrNobody
 	}
+	waited := time.NewTimer(acceptMax)
+	defer waited.Stop()
 	select {
 	case l.arrived <- secured:
 		return nil
 	case <-l.closed:
-		return errNobody
+		return ErrNobody
 	case <-p.ctx.Done():
-		return errNobody
+		return ErrNobody
+	case <-waited.C: // so that connections of one protocol do not hold up the others
+		return ErrNobody
 	}
 }
 

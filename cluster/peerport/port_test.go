@@ -138,9 +138,17 @@ func TestRefusals(t *testing.T) {
 	if _, err := r.dial(r.member, Store); err == nil {
 		t.Error("a protocol without a listener answers")
 	}
-	if err := <-r.refused; !errors.Is(err, errNobody) {
+	if err := <-r.refused; !errors.Is(err, ErrNobody) {
 		t.Errorf("refused with %v", err)
 	}
+	l := r.port.Listener(Store)
+	if _, err := r.dial(r.member, Store); err == nil {
+		t.Error("a connection that nobody accepts was answered")
+	}
+	if err := <-r.refused; !errors.Is(err, ErrNobody) {
+		t.Errorf("refused with %v", err)
+	}
+	_ = l.Close()
 	if _, err := r.dial(r.member, "http/1.1"); err == nil {
 		t.Error("an unknown protocol answers")
 	}

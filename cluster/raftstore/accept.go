@@ -71,7 +71,7 @@ func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, g 
 	if err != nil && !errors.Is(err, refusals[otherFormat]) {
 		return nil, g, err
 	}
-	r := s.refuses(g)
+	r := s.refuses(stream, g)
 	if err != nil {
 		r = otherFormat
 	}
@@ -85,7 +85,7 @@ func (s *Store) admit(ctx context.Context, socket net.Conn) (stream net.Conn, g 
 }
 
 // refuses checks a greeting.
-func (s *Store) refuses(g greeting) refusal {
+func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 	switch {
 	case g.cluster != s.founding.Cluster:
 		return otherCluster
@@ -97,6 +97,11 @@ func (s *Store) refuses(g greeting) refusal {
 		return otherKind
 	case g.kind == ofMachine && s.links[raftID(g.from)] == nil:
 		return stranger
+	}
+	if secured, ok := stream.(securedConn); ok && g.kind == ofMachine && s.cfg.Authorize != nil {
+		if s.cfg.Authorize(g.from, secured.ConnectionState()) != nil {
+			return notAuthorized
+		}
 	}
 	return accepted
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/farmsql/farmsql/rdma"
 )
 
 const (
@@ -32,6 +34,9 @@ type Config struct {
 	// reaches the listener can replace the configuration. It is copied; NextProtos, if a port is shared,
 	// names this protocol alone.
 	TLS *tls.Config
+	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m of the store. With
+	// nil, the owner of any certificate of the authorities may act as any.
+	Authorize func(m rdma.MachineID, shown tls.ConnectionState) error
 	// Refused, if not nil, is called for each accepted connection that is refused, by several goroutines
 	// at once: of strangers, and of machines that were founded otherwise or belong elsewhere.
 	Refused func(from net.Addr, reason error)

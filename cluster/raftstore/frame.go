@@ -102,6 +102,7 @@ const (
 	otherMachine
 	stranger
 	otherKind
+	notAuthorized
 )
 
 // refusals are the errors of both sides.
@@ -112,6 +113,7 @@ var refusals = map[refusal]error{
 	otherMachine:  errors.New("cluster: the address belongs to another machine of the configuration store"),
 	stranger:      errors.New("cluster: the machine that connects is not one of the configuration store"),
 	otherKind:     errors.New("cluster: the other machine's configuration store does not know this kind of connection"),
+	notAuthorized: errors.New("cluster: the certificate is not that of the machine that connects to the configuration store"),
 }
 
 func (r refusal) encode() []byte {

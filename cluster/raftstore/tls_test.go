@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // testProtocol is the name of the store's connections in a handshake.
@@ -153,6 +155,51 @@ func handshake(t *testing.T, server, client *tls.Config) (accepted, dialled *tls
 	here.Close()
 	<-done
 	return accepted, dialled
+}
+
+// Machines whose certificates are not theirs are refused, so that nobody votes for another.
+func TestAuthorize(t *testing.T) {
+	secured := certificates(t)
+	secured.NextProtos = []string{testProtocol}
+	p := newPort(t, secured)
+	folder := t.TempDir()
+	if err := Create(folder, founding(3, 0)); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 100)
+	nobody := func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody") }
+	s, err := Open(Config{
+		Folder: folder, Listener: p, Dial: nobody, TLS: secured, Patience: testPatience, tick: testTick,
+		Authorize: func(m rdma.MachineID, _ tls.ConnectionState) error {
+			if m == 2 {
+				return errors.New("another's certificate")
+			}
+			return nil
+		},
+		Refused: func(_ net.Addr, reason error) { refused <- reason },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for from, want := range map[rdma.MachineID]error{1: nil, 2: refusals[notAuthorized]} {
+		c, err := tls.Dial("tcp", p.Addr().String(), secured)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := founding(3, int(from))
+		g := greeting{kind: ofMachine, from: from, to: 0, cluster: f.Cluster, founding: f.digest()}
+		if _, err := c.Write(g.encode()); err != nil {
+			t.Fatal(err)
+		}
+		if err := readReply(c); !errors.Is(err, want) {
+			t.Errorf("machine %d: %v, want %v", from, err, want)
+		}
+		_ = c.Close()
+	}
+	if err := <-refused; !errors.Is(err, refusals[notAuthorized]) {
+		t.Errorf("refused with %v", err)
+	}
 }
 
 // A secured connection whose other side has not shown a certificate is refused, and one whose handshake

@@ -26,7 +26,7 @@ type layout struct {
 // would begin.
 func layoutOf(c farmsql.Config) layout {
 	s := storedLayout(c)
-	isRaft := c.Cluster == farmsql.ClusterRaft || c.Join != "" || hasJoined(c.Folder)
+	isRaft := c.Cluster == farmsql.ClusterRaft || c.Join != "" || identityOf(c) != nil
 	l := layout{machines: 1, isCluster: c.Cluster != "" || isRaft, isTCP: c.Transport == farmsql.TransportTCP || isRaft}
 	l.workers = cmp.Or(s.Workers, c.Workers, farmsql.DefaultWorkers())
 	if l.isCluster {
@@ -42,7 +42,7 @@ func layoutOf(c farmsql.Config) layout {
 // storedLayout returns the settings of the instance that c opens, or zeroes if there is none. It
 // does not use the network. If something cannot be read, opening the instance reports that.
 func storedLayout(c farmsql.Config) (s farm.Config) {
-	if id, _ := join.Load(filepath.Join(c.Folder, farmsql.PeerFolder)); id != nil {
+	if id := identityOf(c); id != nil {
 		s.Machines, s.Replicas, s.Workers, s.LogBytes = len(id.Store), id.Replicas, id.Workers, id.LogBytes
 		return s
 	}
@@ -60,9 +60,13 @@ func storedLayout(c farmsql.Config) (s farm.Config) {
 	return s
 }
 
-// hasJoined reports whether a data folder is of a machine of a cluster that keeps its configuration
-// itself.
-func hasJoined(data string) bool {
-	id, err := join.Load(filepath.Join(data, farmsql.PeerFolder))
-	return err != nil || id != nil
+// identityOf returns the identity of a machine of a cluster that keeps its configuration itself,
+// otherwise nil. An identity that cannot be read is reported when the machine is opened.
+func identityOf(c farmsql.Config) *join.Identity {
+	for _, folder := range []string{c.Folder, c.Saves} {
+		if id, err := join.Load(filepath.Join(folder, farmsql.PeerFolder)); folder != "" && err == nil && id != nil {
+			return id
+		}
+	}
+	return nil
 }

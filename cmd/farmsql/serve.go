@@ -59,7 +59,7 @@ func given[T int | farmsql.Size](flag string, value, to *T) error {
 // clusterFlags make the process one machine of a cluster.
 type clusterFlags struct {
 	Cluster          string        `placeholder:"URL" help:"Be one machine of a cluster whose machines are processes: where they keep the configuration, file://PATH on one host, or zk://HOST:PORT,HOST:PORT/PATH, the same text for all. The first machine creates it, with its --replicas, --workers and sizes. With raft: machines of several hosts keep it themselves: only the first machine gives that, with --advertise, and prints a token for --join."`
-	Join             string        `placeholder:"TOKEN" help:"Join, with a token that the first machine of the cluster has printed, or farmsql token there. From then on the data folder says of which cluster it is, and the token is not looked at any more."`
+	Join             string        `placeholder:"TOKEN" help:"Join, with a token that the first machine of the cluster has printed, or farmsql token there. From then on the folder says of which cluster the machine is, and the token may be left out."`
 	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
 	FailureDomain    int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
 	Transport        string        `placeholder:"NAME" help:"With --cluster: how machines reach each other: shm, shared memory of this host, or tcp, between hosts (shm). The same for all machines."`

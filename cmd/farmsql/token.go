@@ -9,7 +9,7 @@ import (
 )
 
 type tokenCommand struct {
-	Data string        `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder of the cluster's first machine (${default})."`
+	Data string        `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder of the cluster's first machine, or its --saves, whichever has the folder peer (${default})."`
 	Uses int           `default:"1" placeholder:"N" help:"How many machines can join with the token (${default})."`
 	For  time.Duration `default:"1h" placeholder:"DURATION" help:"How long it can be used (${default})."`
 }
