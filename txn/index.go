@@ -65,7 +65,7 @@ func (t *Tx) Defer(i Intent) {
 	}
 }
 
-// Fresh reads for a Question that is asked again during validation. It always returns committed data,
+// A Fresh is what a Question reads through when it is asked again during validation. It always returns committed data,
 // also for an object that the transaction has locked: the data that the transaction's write will
 // replace.
 type Fresh struct{ s *state }
@@ -90,7 +90,7 @@ func (f *Fresh) Peek(p region.Ptr) ([]byte, region.Version, error) {
 // Machine returns the machine on which the question is asked.
 func (f *Fresh) Machine() *Machine { return f.s.m }
 
-// Late reads and writes for an Intent that is prepared just before LOCK.
+// A Late is what an Intent reads and writes through when it is prepared, just before LOCK.
 type Late struct {
 	s *state
 	// set holds the objects that the preparation has read (op update, base nil) and the objects

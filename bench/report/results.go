@@ -90,8 +90,8 @@ func (r *run) add(object json.RawMessage, written time.Time, areResults bool) er
 		common.Conditions.Began = written
 	}
 	if ms := len(common.Timeline.PerMillisecond); ms > 0 {
-		// Earlier results of failures have the longest possible duration; replace
-		// it.
+		// Earlier versions of the failure benchmark recorded the longest duration that was allowed in
+		// place of the real one, which the timeline shows.
 		common.Conditions.Duration = float64(ms) / 1000
 	}
 	r.objects, r.conditions = append(r.objects, object), append(r.conditions, common.Conditions)

@@ -52,7 +52,8 @@ type storedFounding struct {
 	Founding
 }
 
-// check refuses a store that cannot work, or that fails with fewer machines than it could.
+// check refuses a founding whose store could not work, and one with an even number of machines, because a
+// store with one machine less survives as many failures.
 func (f *Founding) check() error {
 	address, isMember := f.Machines[f.Machine]
 	switch {

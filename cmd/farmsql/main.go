@@ -20,7 +20,7 @@ const description = `An embedded and networked main-memory database that speaks 
 ` + durability
 
 // durability states the guarantees of the data folder. Every help text with a
-// --data flag shows it, because nobody may miss it.
+// --data flag shows it, so that nobody overlooks it.
 const durability = `WHAT SURVIVES: committed transactions live in the memory of the data folder. On tmpfs,
 hugetlbfs or DAX backed by a battery they survive whatever the folder survives. On an
 ordinary disk they survive a killed process (kill -9, crash of farmsql), but NOT A POWER

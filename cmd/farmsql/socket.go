@@ -40,7 +40,7 @@ func serveSocket(folder, name string, answer func(net.Conn)) (*socketServer, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen at %s: %w", s.path, err)
 	}
-	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // the listener knows only the short name, so Close removes the socket
+	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // the listener knows only the short name, which is invalid by then: socketServer.Close removes the socket
 	s.running.Go(func() {
 		for {
 			c, err := s.listener.Accept()

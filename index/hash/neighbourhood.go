@@ -107,7 +107,7 @@ func linkedFrom(i int) int {
 	return i - 1
 }
 
-// find returns where key is.
+// find returns the spot of key; false if there is none. It reads pages only as far as it must.
 func (n *neighbourhood) find(h uint64, key []byte) (spot, bool, error) {
 	for i := 0; ; i++ {
 		if i == len(n.pages) {
@@ -116,9 +116,10 @@ func (n *neighbourhood) find(h uint64, key []byte) (spot, bool, error) {
 			}
 		}
 		p := n.pages[i]
-		for k := p.find(0, h, key, i == 1); k >= 0; k = p.find(k+1, h, key, i == 1) {
+		isNeighbour := i == 1
+		for k := p.find(0, h, key, isNeighbour); k >= 0; k = p.find(k+1, h, key, isNeighbour) {
 			s := p.slot(k)
-			if !s.outside() {
+			if !s.outside() { // p.find has compared the key; of an outside one only the hash
 				return spot{i, k}, true, nil
 			}
 			stored, _, err := n.e.pair(s)

@@ -11,8 +11,8 @@ const (
 	NoStorage
 	// StaleCache: an update of a cache is lost, so that the wrong entry stays.
 	StaleCache
-	// SmallLog: a transaction that may be large is treated as large, or works in the
-	// smallest slices.
+	// SmallLog: a log behaves as if it were small. A transaction that is allowed to be large is treated
+	// as large whatever its size, or its records are processed in the smallest slices.
 	SmallLog
 	// GiveWay: another operation runs before the next slice of work that is done in slices.
 	GiveWay

@@ -65,7 +65,7 @@ const (
 	spikeMax = 2 * time.Millisecond
 	// pauseMax is the longest time of a pause or a cut; it is longer than any lease.
 	pauseMax = 40 * time.Millisecond
-	// darkMax is how long machines stay down.
+	// darkMax is the longest time that machines stay down.
 	darkMax = 2 * time.Millisecond
 	// stepPatience is how long a crash waits for its step.
 	stepPatience = 10 * time.Millisecond

@@ -288,8 +288,9 @@ func (m *Machine) unusedIn(c *cluster.Configuration, back []life) func(region.ID
 	}
 }
 
-// noteUnproven records that no machine has committed next, which this machine is about to store as the
-// configuration after base: none commits it before sendCommit.
+// noteUnproven records that the configuration next is unproven: no machine can have committed it yet,
+// because this machine has not sent NEW-CONFIG-COMMIT (sendCommit). It is called before next is stored
+// as the configuration after base.
 func (m *Machine) noteUnproven(base, next *cluster.Configuration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -117,8 +117,8 @@ var stageNames = [...]string{"steady", "suspecting", "probing", "remapping", "up
 
 func (s stage) String() string { return stageNames[s] }
 
-// stagesBefore lists, for each stage, the stages that it may follow. Between two changes the stage
-// is steady or suspecting, whichever stage came before.
+// stagesBefore lists, for each stage, the stages that it may follow. A change may end at
+// any stage, so steady and suspecting may follow every other.
 var stagesBefore = [...][]stage{
 	steady:     {suspecting, probing, remapping, updating, sending, expiring, committing},
 	suspecting: {steady, probing, remapping, updating, sending, expiring, committing},

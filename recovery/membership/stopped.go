@@ -9,12 +9,13 @@ import (
 	"github.com/farmsql/farmsql/recovery"
 )
 
-// answering calls some members of c. It returns those that answer with their incarnation in c, and
-// this machine. A probe is not enough: the memory of a stopped process can still be read. A
-// configuration in which half the members are stopped could never be replaced, because no majority of
-// it would answer: a member that is restarted has another incarnation and does not count.
+// answering calls some members of c. It returns those that answer with the incarnation that they
+// have in c, and this machine. A probe would not do, because the memory of a stopped process can still
+// be read. If half the members of the next configuration were stopped, it could never be replaced: no
+// majority would answer. Restarting them would not help, since a restarted member has another
+// incarnation.
 func (m *Machine) answering(c *cluster.Configuration, members []rdma.MachineID) (answer []rdma.MachineID) {
-	for i, l := range m.askLivesOf(c, members) {
+	for i, l := range m.askLivesOf(c, members) { // of c.Machines[i]
 		isAlive := (l.Applied > 0 || l.Meets) && l.Member.Incarnation == c.Incarnation[i]
 		if x := c.Machines[i]; isAlive || x == m.self.Machine {
 			answer = append(answer, x)

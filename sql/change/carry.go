@@ -23,8 +23,9 @@ var (
 	_ gms.Expression                 = (*insertedValue)(nil)
 )
 
-// upsertFunction returns the function carry, carried or inserted by its name; false if it is none of
-// these. The function keeps ctx, because go-mysql-server passes a nil context when it creates a call.
+// upsertFunction looks up the function whose name is carryName, carriedName or insertedName, and
+// returns false for any other name. The function keeps ctx, because go-mysql-server passes a nil context
+// when it creates a call.
 func upsertFunction(ctx *gms.Context, name string) (gms.Function, bool) {
 	var create func(*gms.Context, ...gms.Expression) (gms.Expression, error)
 	switch name {

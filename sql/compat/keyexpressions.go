@@ -56,5 +56,5 @@ func KeyExpressions(s *Tokens) (keys []KeyExpression) {
 	return keys
 }
 
-// keyColumn returns the name that stands for a statement's expression i.
+// keyColumn returns the column name that replaces the i-th key expression of a statement.
 func keyColumn(i int) string { return fmt.Sprintf("`farmsql.key.%d`", i) }

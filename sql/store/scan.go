@@ -347,7 +347,9 @@ func (i *rowIter) getMany(ctx *gms.Context, ranges []KeyRange) error {
 	var err error
 	i.points, err = i.acc.GetMany(i.tr.Tx, keys, i.points)
 	if len(i.points) > 0 {
-		return nil // the rows of these keys come first; the next key meets the error again
+		// After an error these are the rows of the keys before the one that failed. They come first: that
+		// key is looked up again, and meets the error then.
+		return nil
 	}
 	return err
 }

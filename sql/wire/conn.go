@@ -164,15 +164,16 @@ func (c *conn) Write(p []byte) (int, error) {
 // refresh reads the accounts again if they have changed, so that the client is authenticated
 // by the present ones. If it fails, it tells the client why.
 func (c *conn) refresh() error {
-	said := c.mux.cfg.available() // this waits no longer than for a statement
-	if said == nil {
-		said = myerr.Of(c.mux.refresh(context.Background()))
+	// Ask this first: it fails after the time for which a statement waits for other machines.
+	refused := c.mux.cfg.available()
+	if refused == nil {
+		refused = myerr.Of(c.mux.refresh(context.Background()))
 	}
-	if said == nil {
+	if refused == nil {
 		return nil
 	}
-	c.tell(said)
-	return said
+	c.tell(refused)
+	return refused
 }
 
 // tell answers the latest packet with an error.

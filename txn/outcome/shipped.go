@@ -9,7 +9,7 @@ import (
 )
 
 // A Code says how a shipped function ended: with a result, with an error, or, from codeKnown on,
-// with an error that is one of known.
+// with one of the errors in known.
 type Code uint8
 
 const (

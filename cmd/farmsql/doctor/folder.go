@@ -70,7 +70,8 @@ func isDirect(m host.Mount) bool {
 	return isSet && value != "never" && value != "inode"
 }
 
-// Shares of a file system in use, in percent, at which the server warns, too.
+// From these shares of a file system in use, in percent, checkRoom reports a warning and a problem. The
+// server logs warnings at the same shares.
 const (
 	fullWarning = 80
 	fullProblem = 95

@@ -9,7 +9,7 @@ import (
 // A check examines one thing.
 type check struct {
 	name      string
-	isCluster bool // only machines of a cluster use it
+	isCluster bool // only machines of a cluster use what it examines
 	run       func(Host, Plan) Finding
 }
 
