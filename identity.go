@@ -144,8 +144,8 @@ func (c Config) checkToken() error {
 	return nil
 }
 
-// begin makes a cluster, or joins one; known is nil unless the machine is moving. It does so last, when nothing else is wrong with the settings,
-// because a token is used up, and a number taken.
+// begin makes a cluster, or joins one; known is nil unless the machine is moving. It checks all other
+// settings before, because afterwards a token is used up, and a number taken.
 func (c Config) begin(ctx context.Context, known *join.Identity) (*join.Identity, error) {
 	if err := c.checkNew(); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -76,6 +77,19 @@ func (a *Authority) Certify(t testing.TB, host string, change func(*x509.Certifi
 	write(t, cert, "CERTIFICATE", signed)
 	write(t, key, "PRIVATE KEY", secret)
 	return cert, key
+}
+
+// TLS returns the TLS configuration, for both ends of connections, of a machine that the authority certifies
+// for an address, and that trusts no other authority.
+func (a *Authority) TLS(t testing.TB, host string) *tls.Config {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(a.Certify(t, host, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(a.own)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool}
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {

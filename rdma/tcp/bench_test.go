@@ -13,7 +13,7 @@ import (
 // BenchmarkOperations posts READs and WRITEs over the loopback interface, as many at a time as a
 // worker may have under way, and waits for them as a worker does: until its bell rings.
 func BenchmarkOperations(b *testing.B) {
-	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": certificates(b, "127.0.0.1")} {
+	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": certificates(b)} {
 		for _, together := range []int{1, 16, 128} {
 			for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
 				b.Run(fmt.Sprintf("%s/%v/together=%d", name, op, together), func(b *testing.B) { benchmarkOperations(b, config, op, together) })
@@ -47,7 +47,7 @@ func benchmarkOperations(b *testing.B, config *tls.Config, op rdma.Op, together 
 // BenchmarkBatch posts what a commit posts at most: to each machine 8 writes, of which nobody awaits the
 // answer, and one that rings. It waits for the latter. syscalls/op are calls of write of both ends.
 func BenchmarkBatch(b *testing.B) {
-	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": certificates(b, "127.0.0.1")} {
+	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": certificates(b)} {
 		for _, machines := range []int{1, 3} {
 			b.Run(fmt.Sprintf("%s/machines=%d", name, machines), func(b *testing.B) { benchmarkBatch(b, config, machines) })
 		}

@@ -382,7 +382,7 @@ func TestAddressIsTaken(t *testing.T) {
 		"ClientCAs":          func(c *tls.Config) { c.ClientCAs = nil },
 		"InsecureSkipVerify": func(c *tls.Config) { c.InsecureSkipVerify = true },
 	} {
-		cfg.TLS = certificates(t, "127.0.0.1")
+		cfg.TLS = certificates(t)
 		change(cfg.TLS)
 		if _, err := Join(cfg); !errors.Is(err, errTLS) {
 			t.Errorf("%s: %v", name, err)

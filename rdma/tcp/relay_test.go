@@ -207,7 +207,7 @@ func (f *relayed) relay(m rdma.MachineID) *relay {
 // TestConformanceOnABadNetwork runs the suite with all that a network does to bytes and datagrams short of
 // breaking connections, which the suite does itself.
 func TestConformanceOnABadNetwork(t *testing.T) {
-	secured := certificates(t, "127.0.0.1")
+	secured := certificates(t)
 	rdmatest.Run(t, func(t *testing.T) rdmatest.Fabric {
 		return &relayed{fabric: newFabric(secured), t: t, relays: make(map[rdma.MachineID]*relay)}
 	})

@@ -95,8 +95,8 @@ func write(t *testing.T, q rdma.Queue) error {
 }
 
 func TestStrangersAreRefused(t *testing.T) {
-	ours := certificates(t, "127.0.0.1")
-	theirs := certificates(t, "127.0.0.1")
+	ours := certificates(t)
+	theirs := certificates(t)
 	without := ours.Clone()
 	without.Certificates = nil
 	for name, c := range map[string]struct {

@@ -1,22 +1,15 @@
 package tcp
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
-	"math/big"
-	"net"
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/farmsql/farmsql/internal/testcert"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/rdmatest"
@@ -82,37 +75,13 @@ func (f *fabric) Cut(a, b rdma.MachineID) { f.both(a, b, (*NIC).Cut) }
 func (f *fabric) Mend(a, b rdma.MachineID) { f.both(a, b, (*NIC).Mend) }
 
 // certificates returns the configuration of machines of one cluster.
-func certificates(t testing.TB, host string) *tls.Config {
+func certificates(t testing.TB) *tls.Config {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "farmsql"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.ParseIP(host)},
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}},
-		RootCAs:      pool, ClientCAs: pool,
-	}
+	return testcert.New(t, t.TempDir()).TLS(t, "127.0.0.1")
 }
 
 func TestConformance(t *testing.T) {
-	secured := certificates(t, "127.0.0.1")
+	secured := certificates(t)
 	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": secured} {
 		t.Run(name, func(t *testing.T) {
 			rdmatest.Run(t, func(*testing.T) rdmatest.Fabric { return newFabric(config) })
