@@ -48,7 +48,7 @@ func TestStatusOfAMachine(t *testing.T) {
 		t.Errorf("machine 1: %+v", one)
 	case two.IsCM || !two.IsSuspected || two.FailureDomain != 4 || *two.GrantedMS != -5 || *two.HeldMS != 1:
 		t.Errorf("machine 2: %+v", two)
-	case one.Address != "" || one.ProtocolMin != 1 || one.ProtocolMax != 1 || two.Address != "shm:x/2" || two.Zone != "host/domain 4" || two.ProtocolMax != 2 || s.Protocol != 1:
+	case one.Address != "" || one.ProtocolMin != 1 || one.ProtocolMax != 1 || two.Address != "shm:x/2" || two.Zone != "host/domain 4" || two.ProtocolMax != int(protocol.Own.Max) || s.Protocol != 1:
 		t.Errorf("%+v", s)
 	case !s.Recovery.IsGoing || s.Recovery.FillingReplicas != 1 || s.Joining[0] != 3:
 		t.Errorf("%+v", s)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/protocol"
+
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
@@ -115,12 +117,12 @@ func TestClusterOfTheVersionBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, folder := range map[string]string{"as it was left": folder, "its save": restored, "a save of it": again} {
-		for life, format := range []string{`"Format": 3`, `"Format": 4`} {
+		for life, format := range []string{`"Format": 3`, `"Format": 5`} {
 			if b, err := os.ReadFile(filepath.Join(folder, configurationName)); err != nil || !bytes.Contains(b, []byte(format)) {
 				t.Errorf("%s, life %d: %v, %s", name, life, err, b)
 			}
 			db := mustOpen(t, Config{Folder: folder})
-			if s := db.Status(); db.Machines() != 3 || s.Protocol != 2 {
+			if s := db.Status(); db.Machines() != 3 || s.Protocol != int(protocol.Own.Max) {
 				t.Errorf("%s: %d machines, protocol %d", name, db.Machines(), s.Protocol)
 			}
 			checkBank(t, db)

@@ -72,6 +72,7 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
+	d.forgetDrained()
 	returned := d.bringBack(m, holds)
 	replaced := d.replaceFilling(m.Machine, holds)
 	d.separate()
@@ -137,6 +138,9 @@ func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 // replaceFilling makes m a backup of the given regions, in place of a backup that is being filled from
 // nothing, if there is one. m holds an older state of these regions, so less has to be copied.
 func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
+	if c.IsDraining(m) {
+		return nil
+	}
 	load := c.load()
 	for _, id := range holds {
 		i, ok := c.find(id)
@@ -151,6 +155,9 @@ func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (rep
 		x := p.Filling[k]
 		p.Backups[slices.Index(p.Backups, x)], p.Filling[k] = m, m
 		p.LastReplicaChange = c.ID
+		if p.Move != nil && p.Move.To == x {
+			p.Move = &Move{p.Move.From, m}
+		}
 		load[x]--
 		load[m]++
 		replaced = append(replaced, id)

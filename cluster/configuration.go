@@ -52,6 +52,9 @@ type Placement struct {
 	// transaction can have committed to it in this configuration. Earlier program versions leave it
 	// out.
 	Before []Memory `json:",omitempty"`
+	// Move, if not nil, is the move of one of the replicas, which is why there is one more than there
+	// should be. Programs before format 5 do not know moves.
+	Move *Move `json:",omitempty"`
 	// LastPrimaryChange is the last configuration in which another machine became the primary.
 	// LastReplicaChange is the last in which the set of replicas changed (SOSP'15 section 5.3 step
 	// 3).
@@ -148,6 +151,9 @@ type Configuration struct {
 	Regions    []Placement // ascending by Region
 	// Lost are the regions that an operator has given up, ascending: see Forget.
 	Lost []region.ID `json:",omitempty"`
+	// Draining are the memories of machines that are to have no replicas: see Drain. A Life is not
+	// given. Programs before format 5 do not know them.
+	Draining []Memory `json:",omitempty"`
 	// Root is the object from which all other objects can be found.
 	Root region.Ptr `json:"-"`
 	// Workers, RegionBytes and LogBytes are settings from the creation of the instance.
@@ -197,7 +203,7 @@ func (c *Configuration) Clone() *Configuration {
 	d.Memory = slices.Clone(c.Memory)
 	d.Capacity = slices.Clone(c.Capacity)
 	d.Address, d.Zone, d.Protocol = slices.Clone(c.Address), slices.Clone(c.Zone), slices.Clone(c.Protocol)
-	d.Lost = slices.Clone(c.Lost)
+	d.Lost, d.Draining = slices.Clone(c.Lost), slices.Clone(c.Draining)
 	d.Regions = slices.Clone(c.Regions)
 	for i := range d.Regions {
 		d.Regions[i] = d.Regions[i].clone()
@@ -285,7 +291,8 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
 	n, ok := c.Placement(near)
 	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Replicas, c.domains())-1 && c.haveRoom(load, n.Replicas(), 1) {
-		p.Backups, p.Group = slices.Clone(n.Backups), n.Group
+		// The region joins its group in a move, too: it is complete at the target from the beginning.
+		p.Backups, p.Group, p.Move = slices.Clone(n.Backups), n.Group, n.Move
 	} else if err := c.pickBackups(&p, load); err != nil {
 		return nil, Placement{}, err
 	}
@@ -315,22 +322,27 @@ func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) e
 	return nil
 }
 
-// domains returns the number of the members' failure domains.
+// domains returns the number of failure domains of members that may get replicas.
 func (c *Configuration) domains() int {
-	domains := slices.Clone(c.FailureDomain)
+	var domains []int
+	for i, m := range c.Machines {
+		if !c.IsDraining(m) {
+			domains = append(domains, c.FailureDomain[i])
+		}
+	}
 	slices.Sort(domains)
 	return len(slices.Compact(domains))
 }
 
-// pickReplica returns the least loaded machine with room for n more regions, in a failure domain
-// without a replica of the region.
+// pickReplica returns the least loaded machine with room for n more regions that is not being
+// drained, in a failure domain without a replica of the region.
 func (c *Configuration) pickReplica(have []rdma.MachineID, load map[rdma.MachineID]int, n int) (best rdma.MachineID, ok bool) {
 	used := make(map[int]bool)
 	for _, m := range have {
 		used[c.domain(m)] = true
 	}
 	for i, m := range c.Machines {
-		if !used[c.FailureDomain[i]] && c.haveRoom(load, []rdma.MachineID{m}, n) && (!ok || load[m] < load[best]) {
+		if !used[c.FailureDomain[i]] && !c.IsDraining(m) && c.haveRoom(load, []rdma.MachineID{m}, n) && (!ok || load[m] < load[best]) {
 			best, ok = m, true
 		}
 	}

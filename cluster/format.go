@@ -13,17 +13,18 @@ import (
 // formatVersion is the newest version of an encoded configuration that this program understands.
 // Version 1 had neither revisions nor incarnations. Version 2 had no tokens of memories; regions
 // that are now in Away were lost. Version 3 had neither protocol versions of machines nor their
-// addresses and zones.
-const formatVersion = 4
+// addresses and zones. Version 4 had neither moves nor machines that are being drained.
+const formatVersion = 5
 
-// formatBefore is the version for members that speak version 1 of the protocol: they ignore fields
+// formats has, for each version of the protocol before the newest, the format that members of that
+// version can read. Those of version 1 ignore fields
 // that they do not know.
-const formatBefore = 3
+var formats = map[protocol.Version]int{protocol.First: 3, protocol.Ranges: 4}
 
 // format returns the version in which c is encoded: the newest that all its members can read.
 func (c *Configuration) format() int {
-	if c.Version() < protocol.Ranges {
-		return formatBefore
+	if format, isOlder := formats[c.Version()]; isOlder {
+		return format
 	}
 	return formatVersion
 }
@@ -143,7 +144,14 @@ func (c *Configuration) validate() error {
 }
 
 func (c *Configuration) validatePlacement(p Placement) error {
-	if len(p.Backups) >= c.Replicas {
+	most := c.Replicas - 1
+	if p.Move != nil {
+		most++
+		if !p.IsAvailable() || !p.Has(p.Move.From) || !slices.Contains(p.Backups, p.Move.To) || p.Move.From == p.Move.To {
+			return fmt.Errorf("region %d moves from machine %d to machine %d, which have no replicas of it for that", p.Region, p.Move.From, p.Move.To)
+		}
+	}
+	if len(p.Backups) > most {
 		return fmt.Errorf("region %d has %d backups, %d replicas are wanted", p.Region, len(p.Backups), c.Replicas)
 	}
 	if err := c.validateAway(p); err != nil {

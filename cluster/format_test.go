@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -103,7 +104,7 @@ func format4(t testing.TB, r protocol.Range) []byte {
 	}
 	c.Speaks = max(protocol.Ranges, r.Max)
 	b := c.Encode()
-	if !bytes.Contains(b, []byte(`"Format":4`)) {
+	if !bytes.Contains(b, fmt.Appendf(nil, `"Format":%d`, c.format())) {
 		t.Fatalf("%s", b)
 	}
 	return b
@@ -121,7 +122,7 @@ func TestFormat4(t *testing.T) {
 			t.Errorf("%s", c.Encode())
 		}
 		m, _ := c.Member(id)
-		m.Address, m.Zone, m.Protocol = "host:1", "zone", protocol.Own
+		m.Address, m.Zone, m.Protocol = "host:1", "zone", protocol.Range{Min: 1, Max: 2}
 		c.Describe(m)
 		if err := c.Agree(); err != nil {
 			t.Fatal(err)

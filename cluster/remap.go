@@ -24,6 +24,8 @@ type Remapped struct {
 	Returned []region.ID
 	// Lost are regions that an operator has given up.
 	Lost []region.ID
+	// Moved are regions of which a replica has left a machine for another one.
+	Moved []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.
 	Short []region.ID
@@ -35,7 +37,7 @@ func (r Remapped) String() string {
 		what    string
 		regions []region.ID
 	}{{"promoted", r.Promoted}, {"refilled", r.Refilled}, {"UNAVAILABLE", r.Unavailable},
-		{"returned", r.Returned}, {"LOST", r.Lost}, {"short of replicas", r.Short}} {
+		{"returned", r.Returned}, {"LOST", r.Lost}, {"moved", r.Moved}, {"short of replicas", r.Short}} {
 		if len(s.regions) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", s.what, s.regions))
 		}
@@ -79,6 +81,7 @@ func (c *Configuration) Restarted(back []Member, cm Member) (*Configuration, Rem
 		d.AddMember(cm)
 		d.bringBack(cm, nil)
 	}
+	d.forgetDrained()
 	return d, report
 }
 
@@ -147,9 +150,17 @@ func (c *Configuration) separate() {
 func (c *Configuration) isTogether(group []int) bool {
 	first := c.Regions[group[0]]
 	return !slices.ContainsFunc(group, func(i int) bool {
-		p := c.Regions[i]
-		return p.Primary != first.Primary || !slices.Equal(p.Backups, first.Backups) || !slices.Equal(p.Away, first.Away)
+		p := &c.Regions[i]
+		return p.Primary != first.Primary || !slices.Equal(p.Backups, first.Backups) || !slices.Equal(p.Away, first.Away) || !p.moves(first.Move)
 	})
+}
+
+// moves reports whether the region's move is the given one.
+func (p *Placement) moves(move *Move) bool {
+	if p.Move == nil || move == nil {
+		return p.Move == move
+	}
+	return *p.Move == *move
 }
 
 // without returns a list without m, which is nil if nothing is left. It overwrites list.
@@ -170,6 +181,7 @@ func (c *Configuration) remap(before *Configuration) Remapped {
 	for _, g := range groups {
 		report.Promoted = append(report.Promoted, c.survive(g, before)...)
 	}
+	c.endBrokenMoves() // before refill, which counts replicas
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		if was, _ := before.Placement(p.Region); was.IsAvailable() && !p.IsAvailable() {

@@ -53,7 +53,9 @@ func sound(c *Configuration) error {
 	for _, p := range c.Regions {
 		domains := map[int]bool{}
 		for _, m := range p.Replicas() {
-			domains[c.domain(m)] = true
+			if p.Move == nil || m != p.Move.From { // the target may be in its domain
+				domains[c.domain(m)] = true
+			}
 			if member, _ := c.Member(m); member.Capacity > 0 && load[m] > member.Capacity {
 				return fmt.Errorf("machine %d has %d replicas, room for %d", m, load[m], member.Capacity)
 			}
@@ -61,7 +63,11 @@ func sound(c *Configuration) error {
 		if !p.IsAvailable() {
 			continue
 		}
-		if len(domains) != len(p.Replicas()) {
+		want := len(p.Replicas())
+		if p.Move != nil {
+			want--
+		}
+		if len(domains) != want {
 			return fmt.Errorf("region %d at %v: two in one failure domain", p.Region, p.Replicas())
 		}
 		if slices.Contains(p.Filling, p.Primary) {

@@ -5,6 +5,7 @@
 //
 //	version 1   programs that do not say what they speak
 //	version 2   ranges; configurations of format 4; greetings that say their version
+//	version 3   moves of replicas, machines that are being drained; configurations of format 5
 //
 // Two machines speak the highest version that both know. Data that a third machine may have to
 // read, records and the configuration, have the version of the instance: the highest that all its
@@ -24,6 +25,7 @@ type Version uint8
 const (
 	First  Version = 1
 	Ranges Version = 2
+	Moves  Version = 3
 )
 
 // A Range is the versions that a program speaks. Programs that do not know ranges state the zero
@@ -31,7 +33,7 @@ const (
 type Range struct{ Min, Max Version }
 
 // Own is the range of this program.
-var Own = Range{First, Ranges}
+var Own = Range{First, Moves}
 
 // ErrRange means that machines have no version of the protocol in common.
 var ErrRange = errors.New("protocol: no version of the protocol that both speak")

@@ -196,6 +196,8 @@ const (
 	SettledJoin
 	// FilledPrimary: a backup that is not filled yet may become the primary.
 	FilledPrimary
+	// MoveFilled: a replica moves away before the one that replaces it is filled.
+	MoveFilled
 	// FillSettled: a replica counts as filled while transactions from before are being recovered.
 	FillSettled
 	// FillNewer: objects read from the primary replace newer ones.
@@ -351,6 +353,7 @@ var names = [steps]string{
 	ProbeIncarnation:  "probe incarnation",
 	SettledJoin:       "settled join",
 	FilledPrimary:     "filled primary",
+	MoveFilled:        "move filled",
 	FillSettled:       "fill settled",
 	FillNewer:         "fill newer",
 	FillLocked:        "fill locked",
@@ -464,6 +467,7 @@ var texts = [steps]string{
 	ProbeIncarnation:  "a probe counts though another life answers it",
 	SettledJoin:       "a machine joins before recovery is settled",
 	FilledPrimary:     "a backup may become the primary before it is filled",
+	MoveFilled:        "a replica moves away before the one that replaces it is filled",
 	FillSettled:       "a replica counts as filled before recovery is settled",
 	FillNewer:         "filling overwrites newer versions",
 	FillLocked:        "filling skips objects that are locked at the primary",

@@ -92,6 +92,7 @@ var catches = []catch{
 	{step: sabotage.ProbeIncarnation, pkg: "recovery/membership", test: "TestPaper5_2_AnotherLifeIsMissing"},
 	{step: sabotage.SettledJoin, pkg: "recovery/membership", test: "TestJoinWaitsForRecovery"},
 	{step: sabotage.FilledPrimary, pkg: "cluster", test: "TestFillingIsNotPromoted"},
+	{step: sabotage.MoveFilled, pkg: "cluster", test: "TestMoveWaitsForFilling"},
 	{step: sabotage.FillSettled, pkg: "farm", test: "TestFilledAfterSettled"},
 	{step: sabotage.FillNewer, pkg: "region", test: "TestPaper5_4_NewerStateStays"},
 	{step: sabotage.FillLocked},

@@ -73,9 +73,10 @@ func TestRollingUpgrade(t *testing.T) {
 		// spoken before and after
 		old, now protocol.Version
 	}{
-		{"from the version that says nothing", protocol.Range{}, protocol.Own, 1, 2},
-		{"to the version after this one", protocol.Own, speaks(1, 3), 2, 3},
-		{"to one that knows no less than what is spoken", protocol.Own, speaks(2, 3), 2, 3},
+		{"from the version that says nothing", protocol.Range{}, protocol.Own, 1, 3},
+		{"from the version before this one", speaks(1, 2), protocol.Own, 2, 3},
+		{"to the version after this one", protocol.Own, speaks(1, 4), 3, 4},
+		{"to one that knows no less than what is spoken", protocol.Own, speaks(3, 4), 3, 4},
 	} {
 		for cmFirst := range 2 {
 			t.Run(fmt.Sprintf("%s, CM first: %v", x.name, cmFirst == 1), func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestFormerVersionJoins(t *testing.T) {
 		c := among("a new machine of the former program, with a CM of this one", 6)
 		with1, err1 := c.Between(4, 1)
 		with5, err5 := c.Between(4, 5)
-		if err := errors.Join(err1, err5); err != nil || with1 != protocol.Ranges || with5 != protocol.First {
+		if err := errors.Join(err1, err5); err != nil || with1 != protocol.Own.Max || with5 != protocol.First {
 			t.Errorf("machine 4 speaks %d and %d: %v", with1, with5, err)
 		}
 		restart(2, former)
@@ -170,7 +171,7 @@ func TestMeetingOfTheNextVersion(t *testing.T) {
 		for i := range rdma.MachineID(3) {
 			g.boot(i, nil)
 		}
-		if c := g.settled(3); before.Version() != 1 || c.Version() != 2 || c.ID != before.ID+1 {
+		if c := g.settled(3); before.Version() != 1 || c.Version() != protocol.Own.Max || c.ID != before.ID+1 {
 			t.Errorf("configuration %d speaks %d", c.ID, c.Version())
 		}
 	})
@@ -178,7 +179,7 @@ func TestMeetingOfTheNextVersion(t *testing.T) {
 
 // A machine of the next version joins machines of this one, and speaks with each what both know.
 func TestNextVersionJoins(t *testing.T) {
-	of := map[rdma.MachineID]protocol.Range{3: speaks(1, 3), 4: speaks(2, 4)}
+	of := map[rdma.MachineID]protocol.Range{3: speaks(1, 4), 4: speaks(2, 5)}
 	simulateVersions(t, 3, of, func(g *group) {
 		g.settled(3)
 		g.boot(3, nil)
@@ -187,7 +188,7 @@ func TestNextVersionJoins(t *testing.T) {
 		c := g.settled(5)
 		with2, err2 := c.Between(4, 2)
 		with3, err3 := c.Between(4, 3)
-		if err := errors.Join(err2, err3); err != nil || c.Version() != 2 || with2 != 2 || with3 != 3 {
+		if err := errors.Join(err2, err3); err != nil || c.Version() != 3 || with2 != 3 || with3 != 4 {
 			t.Errorf("the instance speaks %d, machine 4 speaks %d and %d: %v", c.Version(), with2, with3, err)
 		}
 	})
@@ -200,9 +201,9 @@ func TestVersionsApart(t *testing.T) {
 		joins protocol.Range
 		text  string
 	}{
-		"the CM":                {speaks(3, 4), "machine 0 speaks versions 1 to 2, machine 3 speaks versions 3 to 4: start machine 0 with a newer farmsql, which speaks version 3"},
-		"the instance":          {speaks(1, 1), "machine 3 speaks version 1, the instance speaks version 2 since configuration 3 or before: start machine 3 with a newer farmsql"},
-		"one that says nothing": {protocol.Range{}, "machine 3 speaks version 1, the instance speaks version 2"},
+		"the CM":                {speaks(4, 5), "machine 0 speaks versions 1 to 3, machine 3 speaks versions 4 to 5: start machine 0 with a newer farmsql, which speaks version 4"},
+		"the instance":          {speaks(1, 1), "machine 3 speaks version 1, the instance speaks version 3 since configuration 3 or before: start machine 3 with a newer farmsql"},
+		"one that says nothing": {protocol.Range{}, "machine 3 speaks version 1, the instance speaks version 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			simulateVersions(t, 3, map[rdma.MachineID]protocol.Range{3: x.joins}, func(g *group) {
@@ -229,15 +230,15 @@ func (g *group) isRefused(id rdma.MachineID, text string) {
 
 // So is who has one in common with the CM, but not with another member.
 func TestVersionsApartFromAMember(t *testing.T) {
-	of := map[rdma.MachineID]protocol.Range{1: speaks(1, 3), 3: speaks(1, 3)}
+	of := map[rdma.MachineID]protocol.Range{1: speaks(1, 4), 3: speaks(1, 4)}
 	simulateVersions(t, 4, of, func(g *group) {
 		g.settled(4)
 		g.world.Machine(0).Kill()
-		if c := g.settled(3); c.CM == 2 || c.Version() != 2 {
+		if c := g.settled(3); c.CM == 2 || c.Version() != 3 {
 			t.Fatalf("%+v", c)
 		}
-		of[0] = speaks(3, 4)
-		g.isRefused(0, "machine 2 speaks versions 1 to 2, machine 0 speaks versions 3 to 4")
+		of[0] = speaks(4, 5)
+		g.isRefused(0, "machine 2 speaks versions 1 to 3, machine 0 speaks versions 4 to 5")
 	})
 }
 
@@ -325,7 +326,7 @@ func TestLastOfTheFormerVersionDies(t *testing.T) {
 			t.Fatal("another CM")
 		}
 		g.world.Machine(cm).Kill()
-		g.until("the next version is spoken", func() bool { return g.cmConfig().Version() == protocol.Ranges })
+		g.until("the next version is spoken", func() bool { return g.cmConfig().Version() == protocol.Own.Max })
 	})
 }
 
@@ -491,7 +492,7 @@ func TestMeetingBesideAnOldProgram(t *testing.T) {
 	for old := range rdma.MachineID(3) {
 		of := map[rdma.MachineID]protocol.Range{}
 		simulateVersions(t, 3, of, func(g *group) {
-			if v := g.settled(3).Version(); v != 2 {
+			if v := g.settled(3).Version(); v != protocol.Own.Max {
 				t.Fatalf("the instance speaks %d", v)
 			}
 			for i := range rdma.MachineID(3) {

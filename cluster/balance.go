@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// Moves even out the replicas and the primaries of the machines. What is to be even is measured by
+// one number, the cost: the sum, over the machines, of the squares of the numbers of their replicas
+// and of their primaries. NextMoves returns only moves that lower it. Since a move does exactly what
+// was planned (the target takes the place of the machine that the replica leaves), the cost falls
+// with every move that is carried out, and cannot come back: machines never pass regions to and fro.
+
+const (
+	// regionsAtOnce bounds how many regions move at once, if it is more than one group. Each of them
+	// is filled at the pace of recovery; but each batch interrupts commits twice, for a moment.
+	regionsAtOnce = 4
+	// evenPart is how uneven machines may stay: a difference of up to 1/evenPart of the mean is not
+	// worth copying.
+	evenPart = 5
+)
+
+// NextMoves returns the moves to begin now, none while others are under way or replicas are being
+// filled: the order in which they end would matter. Replicas of machines that are being drained come
+// first. If balance is set, NextMoves also evens out the others.
+func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
+	isBusy := func(p Placement) bool { return len(p.Filling) > 0 || p.Move != nil || !p.IsAvailable() }
+	if !c.CanMove() || slices.ContainsFunc(c.Regions, isBusy) {
+		return nil
+	}
+	pl := newPlanner(c)
+	for regions := 0; ; {
+		g, move, ok := pl.next(balance)
+		if regions += len(g); !ok || len(moves) > 0 && regions > regionsAtOnce {
+			return moves
+		}
+		moves = append(moves, GroupMove{c.Regions[g[0]].Group, move})
+		pl.apply(g, move)
+	}
+}
+
+// MoveOn returns the configuration after c that ends moves, or else begins the next ones: see
+// NextMoves. It returns nil if there is nothing to do.
+func (c *Configuration) MoveOn(balance bool) (*Configuration, Remapped) {
+	if d, report := c.EndMoves(); d != nil {
+		return d, report
+	}
+	if moves := c.NextMoves(balance); len(moves) > 0 {
+		return c.StartMoves(moves)
+	}
+	return nil, Remapped{}
+}
+
+// A planner plans moves of groups. Its counts include those of the moves that it has applied.
+type planner struct {
+	c               *Configuration
+	groups          [][]int                // those that may move
+	load, primaries map[rdma.MachineID]int // once the moves have ended
+	occupied        map[rdma.MachineID]int // the replicas while they are under way: no replica has left
+	targets         []rdma.MachineID
+}
+
+func newPlanner(c *Configuration) *planner {
+	pl := &planner{c: c, load: c.load(), occupied: c.load(), primaries: make(map[rdma.MachineID]int)}
+	for i := range c.Regions {
+		if c.Regions[i].IsAvailable() {
+			pl.primaries[c.Regions[i].Primary]++
+		}
+	}
+	for _, g := range c.groups() {
+		// A group with fewer replicas than it should have is helped by a further replica, not by a move.
+		if c.isTogether(g) && len(c.Regions[g[0]].Replicas()) == c.Replicas {
+			pl.groups = append(pl.groups, g)
+		}
+	}
+	for _, m := range c.Machines {
+		if !c.IsDraining(m) {
+			pl.targets = append(pl.targets, m)
+		}
+	}
+	return pl
+}
+
+// next returns the next move, and the group that moves.
+func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
+	for _, g := range pl.groups {
+		for _, m := range pl.c.Regions[g[0]].Replicas() {
+			if !pl.c.IsDraining(m) {
+				continue
+			}
+			if to, found := pl.best(g, m); found {
+				return g, Move{m, to}, true
+			}
+		}
+	}
+	if !balance {
+		return nil, Move{}, false
+	}
+	lowest := 0
+	for _, g := range pl.groups {
+		for _, m := range pl.c.Regions[g[0]].Replicas() {
+			to, found := pl.best(g, m)
+			if cost := pl.cost(g, m, to); found && cost < lowest && pl.isWorth(g, m, to) {
+				group, move, lowest = g, Move{m, to}, cost
+			}
+		}
+	}
+	return group, move, group != nil
+}
+
+// best returns the machine to which a group's replica at m moves at the lowest cost.
+func (pl *planner) best(g []int, m rdma.MachineID) (best rdma.MachineID, ok bool) {
+	p := &pl.c.Regions[g[0]]
+	for _, to := range pl.targets {
+		if p.Has(to) || !pl.c.sparesDomain(p, to, m) || !pl.c.haveRoom(pl.occupied, []rdma.MachineID{to}, len(g)) {
+			continue
+		}
+		if !ok || pl.cost(g, m, to) < pl.cost(g, m, best) {
+			best, ok = to, true
+		}
+	}
+	return best, ok
+}
+
+// cost returns half of how much a move raises the cost.
+func (pl *planner) cost(g []int, from, to rdma.MachineID) int {
+	n := len(g)
+	cost := n * (n + pl.load[to] - pl.load[from])
+	if pl.c.Regions[g[0]].Primary == from {
+		cost += n * (n + pl.primaries[to] - pl.primaries[from])
+	}
+	return cost
+}
+
+// isWorth reports whether the two machines of a move are so uneven that copying is worth it.
+func (pl *planner) isWorth(g []int, from, to rdma.MachineID) bool {
+	uneven := func(of map[rdma.MachineID]int, total int) bool {
+		d := of[from] - of[to]
+		return d > len(g) && d*evenPart*len(pl.targets) > total
+	}
+	regions := len(pl.c.Regions)
+	return uneven(pl.load, regions*pl.c.Replicas) || pl.c.Regions[g[0]].Primary == from && uneven(pl.primaries, regions)
+}
+
+// apply counts a move as done. The group does not move again.
+func (pl *planner) apply(g []int, move Move) {
+	pl.load[move.From] -= len(g)
+	pl.load[move.To] += len(g)
+	pl.occupied[move.To] += len(g)
+	if pl.c.Regions[g[0]].Primary == move.From {
+		pl.primaries[move.From] -= len(g)
+		pl.primaries[move.To] += len(g)
+	}
+	pl.groups = slices.DeleteFunc(pl.groups, func(x []int) bool { return cmp.Compare(x[0], g[0]) == 0 })
+}

@@ -1,0 +1,237 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A replica moves from one machine to another in two configurations:
+//
+//	StartMoves  The target becomes one more backup, which is filled. The region has one replica
+//	            more than it should; no replica leaves yet, so nothing is lost if the target fails.
+//	EndMoves    The target has everything, so the other replica leaves. If that was the primary,
+//	            the target takes its place in the same configuration: there is no other moment at
+//	            which it could, since a primary that stays as a backup would have to give up the
+//	            locks in its memory.
+//
+// All regions of a group move together, so that they stay co-located. If one of a moving region's
+// machines fails in between, the move is over, and the configuration that is without the machine
+// leaves the region with as many replicas as it should have: see endBrokenMoves.
+
+// A Move is the move of a replica. It is never changed, only replaced.
+type Move struct {
+	// From has a complete replica, which leaves when the one at To is complete.
+	From, To rdma.MachineID
+}
+
+func (m *Move) String() string {
+	if m == nil {
+		return "no move"
+	}
+	return fmt.Sprintf("from %d to %d", m.From, m.To)
+}
+
+// A GroupMove is the move of a whole group.
+type GroupMove struct {
+	Group region.ID
+	Move
+}
+
+// ErrCannotDrain means that a machine cannot be without replicas.
+var ErrCannotDrain = errors.New("cluster: the machine cannot be drained")
+
+// CanMove reports whether all members know moves. Earlier programs refuse a configuration in which
+// a region has more replicas than it should.
+func (c *Configuration) CanMove() bool { return c.Version() >= protocol.Moves }
+
+// StartMoves returns the configuration after c in which the given moves are under way. NextMoves has
+// returned them for c.
+func (c *Configuration) StartMoves(moves []GroupMove) (*Configuration, Remapped) {
+	d := c.Succeed()
+	load := d.load()
+	var report Remapped
+	for _, g := range moves {
+		for i := range d.Regions {
+			if d.Regions[i].Group == g.Group {
+				d.addBackup(i, g.To, load)
+				d.Regions[i].Move = &Move{g.From, g.To}
+				report.Refilled = append(report.Refilled, d.Regions[i].Region)
+			}
+		}
+	}
+	slices.Sort(report.Refilled)
+	return d, report
+}
+
+// EndMoves returns the configuration after c in which the moves have ended whose whole group is
+// filled. It returns nil if there are none.
+func (c *Configuration) EndMoves() (*Configuration, Remapped) {
+	var report Remapped
+	var d *Configuration
+	for _, g := range c.groups() {
+		if !c.isFilledMove(g) {
+			continue
+		}
+		if d == nil {
+			d = c.Succeed()
+		}
+		for _, i := range g {
+			p := &d.Regions[i]
+			if p.Primary == p.Move.From {
+				report.Promoted = append(report.Promoted, p.Region)
+			}
+			p.leave(d.ID)
+			report.Moved = append(report.Moved, p.Region)
+		}
+	}
+	slices.Sort(report.Promoted)
+	slices.Sort(report.Moved)
+	return d, report
+}
+
+// isFilledMove reports whether a group moves, and all its replicas are complete at the target.
+// Others may be filled there as well: as long as one is, none leaves.
+func (c *Configuration) isFilledMove(group []int) bool {
+	return !slices.ContainsFunc(group, func(i int) bool {
+		p := &c.Regions[i]
+		return p.Move == nil || !p.IsAvailable() || len(p.Filling) > 0 && !sabotage.MoveFilled.Skipped()
+	})
+}
+
+// leave removes the replica that moves away. Its place as the primary goes to the target: then the
+// outcome of a move is known before it begins, and NextMoves can tell whether it is worth it.
+func (p *Placement) leave(in ID) {
+	if p.Primary == p.Move.From {
+		p.Primary, p.LastPrimaryChange = p.Move.To, in
+		p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == p.Primary })
+	} else {
+		p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == p.Move.From })
+	}
+	p.Move, p.LastReplicaChange = nil, in
+}
+
+// endBrokenMoves ends the moves of regions that have lost one of their replicas, and so have no more
+// than they should. Those that are left stay, the target included: the region needs it now. But if
+// the target shares a failure domain with the replica that it was to replace, one of the two goes,
+// and the region gets another one elsewhere. It is the target that goes as long as it is being
+// filled: a complete replica must not go then.
+func (c *Configuration) endBrokenMoves() {
+	for _, g := range c.groups() {
+		var broken []int
+		for _, i := range g {
+			if p := &c.Regions[i]; p.Move != nil && len(p.Replicas()) <= c.Replicas {
+				broken = append(broken, i)
+			}
+		}
+		isFilled := !slices.ContainsFunc(broken, func(i int) bool { return slices.Contains(c.Regions[i].Filling, c.Regions[i].Move.To) })
+		for _, i := range broken {
+			c.endBrokenMove(&c.Regions[i], isFilled)
+		}
+		if len(broken) > 0 && !c.isTogether(g) {
+			c.dissolve(g)
+		}
+	}
+}
+
+func (c *Configuration) endBrokenMove(p *Placement, isFilled bool) {
+	move := *p.Move
+	p.Move = nil
+	areTooMany := len(p.Backups) >= c.Replicas // of an unavailable region, whose primary is none of its replicas
+	areTooClose := p.Has(move.From) && p.Has(move.To) && c.domain(move.From) == c.domain(move.To)
+	if !areTooMany && !areTooClose {
+		return
+	}
+	goes := move.To
+	if areTooClose && isFilled && p.Primary != move.From || p.Primary == move.To {
+		goes = move.From
+	}
+	p.Backups = slices.DeleteFunc(p.Backups, func(m rdma.MachineID) bool { return m == goes })
+	p.noLongerFilling(goes)
+	p.LastReplicaChange = c.ID
+}
+
+// IsDraining reports whether member m is to have no replicas.
+func (c *Configuration) IsDraining(m rdma.MachineID) bool {
+	member, ok := c.Member(m)
+	return ok && slices.Contains(c.Draining, Memory{Machine: m, Token: member.Memory})
+}
+
+// Drain returns the configuration after c in which member m is to have no replicas: it gets none of
+// other machines' regions, and those that it has move away. It returns c if that is so already. It fails with ErrCannotDrain
+// if the others cannot take them.
+//
+// The machine is known by its memory: if it is away and comes back, it is drained further; a
+// machine of that number with an empty folder is another one.
+func (c *Configuration) Drain(m rdma.MachineID) (*Configuration, error) {
+	member, ok := c.Member(m)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: machine %d is no member of configuration %d", ErrCannotDrain, m, c.ID)
+	case !c.CanMove():
+		return nil, fmt.Errorf("%w: the machines speak version %d of the protocol, and version %d is needed: start those of older programs with this one",
+			ErrCannotDrain, c.Version(), protocol.Moves)
+	case c.IsDraining(m):
+		return c, nil
+	}
+	d := c.Succeed()
+	d.Draining = append(d.Draining, Memory{Machine: m, Token: member.Memory})
+	if err := d.CheckDrain(m); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Undrain returns the configuration after c in which machine m may have replicas again, or c if that
+// is so already. m need not be a member.
+func (c *Configuration) Undrain(m rdma.MachineID) *Configuration {
+	of := func(x Memory) bool { return x.Machine == m }
+	if !slices.ContainsFunc(c.Draining, of) {
+		return c
+	}
+	d := c.Succeed()
+	d.Draining = dropMemories(d.Draining, of)
+	return d
+}
+
+// dropMemories returns a list without the memories that the function selects, nil if nothing is
+// left. It overwrites list.
+func dropMemories(list []Memory, is func(Memory) bool) []Memory {
+	if list = slices.DeleteFunc(list, is); len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// forgetDrained ends the draining of machines that have come back with another memory.
+func (c *Configuration) forgetDrained() {
+	c.Draining = dropMemories(c.Draining, func(x Memory) bool {
+		m, in := c.Member(x.Machine)
+		return in && m.Memory != x.Token
+	})
+}
+
+// CheckDrain fails with ErrCannotDrain if replicas of m, which is being drained, have nowhere to
+// go: it says what is missing.
+func (c *Configuration) CheckDrain(m rdma.MachineID) error {
+	if left := c.domains(); left < c.Replicas {
+		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region has %d replicas: add a machine first",
+			ErrCannotDrain, m, left, c.Replicas)
+	}
+	pl := newPlanner(c)
+	for _, g := range c.groups() {
+		p := &c.Regions[g[0]]
+		if p.Has(m) && p.Move == nil && p.IsAvailable() && len(p.Filling) == 0 {
+			if _, ok := pl.best(g, m); !ok {
+				return fmt.Errorf("%w: no other machine has room for %d more regions, or all of those are in the failure domains of their other replicas: regions %v of machine %d",
+					ErrCannotDrain, len(g), c.regionsOf(g), m)
+			}
+		}
+	}
+	return nil
+}
