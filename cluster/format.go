@@ -17,8 +17,7 @@ import (
 const formatVersion = 5
 
 // formats has, for each version of the protocol before the newest, the format that members of that
-// version can read. Those of version 1 ignore fields
-// that they do not know.
+// version can read. Those of version 1 ignore fields that they do not know.
 var formats = map[protocol.Version]int{protocol.First: 3, protocol.Ranges: 4}
 
 // format returns the version in which c is encoded: the newest that all its members can read.

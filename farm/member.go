@@ -130,6 +130,8 @@ type Member struct {
 	// dropped holds the functions that free the memory of replicas that were dropped while a
 	// goroutine still filled them.
 	dropped map[*region.Region]func() error
+	// departed are the replicas that have moved to other machines.
+	departed []*departed
 	// read counts the bytes read so far for each replica that is being filled.
 	read   map[region.ID]int
 	root   region.Ptr
@@ -628,5 +630,5 @@ func (m *Member) Close() error {
 	if m.txn != nil {
 		err = errors.Join(err, m.txn.Abandon(closePatience))
 	}
-	return err
+	return errors.Join(err, m.freeDepartedIf(func(*departed) bool { return true }))
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Freed memory can be used for objects of another size once epochs have ended on all machines
-// (NSDI'14 section 3.5). When a machine is short of memory or has freed much, the CM ends one epoch
-// after the other until no freed memory waits for the end of an epoch. After each, machines give the
+// (NSDI'14 section 3.5). When a machine is short of memory or has freed much, or replicas have moved
+// away from it, the CM ends one epoch after the other until no freed memory waits for the end of an epoch. After each, machines give the
 // storage of free blocks back to the system.
 
 const (
@@ -66,6 +66,7 @@ func (m *Member) giveBack() {
 	m.background.run(func() {
 		for m.takeMoreToGive() {
 			m.clock.Lock(&m.epochs.giving)
+			m.freeDeparted()
 			m.allocator.GiveBack(m.ctx)
 			m.epochs.giving.Unlock()
 		}
@@ -204,7 +205,7 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	}
 	m.allocator.Advance(binary.LittleEndian.Uint64(arg))
 	m.giveBack()
-	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting())), nil
+	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting()+m.departing())), nil
 }
 
 // epochLogLevel returns the level at which to log that an epoch has not ended. Before the delay has

@@ -22,8 +22,16 @@ var _ membership.Host = (*host)(nil)
 
 func (h *host) member() *Member { return (*Member)(h) }
 
-// Freeze implements membership.Host.
-func (h *host) Freeze(c *cluster.Configuration) { h.transactions.Freeze(c) }
+// Freeze implements membership.Host. Regions that get another primary leave the allocator first: what
+// it reserves in the new configuration must not lie in them (see worker.Machine.ReservedIn).
+func (h *host) Freeze(c *cluster.Configuration) {
+	for _, id := range h.member().replicaIDs() {
+		if p, ok := c.Placement(id); h.allocator.Has(id) && !(ok && p.IsPrimary(h.id)) {
+			h.allocator.Drop(id)
+		}
+	}
+	h.transactions.Freeze(c)
+}
 
 // Apply implements membership.Host.
 func (h *host) Apply(c *cluster.Configuration) (refused []region.ID, err error) {
@@ -108,6 +116,9 @@ const (
 func (h *host) Active(c *cluster.Configuration) {
 	m := h.member()
 	m.background.run(func() { m.scan() })
+	if m.departing() > 0 {
+		m.background.run(m.askReclaim) // their memory waits for the end of epochs
+	}
 	m.background.run(func() { m.fill(c) })
 }
 
@@ -217,6 +228,7 @@ func (m *Member) openReplica(p cluster.Placement, isNew bool) (r *region.Region,
 	if err != nil {
 		return nil, err
 	}
+	m.endKeys(id)
 	if err := m.nic.Register(route.RegionKey(id), r.Memory()); err != nil {
 		return nil, err
 	}
@@ -232,9 +244,7 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 		if c.Keeps(m.id, id) {
 			continue
 		}
-		m.allocator.Drop(id)
-		m.nic.Deregister(route.RegionKey(id))
-		if err := m.dropReplica(id); err != nil {
+		if err := m.loseReplica(c, id); err != nil {
 			return err
 		}
 	}
@@ -247,7 +257,16 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 	})
 }
 
-// dropReplica drops a replica. Its memory stays mapped while a goroutine still fills it: that
+// loseReplica drops a replica that c does not give to this machine.
+func (m *Member) loseReplica(c *cluster.Configuration, id region.ID) error {
+	if m.staleOf(id) == nil {
+		return m.depart(c, id)
+	}
+	m.nic.Deregister(route.RegionKey(id))
+	return m.dropReplica(id)
+}
+
+// dropReplica drops a replica that is being filled. Its memory stays mapped while a goroutine still fills it: that
 // goroutine notices the change of the configuration only after a while.
 func (m *Member) dropReplica(id region.ID) error {
 	release, err := m.memory.Detach(regionName(id))

@@ -219,6 +219,7 @@ func (m *Member) decodeRequest(arg []byte) (r *region.Region, a, b uint32, err e
 // onMarked answers MARKED: with a byte 1 and the set of chunks that have changed, or with a byte 0 if
 // the marks do not reach back far enough.
 func (m *Member) onMarked(_ call.Peer, arg []byte) ([]byte, error) {
+	defer m.txn.Start().End() // memory of a region that moves away stays mapped meanwhile
 	r, since, _, err := m.decodeRequest(arg)
 	if err != nil {
 		return nil, err
@@ -235,6 +236,7 @@ const sumsMax = call.BytesMax / 8
 
 // onSums answers with the checksums of chunks of a region.
 func (m *Member) onSums(_ call.Peer, arg []byte) ([]byte, error) {
+	defer m.txn.Start().End()
 	r, chunk, n, err := m.decodeRequest(arg)
 	if err != nil {
 		return nil, err

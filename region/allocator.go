@@ -251,10 +251,15 @@ func (a *Allocator) Attach(r *Region) {
 // Has reports whether region id was added or attached.
 func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 
-// Drop forgets region id, whose primary is elsewhere now. No Alloc may run.
+// Drop forgets region id, whose primary is elsewhere now. An Alloc that runs meanwhile may still
+// reserve a slot there, or keep a slab of the region as its current one, which then hands out
+// nothing.
 func (a *Allocator) Drop(id ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if sp := a.dir.Load().byID[id]; sp != nil {
+		sp.dropped.Store(true)
+	}
 	for w := range a.workers {
 		for c := range a.workers[w].current {
 			if cur := &a.workers[w].current[c]; cur.Load() != nil && cur.Load().space.region.id == id {

@@ -549,3 +549,17 @@ func TestBackupsChange(t *testing.T) {
 		}
 	}
 }
+
+// A region that has got another primary hands out nothing, even from a slab that a worker has kept as
+// its current one at the same moment.
+func TestDropWhileASlabIsKept(t *testing.T) {
+	a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, 1<<20))
+	p, _ := mustAlloc(t, a, 0, 100, 0)
+	kept := a.workers[0].current[p.Class()].Load()
+	a.Drop(1)
+	a.workers[0].current[p.Class()].Store(kept) // as slow does, which has found the slab before
+	if p, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
+		t.Errorf("%v is reserved, though the region is elsewhere: %v", p, err)
+	}
+	a.Release(p) // has no effect, either
+}

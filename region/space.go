@@ -36,6 +36,8 @@ type space struct {
 	// smallest number since. isIdle does not count them: workers are about to fill these slabs
 	// again.
 	kept atomic.Int32
+	// dropped says that the region has another primary by now: no slot is handed out any more.
+	dropped atomic.Bool
 
 	// The rest is guarded by Allocator.mu.
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
@@ -26,16 +27,20 @@ type slot struct {
 }
 
 // alloc reserves a slot for an object, near hint. If another machine is hint's primary, that
-// machine reserves it.
+// machine reserves it. Without a hint it is this machine, unless it is being drained.
 func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need, payload int, hint region.Addr) (slot, error) {
 	if payload < 0 || payload > region.MaxPayload { // a larger size may not fit the message either
 		return slot{}, fmt.Errorf("%w: %d bytes, at most %d", region.ErrTooLarge, payload, region.MaxPayload)
 	}
 	before := m.Routes.Load()
 	rt := m.Route(hint.Region())
+	if hint == 0 && m.IsDraining() {
+		if got, err := m.allocElsewhere(ctx, w, before, need, payload); err == nil {
+			return got, nil
+		}
+	}
 	if hint == 0 || rt == nil || rt.PrimaryHere {
-		p, v, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
-		return slot{Slot: message.Slot{Ptr: p, Version: v, Config: uint32(m.Config())}, lender: m.ID()}, m.orBusy(err, hint)
+		return m.allocHere(w, need, payload, hint)
 	}
 	got, err := m.borrow(ctx, w, before, rt.Primary, region.Ordinary, payload, hint)
 	if need != region.Ordinary && isFull(err) {
@@ -46,6 +51,29 @@ func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need,
 		}
 	}
 	return got, err
+}
+
+// allocHere reserves a slot in one of this machine's regions.
+func (m *Machine) allocHere(w *worker.Worker, need region.Need, payload int, hint region.Addr) (slot, error) {
+	before := m.Config()
+	p, v, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
+	if err != nil {
+		return slot{}, m.orBusy(err, hint)
+	}
+	in, err := m.ReservedIn(before, p)
+	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: uint32(in)}, lender: m.ID()}, err
+}
+
+// allocElsewhere borrows a slot near any region of another machine. The regions take turns.
+func (m *Machine) allocElsewhere(ctx context.Context, w *worker.Worker, routes *route.List, need region.Need, payload int) (slot, error) {
+	all := *routes
+	first := int(m.elsewhere.Add(1) % uint64(max(len(all), 1)))
+	for _, rt := range slices.Concat(all[first:], all[:first]) {
+		if rt != nil && !rt.PrimaryHere && rt.State == route.Active && rt.IsAvailable() {
+			return m.borrow(ctx, w, routes, rt.Primary, need, payload, region.MakeAddr(rt.Region, 0))
+		}
+	}
+	return slot{}, fmt.Errorf("%w: no other machine has a region", region.ErrFull)
 }
 
 // borrow asks another machine to reserve a slot near hint. That machine must be the primary

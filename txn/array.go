@@ -17,12 +17,17 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if !t.m.IsPrimary(hint) {
 		hint = 0
 	}
+	before := t.m.Config()
 	first, versions, err := t.m.Replicas.Allocator.AllocArray(t.need, int(t.w.ID), payload, n, hint)
 	if err != nil {
 		return region.Ptr{}, t.m.orBusy(err, hint)
 	}
-	config := uint32(t.m.Config()) // load it after AllocArray: a new region may be of this configuration
-	before := Mark{undo: len(t.undo)}
+	in, err := t.m.ReservedIn(before, first)
+	if err != nil {
+		return region.Ptr{}, err
+	}
+	config := uint32(in)
+	undo := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)
 		e := set.Entry{Ptr: p, Version: versions[i], Op: record.OpAlloc, Config: config, Lender: t.m.ID(), Payload: t.arena.Get(p.Capacity())}
@@ -31,7 +36,7 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 			for k := i + 1; k < n; k++ {
 				t.m.release(t.w, &set.Entry{Ptr: first.Element(k), Config: config, Lender: t.m.ID()})
 			}
-			t.Rollback(before)
+			t.Rollback(undo)
 			return region.Ptr{}, err
 		}
 	}

@@ -24,8 +24,9 @@ type Machine struct {
 	validateReads int
 	_             prefetch.Pad
 
-	frees atomic.Bool // see Frees
-	_     prefetch.Pad
+	frees     atomic.Bool   // see Frees
+	elsewhere atomic.Uint64 // counts calls of allocElsewhere
+	_         prefetch.Pad
 }
 
 // New makes a machine, with its workers and their message queues: see Open of package worker.

@@ -2,6 +2,7 @@ package participant
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -89,6 +90,18 @@ func (l *Loans) Take(p region.Ptr) bool {
 	delete(x.slots, p)
 	x.count.Store(int64(len(x.slots)))
 	return ok
+}
+
+// Forget ends the loans of the slots that the function selects, which are in regions with another
+// primary now.
+func (l *Loans) Forget(isOver func(region.Ptr) bool) {
+	for i := range l.shards {
+		x := &l.shards[i]
+		x.mu.Lock()
+		maps.DeleteFunc(x.slots, func(p region.Ptr, _ Loan) bool { return isOver(p) })
+		x.count.Store(int64(len(x.slots)))
+		x.mu.Unlock()
+	}
 }
 
 // Except returns, in order, the slots on loan for which good returns false, or whose borrower is

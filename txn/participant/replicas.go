@@ -146,7 +146,8 @@ func ApplyReplica(to *region.Region, w *record.Write) error {
 // ValidateBytes is the size of one object's entry in a VALIDATE message.
 const ValidateBytes = 16
 
-// Validate answers a VALIDATE message: a verdict for each object.
+// Validate answers a VALIDATE message: a verdict for each object. An object whose primary is another
+// machine by now counts as changed: the transaction is run again, and finds the other machine.
 func (r *Replicas) Validate(msg message.Message) (message.Message, error) {
 	if len(msg.Body) != int(msg.C)*ValidateBytes {
 		return message.Message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", message.ErrBad, msg.C, len(msg.Body))
@@ -156,7 +157,11 @@ func (r *Replicas) Validate(msg message.Message) (message.Message, error) {
 		b := msg.Body[i*ValidateBytes:]
 		addr := region.Addr(binary.LittleEndian.Uint64(b))
 		rt := r.Routes.Of(addr.Region())
-		if rt == nil || !rt.PrimaryHere || !rt.Local.CanHold(addr.Offset()) {
+		if rt != nil && !rt.PrimaryHere { // the region has moved away since the coordinator looked
+			verdicts[i] = byte(message.Changed)
+			continue
+		}
+		if rt == nil || !rt.Local.CanHold(addr.Offset()) {
 			return message.Message{}, fmt.Errorf("%w: VALIDATE of %v, which has no object here", message.ErrBad, addr)
 		}
 		if sabotage.ValidationReply.Skipped() {

@@ -24,6 +24,10 @@ type Operation struct{ b *bracket }
 // Start begins an operation.
 func (m *Machine) Start() Operation { return m.Stripe().enter(0) }
 
+// Epoch returns the machine's epoch. When it is two further, all operations and transactions have
+// ended that had begun before the call.
+func (m *Machine) Epoch() uint64 { return m.epoch.Load() }
+
 // OnEpoch registers a function that clears cached pointers. The machine calls the function at the end
 // of each epoch, until Cancel. A pointer may be put into a cache only in the operation or transaction that read
 // it.

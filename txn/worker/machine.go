@@ -131,6 +131,9 @@ type Machine struct {
 	// reservations.
 	reserving lockrank.RWMutex[lockrank.Reserving]
 
+	// draining says that the machine is to have no regions: see IsDraining.
+	draining atomic.Bool
+
 	// serving counts the goroutines that run for peers, for detached commits, or in the background.
 	serving atomic.Int64
 

@@ -25,7 +25,9 @@ const ReadPatience = 2 * time.Second
 // A pointer that was found some time ago must be used within an Operation; otherwise the memory may
 // hold an object of another size by now.
 func (m *Machine) Read(p region.Ptr, dst []byte) (region.Version, error) {
-	v, err := m.Stripe().withoutEpoch().ReadWithin(context.Background(), p, dst, ReadPatience)
+	o := m.Start() // the region may move away, and its memory with it
+	v, err := o.ReadWithin(context.Background(), p, dst, ReadPatience)
+	o.End()
 	return v, m.confirmed(err)
 }
 
@@ -260,7 +262,9 @@ func (o Operation) ReadPair(p region.Ptr, dst []byte) (first, second region.Vers
 // consistent by itself; the two together may not be. If the second object has been freed, the error
 // is region.ErrFreed, too.
 func (m *Machine) ReadPair(p region.Ptr, dst []byte) (first, second region.Version, err error) {
-	first, second, err = m.Stripe().withoutEpoch().ReadPairWithin(context.Background(), p, dst, ReadPatience)
+	o := m.Start()
+	first, second, err = o.ReadPairWithin(context.Background(), p, dst, ReadPatience)
+	o.End()
 	return first, second, m.confirmed(err)
 }
 

@@ -51,6 +51,7 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	member := func(id rdma.MachineID) bool { _, ok := c.Member(id); return ok }
 	apart = slices.DeleteFunc(slices.Clone(c.Machines), func(id rdma.MachineID) bool { return id == m.cfg.ID || m.Connected(id) })
 	m.recovery.Begin(c.ID)
+	m.draining.Store(c.IsDraining(m.cfg.ID))
 	for _, w := range m.workers {
 		w.freeze(uint32(c.ID), member, apart)
 	}
@@ -63,6 +64,7 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 		}
 		return nil
 	})
+	m.Replicas.Loans.Forget(func(p region.Ptr) bool { return !m.IsPrimary(p.Addr) }) // the new primary knows nothing of them
 	return apart
 }
 
@@ -131,6 +133,10 @@ func (m *Machine) Resume(in cluster.ID) error {
 		}
 	})
 }
+
+// IsDraining reports whether the machine is to have no regions. Objects that need not be in one of its
+// regions should be made elsewhere: a region that is made for them has to move away.
+func (m *Machine) IsDraining() bool { return m.draining.Load() }
 
 // Config returns the identifier of the current configuration.
 func (m *Machine) Config() cluster.ID { return cluster.ID(m.config.Load()) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
@@ -23,6 +24,8 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer m.Start().End() // memory of a region that leaves stays mapped meanwhile
+	before := m.Config()
 	p, v, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
 	if errors.Is(err, region.ErrReclaiming) {
 		return nil, region.ErrReclaiming // err may match region.ErrFull, too, which the caller must not see
@@ -34,20 +37,42 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		m.cfg.Allocator.Release(p)
 		return nil, outcome.ErrLost
 	}
-	return message.Slot{Ptr: p, Version: v, Config: m.config.Load()}.Encode(), nil
+	in, err := m.ReservedIn(before, p)
+	if err != nil {
+		return nil, err
+	}
+	return message.Slot{Ptr: p, Version: v, Config: uint32(in)}.Encode(), nil
+}
+
+// ReservedIn returns the configuration in which the allocator has reserved a slot, just now; before is
+// the configuration from before that. It fails with outcome.ErrLost if the slot's region has left
+// this machine meanwhile: whoever used the slot in the next configuration would take it for one of
+// the new primary's. The configuration is looked at after the reservation, too, because a region may
+// have been made for it.
+func (m *Machine) ReservedIn(before cluster.ID, p region.Ptr) (cluster.ID, error) {
+	in := m.Config()
+	if in != before && !m.cfg.Allocator.Has(p.Addr.Region()) { // regions that leave are dropped before the next configuration begins
+		return 0, fmt.Errorf("%w: the region of %v has got another primary", outcome.ErrLost, p)
+	}
+	return in, nil
 }
 
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
+	defer m.Start().End()
 	p, err := region.DecodePtr(arg)
-	if err != nil || !m.Replicas.Loans.Take(p) {
+	isLent := err == nil && m.Replicas.Loans.Take(p)
+	if err == nil && !isLent && !m.IsPrimary(p.Addr) {
+		return nil, nil // the loan has ended with this machine's part in the region
+	}
+	if !isLent {
 		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", message.ErrBad, p, err)
 	}
 	m.cfg.Allocator.Release(p)
 	return nil, nil
 }
 
-// lend records a loan. It returns false if the borrower has left the configuration, or the
-// connection has ended.
+// lend records a loan. It returns false if the borrower has left the configuration, the connection
+// has ended, or the region has another primary by now.
 func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 	if int(to.Worker) >= len(m.workers) {
 		return false
@@ -58,5 +83,12 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
 		return false
 	}
-	return m.Replicas.Loans.Add(p, to)
+	if !m.Replicas.Loans.Add(p, to) {
+		return false
+	}
+	if !m.IsPrimary(p.Addr) { // Freeze may have forgotten the loans of the region just before
+		m.Replicas.Loans.Take(p)
+		return false
+	}
+	return true
 }

@@ -111,10 +111,6 @@ func (o Operation) count(n int) {
 	publish(&o.b.reads, o.b.reads+uint64(n))
 }
 
-// withoutEpoch returns an Operation for a read outside of any operation. It keeps no epoch open,
-// and End must not be called.
-func (s *Stripe) withoutEpoch() Operation { return Operation{&s.shared[0]} }
-
 // open returns how many operations and transactions of an epoch are open. The number may change
 // while it counts.
 func (s *Stripe) open(epoch uint64) int {
