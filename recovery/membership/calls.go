@@ -33,6 +33,7 @@ const (
 	kindExcluded
 	kindRoom
 	kindLeaving
+	kindDrain
 )
 
 const codeFirst = 16
@@ -41,7 +42,7 @@ var known = []error{
 	recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
 	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
-	cluster.ErrSettings,
+	cluster.ErrSettings, cluster.ErrCannotDrain,
 }
 
 // handle registers the handlers of other machines' calls.
@@ -67,6 +68,7 @@ func (m *Machine) handle() {
 		kindExcluded:         m.onExcluded,
 		kindRoom:             m.onRoom,
 		kindLeaving:          m.onLeaving,
+		kindDrain:            m.onDrain,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

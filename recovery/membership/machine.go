@@ -92,6 +92,8 @@ type Machine struct {
 		joiners                             []joinRequest
 		roomy                               []roomRequest                     // machines that have room for replicas again
 		forget                              []forgetRequest                   // requests to stop waiting for the memories of machines
+		drains                              []drainRequest                    // requests to drain machines, or not to any more
+		moves                               moves                             // at the CM
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
 		leads                               bool                              // the goroutine of lead is running
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
@@ -171,14 +173,15 @@ func (m *Machine) Close() {
 // spawn runs f on a goroutine that Close waits for. After Close has begun, it does nothing.
 func (m *Machine) spawn(f func()) {
 	m.mu.Lock()
-	isClosed := m.mu.phase == closed
-	if !isClosed {
-		m.mu.running++
+	defer m.mu.Unlock()
+	if m.mu.phase != closed {
+		m.spawnLocked(f)
 	}
-	m.mu.Unlock()
-	if isClosed {
-		return
-	}
+}
+
+// spawnLocked is spawn for a caller that holds the lock, before Close.
+func (m *Machine) spawnLocked(f func()) {
+	m.mu.running++
 	m.cfg.Clock.Go(func() {
 		defer m.ended()
 		f()

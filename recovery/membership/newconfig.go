@@ -205,6 +205,9 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 		m.mu.cancel = nil
 	}
 	m.leaveOutLocked(c)
+	if current == nil || !slices.Equal(lease.Members(current), lease.Members(c)) {
+		m.mu.moves.changed = m.cfg.Clock.Now()
+	}
 	m.mu.current, m.mu.refused = c, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool {
@@ -213,6 +216,7 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 	})
 	m.mu.roomy = slices.DeleteFunc(m.mu.roomy, func(r roomRequest) bool { return !r.changes(c) })
 	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(r forgetRequest) bool { return r.isOver(c) })
+	m.mu.drains = slices.DeleteFunc(m.mu.drains, func(r drainRequest) bool { return r.isOver(c) })
 	m.mu.isActive, m.mu.renew, m.mu.handed = nil, false, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)

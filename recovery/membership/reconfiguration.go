@@ -31,15 +31,17 @@ func (m *Machine) leadLocked() {
 
 // isWorkLocked reports whether there is a reason for another configuration that this machine has to
 // act on: suspects, machines to evict, or a request to take the CM's place; and, only at the CM,
-// other requests. Machines that want to join or have room wait until nothing is left to recover.
+// other requests. Machines that want to join or have room, and replicas that are to move, wait until
+// nothing is left to recover.
 func (m *Machine) isWorkLocked() bool {
 	if !m.beginsLocked() {
 		return false
 	}
 	m.dropJoinersLocked()
 	isCM := m.mu.current.CM == m.self.Machine
-	mayGrow := len(m.mu.joiners)+len(m.mu.roomy) > 0 && m.isSettledLocked()
-	asCM := isCM && (m.mu.renew || len(m.mu.forget) > 0 || mayGrow)
+	isSettled := isCM && m.isSettledLocked()
+	asCM := isCM && (m.mu.renew || len(m.mu.forget)+len(m.mu.drains) > 0) ||
+		isSettled && (len(m.mu.joiners)+len(m.mu.roomy) > 0 || m.movesLocked())
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
@@ -98,6 +100,8 @@ type reasons struct {
 	forget        []forgetRequest
 	joiners       []joinRequest // empty while there is something to recover
 	roomy         []roomRequest // machines that have room again; empty while there is something to recover
+	drains        []drainRequest
+	moves         bool // replicas are to move; never while there is something to recover
 	renew, handed bool
 	victims       []call.Peer // members to evict because of links
 	links         []cluster.Link
@@ -110,11 +114,11 @@ func (m *Machine) reasons() reasons {
 	defer m.mu.Unlock()
 	c := m.mu.current
 	r := reasons{
-		current: c, suspects: slices.Clone(m.mu.suspects), since: m.mu.since, forget: slices.Clone(m.mu.forget),
+		current: c, suspects: slices.Clone(m.mu.suspects), since: m.mu.since, forget: slices.Clone(m.mu.forget), drains: slices.Clone(m.mu.drains),
 		renew: m.mu.renew, handed: m.mu.handed, victims: m.victimsLocked(c), links: m.lastingLocked(),
 	}
 	if m.isSettledLocked() {
-		r.joiners, r.roomy = slices.Clone(m.mu.joiners), slices.Clone(m.mu.roomy)
+		r.joiners, r.roomy, r.moves = slices.Clone(m.mu.joiners), slices.Clone(m.mu.roomy), m.movesLocked()
 	}
 	return r
 }
@@ -191,11 +195,14 @@ func (m *Machine) findMissing(c *cluster.Configuration, suspects []call.Peer) (m
 func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, why reasons, t *Timeline) (next *cluster.Configuration, report cluster.Remapped, err error) {
 	m.proceed(remapping)
 	forget := slices.DeleteFunc(slices.Clone(why.forget), func(r forgetRequest) bool { return r.isOver(base) })
+	drains := slices.DeleteFunc(slices.Clone(why.drains), func(r drainRequest) bool { return r.isOver(base) })
 	switch {
 	case len(missing) > 0:
 		next, report = base.Without(missing, m.self.Machine)
 	case len(forget) > 0:
 		next, report = base.Forget(forget[0].Machine)
+	case len(drains) > 0:
+		next, err = m.drained(base, drains[0])
 	case len(why.joiners) > 0:
 		j := why.joiners[0]
 		next, report = base.With(j.Member, j.Holds)
@@ -205,6 +212,8 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 	case why.renew || why.handed || len(why.suspects) > 0: // no suspect has failed
 		next = base.Succeed()
 		next.CM = m.self.Machine
+	case why.moves: // last: moves can wait
+		next, report = base.MoveOn(m.balances())
 	case len(why.victims) > 0: // the victims were chosen for an older configuration
 		err = errChanging
 	}

@@ -87,6 +87,7 @@ func (m *Machine) changeAsCM(from call.Peer, f func(c *cluster.Configuration) (*
 	if m.mu.current.ID == next.ID {
 		m.mu.current = next
 	}
+	m.leadLocked() // a replica that moves may be filled
 	return nil
 }
 

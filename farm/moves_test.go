@@ -1,0 +1,291 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/outcome"
+)
+
+// counters are counters that transactions raise while regions move, each in an object of its
+// own, and what they must be in the end.
+type counters struct {
+	g      *members
+	ptrs   []region.Ptr
+	counts []uint64
+	stops  bool
+	going  int
+}
+
+// count makes machine id raise counters, and make and free objects, until stop.
+func (c *counters) count(id rdma.MachineID) {
+	m, p := c.g.up[id], c.g.world.Machine(id).Process()
+	c.going++
+	p.Go(func() {
+		defer func() { c.going-- }()
+		for i := 0; !c.stops; i++ {
+			if p.Dead() {
+				return
+			}
+			k := (i*7 + int(id)) % len(c.ptrs)
+			err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+				b, err := t.Write(c.ptrs[k])
+				if err != nil {
+					return err
+				}
+				b[0]++
+				made, _, err := t.Alloc(100, 0)
+				if err != nil {
+					return err
+				}
+				return t.Free(made)
+			})
+			switch {
+			case err == nil:
+				c.counts[k]++
+			case errors.Is(err, outcome.ErrInDoubt), errors.Is(err, outcome.ErrEvicted):
+				return
+			default:
+				c.g.Errorf("machine %d: %v", id, err)
+				return
+			}
+			p.Sleep(time.Millisecond)
+		}
+	})
+}
+
+// begin makes n counters at each machine.
+func (c *counters) begin(n int) {
+	c.g.Helper()
+	for id := range rdma.MachineID(len(c.g.up)) {
+		c.g.at(id, func(m *Member) {
+			for range n {
+				var p region.Ptr
+				err := m.Transactions().Run(context.Background(), func(t *txn.Tx) (err error) {
+					p, _, err = t.Alloc(7<<10, 0)
+					return err
+				})
+				if err != nil {
+					c.g.Errorf("machine %d: %v", id, err)
+				}
+				c.ptrs, c.counts = append(c.ptrs, p), append(c.counts, 0)
+			}
+		})
+	}
+}
+
+// finish stops counting, and checks all counters at all machines, and all replicas.
+func (c *counters) finish() {
+	c.g.Helper()
+	c.stops = true
+	c.g.until("nobody counts any more", func() bool { return c.going == 0 })
+	var total uint64
+	for id := range c.g.up {
+		c.g.at(id, func(m *Member) {
+			total = 0
+			for k, p := range c.ptrs {
+				b := make([]byte, p.Capacity())
+				if _, err := m.Transactions().Read(p, b); err != nil || b[0] != byte(c.counts[k]) {
+					c.g.Errorf("machine %d sees %d at %v, want %d: %v", id, b[0], p, c.counts[k], err)
+				}
+				total += c.counts[k]
+			}
+		})
+	}
+	c.g.Logf("%d commits", total)
+	now, _ := c.g.store.Load()
+	var up []*Member
+	for _, id := range now.Machines {
+		up = append(up, c.g.up[id])
+	}
+	c.g.at(now.Machines[0], func(*Member) {
+		faults, err := CheckMembers(now, up, slices.Values(c.ptrs))
+		if err != nil || len(faults) > 0 {
+			c.g.Errorf("%v, %v", faults, err)
+		}
+	})
+	for id, m := range c.g.up { // any order
+		c.g.until(fmt.Sprintf("machine %d has freed what has moved away", id), func() bool { return m.departing() == 0 })
+	}
+}
+
+// even reports whether no two machines that may have replicas differ by more than one group, or a
+// fifth.
+func even(c *cluster.Configuration) bool {
+	low, high, largest := -1, 0, 1
+	groups := make(map[region.ID]int)
+	for _, p := range c.Regions {
+		groups[p.Group]++
+		largest = max(largest, groups[p.Group])
+	}
+	for _, m := range c.Machines {
+		n := 0
+		for _, p := range c.Regions {
+			if p.Has(m) {
+				n++
+			}
+		}
+		if c.IsDraining(m) {
+			if n > 0 {
+				return false
+			}
+			continue
+		}
+		if low < 0 || n < low {
+			low = n
+		}
+		high = max(high, n)
+	}
+	return high-low <= max(largest, high/5)
+}
+
+// atRest reports whether everything is whole, nothing moves, and the machines are even.
+func (g *members) atRest() bool {
+	c, _ := g.store.Load()
+	isMoving := slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool { return p.Move != nil })
+	return g.whole() && !isMoving && even(c)
+}
+
+// drain drains a machine, or, with undo, takes that back, by a call of another machine.
+func (g *members) drain(by, id rdma.MachineID, undo bool) {
+	g.Helper()
+	g.at(by, func(m *Member) {
+		for {
+			err := m.Membership().Drain(context.Background(), id, undo)
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, cluster.ErrMoved) && g.world.Now() > time.Minute {
+				g.Errorf("drain machine %d: %v", id, err)
+				return
+			}
+			g.world.Machine(by).Process().Sleep(time.Millisecond)
+		}
+	})
+}
+
+// An instance grows from one machine to five and shrinks to two, while all machines commit
+// transactions: nothing is lost, all replicas are equal, and the regions are even after each step.
+func TestGrowAndShrink(t *testing.T) {
+	for seed := range uint64(2) {
+		aFewMembers(t, seed, 3, 2, func(g *members) {
+			c := &counters{g: g}
+			c.begin(200)
+			for id := range rdma.MachineID(3) {
+				c.count(id)
+			}
+			for id := rdma.MachineID(3); id < 5; id++ {
+				g.boot(id)
+				g.until(fmt.Sprintf("machine %d has its share", id), func() bool { return g.up[id] != nil && g.atRest() })
+				now, _ := g.store.Load()
+				if now.PrimaryOf(id) == 0 {
+					t.Errorf("machine %d is the primary of no region: %+v", id, now.Regions)
+				}
+				c.count(id)
+			}
+			for _, id := range []rdma.MachineID{0, 1, 2} {
+				g.drain(4, id, false)
+				g.until(fmt.Sprintf("machine %d is drained", id), g.atRest)
+			}
+			g.drain(3, 1, true)
+			g.until("machine 1 has its share again", g.atRest)
+			c.finish()
+		})
+	}
+}
+
+// A machine without data can be stopped without leaving a region short, or making anybody wait.
+func TestStopOfADrainedMachine(t *testing.T) {
+	aFewMembers(t, 6, 4, 3, func(g *members) {
+		c := &counters{g: g}
+		c.begin(50)
+		g.drain(0, 3, false)
+		g.until("machine 3 is drained", g.atRest)
+		for _, id := range []rdma.MachineID{0, 1, 2} {
+			c.count(id)
+		}
+		g.at(3, func(m *Member) {
+			err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+				p, _, err := t.Alloc(100, 0)
+				if err == nil && m.Transactions().IsPrimary(p.Addr) {
+					g.Errorf("%v is made at the machine that is to have no data", p)
+				}
+				return errors.Join(err, t.Free(p))
+			})
+			if err != nil {
+				g.Errorf("an object is made at a machine without data: %v", err)
+			}
+		})
+		before, _ := g.store.Load()
+		g.kill(3)
+		g.until("the others go on", func() bool { now, _ := g.store.Load(); return len(now.Machines) == 3 })
+		now, _ := g.store.Load()
+		for i, p := range now.Regions {
+			if len(p.Filling) > 0 || p.LastReplicaChange != before.Regions[i].LastReplicaChange {
+				t.Errorf("region %d has changed: %+v", p.Region, p)
+			}
+		}
+		c.finish()
+	})
+}
+
+// A machine without data makes an array in a region of its own, which then moves away, too.
+func TestArrayAtADrainedMachine(t *testing.T) {
+	aFewMembers(t, 7, 4, 2, func(g *members) {
+		g.drain(0, 3, false)
+		g.until("machine 3 is drained", g.atRest)
+		var p region.Ptr
+		g.at(3, func(m *Member) {
+			err := m.Transactions().Run(context.Background(), func(t *txn.Tx) (err error) {
+				p, err = t.AllocArray(64, 4, 0)
+				return err
+			})
+			if err != nil {
+				g.Error(err)
+			}
+		})
+		g.until("the region has moved away", g.atRest)
+		g.at(3, func(m *Member) {
+			for i := range 4 {
+				if _, err := m.Transactions().Read(p.Element(i), make([]byte, p.Capacity())); err != nil {
+					g.Errorf("element %d: %v", i, err)
+				}
+			}
+		})
+	})
+}
+
+// A life ends with the memory of replicas that have moved away, though nobody has ended epochs since.
+func TestDepartedAtClose(t *testing.T) {
+	aFewMembers(t, 8, 4, 2, func(g *members) {
+		g.add(0, 7)
+		g.at(0, func(m *Member) { // an open transaction keeps the epoch, and so the memory
+			tx := m.Transactions().Begin()
+			defer tx.Abort()
+			if err := m.Membership().Drain(context.Background(), 0, false); err != nil {
+				g.Error(err)
+			}
+			for m.departing() == 0 {
+				m.clock.Sleep(time.Millisecond)
+			}
+			m.clock.Sleep(100 * time.Millisecond)
+			if m.departing() == 0 {
+				g.Error("memory is freed that a transaction may be reading")
+			}
+		})
+		g.at(0, func(m *Member) {
+			if err := m.Close(); err != nil || m.departing() > 0 {
+				g.Errorf("%d replicas are left: %v", m.departing(), err)
+			}
+		})
+		g.kill(0)
+	})
+}
