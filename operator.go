@@ -18,8 +18,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Operator reports the state of an instance to people, and lets them give up lost memory (Forget),
-// while a database is being opened and while it is open: see Config.Opening. It is safe for
+// An Operator reports the state of an instance to people, and lets them give up lost memory (Forget)
+// and take the data off a machine (Drain), while a database is being opened and while it is open: see Config.Opening. It is safe for
 // concurrent use.
 type Operator struct {
 	cfg Config
@@ -152,8 +152,8 @@ func (o *Operator) waitsFor(s Status) string {
 // which fail one by one.
 var ErrNoCluster = errors.New("farmsql: all machines of the instance are in one process: none of them is away alone")
 
-// forgetRetry is the time between two attempts while the configuration is changing.
-const forgetRetry = 50 * time.Millisecond
+// requestRetry is the time between two attempts while the configuration is changing.
+const requestRetry = 50 * time.Millisecond
 
 // Forget makes a cluster stop waiting for the memory of a machine that is not a member, because
 // that memory is gone for ever. The regions that wait for no other memory are LOST for good, with
@@ -171,20 +171,52 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	if m == nil {
 		return fmt.Errorf("farmsql: forget machine %d: this machine %s", machine, o.waitsFor(Status{}))
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(o.ctx, cancel)() // the end of the operator ends the request, too
 	ids := make([]region.ID, len(lost))
 	for i, id := range lost {
 		ids[i] = region.ID(id)
 	}
+	return o.again(ctx, func(ctx context.Context) error {
+		return m.Membership().Forget(ctx, rdma.MachineID(machine), ids)
+	})
+}
+
+// again makes a request until it succeeds, fails for good, or ctx ends.
+func (o *Operator) again(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(o.ctx, cancel)() // the end of the operator ends the request, too
 	for {
-		err := m.Membership().Forget(ctx, rdma.MachineID(machine), ids)
+		err := request(ctx)
 		if err == nil || !membership.IsPassing(err) || ctx.Err() != nil {
 			return ours(err)
 		}
-		clock.System{}.Sleep(forgetRetry)
+		clock.System{}.Sleep(requestRetry)
 	}
+}
+
+// Drain takes the data off a machine of a cluster: it gets no replicas any more, and those that it
+// has move to other machines, one batch after the other, while everything is in use. With undo, the
+// machine becomes one like the others again. Drain returns when the instance has agreed on that; the
+// progress is in Status. While the configuration is changing, Drain tries again until ctx is done.
+//
+// Errors: cluster.ErrCannotDrain if the others cannot take the replicas, ErrNoCluster, and, when ctx
+// ends, its error or that of the last attempt.
+func (o *Operator) Drain(ctx context.Context, machine int, undo bool) error {
+	if o.local.Load() != nil {
+		return ErrNoCluster
+	}
+	m := o.member.Load()
+	if m == nil {
+		return fmt.Errorf("farmsql: drain machine %d: this machine %s", machine, o.waitsFor(Status{}))
+	}
+	return o.again(ctx, func(ctx context.Context) error {
+		return m.Membership().Drain(ctx, rdma.MachineID(machine), undo)
+	})
+}
+
+// Drain is Operator.Drain for the DB's instance.
+func (db *DB) Drain(ctx context.Context, machine int, undo bool) error {
+	return db.operator.Drain(ctx, machine, undo)
 }
 
 // Forget is Operator.Forget for the DB's instance.

@@ -32,10 +32,10 @@ func withAway() *cluster.Configuration {
 func TestStatusOfUnavailableRegions(t *testing.T) {
 	s := statusOf(farm.Status{Configuration: withAway()})
 	for i, want := range []RegionStatus{
-		{1, 0, []int{}, []int{}, []int{}},
-		{2, -1, []int{}, []int{}, []int{1}},
-		{3, -1, []int{0}, []int{0}, []int{1, 2}},
-		{4, -1, []int{}, []int{}, []int{1}},
+		{1, 0, []int{}, []int{}, []int{}, nil},
+		{2, -1, []int{}, []int{}, []int{1}, nil},
+		{3, -1, []int{0}, []int{0}, []int{1, 2}, nil},
+		{4, -1, []int{}, []int{}, []int{1}, nil},
 	} {
 		if !reflect.DeepEqual(s.Regions[i], want) {
 			t.Errorf("%+v, not %+v", s.Regions[i], want)

@@ -65,6 +65,10 @@ type MachineStatus struct {
 	ProtocolMax int    `json:"protocolMax"`
 	IsCM        bool   `json:"cm"`
 	IsSuspected bool   `json:"suspected"`
+	// IsDraining says that the machine is to have no replicas: see Operator.Drain. Obstacle says why
+	// those that it has cannot move away; it is empty if they can.
+	IsDraining bool   `json:"draining"`
+	Obstacle   string `json:"obstacle,omitempty"`
 	// GrantedMS is the rest, in milliseconds, of the lease that the viewing machine (Status.Machine)
 	// has granted to this one, HeldMS the rest of the lease that it holds from this one. They are
 	// negative if the lease has run out, and nil if the two exchange no leases.
@@ -83,6 +87,27 @@ type RegionStatus struct {
 	// Away lists, ascending, the machines whose memory has all of an unavailable region: it can be
 	// used again when one of them comes back with its memory.
 	Away []int `json:"away"`
+	// Move is the move of one of the replicas, nil if none moves.
+	Move *MoveStatus `json:"move,omitempty"`
+}
+
+// A MoveStatus says that the replica at From leaves when the one at To has all of the region.
+type MoveStatus struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// ReplicasAt returns how many replicas a machine has.
+func (s Status) ReplicasAt(machine int) (n int) {
+	for _, r := range s.Regions {
+		if r.Primary == machine {
+			n++
+		}
+		if slices.Contains(r.Backups, machine) {
+			n++
+		}
+	}
+	return n
 }
 
 // A LeaseStatus describes a machine's leases.
@@ -154,7 +179,10 @@ func statusOf(f farm.Status) Status {
 }
 
 func regionStatus(p cluster.Placement) RegionStatus {
-	r := RegionStatus{int(p.Region), int(p.Primary), ints(p.Backups), ints(p.Filling), []int{}}
+	r := RegionStatus{int(p.Region), int(p.Primary), ints(p.Backups), ints(p.Filling), []int{}, nil}
+	if p.Move != nil {
+		r.Move = &MoveStatus{int(p.Move.From), int(p.Move.To)}
+	}
 	if !p.IsAvailable() {
 		r.Primary = -1
 	}
@@ -171,7 +199,12 @@ func machineStatus(c *cluster.Configuration, i int, f farm.Status) MachineStatus
 	id := c.Machines[i]
 	m := MachineStatus{
 		Machine: int(id), FailureDomain: c.FailureDomain[i], Incarnation: fmt.Sprintf("%016x", c.Incarnation[i]),
-		IsCM: id == c.CM, IsSuspected: slices.Contains(f.Suspects, id),
+		IsCM: id == c.CM, IsSuspected: slices.Contains(f.Suspects, id), IsDraining: c.IsDraining(id),
+	}
+	if m.IsDraining {
+		if err := c.CheckDrain(id); err != nil {
+			m.Obstacle = ours(err).Error()
+		}
 	}
 	speaks := c.Protocol[i].Stated()
 	m.Address, m.Zone, m.ProtocolMin, m.ProtocolMax = c.Address[i], c.Zone[i], int(speaks.Min), int(speaks.Max)

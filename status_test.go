@@ -113,3 +113,31 @@ func TestFolderOfAnotherInstance(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// The status says which machines are drained, what moves, and why what should move does not.
+func TestStatusOfMoves(t *testing.T) {
+	c := &cluster.Configuration{ID: 5, Revision: 9, Replicas: 2, CM: 1, NextRegion: 2, Speaks: protocol.Own.Max}
+	for id := range rdma.MachineID(3) {
+		c.AddMember(cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 7, Memory: uint64(id) + 1, Protocol: protocol.Own})
+	}
+	c, _, err := c.Place(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drained, err := c.Drain(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moving, _ := drained.MoveOn(false)
+	s := statusOf(farm.Status{Configuration: moving})
+	if m := s.Machines[1]; !m.IsDraining || m.Obstacle != "" || s.Machines[0].IsDraining {
+		t.Errorf("%+v", s.Machines)
+	}
+	if move := s.Regions[0].Move; move == nil || move.From != 1 || move.To == 1 || s.ReplicasAt(1) != 1 || s.ReplicasAt(move.To) != 1 {
+		t.Errorf("%+v", s.Regions)
+	}
+	fewer, _ := drained.Without([]rdma.MachineID{2}, 1)
+	if s := statusOf(farm.Status{Configuration: fewer}); !strings.Contains(s.Machines[1].Obstacle, "add a machine first") {
+		t.Errorf("%+v", s.Machines[1])
+	}
+}

@@ -33,7 +33,7 @@ answers.`
 
 // Run shows what would be lost, asks for confirmation, and makes the cluster forget the machine.
 func (c *forgetCommand) Run(std cli.Streams) error {
-	best, err := c.ask()
+	best, err := askNewest(c.Data)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (c *forgetCommand) Run(std cli.Streams) error {
 	return nil
 }
 
-// ask returns the answer of the machine with the newest view.
-func (c *forgetCommand) ask() (statusAnswer, error) {
-	s := statusCommand{Data: c.Data}
+// askNewest returns the answer of the machine with the newest view, of those that have the folder.
+func askNewest(data string) (statusAnswer, error) {
+	s := statusCommand{Data: data}
 	answers := s.ask()
 	good := slices.DeleteFunc(slices.Clone(answers), func(a statusAnswer) bool { return a.err != nil })
 	if len(good) == 0 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql"
@@ -17,15 +18,33 @@ import (
 
 // A fakeOperator records its requests.
 type fakeOperator struct {
+	mu     sync.Mutex // guards status
 	status farmsql.Status
 	asked  []forgetRequest
+	drains []drainRequest
 	err    error
 }
 
-func (o *fakeOperator) Status() farmsql.Status { return o.status }
+func (o *fakeOperator) Status() farmsql.Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.status
+}
+
+// set replaces the status.
+func (o *fakeOperator) set(s farmsql.Status) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.status = s
+}
 
 func (o *fakeOperator) Forget(_ context.Context, machine int, lost []int) error {
 	o.asked = append(o.asked, forgetRequest{machine, lost})
+	return o.err
+}
+
+func (o *fakeOperator) Drain(_ context.Context, machine int, undo bool) error {
+	o.drains = append(o.drains, drainRequest{machine, undo})
 	return o.err
 }
 

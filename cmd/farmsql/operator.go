@@ -31,6 +31,13 @@ const (
 // An operatorRequest is one request.
 type operatorRequest struct {
 	Forget *forgetRequest `json:"forget,omitempty"`
+	Drain  *drainRequest  `json:"drain,omitempty"`
+}
+
+// A drainRequest has the parameters of farmsql.Operator.Drain.
+type drainRequest struct {
+	Machine int  `json:"machine"`
+	Undo    bool `json:"undo"`
 }
 
 // A forgetRequest has the parameters of farmsql.Operator.Forget.
@@ -49,6 +56,7 @@ type operatorReply struct {
 type operator interface {
 	Status() farmsql.Status
 	Forget(ctx context.Context, machine int, lost []int) error
+	Drain(ctx context.Context, machine int, undo bool) error
 }
 
 // serveOperator answers at the sockets in a folder, which this process has locked, until
@@ -82,12 +90,15 @@ func obey(c net.Conn, o operator) error {
 	if err := json.NewDecoder(io.LimitReader(c, requestBytesMax)).Decode(&r); err != nil {
 		return fmt.Errorf("the request is none: %w", err)
 	}
-	if r.Forget == nil {
-		return errors.New("the request asks for nothing that this version knows")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), operatorPatience)
 	defer cancel()
-	return o.Forget(ctx, r.Forget.Machine, r.Forget.Lost)
+	switch {
+	case r.Forget != nil:
+		return o.Forget(ctx, r.Forget.Machine, r.Forget.Lost)
+	case r.Drain != nil:
+		return o.Drain(ctx, r.Drain.Machine, r.Drain.Undo)
+	}
+	return errors.New("the request asks for nothing that this version knows")
 }
 
 // askOperator sends a request to the process that has locked a folder.

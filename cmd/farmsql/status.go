@@ -254,6 +254,9 @@ func printMachines(w io.Writer, s farmsql.Status) {
 		if m.IsCM && s.Source != farmsql.StatusOfProcess {
 			name += " CM"
 		}
+		if m.IsDraining {
+			name += " draining"
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s", name, domain, m.Incarnation, leaseText(m))
 		if hasHosts {
 			fmt.Fprintf(t, "\t%s", hostOf(m))
@@ -296,6 +299,16 @@ func printRegions(w io.Writer, s farmsql.Status) {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", r.Region, primary, list(r.Backups), list(r.Filling))
 	}
 	t.Flush()
+	for _, r := range s.Regions {
+		if r.Move != nil {
+			fmt.Fprintf(w, "region %d moves from machine %d to machine %d\n", r.Region, r.Move.From, r.Move.To)
+		}
+	}
+	for _, m := range s.Machines {
+		if m.Obstacle != "" {
+			fmt.Fprintf(w, "NOT MOVING: %s\n", m.Obstacle)
+		}
+	}
 	for _, a := range s.Absences() {
 		fmt.Fprintf(w, "UNAVAILABLE %v\n", a)
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+type drainCommand struct {
+	Data    string `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, whose processes are asked (${default})."`
+	Machine int    `required:"" placeholder:"N" help:"The machine that is to have no data."`
+	Undo    bool   `help:"Let the machine have data again."`
+	NoWait  bool   `help:"Do not wait until the machine has no data any more."`
+}
+
+// Help is shown by drain --help.
+func (drainCommand) Help() string {
+	return `
+Moves all regions of a machine to the others, while everything is in use, and gives it no others.
+Each region has all its replicas all the time, so the machine can be stopped for good afterwards
+without leaving any region short. drain waits, and prints how many replicas are left; it may be
+ended at any time, and the machines go on. A machine that is stopped meanwhile is drained further
+when it is back. --undo lets the machine have data again; it then receives its share by itself.
+Exits 1 if the machine cannot be drained: there must be as many failure domains without it as
+regions have replicas, and room for its regions.`
+}
+
+// drainPoll is the time between two looks at the progress.
+const drainPoll = 200 * time.Millisecond
+
+// Run makes the cluster drain the machine, and waits until it has no replicas.
+func (c *drainCommand) Run(std cli.Streams) error {
+	best, err := askNewest(c.Data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case best.Source == farmsql.StatusOfProcess:
+		return fmt.Errorf("%w, and none can be drained", farmsql.ErrNoCluster)
+	case best.Configuration == 0:
+		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", best.Machine, best.Starting)
+	}
+	if err := askOperator(best.folder, operatorRequest{Drain: &drainRequest{c.Machine, c.Undo}}); err != nil {
+		return fmt.Errorf("drain machine %d: %s: %w", c.Machine, filepath.Base(best.folder), err)
+	}
+	if c.Undo {
+		fmt.Fprintf(std.Out, "machine %d may have data again\n", c.Machine)
+		return nil
+	}
+	if c.NoWait {
+		fmt.Fprintf(std.Out, "machine %d is being drained\n", c.Machine)
+		return nil
+	}
+	return c.await(std)
+}
+
+// await prints how many replicas the machine has, whenever that changes, until it has none.
+func (c *drainCommand) await(std cli.Streams) error {
+	for last := -1; ; time.Sleep(drainPoll) {
+		now, err := askNewest(c.Data)
+		if err != nil {
+			return err
+		}
+		if now.Configuration == 0 {
+			continue // the machine that answers is starting
+		}
+		at := slices.IndexFunc(now.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
+		left := now.ReplicasAt(c.Machine)
+		switch {
+		case at < 0:
+			return fmt.Errorf("machine %d is no member any more; if it comes back, it is drained further", c.Machine)
+		case !now.Machines[at].IsDraining:
+			return fmt.Errorf("machine %d is not drained any more: somebody has taken it back", c.Machine)
+		case left == 0:
+			fmt.Fprintf(std.Out, "machine %d has no data; it may be stopped\n", c.Machine)
+			return nil
+		case now.Machines[at].Obstacle != "":
+			return errors.New(now.Machines[at].Obstacle)
+		case left != last:
+			fmt.Fprintf(std.Out, "machine %d has %s\n", c.Machine, plural(left, "replica", "replicas"))
+		}
+		last = left
+	}
+}
