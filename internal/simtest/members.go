@@ -45,6 +45,8 @@ type members struct {
 	// keptOut holds, by machine, the last time when it was told that it may not join because of its
 	// links.
 	keptOut []time.Duration
+	// moved is how many replicas have moved from one machine to another.
+	moved int
 	// exited holds, by machine, the last time when its process exited by itself.
 	exited []time.Duration
 	// wrapNIC and wrapClock, if not nil, replace the NIC and the clock of machines, for tests
@@ -218,6 +220,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			Suspected: func(x rdma.MachineID) { c.note(p, "suspects machine %d", x) },
 			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
+				c.moved += len(r.Moved)
 				if len(r.Lost) > 0 {
 					c.note(p, "regions %v are lost", r.Lost)
 				}
@@ -333,10 +336,10 @@ func (c *members) state() string {
 	return b.String()
 }
 
-// isFilled reports whether every region has all of its replicas, and all of them are filled.
+// isFilled reports whether every region has all of its replicas, all of them are filled, and none moves.
 func isFilled(c *cluster.Configuration) bool {
 	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
-		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas
+		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas || p.Move != nil
 	})
 }
 

@@ -200,6 +200,10 @@ func (o Options) Overlapping() Options {
 	if aged.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, OldCopy)
 	}
+	moved := rand.New(rand.NewPCG(o.Seed, 0xd7a1)) // separate, as above: from before machines could be drained
+	if o.Farm.Machines > o.Farm.Replicas && moved.IntN(3) == 0 {
+		o.Overlap.Kinds = append(o.Overlap.Kinds, Drain)
+	}
 	return o.scarce()
 }
 
@@ -222,7 +226,7 @@ func (o Options) scarce() Options {
 // plentiful returns the options without the limits that scarce has drawn.
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale, o.Small = 0, 0, 0
-	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy })
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy || f == Drain })
 	return o
 }
 

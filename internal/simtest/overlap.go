@@ -35,7 +35,7 @@ type Overlap struct {
 }
 
 // overlapping are the kinds of faults that an Overlap can have, besides Wedge,
-// FullMemory and OldCopy.
+// FullMemory, OldCopy and Drain.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -127,6 +127,7 @@ func (t *overlapInjector) goesOn() bool {
 // heal waits until the state is as before the first fault.
 func (t *overlapInjector) heal() error {
 	for end := t.world.Now() + wholeMax; !t.members.Whole(); t.outside.Sleep(time.Millisecond) {
+		t.undrainAll()
 		switch {
 		case t.members.err != nil:
 			return t.members.err
@@ -173,6 +174,8 @@ func (t *overlapInjector) inject(f Fault) {
 		t.storm(f)
 	case StoreFailures:
 		t.failStore(f)
+	case Drain:
+		t.drain(f)
 	}
 }
 
@@ -495,4 +498,48 @@ func (t *overlapInjector) failStore(f Fault) {
 	t.members.store.failing = 0
 	t.disturbs--
 	t.noteChange()
+}
+
+// drain takes the data off a machine for a while. The machines move regions, which interrupts all of
+// them now and then.
+func (t *overlapInjector) drain(f Fault) {
+	i := t.target()
+	t.countFault(f)
+	t.disturbs++
+	t.askToDrain(i, false)
+	t.outside.Sleep(drainMin + t.maybeLong(t.hold()))
+	t.askToDrain(i, true)
+	t.disturbs--
+	t.noteChange()
+}
+
+// drainMin is long enough for some regions to move, if nothing else happens.
+const drainMin = 5 * leaseTime
+
+// drainPatience is how long an operator waits for the answer to a request, which can be lost.
+const drainPatience = 5 * leaseTime
+
+// askToDrain asks any machine that serves to drain machine i, or, with undo, not to any more.
+func (t *overlapInjector) askToDrain(i int, undo bool) {
+	asked := slices.DeleteFunc(t.all(), func(m int) bool { return t.members.up[m] == nil })
+	if len(asked) == 0 {
+		return
+	}
+	k := asked[t.rng.IntN(len(asked))]
+	m, p, done := t.members.up[k], t.machine(k).Process(), t.outside.NewEvent()
+	p.Go(func() {
+		err := m.Membership().Drain(ctx, rdma.MachineID(i), undo)
+		t.members.note(p, "drain machine %d, undo %v: %v", i, undo, err)
+		done.Set()
+	})
+	done.WaitFor(drainPatience)
+}
+
+// undrainAll makes all machines take regions again. A request of an earlier fault may come late.
+func (t *overlapInjector) undrainAll() {
+	if now := t.copies.now; now != nil {
+		for _, d := range now.Draining {
+			t.askToDrain(int(d.Machine), true)
+		}
+	}
 }

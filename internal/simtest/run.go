@@ -33,6 +33,7 @@ type Result struct {
 	Aborts  int
 	Unknown int // transactions whose client did not learn the outcome
 	Errands int // writes of errands that have succeeded
+	Moves   int // replicas that have moved from one machine to another
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
 	Tables, Indexes int
@@ -57,6 +58,7 @@ func (r *Result) Add(other Result) {
 	r.Aborts += other.Aborts
 	r.Unknown += other.Unknown
 	r.Errands += other.Errands
+	r.Moves += other.Moves
 	r.Tables += other.Tables
 	r.Indexes += other.Indexes
 	for f, n := range other.Faults {
@@ -188,6 +190,9 @@ func Run(o Options) Result {
 	r.result.Troubles = w.Troubles()
 	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
+	if m, ok := r.cluster.(*members); ok {
+		r.result.Moves = m.moved
+	}
 	return r.result
 }
 

@@ -73,7 +73,7 @@ func TestSecondFaults(t *testing.T) {
 	for _, s := range seldomMet {
 		t.Run(s.String(), func(t *testing.T) {
 			var total Result
-			for seed := uint64(1); seed <= 4; seed++ {
+			for seed := uint64(1); seed <= 4 || seed <= 16 && total.Recovery[s] == 0; seed++ { // the step comes in a third of the runs
 				o := Draw(seed)
 				o.Farm.Machines, o.Farm.Replicas, o.Domains = 6, 3, 6
 				o.Duration, o.Calm, o.Faults, o.Second = 20*time.Millisecond, 200*time.Microsecond, []Fault{KillInRecovery}, []recovery.Step{s}
