@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -27,7 +26,7 @@ const (
 // first. If balance is set, NextMoves also evens out the others.
 func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
 	isBusy := func(p Placement) bool { return len(p.Filling) > 0 || p.Move != nil || !p.IsAvailable() }
-	if !c.CanMove() || slices.ContainsFunc(c.Regions, isBusy) {
+	if !c.CanMove() || !balance && len(c.Draining) == 0 || slices.ContainsFunc(c.Regions, isBusy) {
 		return nil
 	}
 	pl := newPlanner(c)
@@ -98,16 +97,33 @@ func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 	if !balance {
 		return nil, Move{}, false
 	}
+	low := machineLoad{pl.least(pl.load), pl.least(pl.primaries)}
 	lowest := 0
 	for _, g := range pl.groups {
 		for _, m := range pl.c.Regions[g[0]].Replicas() {
+			if !pl.isWorth(g, m, low) { // mostly: this is asked for each new revision
+				continue
+			}
 			to, found := pl.best(g, m)
-			if cost := pl.cost(g, m, to); found && cost < lowest && pl.isWorth(g, m, to) {
-				group, move, lowest = g, Move{m, to}, cost
+			if found && pl.cost(g, m, to) < lowest && pl.isWorth(g, m, machineLoad{pl.load[to], pl.primaries[to]}) {
+				group, move, lowest = g, Move{m, to}, pl.cost(g, m, to)
 			}
 		}
 	}
 	return group, move, group != nil
+}
+
+// machineLoad is how many replicas a machine has, and of how many regions it is the primary.
+type machineLoad struct{ replicas, primaries int }
+
+// least returns the lowest number of a machine that may get replicas.
+func (pl *planner) least(of map[rdma.MachineID]int) (least int) {
+	for i, m := range pl.targets {
+		if n := of[m]; i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
 }
 
 // best returns the machine to which a group's replica at m moves at the lowest cost.
@@ -134,14 +150,13 @@ func (pl *planner) cost(g []int, from, to rdma.MachineID) int {
 	return cost
 }
 
-// isWorth reports whether the two machines of a move are so uneven that copying is worth it.
-func (pl *planner) isWorth(g []int, from, to rdma.MachineID) bool {
-	uneven := func(of map[rdma.MachineID]int, total int) bool {
-		d := of[from] - of[to]
-		return d > len(g) && d*evenPart*len(pl.targets) > total
-	}
+// isWorth reports whether a machine and the target of a move, which has the given load, are so uneven
+// that copying is worth it.
+func (pl *planner) isWorth(g []int, from rdma.MachineID, to machineLoad) bool {
+	uneven := func(d, total int) bool { return d > len(g) && d*evenPart*len(pl.targets) > total }
 	regions := len(pl.c.Regions)
-	return uneven(pl.load, regions*pl.c.Replicas) || pl.c.Regions[g[0]].Primary == from && uneven(pl.primaries, regions)
+	isPrimary := pl.c.Regions[g[0]].Primary == from
+	return uneven(pl.load[from]-to.replicas, regions*pl.c.Replicas) || isPrimary && uneven(pl.primaries[from]-to.primaries, regions)
 }
 
 // apply counts a move as done. The group does not move again.
@@ -153,5 +168,5 @@ func (pl *planner) apply(g []int, move Move) {
 		pl.primaries[move.From] -= len(g)
 		pl.primaries[move.To] += len(g)
 	}
-	pl.groups = slices.DeleteFunc(pl.groups, func(x []int) bool { return cmp.Compare(x[0], g[0]) == 0 })
+	pl.groups = slices.DeleteFunc(pl.groups, func(x []int) bool { return x[0] == g[0] })
 }

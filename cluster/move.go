@@ -73,6 +73,9 @@ func (c *Configuration) StartMoves(moves []GroupMove) (*Configuration, Remapped)
 // filled. It returns nil if there are none.
 func (c *Configuration) EndMoves() (*Configuration, Remapped) {
 	var report Remapped
+	if !slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.Move != nil }) {
+		return nil, report // mostly
+	}
 	var d *Configuration
 	for _, g := range c.groups() {
 		if !c.isFilledMove(g) {

@@ -379,3 +379,21 @@ func TestInvalidMoves(t *testing.T) {
 		}
 	}
 }
+
+// To find out that nothing is to move takes little even with many regions.
+func BenchmarkNothingMoves(b *testing.B) {
+	c := movable(instance(10, 3, false))
+	for i := range 5000 {
+		next, p, err := c.Place(rdma.MachineID(i%10), 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		next.Regions = append(c.Regions, p) // Place copies the whole configuration
+		c = next
+	}
+	for b.Loop() {
+		if next, _ := c.MoveOn(true); next != nil {
+			b.Fatal("something moves")
+		}
+	}
+}
