@@ -313,11 +313,12 @@ func (m *Member) openTransactions() (err error) {
 		Workers:  s.Workers,
 		HeldBack: heldBack,
 		Clock:    m.clock,
-		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
-			return m.txn.WriteBackups(id, off, data, in)
+		Config:   func() uint32 { return uint32(m.txn.Config()) },
+		Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(r, off, data, in)
 		},
-		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
-		Discard:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.Discard(m.ctx, id, off, n) },
+		Reserve:   func(r *region.Region, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(r, off, n) },
+		Discard:   func(r *region.Region, off, n uint64) (uint32, error) { return m.txn.Discard(m.ctx, r, off, n) },
 		Emptied:   m.onEmptied,
 		Grow:      m.grow,
 		Colocated: m.colocated,

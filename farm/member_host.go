@@ -23,13 +23,13 @@ var _ membership.Host = (*host)(nil)
 func (h *host) member() *Member { return (*Member)(h) }
 
 // Freeze implements membership.Host. Regions that get another primary leave the allocator first: what
-// it reserves in the new configuration must not lie in them (see worker.Machine.ReservedIn).
+// it reserves in the new configuration must not lie in them (see region.Allocator.Alloc).
 func (h *host) Freeze(c *cluster.Configuration) {
-	for _, id := range h.member().replicaIDs() {
-		if p, ok := c.Placement(id); h.allocator.Has(id) && !(ok && p.IsPrimary(h.id)) {
-			h.allocator.Drop(id)
-		}
-	}
+	h.allocator.Keep(func(id region.ID) bool {
+		p, ok := c.Placement(id)
+		isNew := id >= c.NextRegion // made in c itself, in a later revision
+		return isNew || ok && p.IsPrimary(h.id)
+	})
 	h.transactions.Freeze(c)
 }
 

@@ -70,7 +70,11 @@ var waits = map[string]func(m *Member) error{
 		return err
 	},
 	"reserve at backups": func(m *Member) error {
-		_, err := m.Transactions().ReserveBackups(m.Root().Addr.Region(), 0, 64)
+		rt := m.Transactions().Route(m.Root().Addr.Region())
+		if !rt.PrimaryHere {
+			return m.Transactions().Confirm() // only the primary reserves
+		}
+		_, err := m.Transactions().ReserveBackups(rt.Local, 0, 64)
 		return err
 	},
 	"function at another": func(m *Member) error {
@@ -244,7 +248,7 @@ func TestReplacedWhileReserving(t *testing.T) {
 					defer func() { left-- }()
 					for g.world.Now() < begin+50*time.Millisecond {
 						before := g.world.Now()
-						if _, err := primary.Transactions().ReserveBackups(p.Region, 0, 64); err != nil {
+						if _, err := primary.Transactions().ReserveBackups(primary.replica(p.Region), 0, 64); err != nil {
 							t.Errorf("seed %d: after %v: %v", seed, g.world.Now()-before, err)
 							return
 						}

@@ -1,6 +1,7 @@
 package region
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/internal/sabotage"
 )
 
 // AllocatorConfig connects an allocator to the replication of its blocks and the source of its
@@ -22,19 +24,25 @@ type AllocatorConfig struct {
 	HeldBack int
 	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
-	// Replicate writes data at off to every backup of region id, in ascending order, before it
+	// Config returns the machine's configuration. A region that another configuration takes from
+	// this machine must leave the allocator (Keep) before Config returns that configuration.
+	Config func() uint32
+	// Replicate writes data at off to every backup of r, in ascending order, before it
 	// returns; it must not keep data. config is the configuration that Reserve returned: Replicate
 	// must fail with ErrBackups if the backups may differ from the backups that Reserve asked. If
 	// config is 0, any backups will do.
-	Replicate func(id ID, off uint64, data []byte, config uint32) error
-	// Reserve reserves storage for n bytes at off in every backup of region id, before anything is
+	//
+	// Replicate, Reserve and Discard must fail with ErrDeparted, and change nothing, if r is not the
+	// replica of its region's primary any more: the blocks are the new primary's.
+	Replicate func(r *Region, off uint64, data []byte, config uint32) error
+	// Reserve reserves storage for n bytes at off in every backup of r, before anything is
 	// written there. It returns the configuration in which these backups became replicas.
-	Reserve func(id ID, off, n uint64) (config uint32, err error)
-	// Discard frees the storage of n bytes at off on every replica of region id. It returns the
+	Reserve func(r *Region, off, n uint64) (config uint32, err error)
+	// Discard frees the storage of n bytes at off on every replica of r. It returns the
 	// configuration in which it asked the replicas. All replicas consider the blocks there dirty,
 	// and nobody uses these blocks until Discard has returned. ErrDoubt means that a replica may
 	// still free the storage later, while the replica is in that configuration.
-	Discard func(id ID, off, n uint64) (config uint32, err error)
+	Discard func(r *Region, off, n uint64) (config uint32, err error)
 	// Emptied is called when much memory has been freed: the owner should then end epochs and call
 	// GiveBack, in the background. Emptied must not wait.
 	Emptied func()
@@ -68,6 +76,7 @@ type Allocator struct {
 		lockrank.Mutex[lockrank.Leaf]
 		epoch uint64 // the latest epoch that was passed to Advance
 		held  []heldBlock
+		keeps func(ID) bool // the latest argument of Keep, or nil
 	}
 }
 
@@ -96,63 +105,82 @@ func NewAllocator(cfg AllocatorConfig) *Allocator {
 }
 
 // Alloc reserves a slot for payload bytes. It returns the pointer that the new object will have,
-// and the slot's present version. The slot stays reserved until a transaction has committed the
-// object, or until Release.
+// the slot's present version, and the configuration in which the slot was reserved: in that
+// configuration this machine is the primary of the slot's region. The slot stays reserved until a
+// transaction has committed the object, until Release, or until the region gets another primary.
 //
 // Objects are placed near hint: in its block, in its region, in a co-located
 // region, in any. Zero, or an address in a region the allocator does not have,
 // is not a hint. Errors are ErrTooLarge, ErrFull, and those of the hooks.
-func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (Ptr, Version, error) {
+func (a *Allocator) Alloc(need Need, worker int, payload int, hint Addr) (p Ptr, v Version, in uint32, err error) {
 	c, ok := ClassFor(payload)
 	if !ok {
-		return Ptr{}, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
+		return Ptr{}, 0, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
 	}
 	w := &a.workers[worker]
-	if p, v, ok := a.quick(w, c, hint); ok {
-		return p, v, nil
+	for {
+		s, p, v, ok := a.quick(w, c, hint)
+		if !ok {
+			s, p, v, err = a.slow(need, w, c, hint)
+		}
+		if err != nil {
+			return Ptr{}, 0, 0, err
+		}
+		if in, ok := a.reservedIn(s); ok {
+			return p, v, in, nil
+		}
 	}
-	return a.slow(need, w, c, hint)
+}
+
+// reservedIn returns the configuration in which a slot of s was reserved, just now. ok is false if the
+// region has another primary: whoever used the slot would take it for one of the new primary's. It
+// asks whether the region has left only after it has asked for the configuration: regions leave
+// before the configuration that takes them away begins.
+func (a *Allocator) reservedIn(s *slab) (in uint32, ok bool) {
+	if a.cfg.Config != nil {
+		in = a.cfg.Config()
+	}
+	return in, !s.space.dropped.Load() || sabotage.ReservedIn.Skipped()
 }
 
 // quick allocates from a current slab, or from the slab that contains hint. It returns false if
 // these have no room.
-func (a *Allocator) quick(w *worker, c Class, hint Addr) (Ptr, Version, bool) {
-	own := w.current[c].Load()
-	if hint == 0 {
-		return own.alloc()
-	}
-	sp := a.dir.Load().byID[hint.Region()]
-	if sp == nil {
-		return own.alloc()
-	}
-	if s := sp.slabAt(hint.Offset()); s != nil && s.class == c {
-		if p, v, ok := s.alloc(); ok {
-			return p, v, true
+func (a *Allocator) quick(w *worker, c Class, hint Addr) (*slab, Ptr, Version, bool) {
+	s := w.current[c].Load()
+	if hint != 0 {
+		if sp := a.dir.Load().byID[hint.Region()]; sp != nil {
+			if near := sp.slabAt(hint.Offset()); near != nil && near.class == c {
+				if p, v, ok := near.alloc(); ok {
+					return near, p, v, true
+				}
+			}
+			isHere := s != nil && s.space == sp // the worker's own slab is in the hinted region
+			if !isHere && !sp.closed[c].Load() {
+				s = sp.current[c].Load()
+			}
 		}
 	}
-	if own != nil && own.space == sp || sp.closed[c].Load() { // own is in the hinted region, or that has no room
-		return own.alloc()
-	}
-	return sp.current[c].Load().alloc()
+	p, v, ok := s.alloc()
+	return s, p, v, ok
 }
 
 // slow finds or makes a slab, allocates from it, and keeps it as a current slab.
-func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version, error) {
+func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (*slab, Ptr, Version, error) {
 	a.cfg.Clock.Lock(&w.refill)
 	defer w.refill.Unlock()
 	for {
-		if p, v, ok := a.quick(w, c, hint); ok {
-			return p, v, nil // another goroutine has made a slab while this one waited
+		if s, p, v, ok := a.quick(w, c, hint); ok {
+			return s, p, v, nil // another goroutine has made a slab while this one waited
 		}
 		s, err := a.find(c, hint)
 		if err != nil {
 			s, err = a.orHeld(need, c, 1, err)
 		}
-		if err != nil {
-			return Ptr{}, 0, err
+		if err != nil && !errors.Is(err, ErrDeparted) {
+			return nil, Ptr{}, 0, err
 		}
 		if s == nil {
-			continue // a region was added: search again
+			continue // a region was added, or has left: search again
 		}
 		p, v, ok := s.alloc()
 		if !ok {
@@ -160,7 +188,7 @@ func (a *Allocator) slow(need Need, w *worker, c Class, hint Addr) (Ptr, Version
 			continue
 		}
 		a.keep(w, hint, s)
-		return p, v, nil
+		return s, p, v, nil
 	}
 }
 
@@ -234,7 +262,8 @@ func (a *Allocator) Add(r *Region) {
 	}
 }
 
-// Attach takes over region r. Nothing is allocated in its slabs until Scan has read their
+// Attach takes over region r, unless Keep has just said that another machine is its primary. Nothing
+// is allocated in its slabs until Scan has read their
 // objects' headers. The block table must already be repaired, here and in the backups (Repair;
 // SOSP'15 section 5.5). Attach may be called again for the same region, even concurrently: the
 // second call does nothing, since objects may already have been allocated after the first. Recovery
@@ -243,7 +272,8 @@ func (a *Allocator) Add(r *Region) {
 func (a *Allocator) Attach(r *Region) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.Has(r.id) {
+	isOurs := a.mu.keeps == nil || a.mu.keeps(r.id)
+	if isOurs && !a.Has(r.id) {
 		a.setLocked(r.id, newSpace(r))
 	}
 }
@@ -251,24 +281,40 @@ func (a *Allocator) Attach(r *Region) {
 // Has reports whether region id was added or attached.
 func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 
-// Drop forgets region id, whose primary is elsewhere now. An Alloc that runs meanwhile may still
-// reserve a slot there, or keep a slab of the region as its current one, which then hands out
-// nothing.
-func (a *Allocator) Drop(id ID) {
+// Keep forgets all regions for which isOurs returns false: the next configuration gives them another
+// primary. Until the next Keep they cannot be attached: a region that is being made may be among
+// them. An Alloc that runs meanwhile searches again.
+func (a *Allocator) Keep(isOurs func(ID) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if sp := a.dir.Load().byID[id]; sp != nil {
-		sp.dropped.Store(true)
+	a.mu.keeps = isOurs
+	for _, sp := range a.dir.Load().list {
+		if !isOurs(sp.region.id) {
+			a.dropLocked(sp)
+		}
 	}
+}
+
+// drop forgets sp, whose region has another primary by now.
+func (a *Allocator) drop(sp *space) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.dropLocked(sp)
+}
+
+func (a *Allocator) dropLocked(sp *space) {
+	sp.dropped.Store(!sabotage.Dropped.Skipped())
 	for w := range a.workers {
 		for c := range a.workers[w].current {
-			if cur := &a.workers[w].current[c]; cur.Load() != nil && cur.Load().space.region.id == id {
+			if cur := &a.workers[w].current[c]; cur.Load() != nil && cur.Load().space == sp {
 				cur.Store(nil)
 			}
 		}
 	}
-	a.mu.held = slices.DeleteFunc(a.mu.held, func(h heldBlock) bool { return h.space.region.id == id })
-	a.setLocked(id, nil)
+	a.mu.held = slices.DeleteFunc(a.mu.held, func(h heldBlock) bool { return h.space == sp })
+	if a.dir.Load().byID[sp.region.id] == sp {
+		a.setLocked(sp.region.id, nil)
+	}
 }
 
 // setLocked makes sp the space of region id, or forgets the region if sp is nil.
@@ -338,12 +384,12 @@ func (a *Allocator) scanLocked(sp *space, i, n int) int {
 }
 
 // replicate calls the Replicate hook, if there is one.
-func (a *Allocator) replicate(id ID, off uint64, data []byte, config uint32) error {
+func (a *Allocator) replicate(r *Region, off uint64, data []byte, config uint32) error {
 	if a.cfg.Replicate == nil {
 		return nil
 	}
-	if err := a.cfg.Replicate(id, off, data, config); err != nil {
-		return fmt.Errorf("region %d: replicate at %#x: %w", id, off, err)
+	if err := a.cfg.Replicate(r, off, data, config); err != nil {
+		return fmt.Errorf("region %d: replicate at %#x: %w", r.id, off, err)
 	}
 	return nil
 }
@@ -353,7 +399,7 @@ func (a *Allocator) replicate(id ID, off uint64, data []byte, config uint32) err
 func (a *Allocator) reserve(r *Region, off, n uint64) (config uint32, err error) {
 	err = r.m.Reserve(off, n)
 	if err == nil && a.cfg.Reserve != nil {
-		config, err = a.cfg.Reserve(r.id, off, n)
+		config, err = a.cfg.Reserve(r, off, n)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("region %d: reserve %d bytes at %#x: %w", r.id, n, off, err)

@@ -23,7 +23,7 @@ func newPair(t testing.TB, id ID, size int64) *pair {
 
 var errHook = errors.New("backup is gone")
 
-func (p *pair) replicate(id ID, off uint64, data []byte, _ uint32) error {
+func (p *pair) replicate(r *Region, off uint64, data []byte, _ uint32) error {
 	if p.failAt > 0 {
 		if p.failAt--; p.failAt == 0 {
 			half := len(data) / 16 * 8
@@ -31,16 +31,16 @@ func (p *pair) replicate(id ID, off uint64, data []byte, _ uint32) error {
 			return errHook
 		}
 	}
-	if id != p.primary.id {
-		return fmt.Errorf("hook called for region %d", id)
+	if r != p.primary {
+		return fmt.Errorf("hook called for region %d", r.id)
 	}
 	p.backup.m.CopyIn(off, data)
 	return nil
 }
 
 // replicateAll replicates as a machine does: the primary gets the data once all backups have them.
-func (p *pair) replicateAll(id ID, off uint64, data []byte, in uint32) error {
-	err := p.replicate(id, off, data, in)
+func (p *pair) replicateAll(r *Region, off uint64, data []byte, in uint32) error {
+	err := p.replicate(r, off, data, in)
 	if err == nil {
 		p.primary.m.CopyIn(off, data)
 	}
@@ -81,7 +81,7 @@ func (p *pair) free(t testing.TB, a *Allocator, ptr Ptr) {
 
 func mustAlloc(t testing.TB, a *Allocator, worker, payload int, hint Addr) (Ptr, Version) {
 	t.Helper()
-	p, v, err := a.Alloc(Ordinary, worker, payload, hint)
+	p, v, _, err := a.Alloc(Ordinary, worker, payload, hint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAllocEveryClass(t *testing.T) {
 	p := newPair(t, 1, 8<<20)
 	a := newAllocator(t, AllocatorConfig{Workers: 1, Replicate: p.replicate}, p.primary)
 	for c := 0; c < Classes; c += 5 {
-		ptr, v, err := a.Alloc(Ordinary, 0, Class(c).Capacity(), 0)
+		ptr, v, _, err := a.Alloc(Ordinary, 0, Class(c).Capacity(), 0)
 		if errors.Is(err, ErrFull) {
 			continue // 8 MB do not hold a slab of each
 		}
@@ -121,10 +121,10 @@ func TestAllocLargest(t *testing.T) {
 		}
 	}
 	a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, 1<<20))
-	if _, _, err := a.Alloc(Ordinary, 0, MaxPayload, 0); !errors.Is(err, ErrFull) {
+	if _, _, _, err := a.Alloc(Ordinary, 0, MaxPayload, 0); !errors.Is(err, ErrFull) {
 		t.Errorf("1 MB in a region of 1 MB: %v", err)
 	}
-	if _, _, err := a.Alloc(Ordinary, 0, MaxPayload+1, 0); !errors.Is(err, ErrTooLarge) {
+	if _, _, _, err := a.Alloc(Ordinary, 0, MaxPayload+1, 0); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("more than the largest class: %v", err)
 	}
 }
@@ -136,7 +136,7 @@ func TestSlotsDoNotOverlap(t *testing.T) {
 	owner := make([]Ptr, r.size/lineBytes)
 	var used uint64
 	for n := 0; ; n++ {
-		ptr, _, err := a.Alloc(Ordinary, n%2, rng.IntN(900), 0)
+		ptr, _, _, err := a.Alloc(Ordinary, n%2, rng.IntN(900), 0)
 		if errors.Is(err, ErrFull) {
 			break
 		}
@@ -190,7 +190,7 @@ func runModel(t *testing.T, seed uint64) {
 			if len(order) > 0 && k%3 == 0 {
 				hint = order[rng.IntN(len(order))].Addr
 			}
-			ptr, v, err := a.Alloc(Ordinary, rng.IntN(workers), int(phase*float64(rng.IntN(3000))), hint)
+			ptr, v, _, err := a.Alloc(Ordinary, rng.IntN(workers), int(phase*float64(rng.IntN(3000))), hint)
 			if errors.Is(err, ErrFull) {
 				full++
 				continue
@@ -285,7 +285,7 @@ func TestAllocConcurrently(t *testing.T) {
 				if len(mine) > 0 && rng.IntN(2) == 0 {
 					hint = mine[0].Addr
 				}
-				ptr, v, err := a.Alloc(Ordinary, g%2, rng.IntN(400), hint)
+				ptr, v, _, err := a.Alloc(Ordinary, g%2, rng.IntN(400), hint)
 				if err != nil {
 					t.Error(err)
 					return
@@ -337,7 +337,7 @@ func TestHints(t *testing.T) {
 	want := []ID{3, 1, 103, 2} // the hint's, the co-located, a new one; another only if that fails
 	var order []ID
 	for range 5000 {
-		ptr, _, err := a.Alloc(Ordinary, 0, 1000, in3)
+		ptr, _, _, err := a.Alloc(Ordinary, 0, 1000, in3)
 		if err != nil {
 			break
 		}
@@ -348,7 +348,7 @@ func TestHints(t *testing.T) {
 	if fmt.Sprint(order) != fmt.Sprint(want) || grown == 0 {
 		t.Errorf("regions in order %v, want %v; grown %d times", order, want, grown)
 	}
-	if ptr, _, err := a.Alloc(Ordinary, 0, 64, MakeAddr(77, 4096)); err != nil {
+	if ptr, _, _, err := a.Alloc(Ordinary, 0, 64, MakeAddr(77, 4096)); err != nil {
 		t.Errorf("hint into a foreign region: %v %v", ptr, err)
 	}
 }
@@ -365,7 +365,7 @@ func TestAllocatorIsSmall(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	a := newAllocator(t, AllocatorConfig{Workers: 2}, r)
 	for i := range 10_000_000 {
-		if _, _, err := a.Alloc(Ordinary, i%2, 40, 0); err != nil {
+		if _, _, _, err := a.Alloc(Ordinary, i%2, 40, 0); err != nil {
 			t.Fatal(i, err)
 		}
 	}
@@ -448,7 +448,7 @@ func TestAttachAgain(t *testing.T) {
 	a.Attach(p.primary)
 	ptr, v := mustAlloc(t, a, 0, 200, 0)
 	slab := a.dir.Load().byID[1].slabAt(ptr.Addr.Offset())
-	a.cfg.Replicate = func(_ ID, off uint64, data []byte, _ uint32) error {
+	a.cfg.Replicate = func(_ *Region, off uint64, data []byte, _ uint32) error {
 		t.Errorf("%d bytes at %#x are written to the backups", len(data), off)
 		return nil
 	}
@@ -514,7 +514,7 @@ func TestBackupsChange(t *testing.T) {
 		backups, calls := uint32(1), 0
 		reserved := map[uint32]map[uint64]bool{}
 		a := newAllocator(t, AllocatorConfig{
-			Reserve: func(_ ID, off, n uint64) (uint32, error) {
+			Reserve: func(_ *Region, off, n uint64) (uint32, error) {
 				if reserved[backups] == nil {
 					reserved[backups] = map[uint64]bool{}
 				}
@@ -523,7 +523,7 @@ func TestBackupsChange(t *testing.T) {
 				}
 				return backups, nil
 			},
-			Replicate: func(id ID, off uint64, data []byte, in uint32) error {
+			Replicate: func(r *Region, off uint64, data []byte, in uint32) error {
 				if calls++; calls == changeAt {
 					backups++
 				}
@@ -533,7 +533,7 @@ func TestBackupsChange(t *testing.T) {
 				if off >= p.primary.first && !reserved[backups][off>>p.primary.shift] {
 					t.Errorf("change at call %d: %d bytes at %#x without storage", changeAt, len(data), off)
 				}
-				return p.replicate(id, off, data, in)
+				return p.replicate(r, off, data, in)
 			},
 		}, p.primary)
 		ptr, v := mustAlloc(t, a, 0, 200, 0)
@@ -556,10 +556,83 @@ func TestDropWhileASlabIsKept(t *testing.T) {
 	a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, 1<<20))
 	p, _ := mustAlloc(t, a, 0, 100, 0)
 	kept := a.workers[0].current[p.Class()].Load()
-	a.Drop(1)
+	leave(a, 1)
 	a.workers[0].current[p.Class()].Store(kept) // as slow does, which has found the slab before
-	if p, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
+	if p, _, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
 		t.Errorf("%v is reserved, though the region is elsewhere: %v", p, err)
 	}
 	a.Release(p) // has no effect, either
+}
+
+// A region may leave at any moment while a slot is reserved. The slot then lies in another region, and
+// nothing is held back in the one that has left.
+func TestLeavesWhileASlabIsMade(t *testing.T) {
+	const arrays = 3
+	for n := 1; n <= arrays; n++ {
+		for leaveAt := 1; ; leaveAt++ {
+			calls := 0
+			var a *Allocator
+			hook := func(r *Region) error {
+				if calls++; calls == leaveAt {
+					leave(a, 1)
+				}
+				if calls >= leaveAt && r.id == 1 {
+					return ErrDeparted
+				}
+				return nil
+			}
+			a = newAllocator(t, AllocatorConfig{
+				Workers: 1, HeldBack: 2,
+				Reserve:   func(r *Region, _, _ uint64) (uint32, error) { return 0, hook(r) },
+				Replicate: func(r *Region, _ uint64, _ []byte, _ uint32) error { return hook(r) },
+			}, newRegion(t, 1, 1<<20))
+			a.Add(newRegion(t, 2, 1<<20))
+			p, err := reserve(a, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if calls < leaveAt {
+				break
+			}
+			if p.Addr.Region() != 2 {
+				t.Errorf("%d slots, region 1 leaves at call %d: %v", n, leaveAt, p)
+			}
+			for _, h := range a.mu.held {
+				if h.space.region.id == 1 {
+					t.Errorf("%d slots, region 1 leaves at call %d: block %d is held back", n, leaveAt, h.block)
+				}
+			}
+		}
+	}
+}
+
+// reserve reserves n slots, as an array if there are several.
+func reserve(a *Allocator, n int) (p Ptr, err error) {
+	if n == 1 {
+		p, _, _, err = a.Alloc(Ordinary, 0, 100, 0)
+	} else {
+		p, _, _, err = a.AllocArray(Ordinary, 0, 100, n, 0)
+	}
+	return p, err
+}
+
+// The configuration that takes a region away begins just after a slot was reserved there: the slot is
+// none of that configuration's.
+func TestLeavesBeforeTheConfigurationIsKnown(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		config := uint32(5)
+		var a *Allocator
+		a = newAllocator(t, AllocatorConfig{Workers: 1, Config: func() uint32 {
+			if config == 5 {
+				leave(a, 1)
+				config = 6
+			}
+			return config
+		}}, newRegion(t, 1, 1<<20))
+		a.Add(newRegion(t, 2, 1<<20))
+		p, err := reserve(a, n)
+		if err != nil || p.Addr.Region() != 2 || config != 6 {
+			t.Errorf("%d slots at %v of configuration %d, %v", n, p, config, err)
+		}
+	}
 }

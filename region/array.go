@@ -2,6 +2,7 @@ package region
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/bits"
 	"sync/atomic"
@@ -14,13 +15,13 @@ func (p Ptr) Element(i int) Ptr {
 }
 
 // AllocArray reserves n slots for payload bytes each, side by side. It returns the pointer to the
-// first element, and the version that each slot has now; Element returns the pointers to the
-// others. Each element is an object like any other, committed, released and freed by itself.
+// first element, the version that each slot has now, and the configuration in which they were
+// reserved, as Alloc does; Element returns the pointers to the others. Each element is an object like any other, committed, released and freed by itself.
 // Errors are those of Alloc; an array must fit into one slab.
-func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (Ptr, []Version, error) {
+func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (p Ptr, versions []Version, in uint32, err error) {
 	c, ok := ClassFor(payload)
 	if !ok {
-		return Ptr{}, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
+		return Ptr{}, nil, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, payload, MaxPayload)
 	}
 	w := &a.workers[worker]
 	a.cfg.Clock.Lock(&w.refill)
@@ -40,11 +41,16 @@ func (a *Allocator) AllocArray(need Need, worker, payload, n int, hint Addr) (Pt
 		if err != nil {
 			s, first, err = a.orHeldRun(need, w, c, n, hint, err)
 		}
-		if err != nil {
-			return Ptr{}, nil, err
+		if errors.Is(err, ErrDeparted) {
+			continue // search again without the region
 		}
-		p, versions := s.array(first, n)
-		return p, versions, nil
+		if err != nil {
+			return Ptr{}, nil, 0, err
+		}
+		p, versions = s.array(first, n)
+		if in, ok := a.reservedIn(s); ok {
+			return p, versions, in, nil
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ func TestAllocArray(t *testing.T) {
 	p.commit(t, single, v, nil)
 	live := []Ptr{single}
 	for range 5 {
-		first, versions, err := a.AllocArray(Ordinary, 0, 300, 6, single.Addr)
+		first, versions, _, err := a.AllocArray(Ordinary, 0, 300, 6, single.Addr)
 		if err != nil || len(versions) != 6 {
 			t.Fatal(first, versions, err)
 		}
@@ -33,7 +33,7 @@ func TestAllocArray(t *testing.T) {
 		t.Logf("single went to %v", one)
 	}
 	p.commit(t, one, v, nil)
-	first, versions, err := a.AllocArray(Ordinary, 0, 300, 6, live[0].Addr)
+	first, versions, _, err := a.AllocArray(Ordinary, 0, 300, 6, live[0].Addr)
 	if err != nil || first.Incarnation() > 1 {
 		t.Fatal(first, err)
 	}
@@ -51,14 +51,14 @@ func TestAllocArray(t *testing.T) {
 	if fs := a.Check(); len(fs) > 0 {
 		t.Error(fs)
 	}
-	if _, _, err := a.AllocArray(Ordinary, 0, 300, 1000, 0); !errors.Is(err, ErrTooLarge) {
+	if _, _, _, err := a.AllocArray(Ordinary, 0, 300, 1000, 0); !errors.Is(err, ErrTooLarge) {
 		t.Error("an array of more than a slab:", err)
 	}
-	if _, _, err := a.AllocArray(Ordinary, 0, MaxPayload+1, 2, 0); !errors.Is(err, ErrTooLarge) {
+	if _, _, _, err := a.AllocArray(Ordinary, 0, MaxPayload+1, 2, 0); !errors.Is(err, ErrTooLarge) {
 		t.Error("an array of too large objects:", err)
 	}
 	for range 1000 {
-		if _, _, err = a.AllocArray(Ordinary, 0, 3000, 2, 0); err != nil {
+		if _, _, _, err = a.AllocArray(Ordinary, 0, 3000, 2, 0); err != nil {
 			break
 		}
 	}

@@ -143,9 +143,10 @@ func BenchmarkAlloc(b *testing.B) {
 		a := newAllocator(b, AllocatorConfig{Workers: 1}, r)
 		n := 0
 		for b.Loop() {
-			if _, _, err := a.Alloc(Ordinary, 0, 40, 0); err != nil {
+			if _, _, _, err := a.Alloc(Ordinary, 0, 40, 0); err != nil {
 				b.StopTimer()
-				a.Drop(1)
+				leave(a, 1)
+				a.Keep(func(ID) bool { return true })
 				a.Add(newRegion(b, 1, 1<<30))
 				b.StartTimer()
 			}
@@ -162,7 +163,7 @@ func BenchmarkAlloc(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				p, _, err := a.Alloc(Ordinary, 0, 40, hint)
+				p, _, _, err := a.Alloc(Ordinary, 0, 40, hint)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -174,7 +175,7 @@ func BenchmarkAlloc(b *testing.B) {
 		a := newAllocator(b, AllocatorConfig{Workers: 1}, newRegion(b, 1, 64<<20))
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				p, _, err := a.Alloc(Ordinary, 0, 40, 0)
+				p, _, _, err := a.Alloc(Ordinary, 0, 40, 0)
 				if err != nil {
 					b.Fatal(err)
 				}

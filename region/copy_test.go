@@ -48,7 +48,7 @@ func filled(t testing.TB, rng *rand.Rand) (*Region, []Ptr) {
 	a.Add(r)
 	var ptrs []Ptr
 	for range 400 {
-		p, v, err := a.Alloc(Ordinary, 0, 1+rng.IntN(1<<rng.IntN(15)), 0)
+		p, v, _, err := a.Alloc(Ordinary, 0, 1+rng.IntN(1<<rng.IntN(15)), 0)
 		if err != nil {
 			break
 		}

@@ -12,7 +12,7 @@ import (
 func fillWith(t *testing.T, p *pair, a *Allocator, payload int) (ptrs []Ptr) {
 	t.Helper()
 	for {
-		ptr, v, err := a.Alloc(Ordinary, 0, payload, 0)
+		ptr, v, _, err := a.Alloc(Ordinary, 0, payload, 0)
 		if errors.Is(err, ErrFull) {
 			return ptrs
 		}
@@ -34,7 +34,10 @@ func TestClassChangeWaitsForEpochs(t *testing.T) {
 	for _, ptr := range old {
 		p.free(t, a, ptr)
 	}
-	tryOther := func() (Ptr, Version, error) { return a.Alloc(Ordinary, 0, 5000, 0) }
+	tryOther := func() (Ptr, Version, error) {
+		p, v, _, err := a.Alloc(Ordinary, 0, 5000, 0)
+		return p, v, err
+	}
 	if _, _, err := tryOther(); !errors.Is(err, ErrFull) {
 		t.Fatal("reused at once:", err)
 	}
@@ -124,7 +127,7 @@ func TestFailedReplication(t *testing.T) {
 		a.Advance(1)
 		a.Advance(3)
 		p.failAt = failAt
-		_, _, err := a.Alloc(Ordinary, 0, 60000, 0)
+		_, _, _, err := a.Alloc(Ordinary, 0, 60000, 0)
 		if err == nil {
 			if failAt < 4 {
 				t.Errorf("only %d calls of the hook", failAt)
@@ -150,7 +153,7 @@ func goOn(t *testing.T, p *pair, a *Allocator, kept Ptr) {
 	a.Advance(102) // an allocator that was rebuilt has retired the empty slabs anew
 	live := []Ptr{kept}
 	for _, payload := range []int{60000, 50, 1000, 3000, 60000, 20000} {
-		ptr, v, err := a.Alloc(Ordinary, 0, payload, 0)
+		ptr, v, _, err := a.Alloc(Ordinary, 0, payload, 0)
 		if errors.Is(err, ErrFull) {
 			continue
 		}
@@ -246,17 +249,24 @@ func TestAllocScansWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestDrop(t *testing.T) {
+func TestKeep(t *testing.T) {
 	r := newRegion(t, 1, 1<<20)
 	a := newAllocator(t, AllocatorConfig{}, r)
 	ptr, _ := mustAlloc(t, a, 0, 100, 0)
-	a.Drop(1)
+	leave(a, 1)
 	a.Release(ptr) // another machine's business
-	if _, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
+	a.Add(r)       // as if r had been made just before
+	if _, _, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
+	a.Keep(func(ID) bool { return true })
 	a.Add(r)
 	mustAlloc(t, a, 0, 100, 0)
+}
+
+// leave makes a region leave the allocator, as if the next configuration gave it another primary.
+func leave(a *Allocator, id ID) {
+	a.Keep(func(other ID) bool { return other != id })
 }
 
 func TestGrow(t *testing.T) {
@@ -267,12 +277,12 @@ func TestGrow(t *testing.T) {
 		}
 		return Format(next, nvram.NewMemory(1<<20))
 	}})
-	if _, _, err := a.Alloc(Ordinary, 0, MaxPayload, 0); !errors.Is(err, ErrTooLarge) {
+	if _, _, _, err := a.Alloc(Ordinary, 0, MaxPayload, 0); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("1 MB in regions of 1 MB: %v", err)
 	}
 	ids := map[ID]bool{}
 	for {
-		ptr, _, err := a.Alloc(Ordinary, 0, 20000, 0)
+		ptr, _, _, err := a.Alloc(Ordinary, 0, 20000, 0)
 		if err != nil {
 			if !errors.Is(err, errCM) {
 				t.Error(err)
@@ -287,7 +297,7 @@ func TestGrow(t *testing.T) {
 	same := newRegion(t, 9, 1<<20)
 	a = newAllocator(t, AllocatorConfig{Grow: func(ID) (*Region, error) { return same, nil }}, same)
 	for err := error(nil); ; {
-		if _, _, err = a.Alloc(Ordinary, 0, 20000, 0); err != nil {
+		if _, _, _, err = a.Alloc(Ordinary, 0, 20000, 0); err != nil {
 			if !errors.Is(err, ErrFull) {
 				t.Error(err)
 			}
@@ -335,7 +345,7 @@ func TestUnscannedSlabIsNotRetired(t *testing.T) {
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
 	var ptrs []Ptr
 	for {
-		ptr, v, err := a.Alloc(Ordinary, 0, 6930, 0) // one to a slab
+		ptr, v, _, err := a.Alloc(Ordinary, 0, 6930, 0) // one to a slab
 		if errors.Is(err, ErrFull) {
 			break
 		}
@@ -355,7 +365,7 @@ func TestUnscannedSlabIsNotRetired(t *testing.T) {
 	}
 	got := map[Addr]bool{}
 	for {
-		ptr, _, err := b.Alloc(Ordinary, 0, 6930, 0)
+		ptr, _, _, err := b.Alloc(Ordinary, 0, 6930, 0)
 		if err != nil {
 			break
 		}

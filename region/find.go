@@ -175,9 +175,15 @@ func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, err
 }
 
 // slabOn makes a slab from the blocks of e, which the caller has taken. was holds the blocks'
-// states before that. If slabOn fails, it frees the blocks again.
+// states before that. If slabOn fails, it frees the blocks again. With ErrDeparted it drops sp, so
+// that the next search does not meet it.
 func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
-	if err := a.prepare(sp.region, e, slices.Max(was) != spaceClean); err != nil {
+	err := a.prepare(sp.region, e, slices.Max(was) != spaceClean)
+	if errors.Is(err, ErrDeparted) {
+		a.drop(sp)
+		return nil, err
+	}
+	if err != nil {
 		if !errors.Is(err, nvram.ErrNoSpace) { // ErrNoSpace means that prepare has changed no block
 			was = []uint8{spaceDirty}
 		}
@@ -242,7 +248,7 @@ func (a *Allocator) countWrap(r *Region) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
 	n := r.m.Load(wrapsOffset) + 1
-	if err := a.replicate(r.id, wrapsOffset, encodeWords([]uint64{n}), 0); err != nil {
+	if err := a.replicate(r, wrapsOffset, encodeWords([]uint64{n}), 0); err != nil {
 		return err
 	}
 	r.m.Store(wrapsOffset, n)
@@ -269,7 +275,7 @@ var zeroes [64 << 10]byte
 // clear makes the bytes from begin to end zero on every replica.
 func (a *Allocator) clear(r *Region, begin, end uint64, config uint32) error {
 	for off := begin; off < end; off += uint64(len(zeroes)) {
-		if err := a.replicate(r.id, off, zeroes[:min(uint64(len(zeroes)), end-off)], config); err != nil {
+		if err := a.replicate(r, off, zeroes[:min(uint64(len(zeroes)), end-off)], config); err != nil {
 			return err
 		}
 	}
@@ -283,11 +289,11 @@ func (a *Allocator) clear(r *Region, begin, end uint64, config uint32) error {
 func (a *Allocator) setRun(r *Region, i int, words []uint64, config uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {
-		if err := a.replicate(r.id, off+8, data[8:], config); err != nil {
+		if err := a.replicate(r, off+8, data[8:], config); err != nil {
 			return err
 		}
 	}
-	err := a.replicate(r.id, off, data[:8], config)
+	err := a.replicate(r, off, data[:8], config)
 	switch {
 	case err == nil:
 		r.setBlocks(i, words)

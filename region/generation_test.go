@@ -79,7 +79,7 @@ func changeClass(t *testing.T, p *pair, a *Allocator, epoch *uint64, old []Ptr, 
 	for _, ptr := range old {
 		p.free(t, a, ptr)
 	}
-	if _, _, err := a.Alloc(Ordinary, 0, payload, 0); !errors.Is(err, ErrFull) {
+	if _, _, _, err := a.Alloc(Ordinary, 0, payload, 0); !errors.Is(err, ErrFull) {
 		t.Fatalf("reused before its time: %v", err)
 	}
 	*epoch += 2
@@ -129,7 +129,7 @@ func TestGenerationsBeginAnew(t *testing.T) {
 	}
 	p.same(t)
 	p.failAt = 1 // of the next block, which another class takes
-	if _, _, err := a.Alloc(Ordinary, 0, 5000, 0); !errors.Is(err, errHook) || p.primary.m.Load(wrapsOffset) != 1 {
+	if _, _, _, err := a.Alloc(Ordinary, 0, 5000, 0); !errors.Is(err, errHook) || p.primary.m.Load(wrapsOffset) != 1 {
 		t.Errorf("with a hook that fails: %v, wrapped around %d times", err, p.primary.m.Load(wrapsOffset))
 	}
 }
@@ -161,7 +161,7 @@ func TestRunIsLeftHalfWritten(t *testing.T) {
 			}
 		}
 		p.failAt = failAt
-		_, _, err := a.Alloc(Ordinary, 0, 20000, 0)
+		_, _, _, err := a.Alloc(Ordinary, 0, 20000, 0)
 		sound("at first", nil)
 		if failed := errors.Is(err, errHook); failed != (failAt <= 2) {
 			t.Fatalf("the hook's call %d fails: %v", failAt, err)
@@ -173,13 +173,13 @@ func TestRunIsLeftHalfWritten(t *testing.T) {
 		for _, ptr := range first {
 			p.free(t, a, ptr)
 		}
-		if _, _, err := a.Alloc(Ordinary, 0, 50000, 0); !errors.Is(err, ErrFull) {
+		if _, _, _, err := a.Alloc(Ordinary, 0, 50000, 0); !errors.Is(err, ErrFull) {
 			t.Fatalf("reused before its time: %v", err)
 		}
 		epoch += 2
 		a.Advance(epoch)
 		p.failAt = failAt
-		if _, _, err := a.Alloc(Ordinary, 0, 50000, 0); !errors.Is(err, errHook) {
+		if _, _, _, err := a.Alloc(Ordinary, 0, 50000, 0); !errors.Is(err, errHook) {
 			t.Errorf("the hook's call %d fails: %v", failAt, err)
 		}
 		sound("over former slabs", nil)

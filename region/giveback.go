@@ -28,14 +28,15 @@ type doubt struct {
 }
 
 // GiveBack gives the storage of all dirty blocks back, until ctx is done. The caller of
-// Advance calls it when blocks have become available; only one call may run at a time.
+// Advance calls it when blocks have become available; only one call may run at a time. The memory of
+// regions that leave the allocator meanwhile must stay mapped until GiveBack has returned.
 func (a *Allocator) GiveBack(ctx context.Context) {
 	for _, sp := range a.dir.Load().list {
 		for _, d := range a.takeDoubts(sp) {
 			a.giveBack(sp, d)
 		}
 		answered := true
-		for from := 0; answered && ctx.Err() == nil; {
+		for from := 0; answered && !sp.dropped.Load() && ctx.Err() == nil; {
 			e, ok := a.takeDirty(sp, from)
 			if !ok {
 				break
@@ -105,7 +106,7 @@ func (a *Allocator) discard(r *Region, e extent) (config uint32, err error) {
 	if a.cfg.Discard == nil {
 		return 0, r.Discard(begin, end-begin)
 	}
-	return a.cfg.Discard(r.id, begin, end-begin)
+	return a.cfg.Discard(r, begin, end-begin)
 }
 
 // Discard gives back this replica's storage of n bytes at off. While the replica is being filled it

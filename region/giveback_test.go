@@ -82,8 +82,8 @@ func newHoldingPair(t *testing.T, pages, heldBack int) *scarcePair {
 		HeldBack:  heldBack,
 		Clock:     stoppedClock{now: &p.now},
 		Replicate: p.replicateAll,
-		Reserve:   func(_ ID, off, n uint64) (uint32, error) { return 0, p.backup.m.Reserve(off, n) },
-		Discard: func(_ ID, off, n uint64) (uint32, error) {
+		Reserve:   func(_ *Region, off, n uint64) (uint32, error) { return 0, p.backup.m.Reserve(off, n) },
+		Discard: func(_ *Region, off, n uint64) (uint32, error) {
 			if err := errors.Join(p.backup.Discard(off, n), p.discard); err != nil {
 				return p.in, err
 			}
@@ -98,7 +98,7 @@ func newHoldingPair(t *testing.T, pages, heldBack int) *scarcePair {
 func (p *scarcePair) fill(t *testing.T, payload int) (ptrs []Ptr, full error) {
 	t.Helper()
 	for {
-		ptr, v, err := p.a.Alloc(Ordinary, 0, payload, 0)
+		ptr, v, _, err := p.a.Alloc(Ordinary, 0, payload, 0)
 		if err != nil {
 			return ptrs, err
 		}
@@ -237,20 +237,20 @@ func TestAboutToBeAvailable(t *testing.T) {
 		t.Errorf("nothing is freed: %v", full)
 	}
 	p.freeAll(t, ptrs)
-	_, _, err := p.a.Alloc(Ordinary, 0, 5000, 0)
+	_, _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0)
 	if !errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) || p.emptied == 0 {
 		t.Errorf("freed a moment ago: %v, told %d times", err, p.emptied)
 	}
-	if _, _, err := p.a.AllocArray(Ordinary, 0, 5000, 2, 0); !errors.Is(err, ErrReclaiming) {
+	if _, _, _, err := p.a.AllocArray(Ordinary, 0, 5000, 2, 0); !errors.Is(err, ErrReclaiming) {
 		t.Errorf("an array: %v", err)
 	}
 	p.now = p.now.Add(reclaimPatience)
-	if _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0); errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) {
+	if _, _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0); errors.Is(err, ErrReclaiming) || !errors.Is(err, nvram.ErrNoSpace) {
 		t.Errorf("freed long ago: %v", err)
 	}
 	p.a.Advance(2)
 	p.a.Advance(3)
-	if _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0); err != nil {
+	if _, _, _, err := p.a.Alloc(Ordinary, 0, 5000, 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -297,7 +297,7 @@ func TestIdleSlabsAreKept(t *testing.T) {
 	a := newAllocator(t, AllocatorConfig{Workers: 4, Replicate: p.replicate}, p.primary)
 	for worker := range 4 {
 		for _, payload := range []int{100, 300, 500, 700, 900, 1100, 1300, 1500} {
-			ptr, v, err := a.Alloc(Ordinary, worker, payload, 0)
+			ptr, v, _, err := a.Alloc(Ordinary, worker, payload, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

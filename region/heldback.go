@@ -46,18 +46,29 @@ func (a *Allocator) holdBack(sp *space) error {
 			return nil
 		}
 		_, err := a.reserve(sp.region, uint64(h.block)<<sp.region.shift, uint64(1)<<sp.region.shift)
-		a.mu.Lock()
-		if err != nil {
-			sp.returnLocked(extent{head: h.block, blocks: 1}, h.was)
-		} else {
-			a.mu.held = append(a.mu.held, h)
-		}
-		a.mu.Unlock()
-		if err != nil {
+		if err := a.hold(h, err); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hold holds back a block whose storage has been reserved, with the given result. If that failed, it
+// frees the block again. The region may have left meanwhile: a block of another primary's is never
+// held.
+func (a *Allocator) hold(h heldBlock, reserved error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case errors.Is(reserved, ErrDeparted), h.space.dropped.Load():
+		a.dropLocked(h.space)
+		return ErrDeparted
+	case reserved != nil:
+		h.space.returnLocked(extent{head: h.block, blocks: 1}, h.was)
+	default:
+		a.mu.held = append(a.mu.held, h)
+	}
+	return reserved
 }
 
 // holdsTooFew reports whether the allocator holds back fewer blocks than it should.

@@ -44,17 +44,17 @@ func TestHeldBack(t *testing.T) {
 				t.Fatalf("blocks %v are held back", got)
 			}
 			for _, payload := range []int{100, 1000} { // each takes one block
-				if _, _, err := p.a.Alloc(Ordinary, 0, payload, 0); err == nil {
+				if _, _, _, err := p.a.Alloc(Ordinary, 0, payload, 0); err == nil {
 					t.Errorf("%d bytes have room", payload)
 				}
-				ptr, v, err := p.a.Alloc(ToFree, 0, payload, 0)
+				ptr, v, _, err := p.a.Alloc(ToFree, 0, payload, 0)
 				if err != nil {
 					t.Fatalf("%d bytes for who frees: %v", payload, err)
 				}
 				p.commit(t, ptr, v, []byte("some payload"))
 				ptrs = append(ptrs, ptr)
 			}
-			if _, _, err := p.a.Alloc(ToFree, 0, 2000, 0); !errors.Is(err, nvram.ErrNoSpace) && !errors.Is(err, ErrFull) {
+			if _, _, _, err := p.a.Alloc(ToFree, 0, 2000, 0); !errors.Is(err, nvram.ErrNoSpace) && !errors.Is(err, ErrFull) {
 				t.Errorf("nothing is held back: %v", err)
 			}
 			p.same(t)
@@ -81,16 +81,16 @@ func TestArrayInHeldBack(t *testing.T) {
 	if _, full := p.fillUp(t); full == nil {
 		t.Fatal("it is not full")
 	}
-	if _, _, err := p.a.AllocArray(Ordinary, 0, 200, 6, 0); !errors.Is(err, nvram.ErrNoSpace) {
+	if _, _, _, err := p.a.AllocArray(Ordinary, 0, 200, 6, 0); !errors.Is(err, nvram.ErrNoSpace) {
 		t.Errorf("an array: %v", err)
 	}
-	if _, _, err := p.a.AllocArray(ToFree, 0, 60_000, 1, 0); !errors.Is(err, nvram.ErrNoSpace) || len(p.holds(t)) != 2 {
+	if _, _, _, err := p.a.AllocArray(ToFree, 0, 60_000, 1, 0); !errors.Is(err, nvram.ErrNoSpace) || len(p.holds(t)) != 2 {
 		t.Errorf("an object larger than a block: %v, %v are left", err, p.holds(t))
 	}
-	if _, _, err := p.a.AllocArray(ToFree, 0, 200, 1000, 0); !errors.Is(err, nvram.ErrNoSpace) {
+	if _, _, _, err := p.a.AllocArray(ToFree, 0, 200, 1000, 0); !errors.Is(err, nvram.ErrNoSpace) {
 		t.Errorf("an array that does not fit a block: %v", err)
 	}
-	if _, _, err := p.a.AllocArray(ToFree, 0, 200, 6, 0); err != nil {
+	if _, _, _, err := p.a.AllocArray(ToFree, 0, 200, 6, 0); err != nil {
 		t.Errorf("an array for who frees: %v", err)
 	}
 	p.same(t)
@@ -103,7 +103,7 @@ func TestDroppedHoldsNothing(t *testing.T) {
 	if got := p.holds(t); len(got) != 2 {
 		t.Fatalf("blocks %v are held back", got)
 	}
-	p.a.Drop(p.primary.id)
+	leave(p.a, p.primary.id)
 	if got := p.holds(t); len(got) > 0 {
 		t.Errorf("blocks %v are held back", got)
 	}
@@ -115,17 +115,17 @@ func TestHoldBackFails(t *testing.T) {
 	sp := p.a.dir.Load().list[0]
 	unused := sp.unused
 	reserve := p.a.cfg.Reserve
-	p.a.cfg.Reserve = func(ID, uint64, uint64) (uint32, error) { return 0, errHook }
-	if _, _, err := p.a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, errHook) || sp.unused != unused {
+	p.a.cfg.Reserve = func(*Region, uint64, uint64) (uint32, error) { return 0, errHook }
+	if _, _, _, err := p.a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, errHook) || sp.unused != unused {
 		t.Errorf("%v, %d blocks are free, %d before", err, sp.unused, unused)
 	}
 	p.a.cfg.Reserve = reserve
 	if _, full := p.fillUp(t); full == nil || len(p.holds(t)) != 2 {
 		t.Fatalf("%v, %v are held back", full, p.holds(t))
 	}
-	p.a.cfg.Reserve = func(ID, uint64, uint64) (uint32, error) { return 0, nvram.ErrNoSpace }
+	p.a.cfg.Reserve = func(*Region, uint64, uint64) (uint32, error) { return 0, nvram.ErrNoSpace }
 	unused = sp.unused
-	if _, _, err := p.a.Alloc(ToFree, 0, 100, 0); !errors.Is(err, nvram.ErrNoSpace) || sp.unused != unused+1 {
+	if _, _, _, err := p.a.Alloc(ToFree, 0, 100, 0); !errors.Is(err, nvram.ErrNoSpace) || sp.unused != unused+1 {
 		t.Errorf("%v, %d blocks are free, %d before", err, sp.unused, unused)
 	}
 }

@@ -110,7 +110,7 @@ func workUntilKilled(t *testing.T, path string) {
 	for epoch := uint64(1); ; epoch++ {
 		payload := rng.IntN(20_000)
 		for {
-			ptr, v, err := a.Alloc(Ordinary, 0, payload, 0)
+			ptr, v, _, err := a.Alloc(Ordinary, 0, payload, 0)
 			if errors.Is(err, ErrFull) {
 				break
 			}

@@ -135,7 +135,7 @@ func FuzzTable(f *testing.F) {
 		alloc := NewAllocator(AllocatorConfig{})
 		alloc.Add(r)
 		for _, n := range []int{0, 100, 9000} {
-			if p, _, err := alloc.Alloc(Ordinary, 0, n, 0); err == nil {
+			if p, _, _, err := alloc.Alloc(Ordinary, 0, n, 0); err == nil {
 				alloc.Release(p)
 			}
 		}

@@ -45,7 +45,7 @@ func TestFillWithoutRoom(t *testing.T) {
 	a.Add(primary)
 	var ptrs []Ptr
 	for range 40 {
-		p, v, err := a.Alloc(Ordinary, 0, 10_000, 0)
+		p, v, _, err := a.Alloc(Ordinary, 0, 10_000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,12 +134,12 @@ func TestTakeSettled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := NewAllocator(AllocatorConfig{Workers: 1, Replicate: func(_ ID, off uint64, b []byte, _ uint32) error {
+	a := NewAllocator(AllocatorConfig{Workers: 1, Replicate: func(_ *Region, off uint64, b []byte, _ uint32) error {
 		backup.Memory().CopyIn(off, b)
 		return nil
 	}})
 	a.Add(primary)
-	p, v, err := a.Alloc(Ordinary, 0, 100, 0)
+	p, v, _, err := a.Alloc(Ordinary, 0, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,8 @@ const spanMax = 8
 // space is one region, as the block allocator sees it.
 type space struct {
 	region *Region
+	// dropped says that the region has another primary by now: no slot is handed out any more.
+	dropped atomic.Bool
 	// slabs has, for each block, the slab that it belongs to, nil if the block is free.
 	slabs []atomic.Pointer[slab]
 	// current has one slab for each class. Workers whose own slab lies in another region use it for
@@ -36,9 +38,6 @@ type space struct {
 	// smallest number since. isIdle does not count them: workers are about to fill these slabs
 	// again.
 	kept atomic.Int32
-	// dropped says that the region has another primary by now: no slot is handed out any more.
-	dropped atomic.Bool
-
 	// The rest is guarded by Allocator.mu.
 
 	blocks  []uint8 // a space constant for each block

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
@@ -55,20 +54,19 @@ func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need,
 
 // allocHere reserves a slot in one of this machine's regions.
 func (m *Machine) allocHere(w *worker.Worker, need region.Need, payload int, hint region.Addr) (slot, error) {
-	before := m.Config()
-	p, v, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
+	p, v, in, err := m.Replicas.Allocator.Alloc(need, int(w.ID), payload, hint)
 	if err != nil {
 		return slot{}, m.orBusy(err, hint)
 	}
-	in, err := m.ReservedIn(before, p)
-	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: uint32(in)}, lender: m.ID()}, err
+	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: in}, lender: m.ID()}, nil
 }
 
 // allocElsewhere borrows a slot near any region of another machine. The regions take turns.
 func (m *Machine) allocElsewhere(ctx context.Context, w *worker.Worker, routes *route.List, need region.Need, payload int) (slot, error) {
 	all := *routes
-	first := int(m.elsewhere.Add(1) % uint64(max(len(all), 1)))
-	for _, rt := range slices.Concat(all[first:], all[:first]) {
+	turn := m.elsewhere.Add(1)
+	for i := range uint64(len(all)) {
+		rt := all[(turn+i)%uint64(len(all))]
 		if rt != nil && !rt.PrimaryHere && rt.State == route.Active && rt.IsAvailable() {
 			return m.borrow(ctx, w, routes, rt.Primary, need, payload, region.MakeAddr(rt.Region, 0))
 		}

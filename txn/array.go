@@ -17,16 +17,10 @@ func (t *Tx) AllocArray(payload, n int, hint region.Addr) (region.Ptr, error) {
 	if !t.m.IsPrimary(hint) {
 		hint = 0
 	}
-	before := t.m.Config()
-	first, versions, err := t.m.Replicas.Allocator.AllocArray(t.need, int(t.w.ID), payload, n, hint)
+	first, versions, config, err := t.m.Replicas.Allocator.AllocArray(t.need, int(t.w.ID), payload, n, hint)
 	if err != nil {
 		return region.Ptr{}, t.m.orBusy(err, hint)
 	}
-	in, err := t.m.ReservedIn(before, first)
-	if err != nil {
-		return region.Ptr{}, err
-	}
-	config := uint32(in)
 	undo := Mark{undo: len(t.undo)}
 	for i := range n {
 		p := first.Element(i)

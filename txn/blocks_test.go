@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/internal/txntest"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
@@ -22,7 +23,7 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 		backup := m.ReplicasOf(p)[1]
 		fenced := r.fences(0)
 		must(t, r.Machine(int(backup)).NIC().Close())
-		if err := m.WriteBackups(p.Addr.Region(), 64, make([]byte, 8), 0); !errors.Is(err, rdma.ErrBroken) {
+		if err := m.WriteBackups(m.Route(p.Addr.Region()).Local, 64, make([]byte, 8), 0); !errors.Is(err, rdma.ErrBroken) {
 			t.Errorf("async %v: %v", async, err)
 		}
 		if _, ok := fenced.Load(backup); !ok {
@@ -36,12 +37,44 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 func TestWriteToBackupsThatHaveReserved(t *testing.T) {
 	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1}, 6)
 	m := r.Machine(0)
-	id := r.ptrs[0].Addr.Region()
+	local := m.Route(r.ptrs[0].Addr.Region()).Local
 	const last = 1<<20 - 64 // in the region: a line where nothing is
-	in, err := m.ReserveBackups(id, last, 64)
+	in, err := m.ReserveBackups(local, last, 64)
 	must(t, err)
-	must(t, m.WriteBackups(id, last, make([]byte, 8), in))
-	if err := m.WriteBackups(id, last, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
+	must(t, m.WriteBackups(local, last, make([]byte, 8), in))
+	if err := m.WriteBackups(local, last, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
 		t.Error(err)
 	}
+}
+
+// A machine that was a region's primary leaves the blocks to the present one: it could overwrite slabs
+// that the other has made. The replica may also be another one, because the region has left and come
+// back.
+func TestBlocksOfAnotherPrimary(t *testing.T) {
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1}, 6)
+	m := r.Machine(0)
+	rt := *m.Route(r.ptrs[0].Addr.Region())
+	local, backup := rt.Local, r.Machine(1).Route(rt.Region).Local
+	another, err := region.Format(rt.Region, nvram.NewMemory(region.MinSize))
+	must(t, err)
+	elsewhere := rt.Placement
+	elsewhere.Primary, elsewhere.Backups = elsewhere.Backups[0], []rdma.MachineID{0}
+	const last = 1<<20 - 64 // in the region: a line where nothing is
+	for what, now := range map[string]func(){
+		"another primary": func() { m.AddRegion(elsewhere, local) },
+		"another replica": func() { m.AddRegion(rt.Placement, another) },
+	} {
+		now()
+		_, errReserve := m.ReserveBackups(local, last, 64)
+		_, errDiscard := m.Discard(t.Context(), local, last, 64)
+		for _, err := range []error{errReserve, errDiscard, m.WriteBackups(local, last, []byte("a line...line"), 0)} {
+			if !errors.Is(err, region.ErrDeparted) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if backup.Memory().Load(last) != 0 {
+			t.Errorf("%s: the backup has been written to", what)
+		}
+	}
+	m.AddRegion(rt.Placement, local)
 }

@@ -196,6 +196,17 @@ const (
 	SettledJoin
 	// FilledPrimary: a backup that is not filled yet may become the primary.
 	FilledPrimary
+	// BlocksOfOthers: a machine writes block headers, and reserves storage for them, in regions that
+	// have another primary by now.
+	BlocksOfOthers
+	// Dropped: the allocator hands out slots of regions that have left it.
+	Dropped
+	// ReservedIn: a slot that was reserved in a region that has left meanwhile is used.
+	ReservedIn
+	// LocateCurrent: a placement of an older configuration becomes a route.
+	LocateCurrent
+	// OwnEvidence: evidence of the present life counts for a replica that is younger.
+	OwnEvidence
 	// MoveFilled: a replica moves away before the one that replaces it is filled.
 	MoveFilled
 	// FillSettled: a replica counts as filled while transactions from before are being recovered.
@@ -353,6 +364,11 @@ var names = [steps]string{
 	ProbeIncarnation:  "probe incarnation",
 	SettledJoin:       "settled join",
 	FilledPrimary:     "filled primary",
+	BlocksOfOthers:    "blocks of others",
+	Dropped:           "dropped",
+	ReservedIn:        "reserved in",
+	LocateCurrent:     "locate current",
+	OwnEvidence:       "own evidence",
 	MoveFilled:        "move filled",
 	FillSettled:       "fill settled",
 	FillNewer:         "fill newer",
@@ -467,6 +483,11 @@ var texts = [steps]string{
 	ProbeIncarnation:  "a probe counts though another life answers it",
 	SettledJoin:       "a machine joins before recovery is settled",
 	FilledPrimary:     "a backup may become the primary before it is filled",
+	BlocksOfOthers:    "a machine writes block headers in regions that have another primary",
+	Dropped:           "the allocator hands out slots of regions that have left it",
+	ReservedIn:        "a slot that was reserved in a region that has left meanwhile is used",
+	LocateCurrent:     "a placement of an older configuration becomes a route",
+	OwnEvidence:       "evidence of the present life counts for a replica that is younger",
 	MoveFilled:        "a replica moves away before the one that replaces it is filled",
 	FillSettled:       "a replica counts as filled before recovery is settled",
 	FillNewer:         "filling overwrites newer versions",

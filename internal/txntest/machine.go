@@ -50,10 +50,11 @@ func (m *machine) start(x *Instance) (err error) {
 	m.allocator = region.NewAllocator(region.AllocatorConfig{
 		Workers: x.cfg.Workers,
 		Clock:   x.cfg.Clock,
-		Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
-			return m.txn.WriteBackups(id, off, data, in)
+		Config:  func() uint32 { return uint32(m.txn.Config()) },
+		Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(r, off, data, in)
 		},
-		Reserve:   func(id region.ID, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(id, off, n) },
+		Reserve:   func(r *region.Region, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(r, off, n) },
 		Grow:      func(near region.ID) (*region.Region, error) { return x.grow(m, near) },
 		Colocated: x.colocated,
 	})

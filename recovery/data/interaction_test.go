@@ -196,7 +196,7 @@ func (x *interaction) scan() {
 		x.must(x.backup.Header(p.Addr.Offset()).Allocated())
 	}
 	for range 3 {
-		p, _, err := a.Alloc(region.Ordinary, 0, 200, 0)
+		p, _, _, err := a.Alloc(region.Ordinary, 0, 200, 0)
 		x.say("allocates a slot that no object has: %v", err == nil && !slices.Contains(x.ptrs, p))
 	}
 }

@@ -63,13 +63,13 @@ func newRefill(t *testing.T, objects int) *refill {
 	must()
 	r.Stale, err = r.backup.OpenStale(stale)
 	must()
-	a := region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ region.ID, off uint64, b []byte, _ uint32) error {
+	a := region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ *region.Region, off uint64, b []byte, _ uint32) error {
 		r.backup.Memory().CopyIn(off, b)
 		return nil
 	}})
 	a.Add(r.primary)
 	for i := range objects {
-		p, v, e := a.Alloc(region.Ordinary, 0, 200, 0)
+		p, v, _, e := a.Alloc(region.Ordinary, 0, 200, 0)
 		err = e
 		must()
 		r.primary.Lock(p, v)
@@ -236,7 +236,7 @@ func TestPaper5_5_AllocatorScan(t *testing.T) {
 		used[p] = true
 	}
 	for range 100 {
-		p, _, err := a.Alloc(region.Ordinary, 0, 200, 0)
+		p, _, _, err := a.Alloc(region.Ordinary, 0, 200, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

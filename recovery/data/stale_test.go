@@ -93,7 +93,7 @@ func (x *returning) check(err error) {
 
 // attach makes the allocator of the primary.
 func (x *returning) attach() {
-	x.allocator = region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ region.ID, off uint64, b []byte, _ uint32) error {
+	x.allocator = region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ *region.Region, off uint64, b []byte, _ uint32) error {
 		x.backup.Memory().CopyIn(off, b)
 		if x.replica != nil {
 			x.replica.Memory().CopyIn(off, b)
@@ -139,7 +139,7 @@ func (x *returning) truncate(n int) {
 var payloads = []int{40, 900, 5000, 90_000}
 
 func (x *returning) alloc(payload int) {
-	p, _, err := x.allocator.Alloc(region.Ordinary, 0, payload, 0)
+	p, _, _, err := x.allocator.Alloc(region.Ordinary, 0, payload, 0)
 	if errors.Is(err, region.ErrFull) {
 		x.reshape()
 		return
@@ -309,7 +309,7 @@ func (x *returning) comeBack() (filled bool) {
 // nothing is committed.
 func (x *returning) compareBlocks() {
 	off, n := x.primary.Table()
-	if p, _, err := x.allocator.Alloc(region.Ordinary, 0, payloads[x.rng.IntN(len(payloads))], 0); err == nil {
+	if p, _, _, err := x.allocator.Alloc(region.Ordinary, 0, payloads[x.rng.IntN(len(payloads))], 0); err == nil {
 		x.allocator.Release(p)
 	}
 	before, table := make([]byte, n), make([]byte, n)

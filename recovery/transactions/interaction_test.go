@@ -256,8 +256,8 @@ func (x *interaction) boot(id rdma.MachineID, incarnation uint64, config uint32,
 		}
 		n.calls = call.New(n.nic, n.process, incarnation)
 		n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1, Clock: patientClock{n.process},
-			Replicate: func(id region.ID, off uint64, data []byte, in uint32) error {
-				return n.m.WriteBackups(id, off, data, in)
+			Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
+				return n.m.WriteBackups(r, off, data, in)
 			},
 			Grow: func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 		})

@@ -48,7 +48,7 @@ func newTestLog(t *testing.T) *testLog {
 // object makes an object.
 func (l *testLog) object() region.Ptr {
 	l.t.Helper()
-	ptr, v, err := l.free.Alloc(region.Ordinary, 0, 100, 0)
+	ptr, v, _, err := l.free.Alloc(region.Ordinary, 0, 100, 0)
 	must(l.t, err)
 	r := l.in.r.Routes.Of(1).Local
 	if !r.Lock(ptr, v) {

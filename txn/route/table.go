@@ -39,6 +39,22 @@ func (t *Table) Of(id region.ID) *Route { return t.routes.Load().Of(id) }
 func (t *Table) Add(p cluster.Placement, local *region.Region) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.addLocked(p, local)
+}
+
+// AddMissing adds a region without a replica here, unless the table has a route to the region. It does
+// nothing if isCurrent reports that the configuration of p is not the machine's current one: the next
+// Remap, which may have been called already, has a newer placement. It calls isCurrent under the
+// table's mutex, so no Remap can come in between.
+func (t *Table) AddMissing(p cluster.Placement, isCurrent func() bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if isCurrent() && !t.closed && t.Of(p.Region) == nil {
+		t.addLocked(p, nil)
+	}
+}
+
+func (t *Table) addLocked(p cluster.Placement, local *region.Region) {
 	old := *t.routes.Load()
 	next := make(List, max(len(old), int(p.Region)+1))
 	copy(next, old)

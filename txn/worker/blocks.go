@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -12,16 +14,17 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// WriteBackups writes data at off to every backup of a region, and then to this machine's replica. The
-// allocator replicates block headers with it. This machine must be the region's primary. If a backup
-// is lost, WriteBackups waits for the next configuration and writes to the backups of that one.
+// WriteBackups writes data at off to every backup of the region of r, and then to this machine's
+// replica. The allocator replicates block headers with it. It fails with region.ErrDeparted if r is not
+// the primary's replica any more. If a backup is lost, WriteBackups waits for the next configuration
+// and writes to the backups of that one.
 //
 // reservedIn is 0, or the result of ReserveBackups: then WriteBackups fails with region.ErrBackups if
 // the replicas have changed since.
-func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, reservedIn uint32) error {
+func (m *Machine) WriteBackups(r *region.Region, off uint64, data []byte, reservedIn uint32) error {
 	for {
 		before := m.Routes.Load()
-		err := m.writeReplicas(id, off, data, reservedIn)
+		err := m.writeReplicas(r, off, data, reservedIn)
 		if err == nil || errors.Is(err, region.ErrBackups) {
 			return err
 		}
@@ -33,25 +36,42 @@ func (m *Machine) WriteBackups(id region.ID, off uint64, data []byte, reservedIn
 
 // writeReplicas makes one attempt at WriteBackups. It holds blocks, so that SendBlocks, which sends
 // the block table to new backups, runs entirely before or after it.
-func (m *Machine) writeReplicas(id region.ID, off uint64, data []byte, reservedIn uint32) error {
+//
+// A route that names this machine as the primary may be older than the primary's configuration. It then
+// leads to keys that the backups have ended when they applied that configuration: see route.BlocksKey.
+func (m *Machine) writeReplicas(r *region.Region, off uint64, data []byte, reservedIn uint32) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()
-	rt := m.Route(id)
-	if rt != nil && reservedIn != 0 && reservedIn != uint32(rt.LastReplicaChange) {
+	rt, err := m.ownRoute(m.Routes.Load(), r)
+	if err != nil {
+		return err
+	}
+	if reservedIn != 0 && reservedIn != uint32(rt.LastReplicaChange) {
 		return region.ErrBackups
 	}
-	err := m.writeBackups(rt, id, off, data)
-	if err == nil && rt.PrimaryHere {
-		rt.Local.Memory().CopyIn(off, data)
+	err = m.writeBackups(rt, r.ID(), off, data)
+	if err == nil {
+		r.Memory().CopyIn(off, data)
 	}
 	return err
 }
 
+// ownRoute returns the route of a region whose primary's replica is r. It fails with
+// region.ErrDeparted if another machine is the primary, or another replica is this machine's: the
+// region may have left and come back.
+func (m *Machine) ownRoute(routes *route.List, r *region.Region) (*route.Route, error) {
+	rt := routes.Of(r.ID())
+	if sabotage.BlocksOfOthers.Skipped() && rt != nil {
+		return rt, nil
+	}
+	if rt == nil || !rt.PrimaryHere || rt.Local != r {
+		return nil, cmp.Or(m.Gone(), fmt.Errorf("%w: region %d", region.ErrDeparted, r.ID()))
+	}
+	return rt, nil
+}
+
 // writeBackups posts the WRITEs to all backups, and waits for all of them.
 func (m *Machine) writeBackups(rt *route.Route, id region.ID, off uint64, data []byte) error {
-	if rt == nil {
-		return m.noRegion(region.MakeAddr(id, uint32(off)))
-	}
 	if sabotage.BlockBackups.Skipped() {
 		return nil
 	}

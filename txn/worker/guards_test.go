@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma/ring"
 	"github.com/farmsql/farmsql/region"
@@ -96,7 +97,7 @@ func newTestLog(t *testing.T) *testLog {
 // object makes an object.
 func (l *testLog) object() region.Ptr {
 	l.t.Helper()
-	ptr, v, err := l.free.Alloc(region.Ordinary, 0, 100, 0)
+	ptr, v, _, err := l.free.Alloc(region.Ordinary, 0, 100, 0)
 	must(l.t, err)
 	r := l.m.Route(1).Local
 	if !r.Lock(ptr, v) {
@@ -125,6 +126,37 @@ func TestOldAcknowledgementsDoNotCount(t *testing.T) {
 		w.ackedLocked(&Acks{seq: seq, config: config, open: 1}, nil)
 		if w.window.Finished(seq) != want {
 			t.Errorf("an acknowledgement of configuration %d in 2: truncated %v", config, !want)
+		}
+	}
+}
+
+// A placement that was asked for in one configuration is no route in the next, which has routes of its
+// own: the region may have moved.
+func TestLocatedInAnEarlierConfiguration(t *testing.T) {
+	placed := cluster.Placement{Region: 2, Primary: 1}
+	moved := cluster.Placement{Region: 2, Primary: 4}
+	for what, c := range map[string]struct {
+		meanwhile func(m *Machine)
+		want      *cluster.Placement
+	}{
+		"nothing changes":               {func(*Machine) {}, &placed},
+		"another has located it":        {func(m *Machine) { m.AddRegion(moved, nil) }, &moved},
+		"the next configuration begins": {func(m *Machine) { m.config.Store(8) }, nil},
+	} {
+		m := &Machine{}
+		m.Routes.Init(3)
+		m.config.Store(7)
+		m.cfg.Locate = func(region.ID) (cluster.Placement, error) {
+			c.meanwhile(m)
+			return placed, nil
+		}
+		must(t, m.Locate(region.MakeAddr(2, 0)))
+		rt := m.Route(2)
+		switch {
+		case c.want == nil && rt != nil:
+			t.Errorf("%s: a route to machine %d", what, rt.Primary)
+		case c.want != nil && (rt == nil || rt.Primary != c.want.Primary):
+			t.Errorf("%s: %+v", what, rt)
 		}
 	}
 }

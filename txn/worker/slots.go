@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
@@ -25,8 +24,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer m.Start().End() // memory of a region that leaves stays mapped meanwhile
-	before := m.Config()
-	p, v, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
+	p, v, in, err := m.cfg.Allocator.Alloc(a.Need, int(a.Worker)%m.cfg.Workers, a.Payload, a.Hint)
 	if errors.Is(err, region.ErrReclaiming) {
 		return nil, region.ErrReclaiming // err may match region.ErrFull, too, which the caller must not see
 	}
@@ -37,24 +35,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 		m.cfg.Allocator.Release(p)
 		return nil, outcome.ErrLost
 	}
-	in, err := m.ReservedIn(before, p)
-	if err != nil {
-		return nil, err
-	}
-	return message.Slot{Ptr: p, Version: v, Config: uint32(in)}.Encode(), nil
-}
-
-// ReservedIn returns the configuration in which the allocator has reserved a slot, just now; before is
-// the configuration from before that. It fails with outcome.ErrLost if the slot's region has left
-// this machine meanwhile: whoever used the slot in the next configuration would take it for one of
-// the new primary's. The configuration is looked at after the reservation, too, because a region may
-// have been made for it.
-func (m *Machine) ReservedIn(before cluster.ID, p region.Ptr) (cluster.ID, error) {
-	in := m.Config()
-	if in != before && !m.cfg.Allocator.Has(p.Addr.Region()) { // regions that leave are dropped before the next configuration begins
-		return 0, fmt.Errorf("%w: the region of %v has got another primary", outcome.ErrLost, p)
-	}
-	return in, nil
+	return message.Slot{Ptr: p, Version: v, Config: in}.Encode(), nil
 }
 
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
