@@ -120,10 +120,10 @@ func (r *Recovery) Drain(in cluster.ID) ([]Evidence, error) {
 	}
 	r.traces, r.over = make(map[record.ID]*trace), make(map[record.ID]bool)
 	r.recalled.gatherLocked(r)
-	for i, w := range r.Workers {
-		w.Locked(func() { r.gatherWorkerLocked(uint16(i), w) })
-		r.takeFoundLocked() // read annexes without the worker's lock: it may take long
-	}
+	r.gatherWorkersLocked(r.gatherLogsLocked)
+	r.leaveOutOlderLocked() // before notes, which are as old as the configuration in which they were made
+	r.recalled.gatherNotesLocked(r)
+	r.gatherWorkersLocked(r.gatherOwnNotesLocked)
 	r.gatherNotesLocked()
 	r.takeFoundLocked()
 	maps.DeleteFunc(r.traces, func(_ record.ID, t *trace) bool {
@@ -161,8 +161,17 @@ func drainLocked(w Worker, config uint32) {
 	}
 }
 
-// gatherWorkerLocked collects the evidence in the logs of the worker with number id.
-func (r *Recovery) gatherWorkerLocked(id uint16, w Worker) {
+// gatherWorkersLocked calls gather for each worker, with its number and with its lock held, and takes
+// what gather has found.
+func (r *Recovery) gatherWorkersLocked(gather func(id uint16, w Worker)) {
+	for i, w := range r.Workers {
+		w.Locked(func() { gather(uint16(i), w) })
+		r.takeFoundLocked() // read annexes without the worker's lock: it may take long
+	}
+}
+
+// gatherLogsLocked finds what coordinators have written to the logs of a worker.
+func (r *Recovery) gatherLogsLocked(id uint16, w Worker) {
 	for _, l := range w.LogsLocked() {
 		r.scanLocked(l.Memory, l.Key, l.Receiver().Next(), func(rec *record.Record, _ uint64) bool {
 			return l.IsHeld(rec.ID.Seq)
@@ -170,11 +179,27 @@ func (r *Recovery) gatherWorkerLocked(id uint16, w Worker) {
 	}
 	own, window := w.OwnLocked()
 	r.scanLocked(own.Memory(), route.LogKey(r.Replicas.ID, id, 0), own.Log.Tail(), func(rec *record.Record, _ uint64) bool {
-		if rec.Kind.IsNote() {
-			return r.recalled.countsLocked(rec)
-		}
-		return !window.Finished(rec.ID.Seq)
+		return !rec.Kind.IsNote() && !window.Finished(rec.ID.Seq)
 	})
+}
+
+// gatherOwnNotesLocked finds the notes in a worker's own log.
+func (r *Recovery) gatherOwnNotesLocked(id uint16, w Worker) {
+	own, _ := w.OwnLocked()
+	r.scanLocked(own.Memory(), route.LogKey(r.Replicas.ID, id, 0), own.Log.Tail(), func(rec *record.Record, _ uint64) bool {
+		return rec.Kind.IsNote() && r.noteCountsLocked(rec)
+	})
+}
+
+// noteCountsLocked reports whether a note is from after the last settled recovery, and, if it is
+// about a region, whether this machine's replica is at least as old as the note.
+func (r *Recovery) noteCountsLocked(rec *record.Record) bool {
+	if !r.recalled.countsLocked(rec) {
+		return false
+	}
+	in, isDated := rec.NotedIn()
+	id, _ := unpackSeen(rec.LowBound)
+	return rec.Kind != record.Replicate || !isDated || r.isOldEnough(id, in)
 }
 
 // scanLocked appends to found the records of a log, up to position end, for which want returns true.

@@ -62,6 +62,8 @@ func TestEvidenceOfEarlierLives(t *testing.T) {
 				r.recalled.logs = []*nvram.Memory{log}
 			}
 			r.recalled.gatherLocked(r)
+			r.leaveOutOlderLocked()
+			r.recalled.gatherNotesLocked(r)
 			if tr := r.traces[id]; (tr != nil && len(tr.parts) == 1 && len(tr.parts[0].writes) == 1) != c.counts {
 				t.Errorf("%+v", tr)
 			}

@@ -23,15 +23,16 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A testWorker is a worker that no sibling is connected to.
+// A testWorker is a worker with the given logs, whose siblings are not there.
 type testWorker struct {
 	r      *Recovery
 	own    *participant.OwnLog
 	window record.Window
+	logs   []Log
 }
 
 func (w *testWorker) Locked(f func())                                  { f() }
-func (w *testWorker) LogsLocked() []Log                                { return nil }
+func (w *testWorker) LogsLocked() []Log                                { return w.logs }
 func (w *testWorker) OwnLocked() (*participant.OwnLog, *record.Window) { return w.own, &w.window }
 func (w *testWorker) FencePeerLocked(rdma.MachineID, error)            { panic("there are no peers") }
 func (w *testWorker) SettleLocked(bool) {
@@ -74,6 +75,9 @@ func recoveringIn(t *testing.T, in cluster.ID, maySpill bool) *Recovery {
 	}
 	r.Init()
 	r.Begin(in)
+	local, err := region.Format(2, nvram.NewMemory(region.MinSize))
+	must(t, err)
+	r.Replicas.Routes.Of(2).Local = local
 	own, err := participant.NewOwnLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: r.Replicas.ID, Worker: 0}, 1)
 	must(t, err)
 	r.Workers = []Worker{&testWorker{r: r, own: own, window: record.NewWindow(uint32(in))}}
@@ -111,7 +115,7 @@ func newPeerLog(t *testing.T) *peerLog {
 	here := r.Replicas
 	here.Annex = func(_ uint64, bytes int64) (*nvram.Memory, error) { return nvram.NewMemory(bytes), nil }
 	here.Routes.Store(&route.List{1: {PrimaryHere: true, Local: local, State: route.Active}})
-	ptr, v, err := a.Alloc(region.Ordinary, 0, 100, 0)
+	ptr, v, _, err := a.Alloc(region.Ordinary, 0, 100, 0)
 	must(t, err)
 	if !local.Lock(ptr, v) {
 		t.Fatal("the slot is locked")

@@ -137,7 +137,7 @@ func (r *Recovery) gatherNotesLocked() {
 	}
 	for i := range r.notes.logs {
 		l := &r.notes.logs[i]
-		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *record.Record, _ uint64) bool { return r.recalled.countsLocked(rec) })
+		r.scanLocked(l.memory, l.key, ^uint64(0), func(rec *record.Record, _ uint64) bool { return r.noteCountsLocked(rec) })
 	}
 }
 

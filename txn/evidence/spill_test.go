@@ -85,7 +85,7 @@ func TestNotesBeyondTheOwnLog(t *testing.T) {
 	}
 	local.SetSince(1)
 	(*again.Replicas.Routes.Load()).Of(2).Local = local
-	again.recalled.gatherLocked(again)
+	again.recalled.gatherNotesLocked(again)
 	recalled := make(map[rdma.Key]*nvram.Memory)
 	for i, l := range again.recalled.logs {
 		recalled[route.RecalledKey(i)] = l

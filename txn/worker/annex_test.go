@@ -52,6 +52,9 @@ func TestAnnexesOfAPeerThatHasLeft(t *testing.T) {
 		}
 		_, err = m.Listen(1)
 		must(t, err)
+		local, err := region.Format(2, nvram.NewMemory(region.MinSize))
+		must(t, err)
+		m.Routes.Store(&route.List{2: {Placement: cluster.Placement{Region: 2, Primary: 1}, Local: local}})
 		p := m.workers[0].peerLocked(1)
 		ptr := region.MakePtr(region.MakeAddr(2, 0x440), 10, 0)
 		fillAnnex(t, m, p.in, ptr) // and its record has not come
