@@ -25,8 +25,7 @@ const (
 // filled: the order in which they end would matter. Replicas of machines that are being drained come
 // first. If balance is set, NextMoves also evens out the others.
 func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
-	isBusy := func(p Placement) bool { return len(p.Filling) > 0 || p.Move != nil || !p.IsAvailable() }
-	if !c.CanMove() || !balance && len(c.Draining) == 0 || slices.ContainsFunc(c.Regions, isBusy) {
+	if !balance && len(c.Draining) == 0 || !c.beginsMoves() {
 		return nil
 	}
 	pl := newPlanner(c)
@@ -52,6 +51,42 @@ func (c *Configuration) MoveOn(balance bool) (*Configuration, Remapped) {
 	return nil, Remapped{}
 }
 
+// beginsMoves reports whether nothing stands in the way of a move.
+func (c *Configuration) beginsMoves() bool {
+	return c.CanMove() && !slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.isBusy() })
+}
+
+// An Urgency says how long moves can wait.
+type Urgency uint8
+
+// Urgencies.
+const (
+	NothingMoves Urgency = iota // MoveOn has nothing to do
+	ForBalance                  // MoveOn(true) has something to do, MoveOn(false) has not
+	AtOnce
+)
+
+// Urgency returns how urgent the next moves are. It plans no more than the first of them.
+func (c *Configuration) Urgency() Urgency {
+	if slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.Move != nil }) {
+		if slices.ContainsFunc(c.groups(), c.isFilledMove) {
+			return AtOnce
+		}
+		return NothingMoves
+	}
+	if !c.beginsMoves() {
+		return NothingMoves
+	}
+	_, move, ok := newPlanner(c).next(true)
+	switch {
+	case !ok:
+		return NothingMoves
+	case c.IsDraining(move.From):
+		return AtOnce
+	}
+	return ForBalance
+}
+
 // A planner plans moves of groups. Its counts include those of the moves that it has applied.
 type planner struct {
 	c               *Configuration
@@ -69,8 +104,7 @@ func newPlanner(c *Configuration) *planner {
 		}
 	}
 	for _, g := range c.groups() {
-		// A group with fewer replicas than it should have is helped by a further replica, not by a move.
-		if c.isTogether(g) && len(c.Regions[g[0]].Replicas()) == c.Replicas {
+		if c.isComplete(g) {
 			pl.groups = append(pl.groups, g)
 		}
 	}
@@ -169,4 +203,15 @@ func (pl *planner) apply(g []int, move Move) {
 		pl.primaries[move.To] += len(g)
 	}
 	pl.groups = slices.DeleteFunc(pl.groups, func(x []int) bool { return x[0] == g[0] })
+}
+
+// carryOut counts a move as done, and gives the replica to the target. The configuration is the
+// planner's own.
+func (pl *planner) carryOut(g []int, move Move) {
+	pl.apply(g, move)
+	for _, i := range g {
+		p := &pl.c.Regions[i]
+		p.Backups, p.Move = append(p.Backups, move.To), &move
+		p.leave(pl.c.ID)
+	}
 }

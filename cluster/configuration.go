@@ -290,7 +290,7 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	load := c.load()
 	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
 	n, ok := c.Placement(near)
-	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Replicas, c.domains())-1 && c.haveRoom(load, n.Replicas(), 1) {
+	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Replicas, c.domainsWith(primary))-1 && c.haveRoom(load, n.Replicas(), 1) {
 		// The region joins its group in a move, too: it is complete at the target from the beginning.
 		p.Backups, p.Group, p.Move = slices.Clone(n.Backups), n.Group, n.Move
 	} else if err := c.pickBackups(&p, load); err != nil {
@@ -311,7 +311,7 @@ func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) e
 	p.Backups = []rdma.MachineID{}
 	for len(p.Backups) < c.Replicas-1 {
 		m, ok := c.pickReplica(p.Replicas(), load, 1)
-		if !ok && len(c.Regions) > 0 && len(p.Backups)+1 == c.domains() {
+		if !ok && len(c.Regions) > 0 && len(p.Backups)+1 == c.domainsWith(p.Primary) {
 			return nil
 		}
 		if !ok {
@@ -323,8 +323,15 @@ func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) e
 }
 
 // domains returns the number of failure domains of members that may get replicas.
-func (c *Configuration) domains() int {
-	var domains []int
+func (c *Configuration) domains() int { return c.countDomains(nil) }
+
+// domainsWith is like domains, and counts machine m's, too: a machine that is being drained is the
+// primary of the regions that it makes.
+func (c *Configuration) domainsWith(m rdma.MachineID) int { return c.countDomains([]int{c.domain(m)}) }
+
+// countDomains returns the number of the given failure domains and of those of members that may get
+// replicas.
+func (c *Configuration) countDomains(domains []int) int {
 	for i, m := range c.Machines {
 		if !c.IsDraining(m) {
 			domains = append(domains, c.FailureDomain[i])

@@ -34,7 +34,7 @@ func (m *Move) String() string {
 	if m == nil {
 		return "no move"
 	}
-	return fmt.Sprintf("from %d to %d", m.From, m.To)
+	return fmt.Sprintf("from machine %d to machine %d", m.From, m.To)
 }
 
 // A GroupMove is the move of a whole group.
@@ -61,11 +61,11 @@ func (c *Configuration) StartMoves(moves []GroupMove) (*Configuration, Remapped)
 			if d.Regions[i].Group == g.Group {
 				d.addBackup(i, g.To, load)
 				d.Regions[i].Move = &Move{g.From, g.To}
-				report.Refilled = append(report.Refilled, d.Regions[i].Region)
+				report.Moving = append(report.Moving, d.Regions[i].Region)
 			}
 		}
 	}
-	slices.Sort(report.Refilled)
+	slices.Sort(report.Moving)
 	return d, report
 }
 
@@ -220,21 +220,68 @@ func (c *Configuration) forgetDrained() {
 }
 
 // CheckDrain fails with ErrCannotDrain if replicas of m, which is being drained, have nowhere to
-// go: it says what is missing.
+// go: it says what is missing. It carries out, in a copy, all the moves of all machines that are being
+// drained, since each takes room from the next.
 func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 	if left := c.domains(); left < c.Replicas {
 		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region has %d replicas: add a machine first",
 			ErrCannotDrain, m, left, c.Replicas)
 	}
-	pl := newPlanner(c)
-	for _, g := range c.groups() {
-		p := &c.Regions[g[0]]
-		if p.Has(m) && p.Move == nil && p.IsAvailable() && len(p.Filling) == 0 {
-			if _, ok := pl.best(g, m); !ok {
+	d := c.Clone()
+	pl := newPlanner(d)
+	for _, g := range d.groups() {
+		p := &d.Regions[g[0]]
+		if p.Move != nil || !p.IsAvailable() {
+			continue // it has a target, or is what StandsStill names
+		}
+		if p.Has(m) && !d.isComplete(g) {
+			return fmt.Errorf("%w: regions %v of machine %d have fewer replicas than they should, since no other machine has room for one more, and they move only when they have all: make room, or add a machine",
+				ErrCannotDrain, d.regionsOf(g), m)
+		}
+		for _, from := range p.Replicas() {
+			if !d.IsDraining(from) {
+				continue
+			}
+			if to, ok := pl.best(g, from); ok {
+				pl.carryOut(g, Move{from, to})
+			} else if from == m {
 				return fmt.Errorf("%w: no other machine has room for %d more regions, or all of those are in the failure domains of their other replicas: regions %v of machine %d",
-					ErrCannotDrain, len(g), c.regionsOf(g), m)
+					ErrCannotDrain, len(g), d.regionsOf(g), m)
 			}
 		}
 	}
 	return nil
 }
+
+// isComplete reports whether the regions of a group are together and have as many replicas as they
+// should. Others are helped by a further replica, not by a move.
+func (c *Configuration) isComplete(group []int) bool {
+	return c.isTogether(group) && len(c.Regions[group[0]].Replicas()) == c.Replicas
+}
+
+// StandsStill says what all further moves wait for: moves that are under way, replicas that are being
+// filled, and regions that are unavailable. It returns "" if there is nothing of that kind.
+func (c *Configuration) StandsStill() string {
+	first, others := "", 0
+	for i := range c.Regions {
+		p := &c.Regions[i]
+		switch {
+		case !p.isBusy():
+		case first != "":
+			others++
+		case !p.IsAvailable():
+			first = fmt.Sprintf("region %d, which is unavailable until one of its memories is back", p.Region)
+		case p.Move != nil:
+			first = fmt.Sprintf("region %d, which moves %v", p.Region, p.Move)
+		default:
+			first = fmt.Sprintf("region %d, which is being filled at machine %d", p.Region, p.Filling[0])
+		}
+	}
+	if others > 0 {
+		first += fmt.Sprintf("; and %d more", others)
+	}
+	return first
+}
+
+// isBusy reports whether other regions wait with their moves for this one.
+func (p *Placement) isBusy() bool { return len(p.Filling) > 0 || p.Move != nil || !p.IsAvailable() }

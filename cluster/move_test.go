@@ -96,7 +96,7 @@ func TestMoveWaitsForFilling(t *testing.T) {
 	to := slices.IndexFunc(c.Machines, func(m rdma.MachineID) bool { return !first.Has(m) })
 	move := GroupMove{first.Group, Move{0, rdma.MachineID(to)}}
 	d, report := c.StartMoves([]GroupMove{move})
-	if err := sound(d); err != nil || !slices.Equal(report.Refilled, []region.ID{1, 2}) {
+	if err := sound(d); err != nil || !slices.Equal(report.Moving, []region.ID{1, 2}) {
 		t.Fatalf("%v, %v", report, err)
 	}
 	for _, p := range d.Regions {
@@ -129,7 +129,7 @@ func TestMoveWaitsForFilling(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if !strings.Contains(report.String(), "moved [1 2 3]") || d.Regions[0].Move.String() != fmt.Sprintf("from 0 to %d", to) {
+	if !strings.Contains(report.String(), "moved [1 2 3]") || d.Regions[0].Move.String() != fmt.Sprintf("from machine 0 to machine %d", to) {
 		t.Errorf("%v, %v", report, d.Regions[0].Move)
 	}
 	if none := e.Regions[0].Move; none.String() != "no move" {
@@ -214,7 +214,7 @@ func TestRefusedMove(t *testing.T) {
 	c := withRegions(t, movable(instance(3, 2, false)), 6)
 	c.AddMember(Member{Machine: 3, FailureDomain: 3, Incarnation: 1, Memory: 9, Protocol: protocol.Own})
 	c, report := c.StartMoves(c.NextMoves(true))
-	d, _ := c.Refuse(3, report.Refilled)
+	d, _ := c.Refuse(3, report.Moving)
 	if err := sound(d); err != nil {
 		t.Fatal(err)
 	}
@@ -225,6 +225,33 @@ func TestRefusedMove(t *testing.T) {
 	}
 	if moves := d.NextMoves(true); len(moves) > 0 {
 		t.Errorf("moves %v", moves)
+	}
+}
+
+// If the target refuses one region of a group, the whole group stays, also what is complete there.
+func TestRefusedGroup(t *testing.T) {
+	c := movable(instance(4, 2, false))
+	c, first, err := c.Place(0, 0)
+	if err == nil {
+		c, _, err = c.Place(0, first.Region)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := slices.DeleteFunc(slices.Clone(c.Machines), first.Has)[0]
+	c, _ = c.StartMoves([]GroupMove{{first.Group, Move{0, to}}})
+	c = c.Filled(to, []region.ID{1})
+	d, _ := c.Refuse(to, []region.ID{2})
+	if err := sound(d); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.Regions {
+		if p.Move != nil || p.Primary != 0 || p.Has(to) || p.Group != first.Group || len(p.Filling) > 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if d, _ = c.Refuse(to, []region.ID{1}); d.Regions[0].Move == nil {
+		t.Error("a replica is refused that is complete")
 	}
 }
 
@@ -341,6 +368,11 @@ func TestCannotDrain(t *testing.T) {
 	for i := range full.Capacity {
 		full.Capacity[i] = 3
 	}
+	one := withRegions(t, movable(instance(4, 3, false)), 4) // machine 3 has room for one region more, and 1 has several
+	one.Capacity[0], one.Capacity[2], one.Capacity[3] = one.load()[0], one.load()[2], one.load()[3]+1
+	short := withRegions(t, movable(instance(4, 3, false)), 4)
+	short.Regions[0].dropBackup(short.Regions[0].Backups[0], short.ID)
+	shortAt := short.Regions[0].Primary
 	old := withRegions(t, instance(4, 3, false), 4)
 	for _, x := range []struct {
 		c       *Configuration
@@ -349,6 +381,8 @@ func TestCannotDrain(t *testing.T) {
 	}{
 		{three, 1, "in 2 failure domains, and each region has 3 replicas"},
 		{full, 1, "no other machine has room"},
+		{one, 1, "no other machine has room"},
+		{short, shortAt, "fewer replicas than they should"},
 		{old, 1, "version 1 of the protocol"},
 		{three, 7, "no member"},
 	} {
@@ -358,6 +392,112 @@ func TestCannotDrain(t *testing.T) {
 	}
 	if next, _ := old.MoveOn(true); next != nil {
 		t.Error("members that do not know moves are told to move")
+	}
+}
+
+// Each region that moves takes room from the next: machines that are being drained already count.
+func TestDrainOfTwo(t *testing.T) {
+	c := withRegions(t, movable(instance(5, 2, false)), 10)
+	for i := range c.Capacity {
+		c.Capacity[i] = 7 // 20 replicas: there is room for 21 at three machines
+	}
+	if c.load()[3] == 0 || c.load()[4] == 0 {
+		t.Fatal(c.load())
+	}
+	c, err := c.Drain(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Capacity[0] = 4 // now for 18
+	if _, err := c.Drain(4); !errors.Is(err, ErrCannotDrain) {
+		t.Errorf("drained: %v", err)
+	}
+	c.Capacity[0] = 7
+	d, err := c.Drain(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, _ = moveAll(t, d, false); d.load()[3]+d.load()[4] > 0 {
+		t.Errorf("replicas are left: %v", d.load())
+	}
+}
+
+// A machine that is being drained makes a region with as many replicas as there are domains, also if
+// its own is one that gets no replicas.
+func TestRegionOfADrainedMachine(t *testing.T) {
+	c := withRegions(t, movable(instance(4, 3, false)), 4)
+	c, err := c.Drain(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ = c.Without([]rdma.MachineID{1, 2}, 0)
+	d, p, err := c.Place(3, 0)
+	if err != nil || len(p.Backups) != 1 || sound(d) != nil {
+		t.Errorf("%+v, %v, %v", p, err, sound(d))
+	}
+}
+
+// What moves wait for is named.
+func TestStandsStill(t *testing.T) {
+	c := withRegions(t, movable(instance(4, 2, false)), 4)
+	if what := c.StandsStill(); what != "" {
+		t.Error(what)
+	}
+	moving, _ := c.StartMoves([]GroupMove{{c.Regions[0].Group, Move{c.Regions[0].Primary, slices.DeleteFunc(slices.Clone(c.Machines), c.Regions[0].Has)[0]}}})
+	filling, _ := c.Without([]rdma.MachineID{1}, 0)
+	away, _ := c.Without(c.Regions[0].Replicas(), slices.DeleteFunc(slices.Clone(c.Machines), c.Regions[0].Has)[0])
+	away.Follow(c, func(region.ID) bool { return false })
+	for _, x := range []struct {
+		c    *Configuration
+		text string
+	}{
+		{moving, fmt.Sprintf("region 1, which moves %v", moving.Regions[0].Move)},
+		{filling, "which is being filled at machine"},
+		{away, "region 1, which is unavailable"},
+	} {
+		if what := x.c.StandsStill(); !strings.Contains(what, x.text) {
+			t.Errorf("%q, want %q", what, x.text)
+		}
+		if x.c.NextMoves(true) != nil {
+			t.Errorf("moves begin: %v", x.c.NextMoves(true))
+		}
+	}
+	if what := filling.StandsStill(); !strings.Contains(what, "more") {
+		t.Error(what)
+	}
+}
+
+// How urgent moves are agrees with what MoveOn does.
+func TestUrgency(t *testing.T) {
+	seen := make(map[Urgency]int)
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		c := movable(random(t, r))
+		if d, err := c.Drain(c.Machines[r.IntN(len(c.Machines))]); err == nil && r.IntN(2) == 0 {
+			c = d
+		}
+		if moves := c.NextMoves(true); len(moves) > 0 && r.IntN(2) == 0 {
+			c, _ = c.StartMoves(moves)
+			if r.IntN(2) == 0 {
+				c = fillAll(c)
+			}
+		}
+		atOnce, _ := c.MoveOn(false)
+		balance, _ := c.MoveOn(true)
+		want := NothingMoves
+		switch {
+		case atOnce != nil:
+			want = AtOnce
+		case balance != nil:
+			want = ForBalance
+		}
+		if got := c.Urgency(); got != want {
+			t.Errorf("seed %d: urgency %d, want %d", seed, got, want)
+		}
+		seen[want]++
+	}
+	if len(seen) != 3 {
+		t.Errorf("seen %v", seen)
 	}
 }
 

@@ -24,8 +24,9 @@ type Remapped struct {
 	Returned []region.ID
 	// Lost are regions that an operator has given up.
 	Lost []region.ID
-	// Moved are regions of which a replica has left a machine for another one.
-	Moved []region.ID
+	// Moving are regions of which a replica begins to move: they have one more backup, which is still
+	// empty. Moved are regions of which a replica has left a machine for another one.
+	Moving, Moved []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.
 	Short []region.ID
@@ -37,7 +38,7 @@ func (r Remapped) String() string {
 		what    string
 		regions []region.ID
 	}{{"promoted", r.Promoted}, {"refilled", r.Refilled}, {"UNAVAILABLE", r.Unavailable},
-		{"returned", r.Returned}, {"LOST", r.Lost}, {"moved", r.Moved}, {"short of replicas", r.Short}} {
+		{"returned", r.Returned}, {"LOST", r.Lost}, {"moving", r.Moving}, {"moved", r.Moved}, {"short of replicas", r.Short}} {
 		if len(s.regions) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", s.what, s.regions))
 		}
@@ -105,15 +106,21 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 
 // Refuse returns the configuration after c for a machine m that has no room for the given regions.
 // In it, m is no longer a backup of these regions, and gets no other regions. The regions get another
-// backup if possible.
+// backup if possible. If one of them moves to m, its whole group stays where it was.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
+	var groups []region.ID // that do not move any more
 	for _, id := range regions {
 		if i, ok := d.find(id); ok && slices.Contains(d.Regions[i].Filling, m) {
-			p := &d.Regions[i]
-			p.Backups = slices.DeleteFunc(p.Backups, func(x rdma.MachineID) bool { return x == m })
-			p.noLongerFilling(m)
-			p.LastReplicaChange = d.ID
+			if d.Regions[i].movesTo(m) {
+				groups = append(groups, d.Regions[i].Group)
+			}
+			d.Regions[i].dropBackup(m, d.ID)
+		}
+	}
+	for i := range d.Regions {
+		if p := &d.Regions[i]; p.movesTo(m) && slices.Contains(groups, p.Group) {
+			p.dropBackup(m, d.ID)
 		}
 	}
 	if i, ok := slices.BinarySearch(d.Machines, m); ok {
@@ -124,6 +131,13 @@ func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configur
 	}
 	d.separate()
 	return d, d.remap(c)
+}
+
+// dropBackup removes a backup, in the given configuration.
+func (p *Placement) dropBackup(m rdma.MachineID, in ID) {
+	p.Backups = slices.DeleteFunc(p.Backups, func(x rdma.MachineID) bool { return x == m })
+	p.noLongerFilling(m)
+	p.LastReplicaChange = in
 }
 
 // WithRoom returns the configuration after c in which machine m has room for capacity regions; 0
@@ -161,6 +175,11 @@ func (p *Placement) moves(move *Move) bool {
 		return p.Move == move
 	}
 	return *p.Move == *move
+}
+
+// movesTo reports whether the region has a replica at m because one moves there.
+func (p *Placement) movesTo(m rdma.MachineID) bool {
+	return p.Move != nil && p.Move.To == m && slices.Contains(p.Backups, m)
 }
 
 // without returns a list without m, which is nil if nothing is left. It overwrites list.
