@@ -34,6 +34,7 @@ const (
 	kindRoom
 	kindLeaving
 	kindDrain
+	kindRefuse
 )
 
 const codeFirst = 16
@@ -69,6 +70,7 @@ func (m *Machine) handle() {
 		kindRoom:             m.onRoom,
 		kindLeaving:          m.onLeaving,
 		kindDrain:            m.onDrain,
+		kindRefuse:           m.onRefuse,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

@@ -50,6 +50,8 @@ type Config struct {
 	// Step is called at each step of a reconfiguration at this machine, for tests. It must not
 	// wait, and may be nil.
 	Step func(recovery.Step)
+	// HoldMoves says that no replicas move: see Machine.HoldMoves.
+	HoldMoves bool
 	// RestartWait is how long machines that restart together wait for further machines; 10 s by
 	// default.
 	RestartWait time.Duration
@@ -90,10 +92,11 @@ type Machine struct {
 		handed                              bool               // current's CM has asked this machine to take its place
 		reported                            cluster.ID         // the CM of this configuration has been told that this machine cannot reach another
 		joiners                             []joinRequest
-		roomy                               []roomRequest                     // machines that have room for replicas again
-		forget                              []forgetRequest                   // requests to stop waiting for the memories of machines
-		drains                              []drainRequest                    // requests to drain machines, or not to any more
-		moves                               moves                             // at the CM
+		roomy                               []roomRequest   // machines that have room for replicas again
+		refusals                            []refusal       // machines that have no room for what moves to them
+		forget                              []forgetRequest // requests to stop waiting for the memories of machines
+		drains                              []drainRequest  // requests to drain machines, or not to any more
+		moves                               moves
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
 		leads                               bool                              // the goroutine of lead is running
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
@@ -128,6 +131,9 @@ func New(cfg Config) (*Machine, error) {
 	m.mu.leavers = make(map[call.Peer]bool)
 	m.mu.unanswered = make(map[call.Peer]int)
 	m.mu.links.init()
+	if cfg.HoldMoves {
+		m.mu.moves.holds = 1
+	}
 	word, err := nvram.NewShared(probeBytes)
 	if err != nil {
 		return nil, err

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
 )
 
 // The CM moves replicas: away from machines that are being drained, and to machines that have fewer
@@ -18,63 +20,173 @@ import (
 // there is nothing to recover, nobody waits to join, and nobody is about to stop: a move is never
 // urgent, and each of its two configurations interrupts commits for a moment.
 
-// balanceDelay is how many lease times the members must have been the same before regions move for
-// the sake of balance. A machine that stops is mostly back soon, with its memory; what was moved
-// meanwhile would have to move back.
-const balanceDelay = 100
+// Regions move for the sake of balance only when the members have been the same for a while. A machine
+// that stops is mostly back soon, with its memory; what was moved meanwhile would have to move back.
+const (
+	// balanceDelay is how many lease times that takes.
+	balanceDelay = 100
+	// lossDelay is how many it takes while there are fewer members than there were: long enough for
+	// a host to start again.
+	lossDelay = 4000
+)
 
-// moves is what the CM knows about moves.
+// moves is what a machine knows about moves. All members know it, since each may become the CM.
 type moves struct {
 	changed time.Time // when the members of the current configuration became those that they are
-	awaits  bool      // a goroutine waits for balanceDelay
-	// due says whether MoveOn had something to do in this revision, dueToBalance whether MoveOn(true)
-	// had: to find that out takes a while, and the CM asks often.
-	revision          uint64
-	due, dueToBalance bool
+	most    int       // how many members there have been that nobody has taken away on purpose
+	awaits  bool      // a goroutine waits for balanceDelay or lossDelay
+	holds   int       // how many calls of HoldMoves are not released
+	// urgency is that of the moves in this revision. To find it out takes a while, and the CM asks
+	// often.
+	revision uint64
+	urgency  cluster.Urgency
+}
+
+// noteMembers notes, before this machine applies next, how many members there are. A machine that was
+// being drained is taken away on purpose.
+func (x *moves) noteMembers(current, next *cluster.Configuration, now time.Time) {
+	if current != nil && slices.Equal(lease.Members(current), lease.Members(next)) {
+		return
+	}
+	x.changed = now
+	if current != nil {
+		for _, id := range current.Machines {
+			if _, stays := next.Member(id); !stays && current.IsDraining(id) {
+				x.most--
+			}
+		}
+	}
+	x.most = max(x.most, len(next.Machines))
 }
 
 // movesLocked reports whether replicas are to move now. This machine is the CM, and nothing is left
-// to recover. If only balanceDelay is in the way, the CM looks again when it is over.
+// to recover. If only the time is in the way, the CM looks again when it is over.
 func (m *Machine) movesLocked() bool {
-	if len(m.mu.leavers) > 0 || !m.mu.announced.IsZero() {
+	x := &m.mu.moves
+	if len(m.mu.leavers) > 0 || !m.mu.announced.IsZero() || x.holds > 0 {
 		return false
 	}
-	x, c := &m.mu.moves, m.mu.current
-	if x.revision != c.Revision {
-		urgent, _ := c.MoveOn(false)
-		any, _ := c.MoveOn(true)
-		x.revision, x.due, x.dueToBalance = c.Revision, urgent != nil, any != nil
+	switch m.urgencyLocked() {
+	case cluster.AtOnce:
+		return true
+	case cluster.NothingMoves:
+		return false
 	}
-	if x.due || !x.dueToBalance {
-		return x.due
+	if m.balanceInLocked() > 0 {
+		if !x.awaits {
+			x.awaits = true
+			m.spawnLocked(m.awaitBalance)
+		}
+		return false
 	}
-	if !m.balancesLocked() && !x.awaits {
-		x.awaits = true
-		m.spawnLocked(m.awaitBalance)
-	}
-	return m.balancesLocked()
+	return true
 }
 
-// balancesLocked reports whether replicas may move for the sake of balance.
-func (m *Machine) balancesLocked() bool {
-	return m.cfg.Clock.Now().Sub(m.mu.moves.changed) >= balanceDelay*m.cfg.Keeper.Length()
+// urgencyLocked returns how urgent the moves of the current configuration are.
+func (m *Machine) urgencyLocked() cluster.Urgency {
+	x, c := &m.mu.moves, m.mu.current
+	if x.revision != c.Revision {
+		x.revision, x.urgency = c.Revision, c.Urgency()
+	}
+	return x.urgency
+}
+
+// balanceInLocked returns the time until replicas may move for the sake of balance.
+func (m *Machine) balanceInLocked() time.Duration {
+	x := &m.mu.moves
+	delay := balanceDelay * m.cfg.Keeper.Length()
+	if len(m.mu.current.Machines) < x.most {
+		delay = lossDelay * m.cfg.Keeper.Length()
+	}
+	left := delay - m.cfg.Clock.Now().Sub(x.changed)
+	if left <= 0 {
+		x.most = len(m.mu.current.Machines) // whoever is away so long is not waited for any more
+	}
+	return max(0, left)
 }
 
 func (m *Machine) balances() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.balancesLocked()
+	return m.balanceInLocked() == 0
 }
 
 // awaitBalance waits until replicas may move for the sake of balance, and then lets the CM look again.
 func (m *Machine) awaitBalance() {
-	isOver := func() bool { return !m.mu.phase.isMember() || m.balancesLocked() }
+	isOver := func() bool { return !m.mu.phase.isMember() || m.balanceInLocked() == 0 }
 	for !m.waitFor(balanceDelay*m.cfg.Keeper.Length(), isOver) && m.Err() == nil { // the members may change meanwhile
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.moves.awaits = false
 	m.leadLocked()
+}
+
+// HoldMoves makes this machine, as the CM, begin and end no moves until release is called. A change
+// of the configuration that has begun goes on: see IsChanging.
+func (m *Machine) HoldMoves() (release func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.moves.holds++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.mu.moves.holds--
+		if m.mu.phase.isMember() {
+			m.leadLocked()
+		}
+	}
+}
+
+// IsChanging reports whether this machine is moving the instance to another configuration.
+func (m *Machine) IsChanging() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.leads || m.mu.stage != steady
+}
+
+// A refusal is the argument of REFUSE, which the CM keeps. It counts in its configuration only: in the
+// next one the machine may have room.
+type refusal struct {
+	filling
+	from call.Peer
+}
+
+// Refuse tells the CM that there is no room here for what moves to this machine, and is already being
+// filled: the moves are over, and the machine gets no replicas until HasRoom. Refuse does not wait for
+// that. Errors: all for which IsPassing is true.
+//
+// A replica that a region lacks is not refused so late: it would only be begun elsewhere.
+func (m *Machine) Refuse(ctx context.Context, in cluster.ID, regions []region.ID) error {
+	return m.askCM(ctx, kindRefuse, m.onRefuse, filling{in, regions}, nil)
+}
+
+func (m *Machine) onRefuse(from call.Peer, arg []byte) ([]byte, error) {
+	r := refusal{from: from}
+	if err := json.Unmarshal(arg, &r.filling); err != nil {
+		return nil, fmt.Errorf("membership: REFUSE: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	switch {
+	case !m.mu.phase.isMember() || c.CM != m.self.Machine:
+		return nil, recovery.ErrNotCM
+	case !recovery.IsMember(c, from):
+		return nil, recovery.ErrNotMember
+	case r.In != c.ID:
+		return nil, fmt.Errorf("%w: refused in configuration %d, this is %d", errChanging, r.In, c.ID)
+	}
+	r.Regions = slices.DeleteFunc(r.Regions, func(id region.ID) bool {
+		p, _ := c.Placement(id)
+		return p.Move == nil || p.Move.To != from.Machine || !slices.Contains(p.Filling, from.Machine)
+	})
+	m.mu.refusals = slices.DeleteFunc(m.mu.refusals, func(x refusal) bool { return x.from == from })
+	if len(r.Regions) > 0 {
+		m.mu.refusals = append(m.mu.refusals, r)
+		m.leadLocked()
+	}
+	return nil, nil
 }
 
 // A drainRequest is the argument of DRAIN.
@@ -130,7 +242,25 @@ func (m *Machine) onDrain(from call.Peer, arg []byte) ([]byte, error) {
 	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || r.isOver(m.mu.current) }) {
 		return nil, errChanging // the caller makes the call again
 	}
-	return nil, nil
+	return nil, m.answerDrain(r)
+}
+
+// answerDrain returns nil if a request is granted. It is over without that if the machine has left
+// before, which it would have to be drained for when it is back.
+func (m *Machine) answerDrain(r drainRequest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.current
+	switch {
+	case !m.mu.phase.isMember():
+		return recovery.ErrNotMember
+	case r.Undo || c.IsDraining(r.Machine):
+		return nil
+	}
+	if _, err := c.Drain(r.Machine); err != nil {
+		return err
+	}
+	return errChanging // it is back already, and is asked for again
 }
 
 // beginDrain makes the CM begin a configuration that grants the request, unless it is granted already.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -184,5 +186,194 @@ func TestNoMovesWhileSomebodyLeaves(t *testing.T) {
 		if c := g.cmConfig(); !c.IsDraining(drained) || isMoving(c) {
 			t.Errorf("%+v", c)
 		}
+	})
+}
+
+// While there are fewer members than there were, regions do not move for the sake of balance: the
+// machine that is away is probably starting. When it is back they wait no longer than after any
+// change, and a machine that nobody expects back is not waited for.
+func TestBalanceAfterALoss(t *testing.T) {
+	for _, isLost := range []bool{false, true} { // or else taken away on purpose
+		now := time.Unix(1000, 0)
+		four := movingInstance(4)
+		if !isLost {
+			four.Draining = []cluster.Memory{{Machine: 3, Token: four.Memory[3]}}
+		}
+		three, _ := four.Without([]rdma.MachineID{3}, 0)
+		var m moves
+		m.noteMembers(nil, four, now)
+		m.noteMembers(four, three, now.Add(time.Hour))
+		if isFewer := len(three.Machines) < m.most; isFewer != isLost {
+			t.Errorf("lost %v: of %d members %d are left", isLost, m.most, len(three.Machines))
+		}
+		m.noteMembers(three, three.Succeed(), now.Add(2*time.Hour))
+		if m.changed != now.Add(time.Hour) {
+			t.Errorf("changed %v", m.changed)
+		}
+	}
+	simulate(t, sim.Options{Seed: 3}, 4, 2, func(g *group) {
+		for range 12 {
+			g.allocate(g.cm())
+		}
+		begin := g.world.Now()
+		lost := g.others()[0]
+		g.world.Machine(lost).Kill()
+		g.settled(3)
+		for g.world.Now() < begin+10*balanceDelay*leaseLength {
+			g.fill()
+			g.world.Outside().Sleep(10 * leaseLength)
+			if c := g.settled(3); isMoving(c) {
+				t.Fatalf("regions move %v after a loss", g.world.Now()-begin)
+			}
+		}
+		in := g.nodes[g.cm()].Status().BalanceIn
+		if in < lossDelay*leaseLength/2 {
+			t.Errorf("the status says that regions move in %v", in)
+		}
+		g.boot(lost, nil)
+		g.settled(4)
+		back := g.world.Now()
+		g.moveUntil("regions move", isMoving)
+		if waited := g.world.Now() - back; waited > 3*balanceDelay*leaseLength {
+			t.Errorf("regions move %v after the machine is back", waited)
+		}
+	})
+}
+
+// movingInstance returns a configuration of n machines that know moves.
+func movingInstance(n int) *cluster.Configuration {
+	c := &cluster.Configuration{ID: 1, Revision: 1, Replicas: 2, NextRegion: 1, Speaks: protocol.Own.Max}
+	for i := range n {
+		c.AddMember(cluster.Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: 1, Memory: uint64(10 + i), Protocol: protocol.Own})
+	}
+	return c
+}
+
+// The CM looks again when lossDelay is over, and then waits for nobody.
+func TestBalanceWithoutTheLost(t *testing.T) {
+	simulate(t, sim.Options{}, 3, 2, func(g *group) {
+		g.at(g.cm(), func(n *node) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.mu.moves.most++
+			n.mu.moves.changed = n.cfg.Clock.Now().Add(-lossDelay*leaseLength + time.Millisecond)
+			if n.balanceInLocked() != time.Millisecond {
+				t.Errorf("in %v", n.balanceInLocked())
+			}
+			n.mu.moves.changed = n.mu.moves.changed.Add(-time.Millisecond)
+			if n.balanceInLocked() != 0 || n.mu.moves.most != 3 {
+				t.Errorf("in %v, of %d", n.balanceInLocked(), n.mu.moves.most)
+			}
+		})
+	})
+}
+
+// Whoever refuses what moves there gets nothing else, and the regions stay or go elsewhere. What was
+// refused before this configuration, or does not move, counts for nothing.
+func TestRefusedWhileFilled(t *testing.T) {
+	simulate(t, sim.Options{}, 4, 2, func(g *group) {
+		for i := range 8 {
+			g.allocate(rdma.MachineID(i % 4))
+		}
+		g.settled(4)
+		drained := g.others()[0]
+		g.at(g.cm(), func(n *node) {
+			if err := n.Drain(context.Background(), drained, false); err != nil {
+				t.Error(err)
+			}
+		})
+		var c *cluster.Configuration
+		g.until("a region moves", func() bool { c = g.cmConfig(); return isMoving(c) })
+		c = g.settled(4)
+		at := slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Move != nil })
+		moving := c.Regions[at]
+		still := slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Move == nil })
+		g.at(moving.Move.To, func(n *node) {
+			if err := n.Refuse(context.Background(), c.ID, []region.ID{c.Regions[still].Region}); err != nil {
+				t.Errorf("what does not move: %v", err)
+			}
+			if err := n.Refuse(context.Background(), c.ID-1, []region.ID{moving.Region}); err == nil {
+				t.Error("refused in an earlier configuration")
+			}
+			if err := n.Refuse(context.Background(), c.ID, []region.ID{moving.Region}); err != nil {
+				t.Error(err)
+			}
+		})
+		g.until("the move is over", func() bool { now := g.cmConfig(); return now.ID > c.ID && now.Regions[at].Move == nil || now.Regions[at].Move != nil && now.Regions[at].Move.To != moving.Move.To })
+		now := g.cmConfig()
+		if member, _ := now.Member(moving.Move.To); member.Capacity == 0 || now.Regions[at].Has(moving.Move.To) {
+			t.Errorf("%+v: machine %d has room for %d", now.Regions[at], moving.Move.To, member.Capacity)
+		}
+		if _, err := g.nodes[g.cm()].onRefuse(g.nodes[0].self, []byte("?")); err == nil {
+			t.Error("a request that is none is taken")
+		}
+		g.moveUntil("the machine is empty, with the help of the others", func(c *cluster.Configuration) bool { return replicasAt(c, drained) == 0 && !isMoving(c) })
+	})
+}
+
+// While moves are held at the CM none begins and none ends; when they are released they go on.
+func TestHeldMoves(t *testing.T) {
+	simulate(t, sim.Options{}, 4, 2, func(g *group) {
+		for i := range 8 {
+			g.allocate(rdma.MachineID(i % 4))
+		}
+		cm, drained := g.cm(), g.others()[0]
+		var release []func()
+		hold := func() { g.at(cm, func(n *node) { release = append(release, n.HoldMoves(), n.HoldMoves()) }) }
+		free := func() {
+			g.at(cm, func(*node) {
+				for _, f := range release {
+					f()
+				}
+			})
+			release = nil
+		}
+		hold()
+		g.at(cm, func(n *node) {
+			if err := n.Drain(context.Background(), drained, false); err != nil {
+				t.Error(err)
+			}
+		})
+		g.world.Outside().Sleep(20 * leaseLength)
+		if c := g.settled(4); isMoving(c) {
+			t.Errorf("%+v", c)
+		}
+		free()
+		g.until("a region moves", func() bool { return isMoving(g.cmConfig()) })
+		hold()
+		g.until("nothing is changed any more", func() bool { return !g.nodes[cm].IsChanging() })
+		before := g.settled(4)
+		g.fill()
+		g.world.Outside().Sleep(20 * leaseLength)
+		if c := g.settled(4); c.ID != before.ID {
+			t.Errorf("configuration %d follows %d", c.ID, before.ID)
+		}
+		free()
+		g.moveUntil("the machine is empty", func(c *cluster.Configuration) bool { return replicasAt(c, drained) == 0 && !isMoving(c) })
+	})
+}
+
+// A request is over, and not granted, when the machine has left before.
+func TestDrainOfWhoLeaves(t *testing.T) {
+	simulate(t, sim.Options{}, 5, 2, func(g *group) {
+		g.allocate(0)
+		leaver, cm := g.others()[0], g.cm()
+		g.world.Machine(leaver).Kill()
+		g.settled(4)
+		g.at(cm, func(n *node) {
+			if err := n.answerDrain(drainRequest{Machine: leaver}); !errors.Is(err, cluster.ErrCannotDrain) {
+				t.Errorf("a machine that has left: %v", err)
+			}
+			if err := n.answerDrain(drainRequest{Machine: g.others()[0]}); !errors.Is(err, errChanging) {
+				t.Errorf("a machine that is back: %v", err)
+			}
+			if err := n.answerDrain(drainRequest{Machine: leaver, Undo: true}); err != nil {
+				t.Errorf("undo: %v", err)
+			}
+			n.evict(ErrEvicted)
+			if err := n.answerDrain(drainRequest{Machine: leaver, Undo: true}); !errors.Is(err, recovery.ErrNotMember) {
+				t.Errorf("at who is no member: %v", err)
+			}
+		})
 	})
 }

@@ -205,10 +205,8 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 		m.mu.cancel = nil
 	}
 	m.leaveOutLocked(c)
-	if current == nil || !slices.Equal(lease.Members(current), lease.Members(c)) {
-		m.mu.moves.changed = m.cfg.Clock.Now()
-	}
-	m.mu.current, m.mu.refused = c, nil
+	m.mu.moves.noteMembers(current, c, m.cfg.Clock.Now())
+	m.mu.current, m.mu.refused, m.mu.refusals = c, nil, nil
 	m.mu.suspects = nil // the leases of members that were suspected begin anew
 	m.mu.joiners = slices.DeleteFunc(m.mu.joiners, func(j joinRequest) bool {
 		_, in := c.Member(j.Member.Machine)

@@ -41,7 +41,7 @@ func (m *Machine) isWorkLocked() bool {
 	isCM := m.mu.current.CM == m.self.Machine
 	isSettled := isCM && m.isSettledLocked()
 	asCM := isCM && (m.mu.renew || len(m.mu.forget)+len(m.mu.drains) > 0) ||
-		isSettled && (len(m.mu.joiners)+len(m.mu.roomy) > 0 || m.movesLocked())
+		isSettled && (len(m.mu.joiners)+len(m.mu.roomy)+len(m.mu.refusals) > 0 || m.movesLocked())
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
 
@@ -101,7 +101,8 @@ type reasons struct {
 	joiners       []joinRequest // empty while there is something to recover
 	roomy         []roomRequest // machines that have room again; empty while there is something to recover
 	drains        []drainRequest
-	moves         bool // replicas are to move; never while there is something to recover
+	refusals      []refusal // of what moves; empty while there is something to recover
+	moves         bool      // replicas are to move; never while there is something to recover
 	renew, handed bool
 	victims       []call.Peer // members to evict because of links
 	links         []cluster.Link
@@ -119,6 +120,7 @@ func (m *Machine) reasons() reasons {
 	}
 	if m.isSettledLocked() {
 		r.joiners, r.roomy, r.moves = slices.Clone(m.mu.joiners), slices.Clone(m.mu.roomy), m.movesLocked()
+		r.refusals = slices.Clone(m.mu.refusals)
 	}
 	return r
 }
@@ -207,6 +209,8 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 		j := why.joiners[0]
 		next, report = base.With(j.Member, j.Holds)
 		t.Joined, t.IsJoin = j.Member.Machine, true
+	case len(why.refusals) > 0 && why.refusals[0].In == base.ID:
+		next, report = base.Refuse(why.refusals[0].from.Machine, why.refusals[0].Regions)
 	case len(why.roomy) > 0:
 		next, report = base.WithRoom(why.roomy[0].from.Machine, why.roomy[0].Capacity)
 	case why.renew || why.handed || len(why.suspects) > 0: // no suspect has failed

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
@@ -30,6 +31,9 @@ type Status struct {
 	// changing the configuration, or has asked the CM to change it: another configuration follows,
 	// even if nobody is suspected.
 	Recovering, Changing bool
+	// BalanceIn, only at the CM, is the time until regions move for the sake of balance; 0 if none
+	// are to move, or if they may move now.
+	BalanceIn time.Duration
 	// Err is the reason why the machine is not a member any more.
 	Err error
 }
@@ -49,6 +53,9 @@ func (m *Machine) Status() Status {
 		s.Joining = append(s.Joining, j.Member.Machine)
 	}
 	s.Apart = m.mu.links.reportedLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
+	if m.mu.phase == active && m.mu.current.CM == m.self.Machine && m.urgencyLocked() == cluster.ForBalance {
+		s.BalanceIn = m.balanceInLocked()
+	}
 	return s
 }
 
