@@ -14,7 +14,8 @@ import (
 
 // OpenStopped opens a stopped cluster (see Config.Cluster) with all of its machines in this process,
 // for DB.Check. No process of the cluster may be running. The machines restart together, with their
-// own memory and configuration; cfg must not have the settings of a single machine of a cluster.
+// own memory and configuration; cfg must not have the settings of a single machine of a cluster. No
+// replicas move: whoever looks at a cluster leaves its regions where they are.
 //
 // OpenStopped fails if a machine of the configuration has no folder in o.Data, or an unusable one,
 // since the others would go on without that machine. It fails with ErrAway if regions wait for a
@@ -44,7 +45,13 @@ func (in *instance) openStopped(ctx context.Context, o Offline, cfg Config, oper
 	if err != nil {
 		return errors.Join(err, closeStopped(store, machines))
 	}
-	local, err := farm.OpenMachines(ctx, in.localConfig(cfg, operator), store, machines)
+	together := in.localConfig(cfg, operator)
+	listen := together.Each
+	together.Each = func(m *farm.MemberConfig) {
+		m.HoldMoves = true
+		listen(m)
+	}
+	local, err := farm.OpenMachines(ctx, together, store, machines)
 	if err != nil {
 		return err
 	}

@@ -20,14 +20,14 @@ func (f Fault) String() string { return fmt.Sprintf("machine %d: %v", f.Machine,
 
 // CheckMembers walks every region of configuration c and returns the faults: see Local.Check. All
 // machines of c must be among members, all transactions of earlier configurations recovered, and all
-// backups filled.
+// backups filled. The caller holds moves (HoldMoves), from before it has taken c.
 func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Seq[region.Ptr]) ([]Fault, error) {
-	machines := make(map[rdma.MachineID]*machine)
+	machines := make(map[rdma.MachineID]*Member)
 	for _, m := range members {
 		if err := m.txn.Quiesce(closePatience); err != nil {
 			return nil, err
 		}
-		machines[m.id] = &m.machine
+		machines[m.id] = m
 	}
 	for _, m := range members { // only after all have quiesced: a truncation at one frees annexes at others
 		if err := m.awaitNoAnnexes(m.clock); err != nil {
@@ -46,11 +46,18 @@ func CheckMembers(c *cluster.Configuration, members []*Member, reachable iter.Se
 	if away := c.Unavailable(); len(away) > 0 {
 		return nil, fmt.Errorf("farm: check: regions %v are unavailable: their machines are not here", away)
 	}
-	return checkMachines(c.Regions, func(id rdma.MachineID) *machine { return machines[id] }, c.Root, reachable), nil
+	for _, p := range c.Regions {
+		for _, id := range p.Replicas() {
+			if machines[id].replica(p.Region) == nil {
+				return nil, fmt.Errorf("farm: check: machine %d has no replica of region %d any more: configuration %d is not the last", id, p.Region, c.ID)
+			}
+		}
+	}
+	return checkPlacements(c.Regions, machines, c.Root, reachable), nil
 }
 
-// checkMachines checks all replicas of regions.
-func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID) *machine, root region.Ptr, reachable iter.Seq[region.Ptr]) []Fault {
+// checkPlacements checks all replicas of regions.
+func checkPlacements(placements []cluster.Placement, machines map[rdma.MachineID]*Member, root region.Ptr, reachable iter.Seq[region.Ptr]) []Fault {
 	withRoot := func(yield func(region.Ptr) bool) {
 		if !yield(root) {
 			return
@@ -72,15 +79,15 @@ func checkMachines(placements []cluster.Placement, machineOf func(rdma.MachineID
 		for _, id := range p.Replicas() {
 			if !checked[id] {
 				checked[id] = true
-				add(id, machineOf(id).allocator.Check())
+				add(id, machines[id].allocator.Check())
 			}
 		}
 	}
 	for _, p := range placements {
-		primary := machineOf(p.Primary).regions[p.Region]
+		primary := machines[p.Primary].replica(p.Region)
 		add(p.Primary, primary.Check(withRoot))
 		for _, b := range p.Backups {
-			backup := machineOf(b).regions[p.Region]
+			backup := machines[b].replica(p.Region)
 			unsound, _ := backup.Sound(context.Background()) // fails only if its context ends, and this one never does
 			add(b, unsound)
 			add(b, primary.Compare(backup))

@@ -111,7 +111,7 @@ func inspectRegion(ctx context.Context, f *nvram.Folder, id region.ID, isNeeded 
 }
 
 // unowned returns ErrTorn if an object is locked at its primary. In c everything has been recovered
-// and filled, so no transaction is left that could release the lock.
+// and filled, so no transaction is left that could release the lock. The caller holds moves.
 func unowned(c *cluster.Configuration, members []*Member) error {
 	var locked []string
 	for _, m := range members {

@@ -236,7 +236,11 @@ func (l *Local) isEmpty() bool {
 			if p.Primary != m.id {
 				continue
 			}
-			for _, h := range m.replica(p.Region).Objects {
+			r := m.replica(p.Region)
+			if r == nil {
+				return false // it has just moved, so it is not new
+			}
+			for _, h := range r.Objects {
 				if h.Allocated() {
 					return false
 				}
@@ -305,6 +309,7 @@ func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fa
 	if len(members) == 0 {
 		return nil, errors.New("farm: check: no machine lives")
 	}
+	defer HoldMoves(members)()
 	c, err := awaitWhole(ctx, members)
 	if err != nil {
 		return nil, err
@@ -316,6 +321,7 @@ func (l *Local) Check(ctx context.Context, reachable iter.Seq[region.Ptr]) ([]Fa
 // Then it returns ErrTorn, with the places, if an object is still locked at its primary. No
 // transaction may be running, so nobody is left who could release such a lock.
 func (l *Local) Unowned(ctx context.Context) error {
+	defer HoldMoves(l.members)()
 	c, err := awaitWhole(ctx, l.members)
 	if err != nil {
 		return err

@@ -56,6 +56,9 @@ type MemberConfig struct {
 	// Prepare, if not nil, is called with the machine's transactions to register the handlers of
 	// shipped functions, before any machine can ship a function to it.
 	Prepare func(*txn.Machine)
+	// HoldMoves says that no replicas move: see HoldMoves. It holds them from the beginning, also
+	// those that an earlier life has begun, and those away from machines that are being drained.
+	HoldMoves bool
 	// Begun, if not nil, is called when the machine starts asking to become a member: from then on
 	// Status and Membership report its progress.
 	Begun func(*Member)
@@ -107,8 +110,8 @@ type Member struct {
 
 	ctx    context.Context // ends with the machine
 	cancel context.CancelFunc
-	// closing ends the wait between two beats.
-	closing clock.Event
+	// closing ends the wait between two beats, departure that of awaitDeparted.
+	closing, departure clock.Event
 	// background counts the goroutines of data and allocator recovery.
 	background group
 
@@ -132,6 +135,9 @@ type Member struct {
 	dropped map[*region.Region]func() error
 	// departed are the replicas that have moved to other machines.
 	departed []*departed
+	// unread are the replicas that are filled since the given configurations, and that nobody can READ
+	// yet: see registerReads.
+	unread map[region.ID]cluster.ID
 	// read counts the bytes read so far for each replica that is being filled.
 	read   map[region.ID]int
 	root   region.Ptr
@@ -168,14 +174,14 @@ func newMember(cfg MemberConfig) *Member {
 	cfg.Settings = cfg.Settings.withDefaults()
 	m := &Member{cfg: cfg, clock: cfg.Settings.Clock, log: cfg.Settings.Logger}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.closing, m.room.over = m.clock.NewEvent(), m.clock.NewEvent()
+	m.closing, m.departure, m.room.over = m.clock.NewEvent(), m.clock.NewEvent(), m.clock.NewEvent()
 	m.background.init(m.clock)
 	m.memories.Memories = cfg.Memory
 	m.id, m.memory, m.nic = cfg.Self.Machine, &m.memories, cfg.NIC
 	m.read = make(map[region.ID]int)
 	m.regions, m.blocks = make(map[region.ID]*region.Region), make(map[region.ID]rdma.Key)
 	m.filling, m.dropped = make(map[*region.Region]int), make(map[*region.Region]func() error)
-	m.stale = make(map[region.ID]*region.Stale)
+	m.stale, m.unread = make(map[region.ID]*region.Stale), make(map[region.ID]cluster.ID)
 	return m
 }
 
@@ -575,6 +581,8 @@ func (m *Member) membershipConfig() membership.Config {
 		Host:     (*host)(m),
 		Events:   m.cfg.Events,
 		Step:     m.cfg.Recovering,
+
+		HoldMoves: m.cfg.HoldMoves,
 	}
 }
 
@@ -613,6 +621,7 @@ var closePatience = 10 * time.Second
 func (m *Member) Close() error {
 	m.cancel()
 	m.closing.Set()
+	m.departure.Set()
 	m.room.over.Set()
 	if m.endpoint != nil {
 		m.endpoint.Close()

@@ -3,8 +3,10 @@ package farm
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/route"
@@ -22,19 +24,21 @@ type departed struct {
 	region  *region.Region
 	in      cluster.ID // the configuration that has given it away
 	epoch   uint64     // of this machine when it was applied
-	blocks  rdma.Key   // see machine.blocks
-	hasKeys bool
+	isRead  bool       // it is registered under the region's key
+	blocks  rdma.Key   // see Member.blocks; 0 if it is not registered any more
 	release func() error
 }
 
-// depart drops a complete replica that configuration c gives to another machine.
-func (m *Member) depart(c *cluster.Configuration, id region.ID) error {
+// loseComplete makes a complete replica depart that configuration c gives to another machine.
+func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) error {
 	release, err := m.memory.Detach(regionName(id))
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
-	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), m.blocks[id], true, release})
+	_, isUnread := m.unread[id] // it was filled in a configuration that never was committed here
+	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], release})
 	delete(m.regions, id)
 	delete(m.blocks, id)
+	delete(m.unread, id)
 	return err
 }
 
@@ -45,30 +49,50 @@ func (m *Member) departing() int {
 	return len(m.departed)
 }
 
-// endKeys deregisters the memory of departed replicas of a region: another replica of it is about to
-// be registered. By then all members have applied the configuration in which the earlier one left.
-func (m *Member) endKeys(id region.ID) {
-	m.replicas.Lock()
-	defer m.replicas.Unlock()
+// endReadsLocked ends READs of a departed replica.
+func (m *Member) endReadsLocked(d *departed) {
+	if d.isRead {
+		m.nic.Deregister(route.RegionKey(d.region.ID()))
+		d.isRead = false
+	}
+}
+
+// endBlocksKeyLocked ends the WRITEs of block headers to a departed replica whose key the one in
+// placement p is about to get: the primary has stayed the same.
+func (m *Member) endBlocksKeyLocked(p cluster.Placement) {
 	for _, d := range m.departed {
-		if d.region.ID() == id {
-			m.endKeysLocked(d)
+		if d.region.ID() == p.Region && d.blocks == route.BlocksKey(p) {
+			m.nic.Deregister(d.blocks)
+			d.blocks = 0
 		}
 	}
 }
 
-func (m *Member) endKeysLocked(d *departed) {
-	if d.hasKeys {
-		m.nic.Deregister(route.RegionKey(d.region.ID()))
-		m.nic.Deregister(d.blocks)
-		d.hasKeys = false
+// departedWaiting returns how many departed replicas the end of an epoch helps: the others wait for
+// recovery, or only for a goroutine that frees them.
+func (m *Member) departedWaiting() (n int) {
+	settled, epoch := cluster.ID(m.settledFor.Load()), m.txn.Epoch()
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	for _, d := range m.departed {
+		if settled >= d.in && epoch < d.epoch+departedEpochs {
+			n++
+		}
 	}
+	return n
 }
+
+// departedEpochs is how many epochs end until all operations have ended that were going on before.
+const departedEpochs = 2
 
 // freeDeparted frees the memory of the departed replicas that nobody can be using any more.
 func (m *Member) freeDeparted() {
 	settled, epoch := cluster.ID(m.settledFor.Load()), m.txn.Epoch()
-	if err := m.freeDepartedIf(func(d *departed) bool { return settled >= d.in && epoch >= d.epoch+2 }); err != nil {
+	isUnused := func(d *departed) bool {
+		isSettled := settled >= d.in || sabotage.DepartedSettled.Skipped()
+		return isSettled && (epoch >= d.epoch+departedEpochs || sabotage.DepartedEpochs.Skipped())
+	}
+	if err := m.freeDepartedIf(isUnused); err != nil {
 		m.log.Warn("memory of replicas that have moved away not given back", "machine", m.id, "error", err)
 	}
 }
@@ -81,9 +105,46 @@ func (m *Member) freeDepartedIf(isUnused func(*departed) bool) error {
 		if !isUnused(d) {
 			return false
 		}
-		m.endKeysLocked(d)
+		m.endReadsLocked(d)
+		if d.blocks != 0 {
+			m.nic.Deregister(d.blocks)
+		}
 		errs = append(errs, m.releaseLocked(d.region, d.release))
 		return true
 	})
 	return errors.Join(errs...)
+}
+
+// departedPoll and departedPollMax are the shortest and the longest time after which awaitDeparted asks
+// again.
+const (
+	departedPoll    = 50 * time.Millisecond
+	departedPollMax = 5 * time.Second
+)
+
+// awaitDeparted makes the CM end epochs until the memory of all departed replicas is freed. It asks
+// again, since its message may be lost, or come to a machine that is the CM no more, and an instance
+// that does nothing has no other reason to end epochs.
+func (m *Member) awaitDeparted() {
+	m.epochs.Lock()
+	defer m.epochs.Unlock()
+	if m.epochs.awaitsDeparted {
+		return
+	}
+	m.epochs.awaitsDeparted = true
+	m.background.run(func() {
+		for delay := departedPoll; m.isAwaitingDeparted(); delay = min(2*delay, departedPollMax) {
+			m.reclaimWaiting()
+			m.departure.WaitFor(delay)
+		}
+	})
+}
+
+// isAwaitingDeparted reports whether replicas have departed and are not freed. If not, the goroutine
+// must end, and the next awaitDeparted starts another.
+func (m *Member) isAwaitingDeparted() bool {
+	m.epochs.Lock()
+	defer m.epochs.Unlock()
+	m.epochs.awaitsDeparted = m.ctx.Err() == nil && m.departing() > 0
+	return m.epochs.awaitsDeparted
 }

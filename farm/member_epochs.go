@@ -37,6 +37,7 @@ type memberEpochs struct {
 	reclaims                        bool // reclaim's goroutine runs
 	moreToEnd                       bool // reclaim has been called since hasToEnd last checked
 	givesBack                       bool // giveBack's goroutine runs
+	awaitsDeparted                  bool // awaitDeparted's goroutine runs
 	moreToGive                      bool // giveBack has been called since takeMoreToGive last checked
 
 	// giving is held while storage is freed, and while replicas are compared.
@@ -84,7 +85,7 @@ func (m *Member) takeMoreToGive() bool {
 }
 
 // askReclaim tells the CM that this machine is short of memory. A lost message is not sent again: the
-// machine asks once more when it needs more memory.
+// machine asks once more when it needs more memory, and when recovery is settled.
 func (m *Member) askReclaim() {
 	c := m.membership.Configuration()
 	if c.CM == m.id {
@@ -99,7 +100,7 @@ func (m *Member) askReclaim() {
 // reclaimWaiting calls askReclaim if some of this machine's memory waits for the end of epochs.
 // Epochs should not end needlessly: each end empties the caches of index nodes.
 func (m *Member) reclaimWaiting() {
-	if m.allocator.Waiting() > 0 {
+	if m.allocator.Waiting()+m.departing() > 0 {
 		m.askReclaim()
 	}
 }
@@ -205,7 +206,7 @@ func (m *Member) onAdvance(_ call.Peer, arg []byte) ([]byte, error) {
 	}
 	m.allocator.Advance(binary.LittleEndian.Uint64(arg))
 	m.giveBack()
-	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting()+m.departing())), nil
+	return binary.LittleEndian.AppendUint64(nil, uint64(m.allocator.Waiting()+m.departedWaiting())), nil
 }
 
 // epochLogLevel returns the level at which to log that an epoch has not ended. Before the delay has

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/data"
@@ -18,6 +19,9 @@ import (
 const (
 	fillRetry    = 10 * time.Millisecond
 	fillRetryMax = 320 * time.Millisecond
+	// refuseAfter is how many attempts to fill a replica that moves here may find no room. Meanwhile
+	// memory that has moved away may become free.
+	refuseAfter = 8
 )
 
 // scan rebuilds the free lists of the regions whose primary this machine has become (SOSP'15 section
@@ -121,6 +125,7 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		m.addRead(p.Region, n)
 		m.reportStep(recovery.StepFilling)
 	}
+	full := 0 // attempts that have found no room
 	for delay := fillRetry; ; delay = min(2*delay, fillRetryMax) {
 		err := m.fillOnce(ctx, c, &f)
 		if err == nil {
@@ -133,7 +138,25 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 		if delay < fillRetryMax { // further failures are not reported: these were enough
 			m.log.Warn("replica is not filled yet", "machine", m.id, "region", p.Region, "error", err)
 		}
+		if isNoRoom(err) {
+			if full++; full == 1 {
+				m.reclaimWaiting()
+			}
+			m.refuseMove(ctx, p, full)
+		}
 		m.clock.Sleep(delay)
+	}
+}
+
+// refuseMove refuses what moves to this machine if it has found no room too often: nothing is lost, and
+// no other region moves as long as this one does. A replica that a region lacks is not given up.
+func (m *Member) refuseMove(ctx configurationContext, p cluster.Placement, full int) {
+	if p.Move == nil || p.Move.To != m.id || full < refuseAfter || sabotage.FullTarget.Skipped() {
+		return
+	}
+	m.needRoomForAll()
+	if err := m.membership.Refuse(ctx, ctx.id, []region.ID{p.Region}); err != nil && ctx.Err() == nil {
+		m.log.Debug("the CM does not know yet that there is no room for what moves here", "machine", m.id, "region", p.Region, "error", err)
 	}
 }
 

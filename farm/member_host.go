@@ -73,7 +73,10 @@ func isNoRoom(err error) bool {
 func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 	m := h.member()
 	m.noteCommitted(c.ID) // before recovery tells other machines anything about transactions
-	m.keepSomeRoom()      // before transactions.Commit, which may wait for long for another machine
+	if err := m.registerReads(c.ID); err != nil {
+		return err
+	}
+	m.keepSomeRoom() // before transactions.Commit, which may wait for long for another machine
 	if err := m.transactions.Commit(ctx, c); err != nil {
 		return err
 	}
@@ -84,7 +87,13 @@ func (h *host) Commit(ctx context.Context, c *cluster.Configuration) error {
 
 // Settle implements membership.Host.
 func (h *host) Settle(ctx context.Context, c *cluster.Configuration) error {
-	return h.member().awaitSettled(ctx, c)
+	m := h.member()
+	err := m.awaitSettled(ctx, c)
+	if err == nil && m.departing() > 0 {
+		m.giveBack() // enough epochs may have ended while recovery was going on
+		m.awaitDeparted()
+	}
+	return err
 }
 
 // awaitSettled waits until this machine has recovered all transactions of configurations before c.
@@ -116,9 +125,6 @@ const (
 func (h *host) Active(c *cluster.Configuration) {
 	m := h.member()
 	m.background.run(func() { m.scan() })
-	if m.departing() > 0 {
-		m.background.run(m.askReclaim) // their memory waits for the end of epochs
-	}
 	m.background.run(func() { m.fill(c) })
 }
 
@@ -201,7 +207,7 @@ func (m *Member) replica(id region.ID) *region.Region {
 func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (err error) {
 	r := m.replica(p.Region)
 	if r == nil {
-		if r, err = m.openReplica(p, isNew); err != nil {
+		if r, err = m.openReplica(in, p, isNew); err != nil {
 			return err
 		}
 		if slices.Contains(p.Filling, m.id) { // before any transaction writes
@@ -210,15 +216,18 @@ func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (er
 	}
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
+	m.endBlocksKeyLocked(p)
 	m.blocks[p.Region], err = route.ReceiveBlocks(m.nic, p, r, m.blocks[p.Region])
 	return err
 }
 
-// openReplica maps a replica, or makes it, and registers it.
-func (m *Member) openReplica(p cluster.Placement, isNew bool) (r *region.Region, err error) {
+// openReplica maps a replica, or makes it, for a configuration. It registers the replica for READs,
+// except one that is being filled: see registerReads.
+func (m *Member) openReplica(in cluster.ID, p cluster.Placement, isNew bool) (r *region.Region, err error) {
 	id := p.Region
+	isFilling := slices.Contains(p.Filling, m.id)
 	switch {
-	case slices.Contains(p.Filling, m.id):
+	case isFilling:
 		r, err = m.openFilling(id)
 	case isNew:
 		r, err = m.makeRegion(id, m.cfg.Settings.RegionBytes)
@@ -228,14 +237,45 @@ func (m *Member) openReplica(p cluster.Placement, isNew bool) (r *region.Region,
 	if err != nil {
 		return nil, err
 	}
-	m.endKeys(id)
-	if err := m.nic.Register(route.RegionKey(id), r.Memory()); err != nil {
-		return nil, err
-	}
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
+	if isFilling && !sabotage.FillingReads.Skipped() {
+		m.unread[id] = in
+	} else if err := m.registerReadsLocked(r); err != nil {
+		return nil, err
+	}
 	m.regions[id] = r
 	return r, nil
+}
+
+// registerReads registers, once a configuration is committed, the replicas that are filled since it or
+// since an earlier one. Nobody READs them before they are complete. But if an earlier replica of the
+// region has departed from this machine, machines that have not applied the configuration yet may
+// take this machine for the primary: they still READ that replica, under the same key, and must not
+// find the empty one.
+func (m *Member) registerReads(committed cluster.ID) error {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	for id, in := range m.unread { // any order
+		if in > committed {
+			continue
+		}
+		if err := m.registerReadsLocked(m.regions[id]); err != nil {
+			return err
+		}
+		delete(m.unread, id)
+	}
+	return nil
+}
+
+// registerReadsLocked registers a replica for READs, in place of an earlier one that has departed.
+func (m *Member) registerReadsLocked(r *region.Region) error {
+	for _, d := range m.departed {
+		if d.region.ID() == r.ID() {
+			m.endReadsLocked(d)
+		}
+	}
+	return m.nic.Register(route.RegionKey(r.ID()), r.Memory())
 }
 
 // dropReplicas drops the replicas that c does not give to this machine.
@@ -260,18 +300,22 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 // loseReplica drops a replica that c does not give to this machine.
 func (m *Member) loseReplica(c *cluster.Configuration, id region.ID) error {
 	if m.staleOf(id) == nil {
-		return m.depart(c, id)
+		return m.loseComplete(c, id)
 	}
-	m.nic.Deregister(route.RegionKey(id))
-	return m.dropReplica(id)
+	return m.loseFilling(id)
 }
 
-// dropReplica drops a replica that is being filled. Its memory stays mapped while a goroutine still fills it: that
+// loseFilling drops a replica that is being filled. Its memory stays mapped while a goroutine still fills it: that
 // goroutine notices the change of the configuration only after a while.
-func (m *Member) dropReplica(id region.ID) error {
+func (m *Member) loseFilling(id region.ID) error {
 	release, err := m.memory.Detach(regionName(id))
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
+	if _, isUnread := m.unread[id]; isUnread {
+		delete(m.unread, id) // the key is that of a replica that has departed, if there is one
+	} else {
+		m.nic.Deregister(route.RegionKey(id))
+	}
 	m.nic.Deregister(m.blocks[id])
 	r := m.regions[id]
 	delete(m.regions, id)

@@ -11,9 +11,24 @@ import (
 // wholePoll is the interval at which awaitWhole checks.
 const wholePoll = 5 * time.Millisecond
 
+// HoldMoves keeps the members of an instance from moving replicas until release is called. All members
+// hold them, since any may become the CM. Moves that are under way stay so; the change of the
+// configuration that begins or ends one goes on.
+func HoldMoves(members []*Member) (release func()) {
+	var releases []func()
+	for _, m := range members {
+		releases = append(releases, m.membership.HoldMoves())
+	}
+	return func() {
+		for _, f := range releases {
+			f()
+		}
+	}
+}
+
 // awaitWhole waits until all members of the instance have nothing left to recover and every backup
 // has all of its region. It returns their configuration, which stays as it is as long as all members
-// live.
+// live and the caller holds moves.
 func awaitWhole(ctx context.Context, members []*Member) (*cluster.Configuration, error) {
 	for {
 		c := wholeConfiguration(members)
@@ -39,7 +54,7 @@ func wholeConfiguration(members []*Member) *cluster.Configuration {
 	for _, m := range members {
 		c := m.membership.Configuration()
 		isSettled := m.settledFor.Load() >= uint32(c.ID) && !m.txn.Recovery().IsGoing()
-		if c.ID != newest.ID || !isSettled {
+		if c.ID != newest.ID || !isSettled || m.membership.IsChanging() { // it may be ending a move
 			return nil
 		}
 		if c.Revision > newest.Revision {

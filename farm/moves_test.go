@@ -10,6 +10,9 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery/data"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
@@ -287,5 +290,210 @@ func TestDepartedAtClose(t *testing.T) {
 			}
 		})
 		g.kill(0)
+	})
+}
+
+// A target that becomes full while it is filled refuses, and the region moves to another machine.
+func TestTargetThatBecomesFull(t *testing.T) {
+	aFewMembers(t, 9, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(40)
+		g.drain(1, 0, false)
+		var target rdma.MachineID
+		g.until("a region is being filled at its target", func() bool {
+			now, _ := g.store.Load()
+			i := slices.IndexFunc(now.Regions, func(p cluster.Placement) bool { return p.Move != nil })
+			if i < 0 {
+				return false
+			}
+			target = now.Regions[i].Move.To
+			m := g.up[target]
+			m.replicas.Lock()
+			defer m.replicas.Unlock()
+			return m.read[now.Regions[i].Region] > 0
+		})
+		g.world.Machine(target).Fill(0)
+		g.until("machine 0 has no data", func() bool {
+			now, _ := g.store.Load()
+			return !slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool { return p.Has(0) || p.Move != nil })
+		})
+		now, _ := g.store.Load()
+		if member, _ := now.Member(target); member.Capacity == 0 {
+			t.Errorf("machine %d is full, and has room for %d", target, member.Capacity)
+		}
+		g.world.Machine(target).Relieve()
+		g.until("there is room again", func() bool { now, _ := g.store.Load(); member, _ := now.Member(target); return member.Capacity == 0 })
+		c.finish()
+	})
+}
+
+// A machine gets a region back, empty, that has departed from it. Machines that have not applied the
+// configuration yet READ what has departed until the configuration is committed.
+func TestReadsOfWhatIsBack(t *testing.T) {
+	aFewMembers(t, 10, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(1)
+		p := c.ptrs[0]
+		id := p.Addr.Region()
+		var tx *txn.Tx
+		g.at(0, func(m *Member) { tx = m.Transactions().Begin() }) // keeps the epoch, and so the memory
+		g.drain(1, 0, false)
+		g.until("the region has departed", func() bool {
+			now, _ := g.store.Load()
+			return g.atRest() && !now.Keeps(0, id) && g.up[0].departing() > 0
+		})
+		now, _ := g.store.Load()
+		reads := func(want bool) {
+			t.Helper()
+			g.at(2, func(m *Member) {
+				b := make([]byte, 8)
+				if err := m.txn.ReadReplica(0, id, uint64(p.Addr.Offset()), b); err != nil || slices.Equal(b, make([]byte, 8)) == want {
+					t.Errorf("header %x, %v; the object is to be there: %v", b, err, want)
+				}
+			})
+		}
+		back, _ := now.Placement(id)
+		back.Backups, back.Filling = append(slices.Clone(back.Backups), 0), []rdma.MachineID{0}
+		at := func(f func(m *Member) error) {
+			t.Helper()
+			g.at(0, func(m *Member) {
+				if err := f(m); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		reads(true)
+		at(func(m *Member) error { return m.haveReplica(now.ID+1, back, true) })
+		reads(true)
+		at(func(m *Member) error { return m.loseReplica(now, id) }) // before it was committed
+		reads(true)
+		at(func(m *Member) error { return m.haveReplica(now.ID+2, back, true) })
+		at(func(m *Member) error { return m.registerReads(now.ID + 1) })
+		reads(true)
+		at(func(m *Member) error { return m.registerReads(now.ID + 2) })
+		reads(false)
+		at(func(m *Member) error { return m.loseReplica(now, id) })
+		g.at(0, func(*Member) { tx.Abort() })
+		g.until("what has departed is freed", func() bool { return g.up[0].departing() == 0 })
+	})
+}
+
+// What has departed is freed even if recovery takes longer than two epochs, if the message to the CM is
+// lost, and if nothing else happens; and no epochs end meanwhile that could not help.
+func TestDepartedAreFreedLate(t *testing.T) {
+	aFewMembers(t, 11, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(1)
+		now, _ := g.store.Load()
+		lost, cm := 0, g.up[now.CM]
+		cm.endpoint.Handle(kindReclaim, func(call.Peer, []byte) ([]byte, error) { lost++; return nil, nil })
+		from := slices.DeleteFunc(slices.Clone(now.Machines), func(m rdma.MachineID) bool { return m == now.CM })[0]
+		g.drain(now.CM, from, false)
+		g.until("it has asked, and asked again", func() bool { return g.atRest() && g.up[from].departing() > 0 && lost > 2 })
+		m := g.up[from]
+		m.replicas.Lock()
+		for _, d := range m.departed {
+			d.in += 100 // recovery is not settled
+		}
+		m.replicas.Unlock()
+		cm.endpoint.Handle(kindReclaim, cm.onReclaim)
+		before := m.txn.Epoch()
+		g.world.Outside().Sleep(10 * time.Second)
+		after := m.txn.Epoch()
+		if m.departing() == 0 || after > before+30 { // a few for each time that it asks
+			t.Errorf("%d epochs have ended, %d replicas are left", after-before, m.departing())
+		}
+		m.replicas.Lock()
+		for _, d := range m.departed {
+			d.in -= 100
+			d.epoch = m.txn.Epoch() + 1
+		}
+		m.replicas.Unlock()
+		g.until("all is freed", func() bool { return m.departing() == 0 })
+	})
+}
+
+// A look at an instance in the middle of moves, or with a machine that is being drained, changes
+// nothing, and finds no faults; nor does a check while replicas move.
+func TestCheckBesideMoves(t *testing.T) {
+	cfg := small(4, 2)
+	cfg.Volatile = NewVolatile()
+	slow := func(m *MemberConfig) { m.Pace = data.Pace{Bytes: 8 << 10, Interval: time.Hour} }
+	held := func(m *MemberConfig) { m.HoldMoves = true }
+	var reachable []region.Ptr
+	reopen := func(each func(*MemberConfig), f func(l *Local)) {
+		t.Helper()
+		cfg.Each = each
+		l, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(l)
+		die(t, l)
+	}
+	check := func(l *Local) {
+		t.Helper()
+		faults, err := l.Check(t.Context(), slices.Values(reachable))
+		if err != nil || len(faults) > 0 {
+			t.Errorf("%v, %v", faults, err)
+		}
+		if err := l.Unowned(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	drain := func(l *Local) {
+		t.Helper()
+		for err := error(membership.ErrRestart); err != nil; {
+			if err = l.Member(0).Membership().Drain(t.Context(), 3, false); err != nil && !membership.IsPassing(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	isMoving := func(l *Local) bool {
+		now, _ := l.store.Load()
+		return slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool { return p.Move != nil })
+	}
+	reopen(held, func(l *Local) {
+		for i := range 4 {
+			err := l.Machine(i).Run(t.Context(), func(tx *txn.Tx) error {
+				for range 30 {
+					p, _, err := tx.Alloc(7<<10, 0)
+					if err != nil {
+						return err
+					}
+					reachable = append(reachable, p)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		drain(l)
+	})
+	reopen(held, func(l *Local) {
+		check(l)
+		if now, _ := l.store.Load(); !now.IsDraining(3) || isMoving(l) {
+			t.Errorf("a check of an instance with a machine that is being drained: %+v", now)
+		}
+	})
+	reopen(slow, func(l *Local) {
+		for !isMoving(l) {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	reopen(held, func(l *Local) {
+		before, _ := l.store.Load()
+		check(l)
+		if now, _ := l.store.Load(); !isMoving(l) || now.ID != before.ID {
+			t.Errorf("a check in the middle of a move: configuration %d after %d, %+v", now.ID, before.ID, now.Regions)
+		}
+	})
+	reopen(nil, func(l *Local) {
+		for now, _ := l.store.Load(); slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool { return p.Has(3) || p.Move != nil }); now, _ = l.store.Load() {
+			check(l)
+			time.Sleep(time.Millisecond)
+		}
+		check(l)
 	})
 }

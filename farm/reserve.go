@@ -247,6 +247,7 @@ func (m *Member) keepRoom() {
 	err := m.keepRoomLocked()
 	if wanted, _ := m.reserveWanted(); err != nil && m.reserve.sizeLocked() < wanted/2 {
 		m.log.Warn("no room to start again with: make some before the machine is stopped", "machine", m.id, "error", err)
+		m.background.run(m.reclaimWaiting)
 	}
 }
 

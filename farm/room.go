@@ -29,6 +29,7 @@ type awaiting struct {
 	lockrank.Mutex[lockrank.Room]
 	isAwaiting bool
 	next       time.Duration // the time until the next look; it grows after each look
+	forAll     bool          // see needRoomForAll
 }
 
 // awaitRoom starts to look for room if this member is bounded in c: it gets no further replicas, since
@@ -54,6 +55,7 @@ func (m *Member) lookForRoom() {
 			return
 		}
 		if !m.hasRoom() {
+			m.reclaimWaiting() // what has moved away takes room until it is freed
 			continue
 		}
 		if err := m.membership.HasRoom(m.ctx); err != nil {
@@ -86,8 +88,25 @@ func (m *Member) hasRoom() bool {
 	m.reserve.Lock()
 	defer m.reserve.Unlock()
 	replica := max(m.cfg.Settings.RegionBytes/roomPart, reserveForLog)
+	if m.needsRoomForAll() {
+		replica = max(m.cfg.Settings.RegionBytes, reserveForLog)
+	}
 	if m.keepRoomLocked() != nil || m.addPieceLocked(replica) != nil {
 		return false
 	}
 	return m.shrinkReserveLocked(replica) == nil
+}
+
+// needRoomForAll makes each further look need room for a whole replica: one that was begun has turned
+// out to find none, after much was copied.
+func (m *Member) needRoomForAll() {
+	m.room.Lock()
+	defer m.room.Unlock()
+	m.room.forAll = true
+}
+
+func (m *Member) needsRoomForAll() bool {
+	m.room.Lock()
+	defer m.room.Unlock()
+	return m.room.forAll
 }

@@ -209,6 +209,16 @@ const (
 	OwnEvidence
 	// MoveFilled: a replica moves away before the one that replaces it is filled.
 	MoveFilled
+	// HeldMoves: replicas move while others compare them.
+	HeldMoves
+	// FullTarget: a machine that is full does not refuse what moves there.
+	FullTarget
+	// FillingReads: a replica can be READ before its configuration is committed.
+	FillingReads
+	// DepartedSettled: memory that has moved away is freed before recovery is settled.
+	DepartedSettled
+	// DepartedEpochs: memory that has moved away is freed before two epochs have ended.
+	DepartedEpochs
 	// FillSettled: a replica counts as filled while transactions from before are being recovered.
 	FillSettled
 	// FillNewer: objects read from the primary replace newer ones.
@@ -370,6 +380,11 @@ var names = [steps]string{
 	LocateCurrent:     "locate current",
 	OwnEvidence:       "own evidence",
 	MoveFilled:        "move filled",
+	HeldMoves:         "held moves",
+	FullTarget:        "full target",
+	FillingReads:      "filling reads",
+	DepartedSettled:   "departed settled",
+	DepartedEpochs:    "departed epochs",
 	FillSettled:       "fill settled",
 	FillNewer:         "fill newer",
 	FillLocked:        "fill locked",
@@ -489,6 +504,11 @@ var texts = [steps]string{
 	LocateCurrent:     "a placement of an older configuration becomes a route",
 	OwnEvidence:       "evidence of the present life counts for a replica that is younger",
 	MoveFilled:        "a replica moves away before the one that replaces it is filled",
+	HeldMoves:         "replicas move while they are compared",
+	FullTarget:        "a full machine does not refuse what moves there",
+	FillingReads:      "a replica can be READ before its configuration is committed",
+	DepartedSettled:   "memory that has moved away is freed before recovery is settled",
+	DepartedEpochs:    "memory that has moved away is freed before two epochs have ended",
 	FillSettled:       "a replica counts as filled before recovery is settled",
 	FillNewer:         "filling overwrites newer versions",
 	FillLocked:        "filling skips objects that are locked at the primary",

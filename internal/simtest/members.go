@@ -363,12 +363,13 @@ func (c *members) Lives(i int) catalog.Lives { return c.up[i].Lives() }
 
 // Check implements Cluster.
 func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
-	now, err := c.store.Load()
-	if err != nil {
-		return nil, err
-	}
 	if i := slices.Index(c.up, nil); i >= 0 {
 		return nil, fmt.Errorf("machine %d does not serve", i)
+	}
+	defer farm.HoldMoves(c.up)()
+	now, err := c.awaitHeld()
+	if err != nil {
+		return nil, err
 	}
 	found, err := farm.CheckMembers(now, c.up, reachable)
 	if c.early {
@@ -376,6 +377,23 @@ func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 	}
 	return found, err
 }
+
+// awaitHeld returns the configuration once no move is being begun or ended, and what has begun is
+// filled.
+func (c *members) awaitHeld() (*cluster.Configuration, error) {
+	for begin := c.world.Now(); !c.Whole(); c.world.Outside().Sleep(heldPoll) {
+		if c.world.Now() > begin+heldPatience {
+			return nil, fmt.Errorf("not whole after %v, though no replica moves any more", heldPatience)
+		}
+	}
+	return c.store.Load()
+}
+
+// heldPoll is the interval at which awaitHeld looks, heldPatience the time after which it gives up.
+const (
+	heldPoll     = time.Millisecond
+	heldPatience = 20 * time.Second
+)
 
 // isSpareRoot reports whether a fault is an unused root object: machines that die while an instance
 // begins may leave theirs behind (farm.OpenMember).

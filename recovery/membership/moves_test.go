@@ -299,7 +299,10 @@ func TestRefusedWhileFilled(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		g.until("the move is over", func() bool { now := g.cmConfig(); return now.ID > c.ID && now.Regions[at].Move == nil || now.Regions[at].Move != nil && now.Regions[at].Move.To != moving.Move.To })
+		g.until("the move is over", func() bool {
+			now := g.cmConfig()
+			return now.ID > c.ID && now.Regions[at].Move == nil || now.Regions[at].Move != nil && now.Regions[at].Move.To != moving.Move.To
+		})
 		now := g.cmConfig()
 		if member, _ := now.Member(moving.Move.To); member.Capacity == 0 || now.Regions[at].Has(moving.Move.To) {
 			t.Errorf("%+v: machine %d has room for %d", now.Regions[at], moving.Move.To, member.Capacity)
