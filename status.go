@@ -32,6 +32,13 @@ type Status struct {
 	Lost          []int           `json:"lost"`           // regions that an operator has given up
 	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM's status lists them
 
+	// MovesAwait says what the moves away from machines that are being drained wait for: a region that is
+	// unavailable, moves, or is being filled. It is empty if they wait for nothing.
+	MovesAwait string `json:"movesAwait,omitempty"`
+	// BalanceInMS is the time in milliseconds until regions move to even out the machines, 0 if none
+	// are to move or they may move now; only in the CM's status.
+	BalanceInMS float64 `json:"balanceInMS,omitempty"`
+
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // only in StatusOfMachine
 	Recovery RecoveryStatus `json:"recovery"`
 	// Starting says what a machine that is being opened waits for. Only in StatusOfMachine.
@@ -172,6 +179,11 @@ func statusOf(f farm.Status) Status {
 		s.Regions = append(s.Regions, regionStatus(p))
 		s.Recovery.FillingReplicas += len(p.Filling)
 	}
+	isDrained := func(m MachineStatus) bool { return m.IsDraining && s.ReplicasAt(m.Machine) > 0 }
+	if slices.ContainsFunc(s.Machines, isDrained) {
+		s.MovesAwait = c.StandsStill()
+	}
+	s.BalanceInMS = milliseconds(f.BalanceIn)
 	for _, r := range c.Lost {
 		s.Lost = append(s.Lost, int(r))
 	}

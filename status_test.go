@@ -133,6 +133,12 @@ func TestStatusOfMoves(t *testing.T) {
 	if m := s.Machines[1]; !m.IsDraining || m.Obstacle != "" || s.Machines[0].IsDraining {
 		t.Errorf("%+v", s.Machines)
 	}
+	if !strings.Contains(s.MovesAwait, "region 2, which moves from machine 1") || s.BalanceInMS != 0 {
+		t.Errorf("moves wait for %q, balance in %v ms", s.MovesAwait, s.BalanceInMS)
+	}
+	if s := statusOf(farm.Status{Configuration: moving.Undrain(1), BalanceIn: time.Minute}); s.MovesAwait != "" || s.BalanceInMS != 60000 {
+		t.Errorf("moves wait for %q, balance in %v ms", s.MovesAwait, s.BalanceInMS)
+	}
 	if move := s.Regions[0].Move; move == nil || move.From != 1 || move.To == 1 || s.ReplicasAt(1) != 1 || s.ReplicasAt(move.To) != 1 {
 		t.Errorf("%+v", s.Regions)
 	}

@@ -32,6 +32,9 @@ type Status struct {
 	// recovery of transactions at this machine.
 	IsRecovering bool
 	Recovery     string
+	// BalanceIn, in the CM's status, is the time until regions move for the sake of balance; 0 if none
+	// are to move.
+	BalanceIn time.Duration
 	// Err is the reason why the machine is no longer part of the instance.
 	Err error
 }
@@ -49,6 +52,6 @@ func (m *Member) Status() Status {
 		Leases: m.keeper.Leases(), IsValid: m.keeper.Valid(), Length: m.keeper.Length(), KeptBy: m.keeper.Variant(),
 		Suspects: s.Suspects, Joining: s.Joining, Missing: s.Missing,
 		IsRecovering: s.Recovering, Recovery: m.transactions.Progress(),
-		Err: s.Err,
+		BalanceIn: s.BalanceIn, Err: s.Err,
 	}
 }

@@ -59,8 +59,14 @@ func (c *drainCommand) Run(std cli.Streams) error {
 	return c.await(std)
 }
 
-// await prints how many replicas the machine has, whenever that changes, until it has none.
+// drainQuiet is how long nothing has to change until await says what the moves wait for. Tests make it
+// short.
+var drainQuiet = 5 * time.Second
+
+// await prints how many replicas the machine has, whenever that changes, until it has none, and what
+// the moves wait for if nothing changes for a while.
 func (c *drainCommand) await(std cli.Streams) error {
+	changed, told := time.Now(), ""
 	for last := -1; ; time.Sleep(drainPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
@@ -83,6 +89,10 @@ func (c *drainCommand) await(std cli.Streams) error {
 			return errors.New(now.Machines[at].Obstacle)
 		case left != last:
 			fmt.Fprintf(std.Out, "machine %d has %s\n", c.Machine, plural(left, "replica", "replicas"))
+			changed, told = time.Now(), ""
+		case now.MovesAwait != told && time.Since(changed) > drainQuiet:
+			fmt.Fprintf(std.Out, "waiting for %s\n", now.MovesAwait)
+			told = now.MovesAwait
 		}
 		last = left
 	}

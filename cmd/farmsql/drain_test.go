@@ -87,3 +87,21 @@ func TestDrainProgress(t *testing.T) {
 		t.Errorf("status %d: %s%s", code, out, errs)
 	}
 }
+
+// drain says what the moves wait for if nothing changes.
+func TestDrainThatWaits(t *testing.T) {
+	defer func(was time.Duration) { drainQuiet = was }(drainQuiet)
+	drainQuiet = 0
+	data, o := withAbsent(t)
+	s := o.status
+	s.Machines = []farmsql.MachineStatus{{Machine: 0}, {Machine: 1, IsDraining: true}}
+	s.Regions = []farmsql.RegionStatus{{Region: 1, Primary: 1}}
+	s.MovesAwait = "region 7, which is unavailable"
+	o.set(s)
+	s.Regions = nil
+	time.AfterFunc(4*drainPoll, func() { o.set(s) })
+	code, out, errs := execute(t, "", "drain", "--data", data, "--machine", "1")
+	if code != 0 || strings.Count(out, "waiting for region 7, which is unavailable\n") != 1 {
+		t.Errorf("status %d: %s%s", code, out, errs)
+	}
+}

@@ -222,6 +222,9 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.Lease != nil {
 		fmt.Fprintf(w, "leases:   %v, kept by a %s; the one of machine %d is %s\n", duration(s.Lease.LengthMS), s.Lease.KeptBy, s.Machine, validText(s.Lease.IsValid))
 	}
+	if s.BalanceInMS > 0 {
+		fmt.Fprintf(w, "balance:  regions move in %v, if the members stay the same\n", duration(s.BalanceInMS).Round(time.Second))
+	}
 	if len(s.Joining) > 0 {
 		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))
 	}
@@ -308,6 +311,9 @@ func printRegions(w io.Writer, s farmsql.Status) {
 		if m.Obstacle != "" {
 			fmt.Fprintf(w, "NOT MOVING: %s\n", m.Obstacle)
 		}
+	}
+	if s.MovesAwait != "" {
+		fmt.Fprintf(w, "further moves wait for %s\n", s.MovesAwait)
 	}
 	for _, a := range s.Absences() {
 		fmt.Fprintf(w, "UNAVAILABLE %v\n", a)

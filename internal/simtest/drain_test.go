@@ -8,6 +8,26 @@ import (
 
 // Regions move, while machines die, links break, and the configuration is changed for other reasons.
 func TestDrains(t *testing.T) {
+	drains(t, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Drain, Drain, Drain) })
+}
+
+// Machines die just when regions begin to move, and when replicas leave machines: the CM, the machine
+// that a replica leaves, its target, any other. There is one machine more than replicas, so that
+// the machine that a replica has left gets it back when another one dies, also while that failure is
+// recovered from.
+func TestKillsAtMoves(t *testing.T) {
+	drains(t, func(o *Options) {
+		o.Farm.Machines = 3 + int(o.Seed%2)
+		o.Farm.Replicas = o.Farm.Machines - 1
+		o.Domains = o.Farm.Machines
+		o.Overlap.Kinds = []Fault{KillAtMove, KillAtMove, KillAtMove, KillAtMove, KillInRecovery}
+		o.Overlap.Open, o.Overlap.Core, o.Overlap.Spare = 1+int(o.Seed/2%2), false, false
+	})
+}
+
+// drains runs the simulator with machines that are drained, with options changed by with.
+func drains(t *testing.T, with func(*Options)) {
+	t.Helper()
 	from, n := uint64(1), uint64(12)
 	switch {
 	case *seed != 0:
@@ -21,8 +41,8 @@ func TestDrains(t *testing.T) {
 		o.Farm.Machines = max(o.Farm.Machines, 4)
 		o.Farm.Replicas = min(o.Farm.Replicas, o.Farm.Machines-1)
 		o.Domains, o.Tables = o.Farm.Machines, 0
-		o.Overlap.Kinds = append(o.Overlap.Kinds, Drain, Drain, Drain)
 		o.Overlap.Hold = max(o.Overlap.Hold, 20*time.Millisecond)
+		with(&o)
 		r := Run(o)
 		if r.Err != nil {
 			t.Errorf("%v\n%v", o, r.Err)
@@ -30,7 +50,7 @@ func TestDrains(t *testing.T) {
 		total.Add(r)
 		runtime.GC() // unmaps the run's memory
 	}
-	t.Logf("%d machines were drained, %d replicas have moved", total.Faults[Drain], total.Moves)
+	t.Logf("%d machines were drained, %d killed at moves, %d replicas have moved", total.Faults[Drain], total.Faults[KillAtMove], total.Moves)
 	if *seed == 0 && total.Moves == 0 {
 		t.Error("no replica has moved")
 	}

@@ -47,6 +47,9 @@ type members struct {
 	keptOut []time.Duration
 	// moved is how many replicas have moved from one machine to another.
 	moved int
+	// onMoved, if not nil, is called by the CM when it has stored a configuration in which moves begin
+	// or end.
+	onMoved func(now *cluster.Configuration, r cluster.Remapped)
 	// exited holds, by machine, the last time when its process exited by itself.
 	exited []time.Duration
 	// wrapNIC and wrapClock, if not nil, replace the NIC and the clock of machines, for tests
@@ -221,6 +224,9 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 				c.moved += len(r.Moved)
+				if len(r.Moving)+len(r.Moved) > 0 && c.onMoved != nil {
+					c.onMoved(now, r)
+				}
 				if len(r.Lost) > 0 {
 					c.note(p, "regions %v are lost", r.Lost)
 				}

@@ -204,6 +204,10 @@ func (o Options) Overlapping() Options {
 	if o.Farm.Machines > o.Farm.Replicas && moved.IntN(3) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, Drain)
 	}
+	struck := rand.New(rand.NewPCG(o.Seed, 0xd7a15)) // separate, as above: from before machines were killed at moves
+	if o.Farm.Machines > o.Farm.Replicas && struck.IntN(4) == 0 {
+		o.Overlap.Kinds = append(o.Overlap.Kinds, KillAtMove)
+	}
 	return o.scarce()
 }
 
@@ -226,7 +230,7 @@ func (o Options) scarce() Options {
 // plentiful returns the options without the limits that scarce has drawn.
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale, o.Small = 0, 0, 0
-	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy || f == Drain })
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy || f == Drain || f == KillAtMove })
 	return o
 }
 

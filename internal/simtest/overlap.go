@@ -5,9 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -35,7 +38,7 @@ type Overlap struct {
 }
 
 // overlapping are the kinds of faults that an Overlap can have, besides Wedge,
-// FullMemory, OldCopy and Drain.
+// FullMemory, OldCopy, Drain and KillAtMove.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -176,6 +179,8 @@ func (t *overlapInjector) inject(f Fault) {
 		t.failStore(f)
 	case Drain:
 		t.drain(f)
+	case KillAtMove:
+		t.killAtMove(f)
 	}
 }
 
@@ -511,6 +516,66 @@ func (t *overlapInjector) drain(f Fault) {
 	t.askToDrain(i, true)
 	t.disturbs--
 	t.noteChange()
+}
+
+// killAtMove drains a machine, and kills one just when a region begins to move, or, mostly, when its
+// replica leaves; sometimes it kills a second one, while the first failure is recovered from. Then the
+// machine that the replica has left may get it back at once.
+func (t *overlapInjector) killAtMove(f Fault) {
+	from := t.target()
+	var now *cluster.Configuration
+	var moves []region.ID
+	begins, stored := t.rng.IntN(4) == 0, t.outside.NewEvent()
+	next := t.members.onMoved // of another such fault
+	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
+		if next != nil {
+			next(c, r)
+		}
+		ids := r.Moved
+		if begins {
+			ids = r.Moving
+		}
+		if now == nil && len(ids) > 0 {
+			now, moves = c, ids
+			stored.Set()
+		}
+	}
+	t.disturbs++
+	t.askToDrain(from, false)
+	if stored.WaitFor(movePatience) {
+		p, _ := now.Placement(moves[t.rng.IntN(len(moves))])
+		t.strikeMove(f, []int{int(now.CM), from, int(p.Primary), t.any(), t.any()})
+	}
+	t.askToDrain(from, true)
+	t.disturbs--
+	t.noteChange()
+}
+
+const (
+	// movePatience bounds the wait for a move.
+	movePatience = 20 * leaseTime
+	// strikeMax bounds the time from the configuration of a move to the failure. By then all have
+	// applied it, and most have committed it.
+	strikeMax = time.Millisecond
+)
+
+// strikeMove kills one machine of those given, and perhaps a second one.
+func (t *overlapInjector) strikeMove(f Fault, roles []int) {
+	var over []clock.Event
+	for n := 1 + t.rng.IntN(2); n > 0; n-- {
+		if t.rng.IntN(3) > 0 {
+			t.outside.Sleep(t.upTo(strikeMax))
+		}
+		i, done := roles[t.rng.IntN(len(roles))], t.outside.NewEvent()
+		over = append(over, done)
+		t.outside.Go(func() {
+			t.die(f, []int{i})
+			done.Set()
+		})
+	}
+	for _, e := range over {
+		e.Wait()
+	}
 }
 
 // drainMin is long enough for some regions to move, if nothing else happens.

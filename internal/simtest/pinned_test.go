@@ -32,7 +32,7 @@ func TestPinnedSeeds(t *testing.T) {
 			o := Draw(p.seed).Overlapping()
 			o.Overlap.Core, o.Tables = p.core, 0
 			o.Small = 0
-			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Drain })
+			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Drain || f == KillAtMove })
 			if !p.recent {
 				o = o.plentiful()
 				o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Wedge || slices.Contains(p.without, f) })
