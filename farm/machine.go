@@ -51,14 +51,14 @@ func (m *machine) mapRegion(id region.ID, size int64) (*region.Region, error) {
 	return r, nil
 }
 
-// removeStrays removes replicas that c does not give to the machine.
-func (m *machine) removeStrays(c *cluster.Configuration) error {
+// removeStrays removes replicas that c does not give to the machine, except those that it spares.
+func (m *machine) removeStrays(c *cluster.Configuration, spares func(region.ID) bool) error {
 	names, err := m.memory.Names()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if id, ok := regionOf(name); ok && !c.Keeps(m.id, id) {
+		if id, ok := regionOf(name); ok && !c.Keeps(m.id, id) && !spares(id) {
 			if err := m.memory.Remove(name); err != nil {
 				return fmt.Errorf("farm: remove %s of machine %d, which no configuration has: %w", name, m.id, err)
 			}

@@ -343,7 +343,7 @@ func (m *Member) openTransactions() (err error) {
 		Note:         m.noteIn,
 		Annex:        func(number uint64, bytes int64) (*nvram.Memory, error) { return makeAnnex(m.memory, number, bytes) },
 		DropAnnex:    func(number uint64, mem *nvram.Memory) error { return dropAnnex(m.memory, number, mem) },
-		Settling:     func(in cluster.ID) { m.identity.Store(identitySettled, uint64(in)) },
+		Settling:     m.settling,
 		Alive:        func() bool { return m.keeper.Valid() },
 		Locate:       m.locate,
 		Patience:     m.cfg.Patience,

@@ -17,29 +17,66 @@ import (
 // machines that have not applied that configuration yet READ it, and WRITE block headers to it, as
 // they may. If their operations found nothing, they would take the connection for broken.
 //
-// So the memory stays mapped and registered, without a name, until all members have left the earlier
-// configurations, and then until all operations have ended that may have begun before: two epochs
-// later (see worker.Operation).
+// So the memory stays mapped and registered until all members have left the earlier configurations,
+// and then until all operations have ended that may have begun before: two epochs later (see
+// worker.Operation).
+//
+// It keeps its name until recovery is settled here, or another replica of the region takes its place.
+// As long as the configuration may be unused, a memory that it has departed from is one of those in
+// cluster.Placement.Before: the next configuration may make the region wait for it.
 type departed struct {
 	region  *region.Region
-	in      cluster.ID // the configuration that has given it away
-	epoch   uint64     // of this machine when it was applied
-	isRead  bool       // it is registered under the region's key
-	blocks  rdma.Key   // see Member.blocks; 0 if it is not registered any more
-	release func() error
+	in      cluster.ID   // the configuration that has given it away
+	epoch   uint64       // of this machine when it was applied
+	isRead  bool         // it is registered under the region's key
+	blocks  rdma.Key     // see Member.blocks; 0 if it is not registered any more
+	release func() error // nil while it has its name
 }
 
 // loseComplete makes a complete replica depart that configuration c gives to another machine.
-func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) error {
-	release, err := m.memory.Detach(regionName(id))
+func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	_, isUnread := m.unread[id] // it was filled in a configuration that never was committed here
-	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], release})
+	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], nil})
 	delete(m.regions, id)
 	delete(m.blocks, id)
 	delete(m.unread, id)
+}
+
+// hasDepartedNamed reports whether a departed replica of a region still has its name.
+func (m *Member) hasDepartedNamed(id region.ID) bool {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	return slices.ContainsFunc(m.departed, func(d *departed) bool { return d.region.ID() == id && d.release == nil })
+}
+
+// detachDeparted takes the names from some departed replicas.
+func (m *Member) detachDeparted(is func(*departed) bool) error {
+	m.replicas.Lock()
+	defer m.replicas.Unlock()
+	var errs []error
+	for _, d := range m.departed {
+		if d.release == nil && is(d) {
+			errs = append(errs, m.detachLocked(d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Member) detachLocked(d *departed) (err error) {
+	d.release, err = m.memory.Detach(regionName(d.region.ID()))
 	return err
+}
+
+// settling is called when recovery for a configuration is settled here. Departed replicas lose their
+// names before the memory says so: a later life takes a replica that it finds for one that has
+// everything up to what was settled.
+func (m *Member) settling(in cluster.ID) {
+	if err := m.detachDeparted(func(d *departed) bool { return d.in <= in }); err != nil {
+		m.log.Warn("memory of replicas that have moved away keeps its name", "machine", m.id, "error", err)
+	}
+	m.identity.Store(identitySettled, uint64(in))
 }
 
 // departing returns how many replicas have departed, and are not freed yet.
@@ -105,14 +142,22 @@ func (m *Member) freeDepartedIf(isUnused func(*departed) bool) error {
 		if !isUnused(d) {
 			return false
 		}
-		m.endReadsLocked(d)
-		if d.blocks != 0 {
-			m.nic.Deregister(d.blocks)
-		}
-		errs = append(errs, m.releaseLocked(d.region, d.release))
+		errs = append(errs, m.endDepartedLocked(d))
 		return true
 	})
 	return errors.Join(errs...)
+}
+
+// endDepartedLocked frees a departed replica. If it still has its name, it has so beyond this life.
+func (m *Member) endDepartedLocked(d *departed) error {
+	m.endReadsLocked(d)
+	if d.blocks != 0 {
+		m.nic.Deregister(d.blocks)
+	}
+	if d.release == nil {
+		return nil
+	}
+	return m.releaseLocked(d.region, d.release)
 }
 
 // departedPoll and departedPollMax are the shortest and the longest time after which awaitDeparted asks

@@ -226,6 +226,9 @@ func (m *Member) haveReplica(in cluster.ID, p cluster.Placement, isNew bool) (er
 func (m *Member) openReplica(in cluster.ID, p cluster.Placement, isNew bool) (r *region.Region, err error) {
 	id := p.Region
 	isFilling := slices.Contains(p.Filling, m.id)
+	if err := m.detachDeparted(func(d *departed) bool { return d.region.ID() == id }); err != nil {
+		return nil, err
+	}
 	switch {
 	case isFilling:
 		r, err = m.openFilling(id)
@@ -288,7 +291,7 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 			return err
 		}
 	}
-	if err := m.removeStrays(c); err != nil {
+	if err := m.removeStrays(c, m.hasDepartedNamed); err != nil {
 		return err
 	}
 	return m.endStale(func(id region.ID) bool {
@@ -300,7 +303,8 @@ func (m *Member) dropReplicas(c *cluster.Configuration) error {
 // loseReplica drops a replica that c does not give to this machine.
 func (m *Member) loseReplica(c *cluster.Configuration, id region.ID) error {
 	if m.staleOf(id) == nil {
-		return m.loseComplete(c, id)
+		m.loseComplete(c, id)
+		return nil
 	}
 	return m.loseFilling(id)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/region"
 )
@@ -41,7 +42,9 @@ func (m *Member) openFilling(id region.ID) (*region.Region, error) {
 	return s.Region(), nil
 }
 
-// keepReplica opens the replica of an earlier life, which was a member up to configuration asOf. It
+// keepReplica opens the replica of an earlier life, which was a member up to configuration asOf. It may
+// have departed in that life, though not before the last configuration that was settled then: so it has
+// missed nothing up to that one (see settling). keepReplica
 // forgets the objects written by records in that life's logs, since those transactions may not have
 // committed. It returns nil if there is no replica that can be kept.
 func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, error) {
@@ -57,7 +60,11 @@ func (m *Member) keepReplica(id region.ID, asOf cluster.ID) (*region.Stale, erro
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.openStale(r, uint32(asOf)+1)
+	settled := cluster.ID(m.identity.Load(identitySettled))
+	if sabotage.DepartedNames.Skipped() {
+		settled = asOf
+	}
+	s, err := m.openStale(r, uint32(min(asOf, settled))+1)
 	if errors.Is(err, region.ErrFormat) {
 		m.log.Warn("a replica cannot be kept", "machine", m.id, "region", id, "error", err)
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
@@ -495,5 +496,95 @@ func TestCheckBesideMoves(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		check(l)
+	})
+}
+
+// A machine has applied the configuration in which a replica leaves it, and dies with the target before
+// anybody can have committed there. Its memory has everything, and is one of those that the region
+// waits for.
+func TestMemoryBehindAnUnusedMove(t *testing.T) {
+	tried := 0
+	for seed := uint64(0); tried < 2 && seed < 20; seed++ {
+		aFewMembers(t, seed, 5, 1, func(g *members) {
+			c := &counters{g: g}
+			c.begin(4)
+			now, _ := g.store.Load()
+			from := slices.DeleteFunc(slices.Clone(now.Machines), func(m rdma.MachineID) bool { return m == now.CM || now.PrimaryOf(m) == 0 })[0]
+			had := now.Regions[slices.IndexFunc(now.Regions, func(p cluster.Placement) bool { return p.Primary == from })].Region
+			var target rdma.MachineID
+			isOver := false
+			g.recovering = func(id rdma.MachineID, s recovery.Step) {
+				next, _ := g.store.Load()
+				p, _ := next.Placement(had)
+				if isOver || id != from || s != recovery.StepApplied || p.Has(from) {
+					return
+				}
+				target, isOver = p.Primary, true
+				if target != next.CM {
+					g.kill(target)
+					g.kill(from)
+				}
+			}
+			g.at(now.CM, func(m *Member) {
+				if err := m.Membership().Drain(context.Background(), from, false); err != nil {
+					t.Error(err)
+				}
+			})
+			g.until("the replica leaves", func() bool { return isOver })
+			if target == now.CM {
+				return // it must survive, as it alone knows that nobody has committed
+			}
+			tried++
+			g.until("the others have gone on", func() bool { now, _ := g.store.Load(); return len(now.Machines) == 3 })
+			g.isNeeded = true
+			g.boot(from)
+			g.until("the region is back", func() bool {
+				now, _ := g.store.Load()
+				return g.up[from] != nil && !slices.Contains(now.Unavailable(), had)
+			})
+			g.at(from, func(m *Member) {
+				for k, p := range c.ptrs {
+					if p.Addr.Region() != had {
+						continue
+					}
+					if _, err := m.Transactions().Read(p, make([]byte, p.Capacity())); err != nil {
+						t.Errorf("counter %d: %v", k, err)
+					}
+				}
+			})
+		})
+	}
+	if tried == 0 {
+		t.Error("all targets were CMs")
+	}
+}
+
+// What a machine finds of a replica that has departed in an earlier life lacks what was committed since
+// the last configuration that was settled then, and is filled from there on.
+func TestDepartedIsKeptAsOfThen(t *testing.T) {
+	aFewMembers(t, 12, 3, 3, func(g *members) {
+		g.add(0, 7)
+		now, _ := g.store.Load()
+		id := now.Regions[0].Region
+		g.until("recovery is settled", func() bool { return g.up[2].settledFor.Load() == uint32(now.ID) })
+		g.at(2, func(m *Member) {
+			r := m.replica(id)
+			m.loseComplete(&cluster.Configuration{ID: now.ID + 2}, id)
+			if err := m.removeStrays(&cluster.Configuration{}, m.hasDepartedNamed); err != nil {
+				t.Error(err)
+			}
+			if names, err := m.memory.Names(); err != nil || !slices.Contains(names, regionName(id)) {
+				t.Errorf("what has departed has no name before recovery is settled: %v, %v", names, err)
+			}
+			m.memories.leave(regionName(id), r.Memory()) // as the next life finds it
+			s, err := m.keepReplica(id, now.ID+2)
+			if err != nil || s.Since() != uint32(now.ID)+1 {
+				t.Fatalf("kept as of before %d, %v; settled is %d", s.Since(), err, now.ID)
+			}
+			m.settling(now.ID + 2)
+			if names, err := m.memory.Names(); err != nil || slices.Contains(names, regionName(id)) {
+				t.Errorf("what has departed has its name though recovery is settled: %v, %v", names, err)
+			}
+		})
 	})
 }

@@ -219,6 +219,8 @@ const (
 	DepartedSettled
 	// DepartedEpochs: memory that has moved away is freed before two epochs have ended.
 	DepartedEpochs
+	// DepartedNames: what has moved away from an earlier life counts as complete up to its end.
+	DepartedNames
 	// FillSettled: a replica counts as filled while transactions from before are being recovered.
 	FillSettled
 	// FillNewer: objects read from the primary replace newer ones.
@@ -385,6 +387,7 @@ var names = [steps]string{
 	FillingReads:      "filling reads",
 	DepartedSettled:   "departed settled",
 	DepartedEpochs:    "departed epochs",
+	DepartedNames:     "departed names",
 	FillSettled:       "fill settled",
 	FillNewer:         "fill newer",
 	FillLocked:        "fill locked",
@@ -509,6 +512,7 @@ var texts = [steps]string{
 	FillingReads:      "a replica can be READ before its configuration is committed",
 	DepartedSettled:   "memory that has moved away is freed before recovery is settled",
 	DepartedEpochs:    "memory that has moved away is freed before two epochs have ended",
+	DepartedNames:     "what has moved away from an earlier life counts as complete up to its end",
 	FillSettled:       "a replica counts as filled before recovery is settled",
 	FillNewer:         "filling overwrites newer versions",
 	FillLocked:        "filling skips objects that are locked at the primary",

@@ -103,6 +103,7 @@ var catches = []catch{
 	{step: sabotage.FillingReads, pkg: "farm", test: "TestReadsOfWhatIsBack"},
 	{step: sabotage.DepartedSettled, pkg: "farm", test: "TestDepartedAreFreedLate"},
 	{step: sabotage.DepartedEpochs, pkg: "farm", test: "TestDepartedAtClose"},
+	{step: sabotage.DepartedNames, pkg: "farm", test: "TestDepartedIsKeptAsOfThen"},
 	{step: sabotage.FillSettled, pkg: "farm", test: "TestFilledAfterSettled"},
 	{step: sabotage.FillNewer, pkg: "region", test: "TestPaper5_4_NewerStateStays"},
 	{step: sabotage.FillLocked},
