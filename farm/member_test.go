@@ -48,6 +48,8 @@ type members struct {
 	full bool
 	// isNeeded says that machines may be refused because other memory of theirs is needed.
 	isNeeded bool
+	// isOld says that machines may share no version of the protocol with the others.
+	isOld bool
 	// restarts says that machines may end while they are being opened, to begin another life.
 	restarts bool
 }
@@ -148,7 +150,8 @@ func (g *members) boot(id rdma.MachineID) {
 		switch {
 		case err == nil:
 			g.up[id] = m
-		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, membership.ErrNeeded), g.restarts && errors.Is(err, membership.ErrRestart):
+		case g.full && errors.Is(err, nvram.ErrNoSpace), g.isNeeded && errors.Is(err, membership.ErrNeeded), g.restarts && errors.Is(err, membership.ErrRestart),
+			g.isOld && errors.Is(err, protocol.ErrRange):
 			g.ended[id] = err
 		default:
 			g.Errorf("machine %d: %v", id, err)

@@ -1,11 +1,17 @@
 package farm
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery/membership"
 )
 
 // Machines of version 1 are restarted one by one with this program, and those with the next one,
@@ -54,4 +60,51 @@ func TestMembersOfTwoVersions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a member does not know moves nothing is drained and nothing moves, and the configuration has
+// no format that it does not know. As soon as the last one knows them a machine can be drained, and
+// from then on no machine that does not know them is let in.
+func TestDrainAroundTheVersionOfMoves(t *testing.T) {
+	before := protocol.Range{Min: 1, Max: protocol.Moves - 1}
+	g := &members{T: t, world: sim.New(sim.Options{Seed: 4})}
+	g.speaks = map[rdma.MachineID]protocol.Range{0: before, 1: before, 2: before, 3: before}
+	g.run(4, 2, func(g *members) {
+		drain := func(by rdma.MachineID) (err error) {
+			err = membership.ErrRestart
+			for begin := g.world.Now(); err != nil && !errors.Is(err, cluster.ErrCannotDrain) && g.world.Now() < begin+time.Second; {
+				g.at(by, func(m *Member) { err = m.Membership().Drain(context.Background(), 1, false) })
+			}
+			return err
+		}
+		for id := range rdma.MachineID(4) {
+			for by := range rdma.MachineID(4) {
+				if err := drain(by); !errors.Is(err, cluster.ErrCannotDrain) {
+					t.Errorf("machine %d asks, %d machines know moves: %v", by, id, err)
+				}
+			}
+			if c, _ := g.store.Load(); len(c.Draining) > 0 || !strings.Contains(string(c.Encode()), `"Format":4`) {
+				t.Errorf("%d machines know moves: %s", id, c.Encode())
+			}
+			g.kill(id)
+			delete(g.speaks, id)
+			g.boot(id)
+			g.until("the machine is back and everything is whole", func() bool { return g.up[id] != nil && g.whole() })
+		}
+		if err := drain(3); err != nil {
+			t.Fatal(err)
+		}
+		g.until("machine 1 is drained", g.atRest)
+		if c, _ := g.store.Load(); !c.IsDraining(1) || !strings.Contains(string(c.Encode()), `"Format":5`) {
+			t.Errorf("%s", c.Encode())
+		}
+		g.kill(1)
+		g.speaks[1] = before
+		g.isOld = true
+		g.boot(1)
+		g.world.Outside().Sleep(time.Second)
+		if c, _ := g.store.Load(); !errors.Is(g.ended[1], protocol.ErrRange) || len(c.Machines) != 3 {
+			t.Errorf("a machine that does not know moves is a member: %v", c.Machines)
+		}
+	})
 }

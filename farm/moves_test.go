@@ -588,3 +588,83 @@ func TestDepartedIsKeptAsOfThen(t *testing.T) {
 		})
 	})
 }
+
+// The target dies just when the replica has left: when the machine that it leaves has applied that, or
+// when all have. That machine makes and frees objects of many sizes meanwhile. Nothing is lost, and all
+// replicas are equal.
+func TestTargetDiesAtTheEnd(t *testing.T) {
+	deaths := 0
+	defer func() {
+		if t.Logf("%d targets have died", deaths); deaths == 0 {
+			t.Error("no target has died")
+		}
+	}()
+	for seed := range uint64(6) {
+		aFewMembers(t, seed, 4, 3, func(g *members) {
+			c := &counters{g: g}
+			c.begin(10)
+			at := []recovery.Step{recovery.StepApplied, recovery.StepCommitted, recovery.StepAllActive}[seed%3]
+			last, _ := g.store.Load()
+			dead := false
+			g.recovering = func(id rdma.MachineID, s recovery.Step) {
+				next, _ := g.store.Load()
+				if next.ID == last.ID || dead {
+					return
+				}
+				was := last
+				if id == 0 && s == at {
+					last = next
+				}
+				for _, p := range was.Regions {
+					now, _ := next.Placement(p.Region)
+					if p.Move != nil && now.Move == nil && !now.Has(0) && id == 0 && s == at && p.Move.To != next.CM && !dead {
+						dead = true
+						deaths++
+						g.kill(p.Move.To)
+					}
+				}
+			}
+			c.count(0)
+			c.churn(0)
+			g.drain(0, 0, false)
+			g.until("the target has died, or all have moved", func() bool { return dead || g.atRest() })
+			g.drain(0, 0, true)
+			g.until("the region is whole again", func() bool { return g.whole() || len(g.up) == 3 && g.filled() })
+			c.finish()
+		})
+	}
+}
+
+// filled reports whether nothing is being filled, and all transactions are recovered.
+func (g *members) filled() bool {
+	c, _ := g.store.Load()
+	for _, m := range g.up { // any order
+		if m.settledFor.Load() != uint32(c.ID) {
+			return false
+		}
+	}
+	return len(c.Machines) == len(g.up) && !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool { return len(p.Filling) > 0 || !p.IsAvailable() })
+}
+
+// churn makes a machine make and free objects of many sizes, until stop, so that it makes slabs and
+// gives them back.
+func (c *counters) churn(id rdma.MachineID) {
+	m, p := c.g.up[id], c.g.world.Machine(id).Process()
+	c.going++
+	p.Go(func() {
+		defer func() { c.going-- }()
+		for i := 0; !c.stops && !p.Dead(); i++ {
+			var made region.Ptr
+			size := 64 << (i % 8)
+			step := func(f func(t *txn.Tx) error) {
+				err := m.Transactions().Run(context.Background(), f)
+				if err != nil && !errors.Is(err, outcome.ErrInDoubt) && !errors.Is(err, outcome.ErrEvicted) {
+					c.g.Errorf("machine %d: %d bytes: %v", id, size, err)
+				}
+			}
+			step(func(t *txn.Tx) (err error) { made, _, err = t.Alloc(size, 0); return err })
+			step(func(t *txn.Tx) error { return t.Free(made) })
+			p.Sleep(500 * time.Microsecond)
+		}
+	})
+}
