@@ -23,7 +23,9 @@ var _ membership.Host = (*host)(nil)
 func (h *host) member() *Member { return (*Member)(h) }
 
 // Freeze implements membership.Host. Regions that get another primary leave the allocator first: what
-// it reserves in the new configuration must not lie in them (see region.Allocator.Alloc).
+// it reserves in the new configuration must not lie in them (see region.Allocator.Alloc). They leave
+// while the recovery of the last configuration may still run, which attaches regions; but none moves
+// before that recovery is settled.
 func (h *host) Freeze(c *cluster.Configuration) {
 	h.allocator.Keep(func(id region.ID) bool {
 		p, ok := c.Placement(id)
