@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -95,8 +96,8 @@ func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 		return otherMachine
 	case g.kind > ofClient:
 		return otherKind
-	case g.kind == ofMachine && s.links[raftID(g.from)] == nil:
-		return stranger
+	case g.kind == ofMachine && s.peers.Load().links[raftID(g.from)] == nil:
+		return s.strangerOr(g.from)
 	}
 	if secured, ok := stream.(securedConn); ok && g.kind == ofMachine && s.cfg.Authorize != nil {
 		if s.cfg.Authorize(g.from, secured.ConnectionState()) != nil {
@@ -104,6 +105,14 @@ func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 		}
 	}
 	return accepted
+}
+
+// strangerOr tells a machine that has been replaced from one that never was of the store.
+func (s *Store) strangerOr(m rdma.MachineID) refusal {
+	if slices.Contains(s.peers.Load().founders.Removed, m) {
+		return removed
+	}
+	return stranger
 }
 
 // replace notes the connection that a machine has opened, and returns the one before.
@@ -141,7 +150,7 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 			continue
 		}
 		if !s.isPlausible(m, from) {
-			return // not from a peer that works
+			return // not from a peer that works, or from one that is no peer any more
 		}
 		select {
 		case s.received <- m:
@@ -155,6 +164,6 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 // another has sent to it as the leader.
 func (s *Store) isPlausible(m *raftpb.Message, from rdma.MachineID) bool {
 	isPassedOn := m.GetType() == raftpb.MsgProp || m.GetType() == raftpb.MsgReadIndex
-	_, isMember := s.founding.Machines[machineOf(m.GetFrom())]
-	return m.GetTo() == raftID(s.founding.Machine) && (m.GetFrom() == raftID(from) || isPassedOn && isMember)
+	isMember := s.peers.Load().links[m.GetFrom()] != nil
+	return m.GetTo() == raftID(s.founding.Machine) && isMember && (m.GetFrom() == raftID(from) || isPassedOn)
 }

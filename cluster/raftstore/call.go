@@ -14,42 +14,61 @@ import (
 //
 //	| operation 1 | zeros 3 | patience in ms 4 | swap |
 //
-// It is the payload of a frame. Of a Load's swap, only the identifier counts.
+// It is the payload of a frame. Of swaps of operations that are none, only the identifier counts. A change has
+// its own encoding in the place of the swap's.
 type call struct {
-	isSwap   bool
-	patience time.Duration // after which the client does not wait any longer
-	swap     swap
+	operation byte
+	patience  time.Duration // after which the client does not wait any longer
+	swap      swap
+	change    change // of operationChange
 }
 
 const (
-	operationLoad = 1
-	operationSwap = 2
+	operationLoad     = 1
+	operationSwap     = 2
+	operationFounders = 3 // asks for the founders; this operation and those after it are of knowsFormat 2
+	operationChange   = 4 // changes the founders
 
 	callHeaderBytes = 8
 )
 
 // encode returns the frame of a call.
 func (c *call) encode() []byte {
-	operation := byte(operationLoad)
-	if c.isSwap {
-		operation = operationSwap
-	}
-	payload := []byte{operation, 0, 0, 0}
+	payload := []byte{c.operation, 0, 0, 0}
 	payload = binary.LittleEndian.AppendUint32(payload, uint32(c.patience.Milliseconds()))
+	if c.operation == operationChange {
+		return payloadFrame(frameCall, append(payload, c.change.encode()...))
+	}
 	return payloadFrame(frameCall, append(payload, c.swap.encode()...))
 }
+
+// id returns the identifier of the request.
+func (c *call) id() requestID {
+	if c.operation == operationChange {
+		return c.change.id
+	}
+	return c.swap.id
+}
+
+// changes reports whether the call is to change something.
+func (c *call) changes() bool { return c.operation == operationSwap || c.operation == operationChange }
 
 func readCall(r io.Reader) (c call, err error) {
 	payload, err := readFrameOf(frameCall, r)
 	if err != nil {
 		return c, err
 	}
-	if len(payload) < callHeaderBytes || payload[0] != operationLoad && payload[0] != operationSwap {
+	if len(payload) < callHeaderBytes || payload[0] < operationLoad || payload[0] > operationChange {
 		return c, fmt.Errorf("%w: a call of %d bytes", errGarbage, len(payload))
 	}
-	c.isSwap = payload[0] == operationSwap
+	c.operation = payload[0]
 	c.patience = time.Duration(binary.LittleEndian.Uint32(payload[4:])) * time.Millisecond
-	if c.swap, err = decodeSwap(payload[callHeaderBytes:]); err != nil {
+	if content := payload[callHeaderBytes:]; c.operation == operationChange {
+		c.change, err = decodeChange(content)
+	} else {
+		c.swap, err = decodeSwap(content)
+	}
+	if err != nil {
 		return c, fmt.Errorf("%w: a call: %w", errGarbage, err)
 	}
 	return c, nil
@@ -62,7 +81,8 @@ const (
 	outcomeDone outcome = iota
 	outcomeMoved
 	outcomeMovedOn
-	outcomeFailed // a swap may be carried out nevertheless
+	outcomeFailed  // a swap may be carried out nevertheless
+	outcomeRefused // a change of the founders
 )
 
 // A result answers a call:
@@ -88,6 +108,9 @@ func resultOf(id requestID, configuration []byte, err error) result {
 	case errors.Is(err, cluster.ErrMoved):
 		return result{id, outcomeMoved, nil}
 	}
+	if errors.Is(err, ErrFounders) {
+		return result{id, outcomeRefused, []byte(err.Error())}
+	}
 	return result{id, outcomeFailed, []byte(err.Error())}
 }
 
@@ -102,7 +125,7 @@ func readResult(in io.Reader) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	if len(payload) < resultHeaderBytes || outcome(payload[16]) > outcomeFailed {
+	if len(payload) < resultHeaderBytes || outcome(payload[16]) > outcomeRefused {
 		return r, fmt.Errorf("%w: a result of %d bytes", errGarbage, len(payload))
 	}
 	return result{requestID(payload[:16]), outcome(payload[16]), payload[resultHeaderBytes:]}, nil

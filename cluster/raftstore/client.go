@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,8 @@ type ClientConfig struct {
 	// Cluster and Machines are those of the Founding: the store's machines refuse others.
 	Cluster  uint64
 	Machines map[rdma.MachineID]string
+	// Founders are those that a client of the machine has learned last; zero if none has.
+	Founders Founders
 	// Dial and TLS are as in Config.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	TLS  *tls.Config
@@ -61,15 +64,16 @@ func (c *ClientConfig) complete() error {
 type Client struct {
 	cfg      ClientConfig
 	founding Founding           // its Machine means nothing
-	machines []rdma.MachineID   // in order
 	life     [8]byte            // random, for requestID
 	counter  atomic.Uint64      // of requests
 	ctx      context.Context    // done when the Client is closed
 	cancel   context.CancelFunc // of ctx
 	mu       struct {
 		lockrank.Mutex[lockrank.Leaf]
-		first int          // index in machines of the one that is asked first: it has served last
-		idle  []clientConn // the one that was used last at the end
+		founders Founders         // the newest that are known
+		machines []rdma.MachineID // those of founders, in order
+		first    rdma.MachineID   // is asked first: it has served last
+		idle     []clientConn     // the one that was used last at the end
 	}
 }
 
@@ -83,18 +87,20 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, machines: slices.Sorted(maps.Keys(cfg.Machines))}
-	c.founding = Founding{Cluster: cfg.Cluster, Machines: cfg.Machines}
-	if len(c.machines) > 0 {
-		c.founding.Machine = c.machines[0]
+	c := &Client{cfg: cfg, founding: Founding{Cluster: cfg.Cluster, Machines: cfg.Machines}}
+	founders := slices.Sorted(maps.Keys(cfg.Machines))
+	if len(founders) > 0 {
+		c.founding.Machine = founders[0]
 	}
 	if err := c.founding.check(); err != nil {
 		return nil, err
 	}
+	c.mu.founders, c.mu.machines = c.founding.founders(), founders
+	c.Learn(cfg.Founders)
 	binary.LittleEndian.PutUint64(c.life[:], rand.Uint64())
 	c.life[2], c.life[3] = 0xff, 0xff // where identifiers of the store's machines have zeros
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.mu.first = rand.IntN(len(c.machines))
+	c.mu.first = c.mu.machines[rand.IntN(len(c.mu.machines))]
 	return c, nil
 }
 
@@ -107,7 +113,7 @@ func (c *Client) Close() error {
 
 // Load implements cluster.Store.
 func (c *Client) Load() (*cluster.Configuration, error) {
-	b, err := c.ask(call{swap: swap{id: c.newID()}})
+	b, err := c.ask(call{operation: operationLoad, swap: swap{id: c.newID()}})
 	if len(b) == 0 || err != nil {
 		return nil, err
 	}
@@ -120,8 +126,57 @@ func (c *Client) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.ask(call{isSwap: true, swap: *s})
+	_, err = c.ask(call{operation: operationSwap, swap: *s})
 	return err
+}
+
+// Founders asks for the founders, and asks these from then on. The machine that answers may not know the
+// latest.
+func (c *Client) Founders() (f Founders, err error) {
+	b, err := c.ask(call{operation: operationFounders, swap: swap{id: c.newID()}})
+	if err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal(b, &f); err != nil || len(f.Machines) == 0 {
+		return f, &unanswered{"cluster: a machine of the configuration store does not say which machines it consists of"}
+	}
+	c.Learn(f)
+	return c.known(), nil
+}
+
+// Forget is as Store.Forget.
+func (c *Client) Forget(m rdma.MachineID) error {
+	_, err := c.ask(call{operation: operationChange, change: change{kind: changeForget, id: c.newID(), Successor: Successor{For: m}}})
+	return err
+}
+
+// Replace is as Store.Replace.
+func (c *Client) Replace(by Successor) error {
+	_, err := c.ask(call{operation: operationChange, change: change{kind: changeReplace, id: c.newID(), Successor: by}})
+	return err
+}
+
+// Learn has the client ask founders from now on, unless it knows later ones.
+func (c *Client) Learn(f Founders) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.Version > c.mu.founders.Version && len(f.Machines) > 0 {
+		c.mu.founders, c.mu.machines = f.clone(), slices.Sorted(maps.Keys(f.Machines))
+	}
+}
+
+// known returns the newest founders that the client knows.
+func (c *Client) known() Founders {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.founders.clone()
+}
+
+// address returns the address of a founder.
+func (c *Client) address(m rdma.MachineID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.founders.Machines[m]
 }
 
 // newID returns an identifier that no request had.
@@ -152,7 +207,7 @@ func (c *Client) ask(k call) ([]byte, error) {
 			if err == nil {
 				err = fmt.Errorf("answers: %s", r.content)
 			}
-			isLost = isLost || isSent && k.isSwap
+			isLost = isLost || isSent && k.changes()
 			if reasons[m] == nil || ctx.Err() == nil { // not of a try that was cut short
 				reasons[m] = err
 			}
@@ -176,6 +231,8 @@ func (r *result) err(isLost bool) error {
 		return cluster.ErrMoved
 	case r.outcome == outcomeMovedOn:
 		return errMovedUncertain
+	case r.outcome == outcomeRefused:
+		return fmt.Errorf("%w%s", ErrFounders, strings.TrimPrefix(string(r.content), ErrFounders.Error()))
 	}
 	return nil
 }
@@ -184,24 +241,26 @@ func (r *result) err(isLost bool) error {
 func (c *Client) order() []rdma.MachineID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Concat(c.machines[c.mu.first:], c.machines[:c.mu.first])
+	i := max(slices.Index(c.mu.machines, c.mu.first), 0)
+	return slices.Concat(c.mu.machines[i:], c.mu.machines[:i])
 }
 
 // prefer has a machine asked first from now on.
 func (c *Client) prefer(m rdma.MachineID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.first = slices.Index(c.machines, m)
+	c.mu.first = m
 }
 
 // unanswered returns the error of a call that no machine has carried out.
 func (c *Client) unanswered(reasons map[rdma.MachineID]error, isLost bool) error {
 	var all []string
-	for _, m := range c.machines {
+	f := c.known()
+	for _, m := range slices.Sorted(maps.Keys(f.Machines)) {
 		if reasons[m] == nil {
 			reasons[m] = errNeverConnected
 		}
-		all = append(all, fmt.Sprintf("machine %d at %s %v", m, c.cfg.Machines[m], reasons[m]))
+		all = append(all, fmt.Sprintf("machine %d at %s %v", m, f.Machines[m], reasons[m]))
 	}
 	text := fmt.Sprintf("cluster: no machine of the configuration store has done what was asked within %v: %s", c.cfg.Patience, strings.Join(all, "; "))
 	if isLost {
@@ -213,7 +272,7 @@ func (c *Client) unanswered(reasons map[rdma.MachineID]error, isLost bool) error
 // try makes a call at one machine, which gets its share of the patience. isSent says that a machine may
 // have got it. A machine has less time than the client waits, so that it can say why it has failed.
 func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) (r result, isSent bool, err error) {
-	share := c.cfg.Patience / time.Duration(len(c.machines))
+	share := c.cfg.Patience / time.Duration(len(c.order()))
 	ctx, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
 	conn, err := c.connection(ctx, m)
@@ -242,7 +301,7 @@ func (c *Client) exchange(ctx context.Context, conn clientConn, deadline time.Ti
 	if err == nil {
 		r, err = readResult(conn.stream)
 	}
-	if err == nil && r.id != k.swap.id {
+	if err == nil && r.id != k.id() {
 		err = fmt.Errorf("%w: the result of another call", errGarbage)
 	}
 	if isOpen := stop(); err != nil || !isOpen {

@@ -280,7 +280,7 @@ func TestServe(t *testing.T) {
 		"revision 1, and is to replace": {1, 1, requestID{1}, []byte("{}")},
 		ErrTooLarge.Error():             {1, 2, requestID{2}, make([]byte, configurationBytesMax+1)},
 	} {
-		if _, err := c.Write((&call{true, time.Minute, swap}).encode()); err != nil {
+		if _, err := c.Write((&call{operation: operationSwap, patience: time.Minute, swap: swap}).encode()); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := readResult(c); err != nil || r.id != swap.id || r.outcome != outcomeFailed || !strings.Contains(string(r.content), want) {

@@ -28,13 +28,13 @@ func (c *Client) connection(ctx context.Context, m rdma.MachineID) (clientConn, 
 	if conn, ok := c.takeIdle(m); ok {
 		return conn, nil
 	}
-	address := c.cfg.Machines[m]
+	address := c.address(m)
 	socket, err := c.cfg.Dial(ctx, address)
 	if err != nil {
 		return clientConn{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
-	stream, err := c.greet(ctx, m, socket)
+	stream, err := c.greet(ctx, m, address, socket)
 	if isOpen := stop(); err == nil && !isOpen {
 		err = ctx.Err()
 	}
@@ -46,12 +46,12 @@ func (c *Client) connection(ctx context.Context, m rdma.MachineID) (clientConn, 
 }
 
 // greet makes the handshakes of a new connection.
-func (c *Client) greet(ctx context.Context, m rdma.MachineID, socket net.Conn) (net.Conn, error) {
+func (c *Client) greet(ctx context.Context, m rdma.MachineID, address string, socket net.Conn) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	if err := socket.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	stream, err := dialTLS(ctx, c.cfg.TLS, socket, c.cfg.Machines[m])
+	stream, err := dialTLS(ctx, c.cfg.TLS, socket, address)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,8 @@ func (c *Client) greet(ctx context.Context, m rdma.MachineID, socket net.Conn) (
 	if _, err := stream.Write(g.encode()); err != nil {
 		return nil, err
 	}
-	return stream, readReply(stream)
+	_, err = readReply(stream)
+	return stream, err
 }
 
 // takeIdle returns an idle connection to a machine, which is the caller's now. A machine closes those that

@@ -42,7 +42,8 @@
 // machines, which carries out the call as if it were its own, and asks another one if the answer does not
 // come. That is safe: see Client.ask. The same is promised as at a machine of the store, but for one
 // case: if the answer to a swap was lost, and others have changed the configuration more than once before a
-// copy of it was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows.
+// copy of it was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows. A Client
+// learns of other founders when its owner asks for them (Founders), or knows them (Learn).
 //
 // # Connections
 //
@@ -61,8 +62,24 @@
 //
 // A machine whose folder is lost must not be created again under its number: it has forgotten whom
 // it has voted for, and what it has promised to keep. Open therefore fails with ErrNotCreated where
-// there is no store, and only Create makes one. Machines cannot be added or removed, nor given
-// another address, but Config.Dial decides what an address stands for.
+// there is no store, and only Create makes one. Machines cannot be given another address, but
+// Config.Dial decides what an address stands for.
+//
+// # Founders that are gone
+//
+// A machine that is gone for good is replaced: Forget, then Replace, at any machine or client. The number of
+// machines stays the same. The successor, whose number no machine of the store has had, opens a part
+// whose log is empty. It gets a snapshot and the entries, and then, in one change of Raft's (joint consensus), the
+// vote that is taken from the other. See Founders for the steps, and replica.due for what each needs.
+//
+// A leader proposes the change of the votes only while a majority of the founders, as they are to be, answers.
+// Until it is over a majority of both must agree. What was committed is safe even if machines come back that have been
+// replaced one by one, and were a majority once: each step was in the log of a majority of those before, so some
+// of them know it, and do not vote for the others. A machine that has been replaced is refused, message by message, and
+// told so: its Store fails with ErrRemoved.
+//
+// Entries and snapshots of such changes have format 2; until the first, everything is as the version
+// before writes it. Changes are refused while a machine with a program that does not know them is connected.
 //
 // # Why go.etcd.io/raft
 //

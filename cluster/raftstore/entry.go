@@ -10,9 +10,13 @@ import (
 // configurationBytesMax is how large a configuration may be.
 const configurationBytesMax = 4 << 20
 
-// entryFormat is the version of entries and of snapshots. A machine that applies a newer one stops:
-// a program must write a newer format only when all machines know it.
-const entryFormat = 1
+// The versions of entries and of snapshots. A machine that applies a newer one than it knows stops: a
+// program must write a newer format only when all machines know it. So foundersFormat is written only once
+// founders have been changed, which is refused while a founder with an earlier program is connected.
+const (
+	entryFormat    = 1
+	foundersFormat = 2 // changes of the founders, and snapshots after one
+)
 
 const (
 	swapHeaderBytes  = 40
@@ -75,8 +79,8 @@ func checkFormat(what string, b []byte, headerBytes int) error {
 	switch {
 	case len(b) < headerBytes || b[0] == 0:
 		return fmt.Errorf("%w: %s of %d bytes", ErrDamaged, what, len(b))
-	case b[0] > entryFormat:
-		return fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql", ErrNewer, what, b[0], entryFormat)
+	case b[0] > foundersFormat:
+		return fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql", ErrNewer, what, b[0], foundersFormat)
 	}
 	return nil
 }
@@ -84,11 +88,14 @@ func checkFormat(what string, b []byte, headerBytes int) error {
 // A state is the current configuration, as it is after some entry of the log. It is the content of
 // snapshots:
 //
-//	| format 1 | zeros 7 | revision 8 | writer 16 | configuration |
+//	| format 1 | zeros 7 | revision 8 | writer 16 | founders | configuration |
+//
+// Of format 1, it has no founders: they are those of the Founding.
 type state struct {
 	revision      uint64    // 0: there is no configuration
 	writer        requestID // the swap that made it current
 	configuration []byte
+	founders      *Founders // nil if they are those of the Founding
 }
 
 func (s *state) encode() []byte {
@@ -96,6 +103,10 @@ func (s *state) encode() []byte {
 	b[0] = entryFormat
 	b = binary.LittleEndian.AppendUint64(b, s.revision)
 	b = append(b, s.writer[:]...)
+	if s.founders != nil {
+		b[0] = foundersFormat
+		b = append(b, encodeFounders(s.founders)...)
+	}
 	return append(b, s.configuration...)
 }
 
@@ -106,7 +117,10 @@ func decodeState(b []byte) (s state, err error) {
 	s.revision = binary.LittleEndian.Uint64(b[8:])
 	copy(s.writer[:], b[16:])
 	s.configuration = b[stateHeaderBytes:]
-	return s, nil
+	if b[0] == foundersFormat {
+		s.founders, s.configuration, err = decodeFounders(s.configuration)
+	}
+	return s, err
 }
 
 // errMovedOn is cluster.ErrMoved for a swap that may have been carried out before, by another copy of it:
@@ -118,7 +132,7 @@ var errMovedOn = fmt.Errorf("%w, more than once", cluster.ErrMoved)
 func (s *state) apply(c swap) error {
 	switch {
 	case c.old == s.revision:
-		*s = state{c.revision, c.id, c.configuration}
+		s.revision, s.writer, s.configuration = c.revision, c.id, c.configuration
 		return nil
 	case c.id == s.writer:
 		return nil

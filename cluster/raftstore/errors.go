@@ -19,6 +19,9 @@ var (
 	ErrNewer = errors.New("cluster: the configuration store has a newer format")
 	// ErrTooLarge means that a configuration has more than 4 MiB.
 	ErrTooLarge = errors.New("cluster: the configuration is too large for its store")
+	// ErrRemoved means that another machine has taken the place of this one for good: its folder is of no
+	// use any more, and it asks the others as a Client.
+	ErrRemoved = errors.New("cluster: another machine has taken the place of this one in the configuration store, because this one was forgotten as gone")
 	// ErrClosed means that the store has been closed.
 	ErrClosed = errors.New("cluster: the configuration store is closed")
 )

@@ -27,22 +27,24 @@ const (
 const (
 	// programName marks the files of this program.
 	programName = "farmsql"
-	// foundingFormat is the version of foundingFile.
-	foundingFormat = 1
+	// foundingFormat is the version of foundingFile. Version 2 is written by successors, which have Joined.
+	foundingFormat = 2
 )
 
 // A Founding says what a store is made of. It is the same at all its machines but for Machine: machines
 // that were founded with other machines, or other addresses of them, refuse each other, because each
-// side could have a majority of its own.
+// side could have a majority of its own. It does not change when founders are replaced.
 type Founding struct {
 	// Cluster is the identity of the instance: see cluster.Configuration. Machines of other
 	// instances are refused.
 	Cluster uint64
 	// Machine is the machine whose folder it is.
 	Machine rdma.MachineID
-	// Machines are all machines of the store, an odd number, with the addresses at which the others
+	// Machines are the machines that founded the store, an odd number, with the addresses at which the others
 	// dial them.
 	Machines map[rdma.MachineID]string
+	// Joined is set at a machine that has become a founder later: the founders at that time, whose Next it is.
+	Joined *Founders `json:",omitempty"`
 }
 
 // storedFounding is the content of foundingFile.
@@ -55,6 +57,9 @@ type storedFounding struct {
 // check refuses a founding whose store could not work, and one with an even number of machines, because a
 // store with one machine less survives as many failures.
 func (f *Founding) check() error {
+	if f.Joined != nil && f.Joined.Next != nil && f.Joined.Next.Machine == f.Machine && f.Cluster != 0 && len(f.Machines) > 0 {
+		return nil
+	}
 	address, isMember := f.Machines[f.Machine]
 	switch {
 	case f.Cluster == 0:
@@ -103,6 +108,14 @@ func (f *Founding) digest() uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
+// founders returns the founders as the machine knew them when its folder was made.
+func (f Founding) founders() Founders {
+	if f.Joined != nil {
+		return f.Joined.clone()
+	}
+	return Founders{Machines: f.Machines}.clone()
+}
+
 // Create makes the part of a store that machine f.Machine keeps, in folder, which it creates if it
 // does not exist. It fails with ErrCreated if the folder has one. Call it once in the life of a
 // store at each of its machines: a machine that has lost its folder has lost its vote.
@@ -123,10 +136,14 @@ func Create(folder string, f Founding) error {
 		return errors.Join(fmt.Errorf("%w in %s", ErrCreated, folder), err)
 	}
 	// The log first: the store exists when foundingFile does.
-	if err := createLog(filepath.Join(folder, logName), f.voters()); err != nil {
+	format, create := foundingFormat, createEmptyLog
+	if f.Joined == nil {
+		format, create = 1, func(path string) error { return createLog(path, f.voters()) }
+	}
+	if err := create(filepath.Join(folder, logName)); err != nil {
 		return fmt.Errorf("cluster: create the configuration store: %w", err)
 	}
-	b, err := json.MarshalIndent(storedFounding{programName, foundingFormat, f}, "", "\t")
+	b, err := json.MarshalIndent(storedFounding{programName, format, f}, "", "\t")
 	if err == nil {
 		err = nvram.ReplaceFile(path, ".new", b)
 	}
@@ -157,6 +174,15 @@ func createLog(path string, voters []uint64) error {
 	}
 	hard := &raftpb.HardState{Term: new(uint64(1)), Commit: new(uint64(1))}
 	b, err := encodeLog(record(hard, snapshot, nil))
+	if err != nil {
+		return err
+	}
+	return nvram.ReplaceFile(path, ".new", b)
+}
+
+// createEmptyLog makes the log of a successor, which gets a snapshot from the leader.
+func createEmptyLog(path string) error {
+	b, err := encodeLog(record(&raftpb.HardState{Term: new(uint64(1))}, nil, nil))
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 // one answers its asks, so that it is known to be there even if it has nothing to say. A connection of a
 // client carries a call, then its result, and so on; from is 0.
 //
-//	greeting:  | magic 4 | format 1 | kind 1 | zeros 2 | from 2 | to 2 | zeros 4 | cluster 8 | founding 8 |
-//	reply:     | magic 4 | format 1 | refusal 1 | zeros 2 |
+//	greeting:  | magic 4 | format 1 | kind 1 | knows 1 | zero 1 | from 2 | to 2 | zeros 4 | cluster 8 | founding 8 |
+//	reply:     | magic 4 | format 1 | refusal 1 | knows 1 | zero 1 |
 //	frame:     | kind 1 | zeros 3 | payload's bytes 4 | payload's CRC 4 | payload |
 //	answer:    one byte, of any value
 const (
@@ -25,7 +25,10 @@ const (
 	wireFormat    = 1          // of everything that is sent
 	greetingBytes = 32
 	replyBytes    = 8
-	headerBytes   = 12
+	// knowsFormat is the format of entries that this program knows, as it tells others. Earlier programs
+	// say 0.
+	knowsFormat = foundersFormat
+	headerBytes = 12
 	// payloadBytesMax is how long a message can be: one configuration, or several small ones.
 	payloadBytesMax = configurationBytesMax + appendBytesMax + 64<<10
 	// appendBytesMax is how many bytes of entries one message carries, but at least one entry.
@@ -64,7 +67,7 @@ func (f *Founding) greeting(to rdma.MachineID) greeting {
 func (g greeting) encode() []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(make([]byte, 0, greetingBytes), wireMagic)
-	b = append(b, wireFormat, g.kind, 0, 0)
+	b = append(b, wireFormat, g.kind, knowsFormat, 0)
 	b = le.AppendUint16(b, uint16(g.from))
 	b = le.AppendUint16(b, uint16(g.to))
 	b = append(b, 0, 0, 0, 0)
@@ -103,6 +106,7 @@ const (
 	stranger
 	otherKind
 	notAuthorized
+	removed
 )
 
 // refusals are the errors of both sides.
@@ -113,29 +117,30 @@ var refusals = map[refusal]error{
 	otherMachine:  errors.New("cluster: the address belongs to another machine of the configuration store"),
 	stranger:      errors.New("cluster: the machine that connects is not one of the configuration store"),
 	otherKind:     errors.New("cluster: the other machine's configuration store does not know this kind of connection"),
+	removed:       ErrRemoved,
 	notAuthorized: errors.New("cluster: the certificate is not that of the machine that connects to the configuration store"),
 }
 
 func (r refusal) encode() []byte {
-	return append(binary.LittleEndian.AppendUint32(nil, wireMagic), wireFormat, byte(r), 0, 0)
+	return append(binary.LittleEndian.AppendUint32(nil, wireMagic), wireFormat, byte(r), knowsFormat, 0)
 }
 
-// readReply returns nil if the connection is accepted.
-func readReply(r io.Reader) error {
+// readReply returns nil if the connection is accepted, and which format of entries the other side knows.
+func readReply(r io.Reader) (knows byte, err error) {
 	var b [replyBytes]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return err
+		return 0, err
 	}
 	reason, isKnown := refusals[refusal(b[5])]
 	switch {
 	case binary.LittleEndian.Uint32(b[:]) != wireMagic:
-		return errGarbage
+		return 0, errGarbage
 	case b[4] != wireFormat:
-		return refusals[otherFormat]
+		return 0, refusals[otherFormat]
 	case refusal(b[5]) != accepted && !isKnown:
-		return fmt.Errorf("cluster: the other machine's configuration store refuses for reason %d", b[5])
+		return 0, fmt.Errorf("cluster: the other machine's configuration store refuses for reason %d", b[5])
 	}
-	return reason
+	return b[6], reason
 }
 
 // askFrame is a whole frame.

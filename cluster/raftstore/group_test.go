@@ -39,10 +39,11 @@ func founding(machines, machine int) Founding {
 
 // A group is the machines of a store. They reach each other through relays.
 type group struct {
-	t      testing.TB
-	folder string
-	tls    *tls.Config
-	relays [][]*storetest.Relay // [from][to]
+	t       testing.TB
+	folder  string
+	tls     *tls.Config
+	relays  [][]*storetest.Relay // [from][to]
+	founded int                  // how many found the store; the others are there to take their places
 
 	patience, tick time.Duration
 
@@ -50,6 +51,7 @@ type group struct {
 	stores    []*Store
 	addresses []string             // where the machines listen
 	guests    [][]*storetest.Relay // of clients to the machines
+	asking    []*Client
 }
 
 // newGroup creates a store of some machines and starts them.
@@ -61,8 +63,8 @@ func newGroup(t testing.TB, machines int, tls *tls.Config) *group {
 
 // create creates the store and starts all machines.
 func (g *group) create() {
-	for m := range g.relays {
-		if err := Create(g.folderOf(m), founding(len(g.relays), m)); err != nil {
+	for m := range g.founded {
+		if err := Create(g.folderOf(m), founding(g.founded, m)); err != nil {
 			g.t.Fatal(err)
 		}
 		g.start(m)
@@ -71,7 +73,7 @@ func (g *group) create() {
 
 // prepareGroup makes a group whose machines are not started.
 func prepareGroup(t testing.TB, folder string, machines int, tls *tls.Config) *group {
-	g := &group{t: t, folder: folder, tls: tls, patience: testPatience, tick: testTick, stores: make([]*Store, machines), addresses: make([]string, machines)}
+	g := &group{t: t, folder: folder, tls: tls, founded: machines, patience: testPatience, tick: testTick, stores: make([]*Store, machines), addresses: make([]string, machines)}
 	for range machines {
 		var from []*storetest.Relay
 		for range machines {
@@ -140,11 +142,12 @@ func (g *group) client() (*Client, []*storetest.Relay) {
 	}
 	g.guests = append(g.guests, relays)
 	c, err := NewClient(ClientConfig{
-		Cluster: testCluster, Machines: founding(len(relays), 0).Machines, Dial: through(relays), TLS: g.tls, Patience: g.patience, tick: g.tick,
+		Cluster: testCluster, Machines: founding(g.founded, 0).Machines, Dial: through(relays), TLS: g.tls, Patience: g.patience, tick: g.tick,
 	})
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	g.asking = append(g.asking, c)
 	g.t.Cleanup(func() { c.Close() })
 	return c, relays
 }
@@ -166,8 +169,12 @@ func (g *group) store(machine int) *Store {
 func (g *group) leader() (machine int, ok bool) {
 	votes := make(map[uint64]int)
 	for m := range g.relays {
-		id := g.store(m).leader.Load()
-		if votes[id]++; id != 0 && votes[id] > len(g.relays)/2 {
+		s := g.store(m)
+		if s == nil {
+			continue
+		}
+		id := s.leader.Load()
+		if votes[id]++; id != 0 && votes[id] > g.founded/2 {
 			return int(machineOf(id)), true
 		}
 	}

@@ -23,12 +23,16 @@ type link struct {
 	greeting greeting
 	address  string
 	frames   chan []byte
+	start    func()             // begins run
+	stop     context.CancelFunc // ends run
+	removed  func()             // called when the machine says that this one has been replaced
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
 		isAsking bool      // an ask has no answer yet
 		answered time.Time // when the last answer came
 		reason   error     // why there is no connection; nil if there is one
+		knows    byte      // the format of entries that the machine knows; of the last connection
 	}
 }
 
@@ -37,8 +41,8 @@ var (
 	errSilent         = errors.New("does not answer")
 )
 
-func newLink(cfg *Config, f *Founding, to rdma.MachineID) *link {
-	l := &link{cfg: cfg, greeting: f.greeting(to), address: f.Machines[to], frames: make(chan []byte, framesMax)}
+func newLink(cfg *Config, f *Founding, to rdma.MachineID, address string) *link {
+	l := &link{cfg: cfg, greeting: f.greeting(to), address: address, frames: make(chan []byte, framesMax), removed: func() {}}
 	l.mu.reason = errNeverConnected
 	return l
 }
@@ -73,6 +77,9 @@ func (l *link) run(ctx context.Context) {
 		l.mu.Lock()
 		l.mu.reason = err
 		l.mu.Unlock()
+		if errors.Is(err, ErrRemoved) {
+			l.removed()
+		}
 		pause(ctx, l.cfg.after(redialTicks))
 	}
 }
@@ -97,14 +104,14 @@ func (l *link) connect(ctx context.Context) error {
 	}
 	defer socket.Close()
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
-	stream, err := l.open(opening, socket)
+	stream, knows, err := l.open(opening, socket)
 	if err != nil {
 		return err
 	}
 	l.dropFrames() // of before: a swap that was proposed long ago must not be carried out now
 	l.send(nil)    // for the asks among them: whoever waits for an answer waits for one to come
 	l.mu.Lock()
-	l.mu.isAsking, l.mu.reason = false, nil
+	l.mu.isAsking, l.mu.reason, l.mu.knows = false, nil, knows
 	l.mu.Unlock()
 	ended := make(chan error, 1)
 	go func() { ended <- l.listen(stream) }()
@@ -130,23 +137,30 @@ func (l *link) dropFrames() {
 	}
 }
 
+// isEarlier reports whether the machine is connected and has a program that does not know changes of the
+// founders.
+func (l *link) isEarlier() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.reason == nil && l.mu.knows < knowsFormat
+}
+
 // open makes the handshakes of a new connection.
-func (l *link) open(ctx context.Context, socket net.Conn) (net.Conn, error) {
+func (l *link) open(ctx context.Context, socket net.Conn) (stream net.Conn, knows byte, err error) {
 	deadline, _ := ctx.Deadline()
 	if err := socket.SetDeadline(deadline); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	stream, err := dialTLS(ctx, l.cfg.TLS, socket, l.address)
-	if err != nil {
-		return nil, err
+	if stream, err = dialTLS(ctx, l.cfg.TLS, socket, l.address); err != nil {
+		return nil, 0, err
 	}
 	if _, err := stream.Write(l.greeting.encode()); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if err := readReply(stream); err != nil {
-		return nil, err
+	if knows, err = readReply(stream); err != nil {
+		return nil, 0, err
 	}
-	return stream, socket.SetDeadline(time.Time{})
+	return stream, knows, socket.SetDeadline(time.Time{})
 }
 
 // serve sends what is queued until the connection breaks. It returns nil if listen has ended, whose

@@ -231,10 +231,16 @@ func (l *logFile) setHardState(hard *raftpb.HardState) error {
 }
 
 // append keeps what the library wants to be kept. When it returns nil, that is on disk. A commit
-// index that has grown is only kept in memory, because a leader tells it again.
+// index that has grown is only kept in memory, because a leader tells it again. But it is on disk before
+// later entries are: of a machine with the entry by which a change of the votes ends, it must be known
+// that the change was committed, or the machine would count the votes of before after a restart.
 func (l *logFile) append(hard *raftpb.HardState, snapshot *raftpb.Snapshot, entries []*raftpb.Entry, mustSync bool) error {
 	if mustSync || !raft.IsEmptySnap(snapshot) {
-		if err := l.write(record(hard, snapshot, entries)); err != nil {
+		known := hard
+		if raft.IsEmptyHardState(hard) && raft.IsEmptySnap(snapshot) { // a snapshot comes with its commit index
+			known, _, _ = l.memory.InitialState() // never fails
+		}
+		if err := l.write(record(known, snapshot, entries)); err != nil {
 			return fmt.Errorf("cluster: write the log of the configuration store: %w", err)
 		}
 	}
@@ -267,16 +273,13 @@ func (l *logFile) write(m *raftpb.Message) error {
 	return nil
 }
 
-// compact replaces the log by a snapshot of s, as it is after the entry applied, and the entries
-// after that, if the log has become long.
-func (l *logFile) compact(applied uint64, s *state) error {
-	if l.bytes < compactBytes+4*int64(len(s.configuration)) {
-		return nil
-	}
+// compact replaces the log by a snapshot of s, as it is after the entry applied, with the votes as they
+// are then, and the entries after that.
+func (l *logFile) compact(applied uint64, votes *raftpb.ConfState, s *state) error {
 	if first, _ := l.memory.FirstIndex(); applied < first {
 		return nil // there is nothing before the snapshot
 	}
-	snapshot, err := l.memory.CreateSnapshot(applied, nil, s.encode())
+	snapshot, err := l.memory.CreateSnapshot(applied, votes, s.encode())
 	if err == nil {
 		err = l.memory.Compact(applied)
 	}
@@ -288,6 +291,9 @@ func (l *logFile) compact(applied uint64, s *state) error {
 	}
 	return nil
 }
+
+// isLong reports whether the log is to be compacted for its length.
+func (l *logFile) isLong(s *state) bool { return l.bytes >= compactBytes+4*int64(len(s.configuration)) }
 
 // rewrite writes a new file with everything that is in memory.
 func (l *logFile) rewrite(snapshot *raftpb.Snapshot) error {

@@ -23,8 +23,11 @@ type replica struct {
 	store   *Store
 	log     *logFile
 	node    *raft.RawNode
-	state   state  // after the entry applied
-	applied uint64 // index
+	state   state             // after the entry applied
+	votes   *raftpb.ConfState // after the entry applied
+	applied uint64            // index
+	driven  int               // ticks until the leader may propose a change of the votes again
+	fresh   bool              // the next snapshot must have the present votes
 	pending map[requestID]*request
 }
 
@@ -32,8 +35,13 @@ func newReplica(s *Store, log *logFile) (r *replica, err error) {
 	defer recoverLibrary(&err)
 	snapshot, _ := log.memory.Snapshot() // never fails
 	r = &replica{store: s, log: log, pending: make(map[requestID]*request), applied: snapshot.GetMetadata().GetIndex()}
-	if r.state, err = decodeState(snapshot.GetData()); err != nil {
+	if _, r.votes, err = log.memory.InitialState(); err != nil {
 		return nil, err
+	}
+	if !raft.IsEmptySnap(snapshot) { // a successor has none at first
+		if r.state, err = decodeState(snapshot.GetData()); err != nil {
+			return nil, err
+		}
 	}
 	r.node, err = raft.NewRawNode(&raft.Config{
 		ID:                        raftID(s.founding.Machine),
@@ -58,7 +66,7 @@ func newReplica(s *Store, log *logFile) (r *replica, err error) {
 func (r *replica) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.log.close()) }()
 	defer recoverLibrary(&err)
-	if len(r.store.links) == 0 {
+	if r.votesAlone() {
 		if err := r.node.Campaign(); err != nil { // nobody else can be the leader
 			return err
 		}
@@ -73,12 +81,15 @@ func (r *replica) run(ctx context.Context) (err error) {
 		case now := <-ticker.C:
 			r.node.Tick()
 			r.tick(now)
+			r.drive()
 		case m := <-r.store.received:
 			_ = r.node.Step(m) // fails for a proposal if there is no leader; it will be sent again
 		case q := <-r.store.requests:
 			q.again = r.store.cfg.after(retryTicks)
 			r.pending[q.id] = q
 			r.begin(q, time.Now())
+		case reason := <-r.store.ending:
+			return reason
 		case <-ctx.Done():
 			return ErrClosed
 		}
@@ -97,8 +108,11 @@ func (r *replica) work() error {
 				return err
 			}
 		}
-		if err := r.log.compact(r.applied, &r.state); err != nil {
-			return err
+		if r.log.isLong(&r.state) || r.fresh {
+			if err := r.log.compact(r.applied, r.votes, &r.state); err != nil {
+				return err
+			}
+			r.fresh = false
 		}
 		if now := r.store.leader.Load(); now != before && now != raft.None {
 			for _, q := range r.pending { // any order
@@ -141,13 +155,14 @@ func (r *replica) step() error {
 
 // send queues messages for the other machines, and tells the library what cannot be sent.
 func (r *replica) send(messages []*raftpb.Message) error {
+	links := r.store.peers.Load().links
 	for _, m := range messages {
 		frame, err := messageFrame(m)
 		if err != nil {
 			return fmt.Errorf("cluster: send a message of the configuration store: %w", err)
 		}
 		to := m.GetTo()
-		l := r.store.links[to]
+		l := links[to]
 		isSent := l != nil && l.send(frame)
 		if !isSent {
 			r.node.ReportUnreachable(to)
@@ -174,6 +189,8 @@ func (r *replica) begin(q *request, now time.Time) {
 		r.answer(q, answer{err: r.state.apply(*q.swap)}) // which changes nothing
 	case q.swap != nil:
 		_ = r.node.Propose(q.swap.encode()) // fails without a leader, or if the leader has too much to do
+	case q.change != nil:
+		_ = r.node.Propose(q.change.encode())
 	case q.index == 0:
 		r.node.ReadIndex(q.id[:])
 	}
@@ -197,8 +214,13 @@ func (r *replica) tick(now time.Time) {
 // apply carries out a committed entry, and answers the request if it is one of this machine.
 func (r *replica) apply(e *raftpb.Entry) error {
 	r.applied = e.GetIndex()
-	if len(e.GetData()) == 0 {
+	switch {
+	case e.GetType() == raftpb.EntryConfChangeV2:
+		return r.applyVotes(e.GetData())
+	case len(e.GetData()) == 0:
 		return nil // a new leader's first
+	case isChange(e.GetData()):
+		return r.applyChange(e.GetData())
 	}
 	c, err := decodeSwap(e.GetData())
 	if err != nil {
@@ -217,7 +239,8 @@ func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
 	if r.state, err = decodeState(snapshot.GetData()); err != nil {
 		return err
 	}
-	r.applied = snapshot.GetMetadata().GetIndex()
+	r.applied, r.votes = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()
+	r.store.regroup(r.votes, r.founders())
 	for _, q := range r.pending { // any order
 		switch {
 		case q.swap == nil || r.state.revision <= q.swap.old:
@@ -227,7 +250,7 @@ func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
 			r.answer(q, answer{err: errUncertain})
 		}
 	}
-	return nil
+	return r.checkRemoved()
 }
 
 // confirm notes the entry up to which the state must be applied for a Load.
@@ -243,7 +266,7 @@ func (r *replica) confirm(read raft.ReadState) {
 // answerLoads answers the Loads whose entry is applied.
 func (r *replica) answerLoads() {
 	for _, q := range r.pending { // any order
-		if q.swap == nil && q.index > 0 && q.index <= r.applied {
+		if q.isLoad() && q.index > 0 && q.index <= r.applied {
 			r.answer(q, answer{configuration: r.state.configuration})
 		}
 	}

@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"bufio"
+	"encoding/json"
 	"net"
 	"time"
 )
@@ -34,13 +35,19 @@ func (s *Store) serve(stream net.Conn) {
 // identifier here: the leader answers only the first of two reads with one identifier.
 func (s *Store) carryOut(c *call) result {
 	patience := min(c.patience, s.cfg.Patience)
-	if !c.isSwap {
-		b, err := s.ask(s.newID(), nil, patience)
+	switch c.operation {
+	case operationLoad:
+		b, err := s.ask(&request{id: s.newID()}, patience)
 		return resultOf(c.swap.id, b, err)
+	case operationFounders:
+		b, err := json.Marshal(s.peers.Load().founders)
+		return resultOf(c.swap.id, b, err)
+	case operationChange:
+		return resultOf(c.change.id, nil, s.change(&c.change, patience))
 	}
 	err := c.swap.check()
 	if err == nil {
-		_, err = s.ask(c.swap.id, &c.swap, patience)
+		_, err = s.ask(&request{id: c.swap.id, swap: &c.swap}, patience)
 	}
 	return resultOf(c.swap.id, nil, err)
 }

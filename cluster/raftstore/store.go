@@ -24,14 +24,16 @@ import (
 type Store struct {
 	cfg      Config
 	founding Founding
-	links    map[uint64]*link // to the other machines, by their numbers in the library
-	life     uint32           // a random number, for requestID
-	counter  atomic.Uint64    // of requests
-	leader   atomic.Uint64    // its number in the library; raft.None if there is none, or it is not known
+	peers    atomic.Pointer[peers]
+	life     uint32        // a random number, for requestID
+	counter  atomic.Uint64 // of requests
+	leader   atomic.Uint64 // its number in the library; raft.None if there is none, or it is not known
 
 	requests chan *request
 	received chan *raftpb.Message
+	ending   chan error // why the loop must end
 
+	ctx     context.Context    // of everything
 	cancel  context.CancelFunc // ends everything
 	ended   chan struct{}      // closed when the loop has ended; failure does not change then
 	failure error
@@ -50,6 +52,7 @@ var _ cluster.Store = (*Store)(nil)
 type request struct {
 	id       requestID
 	swap     *swap     // nil for a Load
+	change   *change   // of the founders; nil for a Load
 	deadline time.Time // after which nobody waits for it
 	done     chan answer
 
@@ -58,6 +61,9 @@ type request struct {
 	again time.Duration // how long after asked it is begun again
 	index uint64        // of a Load: the entry up to which the state must be applied; 0 if that is not known
 }
+
+// isLoad reports whether a request changes nothing.
+func (q *request) isLoad() bool { return q.swap == nil && q.change == nil }
 
 // An answer ends a request.
 type answer struct {
@@ -108,17 +114,15 @@ func openFolder(folder string) (Founding, *logFile, error) {
 // open makes a Store and starts it.
 func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 	s := &Store{
-		cfg: cfg, founding: founding, links: make(map[uint64]*link), life: rand.Uint32(),
-		requests: make(chan *request), received: make(chan *raftpb.Message), ended: make(chan struct{}),
+		cfg: cfg, founding: founding, life: rand.Uint32(),
+		requests: make(chan *request), received: make(chan *raftpb.Message), ending: make(chan error, 1), ended: make(chan struct{}),
 	}
 	s.mu.accepted = make(map[rdma.MachineID]net.Conn)
-	for m := range founding.Machines {
-		if m != founding.Machine {
-			s.links[raftID(m)] = newLink(&s.cfg, &founding, m)
-		}
-	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.peers.Store(new(peers))
 	r, err := newReplica(s, log)
 	if err != nil {
+		s.cancel()
 		return nil, err
 	}
 	s.start(r)
@@ -126,17 +130,13 @@ func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 }
 
 func (s *Store) start(r *replica) {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	for _, l := range s.links {
-		s.running.Go(func() { l.run(ctx) })
-	}
-	s.running.Go(func() { s.accept(ctx) })
+	s.regroup(r.votes, r.founders())
+	s.running.Go(func() { s.accept(s.ctx) })
 	s.running.Go(func() {
-		s.failure = r.run(ctx)
+		s.failure = r.run(s.ctx)
 		close(s.ended)
 		// A machine that has failed must not look alive.
-		cancel()
+		s.cancel()
 		_ = s.cfg.Listener.Close()
 	})
 }
@@ -150,9 +150,19 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Err returns why the store has stopped, or nil while it runs.
+func (s *Store) Err() error {
+	select {
+	case <-s.ended:
+		return s.failure
+	default:
+		return nil
+	}
+}
+
 // Load implements cluster.Store: see the package's comment.
 func (s *Store) Load() (*cluster.Configuration, error) {
-	b, err := s.ask(s.newID(), nil, s.cfg.Patience)
+	b, err := s.ask(&request{id: s.newID()}, s.cfg.Patience)
 	if len(b) == 0 || err != nil {
 		return nil, err
 	}
@@ -165,7 +175,7 @@ func (s *Store) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.ask(c.id, c, s.cfg.Patience)
+	_, err = s.ask(&request{id: c.id, swap: c}, s.cfg.Patience)
 	return err
 }
 
@@ -177,11 +187,11 @@ func (s *Store) newID() (id requestID) {
 	return id
 }
 
-// ask carries out a request: a swap, or with nil a Load.
-func (s *Store) ask(id requestID, c *swap, patience time.Duration) ([]byte, error) {
+// ask carries out a request: a swap, a change, or a Load.
+func (s *Store) ask(r *request, patience time.Duration) ([]byte, error) {
 	begin := time.Now()
-	r := &request{id: id, swap: c, deadline: begin.Add(patience), done: make(chan answer, 1)}
-	for _, l := range s.links {
+	r.deadline, r.done = begin.Add(patience), make(chan answer, 1)
+	for _, l := range s.peers.Load().links {
 		l.send(nil) // ask who is there, should there be no answer
 	}
 	timer := time.NewTimer(patience)
@@ -208,12 +218,15 @@ func (s *Store) ask(id requestID, c *swap, patience time.Duration) ([]byte, erro
 
 // unanswered returns the error of a request that began then and has had no answer.
 func (s *Store) unanswered(begin time.Time, patience time.Duration) error {
-	all, answering := len(s.links)+1, 1
+	p := s.peers.Load()
+	voters := p.voters()
+	all, answering := len(voters), 0
 	var missing []string
-	for _, id := range s.founding.voters() {
-		l := s.links[id]
+	for _, id := range voters {
+		l := p.links[id]
 		if l == nil {
-			continue // this machine
+			answering++ // this machine
+			continue
 		}
 		ok, reason := l.answeredSince(begin)
 		if ok {

@@ -136,7 +136,7 @@ func TestFoundedApart(t *testing.T) {
 
 // A majority that answers, and has no leader or no result, is told from one that is missing.
 func TestNoResult(t *testing.T) {
-	s := &Store{founding: founding(1, 0)}
+	s := unopened(founding(1, 0))
 	for leader, want := range map[uint64]string{
 		raft.None: "cluster: 1 of 1 machines of the configuration store answers, and have not agreed on a leader within 1s",
 		1:         "cluster: 1 of 1 machines of the configuration store answers, but not with a result within 1s: is a disk slow?",
@@ -348,7 +348,7 @@ func TestContradiction(t *testing.T) {
 // what it does not understand.
 func TestStrangeEntries(t *testing.T) {
 	newer := (&swap{}).encode()
-	newer[0] = entryFormat + 1
+	newer[0] = foundersFormat + 1
 	for name, c := range map[string]struct {
 		data []byte
 		want error
@@ -388,7 +388,7 @@ func TestSnapshotAnswers(t *testing.T) {
 		"not moved yet":      {state{revision: 5, writer: other}, nil, true},
 	} {
 		q := &request{id: mine, swap: &swap{old: 5, revision: 6, id: mine}, done: make(chan answer, 1)}
-		r := &replica{pending: map[requestID]*request{mine: q}}
+		r := &replica{store: unopened(founding(3, 0)), pending: map[requestID]*request{mine: q}}
 		err := r.restore(&raftpb.Snapshot{Data: c.current.encode(), Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(9))}})
 		if err != nil || r.applied != 9 {
 			t.Errorf("%s: applied %d, %v", name, r.applied, err)
@@ -406,7 +406,7 @@ func TestSnapshotAnswers(t *testing.T) {
 
 // A swap that comes too late is answered at once, and does not go into the log.
 func TestTooLate(t *testing.T) {
-	r := &replica{pending: make(map[requestID]*request), state: state{revision: 6, writer: requestID{1}}} // without a library
+	r := &replica{store: unopened(founding(3, 0)), pending: make(map[requestID]*request), state: state{revision: 6, writer: requestID{1}}} // without a library
 	for id, want := range map[byte]error{1: nil, 2: cluster.ErrMoved} {
 		q := &request{id: requestID{id}, swap: &swap{old: 5, revision: 6, id: requestID{id}}, done: make(chan answer, 1)}
 		r.pending[q.id] = q
@@ -433,7 +433,7 @@ func TestAppliedTwice(t *testing.T) {
 			t.Errorf("swap %d: %v, want %v", i, err, c.want)
 		}
 	}
-	if !reflect.DeepEqual(s, state{2, other.id, other.configuration}) {
+	if !reflect.DeepEqual(s, state{revision: 2, writer: other.id, configuration: other.configuration}) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -489,7 +489,7 @@ func TestOpenFails(t *testing.T) {
 	}
 	defer listener.Close()
 	newer := (&state{}).encode()
-	newer[0] = entryFormat + 1
+	newer[0] = foundersFormat + 1
 	snapshot := &raftpb.Snapshot{Data: newer, Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(1)), Term: new(uint64(1)), ConfState: &raftpb.ConfState{Voters: []uint64{1}}}}
 	log, err := encodeLog(record(hard(1, 0, 1), snapshot, nil))
 	if err != nil {
@@ -549,7 +549,7 @@ func TestPanic(t *testing.T) {
 // of a read counts.
 func TestConfirm(t *testing.T) {
 	q := &request{id: requestID{1}}
-	r := &replica{pending: map[requestID]*request{q.id: q}}
+	r := &replica{store: unopened(founding(3, 0)), pending: map[requestID]*request{q.id: q}}
 	for _, c := range []struct {
 		context []byte
 		index   uint64
@@ -562,11 +562,23 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// unopened returns a Store that does nothing, but knows its peers.
+func unopened(f Founding) *Store {
+	s, p := &Store{founding: f}, &peers{links: make(map[uint64]*link), founders: f.founders()}
+	for m := range f.Machines {
+		if m != f.Machine {
+			p.links[raftID(m)] = newLink(&s.cfg, &f, m, f.Machines[m])
+		}
+	}
+	s.peers.Store(p)
+	return s
+}
+
 // A link takes no more frames than it has room for.
 func TestLinkIsFull(t *testing.T) {
 	s := single(t, 3, Config{}, func(*logFile) {})
 	f := founding(3, 0)
-	l := newLink(&s.cfg, &f, 1)
+	l := newLink(&s.cfg, &f, 1, f.Machines[1])
 	for i := range framesMax + 1 {
 		if ok := l.send(askFrame); ok != (i < framesMax) {
 			t.Errorf("frame %d: %v", i, ok)

@@ -192,7 +192,7 @@ func TestAuthorize(t *testing.T) {
 		if _, err := c.Write(g.encode()); err != nil {
 			t.Fatal(err)
 		}
-		if err := readReply(c); !errors.Is(err, want) {
+		if _, err := readReply(c); !errors.Is(err, want) {
 			t.Errorf("machine %d: %v, want %v", from, err, want)
 		}
 		_ = c.Close()

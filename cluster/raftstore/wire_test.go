@@ -32,7 +32,8 @@ func dialStore(t *testing.T, s *Store, g []byte) (net.Conn, error) {
 	if _, err := c.Write(g); err != nil {
 		t.Fatal(err)
 	}
-	return c, readReply(c)
+	_, err = readReply(c)
+	return c, err
 }
 
 // greets returns the greeting of one of three machines to another, changed.
@@ -159,7 +160,7 @@ func TestConnectionReplaced(t *testing.T) {
 
 // A machine that has stopped being the leader passes on what another has sent it.
 func TestPassedOn(t *testing.T) {
-	s := &Store{founding: founding(3, 0)}
+	s := unopened(founding(3, 0))
 	message := func(kind raftpb.MessageType, from uint64) *raftpb.Message {
 		return &raftpb.Message{Type: &kind, From: &from, To: new(uint64(1))}
 	}
@@ -191,7 +192,7 @@ func fakePeer(t *testing.T, config *tls.Config, tick time.Duration, f func(c net
 		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
 	}}
 	founding := founding(3, 0)
-	made := newLink(cfg, &founding, 1)
+	made := newLink(cfg, &founding, 1, founding.Machines[1])
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { made.run(ctx); done <- struct{}{} }()
@@ -273,7 +274,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(b)
 	f.Add(askFrame)
 	f.Add(greets(1, 2, nil))
-	f.Add((&call{true, time.Second, swap{1, 2, requestID{3}, []byte("x")}}).encode())
+	f.Add((&call{operation: operationSwap, patience: time.Second, swap: swap{1, 2, requestID{3}, []byte("x")}}).encode())
 	f.Add((&result{requestID{3}, outcomeFailed, []byte("x")}).encode())
 	f.Add(stranger.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -301,6 +302,6 @@ func FuzzFrame(f *testing.F) {
 				t.Errorf("%+v, then %+v, %v", r, again, err)
 			}
 		}
-		_ = readReply(bytes.NewReader(b))
+		_, _ = readReply(bytes.NewReader(b))
 	})
 }

@@ -76,7 +76,7 @@ var core = map[string][]string{
 	"internal/sim":          nil,
 	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
 	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
-	"cluster/raftstore":     {"golang.org/x/sys/unix", "go.etcd.io/raft/v3", "go.etcd.io/raft/v3/raftpb", "google.golang.org/protobuf/proto"},
+	"cluster/raftstore":     {"golang.org/x/sys/unix", "go.etcd.io/raft/v3", "go.etcd.io/raft/v3/raftpb", "go.etcd.io/raft/v3/tracker", "google.golang.org/protobuf/proto"},
 	"cluster/storetest":     nil,
 	"txn/record":            nil,
 	"txn/message":           nil,

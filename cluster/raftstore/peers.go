@@ -1,0 +1,145 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// peers are the other machines that a machine of the store talks with, and the founders that it knows. They
+// are a value: a change makes new ones.
+type peers struct {
+	links    map[uint64]*link // by their numbers in the library
+	founders Founders
+}
+
+// voters returns the founders' numbers in the library, ascending.
+func (p *peers) voters() (ids []uint64) {
+	for _, m := range slices.Sorted(maps.Keys(p.founders.Machines)) {
+		ids = append(ids, raftID(m))
+	}
+	return ids
+}
+
+// regroup makes the machines with a part in votes the peers: links to new ones are opened, and those to
+// others closed. A successor that has heard nothing yet knows no votes, but the founders of its Founding.
+// Only the loop calls it, and open.
+func (s *Store) regroup(votes *raftpb.ConfState, founders Founders) {
+	ids := slices.Concat(votes.GetVoters(), votes.GetLearners(), votes.GetVotersOutgoing())
+	if len(ids) == 0 {
+		for m := range founders.Machines {
+			ids = append(ids, raftID(m))
+		}
+	}
+	former := s.peers.Load()
+	p := &peers{links: make(map[uint64]*link), founders: founders.clone()}
+	var opened []*link
+	for _, id := range ids {
+		if id == raftID(s.founding.Machine) || p.links[id] != nil {
+			continue
+		}
+		if l := former.links[id]; l != nil && l.address == founders.address(machineOf(id)) {
+			p.links[id] = l
+			continue
+		}
+		p.links[id] = s.newLink(machineOf(id), founders.address(machineOf(id)))
+		opened = append(opened, p.links[id])
+	}
+	s.peers.Store(p)
+	for id, l := range former.links {
+		if p.links[id] != l {
+			l.stop()
+		}
+	}
+	for _, l := range opened {
+		l.start()
+	}
+}
+
+// newLink returns a link that is not started.
+func (s *Store) newLink(to rdma.MachineID, address string) *link {
+	l := newLink(&s.cfg, &s.founding, to, address)
+	ctx, cancel := context.WithCancel(s.ctx)
+	l.stop = cancel
+	l.start = func() { s.running.Go(func() { l.run(ctx) }) }
+	l.removed = func() { s.stopAs(ErrRemoved) }
+	return l
+}
+
+// stopAs has the loop end with an error.
+func (s *Store) stopAs(reason error) {
+	select {
+	case s.ending <- reason:
+	default: // it ends already
+	}
+}
+
+// Founders returns the founders as this machine knows them: others may know later ones.
+func (s *Store) Founders() (Founders, error) { return s.peers.Load().founders.clone(), nil }
+
+// Forget says that a founder is gone for good, so that Replace may give its place to another machine. It
+// fails with ErrFounders if the machine is no founder, or a member of the configuration, and otherwise as
+// CompareAndSwap does.
+func (s *Store) Forget(m rdma.MachineID) error {
+	return s.change(&change{kind: changeForget, id: s.newID(), Successor: Successor{For: m}}, s.cfg.Patience)
+}
+
+// Replace has a machine take the place of a founder that was forgotten. When it returns nil the store will
+// see to it, as soon as the machine has opened its part of the store, which it makes with Create and the
+// Founding whose Joined is what Founders returns there. If the store is about to give the place to another
+// machine, which has not got the vote yet, it gives it to this one instead. It fails with ErrFounders if that
+// cannot be, and otherwise as CompareAndSwap does.
+func (s *Store) Replace(by Successor) error {
+	return s.change(&change{kind: changeReplace, id: s.newID(), Successor: by}, s.cfg.Patience)
+}
+
+// change carries out a change of the founders.
+func (s *Store) change(c *change, patience time.Duration) error {
+	if err := s.checkPrograms(); err != nil {
+		return err
+	}
+	if c.kind == changeForget {
+		b, err := s.ask(&request{id: s.newID()}, patience)
+		if err == nil {
+			err = checkForget(c.For, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.ask(&request{id: c.id, change: c}, patience)
+	return err
+}
+
+// checkPrograms refuses changes of the founders as long as a founder could not read them. One that is not
+// connected, and has an earlier program, stops with ErrNewer when it gets them.
+func (s *Store) checkPrograms() error {
+	var earlier []string
+	p := s.peers.Load()
+	for _, id := range slices.Sorted(maps.Keys(p.links)) {
+		if p.links[id].isEarlier() {
+			earlier = append(earlier, fmt.Sprint(machineOf(id)))
+		}
+	}
+	if len(earlier) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: machines %v have an earlier farmsql, which does not know such changes: start them with this one first", ErrFounders, earlier)
+}
+
+var errNoSuccessor = errors.New("cluster: this machine is not to keep the configuration")
+
+// Joining returns what a machine that is to become a founder makes its part of the store of, by Create.
+func (f Founders) Joining(cluster uint64, founded map[rdma.MachineID]string, m rdma.MachineID) (Founding, error) {
+	if f.Next == nil || f.Next.Machine != m {
+		return Founding{}, errNoSuccessor
+	}
+	return Founding{Cluster: cluster, Machine: m, Machines: founded, Joined: new(f.clone())}, nil
+}

@@ -1,0 +1,152 @@
+package raftstore
+
+import (
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+// lagMax is how many entries a successor may lack of those that are committed when it gets its vote: others
+// are committed all the time.
+const lagMax = inflightMax
+
+// founders returns the founders as they are after the entry applied.
+func (r *replica) founders() Founders {
+	if r.state.founders != nil {
+		return r.state.founders.clone()
+	}
+	return r.store.founding.founders()
+}
+
+// votesAlone reports whether no other machine has to agree to anything.
+func (r *replica) votesAlone() bool {
+	return slices.Equal(r.votes.GetVoters(), []uint64{r.node.Status().ID}) && len(r.votes.GetVotersOutgoing()) == 0
+}
+
+// applyChange carries out a committed change of the founders, and answers the request if it is one of this
+// machine.
+func (r *replica) applyChange(b []byte) error {
+	c, err := decodeChange(b)
+	if err != nil {
+		return fmt.Errorf("%w, number %d in the log", err, r.applied)
+	}
+	f := r.founders()
+	if err = f.apply(c); err == nil {
+		r.changed(f)
+	}
+	if q := r.pending[c.id]; q != nil {
+		r.answer(q, answer{err: err})
+	}
+	return nil
+}
+
+// changed notes other founders.
+func (r *replica) changed(f Founders) {
+	r.state.founders = &f
+	r.store.regroup(r.votes, f)
+}
+
+// applyVotes carries out a committed change of the votes. One that does not follow from the founders as they
+// are now is left out, at all machines alike: a leader has proposed it before an entry that came between, or
+// two leaders have proposed the same.
+func (r *replica) applyVotes(b []byte) error {
+	c := new(raftpb.ConfChangeV2)
+	if err := proto.Unmarshal(b, c); err != nil {
+		return fmt.Errorf("%w: a change of votes, number %d in the log: %w", ErrDamaged, r.applied, err)
+	}
+	f := r.founders()
+	if c.LeaveJoint() {
+		if len(r.votes.GetVotersOutgoing()) == 0 {
+			return nil
+		}
+		r.votes = r.node.ApplyConfChange(c)
+		f.leave()
+		r.changed(f)
+		return r.checkRemoved()
+	}
+	step, due := r.due(f)
+	if !due || !proto.Equal(step, c) {
+		return nil
+	}
+	r.votes = r.node.ApplyConfChange(c)
+	if len(r.votes.GetVotersOutgoing()) > 0 {
+		f.vote()
+	}
+	r.fresh = true // the library refuses snapshots to machines that these do not name
+	r.changed(f)
+	return nil
+}
+
+// due returns the change of the votes that the founders call for, whether or not it is time for it.
+func (r *replica) due(f Founders) (c *raftpb.ConfChangeV2, ok bool) {
+	if len(r.votes.GetVotersOutgoing()) > 0 {
+		return nil, false
+	}
+	for _, id := range r.votes.GetLearners() {
+		if f.Next == nil || id != raftID(f.Next.Machine) {
+			return votesChange(id, raftpb.ConfChangeRemoveNode), true
+		}
+	}
+	switch {
+	case f.Next == nil:
+		return nil, false
+	case len(r.votes.GetLearners()) == 0:
+		return votesChange(raftID(f.Next.Machine), raftpb.ConfChangeAddLearnerNode), true
+	}
+	c = votesChange(raftID(f.Next.Machine), raftpb.ConfChangeAddNode)
+	c.Changes = append(c.Changes, votesChange(raftID(f.Next.For), raftpb.ConfChangeRemoveNode).Changes...)
+	return c, true
+}
+
+// votesChange returns the change of one machine's vote.
+func votesChange(id uint64, kind raftpb.ConfChangeType) *raftpb.ConfChangeV2 {
+	return &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: kind.Enum(), NodeId: new(id)}}}
+}
+
+// drive proposes, as the leader, the next change of the votes when its time has come. A proposal that is lost
+// is made again: at most one takes effect.
+func (r *replica) drive() {
+	if r.driven--; r.driven > 0 {
+		return
+	}
+	f := r.founders()
+	c, ok := r.due(f)
+	if !ok {
+		return
+	}
+	status := r.node.Status()
+	if status.RaftState != raft.StateLeader || len(c.Changes) == 2 && !isReady(status, f) {
+		return
+	}
+	r.driven = retryTicks
+	_ = r.node.ProposeConfChange(c) // fails if the leader has too much to do
+}
+
+// isReady reports whether the successor has the log, and a majority of the founders, as they are then,
+// answers: the change must not be what takes the majority away.
+func isReady(status raft.Status, f Founders) bool {
+	by := status.Progress[raftID(f.Next.Machine)]
+	if by.State != tracker.StateReplicate || !by.RecentActive || by.Match+lagMax < status.GetCommit() {
+		return false
+	}
+	answering := 1 // the successor
+	for m := range f.Machines {
+		id := raftID(m)
+		if m != f.Next.For && (id == status.ID || status.Progress[id].RecentActive) {
+			answering++
+		}
+	}
+	return answering > len(f.Machines)/2
+}
+
+// checkRemoved returns ErrRemoved if this machine is no founder any more.
+func (r *replica) checkRemoved() error {
+	if slices.Contains(r.founders().Removed, r.store.founding.Machine) {
+		return ErrRemoved
+	}
+	return nil
+}
