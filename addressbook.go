@@ -14,7 +14,8 @@ import (
 // concurrent use.
 type addressBook struct {
 	cluster.Store
-	mu struct {
+	applied func(c *cluster.Configuration) // is told of the configurations that the machine applies; may be nil
+	mu      struct {
 		lockrank.Mutex[lockrank.Leaf]
 		addresses map[rdma.MachineID]string
 		revision  uint64 // of the newest configuration seen
@@ -41,6 +42,9 @@ func (b *addressBook) listen(e membership.Events) membership.Events {
 	next := e.Applying
 	e.Applying = func(c *cluster.Configuration) {
 		b.note(c)
+		if b.applied != nil {
+			b.applied(c)
+		}
 		if next != nil {
 			next(c)
 		}

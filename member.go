@@ -150,6 +150,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 			return err
 		}
 		l.store, l.door = newAddressBook(store), store.port.Listener(peerport.Operations)
+		l.store.applied = func(c *cluster.Configuration) { store.applied.Store(c) }
 	}
 	at, err := cfg.join(l.store, l.door)
 	if err != nil {

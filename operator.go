@@ -26,7 +26,9 @@ type Operator struct {
 	// member is this process's machine in its latest life; nil before the first.
 	member atomic.Pointer[farm.Member]
 	// local holds all machines of the instance, if they are in this process and open.
-	local  atomic.Pointer[farm.Local]
+	local atomic.Pointer[farm.Local]
+	// store is that of a machine of a cluster that keeps the configuration itself; nil until it is open.
+	store  atomic.Pointer[ownStore]
 	isOpen atomic.Bool
 	// attempt is the error of the last attempt at a step of opening; nil if it succeeded.
 	attempt atomic.Pointer[string]
@@ -112,6 +114,9 @@ func (o *Operator) Status() Status {
 	s := statusOf(f)
 	s.Source, s.Machine, s.Process = StatusOfMachine, o.cfg.MachineID, os.Getpid()
 	s.Unavailable, s.Missing = f.Unavailable, ints(f.Missing)
+	if own := o.store.Load(); own != nil {
+		s.Founders = own.status()
+	}
 	if m != nil {
 		s.Lease = &LeaseStatus{f.IsValid, milliseconds(f.Length), f.KeptBy}
 	}
@@ -159,7 +164,8 @@ const requestRetry = 50 * time.Millisecond
 // that memory is gone for ever. The regions that wait for no other memory are LOST for good, with
 // everything in them. The caller must name exactly these regions, ascending: those whose
 // RegionStatus.Away has only this machine. While the configuration is changing, Forget tries again
-// until ctx is done.
+// until ctx is done. If the machine is one of those that keep the configuration, another member takes its place
+// there, or the next machine that becomes a member.
 //
 // Errors: membership.ErrNotAwaited if no region waits for the machine or other regions than the named
 // ones would be lost, ErrNoCluster, and, when ctx ends, its error or the last attempt's.
@@ -176,7 +182,8 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 		ids[i] = region.ID(id)
 	}
 	return o.again(ctx, func(ctx context.Context) error {
-		return m.Membership().Forget(ctx, rdma.MachineID(machine), ids)
+		err := m.Membership().Forget(ctx, rdma.MachineID(machine), ids)
+		return o.forgetFounder(ctx, rdma.MachineID(machine), err)
 	})
 }
 
@@ -192,6 +199,19 @@ func (o *Operator) again(ctx context.Context, request func(context.Context) erro
 		}
 		clock.System{}.Sleep(requestRetry)
 	}
+}
+
+// forgetFounder makes another machine take the place of a founder. err is what has become of forgetting the
+// machine's memory, for which nobody has to wait.
+func (o *Operator) forgetFounder(ctx context.Context, m rdma.MachineID, err error) error {
+	s := o.store.Load()
+	if s == nil || err != nil && !errors.Is(err, membership.ErrNotAwaited) {
+		return err
+	}
+	if f := s.known.Load(); f == nil || !f.Has(m) {
+		return err
+	}
+	return s.forget(ctx, m)
 }
 
 // Drain takes the data off a machine of a cluster: it gets no replicas any more, and those that it

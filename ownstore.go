@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,26 +18,95 @@ import (
 	"github.com/farmsql/farmsql/cluster/peerport"
 	"github.com/farmsql/farmsql/cluster/raftstore"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
 )
 
 // An ownStore is the configuration store of a cluster that keeps it itself, as one machine has it: the
-// founders take part in it, the others ask them. With it go the port at which the machine is reached
-// and, at the issuer, the admission of new machines.
+// founders take part in it, the others ask them. Founders that are gone are replaced: see founders.go. With
+// it go the port at which the machine is reached and, at the issuer, the admission of new machines.
 type ownStore struct {
-	cluster.Store // nil until it is open
-	port          *peerport.Port
-	admitting     sync.WaitGroup
+	cfg     Config
+	id      join.Identity // tend changes it, once it runs
+	issuer  *join.Issuer  // nil if the machine admits no others
+	refused func(from net.Addr, reason error)
+	port    *peerport.Port
+	ctx     context.Context // ends with the store
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	applied atomic.Pointer[cluster.Configuration] // by this machine; nil until there is one
+	known   atomic.Pointer[raftstore.Founders]    // the newest that this machine knows
+	alone   bool                                  // tend has said that nobody can take the place of a founder
+
+	mu struct {
+		lockrank.Mutex[lockrank.Leaf]
+		part   *raftstore.Store  // of this machine; nil if it has none
+		client *raftstore.Client // nil if calls go to the part
+	}
+}
+
+// A foundersStore is a part of the store, or a client.
+type foundersStore interface {
+	cluster.Store
+	Founders() (raftstore.Founders, error)
+	Forget(m rdma.MachineID) error
+	Replace(by raftstore.Successor) error
+}
+
+// asked returns what calls go to: the client if there is one, because the part of a successor has yet to get
+// the log. It is nil until the store is open.
+func (s *ownStore) asked() foundersStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.mu.client != nil:
+		return s.mu.client
+	case s.mu.part != nil:
+		return s.mu.part
+	}
+	return nil
+}
+
+// Load implements cluster.Store.
+func (s *ownStore) Load() (*cluster.Configuration, error) {
+	c, err := s.asked().Load()
+	if !errors.Is(err, raftstore.ErrRemoved) {
+		return c, err
+	}
+	if err := s.retire(); err != nil {
+		return nil, err
+	}
+	return s.asked().Load()
+}
+
+// CompareAndSwap implements cluster.Store. A swap that was under way when the machine was replaced may have
+// been carried out.
+func (s *ownStore) CompareAndSwap(old uint64, next *cluster.Configuration) error {
+	err := s.asked().CompareAndSwap(old, next)
+	if !errors.Is(err, raftstore.ErrRemoved) {
+		return err
+	}
+	if err := s.retire(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cluster.ErrUnreachable, err)
 }
 
 // Close implements cluster.Store.
 func (s *ownStore) Close() error {
+	s.cancel()
+	s.mu.Lock()
+	part, client := s.mu.part, s.mu.client
+	s.mu.Unlock()
 	var errs []error
-	if s.Store != nil {
-		errs = append(errs, s.Store.Close())
+	if client != nil {
+		errs = append(errs, client.Close())
+	}
+	if part != nil {
+		errs = append(errs, part.Close())
 	}
 	errs = append(errs, s.port.Close())
-	s.admitting.Wait()
+	s.running.Wait()
 	return errors.Join(errs...)
 }
 
@@ -53,7 +123,8 @@ func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err
 	if err != nil {
 		return nil, fmt.Errorf("farmsql: Advertise (--advertise) %s: %w", c.Advertise, err)
 	}
-	s := &ownStore{port: port}
+	s := &ownStore{cfg: c, id: *c.identity, refused: refused, port: port}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -64,16 +135,18 @@ func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err
 		c.Logger.Info(what, "machine", c.MachineID, "reason", reason)
 		o.failed(reason)
 	}
-	issuer, err := c.openIssuer(refused)
+	if s.issuer, err = c.openIssuer(refused); err != nil {
+		return nil, err
+	}
+	founders, err := s.awaitFounders(ctx, func(reason string) { waiting("waiting for other machines", errors.New(reason)) })
 	if err != nil {
 		return nil, err
 	}
-	founders, err := s.awaitFounders(ctx, c, issuer, func(reason string) { waiting("waiting for other machines", errors.New(reason)) })
-	if err != nil {
+	if err := s.openStore(founders); err != nil {
 		return nil, err
 	}
-	if err := s.openStore(c, founders, refused); err != nil {
-		return nil, err
+	if f := s.current(); f.Version > 0 {
+		s.know(f)
 	}
 	current, err := s.awaitMajority(ctx, func(reason error) {
 		waiting("waiting for a majority of the machines that keep the configuration", reason)
@@ -81,11 +154,13 @@ func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err
 	if err != nil {
 		return nil, err
 	}
-	if issuer != nil && c.identity.Store != nil {
+	if s.issuer != nil && c.identity.Store != nil {
 		// Now, because only the configuration has all machines if the issuer's list is a copy.
-		issuer.Reserve(highest(current))
-		s.admit(issuer)
+		s.issuer.Reserve(highest(current))
+		s.admit()
 	}
+	o.store.Store(s)
+	s.running.Go(s.tend)
 	return s, nil
 }
 
@@ -110,22 +185,22 @@ func (c Config) openIssuer(refused func(from net.Addr, reason error)) (*join.Iss
 }
 
 // admit begins to admit machines. It is called once.
-func (s *ownStore) admit(i *join.Issuer) {
+func (s *ownStore) admit() {
 	l := s.port.Listener(peerport.Join)
-	s.admitting.Go(func() { i.Serve(l) })
+	s.running.Go(func() { s.issuer.Serve(l) })
 }
 
 // awaitFounders returns the founders. If the machine does not know them yet, it waits for them: the issuer
 // by admitting them, the others by asking it.
-func (s *ownStore) awaitFounders(ctx context.Context, c Config, issuer *join.Issuer, waiting func(reason string)) (map[rdma.MachineID]string, error) {
+func (s *ownStore) awaitFounders(ctx context.Context, waiting func(reason string)) (map[rdma.MachineID]string, error) {
 	switch {
-	case c.identity.Store != nil:
-		return c.identity.Store, nil
-	case issuer != nil:
-		s.admit(issuer)
-		return issuer.AwaitFounders(ctx, waiting)
+	case s.id.Store != nil:
+		return s.id.Store, nil
+	case s.issuer != nil:
+		s.admit()
+		return s.issuer.AwaitFounders(ctx, waiting)
 	}
-	return c.identity.AwaitFounders(ctx, c.PeerTLS, waiting)
+	return s.id.AwaitFounders(ctx, s.cfg.PeerTLS, waiting)
 }
 
 // highest returns the highest number of a machine that a configuration, which may be nil, knows.
@@ -146,36 +221,65 @@ func highest(c *cluster.Configuration) (m rdma.MachineID) {
 
 // openStore opens this machine's part of the store or, if it is not a founder, its access to it. A
 // founder's part is created once: the store before the identity knows of it, because a part that was
-// lost must not be created again, since its votes are forgotten.
-func (s *ownStore) openStore(c Config, founders map[rdma.MachineID]string, refused func(from net.Addr, reason error)) (err error) {
-	id, folder := *c.identity, join.StoreFolder(c.peerFolder())
-	if id.Store == nil {
-		if id.IsFounder() {
-			f := raftstore.Founding{Cluster: id.Cluster, Machine: id.Machine, Machines: founders}
-			if err := raftstore.Create(folder, f); err != nil && !errors.Is(err, raftstore.ErrCreated) {
+// lost must not be created again, since its votes are forgotten. A successor has both: its own calls go to
+// the others, as before.
+func (s *ownStore) openStore(founders map[rdma.MachineID]string) error {
+	if s.id.Store == nil {
+		if s.id.IsFounder() {
+			f := raftstore.Founding{Cluster: s.id.Cluster, Machine: s.id.Machine, Machines: founders}
+			if err := raftstore.Create(s.partFolder(), f); err != nil && !errors.Is(err, raftstore.ErrCreated) {
 				return err
 			}
 		}
-		id.Store = founders
-		if err := id.Save(c.peerFolder()); err != nil {
+		s.id.Store = founders
+		if err := s.saveIdentity(); err != nil {
 			return err
 		}
 	}
-	config := peerport.ClientConfig(c.PeerTLS, peerport.Store)
-	if id.IsFounder() {
-		part, err := raftstore.Open(raftstore.Config{
-			Folder: folder, Listener: s.port.Listener(peerport.Store), Dial: dialPeer, TLS: config, Authorize: join.Authorize, Refused: refused,
-		})
-		if err == nil { // a nil *raftstore.Store would not be a nil cluster.Store
-			s.Store = part
-		}
+	if s.id.IsFounder() {
+		return s.openPart()
+	}
+	if err := s.openClient(s.current()); err != nil || !s.id.IsSuccessor {
 		return err
 	}
-	client, err := raftstore.NewClient(raftstore.ClientConfig{Cluster: id.Cluster, Machines: founders, Dial: dialPeer, TLS: config})
-	if err == nil {
-		s.Store = client
+	return s.openPart()
+}
+
+func (s *ownStore) partFolder() string { return join.StoreFolder(s.cfg.peerFolder()) }
+
+func (s *ownStore) saveIdentity() error { return s.id.Save(s.cfg.peerFolder()) }
+
+// openPart opens this machine's part of the store.
+func (s *ownStore) openPart() error {
+	l := s.port.Listener(peerport.Store)
+	part, err := raftstore.Open(raftstore.Config{
+		Folder: s.partFolder(), Listener: l, Dial: dialPeer, TLS: peerport.ClientConfig(s.cfg.PeerTLS, peerport.Store),
+		Authorize: join.Authorize, Refused: s.refused,
+	})
+	if err != nil {
+		return errors.Join(err, l.Close())
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.part = part
+	return nil
+}
+
+// openClient opens the access of a machine that asks the founders, as it knows them.
+func (s *ownStore) openClient(f raftstore.Founders) error {
+	client, err := raftstore.NewClient(raftstore.ClientConfig{
+		Cluster: s.id.Cluster, Machines: s.id.Store, Founders: f, Dial: dialPeer, TLS: peerport.ClientConfig(s.cfg.PeerTLS, peerport.Store),
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.client != nil {
+		return client.Close() // another call was faster
+	}
+	s.mu.client = client
+	return nil
 }
 
 // dialPeer connects to another machine.
@@ -197,6 +301,7 @@ func (s *ownStore) awaitMajority(ctx context.Context, waiting func(reason error)
 		if isFirst {
 			waiting(err)
 		}
+		s.askIssuer(ctx)
 	}
 }
 

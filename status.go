@@ -31,6 +31,9 @@ type Status struct {
 	Root          int             `json:"root,omitempty"` // the region of the object that points to everything else
 	Lost          []int           `json:"lost"`           // regions that an operator has given up
 	Joining       []int           `json:"joining"`        // machines that wait to be admitted; only the CM's status lists them
+	// Founders are the machines that keep the configuration, as the machine knows them; empty if it is kept
+	// elsewhere. Only in StatusOfMachine.
+	Founders []FounderStatus `json:"founders,omitempty"`
 
 	// MovesAwait says what the moves away from machines that are being drained wait for: a region that is
 	// unavailable, moves, or is being filled. It is empty if they wait for nothing.
@@ -81,6 +84,16 @@ type MachineStatus struct {
 	// negative if the lease has run out, and nil if the two exchange no leases.
 	GrantedMS *float64 `json:"grantedMS,omitempty"`
 	HeldMS    *float64 `json:"heldMS,omitempty"`
+}
+
+// A FounderStatus is one of the machines that keep the configuration.
+type FounderStatus struct {
+	Machine int    `json:"machine"`
+	Address string `json:"address"`
+	// IsGone says that the machine was forgotten, and is to be replaced. Successor is the machine that is about
+	// to take its place; nil if none is.
+	IsGone    bool `json:"gone,omitempty"`
+	Successor *int `json:"successor,omitempty"`
 }
 
 // A RegionStatus says which machines have the replicas of one region.

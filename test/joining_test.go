@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cluster/peerport"
 	"github.com/farmsql/farmsql/cluster/raftstore"
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // joining is what a fleet has whose machines keep the configuration themselves: machine 0 makes the
@@ -151,4 +153,57 @@ func TestJoining(t *testing.T) {
 	f.machines[0].more = []string{"--cluster", "zk://127.0.0.1:1/x", "--transport", "tcp"}
 	f.machines[0].refuse(1, "of a cluster that keeps its configuration itself")
 	f.machines[0].more = nil
+}
+
+// TestFoundersReplaced: two of the three machines that keep the configuration are lost for good, one after the
+// other. Others take their places, so the second loss does not stop the cluster, and a restart of everything
+// works without them. The first, back with its old folder, is told, and goes on as a machine that asks the others.
+func TestFoundersReplaced(t *testing.T) {
+	f := newJoiningFleet(t, 3, newPeers(t))
+	f.start()
+	f.awaitWhole()
+	f.grow()
+	f.grow()
+	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t)}
+	l.prepare()
+	l.begin(l.transfer, l.replace)
+	f.loseFounder(1, 0)
+	f.loseFounder(2, 0)
+	l.end()
+	f.killAll()
+	survivors := []*machine{f.machines[0], f.machines[3], f.machines[4]}
+	for _, m := range survivors {
+		m.start()
+	}
+	f.wait("the survivors to go on", func() bool { return len(f.configuration().Machines) == 3 })
+	f.machines[1].start()
+	f.wait("the machine that was replaced to be told", func() bool {
+		_, found := f.machines[1].find(time.Time{}, func(e *event) bool {
+			return strings.HasPrefix(e.Message, "another machine has taken the place of this one")
+		})
+		return found
+	})
+	f.wait("it to be a member again", func() bool { return len(f.configuration().Machines) == 4 })
+	for _, m := range append(survivors, f.machines[1]) {
+		l.verify(m)
+	}
+}
+
+// loseFounder kills a machine and has another one forget it; the others choose who keeps the configuration
+// instead.
+func (f *fleet) loseFounder(lost, at int) {
+	f.t.Helper()
+	f.machines[lost].kill()
+	f.wait("the others to go on", func() bool {
+		_, isMember := f.configuration().Member(rdma.MachineID(lost))
+		return !isMember
+	})
+	out, err := exec.Command(f.program, "forget", "--yes", "--machine", strconv.Itoa(lost), "--data", f.machines[at].data()).CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("forget machine %d: %v: %s", lost, err, out)
+	}
+	f.wait("another machine to keep the configuration", func() bool {
+		founders, err := f.store.(*raftstore.Client).Founders()
+		return err == nil && len(founders.Machines) == 3 && !founders.Has(rdma.MachineID(lost))
+	})
 }

@@ -245,5 +245,18 @@ func (id *Identity) askFounders(ctx context.Context, config *tls.Config) (map[rd
 	case r.Founders[id.Machine] != id.Advertise && id.IsFounder():
 		return nil, fmt.Sprintf("the list of machines has %q as the address of this machine: another has taken its place", r.Founders[id.Machine])
 	}
+	id.Current = r.Current
 	return r.Founders, ""
+}
+
+// AskCurrent asks the issuer once who keeps the configuration at present, and notes it in Current. It reports
+// whether that is known.
+func (id *Identity) AskCurrent(ctx context.Context, config *tls.Config) bool {
+	asking := *id
+	founders, _ := asking.askFounders(ctx, config)
+	if founders == nil || asking.Current == nil {
+		return false
+	}
+	id.Current = asking.Current
+	return true
 }

@@ -49,9 +49,13 @@ type Identity struct {
 	// Issuer is the address of the machine that admits others.
 	Issuer string
 	Settings
-	// Store has the addresses of the machines that keep the configuration. It is nil until the last of
-	// them has joined.
+	// Store has the addresses of the founders. It is nil until the last of them has joined.
 	Store map[rdma.MachineID]string `json:",omitempty"`
+	// IsSuccessor says that the machine has taken the place of a founder, or is about to.
+	IsSuccessor bool `json:",omitempty"`
+	// Current is what the machine knows of who keeps the configuration at present, as the store tells it; nil
+	// as long as the founders do.
+	Current json.RawMessage `json:",omitempty"`
 }
 
 // storedIdentity is the content of identityFile.
@@ -67,8 +71,8 @@ func IsIssuer(folder string) bool {
 	return err == nil
 }
 
-// IsFounder reports whether the machine keeps the configuration. Numbers are given in turn, so the
-// founders are the machines with the lowest.
+// IsFounder reports whether the machine has founded the store of the configuration. Numbers are given in
+// turn, so the founders are the machines with the lowest.
 func (id *Identity) IsFounder() bool { return int(id.Machine) < id.Founders }
 
 // Load returns the identity that is kept in folder, or nil if there is none.

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/farmsql/farmsql/rdma"
@@ -128,6 +130,7 @@ type Issuer struct {
 	authority *authority
 	registry  *registry
 	events    Events
+	current   atomic.Pointer[json.RawMessage] // see Announce
 	running   sync.WaitGroup
 	ctx       context.Context // ends when Serve ends
 	cancel    context.CancelFunc
@@ -164,6 +167,10 @@ func OpenIssuer(folder string, id *Identity, e Events) (*Issuer, error) {
 // Reserve makes sure that no machine gets the number m, or a lower one: the configuration may have
 // machines that the list of this issuer, if it is a copy, lacks.
 func (i *Issuer) Reserve(m rdma.MachineID) { i.registry.reserve(m) }
+
+// Announce says what the machines that ask from now on are told of who keeps the configuration: see
+// Identity.Current.
+func (i *Issuer) Announce(current json.RawMessage) { i.current.Store(&current) }
 
 // Store returns the founders, or nil and how many are missing.
 func (i *Issuer) Store() (founders map[rdma.MachineID]string, missing int) { return i.registry.store() }
@@ -223,6 +230,9 @@ func (i *Issuer) answer(c *tls.Conn, q request) (r reply, err error) {
 		return r, errStranger
 	}
 	r.Founders, r.Missing = i.registry.store()
+	if current := i.current.Load(); current != nil {
+		r.Current = *current
+	}
 	return r, nil
 }
 

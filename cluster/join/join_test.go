@@ -133,6 +133,13 @@ func TestJoin(t *testing.T) {
 	if got.err != nil || len(got.founders) != 3 || got.founders[0] != i.id.Advertise || got.founders[1] != a.Advertise || got.founders[2] != b.Advertise {
 		t.Errorf("founders: %+v", got)
 	}
+	if a.AskCurrent(t.Context(), config) || a.Current != nil {
+		t.Errorf("nobody else keeps the configuration: %s", a.Current)
+	}
+	i.issuer.Announce([]byte(`{"Version":1}`))
+	if !a.AskCurrent(t.Context(), config) || string(a.Current) != `{"Version":1}` {
+		t.Errorf("others keep the configuration: %s", a.Current)
+	}
 	own, err := i.issuer.AwaitFounders(t.Context(), func(string) { t.Error("the issuer waits") })
 	if err != nil || len(own) != 3 {
 		t.Errorf("founders at the issuer: %v, %v", own, err)

@@ -36,6 +36,8 @@ type reply struct {
 	// Founders is nil while Missing founders have not joined.
 	Founders map[rdma.MachineID]string `json:",omitempty"`
 	Missing  int
+	// Current is what Identity.Current is to be.
+	Current json.RawMessage `json:",omitempty"`
 }
 
 var errMessage = errors.New("join: not a message of this protocol")

@@ -27,6 +27,8 @@ it is back, with everything in it, when one of these machines is started with it
 If the memory of such a machine is gone for ever, waiting for it is useless. forget shows which
 regions would be lost with it, and which also wait for other machines, and asks for confirmation.
 The regions that it gives up are LOST FOR EVER. The machine may then join again with an empty folder.
+If the machine is one of those that keep the configuration (serve --cluster raft:), and is away, another
+member takes its place there, or the next machine that joins. It never gets the place back.
 Exits 1 if nothing was done: you did not confirm, nobody waits for the machine, or no process
 answers.`
 }
@@ -47,6 +49,9 @@ func (c *forgetCommand) Run(std cli.Streams) error {
 	}
 	if err := askOperator(best.folder, operatorRequest{Forget: &forgetRequest{c.Machine, only}}); err != nil {
 		return fmt.Errorf("forget machine %d: %s: %w", c.Machine, filepath.Base(best.folder), err)
+	}
+	if s := founderOf(best.Status, c.Machine); s != nil {
+		fmt.Fprintf(std.Out, "another machine takes the place of machine %d among those that keep the configuration: see farmsql status\n", c.Machine)
 	}
 	if len(only) == 0 {
 		fmt.Fprintf(std.Out, "nobody waits for machine %d any more; nothing is lost\n", c.Machine)
@@ -78,7 +83,7 @@ func (c *forgetCommand) checkPossible(a statusAnswer, waiting []int) error {
 		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", a.Machine, a.Starting)
 	case isMember && len(waiting) == 0:
 		return fmt.Errorf("machine %d is a member of configuration %d: nobody waits for its memory (farmsql status shows what is missing)", c.Machine, a.Configuration)
-	case len(waiting) == 0:
+	case len(waiting) == 0 && founderOf(a.Status, c.Machine) == nil:
 		return fmt.Errorf("nobody waits for machine %d: no region is unavailable for want of it in configuration %d", c.Machine, a.Configuration)
 	}
 	return nil
@@ -93,6 +98,9 @@ func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) 
 	fmt.Fprintf(w, "configuration %d, %s, has %s (%s) and %s; %s for machine %d\n", s.Configuration, sourceText(s),
 		plural(len(machines), "machine", "machines"), list(machines), plural(len(s.Regions), "region", "regions"),
 		plural(len(all), "region waits", "regions wait"), c.Machine)
+	if founderOf(s, c.Machine) != nil {
+		fmt.Fprintf(w, "  Machine %d keeps the configuration, with machines %s: another member takes its place there, or the next machine that joins\n", c.Machine, list(otherFounders(s, c.Machine)))
+	}
 	if len(only) > 0 {
 		fmt.Fprintf(w, "  LOST FOR EVER if machine %d is forgotten, with everything in them: %s\n", c.Machine, list(only))
 	}
@@ -106,6 +114,25 @@ func (c *forgetCommand) explain(w io.Writer, s farmsql.Status, all, only []int) 
 		}
 	}
 	fmt.Fprintf(w, "Try first: start machine %d with its data folder. Then it is all back, and nothing is lost.\n", c.Machine)
+}
+
+// founderOf returns a machine's entry among those that keep the configuration, or nil if it is none of them.
+func founderOf(s farmsql.Status, machine int) *farmsql.FounderStatus {
+	i := slices.IndexFunc(s.Founders, func(f farmsql.FounderStatus) bool { return f.Machine == machine })
+	if i < 0 {
+		return nil
+	}
+	return &s.Founders[i]
+}
+
+// otherFounders returns the other machines that keep the configuration.
+func otherFounders(s farmsql.Status, machine int) (others []int) {
+	for _, f := range s.Founders {
+		if f.Machine != machine {
+			others = append(others, f.Machine)
+		}
+	}
+	return others
 }
 
 // confirmed asks the user to confirm, and reports whether the user has.

@@ -189,3 +189,21 @@ func TestStatusShowsWhatIsAway(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+// A machine that keeps the configuration can be forgotten although no region waits for it.
+func TestForgetFounder(t *testing.T) {
+	data, o := withAbsent(t)
+	o.status.Founders = []farmsql.FounderStatus{{Machine: 0}, {Machine: 1}, {Machine: 7}}
+	status, out, errs := execute(t, "", "forget", "--data", data, "--machine", "7", "--yes")
+	for _, want := range []string{"Machine 7 keeps the configuration, with machines 0 1: another member takes its place", "another machine takes the place of machine 7", "nothing is lost"} {
+		if status != 0 || !strings.Contains(out, want) {
+			t.Errorf("status %d: %s%s, want %s", status, out, errs, want)
+		}
+	}
+	if !reflect.DeepEqual(o.asked, []forgetRequest{{Machine: 7}}) {
+		t.Errorf("asked for %v", o.asked)
+	}
+	if status, _, errs = execute(t, "", "forget", "--data", data, "--machine", "1", "--yes"); status != 1 || !strings.Contains(errs, "machine 1 is a member") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}

@@ -228,6 +228,24 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if len(s.Joining) > 0 {
 		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))
 	}
+	if len(s.Founders) > 0 {
+		fmt.Fprintf(w, "founders: %s\n", foundersText(s.Founders))
+	}
+}
+
+// foundersText says which machines keep the configuration, and which of them are to be replaced.
+func foundersText(founders []farmsql.FounderStatus) string {
+	var all, notes []string
+	for _, f := range founders {
+		all = append(all, strconv.Itoa(f.Machine))
+		switch {
+		case f.Successor != nil:
+			notes = append(notes, fmt.Sprintf("machine %d is about to take the place of machine %d, which is gone", *f.Successor, f.Machine))
+		case f.IsGone:
+			notes = append(notes, fmt.Sprintf("machine %d is gone, and a member that is none of them will take its place", f.Machine))
+		}
+	}
+	return strings.Join(append([]string{"machines " + strings.Join(all, " ") + " keep the configuration"}, notes...), "; ")
 }
 
 func sourceText(s farmsql.Status) string {

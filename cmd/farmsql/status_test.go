@@ -160,3 +160,11 @@ func TestStatusShowsAddresses(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+func TestFoundersText(t *testing.T) {
+	founders := []farmsql.FounderStatus{{Machine: 0, IsGone: true, Successor: new(3)}, {Machine: 1, IsGone: true}, {Machine: 2}}
+	want := "machines 0 1 2 keep the configuration; machine 3 is about to take the place of machine 0, which is gone; machine 1 is gone, and a member that is none of them will take its place"
+	if got := foundersText(founders); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
