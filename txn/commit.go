@@ -279,6 +279,9 @@ func (s *state) begin() error {
 		c.EndLockingLocked()
 	}
 	w.RingPeersLocked()
+	if c.IsRemote() {
+		w.GatherLocked() // awaitLocks waits next
+	}
 	w.Unlock()
 	return nil
 }
@@ -358,11 +361,15 @@ func (s *state) expose() error {
 		c.detached = true
 	}
 	w.RingPeersLocked()
+	isPending := !c.detached && err == nil && !c.First.Settled() && !sabotage.FirstPrimary.Skipped()
+	if isPending {
+		w.GatherLocked()
+	}
 	w.Unlock()
 	if c.detached {
 		return outcome.InDoubt(err)
 	}
-	if err == nil && !c.First.Settled() && !sabotage.FirstPrimary.Skipped() {
+	if isPending {
 		err = w.Await(&c.First)
 	}
 	if err != nil {

@@ -122,7 +122,7 @@ var table = []Cost{
 		Why:  "Go's scheduler, futexes, doorbells, the worker's lock, a look at what others have written: machines that share processors wait for each answer asleep; with a core each they poll",
 		own: []string{
 			"rdma/shm.(*doorbell).", "rdma/shm.ringBell", "rdma/shm.(*Queue).Ring", "txn/worker.(*patientQueue).Ring", "txn/worker.(*Worker).RingPeersLocked", "txn/worker.(*Worker).ringLocked",
-			"txn/worker.(*Worker).Lock", "txn/worker.(*Worker).Unlock", "txn/worker.(*Worker).flushLocked", "txn/worker.(*Worker).answerBell", "txn/worker.(*Worker).kick", "txn/worker.(*Worker).stepLocked", "txn/worker.(*Worker).Await", "txn/wait.NewWaiter", "txn/wait.(*Waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
+			"txn/worker.(*Worker).Lock", "txn/worker.(*Worker).Unlock", "txn/worker.(*Worker).flushLocked", "txn/worker.(*Worker).GatherLocked", "txn/worker.(*Worker).endBatchLocked", "txn/worker.(*Worker).beginAwait", "txn/worker.(*Worker).endAwait", "txn/worker.(*Worker).answerBell", "txn/worker.(*Worker).kick", "txn/worker.(*Worker).stepLocked", "txn/worker.(*Worker).Await", "txn/wait.NewWaiter", "txn/wait.(*Waiter).", "rdma/shm.futexWait", "rdma/shm.futexWake", "rdma/shm.schedYield", "internal/clock.",
 		},
 		all: []string{"runtime.mcall", "runtime.mstart", "runtime.gopark", "runtime.goready"},
 	},

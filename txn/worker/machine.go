@@ -109,6 +109,7 @@ type Machine struct {
 	stripes  []Stripe
 	isReal   bool // the clock is the system's
 	yields   int  // how many times a goroutine that waits for operations yields before it sleeps
+	gathers  bool // goroutines gather their posts into one batch; see GatherLocked
 	// Routes are the routes to all regions that this machine knows. Only package txn uses the field;
 	// others call Route.
 	Routes   route.Table
@@ -149,6 +150,7 @@ func (m *Machine) Meets(t clock.Trouble) bool { return m.troubled != nil && m.tr
 // Listen and Connect then connect the machine to its peers.
 func Open(m *Machine, cfg Config) error {
 	m.cfg, m.troubled, m.yields = cfg, clock.TroublesOf(cfg.Clock), yieldsFor(cfg.NIC.Costs())
+	m.gathers = entersKernel(cfg.NIC.Costs())
 	m.handlers.Store(&map[HandlerID]Handler{})
 	m.Routes.Init(cfg.ID)
 	m.epoch.Store(1)

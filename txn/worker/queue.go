@@ -116,6 +116,7 @@ func (q *patientQueue) awaitRoomLocked(to rdma.MachineID, err error, tries int) 
 func (w *Worker) flushLocked() {
 	if w.isUnflushed {
 		w.isUnflushed = false
+		w.gathering.Store(false)
 		w.q.Flush()
 	}
 }

@@ -107,6 +107,94 @@ func TestUnlockFlushes(t *testing.T) {
 	}
 }
 
+// Where flushes are system calls, goroutines gather their posts while others wait: the first of them to
+// continue flushes for all, and nobody before it does.
+func TestGather(t *testing.T) {
+	w, q, c, _ := holding()
+	w.m.gathers = true
+	post := func(to rdma.MachineID) {
+		t.Helper()
+		w.Lock()
+		must(t, w.q.Ring(to))
+	}
+	expect := func(when string, held, flushes, yields int) {
+		t.Helper()
+		if q.held != held || q.flushes != flushes || c.yields != yields {
+			t.Errorf("%s: %d posts are held, after %d flushes and %d yields; want %d, %d, %d", when, q.held, q.flushes, c.yields, held, flushes, yields)
+		}
+	}
+	none := wait.NewWaiter(c)
+
+	post(1)
+	w.GatherLocked()
+	w.Unlock()
+	expect("nobody else waits", 0, 1, 0)
+	must(t, w.Await(&none))
+	expect("nothing is gathered", 0, 1, 0)
+
+	w.waiting.Store(gatherFrom)
+	post(1)
+	w.GatherLocked()
+	w.Unlock()
+	expect("others wait", 1, 1, 0)
+	post(2)
+	w.Unlock()
+	expect("another goroutine that will not wait unlocks", 2, 1, 0)
+	w.kick()
+	expect("input is processed", 2, 1, 0)
+	post(2)
+	w.GatherLocked()
+	w.Unlock()
+	must(t, w.Await(&none))
+	expect("the first goroutine waits", 0, 2, 1)
+	must(t, w.AwaitWithin(&none, nil))
+	expect("the other one waits", 0, 2, 1)
+	if n := w.waiting.Load(); n != gatherFrom {
+		t.Errorf("%d goroutines are said to wait after two have ended", n-gatherFrom)
+	}
+
+	post(1)
+	w.GatherLocked()
+	w.Unlock()
+	q.refuses[2] = 1
+	post(2)
+	expect("a queue has become full", 1, 3, 2)
+	w.Unlock()
+	expect("what was posted after that flush leaves as ever", 0, 4, 2)
+}
+
+// The goroutine that gathers posts flushes them although another one has begun to gather meanwhile.
+func TestGatherAgain(t *testing.T) {
+	w, q, c, _ := holding()
+	w.m.gathers = true
+	w.waiting.Store(gatherFrom)
+	none := wait.NewWaiter(c)
+	for range 2 {
+		w.Lock()
+		must(t, w.q.Ring(1))
+		w.GatherLocked()
+		w.Unlock()
+	}
+	must(t, w.Await(&none))
+	if q.held != 0 || w.gathering.Load() {
+		t.Errorf("%d posts are held, gathering %v", q.held, w.gathering.Load())
+	}
+}
+
+// Only where the kernel carries operations do goroutines gather posts, and sleep at once.
+func TestEntersKernel(t *testing.T) {
+	for _, c := range []struct {
+		read    time.Duration
+		gathers bool
+		yields  int
+	}{{50 * time.Nanosecond, false, spinWait}, {time.Microsecond, false, spinWait}, {2 * time.Microsecond, true, 0}} {
+		costs := rdma.Costs{Read: c.read, Message: time.Millisecond}
+		if entersKernel(costs) != c.gathers || yieldsFor(costs) != c.yields {
+			t.Errorf("READs of %v: %v, %d yields", c.read, entersKernel(costs), yieldsFor(costs))
+		}
+	}
+}
+
 // A post to a full queue flushes, since what fills it may be held back, and waits for room.
 func TestPostAwaitsRoom(t *testing.T) {
 	for name := range everyPost(nil) {

@@ -187,8 +187,12 @@ func (w *Worker) readRaw(rt *route.Route, p region.Ptr, b []byte, raw *Buffer) e
 	w.CountRoundTrip()
 	w.Lock()
 	err := w.PostReadLocked(rt.Primary, route.RegionKey(p.Addr.Region()), uint64(p.Addr.Offset()), b, &raw.Wait)
+	isPending := !raw.Wait.Settled()
+	if isPending {
+		w.GatherLocked()
+	}
 	w.Unlock()
-	if !raw.Wait.Settled() {
+	if isPending {
 		err = errors.Join(err, w.Await(&raw.Wait))
 	}
 	if err == nil && w.m.Route(p.Addr.Region()) != rt && !sabotage.ReadRoute.Skipped() {

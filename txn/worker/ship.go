@@ -197,10 +197,12 @@ func (w *Worker) tryCall(ctx context.Context, to rdma.MachineID, msg message.Mes
 		}
 	}
 	w.RingPeersLocked()
-	w.Unlock()
 	if err != nil {
+		w.Unlock()
 		return message.Message{}, err
 	}
+	w.GatherLocked()
+	w.Unlock()
 	n := wait.Need{Lease: &w.m.Lease, Ctx: ctx, What: fmt.Sprintf("an answer of machine %d", to), More: more}
 	err = w.AwaitWithin(&c.wait, &n)
 	if err == nil {

@@ -10,8 +10,12 @@ import (
 // AwaitWithin is Await bounded by n. If it returns n's error, the operations waited for are still
 // pending.
 func (w *Worker) AwaitWithin(wt *wait.Waiter, n *wait.Need) error {
+	w.beginAwait()
+	defer w.endAwait()
 	for i := 0; wt.Open() > 0; i++ {
-		w.kick()
+		if i > 0 || !w.m.gathers {
+			w.kick()
+		}
 		if wt.Open() == 0 {
 			break
 		}
@@ -28,22 +32,23 @@ func (w *Worker) AwaitWithin(wt *wait.Waiter, n *wait.Need) error {
 }
 
 const (
-	// spinWait is how many times a waiting goroutine yields before it sleeps: passing the processor
-	// on costs 250 ns, waking an idle core 45 us.
+	// spinWait is how many times a waiting goroutine processes input and yields before it sleeps:
+	// passing the processor on costs 250 ns, waking an idle core 45 us. Where the kernel carries
+	// operations it sleeps at once: completions need other goroutines and processes to run, a yield
+	// keeps these off the processor, and the bell rings when there is input.
 	spinWait = 100
-	// spinWaitKernel is the same where the kernel carries operations: their completions need other
-	// goroutines and processes to run, and a goroutine that only yields keeps these off the
-	// processor.
-	spinWaitKernel = 4
 	// kernelRead is the cost of a READ above which the kernel has carried it.
 	kernelRead = time.Microsecond
 )
 
+// entersKernel reports whether the kernel carries operations of these costs.
+func entersKernel(c rdma.Costs) bool { return c.Read > kernelRead }
+
 // yieldsFor returns how many times a goroutine that waits for operations of these costs yields
 // before it sleeps.
 func yieldsFor(c rdma.Costs) int {
-	if c.Read > kernelRead {
-		return spinWaitKernel
+	if entersKernel(c) {
+		return 0
 	}
 	return spinWait
 }
@@ -51,8 +56,12 @@ func yieldsFor(c rdma.Costs) int {
 // Await sleeps until all pending operations are done, and returns the first error. The worker must
 // not be locked.
 func (w *Worker) Await(wt *wait.Waiter) error {
+	w.beginAwait()
+	defer w.endAwait()
 	for i := 0; wt.Open() > 0; i++ {
-		w.kick()
+		if i > 0 || !w.m.gathers {
+			w.kick()
+		}
 		if wt.Open() == 0 {
 			break
 		}
@@ -72,6 +81,7 @@ func (w *Worker) AwaitLocked(wt *wait.Waiter) error {
 		return nil
 	}
 	w.RingPeersLocked()
+	w.GatherLocked()
 	w.Unlock()
 	err := w.Await(wt)
 	w.Lock()

@@ -57,7 +57,11 @@ type Worker struct {
 	toRing             []rdma.MachineID
 	// isUnflushed says that operations have been posted since the last Flush.
 	isUnflushed bool
-	buf         []byte // a message being encoded
+	// gathering says that a goroutine will flush them after it has given way to others; see
+	// GatherLocked. waiting is how many goroutines wait for operations, if the machine gathers posts.
+	gathering atomic.Bool
+	waiting   atomic.Int32
+	buf       []byte // a message being encoded
 	// credit is where peers report how much of our records they have freed.
 	credit  *nvram.Memory
 	named   []uint64 // the result of takeTruncatedLocked
@@ -298,10 +302,11 @@ func (w *Worker) Lock() { w.mu.Lock() }
 //
 // Unlock itself flushes, so that no caller can forget it. Nobody waits for operations that are held
 // back until then, because a worker is not locked during a wait. And this is the latest moment for
-// a flush, so that all records, messages and rings to one machine leave together.
+// a flush, so that all records, messages and rings to one machine leave together. If another goroutine
+// is about to flush, Unlock leaves that to it (GatherLocked).
 func (w *Worker) Unlock() {
 	hasForgotten := invariant.Enabled && len(w.toRing) > 0
-	w.flushLocked()
+	w.endBatchLocked()
 	w.mu.Unlock()
 	if hasForgotten {
 		invariant.Violated("peers are rung before a worker is unlocked", "not all", "all")
@@ -326,7 +331,7 @@ func (w *Worker) answerBell() {
 		w.bell.Store(false) // before processing: input that arrives meanwhile rings again
 		w.stepLocked()
 		w.RingPeersLocked()
-		w.flushLocked()
+		w.endBatchLocked()
 		w.mu.Unlock()
 	}
 	if w.bell.Load() {
