@@ -227,53 +227,58 @@ func (s *state) lockedAt(a region.Addr) *set.Entry {
 }
 
 // runRemoteChecks reads the versions at other primaries, or asks a primary of more than
-// validateReads objects with one message.
+// validateReads objects with one message. It reads from all primaries at once, so that validation
+// takes one round trip for all READs, and asks meanwhile.
 func (s *state) runRemoteChecks() error {
 	counts := make(map[rdma.MachineID]int)
 	for i := range s.checks {
-		counts[s.checks[i].machine]++
+		if machine := s.checks[i].machine; machine != s.m.ID() {
+			counts[machine]++
+		}
 	}
+	isRead := func(machine rdma.MachineID) bool { n := counts[machine]; return n > 0 && n <= s.m.validateReads }
+	hasReads, err := s.postVersionReads(isRead)
 	for _, machine := range slices.Sorted(maps.Keys(counts)) {
-		if machine == s.m.ID() {
-			continue
+		if err == nil && !isRead(machine) {
+			err = s.askVersions(machine)
 		}
-		run := s.readVersions
-		if counts[machine] > s.m.validateReads {
-			run = s.askVersions
-		}
-		if err := run(machine); err != nil {
-			return err
+	}
+	if hasReads { // the READs write to the checks: wait for them even after an error
+		err = cmp.Or(err, s.w.Await(&s.commit.Wait))
+	}
+	if err != nil {
+		return err
+	}
+	for i := range s.checks {
+		if c := &s.checks[i]; isRead(c.machine) {
+			c.verdict = message.Judge(region.Header(binary.LittleEndian.Uint64(c.header[:])), c.version)
 		}
 	}
 	return nil
 }
 
-// readVersions reads the headers of a machine's objects, all at once.
-func (s *state) readVersions(machine rdma.MachineID) error {
+// postVersionReads posts READs of the headers of all objects of the chosen machines. If hasReads, the
+// caller must Await s.commit.Wait, even after an error.
+func (s *state) postVersionReads(isRead func(rdma.MachineID) bool) (hasReads bool, err error) {
 	w := s.w
-	w.CountRoundTrip()
 	w.Lock()
 	for i := range s.checks {
 		c := &s.checks[i]
-		if c.machine != machine {
+		if !isRead(c.machine) || err != nil {
 			continue
 		}
+		hasReads = true
 		addr := c.ptr.Addr
-		if err := w.PostReadLocked(machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), c.header[:], &s.commit.Wait); err != nil {
-			w.Unlock()
-			return errors.Join(err, w.Await(&s.commit.Wait))
-		}
+		err = w.PostReadLocked(c.machine, route.RegionKey(addr.Region()), uint64(addr.Offset()), c.header[:], &s.commit.Wait)
 	}
+	if !hasReads {
+		w.Unlock()
+		return false, nil
+	}
+	w.CountRoundTrip()
+	w.GatherLocked()
 	w.Unlock()
-	if err := w.Await(&s.commit.Wait); err != nil {
-		return err
-	}
-	for i := range s.checks {
-		if c := &s.checks[i]; c.machine == machine {
-			c.verdict = message.Judge(region.Header(binary.LittleEndian.Uint64(c.header[:])), c.version)
-		}
-	}
-	return nil
+	return true, err
 }
 
 // askVersions asks the primary to check its objects (VALIDATE).

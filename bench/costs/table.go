@@ -74,7 +74,7 @@ var table = []Cost{
 		Why:  "what was read and not written must be as it was",
 		own: []string{
 			"txn.(*Tx).Validate", "txn.(*state).validate", "txn.(*state).validateReadOnly", "txn.(*state).listChecks", "txn.(*state).addCheck", "txn.(*state).rewrites",
-			"txn.(*state).runChecks", "txn.(*state).runRemoteChecks", "txn.(*state).readVersions", "txn.(*state).askVersions", "txn.(*state).judgeChecks", "txn.(*state).sources",
+			"txn.(*state).runChecks", "txn.(*state).runRemoteChecks", "txn.(*state).postVersionReads", "txn.(*state).askVersions", "txn.(*state).judgeChecks", "txn.(*state).sources",
 			"txn.(*state).ownLock", "txn.(*state).lockedAt",
 		},
 	},
