@@ -493,6 +493,28 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// The table of transports divides each throughput by that over shared memory.
+func TestTransports(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	put(t, &o, tatp3, 1, sample(200_000, 1))
+	for _, s := range transports {
+		if len(s.rows) != 3 || s.rows[1].label != overSHM {
+			t.Errorf("%s: the second of %d rows is %s, want shared memory", s.what, len(s.rows), s.rows[1].label)
+		}
+		for _, v := range s.rows {
+			if v.name == "tatp-tcp-3" {
+				put(t, &o, v.experiment, 1, sample(50_000, 1))
+			}
+		}
+	}
+	text := written(t, o, document(t, ""))
+	for _, want := range []string{"| TATP, 1 thread each | " + overLocal + " | not measured |  |", "|  | " + overSHM + " | 200,000 | 1.00 |", "|  | " + overTCP + " | 50,000 | 0.25 |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestSectionWithoutAResult(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 3}
 	file := document(t, "By hand.\n")

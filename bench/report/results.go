@@ -124,6 +124,9 @@ type metric func(*bench.Result) float64
 
 func throughput(res *bench.Result) float64 { return res.Total.PerSecond }
 
+// medianLatency is the 50th percentile of all kinds of transactions together, in microseconds.
+func medianLatency(res *bench.Result) float64 { return res.Total.P50 }
+
 // processorTime is the metric of the processor time of a transaction, in microseconds.
 func processorTime(res *bench.Result) float64 { return res.Processor }
 

@@ -17,6 +17,7 @@ type section struct {
 var sections = []section{
 	{"throughput", experimentsOf(throughputRows, func(r throughputRow) experiment { return r.experiment }), (*page).throughput},
 	{"scaling", scalingExperiments(), (*page).scaling},
+	{"transports", transportExperiments(), (*page).transports},
 	{"kv", experimentsOf(kvVariants, func(v variant) experiment { return v.experiment }), (*page).kv},
 	{"latency", experimentsOf(curves, func(v variant) experiment { return v.experiment }), (*page).latency},
 	{"guided", pairedExperiments(), (*page).guided},
@@ -37,6 +38,13 @@ func experimentsOf[T any](rows []T, of func(T) experiment) (es []experiment) {
 
 func scalingExperiments() (es []experiment) {
 	for _, s := range scalings {
+		es = append(es, experimentsOf(s.rows, func(v variant) experiment { return v.experiment })...)
+	}
+	return es
+}
+
+func transportExperiments() (es []experiment) {
+	for _, s := range transports {
 		es = append(es, experimentsOf(s.rows, func(v variant) experiment { return v.experiment })...)
 	}
 	return es
@@ -130,6 +138,28 @@ func (p *page) scaling() error {
 	}
 	header := append([]string{"", "", "transactions a second"}, originHeader...)
 	p.table(append(header, "µs of processor time", "a second per processor kept busy", "of the first row's"), rows)
+	return nil
+}
+
+// transports writes the table that compares the networks, each with shared memory.
+func (p *page) transports() error {
+	var rows [][]string
+	for _, s := range transports {
+		shared := p.figure(s.rows[1].experiment, throughput)
+		for i, v := range s.rows {
+			what := ""
+			if i == 0 {
+				what = s.what
+			}
+			all := p.figure(v.experiment, throughput)
+			row := append([]string{what, v.label, all.short(), all.dividedBy(shared.median)}, p.origin(v.experiment, all)...)
+			row = append(row, p.figure(v.experiment, processorTime).short(), p.figure(v.experiment, medianLatency).short())
+			updates := p.latencies(v.experiment, "update location")
+			rows = append(rows, append(row, updates[0], updates[1], p.figure(v.experiment, remoteReads).short(), p.figure(v.experiment, messages).short()))
+		}
+	}
+	header := append([]string{"", "", "a second", "of `rdma/shm`'s"}, originHeader...)
+	p.table(append(header, "µs of processor time", "p50, µs", "update location: p50, µs", "p99", "remote reads", "messages"), rows)
 	return nil
 }
 

@@ -99,6 +99,56 @@ var scalings = []struct {
 	}},
 }
 
+// transports are the rows of the table that compares the networks, grouped by what is measured.
+var transports = []struct {
+	what string
+	rows []variant
+}{
+	{"TATP, 1 thread each", []variant{
+		{overLocal, tatpOver("tatp-local-3", "local", "1")},
+		{overSHM, tatp3},
+		{overTCP, tatpOver("tatp-tcp-3", "tcp", "1")},
+	}},
+	{"TATP, 8 threads each", []variant{
+		{overLocal, tatpOver("tatp-local-3-8", "local", "8")},
+		{overSHM, tatpOver("tatp-shm-3-8", "shm", "8")},
+		{overTCP, tatpOver("tatp-tcp-3-8", "tcp", "8")},
+	}},
+	{"TATP, 64 threads each", []variant{
+		{overLocal, tatpOver("tatp-local-3-64", "local", "64")},
+		{overSHM, tatpOver("tatp-shm-3-64", "shm", "64")},
+		{overTCP, tatpOver("tatp-tcp-3-64", "tcp", "64")},
+	}},
+	{"lookups, one by one, 1 thread each", []variant{
+		{overLocal, kvOver("kv-over-local", "local", "")},
+		{overSHM, kvOver("kv-over-shm", "shm", "")},
+		{overTCP, kvOver("kv-over-tcp", "tcp", "")},
+	}},
+	{"lookups, 32 keys together, 1 thread each", []variant{
+		{overLocal, kvOver("kv-over-local-many", "local", " --batch 32")},
+		{overSHM, kvOver("kv-over-shm-many", "shm", " --batch 32")},
+		{overTCP, kvOver("kv-over-tcp-many", "tcp", " --batch 32")},
+	}},
+}
+
+// Labels of the rows of transports.
+const (
+	overLocal = "`rdma/local`, one process"
+	overSHM   = "`rdma/shm`"
+	overTCP   = "`rdma/tcp`, loopback"
+)
+
+// tatpOver is TATP on three machines over a transport, with the given number of clients each.
+func tatpOver(name, transport, threads string) experiment {
+	return experiment{name: name, args: "tatp --subscribers 30000 --machines 3 --replicas 3 --transport " + transport + " --threads " + threads + worker + closed}
+}
+
+// kvOver is lookups on three machines over a transport; more are further flags. There are few keys: to
+// load more over a network would take longer than to measure.
+func kvOver(name, transport, more string) experiment {
+	return experiment{name: name, args: "kv --keys 30000 --machines 3 --replicas 3 --transport " + transport + more + worker + closed}
+}
+
 // tpccWorkers is TPC-C on one machine with n workers, n warehouses and n clients.
 func tpccWorkers(name, n string) experiment {
 	return experiment{name: name, args: "tpcc --warehouses " + n + " --workers " + n + " --threads " + n + closed}
