@@ -3,8 +3,12 @@ package history
 import "fmt"
 
 // Check checks a history. The order of the slice does not matter.
-func Check(txs []Transaction, o Options) Report {
-	c := &checker{options: o, txs: txs, writers: make(map[place]writer), readers: make(map[place][]int), next: make(map[place]install)}
+func Check(txs []Transaction, o Options) Report { return check(txs, nil, o) }
+
+// check is Check for a history with lists, whose elements are given in order.
+func check(txs []Transaction, order map[Object][]Value, o Options) Report {
+	c := &checker{options: o, txs: txs, seen: make([]bool, len(txs)), writers: make(map[place]writer), readers: make(map[place][]int), next: make(map[place]install)}
+	c.placeAppends(order)
 	c.indexWrites()
 	c.choose()
 	for i := range txs {
@@ -37,6 +41,7 @@ type writer struct {
 type checker struct {
 	options Options
 	txs     []Transaction
+	seen    []bool // by transaction: whether something that it appended to a list is there
 	counts  []bool // by transaction: whether it counts, that is, must have a place in the serial order
 	report  Report
 
@@ -111,6 +116,10 @@ func (c *checker) choose() {
 		switch t := &c.txs[i]; t.Outcome {
 		case Committed:
 			count(i)
+		case Unknown:
+			if c.seen[i] {
+				count(i)
+			}
 		case Aborted:
 			if t.Shown || c.options.Opacity {
 				count(i)

@@ -12,6 +12,8 @@
 //	t.Write(x, rec.Value())      // a unique value
 //	t.Delete(x, rec.Value())     // a unique value that stands for: x is not there
 //	t.Absent(x)                  // a lookup found no x; the transaction's only operation
+//	t.Append(l, rec.Value())     // a unique value, appended to the list l, which it need not have read
+//	t.ReadList(l, values)        // all elements of the list l
 //	t.End(history.Committed)     // or Aborted, or Unknown if the client was not told
 //	// afterwards:
 //	if err := rec.Check(history.Options{}).Err(); err != nil {
@@ -36,15 +38,17 @@
 // reported, with the usual name of the anomaly. These are reported too: a committed transaction
 // that read a value that was never written, or was written by an aborted transaction, or was
 // overwritten by its own writer; a transaction that did not see its own writes, or read an object
-// twice and saw two values; and two transactions that replaced the same value (a lost update).
+// twice and saw two values; two transactions that replaced the same value (a lost update); and an
+// element of a list that is missing, there twice, or at two places for two readers.
 //
 // A read of absence does not show which deletion it saw. It must have been possible at some
 // moment of the read: absence.go says how exact that check is.
 //
 // Otherwise the check is exact, given the order of each object's writes. That order is known in
-// one of two ways. Either a write carries the object's Version, as the engine
+// one of three ways. Either a write carries the object's Version, as the engine
 // numbers them; or the transaction has read the object before it wrote it, and
-// then its write follows the write that it read. A write with neither is an error in
+// then its write follows the write that it read; or the object is a list, and the longest read shows
+// the order of its elements (lists.go). A write with none of these is an error in
 // the test and is reported as one.
 //
 // Transactions whose outcome is Unknown count as committed if a counting transaction saw their

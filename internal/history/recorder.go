@@ -11,6 +11,7 @@ import (
 type Recorder struct {
 	stamp atomic.Int64
 	value atomic.Uint64
+	lists lists
 	mu    struct {
 		sync.Mutex
 		txs  []Transaction
@@ -107,8 +108,12 @@ func (r *Recorder) Transactions() []Transaction {
 // Check checks the transactions that have ended. One that has not is reported as Malformed,
 // because its writes would have no writer.
 func (r *Recorder) Check(o Options) Report {
-	txs := r.Transactions()
-	report := Check(txs, o)
+	order, found := r.lists.order()
+	report := check(r.Transactions(), order, o)
+	for _, v := range found.Violations {
+		report.add(v)
+	}
+	report.Dropped += found.Dropped
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.open != 0 {

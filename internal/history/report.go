@@ -38,6 +38,12 @@ const (
 	CircularFlow Kind = "circular information flow"
 	// FalseAbsence: a lookup found no object where there was one all the time.
 	FalseAbsence Kind = "false absence"
+	// LostAppend: what a transaction appended to a list is not there.
+	LostAppend Kind = "lost append"
+	// DoubledAppend: an element is in a list twice.
+	DoubledAppend Kind = "doubled append"
+	// ForkedList: two transactions read a list, and neither read begins with the other.
+	ForkedList Kind = "forked list"
 	// TimeTravel: any other contradiction to real time.
 	TimeTravel Kind = "contradiction to real time"
 )
