@@ -44,7 +44,10 @@ type Queue struct {
 	}
 }
 
-var _ rdma.Queue = (*Queue)(nil)
+var (
+	_ rdma.Queue   = (*Queue)(nil)
+	_ rdma.Breaker = (*Queue)(nil)
+)
 
 func newQueue(nic *NIC, worker int, bell func()) *Queue {
 	q := &Queue{nic: nic, worker: worker, own: copier{nic: nic}, bell: bell, rung: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{})}
@@ -190,21 +193,28 @@ func (q *Queue) connLocked(to rdma.MachineID) (*conn, error) {
 	return c, nil
 }
 
+// Break implements rdma.Breaker. The goroutine of the connection fails what is pending.
+func (q *Queue) Break(to rdma.MachineID) { q.breakConn(to) }
+
 // disconnect breaks the connection to a machine, if there is one, and waits until its operations
 // have failed.
 func (q *Queue) disconnect(to rdma.MachineID) {
+	if c := q.breakConn(to); c != nil {
+		<-c.ended
+	}
+}
+
+// breakConn breaks the connection to a machine, and returns it; nil if there is none.
+func (q *Queue) breakConn(to rdma.MachineID) (c *conn) {
 	q.mu.Lock()
-	var c *conn
+	defer q.mu.Unlock()
 	if int(to) < len(q.mu.conns) {
 		c = q.mu.conns[to]
 	}
 	if c != nil {
 		c.breakLocked()
 	}
-	q.mu.Unlock()
-	if c != nil {
-		<-c.ended
-	}
+	return c
 }
 
 // reportLocked queues a completion, and reports whether there was none to be polled before.

@@ -222,6 +222,46 @@ func TestSilentPeer(t *testing.T) {
 	}, func() any { return "an unsignalled operation is pending for ever" })
 }
 
+// Break fails what is pending at a peer that stands still, without waiting for the end of its silence,
+// and then posts connect anew. Without a connection it does nothing.
+func TestBreak(t *testing.T) {
+	f := newFabric(nil)
+	standStill(t, f, 1)
+	cfg := f.config(2)
+	cfg.silence = time.Hour
+	nic, err := Join(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, nic)
+	rdmaQueue, err := nic.Open(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := rdmaQueue.(*Queue)
+	q.Break(1)
+	for range 2 {
+		for tag := range uint64(2) {
+			until(t, func() bool { _, err = q.Read(1, 5, 0, make([]byte, 8), tag); return err == nil }, func() any { return err })
+		}
+		q.Flush()
+		q.Break(1)
+		var cs []rdma.Completion
+		until(t, func() bool {
+			var one [1]rdma.Completion
+			if q.Poll(one[:]) == 1 {
+				cs = append(cs, one[0])
+			}
+			return len(cs) == 2
+		}, func() any { return cs })
+		for i, c := range cs {
+			if c.Tag != uint64(i) || !errors.Is(c.Err, rdma.ErrBroken) {
+				t.Errorf("%+v, want ErrBroken", c)
+			}
+		}
+	}
+}
+
 // A batch is held until Flush, and is not missed until then; what is longer than heldMax leaves before.
 func TestBatch(t *testing.T) {
 	q, memory, nics := pair(t, 2*heldMax)

@@ -84,6 +84,13 @@ func (q *patientQueue) Ring(to rdma.MachineID) error {
 	return nil
 }
 
+// Break implements rdma.Breaker, if the provider's queue does.
+func (q *patientQueue) Break(to rdma.MachineID) {
+	if b, ok := q.Queue.(rdma.Breaker); ok {
+		b.Break(to)
+	}
+}
+
 // awaitRoomLocked is called when a post to a machine has failed with err; tries is the number of
 // failed attempts before. If the queue is full, it pauses and takes completions, which may make
 // room, and returns nil: the caller tries again. Otherwise it returns the error of the post.

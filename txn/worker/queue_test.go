@@ -2,11 +2,16 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/txn/participant"
+	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
@@ -16,7 +21,10 @@ type holdingQueue struct {
 	held    int                    // posted and not flushed
 	flushes int                    // those of something
 	refuses map[rdma.MachineID]int // how many posts to a machine are still refused
+	broken  []rdma.MachineID       // by Break
 }
+
+func (q *holdingQueue) Break(to rdma.MachineID) { q.broken = append(q.broken, to) }
 
 func (q *holdingQueue) post(to rdma.MachineID) error {
 	if q.refuses[to] > 0 {
@@ -238,4 +246,30 @@ func TestPeerThatMakesNoRoom(t *testing.T) {
 		must(t, post(2))
 		w.Unlock()
 	}
+}
+
+// A configuration breaks the connections to those that it leaves out, and to nobody else: an operation
+// that is pending at a machine that has left must not wait for the network.
+func TestFreezeBreaksWhoHasLeft(t *testing.T) {
+	m, _ := listener(t)
+	self, err := participant.NewOwnLog(nvram.NewMemory(64<<10), record.Coordinator{Machine: 0, Worker: 0}, 1)
+	must(t, err)
+	w := m.workers[0]
+	w.self = self
+	for id := rdma.MachineID(1); id <= 2; id++ {
+		_, err := m.Listen(id)
+		must(t, err)
+	}
+	q := &holdingQueue{Queue: w.q}
+	w.q = &patientQueue{q, w}
+	c := &cluster.Configuration{ID: 3, NextRegion: 3}
+	c.AddMember(cluster.Member{Machine: 0})
+	c.AddMember(cluster.Member{Machine: 2})
+	m.Freeze(c)
+	if !slices.Equal(q.broken, []rdma.MachineID{1}) {
+		t.Errorf("broken: %v, want that to machine 1", q.broken)
+	}
+	w.q = &patientQueue{q.Queue, w} // of a provider whose operations do not wait
+	c.ID++
+	m.Freeze(c)
 }
