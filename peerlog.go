@@ -1,8 +1,11 @@
 package farmsql
 
 import (
+	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -59,13 +62,29 @@ func (l *peerLog) due(m rdma.MachineID) (more int, ok bool) {
 // refused is tcp.Config.Refused.
 func (l *peerLog) refused(from net.Addr, reason error) {
 	if more, ok := l.due(refusals); ok {
-		l.log.Warn("connection from another host refused", "from", from.String(), "reason", reason, "more since the last line", more)
+		l.log.Warn("connection from another host refused", withMend(reason, "from", from.String(), "reason", reason, "more since the last line", more)...)
 	}
 }
 
 // unreached is tcp.Config.Unreached.
 func (l *peerLog) unreached(m rdma.MachineID, address string, reason error) {
 	if more, ok := l.due(m); ok {
-		l.log.Warn("machine cannot be reached", "peer", m, "address", address, "reason", reason, "more since the last line", more)
+		l.log.Warn("machine cannot be reached", withMend(reason, "peer", m, "address", address, "reason", reason, "more since the last line", more)...)
 	}
+}
+
+// withMend adds to the attributes of a line what mends the reason, if that is a certificate: the reason
+// does not say whose.
+func withMend(reason error, attributes ...any) []any {
+	const mend = ", or set the clocks of the hosts if they differ"
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(reason, &invalid) && invalid.Reason == x509.Expired:
+		return append(attributes, "mend", "give the machine there another certificate (--peer-cert) and restart it"+mend)
+	// crypto/tls has no errors to compare with for what the other side says. It says "expired" of a
+	// certificate that is not valid yet, too, and "bad" where it is the one that has connected.
+	case strings.Contains(reason.Error(), "remote error: tls: expired certificate"), strings.Contains(reason.Error(), "remote error: tls: bad certificate"):
+		return append(attributes, "mend", "the log of the other host says what is wrong with this machine's certificate (--peer-cert): give this machine another one and restart it"+mend)
+	}
+	return attributes
 }

@@ -3,7 +3,9 @@ package farmsql
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -133,4 +135,26 @@ func TestPeerLog(t *testing.T) {
 	now = now.Add(peerLogEvery)
 	l.unreached(2, "192.0.2.7:7070", errors.New("no route"))
 	lines(`"more since the last line"=2`)
+}
+
+// A line about a certificate says whose it is, and what mends that.
+func TestPeerLogMends(t *testing.T) {
+	for _, c := range []struct {
+		reason error
+		mend   string
+	}{
+		{fmt.Errorf("tls: %w", x509.CertificateInvalidError{Reason: x509.Expired}), "give the machine there another certificate"},
+		{errors.New("remote error: tls: expired certificate"), "this machine's certificate"},
+		{errors.New("remote error: tls: bad certificate"), "this machine's certificate"},
+		{fmt.Errorf("tls: %w", x509.CertificateInvalidError{Reason: x509.TooManyIntermediates}), ""},
+		{errors.New("no route"), ""},
+	} {
+		var said bytes.Buffer
+		l := peerLog{log: slog.New(slog.NewTextHandler(&said, nil)), now: time.Now}
+		l.unreached(2, "192.0.2.7:7070", c.reason)
+		l.refused(&net.TCPAddr{}, c.reason)
+		if strings.Count(said.String(), c.mend) < 2 || strings.Contains(said.String(), "mend=") != (c.mend != "") {
+			t.Errorf("%v: said %q, want %q", c.reason, said.String(), c.mend)
+		}
+	}
 }

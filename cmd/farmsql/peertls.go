@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -65,8 +66,17 @@ func checkPeerCertificate(pair tls.Certificate, authorities *x509.CertPool, adve
 	}{{"a server's, for the host of --advertise", host, x509.ExtKeyUsageServerAuth}, {"a client's", "", x509.ExtKeyUsageClientAuth}} {
 		o := x509.VerifyOptions{Roots: authorities, Intermediates: between, DNSName: use.host, KeyUsages: []x509.ExtKeyUsage{use.usage}}
 		if _, err := leaf.Verify(o); err != nil {
-			return fmt.Errorf("the others would refuse it as %s: %w", use.name, err)
+			return fmt.Errorf("the others would refuse it as %s: %w%s", use.name, err, mendOf(err))
 		}
 	}
 	return nil
+}
+
+// mendOf says what to do about a certificate that is out of its time; nothing about others.
+func mendOf(err error) string {
+	var invalid x509.CertificateInvalidError
+	if !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
+		return ""
+	}
+	return " (make another one, or set the clock of this host if that is wrong)"
 }

@@ -46,7 +46,8 @@ func TestPeerTLS(t *testing.T) {
 		"a bad certificate":     {ours.File, [2]string{garbage, key}, []string{"--peer-cert", "PEM"}},
 		"another authority":     {ours.File, certify(others, "192.0.2.7", nil), []string{"--peer-cert", "a server's", "unknown authority"}},
 		"another host":          {ours.File, certify(ours, "192.0.2.8", nil), []string{"a server's, for the host of --advertise", "192.0.2.8, not 192.0.2.7"}},
-		"expired":               {ours.File, certify(ours, "expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), []string{"expired"}},
+		"expired":               {ours.File, certify(ours, "expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), []string{"expired", "is after", "make another one"}},
+		"not yet valid":         {ours.File, certify(ours, "early", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), []string{"not yet valid", "is before", "make another one"}},
 		"only a server's": {ours.File, certify(ours, "server", func(c *x509.Certificate) {
 			c.IPAddresses, c.ExtKeyUsage = []net.IP{net.ParseIP("192.0.2.7")}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		}), []string{"refuse it as a client's", "incompatible key usage"}},
