@@ -185,6 +185,7 @@ func (l *listLoad) awaitAnswers(since time.Time, of func(machine int) bool) {
 type answers struct {
 	mu   sync.Mutex
 	last map[[2]int]time.Time // by machine and client
+	all  int
 }
 
 // noted notes the answers that a client gets.
@@ -199,6 +200,7 @@ func (a *answers) noted(client int, o operation) operation {
 				a.last = make(map[[2]int]time.Time)
 			}
 			a.last[[2]int{m.id, client}] = asked
+			a.all++
 		}
 		return err
 	}
@@ -208,6 +210,13 @@ func (a *answers) since(machine, client int, moment time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last[[2]int{machine, client}].After(moment)
+}
+
+// count returns the number of answers so far.
+func (a *answers) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all
 }
 
 // hostTable returns the times that a fault has cost, as a table like in docs/internals/measurements.md.

@@ -83,6 +83,21 @@ func (h *hosts) drop(from, to int) (mend func()) {
 	return func() { do("delete") }
 }
 
+// dropUnlessSame is drop, and does nothing if both are the same host.
+func (h *hosts) dropUnlessSame(from, to int) (mend func()) {
+	if from == to {
+		return func() {}
+	}
+	return h.drop(from, to)
+}
+
+// unplug takes down the interface of a host itself, which then knows that it reaches nobody, and returns a
+// function that brings it up again.
+func (h *hosts) unplug(id int) (mend func()) {
+	h.ip("-n", h.space(id), "link", "set", "eth0", "down")
+	return func() { h.ip("-n", h.space(id), "link", "set", "eth0", "up") }
+}
+
 // letIn lets root of this namespace connect to a fleet on hosts, who could only from its own.
 func (f *fleet) letIn() {
 	f.t.Helper()
