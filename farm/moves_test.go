@@ -419,7 +419,7 @@ func TestDepartedAreFreedLate(t *testing.T) {
 func TestCheckBesideMoves(t *testing.T) {
 	cfg := small(4, 2)
 	cfg.Volatile = NewVolatile()
-	slow := func(m *MemberConfig) { m.Pace = data.Pace{Bytes: 8 << 10, Interval: time.Hour} }
+	slow := func(m *MemberConfig) { m.Pace = data.Pace{Bytes: 8 << 10, Interval: 2 * time.Second} }
 	held := func(m *MemberConfig) { m.HoldMoves = true }
 	var reachable []region.Ptr
 	reopen := func(each func(*MemberConfig), f func(l *Local)) {

@@ -85,12 +85,12 @@ func (m *Member) nextLook() time.Duration {
 // hasRoom reports whether there is room for the reserve, which comes first, and then for a part of a
 // replica.
 func (m *Member) hasRoom() bool {
-	m.reserve.Lock()
-	defer m.reserve.Unlock()
 	replica := max(m.cfg.Settings.RegionBytes/roomPart, reserveForLog)
-	if m.needsRoomForAll() {
+	if m.needsRoomForAll() { // before reserve is locked, which comes later in the order of locks
 		replica = max(m.cfg.Settings.RegionBytes, reserveForLog)
 	}
+	m.reserve.Lock()
+	defer m.reserve.Unlock()
 	if m.keepRoomLocked() != nil || m.addPieceLocked(replica) != nil {
 		return false
 	}
