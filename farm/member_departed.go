@@ -30,7 +30,8 @@ type departed struct {
 	epoch   uint64       // of this machine when it was applied
 	isRead  bool         // it is registered under the region's key
 	blocks  rdma.Key     // see Member.blocks; 0 if it is not registered any more
-	release func() error // nil while it has its name
+	isNamed bool         // a later life would find it
+	release func() error // nil until an attempt was made to take its name
 }
 
 // loseComplete makes a complete replica depart that configuration c gives to another machine.
@@ -38,7 +39,7 @@ func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
 	_, isUnread := m.unread[id] // it was filled in a configuration that never was committed here
-	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], nil})
+	m.departed = append(m.departed, &departed{m.regions[id], c.ID, m.txn.Epoch(), !isUnread, m.blocks[id], true, nil})
 	delete(m.regions, id)
 	delete(m.blocks, id)
 	delete(m.unread, id)
@@ -48,7 +49,7 @@ func (m *Member) loseComplete(c *cluster.Configuration, id region.ID) {
 func (m *Member) hasDepartedNamed(id region.ID) bool {
 	m.replicas.Lock()
 	defer m.replicas.Unlock()
-	return slices.ContainsFunc(m.departed, func(d *departed) bool { return d.region.ID() == id && d.release == nil })
+	return slices.ContainsFunc(m.departed, func(d *departed) bool { return d.region.ID() == id && d.isNamed })
 }
 
 // detachDeparted takes the names from some departed replicas.
@@ -57,15 +58,19 @@ func (m *Member) detachDeparted(is func(*departed) bool) error {
 	defer m.replicas.Unlock()
 	var errs []error
 	for _, d := range m.departed {
-		if d.release == nil && is(d) {
+		if d.isNamed && is(d) {
 			errs = append(errs, m.detachLocked(d))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (m *Member) detachLocked(d *departed) (err error) {
-	d.release, err = m.memory.Detach(regionName(d.region.ID()))
+func (m *Member) detachLocked(d *departed) error {
+	release, err := m.memory.Detach(regionName(d.region.ID()))
+	if d.release == nil {
+		d.release = release
+	}
+	d.isNamed = err != nil // then the next call tries once more
 	return err
 }
 
@@ -74,7 +79,8 @@ func (m *Member) detachLocked(d *departed) (err error) {
 // everything up to what was settled.
 func (m *Member) settling(in cluster.ID) {
 	if err := m.detachDeparted(func(d *departed) bool { return d.in <= in }); err != nil {
-		m.log.Warn("memory of replicas that have moved away keeps its name", "machine", m.id, "error", err)
+		m.log.Warn("memory of replicas that have moved away keeps its name: this machine counts as older than it is when it starts again", "machine", m.id, "error", err)
+		return
 	}
 	m.identity.Store(identitySettled, uint64(in))
 }
@@ -127,7 +133,7 @@ func (m *Member) freeDeparted() {
 	settled, epoch := cluster.ID(m.settledFor.Load()), m.txn.Epoch()
 	isUnused := func(d *departed) bool {
 		isSettled := settled >= d.in || sabotage.DepartedSettled.Skipped()
-		return isSettled && (epoch >= d.epoch+departedEpochs || sabotage.DepartedEpochs.Skipped())
+		return isSettled && !d.isNamed && (epoch >= d.epoch+departedEpochs || sabotage.DepartedEpochs.Skipped())
 	}
 	if err := m.freeDepartedIf(isUnused); err != nil {
 		m.log.Warn("memory of replicas that have moved away not given back", "machine", m.id, "error", err)

@@ -27,7 +27,8 @@ func newHosts(t *testing.T, n int) *hosts {
 	}
 	t.Cleanup(func() {
 		for id := range n {
-			_ = exec.Command("ip", "netns", "delete", h.space(id)).Run() // its end of the cable goes with it
+			_ = exec.Command("ip", "link", "delete", h.cable(id)).Run() // a namespace that ends removes its end some time later
+			_ = exec.Command("ip", "netns", "delete", h.space(id)).Run()
 		}
 		_ = exec.Command("ip", "link", "delete", h.name).Run()
 	})
