@@ -53,8 +53,11 @@ func (s *ownStore) follow() error {
 		s.askIssuer(s.ctx)
 		return err
 	}
-	if part := s.ownPart(); part != nil && errors.Is(part.Err(), raftstore.ErrRemoved) {
-		return s.retire()
+	if part := s.ownPart(); part != nil && part.Err() != nil && s.ctx.Err() == nil {
+		if errors.Is(part.Err(), raftstore.ErrRemoved) {
+			return s.retire()
+		}
+		s.reportFailed(part.Err())
 	}
 	if err := s.note(f); err != nil {
 		return err
@@ -66,6 +69,15 @@ func (s *ownStore) follow() error {
 		return s.replaceFounder(c, f)
 	}
 	return nil
+}
+
+// reportFailed says once that the part of this machine has ended. Its calls may go to the others, and then
+// nothing else would show that it has no vote any more.
+func (s *ownStore) reportFailed(err error) {
+	if !s.hasFailed {
+		s.cfg.Logger.Error("this machine keeps the configuration no more, until it is restarted: its vote is missing", "machine", s.id.Machine, "error", err)
+	}
+	s.hasFailed = true
 }
 
 func (s *ownStore) ownPart() *raftstore.Store {
@@ -126,9 +138,16 @@ func (s *ownStore) askIssuer(ctx context.Context) {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.client != nil {
-		s.mu.client.Learn(f)
+	client := s.mu.client
+	s.mu.Unlock()
+	switch {
+	case client != nil:
+		client.Learn(f)
+	case slices.Contains(f.Removed, s.id.Machine):
+		// Those that this machine's part knows may all have been replaced, too: they cannot tell it.
+		if err := errors.Join(s.note(f), s.retire()); err != nil {
+			s.cfg.Logger.Debug("to be tried again", "what", "ask those that keep the configuration now", "error", err)
+		}
 	}
 }
 
@@ -159,11 +178,11 @@ func (s *ownStore) retire() error {
 		return nil // it has been done
 	}
 	f, err := part.Founders()
+	if known := s.known.Load(); known != nil && (err != nil || known.Version > f.Version) {
+		f, err = *known, nil
+	}
 	if err != nil {
 		return err
-	}
-	if known := s.known.Load(); known != nil && known.Version > f.Version {
-		f = *known
 	}
 	if err := s.openClient(f); err != nil {
 		return err

@@ -37,6 +37,8 @@ type ownStore struct {
 	applied atomic.Pointer[cluster.Configuration] // by this machine; nil until there is one
 	known   atomic.Pointer[raftstore.Founders]    // the newest that this machine knows
 	alone   bool                                  // tend has said that nobody can take the place of a founder
+	// hasFailed is set once tend has said that this machine's part has ended.
+	hasFailed bool
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -236,10 +238,12 @@ func (s *ownStore) openStore(founders map[rdma.MachineID]string) error {
 			return err
 		}
 	}
-	if s.id.IsFounder() {
+	current := s.current()
+	wasReplaced := slices.Contains(current.Removed, s.id.Machine) // its part may find too few of those it knows
+	if s.id.IsFounder() && !wasReplaced {
 		return s.openPart()
 	}
-	if err := s.openClient(s.current()); err != nil || !s.id.IsSuccessor {
+	if err := s.openClient(current); err != nil || !s.id.IsSuccessor || wasReplaced {
 		return err
 	}
 	return s.openPart()

@@ -196,6 +196,9 @@ func TestReplaceLeader(t *testing.T) {
 		_, err := g.store(gone).Load()
 		return errors.Is(err, ErrRemoved)
 	})
+	if g.store(gone).leader.Load() == raftID(rdma.MachineID(gone)) {
+		t.Error("the machine was the leader to its end, which others may not have heard of")
+	}
 	mustSwap(t, g.store(3), 1, others(2, 0))
 }
 

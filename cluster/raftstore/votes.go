@@ -123,7 +123,26 @@ func (r *replica) drive() {
 		return
 	}
 	r.driven = retryTicks
+	if len(c.Changes) == 2 && f.Next.For == r.store.founding.Machine {
+		r.handOver(status)
+		return
+	}
 	_ = r.node.ProposeConfChange(c) // fails if the leader has too much to do
+}
+
+// handOver makes another machine the leader, since this one is about to lose its vote. A leader that is
+// removed stops as soon as it knows that the change is committed, which it may not have told the others yet:
+// with one of them down they would not be a majority of the votes of before.
+func (r *replica) handOver(status raft.Status) {
+	best, match := raft.None, uint64(0)
+	for _, id := range r.votes.GetVoters() {
+		if by := status.Progress[id]; id != status.ID && by.RecentActive && by.Match >= match {
+			best, match = id, by.Match
+		}
+	}
+	if best != raft.None {
+		r.node.TransferLeader(best)
+	}
 }
 
 // isReady reports whether the successor has the log, and a majority of the founders, as they are then,
