@@ -46,7 +46,7 @@ func TestForgottenLoans(t *testing.T) {
 	}
 }
 
-// An object whose region has moved away counts as changed; in a region that nobody knows there is none.
+// An object whose region has moved away counts as locked; in a region that nobody knows there is none.
 func TestValidateOfARegionThatHasMoved(t *testing.T) {
 	var r Replicas
 	r.Routes = new(route.Table)
@@ -57,7 +57,7 @@ func TestValidateOfARegionThatHasMoved(t *testing.T) {
 		body := binary.LittleEndian.AppendUint64(nil, uint64(region.MakeAddr(id, 64)))
 		return r.Validate(message.Message{C: 1, Body: binary.LittleEndian.AppendUint64(body, 1)})
 	}
-	if reply, err := ask(3); err != nil || message.Verdict(reply.Body[0]) != message.Changed {
+	if reply, err := ask(3); err != nil || message.Verdict(reply.Body[0]) != message.Locked {
 		t.Errorf("%v, %v", reply.Body, err)
 	}
 	if _, err := ask(4); !errors.Is(err, message.ErrBad) {

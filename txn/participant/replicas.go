@@ -147,7 +147,7 @@ func ApplyReplica(to *region.Region, w *record.Write) error {
 const ValidateBytes = 16
 
 // Validate answers a VALIDATE message: a verdict for each object. An object whose primary is another
-// machine by now counts as changed: the transaction is run again, and finds the other machine.
+// machine by now counts as locked: the commit is tried again, and asks the other machine.
 func (r *Replicas) Validate(msg message.Message) (message.Message, error) {
 	if len(msg.Body) != int(msg.C)*ValidateBytes {
 		return message.Message{}, fmt.Errorf("%w: VALIDATE of %d objects in %d bytes", message.ErrBad, msg.C, len(msg.Body))
@@ -158,7 +158,7 @@ func (r *Replicas) Validate(msg message.Message) (message.Message, error) {
 		addr := region.Addr(binary.LittleEndian.Uint64(b))
 		rt := r.Routes.Of(addr.Region())
 		if rt != nil && !rt.PrimaryHere { // the region has moved away since the coordinator looked
-			verdicts[i] = byte(message.Changed)
+			verdicts[i] = byte(message.Locked)
 			continue
 		}
 		if rt == nil || !rt.Local.CanHold(addr.Offset()) {
