@@ -28,7 +28,7 @@ func TestKillsAtMoves(t *testing.T) {
 // drains runs the simulator with machines that are drained, with options changed by with.
 func drains(t *testing.T, with func(*Options)) {
 	t.Helper()
-	from, n := uint64(1), uint64(12)
+	from, n := uint64(1), uint64(24)
 	switch {
 	case *seed != 0:
 		from, n = *seed, 1
