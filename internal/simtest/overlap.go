@@ -5,12 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/farmsql/farmsql/cluster"
-	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
-	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/step"
 )
 
@@ -503,108 +500,4 @@ func (t *overlapInjector) failStore(f Fault) {
 	t.members.store.failing = 0
 	t.disturbs--
 	t.noteChange()
-}
-
-// drain takes the data off a machine for a while. The machines move regions, which interrupts all of
-// them now and then.
-func (t *overlapInjector) drain(f Fault) {
-	i := t.target()
-	t.countFault(f)
-	t.disturbs++
-	t.askToDrain(i, false)
-	t.outside.Sleep(drainMin + t.maybeLong(t.hold()))
-	t.askToDrain(i, true)
-	t.disturbs--
-	t.noteChange()
-}
-
-// killAtMove drains a machine, and kills one just when a region begins to move, or, mostly, when its
-// replica leaves; sometimes it kills a second one, while the first failure is recovered from. Then the
-// machine that the replica has left may get it back at once.
-func (t *overlapInjector) killAtMove(f Fault) {
-	from := t.target()
-	var now *cluster.Configuration
-	var moves []region.ID
-	begins, stored := t.rng.IntN(4) == 0, t.outside.NewEvent()
-	next := t.members.onMoved // of another such fault
-	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
-		if next != nil {
-			next(c, r)
-		}
-		ids := r.Moved
-		if begins {
-			ids = r.Moving
-		}
-		if now == nil && len(ids) > 0 {
-			now, moves = c, ids
-			stored.Set()
-		}
-	}
-	t.disturbs++
-	t.askToDrain(from, false)
-	if stored.WaitFor(movePatience) {
-		p, _ := now.Placement(moves[t.rng.IntN(len(moves))])
-		t.strikeMove(f, []int{int(now.CM), from, int(p.Primary), t.any(), t.any()})
-	}
-	t.askToDrain(from, true)
-	t.disturbs--
-	t.noteChange()
-}
-
-const (
-	// movePatience bounds the wait for a move.
-	movePatience = 20 * leaseTime
-	// strikeMax bounds the time from the configuration of a move to the failure. By then all have
-	// applied it, and most have committed it.
-	strikeMax = time.Millisecond
-)
-
-// strikeMove kills one machine of those given, and perhaps a second one.
-func (t *overlapInjector) strikeMove(f Fault, roles []int) {
-	var over []clock.Event
-	for n := 1 + t.rng.IntN(2); n > 0; n-- {
-		if t.rng.IntN(3) > 0 {
-			t.outside.Sleep(t.upTo(strikeMax))
-		}
-		i, done := roles[t.rng.IntN(len(roles))], t.outside.NewEvent()
-		over = append(over, done)
-		t.outside.Go(func() {
-			t.die(f, []int{i})
-			done.Set()
-		})
-	}
-	for _, e := range over {
-		e.Wait()
-	}
-}
-
-// drainMin is long enough for some regions to move, if nothing else happens.
-const drainMin = 5 * leaseTime
-
-// drainPatience is how long an operator waits for the answer to a request, which can be lost.
-const drainPatience = 5 * leaseTime
-
-// askToDrain asks any machine that serves to drain machine i, or, with undo, not to any more.
-func (t *overlapInjector) askToDrain(i int, undo bool) {
-	asked := slices.DeleteFunc(t.all(), func(m int) bool { return t.members.up[m] == nil })
-	if len(asked) == 0 {
-		return
-	}
-	k := asked[t.rng.IntN(len(asked))]
-	m, p, done := t.members.up[k], t.machine(k).Process(), t.outside.NewEvent()
-	p.Go(func() {
-		err := m.Membership().Drain(ctx, rdma.MachineID(i), undo)
-		t.members.note(p, "drain machine %d, undo %v: %v", i, undo, err)
-		done.Set()
-	})
-	done.WaitFor(drainPatience)
-}
-
-// undrainAll makes all machines take regions again. A request of an earlier fault may come late.
-func (t *overlapInjector) undrainAll() {
-	if now := t.copies.now; now != nil {
-		for _, d := range now.Draining {
-			t.askToDrain(int(d.Machine), true)
-		}
-	}
 }

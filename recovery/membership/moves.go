@@ -171,10 +171,8 @@ func (m *Machine) onRefuse(from call.Peer, arg []byte) ([]byte, error) {
 	defer m.mu.Unlock()
 	c := m.mu.current
 	switch {
-	case !m.mu.phase.isMember() || c.CM != m.self.Machine:
-		return nil, recovery.ErrNotCM
-	case !recovery.IsMember(c, from):
-		return nil, recovery.ErrNotMember
+	case m.refusesLocked(from) != nil:
+		return nil, m.refusesLocked(from)
 	case r.In != c.ID:
 		return nil, fmt.Errorf("%w: refused in configuration %d, this is %d", errChanging, r.In, c.ID)
 	}

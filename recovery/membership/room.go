@@ -45,10 +45,8 @@ func (m *Machine) onRoom(from call.Peer, arg []byte) ([]byte, error) {
 	defer m.mu.Unlock()
 	c := m.mu.current
 	switch {
-	case !m.mu.phase.isMember() || c.CM != m.self.Machine:
-		return nil, recovery.ErrNotCM
-	case !recovery.IsMember(c, from):
-		return nil, recovery.ErrNotMember
+	case m.refusesLocked(from) != nil:
+		return nil, m.refusesLocked(from)
 	case !r.changes(c):
 		return nil, nil
 	}
@@ -62,4 +60,17 @@ func (m *Machine) onRoom(from call.Peer, arg []byte) ([]byte, error) {
 func (r roomRequest) changes(c *cluster.Configuration) bool {
 	now, _ := c.Member(r.from.Machine)
 	return recovery.IsMember(c, r.from) && now.Capacity != r.Capacity
+}
+
+// refusesLocked returns why the CM refuses what only members may ask of it: this machine is not the CM, or
+// the peer is no member. It returns nil if neither is so.
+func (m *Machine) refusesLocked(from call.Peer) error {
+	c := m.mu.current
+	switch {
+	case !m.mu.phase.isMember() || c.CM != m.self.Machine:
+		return recovery.ErrNotCM
+	case !recovery.IsMember(c, from):
+		return recovery.ErrNotMember
+	}
+	return nil
 }
