@@ -250,6 +250,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: the folder has %+v, %v", name, id, err)
 		}
 	}
+	i.stop() // The issuer reports a refusal after it has answered.
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.refused) != 3 {
