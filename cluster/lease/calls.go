@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ type Config struct {
 	// NormalPriority keeps a thread at normal priority even where real-time priority is permitted,
 	// so that the two can be compared.
 	NormalPriority bool
+	// Log is for a keeper with a Line: it tells of machines that are not reached as they should be.
+	Log *slog.Logger
 }
 
 // The default lease times, which cause no false alarms on a busy virtual machine
@@ -35,6 +38,7 @@ type Config struct {
 const (
 	LengthThread       = 150 * time.Millisecond // the lease time of a thread with real-time priority
 	LengthThreadNormal = 200 * time.Millisecond
+	LengthLine         = 200 * time.Millisecond // of a thread with a Line, once it has the keys of all that it exchanges leases with
 	LengthCalls        = 800 * time.Millisecond
 )
 
@@ -43,8 +47,8 @@ const (
 	// RealtimePriority is its priority among real-time threads, the highest but one (Linux has 1 to
 	// 99): without CAP_SYS_NICE, RLIMIT_RTPRIO has to be as much.
 	RealtimePriority = 98
-	// PinnedBytesMax bounds the memory that it pins: its relations, its stack and its code.
-	PinnedBytesMax = 512 << 10
+	// PinnedBytesMax bounds the memory that it pins: its relations, its paths to other hosts, its stack and its code.
+	PinnedBytesMax = 704 << 10
 )
 
 // New returns the best keeper of this build: a thread of C if the build has that, and otherwise a

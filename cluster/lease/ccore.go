@@ -56,7 +56,7 @@ func fromC(m C.struct_lease_message) message {
 
 func (c *cCore) receive(now int64, from call.Peer, m message) (reply message, isReply bool) {
 	var answer C.struct_lease_message
-	in := C.struct_lease_message{kind: C.uint8_t(m.kind), sent: C.int64_t(m.sent), echo: C.int64_t(m.echo), length: C.int64_t(m.length)}
+	in := toC(m)
 	isReply = C.lease_core_receive(&c.c, C.int64_t(now), cPeers([]call.Peer{from})[0], &in, &answer) == 1
 	return fromC(answer), isReply
 }

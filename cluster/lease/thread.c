@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "path.h"
 #include "section.h"
 #include "thread.h"
 
@@ -28,14 +29,18 @@ static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 // BATCH is the number of messages passed to the kernel at a time: a system call costs more than
 // everything else done with a message.
 // STARVED is the number of lease times by which a machine may be late for lack of a processor.
-enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8 };
+// ROUNDS bounds how many batches are received in a row, and PAUSE is how long a thread does not listen
+// after a batch of datagrams that did not count: whoever sends them must not keep the processor busy
+// at the highest priority. REPORT is the least time between two reports of such datagrams.
+enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, LINE_ROOM = 256 };
+static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000;
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 // Messages being sent or received, with the structures that the kernel needs.
 struct lease_batch {
-	struct lease_message messages[BATCH];
-	struct sockaddr_un addresses[BATCH];
+	struct lease_datagram datagrams[BATCH]; // between processes of one host only their messages
+	union lease_address addresses[BATCH];
 	struct iovec parts[BATCH];
 	struct mmsghdr headers[BATCH];
 };
@@ -59,6 +64,16 @@ struct lease_thread {
 	uint16_t expired[LEASE_MEMBERS_MAX], found[LEASE_MEMBERS_MAX];
 	int expired_n;
 	struct lease_batch in, out;
+	// What follows is for a line only.
+	int line; // 1 if the socket is one
+	struct lease_path *paths;
+	int paths_n;
+	int64_t keyed, unsealed, told; // lease times: with keys everywhere, without, and the CM's; 0 is unknown
+	struct lease_message post[LEASE_MEMBERS_MAX];
+	int post_n;
+	uint64_t verdicts[LEASE_VERDICTS];
+	int64_t reported; // when datagrams that do not count were last reported
+	int refused;      // datagrams that did not count since the last step
 };
 
 IN_SECTION int64_t lease_now(void) {
@@ -86,12 +101,48 @@ IN_SECTION static void stamp(struct lease_thread *t, struct lease_peer to, struc
 	m->to_incarnation = to.incarnation;
 }
 
+// Returns the path to a machine, or NULL.
+IN_SECTION static struct lease_path *path_of(struct lease_thread *t, uint16_t machine) {
+	for (int i = 0; i < t->paths_n; i++)
+		if (t->paths[i].machine == machine)
+			return &t->paths[i];
+	return 0;
+}
+
+// Completes a message, and stores its receiver's address. Returns the address's length, or 0 if there is
+// no key for the receiver.
+IN_SECTION static socklen_t direct(struct lease_thread *t, struct lease_peer to, struct lease_datagram *d, union lease_address *a) {
+	stamp(t, to, &d->message);
+	if (!t->line)
+		return address(&a->local, t->name, to.machine);
+	struct lease_path *p = path_of(t, to.machine);
+	if (!p || !p->sealed)
+		return 0;
+	lease_seal(p, t->core.length, d);
+	*a = p->address;
+	return p->bytes;
+}
+
+IN_SECTION static void signal_event(int fd) {
+	uint64_t one = 1;
+	(void)!write(fd, &one, sizeof one);
+}
+
+// Leaves a message to Go. If Go has not taken the former ones it is lost.
+IN_SECTION static void post(struct lease_thread *t, const struct lease_message *m) {
+	if (t->post_n < LEASE_MEMBERS_MAX)
+		t->post[t->post_n++] = *m;
+	signal_event(t->event);
+}
+
 // A message that cannot be sent is lost; the next one follows soon.
-IN_SECTION static void answer(struct lease_thread *t, struct lease_peer to, struct lease_message *m) {
-	struct sockaddr_un a;
-	socklen_t n = address(&a, t->name, to.machine);
-	stamp(t, to, m);
-	(void)!sendto(t->socket, m, sizeof *m, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&a, n);
+IN_SECTION static void answer(struct lease_thread *t, struct lease_peer to, struct lease_datagram *d) {
+	union lease_address a;
+	socklen_t n = direct(t, to, d, &a);
+	if (n == 0)
+		post(t, &d->message);
+	else
+		(void)!sendto(t->socket, d, t->out.parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL, &a.any, n);
 }
 
 // Sends the first n messages of the batch. A message that cannot be sent is lost.
@@ -106,15 +157,35 @@ IN_SECTION static void transmit(struct lease_thread *t, int n) {
 IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	int n = 0;
 	for (int i = 0; i < t->core.n; i++) {
-		struct lease_peer to = t->core.relations[i].peer;
-		t->out.messages[n] = lease_core_message(&t->core, now, i);
-		stamp(t, to, &t->out.messages[n]);
-		t->out.headers[n].msg_hdr.msg_namelen = address(&t->out.addresses[n], t->name, to.machine);
-		if (++n == BATCH || i == t->core.n - 1) {
+		struct lease_datagram *d = &t->out.datagrams[n];
+		d->message = lease_core_message(&t->core, now, i);
+		socklen_t bytes = direct(t, t->core.relations[i].peer, d, &t->out.addresses[n]);
+		if (bytes == 0)
+			post(t, &d->message);
+		else
+			t->out.headers[n++].msg_hdr.msg_namelen = bytes;
+		if (n == BATCH || i == t->core.n - 1) {
 			transmit(t, n);
 			n = 0;
 		}
 	}
+}
+
+// Returns how long a lease must last for one machine.
+IN_SECTION static int64_t length_with(struct lease_thread *t, uint16_t machine) {
+	struct lease_path *p = path_of(t, machine);
+	return p && p->sealed ? t->keyed : MAX(t->keyed, t->unsealed);
+}
+
+// Sets the lease time: the longer one while a peer has no key, because goroutines keep its leases. The
+// others learn it from the CM.
+IN_SECTION static void adapt(struct lease_thread *t) {
+	if (!t->line)
+		return;
+	int64_t length = t->core.is_cm ? t->keyed : MAX(t->keyed, t->told);
+	for (int i = 0; i < t->core.n; i++)
+		length = MAX(length, length_with(t, t->core.relations[i].peer.machine));
+	t->core.length = length;
 }
 
 // Returns 1 if another thread of the process is waiting for a processor. Only the kernel knows
@@ -160,31 +231,67 @@ IN_SECTION static int shares_version(const struct lease_thread *t, const struct 
 	return lowest <= MAX(t->highest, 1) && MAX(t->lowest, 1) <= highest;
 }
 
-// Processes all messages that have arrived.
+// Returns 1 if a datagram from another host counts. It is then the latest word of its sender's address
+// and, if the sender is the CM, of the lease time.
+IN_SECTION static int admits(struct lease_thread *t, int i) {
+	struct lease_datagram *d = &t->in.datagrams[i];
+	struct msghdr *h = &t->in.headers[i].msg_hdr;
+	struct lease_path *p;
+	enum lease_verdict v = lease_open(t->paths, t->paths_n, d, t->in.headers[i].msg_len, &p);
+	t->verdicts[v]++;
+	if (v != LEASE_ADMITTED) {
+		t->refused++;
+		return 0;
+	}
+	p->heard++;
+	if (p->sealed && p->latest.key.number == d->key && p->latest.next == d->counter + 1) {
+		p->address = t->in.addresses[i];
+		p->bytes = h->msg_namelen;
+	}
+	if (d->message.from == t->core.cm && !t->core.is_cm && d->length > 0) {
+		t->told = d->length < LENGTH_MAX ? d->length : LENGTH_MAX;
+		adapt(t);
+	}
+	return 1;
+}
+
+// Returns 1 if a received message is well formed, and comes from where it says.
+IN_SECTION static int counts(struct lease_thread *t, int i) {
+	if (t->line)
+		return admits(t, i);
+	return t->in.headers[i].msg_len == sizeof(struct lease_message) && t->in.datagrams[i].message.magic == MAGIC;
+}
+
+// Processes the messages that have arrived.
 IN_SECTION static void receive(struct lease_thread *t) {
-	struct lease_message reply;
-	int n;
+	struct lease_datagram reply;
+	int n, rounds = 0;
 	look(t);
+	t->refused = 0;
 	do {
+		for (int i = 0; i < BATCH; i++)
+			t->in.headers[i].msg_hdr.msg_namelen = t->line ? sizeof t->in.addresses[i] : 0;
 		n = recvmmsg(t->socket, t->in.headers, BATCH, MSG_DONTWAIT | MSG_TRUNC, 0);
 		for (int i = 0; i < n; i++) {
-			struct lease_message *m = &t->in.messages[i];
-			if (t->in.headers[i].msg_len != sizeof *m || m->magic != MAGIC || m->to != t->core.self || m->to_incarnation != t->incarnation ||
-				!shares_version(t, m))
+			struct lease_message *m = &t->in.datagrams[i].message;
+			if (!counts(t, i) || m->to != t->core.self || m->to_incarnation != t->incarnation || !shares_version(t, m))
 				continue;
 			struct lease_peer from = {m->from, m->from_incarnation};
-			if (lease_core_receive(&t->core, lease_now(), from, m, &reply))
+			if (lease_core_receive(&t->core, lease_now(), from, m, &reply.message))
 				answer(t, from, &reply);
 		}
-	} while (n == BATCH);
+	} while (n == BATCH && ++rounds < ROUNDS);
+}
+
+// Tells Go now and then that there have been datagrams that do not count.
+IN_SECTION static void report(struct lease_thread *t, int64_t now) {
+	if (t->refused == 0 || (t->reported != 0 && now - t->reported < REPORT))
+		return;
+	t->reported = now;
+	signal_event(t->event);
 }
 
 IN_SECTION static void publish(struct lease_thread *t) { __atomic_store_n(t->valid, t->core.valid, __ATOMIC_SEQ_CST); }
-
-IN_SECTION static void signal_event(int fd) {
-	uint64_t one = 1;
-	(void)!write(fd, &one, sizeof one);
-}
 
 // Sends the messages that are due, reports expired machines to Go, and returns the time of the next
 // call.
@@ -202,6 +309,7 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 			t->expired[t->expired_n++] = t->found[i];
 	}
 	publish(t);
+	report(t, now);
 	if (t->expired_n > old)
 		signal_event(t->event);
 	return lease_core_next(&t->core, now);
@@ -218,9 +326,11 @@ IN_SECTION static void *run(void *arg) {
 		pthread_mutex_lock(&t->mu);
 		receive(t);
 		int64_t next = step(t);
-		fds[0].fd = listens(t) ? t->socket : -1;
+		fds[0].fd = listens(t) && t->refused == 0 ? t->socket : -1;
+		int64_t now = lease_now(), wait = next - now;
+		if (t->refused > 0 && wait > PAUSE)
+			wait = PAUSE;
 		pthread_mutex_unlock(&t->mu);
-		int64_t wait = next - lease_now();
 		struct timespec ts = {wait > 0 ? wait / 1000000000 : 0, wait > 0 ? wait % 1000000000 : 0};
 		if (ppoll(fds, 2, &ts, 0) > 0 && fds[1].revents) {
 			uint64_t n;
@@ -239,6 +349,8 @@ extern const char __start_farmsql_lease[], __stop_farmsql_lease[];
 static int pin(struct lease_thread *t) {
 	uintptr_t page = sysconf(_SC_PAGESIZE), begin = (uintptr_t)__start_farmsql_lease & ~(page - 1);
 	int err = mlock(t, sizeof *t) == 0 ? 0 : errno;
+	if (t->paths && mlock(t->paths, LEASE_MEMBERS_MAX * sizeof *t->paths) != 0)
+		err = errno;
 	if (mlock(t->stack, STACK_BYTES) != 0)
 		err = errno;
 	if (mlock((void *)begin, (uintptr_t)__stop_farmsql_lease - begin) != 0)
@@ -260,9 +372,9 @@ int lease_may_realtime(void) {
 	return ok;
 }
 
-static void prepare(struct lease_batch *b, int with_addresses) {
+static void prepare(struct lease_batch *b, size_t bytes, int with_addresses) {
 	for (int i = 0; i < BATCH; i++) {
-		b->parts[i] = (struct iovec){&b->messages[i], sizeof b->messages[i]};
+		b->parts[i] = (struct iovec){&b->datagrams[i], bytes};
 		b->headers[i].msg_hdr = (struct msghdr){.msg_iov = &b->parts[i], .msg_iovlen = 1};
 		if (with_addresses)
 			b->headers[i].msg_hdr.msg_name = &b->addresses[i];
@@ -277,6 +389,16 @@ static int open_socket(struct lease_thread *t, uint16_t self) {
 	int bytes = 1 << 20; // room for a message from each of a thousand members
 	(void)setsockopt(t->socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 	return bind(t->socket, (struct sockaddr *)&a, address(&a, t->name, self));
+}
+
+// Makes the thread use a descriptor of its own for the line, because the owner may close his.
+static int open_line(struct lease_thread *t, int line) {
+	void *paths = mmap(0, LEASE_MEMBERS_MAX * sizeof *t->paths, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (paths == MAP_FAILED)
+		return -1;
+	t->paths = paths;
+	t->socket = fcntl(line, F_DUPFD_CLOEXEC, 0);
+	return t->socket < 0 ? -1 : 0;
 }
 
 // Returns the number of datagrams that the kernel queues for a socket; 0 if unknown.
@@ -350,11 +472,26 @@ static void release(struct lease_thread *t) {
 			close(fds[i]);
 	if (t->stack)
 		munmap(t->stack, STACK_BYTES);
+	if (t->paths)
+		munmap(t->paths, LEASE_MEMBERS_MAX * sizeof *t->paths);
 	pthread_mutex_destroy(&t->mu);
 	munmap(t, sizeof *t);
 }
 
-struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int want, int64_t *valid, const int64_t *beat) {
+// What a thread is started with.
+struct settings {
+	const char *name; // with it, the thread opens a socket of its own; otherwise it uses line
+	int line;
+	uint16_t self;
+	uint64_t incarnation;
+	uint8_t lowest, highest;
+	int64_t length, unsealed;
+	int want;
+	int64_t *valid;
+	const int64_t *beat;
+};
+
+static struct lease_thread *start(const struct settings *s) {
 	struct lease_thread *t = mmap(0, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (t == MAP_FAILED)
 		return 0;
@@ -363,26 +500,31 @@ struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&t->mu, &attr);
 	pthread_mutexattr_destroy(&attr);
-	t->core.self = self;
-	t->core.length = length;
-	t->incarnation = incarnation;
-	t->lowest = lowest;
-	t->highest = highest;
-	t->valid = valid;
-	t->beat = beat;
-	t->room = queue_room();
-	prepare(&t->in, 0);
-	prepare(&t->out, 1);
-	snprintf(t->name, sizeof t->name, "%s", name);
+	t->core.self = s->self;
+	t->core.length = t->keyed = s->length;
+	t->unsealed = s->unsealed;
+	t->incarnation = s->incarnation;
+	t->lowest = s->lowest;
+	t->highest = s->highest;
+	t->valid = s->valid;
+	t->beat = s->beat;
+	t->line = !s->name;
+	t->room = t->line ? LINE_ROOM : queue_room();
+	size_t bytes = t->line ? sizeof(struct lease_datagram) : sizeof(struct lease_message);
+	prepare(&t->in, bytes, t->line);
+	prepare(&t->out, bytes, 1);
+	if (s->name)
+		snprintf(t->name, sizeof t->name, "%s", s->name);
 	t->socket = -1;
 	t->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	void *stack = mmap(0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_POPULATE, -1, 0);
 	t->stack = stack == MAP_FAILED ? 0 : stack;
-	int err = t->event < 0 || t->wake < 0 || !t->stack || open_socket(t, self) ? errno : 0;
+	int failed = t->event < 0 || t->wake < 0 || !t->stack || (t->line ? open_line(t, s->line) : open_socket(t, s->self));
+	int err = failed ? errno : 0;
 	if (!err) {
 		t->unpinned = pin(t);
-		err = start_thread(t, want);
+		err = start_thread(t, s->want);
 	}
 	if (err) {
 		release(t);
@@ -390,6 +532,16 @@ struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_
 		return 0;
 	}
 	return t;
+}
+
+struct lease_thread *lease_thread_start(const char *name, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int want, int64_t *valid, const int64_t *beat) {
+	struct settings s = {name, -1, self, incarnation, lowest, highest, length, length, want, valid, beat};
+	return start(&s);
+}
+
+struct lease_thread *lease_thread_start_line(int line, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int64_t unsealed, int want, int64_t *valid, const int64_t *beat) {
+	struct settings s = {0, line, self, incarnation, lowest, highest, length, unsealed, want, valid, beat};
+	return start(&s);
 }
 
 void lease_thread_stop(struct lease_thread *t) {
@@ -401,7 +553,13 @@ void lease_thread_stop(struct lease_thread *t) {
 
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n) {
 	pthread_mutex_lock(&t->mu);
+	// The first exchange with a machine has a time that depends on the length.
+	for (int i = 0; t->line && i < n; i++)
+		if (members[i].machine != t->core.self && (cm == t->core.self || members[i].machine == cm))
+			t->core.length = MAX(t->core.length, length_with(t, members[i].machine));
 	lease_core_configure(&t->core, lease_now(), cm, members, n);
+	t->told = 0;
+	adapt(t);
 	t->expired_n = 0;
 	publish(t);
 	pthread_mutex_unlock(&t->mu);
@@ -435,4 +593,106 @@ int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int
 	memcpy(r, t->core.relations, n * sizeof *r);
 	pthread_mutex_unlock(&t->mu);
 	return n;
+}
+
+// Returns the path to a machine, a new one if there is none. It returns NULL if there is no room, for
+// machines that have not been members for long.
+static struct lease_path *add_path(struct lease_thread *t, uint16_t machine) {
+	struct lease_path *p = path_of(t, machine);
+	if (!p && t->paths_n < LEASE_MEMBERS_MAX) {
+		p = &t->paths[t->paths_n++];
+		memset(p, 0, sizeof *p);
+		p->machine = machine;
+	}
+	return p;
+}
+
+// Stores an address in the family of the socket, and returns its length.
+static socklen_t store(struct lease_thread *t, union lease_address *a, const uint8_t ip[16], uint16_t port, uint32_t scope) {
+	union lease_address own;
+	socklen_t n = sizeof own;
+	memset(a, 0, sizeof *a);
+	if (getsockname(t->socket, &own.any, &n) == 0 && own.any.sa_family == AF_INET) {
+		a->in.sin_family = AF_INET;
+		a->in.sin_port = htons(port);
+		memcpy(&a->in.sin_addr, ip + 12, 4);
+		return sizeof a->in;
+	}
+	a->in6.sin6_family = AF_INET6;
+	a->in6.sin6_port = htons(port);
+	a->in6.sin6_scope_id = scope;
+	memcpy(&a->in6.sin6_addr, ip, 16);
+	return sizeof a->in6;
+}
+
+void lease_thread_seal(struct lease_thread *t, uint16_t machine, const uint8_t ip[16], uint16_t port, uint32_t scope, const struct lease_key *key) {
+	pthread_mutex_lock(&t->mu);
+	struct lease_path *p = add_path(t, machine);
+	if (p) {
+		p->bytes = store(t, &p->address, ip, port, scope);
+		p->sealer = *key;
+		p->sent = p->heard = 0;
+		p->sealed = 1;
+	}
+	adapt(t);
+	pthread_mutex_unlock(&t->mu);
+	signal_event(t->wake);
+}
+
+void lease_thread_unseal(struct lease_thread *t, uint16_t machine) {
+	pthread_mutex_lock(&t->mu);
+	struct lease_path *p = path_of(t, machine);
+	if (p)
+		p->sealed = 0;
+	adapt(t);
+	pthread_mutex_unlock(&t->mu);
+	signal_event(t->wake);
+}
+
+void lease_thread_hand_out(struct lease_thread *t, uint16_t machine, const struct lease_key *key) {
+	pthread_mutex_lock(&t->mu);
+	struct lease_path *p = add_path(t, machine);
+	if (p)
+		lease_hand_out(p, key);
+	pthread_mutex_unlock(&t->mu);
+}
+
+uint64_t lease_thread_heard(struct lease_thread *t, uint16_t machine) {
+	pthread_mutex_lock(&t->mu);
+	struct lease_path *p = path_of(t, machine);
+	uint64_t n = p ? p->heard : 0;
+	pthread_mutex_unlock(&t->mu);
+	return n;
+}
+
+int lease_thread_post(struct lease_thread *t, struct lease_message *messages, int max) {
+	pthread_mutex_lock(&t->mu);
+	int n = t->post_n < max ? t->post_n : max;
+	memcpy(messages, t->post, n * sizeof *messages);
+	memmove(t->post, t->post + n, (t->post_n - n) * sizeof *messages);
+	t->post_n -= n;
+	pthread_mutex_unlock(&t->mu);
+	return n;
+}
+
+int lease_thread_take(struct lease_thread *t, struct lease_peer from, const struct lease_message *m, struct lease_message *reply) {
+	pthread_mutex_lock(&t->mu);
+	look(t);
+	int is_reply = lease_core_receive(&t->core, lease_now(), from, m, reply);
+	publish(t);
+	pthread_mutex_unlock(&t->mu);
+	return is_reply;
+}
+
+void lease_thread_verdicts(struct lease_thread *t, uint64_t counts[LEASE_VERDICTS]) {
+	pthread_mutex_lock(&t->mu);
+	memcpy(counts, t->verdicts, sizeof t->verdicts);
+	pthread_mutex_unlock(&t->mu);
+}
+
+int64_t lease_thread_length(struct lease_thread *t) {
+	pthread_mutex_lock(&t->mu);
+	int64_t length = t->core.length;
+	pthread_mutex_unlock(&t->mu);
+	return length;
 }

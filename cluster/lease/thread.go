@@ -59,6 +59,9 @@ type thread struct {
 	events *os.File    // the thread's eventfd
 	ended  clock.Event // listen has returned
 
+	// event, if not nil, is called when the thread has told something.
+	event func()
+
 	mu lockrank.RWMutex[lockrank.Leaf] // c is freed under it
 	c  *C.struct_lease_thread
 }
@@ -67,16 +70,36 @@ type thread struct {
 // that is permitted. It fails with ErrMachineTaken if the machine of this name
 // has a thread already.
 func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
-	k := &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64), beat: new(atomic.Int64)}
-	if k.length == 0 {
+	if cfg.Length == 0 {
 		// Before the thread runs it is not known whether it may have its priority.
-		k.length = LengthThread
+		cfg.Length = LengthThread
 		if cfg.NormalPriority || !MayRealtime() {
-			k.length = LengthThreadNormal
+			cfg.Length = LengthThreadNormal
 		}
 	}
 	name := C.CString(fmt.Sprintf("farmsql/%016x/lease", cluster))
 	defer C.free(unsafe.Pointer(name))
+	k := newThread(cfg)
+	err := k.start(func(want C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error) {
+		c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation), lowest, highest, C.int64_t(cfg.Length), want, valid, beat)
+		return c, err
+	}, cfg)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("lease: machine %d of this cluster runs already: %w", self.Machine, rdma.ErrMachineTaken)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.clock.Go(k.listen)
+	return k, nil
+}
+
+func newThread(cfg Config) *thread {
+	return &thread{clock: cfg.Clock, length: cfg.Length, expired: cfg.Expired, ended: cfg.Clock.NewEvent(), valid: new(atomic.Int64), beat: new(atomic.Int64)}
+}
+
+// start starts the thread of C by calling begin.
+func (k *thread) start(begin func(want C.int, lowest, highest C.uint8_t, valid, beat *C.int64_t) (*C.struct_lease_thread, error), cfg Config) error {
 	want := C.int(1)
 	if cfg.NormalPriority {
 		want = 0
@@ -86,15 +109,11 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	if cfg.Speaks == (protocol.Range{}) {
 		cfg.Speaks = protocol.Own
 	}
-	c, err := C.lease_thread_start(name, C.uint16_t(self.Machine), C.uint64_t(self.Incarnation),
-		C.uint8_t(cfg.Speaks.Min), C.uint8_t(cfg.Speaks.Max), C.int64_t(k.length), want,
+	c, err := begin(want, C.uint8_t(cfg.Speaks.Min), C.uint8_t(cfg.Speaks.Max),
 		(*C.int64_t)(unsafe.Pointer(k.valid)), (*C.int64_t)(unsafe.Pointer(k.beat)))
 	if c == nil {
 		k.pin.Unpin()
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("lease: machine %d of this cluster runs already: %w", self.Machine, rdma.ErrMachineTaken)
-		}
-		return nil, fmt.Errorf("lease: start the thread: %w", err)
+		return fmt.Errorf("lease: start the thread: %w", err)
 	}
 	k.c, k.realtime = c, C.lease_thread_realtime(c) == 1
 	if errno := C.lease_thread_unpinned(c); errno != 0 {
@@ -106,11 +125,10 @@ func NewThread(cluster uint64, self call.Peer, cfg Config) (Keeper, error) {
 	if err != nil {
 		C.lease_thread_stop(c)
 		k.pin.Unpin()
-		return nil, fmt.Errorf("lease: %w", err)
+		return fmt.Errorf("lease: %w", err)
 	}
 	k.events = os.NewFile(uintptr(fd), "lease events")
-	k.clock.Go(k.listen)
-	return k, nil
+	return nil
 }
 
 // The header and Go name the same priority.
@@ -130,6 +148,9 @@ func (k *thread) listen() {
 		}
 		for _, m := range k.taken() {
 			k.expired(m)
+		}
+		if k.event != nil {
+			k.event()
 		}
 	}
 }

@@ -24,6 +24,26 @@ struct lease_message {
 	int64_t sent, echo, length;
 };
 
+// The magic of datagrams between hosts, "fsleaud1" as bytes: by it the kernel knows which socket of a
+// port a datagram is for.
+#define LEASE_LINE_MAGIC 0x31647561656c7366
+
+// What becomes of a datagram from another host.
+enum lease_verdict {
+	LEASE_ADMITTED,
+	LEASE_GARBAGE,     // no lease message
+	LEASE_UNKNOWN_KEY, // sealed with no key of this life: of a former life, or of another cluster
+	LEASE_FORGED,      // its code is wrong
+	LEASE_REPLAYED,    // it has come before, or is older than what counts as overtaken
+	LEASE_VERDICTS
+};
+
+// A key of one direction. No key has number 0.
+struct lease_key {
+	uint64_t number;
+	uint8_t secret[16];
+};
+
 struct lease_peer {
 	uint16_t machine;
 	uint64_t incarnation;
@@ -84,5 +104,28 @@ int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int
 int64_t lease_now(void);
 // Returns 1 if a thread of this process may have LEASE_PRIORITY: one tries it.
 int lease_may_realtime(void);
+
+// The functions below are for a thread with a line.
+
+// Makes the thread, before it has a configuration, exchange messages over a UDP socket, which it does not
+// close, in place of its own: with machines for which lease_thread_seal has been called. Messages to
+// others it leaves to lease_thread_post. While it has such a peer, leases last unsealed nanoseconds.
+struct lease_thread *lease_thread_start_line(int line, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int64_t unsealed, int want, int64_t *valid, const int64_t *beat);
+// From now on datagrams to the machine go to this address, an IPv6 or mapped IPv4 one, with this key.
+void lease_thread_seal(struct lease_thread *t, uint16_t machine, const uint8_t ip[16], uint16_t port, uint32_t scope, const struct lease_key *key);
+// Forgets key and address of a machine.
+void lease_thread_unseal(struct lease_thread *t, uint16_t machine);
+// From now on datagrams from the machine count if they are sealed with this key, or the one before it.
+void lease_thread_hand_out(struct lease_thread *t, uint16_t machine, const struct lease_key *key);
+// Returns how many datagrams of the machine have counted since lease_thread_seal.
+uint64_t lease_thread_heard(struct lease_thread *t, uint16_t machine);
+// Takes at most max messages to machines without a key, and returns their number.
+int lease_thread_post(struct lease_thread *t, struct lease_message *messages, int max);
+// Processes a message that has come by another way. Returns 1 if reply must be sent back in the same way.
+int lease_thread_take(struct lease_thread *t, struct lease_peer from, const struct lease_message *m, struct lease_message *reply);
+// Returns the lease time by which the thread goes now.
+int64_t lease_thread_length(struct lease_thread *t);
+// Stores how many datagrams each verdict has met.
+void lease_thread_verdicts(struct lease_thread *t, uint64_t counts[LEASE_VERDICTS]);
 
 #endif

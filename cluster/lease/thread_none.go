@@ -18,3 +18,8 @@ func MayRealtime() bool { return false }
 func NewThread(uint64, call.Peer, Config) (Keeper, error) {
 	return nil, errors.New("lease: built without cgo, there is no thread")
 }
+
+// NewLine fails: this build has no thread of C.
+func NewLine(*call.Endpoint, uint8, Line, Config) (Keeper, error) {
+	return nil, errors.New("lease: built without cgo, there is no thread")
+}
