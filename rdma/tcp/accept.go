@@ -140,16 +140,21 @@ func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 		defer close(a.ended)
 		defer nic.dismiss(a)
 	}
-	if r.refusal == accepted && g.purpose == keysOfDatagrams && !nic.isNewest(g) {
+	if r.refusal == accepted && g.purpose != operations && !nic.isNewest(g) {
 		r.refusal = outdated
+	}
+	var key []byte
+	if r.refusal == accepted && g.purpose == keysOfLine {
+		key, r.refusal = nic.line.handOut(g.from)
 	}
 	if r.refusal == accepted {
 		nic.learn(g)
 	}
 	answer := r.encode()
 	if r.refusal == accepted && g.purpose == keysOfDatagrams {
-		answer = append(answer, nic.mail.handOut(g.from)...)
+		key = nic.mail.handOut(g.from)
 	}
+	answer = append(answer, key...)
 	if _, err := stream.Write(answer); err != nil {
 		return nil // the other side has left
 	}
@@ -169,7 +174,7 @@ func (nic *NIC) refuses(stream net.Conn, g greeting) refusal {
 		return otherCluster
 	case g.to != nic.cfg.Machine || g.from == nic.cfg.Machine:
 		return otherMachine
-	case g.purpose > keysOfDatagrams:
+	case g.purpose > keysOfLine, g.purpose == keysOfLine && nic.line == nil:
 		return unknownPurpose
 	case nic.isCut(g.from):
 		return leaving

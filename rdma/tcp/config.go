@@ -37,6 +37,8 @@ type Config struct {
 	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
 	// nil, the owner of any certificate of the authorities may act as any machine.
 	Authorize func(m rdma.MachineID, peer tls.ConnectionState) error
+	// Line opens the machine's line (NIC.Line).
+	Line bool
 	// silence is silenceMax, except in tests.
 	silence time.Duration
 	// Refused, if not nil, is called for each connection from another host that is refused.

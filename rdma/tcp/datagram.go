@@ -92,7 +92,7 @@ type opener struct {
 }
 
 func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
-	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
+	socket, err := listenUDP(at, nic.cfg.Line)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // A connection begins with a greeting of the side that has opened it, and a reply:
 //
 //	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 | address, its length before it 1 |
-//	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |, and for keysOfDatagrams | key's number 8 | key 32 |
+//	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 |, for keysOfDatagrams | key's number 8 | key 32 |, for keysOfLine | key's number 8 | key 16 |
 const (
 	magic  = 0x74637266 // "frct"
 	format = 1          // of everything this package sends
@@ -29,6 +29,7 @@ type purpose uint8
 const (
 	operations purpose = iota
 	keysOfDatagrams
+	keysOfLine // unknown to versions without a line
 )
 
 // A greeting is the first message over a connection.
@@ -98,6 +99,7 @@ const (
 	unknownPurpose
 	outdated
 	twin
+	noLine
 )
 
 var errGarbage = errors.New("tcp: not a connection of a farmsql machine")
@@ -109,8 +111,9 @@ var refusals = map[refusal]error{
 	noWorker:       errors.New("tcp: the other machine has no such worker"),
 	notAuthorized:  errors.New("tcp: the certificate does not authorize this machine"),
 	leaving:        errors.New("tcp: the other machine leaves the network"),
-	unknownPurpose: errors.New("tcp: the other machine does not know the purpose of the connection"),
+	unknownPurpose: fmt.Errorf("tcp: the other machine does not know the purpose of the connection: %w", errors.ErrUnsupported),
 	outdated:       errors.New("tcp: the other machine knows a later life of this machine, or a later connection"),
+	noLine:         errors.New("tcp: the other machine does not use its line yet, or any more"),
 	twin:           errors.New("tcp: another process, at another address, has the number of this machine and is connected"),
 }
 

@@ -24,6 +24,7 @@ type NIC struct {
 	life       uint64
 	door       net.Listener
 	mail       *mail
+	line       *Line // nil without Config.Line
 	registered atomic.Pointer[map[rdma.Key]*nvram.Memory]
 	ctx        context.Context // ends with the NIC
 	cancel     context.CancelFunc
@@ -89,10 +90,21 @@ func (nic *NIC) listen() (err error) {
 			return nic.taken(err)
 		}
 	}
-	if nic.mail, err = openMail(nic, nic.door.Addr().(*net.TCPAddr)); err != nil {
-		return errors.Join(nic.taken(err), nic.door.Close())
+	at := nic.door.Addr().(*net.TCPAddr)
+	if nic.mail, err = openMail(nic, at); err != nil {
+		return errors.Join(nic.taken(withoutUDP(at, err)), nic.door.Close())
+	}
+	if nic.cfg.Line {
+		if nic.line, err = openLine(nic, at); err != nil {
+			return errors.Join(nic.taken(withoutUDP(at, err)), nic.mail.close(), nic.door.Close())
+		}
 	}
 	return nil
+}
+
+// withoutUDP says what a port of UDP is needed for.
+func withoutUDP(at *net.TCPAddr, err error) error {
+	return fmt.Errorf("the port %d of UDP, over which leases and configurations go, cannot be used as that of TCP can: %w", at.Port, err)
 }
 
 func (nic *NIC) taken(err error) error {
@@ -172,7 +184,7 @@ func (nic *NIC) Deaths(func(m rdma.MachineID)) {}
 
 // Cut simulates, at this end, that there is no cable to another machine: connections in both
 // directions break, and no datagram passes. When Cut has returned, no operation of that machine
-// takes effect here. It is for tests and drills, which cut at both ends.
+// takes effect here. It is for tests and drills, which cut at both ends. Datagrams over the line pass.
 func (nic *NIC) Cut(m rdma.MachineID) {
 	nic.mu.Lock()
 	nic.mu.cut[m] = true
@@ -216,7 +228,7 @@ func (nic *NIC) Close() error {
 	}
 	nic.mu.Unlock()
 	nic.cancel()
-	err := errors.Join(nic.door.Close(), nic.mail.close())
+	err := errors.Join(nic.door.Close(), nic.mail.close(), nic.line.close())
 	stopAll(agents)
 	var closing sync.WaitGroup
 	for _, q := range queues {

@@ -1,0 +1,142 @@
+package tcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const (
+	// LineKeyBytes is the length of a key of a line: its number, which is not 0, 8 bytes, and the secret, 16.
+	LineKeyBytes = 24
+	// LineMagic begins all datagrams of a line, and no other ones.
+	LineMagic = "fsleaud1"
+)
+
+// A Line is a UDP socket at the machine's port for a user that sends and receives without Go, and what
+// hands out keys for it. The package neither reads nor writes the socket.
+type Line struct {
+	nic    *NIC
+	socket *os.File
+	user   atomic.Pointer[func(to rdma.MachineID, key [LineKeyBytes]byte)]
+}
+
+// listenUDP opens a socket. If isShared, another one of this user can be opened at the same address.
+func listenUDP(at *net.TCPAddr, isShared bool) (*net.UDPConn, error) {
+	var config net.ListenConfig
+	if isShared {
+		config.Control = func(_, _ string, raw syscall.RawConn) error {
+			return setOption(raw, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		}
+	}
+	socket, err := config.ListenPacket(context.Background(), "udp", at.String())
+	if err != nil {
+		return nil, err
+	}
+	return socket.(*net.UDPConn), nil
+}
+
+func setOption(raw syscall.RawConn, set func(fd int) error) error {
+	var failed error
+	err := raw.Control(func(fd uintptr) { failed = set(int(fd)) })
+	return errors.Join(err, failed)
+}
+
+// openLine opens the line's socket. It must come after that of the mail, because the kernel numbers the
+// sockets of a port.
+func openLine(nic *NIC, at *net.TCPAddr) (*Line, error) {
+	socket, err := listenUDP(at, true)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close() // File has another descriptor
+	_, _ = socket.SetReadBuffer(mailBuffer), socket.SetWriteBuffer(mailBuffer)
+	if err := setOption(nic.mail.raw, divide); err != nil {
+		return nil, err
+	}
+	f, err := socket.File()
+	if err != nil {
+		return nil, err
+	}
+	return &Line{nic: nic, socket: f}, nil
+}
+
+// divide makes the kernel give datagrams that begin with LineMagic to the second socket of the port, and
+// all others to the first, also those that are too short to tell.
+func divide(fd int) error {
+	head, tail := binary.BigEndian.Uint32([]byte(LineMagic)), binary.BigEndian.Uint32([]byte(LineMagic[4:]))
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: head, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 4},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: tail, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+}
+
+// close closes the line, if there is one. The user may have descriptors of his own: he must close them
+// before the machine's port can be used again.
+func (l *Line) close() error {
+	if l == nil {
+		return nil
+	}
+	return l.socket.Close()
+}
+
+// Line returns the machine's line, or nil if Config.Line is false.
+func (nic *NIC) Line() *Line { return nic.line }
+
+// Socket returns the line's socket. Whoever uses it longer than the NIC is open must duplicate it.
+func (l *Line) Socket() (fd int) { return int(l.socket.Fd()) }
+
+// HandOut sets the function that is called with each key that the machine hands out, before the other
+// machine gets it. Until then, and with nil, the machine refuses to hand out keys.
+func (l *Line) HandOut(f func(to rdma.MachineID, key [LineKeyBytes]byte)) {
+	if f == nil {
+		l.user.Store(nil)
+		return
+	}
+	l.user.Store(&f)
+}
+
+// handOut makes a key for datagrams from a machine.
+func (l *Line) handOut(from rdma.MachineID) ([]byte, refusal) {
+	f := l.user.Load()
+	if f == nil {
+		return nil, noLine
+	}
+	var key [LineKeyBytes]byte
+	for binary.LittleEndian.Uint64(key[:]) == 0 {
+		_, _ = rand.Read(key[:]) // never fails
+	}
+	(*f)(from, key)
+	return key[:], accepted
+}
+
+// Ask asks another machine for a key for datagrams to it, and returns the key and the machine's present
+// address. It is not for machines that are asked by several goroutines at once. The error is
+// errors.ErrUnsupported if the machine has no line.
+func (l *Line) Ask(ctx context.Context, m rdma.MachineID) (key [LineKeyBytes]byte, at netip.AddrPort, err error) {
+	if l.nic.isCut(m) {
+		return key, at, refusals[leaving]
+	}
+	c, err := l.nic.dial(ctx, greeting{purpose: keysOfLine, to: m}, key[:])
+	if err != nil {
+		return key, at, err
+	}
+	at = c.outbox.RemoteAddr().(*net.TCPAddr).AddrPort()
+	_ = c.outbox.Close()
+	return key, at, nil
+}
