@@ -71,6 +71,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+var _ lease.Line = (*tcp.Line)(nil)
+
 // A network is a machine's connection with the others of its cluster.
 type network struct {
 	nic     rdma.NIC
@@ -106,14 +108,14 @@ func (c Config) joinShm() (network, error) {
 	}, nil
 }
 
-// joinTCP is join for TransportTCP. Over shm a thread keeps the leases, but it reaches only
-// processes of its own host. Over TCP goroutines keep them, with datagrams that the network seals.
+// joinTCP is join for TransportTCP. The thread that keeps the leases has a line of its own to other hosts.
 func (c Config) joinTCP(book *addressBook, door net.Listener) (network, error) {
 	hash := sha256.Sum256([]byte(c.Cluster))
 	log := peerLog{log: c.Logger, now: clock.System{}.Now}
 	cfg := tcp.Config{
 		Machine: rdma.MachineID(c.MachineID), Cluster: [16]byte(hash[:16]), Listen: c.Advertise, Listener: door, Advertise: c.Advertise,
 		Resolve: book.resolve, TLS: c.PeerTLS, Refused: log.refused, Unreached: log.unreached,
+		Line: lease.HaveThread,
 	}
 	if c.identity != nil { // the certificates name the machines
 		cfg.Authorize = join.Authorize
@@ -126,7 +128,8 @@ func (c Config) joinTCP(book *addressBook, door net.Listener) (network, error) {
 		nic:     nic,
 		address: tcpAddress(c.Advertise),
 		leases: func(e *call.Endpoint, cfg lease.Config) (lease.Keeper, error) {
-			return lease.NewCalls(e, farm.KindLease, cfg), nil
+			cfg.Log = c.Logger
+			return lease.NewHosts(e, farm.KindLease, nic.Line(), cfg)
 		},
 	}, nil
 }

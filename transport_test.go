@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/tcp"
 	"github.com/farmsql/farmsql/recovery/membership"
 )
 
@@ -156,5 +158,12 @@ func TestPeerLogMends(t *testing.T) {
 		if strings.Count(said.String(), c.mend) < 2 || strings.Contains(said.String(), "mend=") != (c.mend != "") {
 			t.Errorf("%v: said %q, want %q", c.reason, said.String(), c.mend)
 		}
+	}
+}
+
+// The kernel gives the lease thread what begins as its messages do.
+func TestMagicOfLeases(t *testing.T) {
+	if lease.LineMagic != tcp.LineMagic {
+		t.Errorf("lease messages begin with %q, and those of a line with %q", lease.LineMagic, tcp.LineMagic)
 	}
 }

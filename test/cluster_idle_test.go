@@ -11,19 +11,32 @@ import (
 )
 
 // TestClusterIdles: each of five idle machines wakes up once in a fifth of the lease time to renew
-// its leases, and three times in two lease times to beat, and for nothing else. The goal is 1 % of
-// a core. The test only logs the load, because on a busy computer it is several times as high.
+// its leases, and three times in two lease times to beat, and for nothing else, over shared memory and
+// over TCP. The goal is 1 % of a core. The test only logs the load, because on a busy computer it is
+// several times as high.
 func TestClusterIdles(t *testing.T) {
+	t.Run("shm", func(t *testing.T) { newFleet(t, 5, 3, "").idle(1.2) })
+	t.Run("tcp", func(t *testing.T) {
+		f := newFleet(t, 5, 3, "")
+		f.peers = newPeers(t)
+		f.idle(2) // the goroutines of connections wake, too
+	})
+}
+
+// idle does what TestClusterIdles says. Machines may wake up more often than their leases need, by a
+// factor, for rare events.
+func (f *fleet) idle(factor float64) {
+	t := f.t
+	t.Helper()
 	duration := 4 * time.Second
 	if nightly {
 		duration = 30 * time.Second
 	}
-	f := newFleet(t, 5, 3, "")
 	f.start()
 	f.awaitWhole()
 	l := &fleetLoad{t: t, fleet: f}
 	l.prepare() // something to keep
-	most := f.wakeUpsForLeases()
+	most := factor * f.wakeUpsForLeases()
 	f.wait("the machines to come to rest", func() bool {
 		before, begin := f.wakeUps(), time.Now()
 		time.Sleep(500 * time.Millisecond) // of rest, whenever that comes
@@ -39,8 +52,7 @@ func TestClusterIdles(t *testing.T) {
 	}
 }
 
-// wakeUpsForLeases returns how often threads of all machines may wake up in a second, with a fifth
-// more for rare events. Goroutines need more wake-ups, both for leases and for beats: timers wake
+// wakeUpsForLeases returns how often threads of all machines have to wake up in a second. Goroutines need more wake-ups, both for leases and for beats: timers wake
 // several of Go's threads.
 func (f *fleet) wakeUpsForLeases() float64 {
 	f.t.Helper()
@@ -54,7 +66,7 @@ func (f *fleet) wakeUpsForLeases() float64 {
 	}
 	const threads = 7 // that a timer wakes
 	beats := 1.5 / time.Duration(lease.Length).Seconds() * float64(len(f.machines)) * threads
-	return 1.2 * (renewals + beats)
+	return renewals + beats
 }
 
 // wakeUps returns how often threads of the machines have gone to sleep so far.
