@@ -48,7 +48,7 @@ const (
 	// 99): without CAP_SYS_NICE, RLIMIT_RTPRIO has to be as much.
 	RealtimePriority = 98
 	// PinnedBytesMax bounds the memory that it pins: its relations, its paths to other hosts, its stack and its code.
-	PinnedBytesMax = 704 << 10
+	PinnedBytesMax = 768 << 10
 )
 
 // New returns the best keeper of this build: a thread of C if the build has that, and otherwise a

@@ -59,10 +59,3 @@ func (c *cPath) open(b []byte) string {
 	}
 	return "replayed"
 }
-
-// coreLength returns the lease time by which the thread goes now.
-func (k *hosts) coreLength() int64 {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return int64(C.lease_thread_length(k.c))
-}

@@ -94,6 +94,17 @@ func NewLine(e *call.Endpoint, kind uint8, line Line, cfg Config) (Keeper, error
 	return k, nil
 }
 
+// Length implements Keeper. It is longer while a member hands out no key, and before there is a
+// configuration.
+func (k *hosts) Length() time.Duration {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.c == nil { // closed
+		return k.length
+	}
+	return time.Duration(C.lease_thread_length(k.c))
+}
+
 func (k *hosts) Close() error {
 	k.line.HandOut(nil)
 	k.endpoint.Handle(k.kind, nil)

@@ -147,9 +147,7 @@ func (l *lines) keeper(x *testLine, change func(*Config)) (*hosts, *noticed, *lo
 	return k.(*hosts), n, log
 }
 
-// now returns the lease time by which a keeper goes now.
-func (k *hosts) lengthNow() time.Duration { return time.Duration(k.coreLength()) }
-
+// Keepers of machines of several hosts have leases with each other, over datagrams.
 func TestLine(t *testing.T) {
 	l := newLines(t)
 	cm, atCM, _ := l.keeper(l.line(0), nil)
@@ -196,7 +194,7 @@ func TestLineWithTheVersionBefore(t *testing.T) {
 			eventually(t, "a lease beside the version before", k.Valid)
 		}
 		eventually(t, "leases last as long as those of the version before", func() bool {
-			return x.lengthNow() == LengthCalls && y.lengthNow() == LengthCalls
+			return x.Length() == LengthCalls && y.Length() == LengthCalls
 		})
 		eventually(t, "the log says so", func() bool { return log.has("version before") })
 
@@ -215,9 +213,29 @@ func TestLineWithTheVersionBefore(t *testing.T) {
 			k.Configure(0, members)
 		}
 		for _, k := range []*hosts{k.(*hosts), x, y} {
-			eventually(t, "a short lease without the version before", func() bool { return k.Valid() && k.lengthNow() == LengthLine })
+			eventually(t, "a short lease without the version before", func() bool { return k.Valid() && k.Length() == LengthLine })
 		}
 		k.Close()
+	}
+}
+
+// A member has the key of the CM, which has none of the member's: the CM's notices come through Go, and both
+// go by the longer lease time.
+func TestLineOfWhichOnlyOneHasAKey(t *testing.T) {
+	l := newLines(t)
+	a, b := l.line(0), l.line(1)
+	b.isOld = true
+	standard := func(c *Config) { c.Length = 0 }
+	cm, atCM, _ := l.keeper(a, standard)
+	m1, at1, _ := l.keeper(b, standard)
+	for _, k := range []Keeper{cm, m1} {
+		k.Configure(0, peers(0, 1))
+	}
+	eventually(t, "leases of the longer time at both", func() bool {
+		return cm.Valid() && m1.Valid() && cm.Length() == LengthCalls && m1.Length() == LengthCalls
+	})
+	if atCM.has(1) || at1.has(0) {
+		t.Error("one takes the other for dead")
 	}
 }
 
@@ -276,18 +294,6 @@ func TestStrangersOfALine(t *testing.T) {
 	if atCM.has(1) {
 		t.Error("strangers end a lease")
 	}
-}
-
-// A machine whose address changes without a new life is answered where its latest datagram comes from.
-func TestLineFollowsAnAddress(t *testing.T) {
-	l := newLines(t)
-	a, b := l.line(0), l.line(1)
-	a.behind = l.line(7).address // machine 1 is told an address at which the CM is not
-	cm, _, _ := l.keeper(a, nil)
-	m1, _, _ := l.keeper(b, nil)
-	cm.Configure(0, peers(0, 1))
-	m1.Configure(0, peers(0, 1))
-	eventually(t, "leases by the address from which the CM sends", func() bool { return cm.heard(1) > 2 && cm.Valid() && m1.Valid() })
 }
 
 // Datagrams that are lost, doubled or out of order cost no lease.

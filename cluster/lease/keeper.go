@@ -31,7 +31,7 @@ type Keeper interface {
 	// Leases returns the state of each lease granted, for display.
 	Leases() []Lease
 
-	// Length is the lease time, Variant the kind of keeper.
+	// Length is the lease time, which another configuration may change, and Variant the kind of keeper.
 	Length() time.Duration
 	Variant() string
 

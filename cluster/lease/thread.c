@@ -31,8 +31,9 @@ static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 // STARVED is the number of lease times by which a machine may be late for lack of a processor.
 // ROUNDS bounds how many batches are received in a row, and PAUSE is how long a thread does not listen
 // after a batch of datagrams that did not count: whoever sends them must not keep the processor busy
-// at the highest priority. REPORT is the least time between two reports of such datagrams.
-enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, LINE_ROOM = 256 };
+// at the highest priority. For that, no more are received in a row once REFUSED_MAX of them did not count.
+// REPORT is the least time between two reports of such datagrams.
+enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, REFUSED_MAX = 8 * BATCH, LINE_ROOM = 256 };
 static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000;
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -231,28 +232,29 @@ IN_SECTION static int shares_version(const struct lease_thread *t, const struct 
 	return lowest <= MAX(t->highest, 1) && MAX(t->lowest, 1) <= highest;
 }
 
-// Returns 1 if a datagram from another host counts. It is then the latest word of its sender's address
-// and, if the sender is the CM, of the lease time.
+// Returns 1 if a datagram from another host counts.
 IN_SECTION static int admits(struct lease_thread *t, int i) {
-	struct lease_datagram *d = &t->in.datagrams[i];
-	struct msghdr *h = &t->in.headers[i].msg_hdr;
 	struct lease_path *p;
-	enum lease_verdict v = lease_open(t->paths, t->paths_n, d, t->in.headers[i].msg_len, &p);
+	enum lease_verdict v = lease_open(t->paths, t->paths_n, &t->in.datagrams[i], t->in.headers[i].msg_len, &p);
 	t->verdicts[v]++;
 	if (v != LEASE_ADMITTED) {
 		t->refused++;
 		return 0;
 	}
 	p->heard++;
-	if (p->sealed && p->latest.key.number == d->key && p->latest.next == d->counter + 1) {
-		p->address = t->in.addresses[i];
-		p->bytes = h->msg_namelen;
-	}
-	if (d->message.from == t->core.cm && !t->core.is_cm && d->length > 0) {
-		t->told = d->length < LENGTH_MAX ? d->length : LENGTH_MAX;
-		adapt(t);
-	}
 	return 1;
+}
+
+// Sets the lease time by which the CM goes. Only its latest datagram tells: an earlier one may have been
+// held up.
+IN_SECTION static void hear_length(struct lease_thread *t, const struct lease_datagram *d) {
+	struct lease_path *p = path_of(t, d->message.from);
+	if (t->core.is_cm || d->message.from != t->core.cm || d->length <= 0)
+		return;
+	if (!p || p->latest.key.number != d->key || p->latest.next != d->counter + 1)
+		return;
+	t->told = d->length < LENGTH_MAX ? d->length : LENGTH_MAX;
+	adapt(t);
 }
 
 // Returns 1 if a received message is well formed, and comes from where it says.
@@ -269,18 +271,18 @@ IN_SECTION static void receive(struct lease_thread *t) {
 	look(t);
 	t->refused = 0;
 	do {
-		for (int i = 0; i < BATCH; i++)
-			t->in.headers[i].msg_hdr.msg_namelen = t->line ? sizeof t->in.addresses[i] : 0;
 		n = recvmmsg(t->socket, t->in.headers, BATCH, MSG_DONTWAIT | MSG_TRUNC, 0);
 		for (int i = 0; i < n; i++) {
 			struct lease_message *m = &t->in.datagrams[i].message;
 			if (!counts(t, i) || m->to != t->core.self || m->to_incarnation != t->incarnation || !shares_version(t, m))
 				continue;
+			if (t->line)
+				hear_length(t, &t->in.datagrams[i]);
 			struct lease_peer from = {m->from, m->from_incarnation};
 			if (lease_core_receive(&t->core, lease_now(), from, m, &reply.message))
 				answer(t, from, &reply);
 		}
-	} while (n == BATCH && ++rounds < ROUNDS);
+	} while (n == BATCH && ++rounds < ROUNDS && t->refused < REFUSED_MAX);
 }
 
 // Tells Go now and then that there have been datagrams that do not count.
@@ -501,8 +503,9 @@ static struct lease_thread *start(const struct settings *s) {
 	pthread_mutex_init(&t->mu, &attr);
 	pthread_mutexattr_destroy(&attr);
 	t->core.self = s->self;
-	t->core.length = t->keyed = s->length;
+	t->keyed = s->length;
 	t->unsealed = s->unsealed;
+	t->core.length = MAX(t->keyed, t->unsealed); // until the thread knows the others
 	t->incarnation = s->incarnation;
 	t->lowest = s->lowest;
 	t->highest = s->highest;
@@ -511,7 +514,7 @@ static struct lease_thread *start(const struct settings *s) {
 	t->line = !s->name;
 	t->room = t->line ? LINE_ROOM : queue_room();
 	size_t bytes = t->line ? sizeof(struct lease_datagram) : sizeof(struct lease_message);
-	prepare(&t->in, bytes, t->line);
+	prepare(&t->in, bytes, 0);
 	prepare(&t->out, bytes, 1);
 	if (s->name)
 		snprintf(t->name, sizeof t->name, "%s", s->name);
@@ -607,12 +610,15 @@ static struct lease_path *add_path(struct lease_thread *t, uint16_t machine) {
 	return p;
 }
 
-// Stores an address in the family of the socket, and returns its length.
+// Stores an address in the family of the socket, and returns its length, or 0 if the socket has the family
+// of IPv4 and the address has not.
 static socklen_t store(struct lease_thread *t, union lease_address *a, const uint8_t ip[16], uint16_t port, uint32_t scope) {
 	union lease_address own;
 	socklen_t n = sizeof own;
 	memset(a, 0, sizeof *a);
 	if (getsockname(t->socket, &own.any, &n) == 0 && own.any.sa_family == AF_INET) {
+		if (!IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)ip))
+			return 0;
 		a->in.sin_family = AF_INET;
 		a->in.sin_port = htons(port);
 		memcpy(&a->in.sin_addr, ip + 12, 4);
@@ -632,7 +638,7 @@ void lease_thread_seal(struct lease_thread *t, uint16_t machine, const uint8_t i
 		p->bytes = store(t, &p->address, ip, port, scope);
 		p->sealer = *key;
 		p->sent = p->heard = 0;
-		p->sealed = 1;
+		p->sealed = p->bytes > 0;
 	}
 	adapt(t);
 	pthread_mutex_unlock(&t->mu);
@@ -678,6 +684,11 @@ int lease_thread_post(struct lease_thread *t, struct lease_message *messages, in
 int lease_thread_take(struct lease_thread *t, struct lease_peer from, const struct lease_message *m, struct lease_message *reply) {
 	pthread_mutex_lock(&t->mu);
 	look(t);
+	if (t->line && !t->core.is_cm && from.machine == t->core.cm) {
+		// The CM has no key of this machine, so it goes by the longer time. Its next datagram corrects that.
+		t->told = MAX(t->told, t->unsealed);
+		adapt(t);
+	}
 	int is_reply = lease_core_receive(&t->core, lease_now(), from, m, reply);
 	publish(t);
 	pthread_mutex_unlock(&t->mu);
