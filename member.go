@@ -31,6 +31,7 @@ type ownMachine struct {
 	member *farm.Member
 	folder *nvram.Folder
 	nic    rdma.NIC
+	watch  func() // ends the watch of the certificate; nil before it begins
 	store  *addressBook
 	door   net.Listener // of the NIC; nil if it makes its own
 	// saves is the folder into which close saves the memory; if it is empty, close saves nothing.
@@ -48,6 +49,9 @@ func (l *ownMachine) close(isOver bool) error {
 	var errs []error
 	if l.member != nil {
 		errs = append(errs, l.member.Close())
+	}
+	if l.watch != nil {
+		l.watch()
 	}
 	if l.nic != nil {
 		errs = append(errs, l.nic.Close())
@@ -157,6 +161,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 		return err
 	}
 	l.nic = at.nic
+	l.watch = watchCertificate(cfg.PeerTLS, clock.System{}, cfg.Logger)
 	l.member, err = farm.OpenMember(ctx, farm.MemberConfig{
 		Self: cluster.Member{
 			Machine: rdma.MachineID(cfg.MachineID), FailureDomain: cfg.domain(),

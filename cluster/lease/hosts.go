@@ -94,8 +94,7 @@ func NewLine(e *call.Endpoint, kind uint8, line Line, cfg Config) (Keeper, error
 	return k, nil
 }
 
-// Length implements Keeper. It is longer while a member hands out no key, and before there is a
-// configuration.
+// Length implements Keeper. It is longer while a member hands out no key.
 func (k *hosts) Length() time.Duration {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

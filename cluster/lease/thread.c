@@ -503,9 +503,8 @@ static struct lease_thread *start(const struct settings *s) {
 	pthread_mutex_init(&t->mu, &attr);
 	pthread_mutexattr_destroy(&attr);
 	t->core.self = s->self;
-	t->keyed = s->length;
+	t->core.length = t->keyed = s->length;
 	t->unsealed = s->unsealed;
-	t->core.length = MAX(t->keyed, t->unsealed); // until the thread knows the others
 	t->incarnation = s->incarnation;
 	t->lowest = s->lowest;
 	t->highest = s->highest;
