@@ -47,7 +47,7 @@ type hosts struct {
 	idle     clock.Event // the keeper is closed, and the last running function has ended
 
 	peers struct {
-		lockrank.Mutex[lockrank.Leaf]
+		lockrank.Mutex[lockrank.Partners]
 		closed  bool
 		running int                         // functions that Close waits for
 		members map[rdma.MachineID]*partner // the others of the configuration
@@ -59,7 +59,7 @@ type hosts struct {
 // A partner is a member with which this machine may have to exchange leases.
 type partner struct {
 	peer   call.Peer
-	asking bool // ask runs, or will
+	asking bool // it is being asked for a key, or will be asked again after a pause
 	at     netip.AddrPort
 }
 
@@ -126,13 +126,13 @@ func (k *hosts) Close() error {
 // exchanges leases now: a new CM must not have to ask first.
 func (k *hosts) Configure(cm rdma.MachineID, members []call.Peer) {
 	for _, p := range k.meet(members) {
-		k.unseal(p.Machine)
-		k.ask(p, askAgainMin)
+		k.ask(p)
 	}
 	k.thread.Configure(cm, members)
 }
 
-// meet makes members the partners, and returns those lives of them that are new.
+// meet makes members the partners, and returns those lives of them that are new. They have no key yet:
+// one of a former life would not count.
 func (k *hosts) meet(members []call.Peer) (strangers []call.Peer) {
 	k.peers.Lock()
 	defer k.peers.Unlock()
@@ -145,6 +145,7 @@ func (k *hosts) meet(members []call.Peer) (strangers []call.Peer) {
 			k.peers.members[p.Machine] = known
 		default:
 			k.peers.members[p.Machine] = &partner{peer: p}
+			k.unseal(p.Machine)
 			strangers = append(strangers, p)
 		}
 	}
@@ -170,9 +171,9 @@ func (k *hosts) end() {
 	}
 }
 
-// ask asks a life of a machine for a key in the background, unless it is being asked, and again until it has
-// answered or is a member no more.
-func (k *hosts) ask(p call.Peer, pause time.Duration) {
+// ask asks a life of a machine for a key in the background, and again until it has answered or is a member
+// no more. It does nothing if that is under way.
+func (k *hosts) ask(p call.Peer) {
 	k.peers.Lock()
 	m := k.peers.members[p.Machine]
 	isDue := m != nil && m.peer == p && !m.asking
@@ -181,32 +182,46 @@ func (k *hosts) ask(p call.Peer, pause time.Duration) {
 	}
 	k.peers.Unlock()
 	if isDue {
-		k.clock.Go(func() { k.askNow(p, m, pause) })
+		k.clock.Go(func() { k.askNow(m, askAgainMin) })
 	}
 }
 
-func (k *hosts) askNow(p call.Peer, m *partner, pause time.Duration) {
+// askNow asks once, and again after a pause if there is no answer.
+func (k *hosts) askNow(m *partner, pause time.Duration) {
 	if !k.begin() {
 		return
 	}
 	defer k.end()
-	key, at, err := k.line.Ask(k.ctx, p.Machine)
-	k.peers.Lock()
-	m.asking, m.at = false, at
-	isMember := k.peers.members[p.Machine] == m
-	k.peers.Unlock()
-	switch {
+	key, at, err := k.line.Ask(k.ctx, m.peer.Machine)
+	switch isMember := k.learn(m, key, at, err); {
 	case !isMember:
 	case err == nil:
-		k.seal(p.Machine, at, key)
-		k.clock.AfterFunc(blockedAfter, func() { k.checkHeard(p) })
+		k.clock.AfterFunc(blockedAfter, func() { k.checkHeard(m.peer) })
 	case errors.Is(err, errors.ErrUnsupported):
-		k.unseal(p.Machine) // a key of another life would not count there
 		k.log.Info("a machine keeps leases without a thread, or is of the version before: with it, leases last longer unless their time is given",
-			"machine", p.Machine, "length", max(k.length, LengthCalls))
+			"machine", m.peer.Machine, "length", max(k.length, LengthCalls))
 	default:
-		k.clock.AfterFunc(pause, func() { k.ask(p, min(2*pause, askAgainMax)) })
+		k.clock.AfterFunc(pause, func() { k.askNow(m, min(2*pause, askAgainMax)) })
 	}
+}
+
+// learn takes what a partner has answered, unless it is a member no more. The lock is held until the thread
+// has the key, so that a key of a former life cannot replace that of the present one.
+func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err error) (isMember bool) {
+	k.peers.Lock()
+	defer k.peers.Unlock()
+	if k.peers.members[m.peer.Machine] != m {
+		return false
+	}
+	switch {
+	case err == nil:
+		m.asking, m.at = false, at
+		k.seal(m.peer.Machine, at, key)
+	case errors.Is(err, errors.ErrUnsupported):
+		m.asking = false
+		k.unseal(m.peer.Machine) // a key of another life would not count there
+	}
+	return true
 }
 
 // lost is called when the lease of a machine has run out. The key or the address may be out of date, so it
@@ -216,7 +231,7 @@ func (k *hosts) lost(m rdma.MachineID) {
 	p := k.peers.members[m]
 	k.peers.Unlock()
 	if p != nil {
-		k.ask(p.peer, askAgainMin)
+		k.ask(p.peer)
 	}
 }
 

@@ -50,6 +50,7 @@ type (
 	Sending    struct{ rank } // rdma/tcp: frames are sent over a connection
 	Later      struct{ rank } // rdma/local, rdma/tcp: completions that come later
 	Membership struct{ rank } // recovery/membership: what a machine knows of the configuration
+	Partners   struct{ rank } // cluster/lease: which lives of machines get the lease thread's messages
 	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
 )
 
@@ -88,5 +89,6 @@ var order = []Rank{
 	Sending{},
 	Later{},
 	Membership{},
+	Partners{},
 	Leaf{},
 }
