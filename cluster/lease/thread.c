@@ -28,12 +28,14 @@ static const uint64_t MAGIC = 0x32307361656c7366; // "fsleas02"
 
 // BATCH is the number of messages passed to the kernel at a time: a system call costs more than
 // everything else done with a message.
+// LATE says when a beat is so late that the machine may be hung soon: when it is older than the lease time
+// minus 1/LATE of it. It is less than MARGIN in core.c, and more than beats have that are in time.
 // STARVED is the number of lease times by which a machine may be late for lack of a processor.
 // ROUNDS bounds how many batches are received in a row, and PAUSE is how long a thread does not listen
 // after a batch of datagrams that did not count: whoever sends them must not keep the processor busy
 // at the highest priority. For that, no more are received in a row once REFUSED_MAX of them did not count.
 // REPORT is the least time between two reports of such datagrams.
-enum { STACK_BYTES = 256 << 10, BATCH = 16, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, REFUSED_MAX = 8 * BATCH, LINE_ROOM = 256 };
+enum { STACK_BYTES = 256 << 10, BATCH = 16, LATE = 4, STARVED = 8, ROUNDS = 64, PAUSE = 1000000, REFUSED_MAX = 8 * BATCH, LINE_ROOM = 256 };
 static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000;
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -221,7 +223,7 @@ IN_SECTION static int wants_processor(void) {
 IN_SECTION static void look(struct lease_thread *t) {
 	int64_t beat = __atomic_load_n(t->beat, __ATOMIC_SEQ_CST), now = lease_now();
 	int64_t age = now - MAX(beat, t->starved);
-	if (beat != 0 && age >= t->core.length / 2 && now - beat < STARVED * t->core.length && wants_processor())
+	if (beat != 0 && age >= t->core.length - t->core.length / LATE && now - beat < STARVED * t->core.length && wants_processor())
 		t->starved = now;
 	t->core.beat = beat == 0 ? 0 : MAX(beat, t->starved);
 }
@@ -268,7 +270,6 @@ IN_SECTION static int counts(struct lease_thread *t, int i) {
 IN_SECTION static void receive(struct lease_thread *t) {
 	struct lease_datagram reply;
 	int n, rounds = 0;
-	look(t);
 	t->refused = 0;
 	do {
 		n = recvmmsg(t->socket, t->in.headers, BATCH, MSG_DONTWAIT | MSG_TRUNC, 0);
@@ -299,7 +300,6 @@ IN_SECTION static void publish(struct lease_thread *t) { __atomic_store_n(t->val
 // call.
 IN_SECTION static int64_t step(struct lease_thread *t) {
 	int n, old = t->expired_n;
-	look(t);
 	int64_t now = lease_now();
 	if (lease_core_tick(&t->core, now, t->found, &n))
 		ask(t, now);
@@ -326,6 +326,7 @@ IN_SECTION static void *run(void *arg) {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.fd = t->wake, .events = POLLIN}};
 	while (!__atomic_load_n(&t->stop, __ATOMIC_SEQ_CST)) {
 		pthread_mutex_lock(&t->mu);
+		look(t);
 		receive(t);
 		int64_t next = step(t);
 		fds[0].fd = listens(t) && t->refused == 0 ? t->socket : -1;

@@ -98,8 +98,8 @@
 //
 // One goroutine owns the state machine, the log and all requests. Each other machine has one that
 // connects and sends, and one for its answers; each accepted connection has one. A Client has none. An
-// idle leader sends a heartbeat of a few bytes to each machine five times a second; the timer that drives
-// it rings twenty times a second. A machine that cannot be reached is dialled four times a second.
+// idle leader sends a heartbeat of a few bytes to each machine five times a second, and no timer rings more
+// often while nothing is to be done. A machine that cannot be reached is dialled four times a second.
 //
 // A configuration may have up to 4 MiB. The log is compacted when it is longer than 1 MiB and four
 // configurations.

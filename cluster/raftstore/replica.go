@@ -71,20 +71,20 @@ func (r *replica) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	ticker := time.NewTicker(r.store.cfg.tick)
-	defer ticker.Stop()
+	pulse := newPulse(r.store.cfg.tick)
+	defer pulse.timer.Stop()
 	for {
 		if err := r.work(); err != nil {
 			return err
 		}
 		select {
-		case now := <-ticker.C:
-			r.node.Tick()
-			r.tick(now)
-			r.drive()
+		case now := <-pulse.timer.C:
+			r.ring(pulse, now)
 		case m := <-r.store.received:
+			pulse.hear(m, r.store.leader.Load())
 			_ = r.node.Step(m) // fails for a proposal if there is no leader; it will be sent again
 		case q := <-r.store.requests:
+			pulse.hurry()
 			q.again = r.store.cfg.after(retryTicks)
 			r.pending[q.id] = q
 			r.begin(q, time.Now())

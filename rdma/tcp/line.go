@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"syscall"
 
@@ -27,7 +26,7 @@ const (
 // hands out keys for it. The package neither reads nor writes the socket.
 type Line struct {
 	nic    *NIC
-	socket *os.File
+	socket int // not known to Go's poller, which would wake up for each datagram that comes or goes
 	user   atomic.Pointer[func(to rdma.MachineID, key [LineKeyBytes]byte)]
 }
 
@@ -36,7 +35,7 @@ func listenUDP(at *net.TCPAddr, isShared bool) (*net.UDPConn, error) {
 	var config net.ListenConfig
 	if isShared {
 		config.Control = func(_, _ string, raw syscall.RawConn) error {
-			return setOption(raw, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+			return withSocket(raw, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
 		}
 	}
 	socket, err := config.ListenPacket(context.Background(), "udp", at.String())
@@ -46,9 +45,10 @@ func listenUDP(at *net.TCPAddr, isShared bool) (*net.UDPConn, error) {
 	return socket.(*net.UDPConn), nil
 }
 
-func setOption(raw syscall.RawConn, set func(fd int) error) error {
+// withSocket calls f with a socket's descriptor.
+func withSocket(raw syscall.RawConn, f func(fd int) error) error {
 	var failed error
-	err := raw.Control(func(fd uintptr) { failed = set(int(fd)) })
+	err := raw.Control(func(fd uintptr) { failed = f(int(fd)) })
 	return errors.Join(err, failed)
 }
 
@@ -59,16 +59,24 @@ func openLine(nic *NIC, at *net.TCPAddr) (*Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer socket.Close() // File has another descriptor
+	defer socket.Close() // the line has another descriptor
 	_, _ = socket.SetReadBuffer(mailBuffer), socket.SetWriteBuffer(mailBuffer)
-	if err := setOption(nic.mail.raw, divide); err != nil {
+	if err := withSocket(nic.mail.raw, divide); err != nil {
 		return nil, err
 	}
-	f, err := socket.File()
+	line := &Line{nic: nic}
+	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	return &Line{nic: nic, socket: f}, nil
+	err = withSocket(raw, func(fd int) (err error) {
+		line.socket, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return line, nil
 }
 
 // divide makes the kernel give datagrams that begin with LineMagic to the second socket of the port, and
@@ -92,14 +100,14 @@ func (l *Line) close() error {
 	if l == nil {
 		return nil
 	}
-	return l.socket.Close()
+	return unix.Close(l.socket)
 }
 
 // Line returns the machine's line, or nil if Config.Line is false.
 func (nic *NIC) Line() *Line { return nic.line }
 
 // Socket returns the line's socket. Whoever uses it longer than the NIC is open must duplicate it.
-func (l *Line) Socket() (fd int) { return int(l.socket.Fd()) }
+func (l *Line) Socket() (fd int) { return l.socket }
 
 // HandOut sets the function that is called with each key that the machine hands out, before the other
 // machine gets it. Until then, and with nil, the machine refuses to hand out keys.
