@@ -155,7 +155,7 @@ func TestChecks(t *testing.T) {
 		{"real time", func(f *fake) { f.HasThread = false }, Warning, "no lease thread|800ms|cgo"},
 		{"real time", lacks(rt), NotExamined, "sched_rt_runtime_us"},
 		{"real time", fails("limit", broken), NotExamined, "broken"},
-		{"pinning", fails("pin", errors.New(denied)), Warning, "704.0 KiB at most, RLIMIT_MEMLOCK is 8.0 MiB: not permitted|paged out|LimitMEMLOCK=1441792|ulimit -l 1408"},
+		{"pinning", fails("pin", errors.New(denied)), Warning, "768.0 KiB at most, RLIMIT_MEMLOCK is 8.0 MiB: not permitted|paged out|LimitMEMLOCK=1572864|ulimit -l 1536"},
 		{"pinning", func(f *fake) { f.limit[unix.RLIMIT_MEMLOCK] = unix.RLIM_INFINITY }, OK, "unlimited"},
 		{"pinning", func(f *fake) { f.HasThread = false }, OK, "pins nothing"},
 		{"pinning", fails("limit", broken), NotExamined, "broken"},
