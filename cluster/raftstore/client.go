@@ -37,6 +37,8 @@ type ClientConfig struct {
 
 	// tick is tickDefault, but in tests.
 	tick time.Duration
+	// hedge is how long nobody may answer before another machine is asked as well: hedgeTicks, but in tests.
+	hedge time.Duration
 }
 
 // complete checks c and sets what has a default.
@@ -55,6 +57,9 @@ func (c *ClientConfig) complete() error {
 	}
 	if c.tick == 0 {
 		c.tick = tickDefault
+	}
+	if c.hedge == 0 {
+		c.hedge = hedgeTicks * c.tick
 	}
 	return nil
 }
@@ -186,45 +191,32 @@ func (c *Client) newID() (id requestID) {
 	return id
 }
 
-// ask asks one machine after the other until one has carried out the call.
+// ask asks the machines, by one or several at a time, until one has carried out the call.
 //
-// A call whose answer is lost is made again elsewhere. A Load changes nothing, so that is safe. So is a
-// swap: all copies have one identifier and replace one revision, and revisions only grow, so that at most
+// A call whose answer is lost, or late, is made again elsewhere. A Load changes nothing, so that is safe. So is
+// a swap: all copies have one identifier and replace one revision, and revisions only grow, so that at most
 // one copy takes effect. Only its answer needs care. A machine says "done" to a late copy if the swap is
 // still the last one. It says "moved" only if the swap cannot have been carried out, which the revision
-// shows, and otherwise "moved on": that is ErrMoved if no answer was lost before, and not known if one was.
+// shows, and otherwise "moved on". That is ErrMoved once all copies have got that answer: the machine that has
+// sent the copy that took effect to the leader would have said "done". If an answer was lost it is not known.
 func (c *Client) ask(k call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Patience)
 	defer cancel()
-	reasons, isLost := make(map[rdma.MachineID]error), false
+	q := inquiry{client: c, call: k, reasons: make(map[rdma.MachineID]error)}
 	for ctx.Err() == nil {
-		for _, m := range c.order() {
-			r, isSent, err := c.try(ctx, m, k)
-			if err == nil && r.outcome != outcomeFailed {
-				c.prefer(m)
-				return r.content, r.err(isLost)
-			}
-			if err == nil {
-				err = fmt.Errorf("answers: %s", r.content)
-			}
-			isLost = isLost || isSent && k.changes()
-			if reasons[m] == nil || ctx.Err() == nil { // not of a try that was cut short
-				reasons[m] = err
-			}
-			if ctx.Err() != nil {
-				break
-			}
+		if r := q.round(ctx); r != nil {
+			return r.content, r.err(q.isLost)
 		}
 		pause(ctx, time.Duration(redialTicks)*c.cfg.tick)
 	}
 	if c.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	return nil, c.unanswered(reasons, isLost)
+	return nil, c.unanswered(q.reasons, q.isLost)
 }
 
 // err returns the error of a result that is not a failure. isLost says that the answer to a copy of the
-// swap was lost before.
+// swap was lost.
 func (r *result) err(isLost bool) error {
 	switch {
 	case r.outcome == outcomeMoved || r.outcome == outcomeMovedOn && !isLost:
@@ -269,9 +261,10 @@ func (c *Client) unanswered(reasons map[rdma.MachineID]error, isLost bool) error
 	return &unanswered{text}
 }
 
-// try makes a call at one machine, which gets its share of the patience. isSent says that a machine may
-// have got it. A machine has less time than the client waits, so that it can say why it has failed.
-func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) (r result, isSent bool, err error) {
+// try makes a call at one machine, which gets its share of the patience. A machine has less time than the
+// client waits, so that it can say why it has failed.
+func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) reply {
+	r := reply{machine: m}
 	share := c.cfg.Patience / time.Duration(len(c.order()))
 	ctx, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
@@ -279,17 +272,17 @@ func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) (r result, i
 	if err == nil {
 		deadline, _ := ctx.Deadline()
 		k.patience = max(time.Until(deadline)*3/4, time.Millisecond)
-		isSent = true
-		r, err = c.exchange(ctx, conn, deadline, k)
+		r.isSent = true
+		r.result, err = c.exchange(ctx, conn, deadline, k)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded), ctx.Err() != nil:
-		err = errSilent
+		r.err = errSilent
 	default:
-		err = fmt.Errorf("cannot be reached: %w", err)
+		r.err = fmt.Errorf("cannot be reached: %w", err)
 	}
-	return r, isSent, err
+	return r
 }
 
 // exchange sends a call and takes its result, within ctx. It keeps the connection if that goes well.

@@ -39,8 +39,8 @@
 // # Clients
 //
 // A machine that is not one of the store's has a Client, which is a cluster.Store, too. It asks one of the
-// machines, which carries out the call as if it were its own, and asks another one if the answer does not
-// come. That is safe: see Client.ask. The same is promised as at a machine of the store, but for one
+// machines, which carries out the call as if it were its own, and asks another one as well if the answer does not
+// come within 100 ms; the first answer counts. That is safe: see Client.ask. The same is promised as at a machine of the store, but for one
 // case: if the answer to a swap was lost, and others have changed the configuration more than once before a
 // copy of it was carried out, the error matches cluster.ErrUnreachable, and says that nobody knows. A Client
 // learns of other founders when its owner asks for them (Founders), or knows them (Learn).

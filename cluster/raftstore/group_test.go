@@ -46,6 +46,7 @@ type group struct {
 	founded int                  // how many found the store; the others are there to take their places
 
 	patience, tick time.Duration
+	hedge          time.Duration // of clients; 0 for the usual
 
 	mu        sync.Mutex
 	stores    []*Store
@@ -142,7 +143,7 @@ func (g *group) client() (*Client, []*storetest.Relay) {
 	}
 	g.guests = append(g.guests, relays)
 	c, err := NewClient(ClientConfig{
-		Cluster: testCluster, Machines: founding(g.founded, 0).Machines, Dial: through(relays), TLS: g.tls, Patience: g.patience, tick: g.tick,
+		Cluster: testCluster, Machines: founding(g.founded, 0).Machines, Dial: through(relays), TLS: g.tls, Patience: g.patience, tick: g.tick, hedge: g.hedge,
 	})
 	if err != nil {
 		g.t.Fatal(err)
