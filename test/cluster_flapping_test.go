@@ -11,7 +11,8 @@ import (
 // everything is whole, and what all clients were told is strictly serializable.
 //
 // Packets that are lost at random, repeated, delayed or reordered are not tried here: that takes netem or
-// nftables, which kernels without these modules do not have. rdma/tcp TestConformanceOnABadNetwork does it.
+// nftables, which kernels without these modules do not have. The suites over
+// testnet.BadTCP do it.
 func TestFlappingHosts(t *testing.T) {
 	h := newHosts(t, 3)
 	f := newJoiningFleet(t, 3, newPeersAt(t, h.net))

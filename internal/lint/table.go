@@ -13,7 +13,7 @@ var layers = [][]string{
 	{"rdma"},
 	{"rdma/ring", "rdma/call", "rdma/rdmatest"},
 	{"rdma/local", "rdma/shm", "rdma/tcp", "internal/sim"},
-	{"rdma/call/calltest"},
+	{"rdma/call/calltest", "internal/testnet"},
 	{"cluster"},
 	{"cluster/lease", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport"},
 	{"cluster/join"},
@@ -74,6 +74,7 @@ var core = map[string][]string{
 	"rdma/shm":              {"golang.org/x/sys/unix"}, // futex, mapped files
 	"rdma/tcp":              {"golang.org/x/sys/unix"}, // options of sockets, sends that do not wait
 	"internal/sim":          nil,
+	"internal/testnet":      nil,
 	"cluster":               {"golang.org/x/sys/unix", "github.com/go-zookeeper/zk"},
 	"cluster/lease":         {"golang.org/x/sys/unix"}, // sockets
 	"cluster/raftstore":     {"golang.org/x/sys/unix", "go.etcd.io/raft/v3", "go.etcd.io/raft/v3/raftpb", "go.etcd.io/raft/v3/tracker", "google.golang.org/protobuf/proto"},
@@ -117,7 +118,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 // clockUsers may read the process's clock and its source of randomness.
 // rdma/shm drives processes, and cluster/raftstore a library with a disk and a network: they never run in
 // the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert", "internal/testnet"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.

@@ -13,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
-	"go.uber.org/goleak"
+	"github.com/farmsql/farmsql/rdma/rdmatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,7 +66,25 @@ func soon(t *testing.T) context.Context {
 }
 
 func TestCall(t *testing.T) {
-	a, b := two(t)
+	for _, way := range []testnet.Way{testnet.Local, testnet.TCP, testnet.TLS, testnet.BadTCP} {
+		t.Run(string(way), func(t *testing.T) {
+			n := testnet.New(t, way)
+			testCall(t, over(t, n, 1), over(t, n, 2))
+		})
+	}
+}
+
+// over returns an endpoint on a network.
+func over(t *testing.T, n rdmatest.Fabric, m rdma.MachineID) *Endpoint {
+	nic, err := n.Join(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nic.Close() })
+	return endpoint(t, nic, life(m))
+}
+
+func testCall(t *testing.T, a, b *Endpoint) {
 	for _, size := range []int{0, 1, 1000, BytesMax} {
 		want := bytes.Repeat([]byte{byte(size)}, size)
 		b.Handle(kind, func(from Peer, arg []byte) ([]byte, error) {
@@ -87,7 +108,12 @@ func TestCall(t *testing.T) {
 // Every call is answered, with the reply to its own argument, whatever the network
 // loses, repeats and reorders.
 func TestCallsOverALossyNetwork(t *testing.T) {
-	n := local.NewNetwork(local.Options{})
+	for _, way := range []testnet.Way{testnet.Local, testnet.TCP, testnet.BadTCP} {
+		t.Run(string(way), func(t *testing.T) { callsOverALossyNetwork(t, testnet.New(t, way)) })
+	}
+}
+
+func callsOverALossyNetwork(t *testing.T, n rdmatest.Fabric) {
 	var ends [2]*Endpoint
 	for i := range ends {
 		nic, err := n.Join(rdma.MachineID(i))

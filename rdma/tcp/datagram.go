@@ -204,6 +204,7 @@ func nonceOf(header []byte) []byte {
 func (m *mail) send(packet []byte, to netip.AddrPort) {
 	address := sockaddr(m.socket.LocalAddr().(*net.UDPAddr), to)
 	_ = m.raw.Write(func(fd uintptr) bool {
+		sent()
 		_ = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT, address)
 		return true
 	})
@@ -223,6 +224,7 @@ func (m *mail) receive() {
 	buf := make([]byte, mailBytesMax+1)
 	for {
 		n, from, err := m.socket.ReadFromUDPAddrPort(buf)
+		received()
 		switch {
 		case err == nil:
 			m.take(buf[:n], from)

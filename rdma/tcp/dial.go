@@ -6,13 +6,9 @@ import (
 	"errors"
 	"io"
 	"net"
-	"time"
 
 	"github.com/farmsql/farmsql/rdma"
 )
-
-// connectMax is how long connecting may take.
-const connectMax = 2 * time.Second
 
 var errNoAddress = errors.New("tcp: the machine has no address")
 

@@ -14,9 +14,10 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
-	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/rdma/rdmatest"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -58,7 +59,7 @@ type realMachine struct {
 	keeper lease.Keeper
 }
 
-func startReal(t *testing.T, n *local.Network, store string, id rdma.MachineID) *realMachine {
+func startReal(t *testing.T, n rdmatest.Fabric, store string, id rdma.MachineID) *realMachine {
 	t.Helper()
 	nic, err := n.Join(id)
 	if err != nil {
@@ -96,11 +97,16 @@ func startReal(t *testing.T, n *local.Network, store string, id rdma.MachineID) 
 }
 
 // With goroutines, timers and a file: machines come in, one dies, the rest goes on,
-// and nothing runs any more when all are closed.
+// and nothing runs any more when all are closed. Leases are kept, and probes sent, over the network.
 func TestRealMachines(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	for _, way := range []testnet.Way{testnet.LocalAsync, testnet.TCP, testnet.BadTCP} {
+		t.Run(string(way), func(t *testing.T) { realMachines(t, testnet.New(t, way)) })
+		goleak.VerifyNone(t)
+	}
+}
+
+func realMachines(t *testing.T, network rdmatest.Fabric) {
 	store := filepath.Join(t.TempDir(), "configuration")
-	network := local.NewNetwork(local.Options{Async: true})
 	var machines []*realMachine
 	eventually := func(what string, f func() bool) {
 		t.Helper()

@@ -1,15 +1,11 @@
-package tcp
+package testnet
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/rdmatest"
 )
 
 const (
@@ -34,7 +30,7 @@ type relay struct {
 	sockets map[net.Conn]bool
 }
 
-func newRelay(t *testing.T) *relay {
+func newRelay(t testing.TB) *relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,6 +47,20 @@ func newRelay(t *testing.T) *relay {
 	r.running.Go(r.forward)
 	t.Cleanup(r.close)
 	return r
+}
+
+// aim says where the relay leads from now on.
+func (r *relay) aim(to string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.to = to
+}
+
+// target returns where the relay leads; "" if the machine has not joined yet.
+func (r *relay) target() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.to
 }
 
 func (r *relay) close() {
@@ -143,10 +153,7 @@ func (r *relay) forward() {
 		if err != nil {
 			return
 		}
-		r.mu.Lock()
-		to := r.to
-		r.mu.Unlock()
-		address, err := net.ResolveUDPAddr("udp", to)
+		address, err := net.ResolveUDPAddr("udp", r.target())
 		if err != nil || rand.Float64() < relayLoss {
 			continue
 		}
@@ -161,54 +168,4 @@ func (r *relay) forward() {
 			})
 		}
 	}
-}
-
-// relayed is a fabric whose machines reach each other through relays.
-type relayed struct {
-	*fabric
-	t      *testing.T
-	relays map[rdma.MachineID]*relay
-}
-
-// Join implements rdmatest.Fabric.
-func (f *relayed) Join(m rdma.MachineID) (rdma.NIC, error) {
-	r := f.relay(m)
-	cfg := f.config(m)
-	r.mu.Lock()
-	cfg.Listen, cfg.Advertise = cmp.Or(r.to, "127.0.0.1:0"), r.tcp.Addr().String() // a machine that comes back has the address that it had
-	r.mu.Unlock()
-	nic, err := Join(cfg)
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	r.to = nic.Address()
-	r.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.at[m], f.up[m] = cfg.Advertise, nic
-	return nic, nil
-}
-
-// relay returns the relay of a machine, which stays when the machine comes back.
-func (f *relayed) relay(m rdma.MachineID) *relay {
-	f.mu.Lock()
-	r := f.relays[m]
-	f.mu.Unlock()
-	if r == nil {
-		r = newRelay(f.t)
-		f.mu.Lock()
-		f.relays[m] = r
-		f.mu.Unlock()
-	}
-	return r
-}
-
-// TestConformanceOnABadNetwork runs the suite with all that a network does to bytes and datagrams short of
-// breaking connections, which the suite does itself.
-func TestConformanceOnABadNetwork(t *testing.T) {
-	secured := certificates(t)
-	rdmatest.Run(t, func(t *testing.T) rdmatest.Fabric {
-		return &relayed{fabric: newFabric(secured), t: t, relays: make(map[rdma.MachineID]*relay)}
-	})
 }

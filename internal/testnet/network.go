@@ -1,0 +1,143 @@
+// Package testnet has the networks over which the suites of the protocols run, so that a suite takes another
+// one by one word:
+//
+//	network := testnet.New(t, testnet.TCP)
+//	nic, err := network.Join(0)
+//
+// All machines are in the test's process. Those of TCP and BadTCP talk over the loopback interface: a thread in a
+// network namespace of its own would have to hold each goroutine of its machine, while what crosses
+// namespaces is shown by package test, with machines that are processes.
+package testnet
+
+import (
+	"cmp"
+	"crypto/tls"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/testcert"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/rdma/rdmatest"
+	"github.com/farmsql/farmsql/rdma/tcp"
+)
+
+// A Way is how machines reach each other.
+type Way string
+
+const (
+	Local      Way = "local"       // memory copies, done when posted
+	LocalAsync Way = "local,async" // memory copies, done later
+	TCP        Way = "tcp"
+	TLS        Way = "tcp,TLS"
+	// BadTCP and BadTLS go through relays, which pass bytes on late and in pieces, and datagrams late, out of
+	// order, twice or not at all. With TLS and the race detector, a busy computer may take longer for the
+	// connections of a cluster than package tcp waits for one.
+	BadTCP Way = "tcp,bad"
+	BadTLS Way = "tcp,TLS,bad"
+)
+
+// RunsBad reports whether a suite runs over a bad network as well that would take long there: in the nightly mode.
+func RunsBad(t testing.TB) bool {
+	t.Helper()
+	isNight := os.Getenv("FARMSQL_NIGHTLY") != ""
+	if !isNight {
+		t.Log("over a bad network only in the nightly mode, FARMSQL_NIGHTLY=1: it takes long there")
+	}
+	return isNight
+}
+
+// New returns an empty network, which ends with the test.
+func New(t testing.TB, way Way) rdmatest.Fabric {
+	t.Helper()
+	if way == Local || way == LocalAsync {
+		return copies{local.NewNetwork(local.Options{Async: way == LocalAsync})}
+	}
+	n := &network{t: t, at: map[rdma.MachineID]string{}, up: map[rdma.MachineID]*tcp.NIC{}}
+	if way == TLS || way == BadTLS {
+		n.tls = testcert.New(t, t.TempDir()).TLS(t, "127.0.0.1")
+	}
+	if way == BadTCP || way == BadTLS {
+		n.relays = map[rdma.MachineID]*relay{}
+	}
+	return n
+}
+
+// copies narrows the result of Join.
+type copies struct{ *local.Network }
+
+func (c copies) Join(m rdma.MachineID) (rdma.NIC, error) {
+	nic, err := c.Network.Join(m)
+	if err != nil {
+		return nil, err
+	}
+	return nic, nil
+}
+
+// A network is machines that talk over the loopback interface.
+type network struct {
+	t      testing.TB
+	tls    *tls.Config
+	mu     sync.Mutex
+	at     map[rdma.MachineID]string // where the others reach each machine
+	up     map[rdma.MachineID]*tcp.NIC
+	relays map[rdma.MachineID]*relay // nil if there are none
+}
+
+// Join implements rdmatest.Fabric. A machine that comes back has the address that it had.
+func (n *network) Join(m rdma.MachineID) (rdma.NIC, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	cfg := tcp.Config{Machine: m, Cluster: [16]byte{7}, Listen: cmp.Or(n.at[m], "127.0.0.1:0"), Resolve: n.resolve, TLS: n.tls}
+	r := n.relayLocked(m)
+	if r != nil {
+		cfg.Listen, cfg.Advertise = cmp.Or(r.target(), "127.0.0.1:0"), r.tcp.Addr().String()
+	}
+	nic, err := tcp.Join(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n.at[m], n.up[m] = nic.Address(), nic
+	if r != nil {
+		r.aim(nic.Address())
+		n.at[m] = cfg.Advertise
+	}
+	return nic, nil
+}
+
+// relayLocked returns the relay of a machine, which stays when the machine comes back, or nil if there are none.
+func (n *network) relayLocked(m rdma.MachineID) *relay {
+	if n.relays == nil {
+		return nil
+	}
+	if n.relays[m] == nil {
+		n.relays[m] = newRelay(n.t)
+	}
+	return n.relays[m]
+}
+
+func (n *network) resolve(m rdma.MachineID) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a, ok := n.at[m]
+	return a, ok
+}
+
+// Cut implements rdmatest.Fabric.
+func (n *network) Cut(a, b rdma.MachineID) { n.both(a, b, (*tcp.NIC).Cut) }
+
+// Mend implements rdmatest.Fabric.
+func (n *network) Mend(a, b rdma.MachineID) { n.both(a, b, (*tcp.NIC).Mend) }
+
+func (n *network) both(a, b rdma.MachineID, do func(nic *tcp.NIC, other rdma.MachineID)) {
+	n.mu.Lock()
+	x, y := n.up[a], n.up[b]
+	n.mu.Unlock()
+	if x != nil {
+		do(x, b)
+	}
+	if y != nil {
+		do(y, a)
+	}
+}
