@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery/transactions"
@@ -56,8 +57,8 @@ func (r *recorder) again(rng *rand.Rand) {
 
 // rejoined returns an instance that has lost a machine and got it back, with all messages since
 // that machine was started.
-func rejoined(t *testing.T, async bool) (*instance, map[rdma.MachineID]*recorder) {
-	x := start(t, shape{4, 3, async})
+func rejoined(t *testing.T, way testnet.Way) (*instance, map[rdma.MachineID]*recorder) {
+	x := start(t, shape{4, 3, way})
 	x.populate(12)
 	x.play(2, 20, 1, history.NewRecorder())
 	x.kill(1)
@@ -85,8 +86,12 @@ func (x *instance) checkConnected() {
 
 // The messages of a machine are repeated, late and out of order, while it works.
 func TestLateCopies(t *testing.T) {
-	for seed := range uint64(4) {
-		x, recorders := rejoined(t, seed%2 == 1)
+	for seed, way := range []testnet.Way{testnet.Local, testnet.LocalAsync, testnet.TCP, testnet.BadTCP} {
+		if way == testnet.BadTCP && !testnet.RunsBad(t) {
+			continue
+		}
+		seed := uint64(seed)
+		x, recorders := rejoined(t, way)
 		rng := rand.New(rand.NewPCG(seed, 0))
 		for range 5 {
 			recorders[1].again(rng)
@@ -102,7 +107,7 @@ func TestLateCopies(t *testing.T) {
 func TestConnectEndsWithCommit(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprintf("answers=%v", answers), func(t *testing.T) {
-			x := start(t, shape{4, 3, false})
+			x := start(t, shape{4, 3, testnet.Local})
 			x.kill(1)
 			x.reconfigure()
 			ctx, evict := context.WithCancel(t.Context())
@@ -157,7 +162,7 @@ func (x *instance) enterAlone(ctx context.Context, id rdma.MachineID) error {
 // A CONNECT of an earlier attempt, whose logs and queues are gone, comes after a
 // later one.
 func TestConnectComesLate(t *testing.T) {
-	x, _ := rejoined(t, false)
+	x, _ := rejoined(t, testnet.Local)
 	sender, to := x.nodes[1], x.nodes[0]
 	for _, n := range x.nodes {
 		if err := n.m.Quiesce(quiesce); err != nil {
@@ -203,7 +208,7 @@ func TestConnectComesLate(t *testing.T) {
 // Two members begin to connect to each other. By the time the second one begins, the first one
 // has connected the two, and refuses: they stay connected.
 func TestConnectTwice(t *testing.T) {
-	x, _ := rejoined(t, false)
+	x, _ := rejoined(t, testnet.Local)
 	for _, n := range x.survivors() {
 		n.calls.Handle(transactions.KindConnect, func(call.Peer, []byte) ([]byte, error) { return nil, errors.New("connected already") })
 		if n.id == 1 {

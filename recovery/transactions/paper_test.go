@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
@@ -33,7 +34,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T, machines int) *stage {
-	x := start(t, shape{machines, 3, false})
+	x := start(t, shape{machines, 3, testnet.Local})
 	x.populate(machines)
 	return &stage{x, t}
 }

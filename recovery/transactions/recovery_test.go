@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 
 	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/txn/evidence"
@@ -30,13 +32,24 @@ func killAt(t *testing.T, s shape, victim rdma.MachineID, at step.Step, nth int3
 	x.check(rec)
 }
 
+// nths returns at which times of a step machines are killed: over TCP, which takes longer, at one each day.
+func (s shape) nths() []int32 {
+	if s.way == testnet.TCP && os.Getenv("FARMSQL_NIGHTLY") == "" {
+		return []int32{7}
+	}
+	return []int32{1, 7, 20}
+}
+
 // A machine under load dies at each step of the commit protocol: as coordinator,
 // as primary and as backup, whichever comes there first, and later.
 func TestKillAtEveryStep(t *testing.T) {
-	for _, s := range []shape{{3, 3, false}, {4, 2, false}, {4, 3, true}} {
+	for _, s := range []shape{{3, 3, testnet.Local}, {4, 2, testnet.Local}, {4, 3, testnet.LocalAsync}, {3, 3, testnet.TCP}, {4, 3, testnet.BadTCP}} {
+		if s.way == testnet.BadTCP && !testnet.RunsBad(t) {
+			continue
+		}
 		for at := range step.Step(step.Count) {
-			t.Run(fmt.Sprintf("%d,%d,%v/%v", s.machines, s.replicas, s.async, at), func(t *testing.T) {
-				for _, nth := range []int32{1, 7, 20} {
+			t.Run(fmt.Sprintf("%d,%d,%s/%v", s.machines, s.replicas, s.way, at), func(t *testing.T) {
+				for _, nth := range s.nths() {
 					killAt(t, s, 1, at, nth)
 				}
 			})
@@ -50,7 +63,7 @@ func TestKillDuringRecovery(t *testing.T) {
 	for at := recovery.StepDrained; at <= recovery.StepSettled; at++ {
 		for _, second := range []rdma.MachineID{0, 2, 4} {
 			t.Run(fmt.Sprintf("%v/%d", at, second), func(t *testing.T) {
-				x := start(t, shape{5, 3, at%2 == 0})
+				x := start(t, shape{5, 3, []testnet.Way{testnet.LocalAsync, testnet.Local}[at%2]})
 				x.populate(15)
 				rec := history.NewRecorder()
 				var count, times atomic.Int32
@@ -76,7 +89,7 @@ func TestKillDuringRecovery(t *testing.T) {
 func TestCommitIsOvertaken(t *testing.T) {
 	for _, at := range []recovery.Step{recovery.StepFetched, recovery.StepLocked, recovery.StepVoted} {
 		t.Run(at.String(), func(t *testing.T) {
-			x := start(t, shape{5, 3, false})
+			x := start(t, shape{5, 3, testnet.Local})
 			x.populate(15)
 			rec := history.NewRecorder()
 			var commits atomic.Int32
@@ -113,7 +126,7 @@ func TestCommitIsOvertaken(t *testing.T) {
 // The next configuration may come when the logs have just been drained: no commit
 // begins in the one that it replaces.
 func TestResumeIsOvertaken(t *testing.T) {
-	x := start(t, shape{5, 3, false})
+	x := start(t, shape{5, 3, testnet.Local})
 	n := x.nodes[3]
 	second, _ := x.c.Without([]rdma.MachineID{1}, 0)
 	third, _ := second.Without([]rdma.MachineID{0}, 2)
@@ -131,8 +144,11 @@ func TestResumeIsOvertaken(t *testing.T) {
 // A machine that was evicted comes back with a new life, gets replicas and takes
 // part; then another dies, and what the new one has is used.
 func TestMachineComesBack(t *testing.T) {
-	for _, async := range []bool{false, true} {
-		x := start(t, shape{4, 3, async})
+	for _, way := range []testnet.Way{testnet.Local, testnet.LocalAsync, testnet.TCP, testnet.BadTCP} {
+		if way == testnet.BadTCP && !testnet.RunsBad(t) {
+			continue
+		}
+		x := start(t, shape{4, 3, way})
 		x.populate(12)
 		rec := history.NewRecorder()
 		x.play(2, 20, 1, rec)

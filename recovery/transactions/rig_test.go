@@ -15,10 +15,11 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/history"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
-	"github.com/farmsql/farmsql/rdma/local"
+	"github.com/farmsql/farmsql/rdma/rdmatest"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/recovery/transactions"
@@ -35,7 +36,7 @@ import (
 // A node is one machine with a memory of its own.
 type node struct {
 	id      rdma.MachineID
-	nic     *local.NIC
+	nic     rdma.NIC
 	calls   *call.Endpoint
 	m       *txn.Machine
 	t       *transactions.Recovery
@@ -95,7 +96,9 @@ func (n *node) make(t testing.TB, p cluster.Placement) {
 // other.
 type instance struct {
 	t       testing.TB
-	network *local.Network
+	way     testnet.Way
+	network rdmatest.Fabric
+	ending  sync.WaitGroup // NICs of machines that were killed
 	nodes   []*node
 	ptrs    []region.Ptr
 	// onTxn and onRecovery are called with steps, by machine. They may kill.
@@ -129,13 +132,13 @@ func (h *hook[S]) call(m rdma.MachineID, s S) {
 
 type shape struct {
 	machines, replicas int
-	async              bool
+	way                testnet.Way
 }
 
 func start(t testing.TB, s shape) *instance { return startOn(t, s, clock.System{}) }
 
 func startOn(t testing.TB, s shape, transactions clock.Clock) *instance {
-	x := &instance{t: t, clock: transactions, network: local.NewNetwork(local.Options{Async: s.async}), failed: make(chan struct{}, 1)}
+	x := &instance{t: t, clock: transactions, way: s.way, network: testnet.New(t, s.way), failed: make(chan struct{}, 1)}
 	c := &cluster.Configuration{Cluster: 1, ID: 1, Revision: 1, Replicas: s.replicas, NextRegion: 1, Workers: 1, RegionBytes: region.MinSize, LogBytes: rigLogBytes}
 	for i := range s.machines {
 		c.AddMember(cluster.Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: uint64(100 + i)})
@@ -242,6 +245,7 @@ func (x *instance) close() {
 	for _, n := range x.nodes {
 		n.nic.Close()
 	}
+	x.ending.Wait()
 }
 
 // end ends whatever waits at a machine.
@@ -258,10 +262,30 @@ func (x *instance) kill(id rdma.MachineID) {
 	if n.dead.Swap(true) {
 		return
 	}
-	n.nic.Close()
+	x.takeOff(n)
 	select {
 	case x.failed <- struct{}{}:
 	default:
+	}
+}
+
+// takeOff takes a machine off the network. The caller may hold locks that a NIC over TCP waits for when it closes,
+// so that its cables are cut first: that takes it off as well.
+func (x *instance) takeOff(n *node) {
+	if x.way == testnet.Local || x.way == testnet.LocalAsync {
+		n.nic.Close()
+		return
+	}
+	x.toOthers(n.id, x.network.Cut)
+	x.ending.Go(func() { n.nic.Close() })
+}
+
+// toOthers calls f with a machine and each other one.
+func (x *instance) toOthers(id rdma.MachineID, f func(a, b rdma.MachineID)) {
+	for _, other := range x.nodes {
+		if other.id != id {
+			f(id, other.id)
+		}
 	}
 }
 
@@ -309,6 +333,8 @@ func (x *instance) change(dead []rdma.MachineID) bool {
 
 // rejoin has a dead machine come back with a new life and empty memory.
 func (x *instance) rejoin(id rdma.MachineID) {
+	x.ending.Wait() // it takes the address that it had
+	x.toOthers(id, x.network.Mend)
 	n := x.boot(id, 200+uint64(id), 0)
 	if _, err := n.m.Listen(id); err != nil {
 		x.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/transactions"
@@ -35,7 +36,7 @@ func (untimed) AfterFunc(time.Duration, func()) clock.Timer { return noTimer{} }
 // newUntimed is a stage on such a clock, with three objects in each region: those
 // numbered i, i + machines and i + 2*machines, whose primary is machine i.
 func newUntimed(t *testing.T, machines, replicas int) *stage {
-	x := startOn(t, shape{machines, replicas, false}, untimed{})
+	x := startOn(t, shape{machines, replicas, testnet.Local}, untimed{})
 	x.populate(3 * machines)
 	s := &stage{x, t}
 	s.quiesce()
