@@ -152,14 +152,6 @@ func (m *Machine) Reserve(id region.ID, off, n uint64) error {
 	return m.Inspect().Reserve(message.Reservation{Region: id, Off: off, Bytes: n})
 }
 
-// RefuseAnnexes has the machine find no room for an annex until undo is called. No
-// transaction may be running.
-func (m *Machine) RefuseAnnexes() (undo func()) {
-	before := m.Replicas.Annex
-	m.Replicas.Annex = func(uint64, int64) (*nvram.Memory, error) { return nil, nvram.ErrNoSpace }
-	return func() { m.Replicas.Annex = before }
-}
-
 // HoldAnnexes has the machine make annexes only once let is called. It says on asked that
 // it is to make one.
 func (m *Machine) HoldAnnexes() (asked <-chan struct{}, let func()) {

@@ -113,7 +113,7 @@ func TestLargeWithoutRoom(t *testing.T) {
 		r := open(t, cfg, 1)
 		objects := r.bigObjects(r.Machines()-1, largeObject, 60)
 		for refused := range r.Machines() {
-			undo := r.Machine(refused).RefuseAnnexes()
+			undo := r.RefuseAnnexes(refused)
 			err := r.runLarge(0, func(tx *txn.Tx) error { return writeAll(tx, objects, 7) })
 			undo()
 			isPart := errors.Is(err, nvram.ErrNoSpace)

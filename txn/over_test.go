@@ -1,48 +1,21 @@
 package txn_test
 
 import (
-	"crypto/tls"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/cputime"
-	"github.com/farmsql/farmsql/internal/testcert"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/internal/txntest"
-	"github.com/farmsql/farmsql/rdma"
-	"github.com/farmsql/farmsql/rdma/local"
-	"github.com/farmsql/farmsql/rdma/tcp"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 )
 
-// overTCP returns a function for txntest.Config.Wrap that gives machines connections over the loopback
-// interface, in place of the NICs that they would have.
-func overTCP(t testing.TB, secured *tls.Config) func(rdma.NIC) rdma.NIC {
-	var mu sync.Mutex
-	addresses := make(map[rdma.MachineID]string)
-	resolve := func(m rdma.MachineID) (string, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		address, ok := addresses[m]
-		return address, ok
-	}
-	return func(replaced rdma.NIC) rdma.NIC {
-		m := replaced.Machine()
-		must(t, replaced.Close())
-		nic, err := tcp.Join(tcp.Config{Machine: m, Listen: "127.0.0.1:0", Resolve: resolve, TLS: secured})
-		must(t, err)
-		mu.Lock()
-		defer mu.Unlock()
-		addresses[m] = nic.Address()
-		return nic
-	}
-}
-
 // Many clients of three machines increment the same objects over connections, where they gather their
 // posts. No increment is lost, nobody waits for what nobody sends, and all replicas are alike.
 func TestManyOverTCP(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, Wrap: overTCP(t, nil)}, 30)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, NewNetwork: over(t, testnet.TCP)}, 30)
 	const clients, each = 12, 40
 	var running sync.WaitGroup
 	for client := range clients {
@@ -95,19 +68,9 @@ func increment(m *txn.Machine, ptrs []region.Ptr) error {
 // one of the others and changes one of the third: two round trips, and four of the commit, whose latency
 // it reports apart.
 func BenchmarkCommitOver(b *testing.B) {
-	secured := testcert.New(b, b.TempDir()).TLS(b, "127.0.0.1")
-	for _, way := range []struct {
-		name string
-		cfg  txntest.Config
-	}{
-		{"local", txntest.Config{}},
-		{"local,async", txntest.Config{Network: local.Options{Async: true}}},
-		{"tcp", txntest.Config{Wrap: overTCP(b, nil)}},
-		{"tcp,TLS", txntest.Config{Wrap: overTCP(b, secured)}},
-	} {
-		b.Run(way.name, func(b *testing.B) {
-			way.cfg.Machines, way.cfg.Replicas, way.cfg.Workers = 3, 3, 1
-			r := open(b, way.cfg, 3)
+	for _, way := range []testnet.Way{testnet.Local, testnet.LocalAsync, testnet.TCP, testnet.TLS} {
+		b.Run(string(way), func(b *testing.B) {
+			r := open(b, txntest.Config{Machines: 3, Replicas: 3, Workers: 1, NewNetwork: over(b, way)}, 3)
 			m := r.Machine(0)
 			defer cputime.Report(b)()
 			var commits time.Duration

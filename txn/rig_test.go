@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/internal/txntest"
-	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/outcome"
@@ -34,17 +34,32 @@ type rig struct {
 }
 
 // shapes are the instances that tests of behaviour run on.
-var shapes = []txntest.Config{
-	{Machines: 1, Replicas: 1},
-	{Machines: 2, Replicas: 1},
-	{Machines: 3, Replicas: 3},
-	{Machines: 3, Replicas: 2, Network: local.Options{Async: true}},
+var shapes = []struct {
+	machines, replicas int
+	way                testnet.Way
+}{
+	{1, 1, testnet.Local},
+	{2, 1, testnet.Local},
+	{3, 3, testnet.Local},
+	{3, 2, testnet.LocalAsync},
+	{3, 2, testnet.TCP},
+	{3, 3, testnet.BadTCP},
 }
 
 func eachShape(t *testing.T, f func(t *testing.T, cfg txntest.Config)) {
-	for _, cfg := range shapes {
-		t.Run(fmt.Sprintf("machines=%d,replicas=%d,async=%v", cfg.Machines, cfg.Replicas, cfg.Network.Async), func(t *testing.T) { f(t, cfg) })
+	for _, s := range shapes {
+		if s.way == testnet.BadTCP && !testnet.RunsBad(t) {
+			continue
+		}
+		t.Run(fmt.Sprintf("machines=%d,replicas=%d,%s", s.machines, s.replicas, s.way), func(t *testing.T) {
+			f(t, txntest.Config{Machines: s.machines, Replicas: s.replicas, NewNetwork: over(t, s.way)})
+		})
 	}
+}
+
+// over returns what makes networks for txntest.Config.
+func over(t testing.TB, way testnet.Way) func() txntest.Network {
+	return func() txntest.Network { return testnet.New(t, way) }
 }
 
 // open opens an instance and makes n objects, number i at machine i modulo their

@@ -1,5 +1,5 @@
-// Package txntest runs several machines in one process, over rdma/local and without
-// membership, for tests of transactions and of the layers above them.
+// Package txntest runs several machines in one process, over rdma/local or another network (Config.NewNetwork), and
+// without membership, for tests of transactions and of the layers above them.
 //
 // There is one configuration, which changes only by new regions: no leases, no configuration
 // manager, no recovery. So a machine that is lost stays lost, with its running transactions.
@@ -43,8 +43,10 @@ type Config struct {
 	MessageBytes int64
 	// Clock is the clock of all machines; the system's by default.
 	Clock clock.Clock
-	// Network says how the machines' NICs behave.
+	// Network says how the machines' NICs behave, if they are on a network of copies.
 	Network local.Options
+	// NewNetwork, if not nil, returns the network of an instance, which may be another than one of copies.
+	NewNetwork func() Network
 	// Wrap, if not nil, wraps each machine's NIC.
 	Wrap func(rdma.NIC) rdma.NIC
 }
@@ -59,13 +61,26 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
+	if c.NewNetwork == nil {
+		c.NewNetwork = func() Network { return copies{local.NewNetwork(c.Network)} }
+	}
 	return c
 }
+
+// A Network is what machines join.
+type Network interface {
+	Join(m rdma.MachineID) (rdma.NIC, error)
+}
+
+// copies narrows the result of Join.
+type copies struct{ *local.Network }
+
+func (c copies) Join(m rdma.MachineID) (rdma.NIC, error) { return c.Network.Join(m) }
 
 // An Instance is machines that run transactions. It is safe for concurrent use.
 type Instance struct {
 	cfg      Config
-	network  *local.Network
+	network  Network
 	machines []*machine
 
 	mu struct {
@@ -80,7 +95,7 @@ const patience = 10 * time.Second
 // Open starts the machines of an instance and connects them. There is no region yet.
 func Open(cfg Config) (*Instance, error) {
 	cfg = cfg.withDefaults()
-	x := &Instance{cfg: cfg, network: local.NewNetwork(cfg.Network)}
+	x := &Instance{cfg: cfg, network: cfg.NewNetwork()}
 	x.mu.configuration = &cluster.Configuration{Cluster: 1, ID: 1, Revision: 1, Replicas: cfg.Replicas, NextRegion: 1}
 	for i := range cfg.Machines {
 		x.mu.configuration.AddMember(cluster.Member{Machine: rdma.MachineID(i), FailureDomain: i, Incarnation: uint64(1 + i)})
@@ -128,6 +143,12 @@ func (x *Instance) connect() error {
 
 // Machine returns the transactions of machine i, from 0.
 func (x *Instance) Machine(i int) *txn.Machine { return x.machines[i].txn }
+
+// RefuseAnnexes has machine i find no room for an annex until undo is called.
+func (x *Instance) RefuseAnnexes(i int) (undo func()) {
+	x.machines[i].isFull.Store(true)
+	return func() { x.machines[i].isFull.Store(false) }
+}
 
 // Machines returns how many there are.
 func (x *Instance) Machines() int { return len(x.machines) }

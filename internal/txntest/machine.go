@@ -23,8 +23,9 @@ type machine struct {
 	logs [][]*nvram.Memory
 	// greetings are to the machines in their order.
 	greetings []message.Greeting
-	// annexes is the number of annexes at this machine.
+	// annexes is the number of annexes at this machine, and isFull says that it has no room for more.
 	annexes atomic.Int64
+	isFull  atomic.Bool
 }
 
 func newMachine(id rdma.MachineID, cfg Config) *machine {
@@ -75,6 +76,9 @@ func (m *machine) start(x *Instance) (err error) {
 }
 
 func (m *machine) makeAnnex(_ uint64, bytes int64) (*nvram.Memory, error) {
+	if m.isFull.Load() {
+		return nil, nvram.ErrNoSpace
+	}
 	m.annexes.Add(1)
 	return nvram.NewMemory(bytes), nil
 }
