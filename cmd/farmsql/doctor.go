@@ -2,27 +2,34 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cmd/farmsql/doctor"
 	"github.com/farmsql/farmsql/internal/cli"
 )
 
 type doctorCommand struct {
-	Data           string        `default:"./farmsql-data" placeholder:"FOLDER" help:"See farmsql serve (${default}); it need not exist."`
-	Saves          string        `placeholder:"FOLDER" help:"See farmsql serve."`
-	Machines       *int          `placeholder:"N" help:"See farmsql serve, as for the next three."`
-	Replicas       *int          `placeholder:"N" help:"With --cluster it stands for the number of machines, unless there is a configuration."`
-	Workers        *int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
-	LogSize        *farmsql.Size `placeholder:"SIZE" help:"Size of one transaction log."`
-	Cluster        string        `placeholder:"URL" help:"See farmsql serve: examine also what a machine needs that is one of several processes."`
-	SharedFolder   string        `placeholder:"FOLDER" help:"See farmsql serve."`
-	Listen         string        `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"See farmsql serve (${default})."`
-	MaxConnections int           `default:"1000" placeholder:"N" help:"See farmsql serve (${default})."`
-	JSON           bool          `name:"json" help:"Print one JSON document a line, one for each check."`
+	Data           string            `default:"./farmsql-data" placeholder:"FOLDER" help:"See farmsql serve (${default}); it need not exist."`
+	Saves          string            `placeholder:"FOLDER" help:"See farmsql serve."`
+	Machines       *int              `placeholder:"N" help:"See farmsql serve, as for the next three."`
+	Replicas       *int              `placeholder:"N" help:"With --cluster it stands for the number of machines, unless there is a configuration."`
+	Workers        *int              `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
+	LogSize        *farmsql.Size     `placeholder:"SIZE" help:"Size of one transaction log."`
+	Cluster        string            `placeholder:"URL" help:"See farmsql serve: examine also what a machine needs that is one of several processes."`
+	Join           string            `placeholder:"TOKEN" help:"See farmsql serve, as for the next three: a machine of several hosts needs no shared memory, but an address, on TCP and UDP."`
+	Transport      farmsql.Transport `placeholder:"NAME" help:"Certificates for tcp are not examined."`
+	Advertise      string            `placeholder:"HOST:PORT" help:"Where it is not given, it is tried whether port ${peerPort} is free."`
+	SharedFolder   string            `placeholder:"FOLDER" help:"See farmsql serve."`
+	Listen         string            `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"See farmsql serve (${default})."`
+	MaxConnections int               `default:"1000" placeholder:"N" help:"See farmsql serve (${default})."`
+	JSON           bool              `name:"json" help:"Print one JSON document a line, one for each check."`
 }
 
 // Help is shown by doctor --help.
@@ -58,7 +65,13 @@ func (c *doctorCommand) Run(std cli.Streams) error {
 
 // plan returns what serve would do with these flags.
 func (c *doctorCommand) plan() (p doctor.Plan, err error) {
-	cfg := farmsql.Config{Folder: c.Data, Saves: c.Saves, Cluster: c.Cluster, SharedFolder: c.SharedFolder, MaxConnections: c.MaxConnections}
+	cfg := farmsql.Config{
+		Folder: c.Data, Saves: c.Saves, Cluster: c.Cluster, Join: c.Join, Transport: c.Transport, Advertise: c.Advertise,
+		SharedFolder: c.SharedFolder, MaxConnections: c.MaxConnections,
+	}
+	if c.Transport == farmsql.TransportTCP {
+		cfg.PeerTLS = new(tls.Config) // as if there were certificates
+	}
 	err = errors.Join(
 		given("--machines", c.Machines, &cfg.Machines),
 		given("--replicas", c.Replicas, &cfg.Replicas),
@@ -81,6 +94,7 @@ func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 	return doctor.Plan{
 		Data: c.Data, Saves: c.Saves, Listen: c.Listen,
 		IsCluster: l.isCluster, Shared: cmp.Or(c.SharedFolder, sharedParent),
+		IsTCP: l.isTCP, Advertise: advertised(cfg), Identity: identityFolder(cfg),
 		Machines: l.machines, Peers: l.peers, Workers: l.workers, LogBytes: l.logBytes,
 		Exists: len(machineFolders(c.Data)) > 0,
 		Files:  l.descriptors() + clientDescriptors(c.MaxConnections), FilesLeast: l.descriptors() + clientDescriptors(1),
@@ -88,4 +102,25 @@ func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 			return int64(heapLimit(farmsql.Size(memory), farmsql.Size(mapped)))
 		},
 	}, nil
+}
+
+// advertised returns where a machine of several hosts listens for the others. Without an address it is a port
+// of all addresses: to which of them a machine that joins listens it finds out when it connects.
+func advertised(c farmsql.Config) string {
+	if id := identityOf(c); id != nil && c.Advertise == "" {
+		return id.Advertise
+	}
+	return cmp.Or(c.Advertise, ":"+join.DefaultPort)
+}
+
+// identityFolder returns where a machine keeps who it is, or "" if its flags say that.
+func identityFolder(c farmsql.Config) string {
+	if c.Cluster != farmsql.ClusterRaft && c.Join == "" && identityOf(c) == nil {
+		return ""
+	}
+	own := filepath.Join(c.Folder, farmsql.PeerFolder)
+	if _, err := os.Stat(own); err == nil || c.Saves == "" {
+		return own
+	}
+	return filepath.Join(c.Saves, farmsql.PeerFolder)
 }

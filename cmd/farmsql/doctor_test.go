@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cmd/farmsql/doctor"
 )
 
@@ -36,6 +39,35 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// A machine of several hosts listens for the others, and needs no shared memory. One that has joined is examined
+// with what it knows of itself.
+func TestDoctorOnSeveralHosts(t *testing.T) {
+	data, saves := t.TempDir(), t.TempDir()
+	joined := t.TempDir()
+	s := join.Settings{Replicas: 3, Workers: 1, RegionBytes: 1 << 20, LogBytes: 1 << 16, Founders: 3}
+	if _, _, err := join.Found(filepath.Join(joined, farmsql.PeerFolder), "127.0.0.1:7170", s, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args        []string
+		advertise   string
+		identity    string
+		isElsewhere bool // the address is of another computer
+	}{
+		{args: []string{"--data", data, "--cluster", "raft:", "--replicas", "3"}, advertise: ":7070", identity: filepath.Join(data, "peer")},
+		{args: []string{"--data", data, "--saves", saves, "--join", "farmsql-x"}, advertise: ":7070", identity: filepath.Join(saves, "peer")},
+		{args: []string{"--data", joined}, advertise: "127.0.0.1:7170", identity: filepath.Join(joined, "peer")},
+		{args: []string{"--data", data, "--cluster", "zk://zoo1:2181/x", "--transport", "tcp", "--advertise", "192.0.2.1:7070"},
+			advertise: "192.0.2.1:7070", identity: "flags say who the machine is", isElsewhere: true},
+	} {
+		status, out, errs := execute(t, "", append([]string{"doctor", "--listen", "127.0.0.1:0"}, c.args...)...)
+		isElsewhere := strings.Contains(out, c.advertise+" is no address of this computer")
+		if status == 2 || !strings.Contains(out, c.advertise) || !strings.Contains(out, c.identity) || strings.Contains(out, "shared folder") || isElsewhere != c.isElsewhere {
+			t.Errorf("%v: status %d, %s\n%s", c.args, status, errs, out)
+		}
+	}
+}
+
 func TestDoctorFindsAProblem(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,6 +90,7 @@ func TestDoctorFlags(t *testing.T) {
 		{"--workers", "0", "--workers is 0"},
 		{"--workers", "500", "--workers"},
 		{"--log-size", "1", "--log-size"},
+		{"--advertise", "db1:7070", "and no Cluster (--cluster)"},
 	} {
 		status, out, errs := execute(t, "", "doctor", c.flag, c.value)
 		if status != 2 || out != "" || !strings.Contains(errs, c.want) {

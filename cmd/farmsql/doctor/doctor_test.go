@@ -3,6 +3,8 @@ package doctor
 import (
 	"errors"
 	"math"
+	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +41,7 @@ func TestChecks(t *testing.T) {
 			}
 		}
 	}
+	onHosts := func(change func(*fake)) func(*fake) { return all((*fake).onHosts, change) }
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		check string
@@ -169,6 +172,23 @@ func TestChecks(t *testing.T) {
 		{"datagrams", lacks("/proc/sys/net/unix/max_dgram_qlen"), NotExamined, "max_dgram_qlen"},
 		{"processes", fails("hidden", broken), Problem, "setcap|message queues|setcap -r"},
 		{"processes", fails("dumpable", broken), NotExamined, "broken"},
+
+		{"peers", (*fake).onHosts, OK, "db1:7070 is free, on TCP and UDP"},
+		{"peers", onHosts(fails("listen", &net.DNSError{Err: "no such host", Name: "db1"})), Problem, "no such host|/etc/hosts"},
+		{"peers", onHosts(fails("listen", syscall.EADDRNOTAVAIL)), Problem, "no address of this computer|ip address"},
+		{"peers", onHosts(fails("listen", syscall.EADDRINUSE)), Problem, "in use by a process|another --advertise"},
+		{"peers", onHosts(fails("listen packet", syscall.EADDRINUSE)), Problem, "in use on UDP|ss -ulnp"},
+		{"peers", onHosts(fails("listen packet", broken)), Problem, "broken|another --advertise"},
+		{"identity", (*fake).onHosts, OK, "/var/lib/farmsql/peer is on / (ext4)"},
+		{"identity", onHosts(func(f *fake) { f.Identity = "" }), OK, "flags"},
+		{"identity", onHosts(func(f *fake) { f.Identity = "/dev/shm/peer" }), Warning, "tmpfs|forgotten who it is|--saves"},
+		{"identity", onHosts(sets(mounts, "1 0 8:1 / / rw - overlay o rw\n")), Warning, "with the container|--volume"},
+		{"identity", onHosts(fails("place", broken)), Problem, "broken"},
+		{"time of day", (*fake).onHosts, OK, "is synchronised"},
+		{"time of day", onHosts(fails("drifts", broken)), Warning, "nothing synchronises|certificates|set-ntp"},
+		{"time of day", onHosts(fails("adjtimex", broken)), NotExamined, "broken"},
+		{"memory", onHosts(func(f *fake) { f.HeapLimit = func(memory, mapped int64) int64 { return memory/5*4 - mapped } }), OK, "768.0 MiB for logs"},
+		{"room", onHosts(func(f *fake) { f.room["/mnt/farmsql/data"] = nvram.Fullness{Free: 2 << 30} }), OK, "logs take 768.0 MiB"},
 	} {
 		f := healthy()
 		c.spoil(f)
@@ -194,14 +214,24 @@ func (r Report) of(check string) (f Finding) {
 	return f
 }
 
-// A process that has all machines examines nothing that only machines of a cluster use.
-func TestWithoutCluster(t *testing.T) {
-	f := healthy()
-	f.IsCluster = false
-	r := f.examine(t)
-	for _, c := range checks {
-		if is := r.of(c.name).Check != ""; is == c.isCluster {
-			t.Errorf("%s: examined: %v", c.name, is)
+// Nothing is examined that only other machines use.
+func TestUsers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		plan func(*fake)
+		want []users
+	}{
+		{"a process that has all machines", func(f *fake) { f.IsCluster = false }, []users{all}},
+		{"machines that share memory", func(*fake) {}, []users{all, clusters, sharing}},
+		{"machines of several hosts", (*fake).onHosts, []users{all, clusters, hosts}},
+	} {
+		f := healthy()
+		c.plan(f)
+		r := f.examine(t)
+		for _, check := range checks {
+			if is := r.of(check.name).Check != ""; is != slices.Contains(c.want, check.by) {
+				t.Errorf("%s: %s: examined: %v", c.name, check.name, is)
+			}
 		}
 	}
 }

@@ -65,10 +65,17 @@ func healthy() *fake {
 			}
 			return full, f.err["fullness"]
 		},
-		Try:    func(string) (Trial, error) { return f.trial, f.err["try"] },
-		Listen: func(string) error { return f.err["listen"] },
+		Try:            func(string) (Trial, error) { return f.trial, f.err["try"] },
+		Listen:         func(string) error { return f.err["listen"] },
+		ListenPacket:   func(string) error { return f.err["listen packet"] },
+		IsSynchronised: func() (bool, error) { return f.err["drifts"] == nil, f.err["adjtimex"] },
 	}
 	return f
+}
+
+// onHosts makes the plan that of a machine of three hosts.
+func (f *fake) onHosts() {
+	f.Shared, f.IsTCP, f.Advertise, f.Identity = "", true, "db1:7070", "/var/lib/farmsql/peer"
 }
 
 // examine runs all checks on the fake.

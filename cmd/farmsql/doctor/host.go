@@ -35,8 +35,10 @@ type Host struct {
 	Fullness func(folder string) (nvram.Fullness, error)
 	// Try makes a file in a folder, and tries to do with it what memory needs.
 	Try func(folder string) (Trial, error)
-	// Listen listens on an address, and stops again.
-	Listen func(address string) error
+	// Listen listens on an address, and stops again; ListenPacket does for datagrams.
+	Listen, ListenPacket func(address string) error
+	// IsSynchronised reports whether the kernel's time of day is kept right.
+	IsSynchronised func() (bool, error)
 }
 
 // A Trial says what a file system can do. Each error is nil if the file system can do that.
@@ -50,7 +52,8 @@ func This() Host {
 	return Host{
 		Root: host.System, Processors: runtime.NumCPU, Limit: limit,
 		HasThread: lease.HaveThread, MayRealtime: lease.MayRealtime, Pin: pin, IsDumpable: isDumpable,
-		Place: place, Fullness: nvram.FullnessOf, Try: try, Listen: listen,
+		Place: place, Fullness: nvram.FullnessOf, Try: try, Listen: listen, ListenPacket: listenPacket,
+		IsSynchronised: isSynchronised,
 	}
 }
 
@@ -109,4 +112,18 @@ func listen(address string) error {
 		return err
 	}
 	return l.Close()
+}
+
+func listenPacket(address string) error {
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+func isSynchronised() (bool, error) {
+	var nothing unix.Timex // to be changed
+	state, err := unix.Adjtimex(&nothing)
+	return state != unix.TIME_ERROR && nothing.Status&unix.STA_UNSYNC == 0, err
 }

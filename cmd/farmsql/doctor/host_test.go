@@ -14,9 +14,13 @@ func TestThisComputer(t *testing.T) {
 	folder := t.TempDir()
 	p := healthy().Plan
 	p.Data, p.Saves, p.Listen = filepath.Join(folder, "data"), filepath.Join(folder, "saves"), "127.0.0.1:0"
-	r := Examine(This(), p)
-	if len(r) != len(checks) {
-		t.Errorf("%d of %d checks", len(r), len(checks))
+	onHosts := p
+	onHosts.IsTCP, onHosts.Advertise, onHosts.Identity = true, "localhost:0", filepath.Join(folder, "peer")
+	r := append(Examine(This(), p), Examine(This(), onHosts)...)
+	for _, c := range checks {
+		if r.of(c.name).Check == "" {
+			t.Errorf("%s was not run", c.name)
+		}
 	}
 	for _, f := range r {
 		isBad := f.Result == Warning || f.Result == Problem
@@ -67,7 +71,10 @@ func TestListen(t *testing.T) {
 	if err := listen(address); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Error(err)
 	}
-	f := This().taken(address)
+	if err := listenPacket("192.0.2.1:1"); !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		t.Error(err)
+	}
+	f := This().taken(address, "--listen")
 	if f.Result != Problem {
 		t.Errorf("%+v", f)
 	}

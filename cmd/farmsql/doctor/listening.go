@@ -16,7 +16,7 @@ func checkListening(h Host, p Plan) Finding {
 	case err == nil:
 		return good(p.Listen + " is free")
 	case errors.Is(err, syscall.EADDRINUSE):
-		return h.taken(p.Listen)
+		return h.taken(p.Listen, "--listen")
 	case errors.Is(err, syscall.EACCES):
 		return problem(p.Listen+" is for root only", fails,
 			"choose --listen with a port from 1024 on, or sysctl -w net.ipv4.ip_unprivileged_port_start=PORT (setcap only without --cluster)")
@@ -26,19 +26,19 @@ func checkListening(h Host, p Plan) Finding {
 	return problem(fmt.Sprintf("%s: %v", p.Listen, err), fails, "choose another --listen")
 }
 
-// taken returns the finding for an address at which somebody listens.
-func (h Host) taken(address string) Finding {
+// taken returns the finding for an address of a flag at which somebody listens.
+func (h Host) taken(address, flag string) Finding {
 	holder := "a process that only root can find out (ss -tlnp)"
 	_, text, _ := net.SplitHostPort(address) // the address is valid: only the other process prevents listening
 	if port, err := strconv.Atoi(text); err == nil {
 		if process, isKnown := h.ListenerOf(port); isKnown {
 			holder = fmt.Sprintf("process %d (%s)", process.ID, process.Name)
 			if process.Name == "farmsql" {
-				return warning(address+" is in use by "+holder, "a second server cannot have this address", "nothing, if that is the server in question; otherwise choose another --listen")
+				return warning(address+" is in use by "+holder, "a second server cannot have this address", "nothing, if that is the server in question; otherwise choose another "+flag)
 			}
 		}
 	}
-	return problem(address+" is in use by "+holder, "serve does not start", "stop that process, or choose another --listen")
+	return problem(address+" is in use by "+holder, "serve does not start", "stop that process, or choose another "+flag)
 }
 
 // checkFirewall reports that firewalls are not examined, because only root may read their rules.

@@ -6,9 +6,14 @@ type Plan struct {
 	Saves  string // the folder for saves, or ""
 	Listen string // the address for clients
 
-	// IsCluster says that the process is one machine of a cluster, whose machines meet in Shared.
+	// IsCluster says that the process is one machine of a cluster. The machines are on this host and meet
+	// in Shared, or with IsTCP on several hosts: this one listens for the others at Advertise, whose host may
+	// be empty if it is not known yet, and keeps in Identity who it is ("" if it does not).
 	IsCluster bool
 	Shared    string
+	IsTCP     bool
+	Advertise string
+	Identity  string
 
 	// Machines is the number of machines in this process, Peers that of the instance.
 	Machines, Peers int
@@ -28,10 +33,14 @@ func (p Plan) logs(machines int) int64 {
 	return int64(machines) * int64(p.Peers) * int64(p.Workers) * p.LogBytes
 }
 
-// processes returns the number of processes on this host: all machines of a cluster are here.
+// processes returns the number of processes on this host: all machines of a cluster are here, unless they
+// reach each other over TCP.
 func (p Plan) processes() int {
-	if p.IsCluster {
+	if p.IsCluster && !p.IsTCP {
 		return p.Peers
 	}
 	return 1
 }
+
+// machinesHere returns the number of machines on this host.
+func (p Plan) machinesHere() int { return p.Machines * p.processes() }

@@ -8,9 +8,32 @@ import (
 
 // A check examines one thing.
 type check struct {
-	name      string
-	isCluster bool // only machines of a cluster use what it examines
-	run       func(Host, Plan) Finding
+	name string
+	by   users // of what it examines
+	run  func(Host, Plan) Finding
+}
+
+// users are the machines that use what a check examines.
+type users int
+
+const (
+	all      users = iota
+	clusters       // machines that are processes
+	sharing        // those that share the memory of one host
+	hosts          // those of several hosts
+)
+
+// include reports whether the machines of a plan are among them.
+func (u users) include(p Plan) bool {
+	switch u {
+	case clusters:
+		return p.IsCluster
+	case sharing:
+		return p.IsCluster && !p.IsTCP
+	case hosts:
+		return p.IsCluster && p.IsTCP
+	}
+	return true
 }
 
 // checks are in the order in which they are printed: the computer, the data, the network, and what
@@ -32,11 +55,14 @@ var checks = []check{
 	{name: "listening", run: checkListening},
 	{name: "firewall", run: checkFirewall},
 	{name: "RDMA", run: checkRDMA},
-	{name: "real time", isCluster: true, run: checkRealtime},
-	{name: "pinning", isCluster: true, run: checkPinning},
-	{name: "shared folder", isCluster: true, run: checkShared},
-	{name: "datagrams", isCluster: true, run: checkDatagrams},
-	{name: "processes", isCluster: true, run: checkDumpable},
+	{name: "real time", by: clusters, run: checkRealtime},
+	{name: "pinning", by: clusters, run: checkPinning},
+	{name: "shared folder", by: sharing, run: checkShared},
+	{name: "datagrams", by: sharing, run: checkDatagrams},
+	{name: "processes", by: sharing, run: checkDumpable},
+	{name: "peers", by: hosts, run: checkPeers},
+	{name: "identity", by: hosts, run: checkIdentity},
+	{name: "time of day", by: hosts, run: checkTimeOfDay},
 }
 
 // A Report is what all checks have found.
@@ -45,7 +71,7 @@ type Report []Finding
 // Examine runs all checks that concern the plan.
 func Examine(h Host, p Plan) (r Report) {
 	for _, c := range checks {
-		if c.isCluster && !p.IsCluster {
+		if !c.by.include(p) {
 			continue
 		}
 		f := c.run(h, p)

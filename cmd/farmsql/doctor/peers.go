@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"syscall"
+)
+
+// checkPeers tries to listen for the other machines, on TCP and on UDP.
+func checkPeers(h Host, p Plan) Finding {
+	const fails = "serve does not start"
+	tcp := h.Listen(p.Advertise)
+	err := errors.Join(tcp, h.ListenPacket(p.Advertise))
+	var unknown *net.DNSError
+	switch {
+	case err == nil:
+		return good(p.Advertise + " is free, on TCP and UDP; the firewall must let both through")
+	case errors.As(err, &unknown):
+		return problem(fmt.Sprintf("%s: %v", p.Advertise, err), fails, "add the name to DNS, or to /etc/hosts of all hosts, or give --advertise an address")
+	case errors.Is(tcp, syscall.EADDRINUSE):
+		return h.taken(p.Advertise, "--advertise")
+	case errors.Is(err, syscall.EADDRINUSE):
+		return problem(p.Advertise+" is in use on UDP", fails, "choose --advertise with another port, or stop the process that ss -ulnp shows")
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return problem(p.Advertise+" is no address of this computer", fails,
+			"give --advertise an address that ip address shows, or a name that is one's here: where an address is only forwarded to this computer, no machine can listen")
+	}
+	return problem(fmt.Sprintf("%s: %v", p.Advertise, err), fails, "choose another --advertise")
+}
+
+// checkIdentity checks whether the folder that says who the machine is, and whom it voted for, outlives
+// the power.
+func checkIdentity(h Host, p Plan) Finding {
+	if p.Identity == "" {
+		return good("flags say who the machine is, and others keep the configuration")
+	}
+	m, _, failed := h.mountOf(p.Identity)
+	if failed != nil {
+		return *failed
+	}
+	found := fmt.Sprintf("%s is on %s (%s)", p.Identity, m.Point, m.Type)
+	switch {
+	case slices.Contains(inMemory, m.Type):
+		return warning(found+": memory", "when the computer restarts the machine has forgotten who it is: if a majority of those that keep the configuration has, that is lost, and the data with it",
+			"--saves FOLDER, on a disk, at the first start")
+	case slices.Contains(layered, m.Type):
+		return warning(found, "the machine's identity, and its part of the configuration, are gone with the container", "mount a volume there (docker: --volume)")
+	}
+	return good(found)
+}
+
+// checkTimeOfDay looks whether something keeps the clock of the host right.
+func checkTimeOfDay(h Host, _ Plan) Finding {
+	is, err := h.IsSynchronised()
+	switch {
+	case err != nil:
+		return notExamined(err.Error())
+	case is:
+		return good("the kernel says that the clock is synchronised")
+	}
+	return warning("the kernel says that nothing synchronises the clock",
+		"if it is wrong, certificates of other machines are refused as expired or not valid yet, and times in logs of several hosts cannot be compared",
+		"timedatectl set-ntp true, or install chrony (in a container: on its host)")
+}
