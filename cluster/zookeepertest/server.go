@@ -43,13 +43,25 @@ func Start(t testing.TB) *Server {
 // StartAt is Start for a server at another IP address of this host.
 func StartAt(t testing.TB, host string) *Server {
 	t.Helper()
+	return start(t, func() string { return freePort(t, host) })
+}
+
+// StartOn is Start for a server at HOST:PORT.
+func StartOn(t testing.TB, address string) *Server {
+	t.Helper()
+	return start(t, func() string { return address })
+}
+
+// start starts a server at an address that it asks for once it is certain that there is ZooKeeper.
+func start(t testing.TB, address func() string) *Server {
+	t.Helper()
 	if _, err := os.Stat(jar); err != nil {
 		if os.Getenv("REQUIRE_ZOOKEEPER") != "" {
 			t.Fatalf("ZooKeeper is required and not installed (apt install zookeeper): %v", err)
 		}
 		t.Skipf("SKIPPED: ZooKeeper is not installed (apt install zookeeper): %v", err)
 	}
-	s := &Server{t: t, folder: t.TempDir(), Address: freePort(t, host)}
+	s := &Server{t: t, folder: t.TempDir(), Address: address()}
 	t.Cleanup(s.Kill)
 	s.Start()
 	return s
