@@ -39,6 +39,8 @@ type Config struct {
 	// DrainTimeout is how long closing waits for running statements before it
 	// cancels them. 5 s by default.
 	DrainTimeout time.Duration
+	// lastRequestTime is another one in tests.
+	lastRequestTime time.Duration
 
 	// TLS, if set, lets clients switch to TLS; with RequireTLS they must.
 	TLS        *tls.Config
@@ -85,6 +87,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.RetryMax, DefaultRetryMax)
 	setDefault(&c.ConnectTimeout, 10*time.Second)
 	setDefault(&c.DrainTimeout, 5*time.Second)
+	setDefault(&c.lastRequestTime, lastRequestTime)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -54,6 +54,7 @@ type conn struct {
 	deadline struct {
 		lockrank.Mutex[lockrank.Leaf]
 		stopped bool // set by stopReading: its deadline must not be replaced
+		leaving bool // set by leave: a request that is on its way gets an answer
 	}
 }
 
@@ -93,6 +94,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		if again {
 			n, err = c.read(p)
 		}
+	}
+	if n == 0 && c.isLeaving(err) {
+		c.answerLast()
+		return 0, err
 	}
 	if c.sendsFile && c.meter.isBetween() && n == packetHeaderBytes && packetLength(p) == 0 {
 		c.sendsFile = false // an empty packet ends the file

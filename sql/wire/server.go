@@ -263,12 +263,12 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// drain ends the chosen connections, idle ones at once, others after their statement. It
+// drain ends the chosen connections, idle ones after lastRequestTime, others after their statement. It
 // reports whether all are gone after DrainTimeout.
 func (s *Server) drain(which func(*conn) bool) bool {
 	conns := s.mux.connections(which)
 	for _, c := range conns {
-		c.stopReading()
+		c.leave()
 	}
 	if waitClosed(s.cfg, conns) {
 		return true
