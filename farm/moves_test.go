@@ -111,7 +111,13 @@ func (c *counters) finish() {
 		up = append(up, c.g.up[id])
 	}
 	c.g.at(now.Machines[0], func(*Member) {
-		faults, err := CheckMembers(now, up, slices.Values(c.ptrs))
+		defer HoldMoves(up)() // machines that are even may go on to even out their primaries
+		whole, err := awaitWhole(context.Background(), up)
+		if err != nil {
+			c.g.Error(err)
+			return
+		}
+		faults, err := CheckMembers(whole, up, slices.Values(c.ptrs))
 		if err != nil || len(faults) > 0 {
 			c.g.Errorf("%v, %v", faults, err)
 		}

@@ -114,8 +114,16 @@ func (m *Machine) balances() bool {
 
 // awaitBalance waits until replicas may move for the sake of balance, and then lets the CM look again.
 func (m *Machine) awaitBalance() {
-	isOver := func() bool { return !m.mu.phase.isMember() || m.balanceInLocked() == 0 }
-	for !m.waitFor(balanceDelay*m.cfg.Keeper.Length(), isOver) && m.Err() == nil { // the members may change meanwhile
+	for isOver := false; !isOver && m.Err() == nil; {
+		m.mu.Lock()
+		left, changed := m.balanceInLocked(), m.mu.moves.changed
+		m.mu.Unlock()
+		// When the members change, the time begins anew; it may then end sooner, too, as when one that was
+		// away is back.
+		m.waitFor(left, func() bool {
+			isOver = !m.mu.phase.isMember() || m.balanceInLocked() == 0
+			return isOver || m.mu.moves.changed != changed
+		})
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
