@@ -241,10 +241,11 @@ func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 	return nil
 }
 
-// paceOf returns the aggressive pace if only one replica has everything (SOSP'15 section 6.4).
+// paceOf returns the aggressive pace if only one replica is left that has everything (SOSP'15 section 6.4). A
+// region that moves has all that it should have, even if that is one, and is in no hurry.
 func (m *Member) paceOf(p cluster.Placement) data.Pace {
 	switch {
-	case isLast(p):
+	case isLast(p) && p.Move == nil:
 		return data.Aggressive
 	case m.cfg.Pace == data.Pace{}:
 		return data.Slow

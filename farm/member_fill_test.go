@@ -168,3 +168,22 @@ func TestFillIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A region is in a hurry if one replica is left of several, not if it moves and has all that it should
+// have, which may be one.
+func TestPaceOf(t *testing.T) {
+	move := &cluster.Move{From: 0, To: 1}
+	for name, c := range map[string]struct {
+		p    cluster.Placement
+		want data.Pace
+	}{
+		"one left":               {cluster.Placement{Backups: []rdma.MachineID{1, 2}, Filling: []rdma.MachineID{1, 2}}, data.Aggressive},
+		"two left":               {cluster.Placement{Backups: []rdma.MachineID{1, 2}, Filling: []rdma.MachineID{2}}, data.Slow},
+		"moves, with all":        {cluster.Placement{Backups: []rdma.MachineID{1, 2}, Filling: []rdma.MachineID{1}, Move: move}, data.Slow},
+		"moves, and has but one": {cluster.Placement{Backups: []rdma.MachineID{1}, Filling: []rdma.MachineID{1}, Move: move}, data.Slow},
+	} {
+		if got := new(Member).paceOf(c.p); got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
