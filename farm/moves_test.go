@@ -128,7 +128,7 @@ func (c *counters) finish() {
 }
 
 // even reports whether no two machines that may have replicas differ by more than one group, or a
-// fifth.
+// tenth.
 func even(c *cluster.Configuration) bool {
 	low, high, largest := -1, 0, 1
 	groups := make(map[region.ID]int)
@@ -154,7 +154,7 @@ func even(c *cluster.Configuration) bool {
 		}
 		high = max(high, n)
 	}
-	return high-low <= max(largest, high/5)
+	return high-low <= max(largest, high/10)
 }
 
 // atRest reports whether everything is whole, nothing moves, and the machines are even.
