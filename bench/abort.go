@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -107,6 +108,9 @@ func (th *Thread) Retry(ctx context.Context, attempt func() error) error {
 	}
 	return fmt.Errorf("bench: a transaction was aborted %d times", attemptsMax)
 }
+
+// Aborts returns how often Retry has repeated transactions, by reason.
+func (th *Thread) Aborts() map[string]uint64 { return maps.Clone(th.aborts) }
 
 // pause waits for a random time, longer after more conflicts.
 func pause(ctx context.Context, conflicts int) error {

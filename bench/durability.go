@@ -28,19 +28,19 @@ func (c *TargetConfig) durability() Durability {
 	case c.DSN != "":
 		return OfServer
 	case c.HasProcesses():
-		return durabilityOf(memoryFolder)
+		return DurabilityOf(memoryFolder)
 	case c.DataFolder == "":
 		return Volatile
 	}
-	data := durabilityOf(c.DataFolder)
-	if data == Tmpfs && c.Saves != "" && durabilityOf(c.Saves) == DiskFile {
+	data := DurabilityOf(c.DataFolder)
+	if data == Tmpfs && c.Saves != "" && DurabilityOf(c.Saves) == DiskFile {
 		return Saved
 	}
 	return data
 }
 
-// durabilityOf returns the durability of files in a folder.
-func durabilityOf(folder string) Durability {
+// DurabilityOf returns the durability of memory in files of a folder, without saves.
+func DurabilityOf(folder string) Durability {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
 		return Unknown

@@ -292,14 +292,10 @@ func (k *KindResult) row() table.Row {
 
 // Describe prints the conditions.
 func (c *Conditions) Describe() string {
-	others := "how busy the computer was with other things is not known"
-	if c.Others >= 0 {
-		others = fmt.Sprintf("other processes kept %.1f of them busy", c.Others)
-	}
 	lines := []string{
 		c.title(),
 		fmt.Sprintf("%s, seed %d, commit %s, %s", c.loop(), c.Seed, c.Commit, c.Began.UTC().Format("2006-01-02 15:04 UTC")),
-		fmt.Sprintf("%s, %s, %.0f GiB, %s, %s; %s", c.CPU, plural(c.Processors, "processor"), float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others),
+		c.DescribeComputer(),
 	}
 	if c.Durability != "" {
 		lines = append(lines, "durability: "+string(c.Durability))
@@ -317,6 +313,15 @@ func (c *Conditions) Describe() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// DescribeComputer prints the conditions of the computer in one line.
+func (c *Conditions) DescribeComputer() string {
+	others := "how busy the computer was with other things is not known"
+	if c.Others >= 0 {
+		others = fmt.Sprintf("other processes kept %.1f of them busy", c.Others)
+	}
+	return fmt.Sprintf("%s, %s, %.0f GiB, %s, %s; %s", c.CPU, plural(c.Processors, "processor"), float64(c.MemoryBytes)/(1<<30), c.Kernel, c.Go, others)
 }
 
 // remarks returns what does not fit into the table.

@@ -252,3 +252,17 @@ func (l *ledger) enterLine(warehouse, district, order int, amount money, isDeliv
 	}
 	return nil
 }
+
+// allOrders returns the number of orders of all districts.
+func (l *ledger) allOrders() (n int) {
+	for w := range l.warehouses {
+		for d := range l.warehouses[w].districts {
+			for i := range l.warehouses[w].districts[d].orders {
+				if l.warehouses[w].districts[d].orders[i].exists {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}

@@ -17,6 +17,7 @@ type Workload struct {
 	target           *bench.Target
 	loading, running constants
 	store            store
+	entered          int // see Committed
 }
 
 var _ bench.Workload = (*Workload)(nil)
@@ -177,8 +178,13 @@ func (w *Workload) Check(ctx context.Context) error {
 	if err := w.store.read(ctx, l); err != nil {
 		return fmt.Errorf("%w: %w", bench.ErrInconsistent, err)
 	}
+	w.entered = l.allOrders() - w.cfg.Warehouses*districts*w.cfg.Customers
 	return l.check()
 }
+
+// Committed returns the kind New-Order, and the number of orders that the last Check has found, without
+// those of Load: one for each customer.
+func (w *Workload) Committed() (kind, n int) { return kindNewOrder, w.entered }
 
 // A client enters transactions.
 type client struct {

@@ -3,6 +3,7 @@ package tpcc
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -55,6 +56,24 @@ func TestLoadedIsConsistent(t *testing.T) {
 	_, w := open(t, bench.TargetConfig{}, reduced)
 	if err := w.Check(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A check finds the orders that clients have entered, not those of Load.
+func TestCommitted(t *testing.T) {
+	for _, api := range []bench.API{bench.Native, bench.SQL} {
+		tg, w := open(t, bench.TargetConfig{API: api}, reduced)
+		if err := w.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if kind, n := w.Committed(); kind != kindNewOrder || n != 0 {
+			t.Errorf("%s: %d of %s after loading", api, n, kindNames[kind])
+		}
+		entered := run(t, tg, w, bench.Options{Transactions: 300, Seed: 1}).Kinds[kindNewOrder]
+		rolledBack := int(math.Round(entered.MissedPart * float64(entered.Count)))
+		if _, n := w.Committed(); n != int(entered.Count)-rolledBack {
+			t.Errorf("%s: %d orders, of %d entered and %d rolled back", api, n, entered.Count, rolledBack)
+		}
 	}
 }
 
