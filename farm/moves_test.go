@@ -247,6 +247,49 @@ func TestStopOfADrainedMachine(t *testing.T) {
 	})
 }
 
+// A machine without data makes its objects at others also while a configuration is being recovered, in
+// which no region is active yet.
+func TestDrainedMachineAmongReconfigurations(t *testing.T) {
+	aFewMembers(t, 9, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(50)
+		g.drain(0, 3, false)
+		g.until("machine 3 is drained", g.atRest)
+		first, _ := g.store.Load()
+		m, p := g.up[3], g.world.Machine(3).Process()
+		stops, made := false, 0
+		p.Go(func() {
+			defer func() { stops = false }()
+			for ; !stops; made++ {
+				err := m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+					made, _, err := t.Alloc(100, 0)
+					if err != nil {
+						return err
+					}
+					return t.Free(made)
+				})
+				if err != nil {
+					g.Errorf("an object is made at a machine without data: %v", err)
+					return
+				}
+				p.Sleep(20 * time.Microsecond)
+			}
+		})
+		for range 20 {
+			before, _ := g.store.Load()
+			g.at(before.CM, func(m *Member) { m.Membership().Renew() })
+			g.until("another configuration", func() bool { now, _ := g.store.Load(); return now.ID > before.ID })
+			g.until("everything is whole", g.whole)
+		}
+		stops = true
+		g.until("nothing is made any more", func() bool { return !stops })
+		if now, _ := g.store.Load(); now.NextRegion != first.NextRegion || made == 0 {
+			t.Errorf("%d objects were made, and regions from %d on: %+v", made, first.NextRegion, now.Regions)
+		}
+		c.finish()
+	})
+}
+
 // A machine without data makes an array in a region of its own, which then moves away, too.
 func TestArrayAtADrainedMachine(t *testing.T) {
 	aFewMembers(t, 7, 4, 2, func(g *members) {

@@ -34,8 +34,8 @@ func (m *Machine) alloc(ctx context.Context, w *worker.Worker, need region.Need,
 	before := m.Routes.Load()
 	rt := m.Route(hint.Region())
 	if hint == 0 && m.IsDraining() {
-		if got, err := m.allocElsewhere(ctx, w, before, need, payload); err == nil {
-			return got, nil
+		if got, err := m.allocElsewhere(ctx, w, before, need, payload); !isFull(err) {
+			return got, err
 		}
 	}
 	if hint == 0 || rt == nil || rt.PrimaryHere {
@@ -61,17 +61,29 @@ func (m *Machine) allocHere(w *worker.Worker, need region.Need, payload int, hin
 	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: in}, lender: m.ID()}, nil
 }
 
-// allocElsewhere borrows a slot near any region of another machine. The regions take turns.
+// allocElsewhere borrows a slot near any region of another machine. The regions take turns. While none
+// of them is active, as after each reconfiguration, one that is not active will do: a region that this
+// machine made instead would have to move away.
 func (m *Machine) allocElsewhere(ctx context.Context, w *worker.Worker, routes *route.List, need region.Need, payload int) (slot, error) {
 	all := *routes
 	turn := m.elsewhere.Add(1)
+	var best *route.Route
 	for i := range uint64(len(all)) {
 		rt := all[(turn+i)%uint64(len(all))]
-		if rt != nil && !rt.PrimaryHere && rt.State == route.Active && rt.IsAvailable() {
-			return m.borrow(ctx, w, routes, rt.Primary, need, payload, region.MakeAddr(rt.Region, 0))
+		if rt == nil || rt.PrimaryHere || !rt.IsAvailable() {
+			continue
+		}
+		if best == nil || rt.State == route.Active {
+			best = rt
+		}
+		if rt.State == route.Active {
+			break
 		}
 	}
-	return slot{}, fmt.Errorf("%w: no other machine has a region", region.ErrFull)
+	if best == nil {
+		return slot{}, fmt.Errorf("%w: no other machine has a region", region.ErrFull)
+	}
+	return m.borrow(ctx, w, routes, best.Primary, need, payload, region.MakeAddr(best.Region, 0))
 }
 
 // borrow asks another machine to reserve a slot near hint. That machine must be the primary
