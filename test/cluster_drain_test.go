@@ -3,7 +3,6 @@ package test
 import (
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -42,12 +41,7 @@ func TestDrain(t *testing.T) {
 	l.end()
 	drained := f.machines[1]
 	placed := f.configuration().Regions
-	drained.mu.Lock()
-	drained.killed, drained.serving = true, false
-	drained.upset++
-	drained.mu.Unlock()
-	drained.signal(syscall.SIGTERM)
-	<-drained.exited
+	drained.stop()
 	f.wait("the others to go on", func() bool { return !slices.Contains(f.configuration().Machines, rdma.MachineID(1)) })
 	for i, p := range f.configuration().Regions {
 		if p.LastReplicaChange != placed[i].LastReplicaChange || len(p.Filling) > 0 || len(p.Backups) != 1 {

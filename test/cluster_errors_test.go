@@ -21,7 +21,7 @@ func (m *machine) refuse(status int, texts ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append(m.flags(), "--log-level", "error")...)
+	cmd := exec.CommandContext(ctx, m.executable(), append(m.flags(), "--log-level", "error")...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

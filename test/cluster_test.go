@@ -2,6 +2,7 @@ package test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -231,6 +232,8 @@ type machine struct {
 	fleet *fleet
 	id    int
 	more  []string // flags of its own
+	// program is the build of farmsql that the machine runs; if it is empty, the fleet's.
+	program string
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has
@@ -288,13 +291,16 @@ func (m *machine) network() []string {
 	return []string{"--shared-folder", filepath.Join(m.fleet.folder, "shared")}
 }
 
+// executable is the file of the program that the machine runs.
+func (m *machine) executable() string { return cmp.Or(m.program, m.fleet.program) }
+
 // start starts the machine's process, and does not wait for it.
 func (m *machine) start() {
 	t := m.fleet.t
 	t.Helper()
-	m.cmd = exec.Command(m.fleet.program, m.flags()...)
+	m.cmd = exec.Command(m.executable(), m.flags()...)
 	if m.fleet.hosts != nil {
-		m.cmd = m.fleet.hosts.command(m.id, m.fleet.program, m.flags()...)
+		m.cmd = m.fleet.hosts.command(m.id, m.executable(), m.flags()...)
 	}
 	// If the test process dies, its machines must end, too.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -395,6 +401,26 @@ func (m *machine) kill() time.Time {
 	_ = m.cmd.Process.Kill()
 	<-m.exited
 	return at
+}
+
+// stop ends the process in order, as an operator does, and returns when it has ended. Clients may be
+// connected to it.
+func (m *machine) stop() {
+	t := m.fleet.t
+	t.Helper()
+	m.mu.Lock()
+	m.killed, m.serving = true, false
+	m.upset++
+	m.mu.Unlock()
+	m.signal(syscall.SIGTERM)
+	select {
+	case <-m.exited:
+	case <-time.After(startTimeout):
+		t.Fatalf("machine %d did not end within %v of SIGTERM\n%s", m.id, startTimeout, m.fleet.remains())
+	}
+	if m.err != nil {
+		t.Errorf("machine %d, stopped: %v\n%s", m.id, m.err, m.fleet.tails())
+	}
 }
 
 // signal sends a signal to the process.

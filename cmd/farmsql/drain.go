@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/internal/protocol"
 )
 
 type drainCommand struct {
@@ -39,11 +41,8 @@ func (c *drainCommand) Run(std cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case best.Source == farmsql.StatusOfProcess:
-		return fmt.Errorf("%w, and none can be drained", farmsql.ErrNoCluster)
-	case best.Configuration == 0:
-		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", best.Machine, best.Starting)
+	if err := checkMoves(best.Status, "none can be drained"); err != nil {
+		return err
 	}
 	if err := askOperator(best.folder, operatorRequest{Drain: &drainRequest{c.Machine, c.Undo}}); err != nil {
 		return fmt.Errorf("drain machine %d: %s: %w", c.Machine, filepath.Base(best.folder), err)
@@ -57,6 +56,37 @@ func (c *drainCommand) Run(std cli.Streams) error {
 		return nil
 	}
 	return c.await(std)
+}
+
+// checkMoves returns an error if the instance, of which a process has answered s, cannot move replicas;
+// consequence says what that prevents if its machines are in one process. Members of an earlier program
+// are named here, since the process that is asked may be one, which does not know the request.
+func checkMoves(s farmsql.Status, consequence string) error {
+	switch {
+	case s.Source == farmsql.StatusOfProcess:
+		return fmt.Errorf("%w, and %s", farmsql.ErrNoCluster, consequence)
+	case s.Configuration == 0:
+		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", s.Machine, s.Starting)
+	}
+	var older []int
+	for _, m := range s.Machines {
+		if m.ProtocolMax < int(protocol.Moves) {
+			older = append(older, m.Machine)
+		}
+	}
+	if s.Protocol >= int(protocol.Moves) || len(older) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the instance speaks version %d of the protocol, and version %d is needed for regions to move: start %s with this farmsql",
+		s.Protocol, protocol.Moves, numbered("machine", older))
+}
+
+// numbered returns the numbers in words.
+func numbered(what string, numbers []int) string {
+	if len(numbers) != 1 {
+		what += "s"
+	}
+	return what + " " + strings.Trim(fmt.Sprint(numbers), "[]")
 }
 
 // drainQuiet is how long nothing has to change until await says what the moves wait for. Tests make it

@@ -27,6 +27,11 @@ func TestDrain(t *testing.T) {
 		return s
 	}
 	draining := farmsql.MachineStatus{Machine: 1, IsDraining: true}
+	mixed := has(draining, 1)
+	mixed.Protocol = 2
+	mixed.Machines = []farmsql.MachineStatus{{Machine: 0, ProtocolMax: 2}, {Machine: 1, ProtocolMax: 3}, {Machine: 2, ProtocolMax: 1}}
+	last := mixed
+	last.Machines = mixed.Machines[:2]
 	stuck := draining
 	stuck.Obstacle = "farmsql: no other machine has room"
 	for _, x := range []struct {
@@ -42,6 +47,8 @@ func TestDrain(t *testing.T) {
 		{"stuck", has(stuck, 1), nil, 1, "no other machine has room"},
 		{"taken back", has(farmsql.MachineStatus{Machine: 1}, 1), nil, 1, "somebody has taken it back"},
 		{"gone", has(farmsql.MachineStatus{Machine: 2}), nil, 1, "machine 1 is no member any more"},
+		{"among machines of earlier programs", mixed, nil, 1, "speaks version 2 of the protocol, and version 3 is needed for regions to move: start machines 0 2 with this farmsql"},
+		{"with one machine of an earlier program", last, nil, 1, "start machine 0 with this farmsql"},
 		{"in one process", farmsql.Status{Source: farmsql.StatusOfProcess, Configuration: 9}, nil, 1, "none can be drained"},
 	} {
 		o.set(x.status)

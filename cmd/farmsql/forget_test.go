@@ -14,6 +14,7 @@ import (
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/internal/protocol"
 )
 
 // A fakeOperator records its requests.
@@ -58,7 +59,7 @@ func withAbsent(t *testing.T) (data string, o *fakeOperator) {
 			t.Fatal(err)
 		}
 		o = &fakeOperator{status: farmsql.Status{
-			Source: farmsql.StatusOfMachine, Machine: i, Configuration: 5 + i, Machines: []farmsql.MachineStatus{{Machine: 0}, {Machine: 1}},
+			Source: farmsql.StatusOfMachine, Machine: i, Configuration: 5 + i, Protocol: int(protocol.Own.Max), Machines: []farmsql.MachineStatus{{Machine: 0}, {Machine: 1}},
 			Regions: []farmsql.RegionStatus{{Region: 1, Primary: 0}, {Region: 2, Primary: -1, Away: []int{2}}, {Region: 3, Primary: -1, Away: []int{2, 3}},
 				{Region: 4, Primary: -1, Away: []int{2}, Backups: []int{1}, Filling: []int{1}}},
 		}}
