@@ -90,7 +90,7 @@ func TestDrainProgress(t *testing.T) {
 	s.Regions = []farmsql.RegionStatus{{Region: 1, Primary: 1}, {Region: 2, Primary: 0, Backups: []int{1}}}
 	o.set(s)
 	s.Regions = nil
-	time.AfterFunc(2*drainPoll, func() { o.set(s) })
+	o.become(s, 3)
 	code, out, errs := execute(t, "", "drain", "--data", data, "--machine", "1")
 	if code != 0 || !strings.Contains(out, "machine 1 has 2 replicas\n") || !strings.Contains(out, "machine 1 has no data") {
 		t.Errorf("status %d: %s%s", code, out, errs)
@@ -123,7 +123,7 @@ func TestDrainThatWaits(t *testing.T) {
 	s.MovesAwait = "region 7, which is unavailable"
 	o.set(s)
 	s.Regions = nil
-	time.AfterFunc(4*drainPoll, func() { o.set(s) })
+	o.become(s, 4)
 	code, out, errs := execute(t, "", "drain", "--data", data, "--machine", "1")
 	if code != 0 || strings.Count(out, "waiting for region 7, which is unavailable\n") != 1 {
 		t.Errorf("status %d: %s%s", code, out, errs)

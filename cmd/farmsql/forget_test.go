@@ -19,8 +19,10 @@ import (
 
 // A fakeOperator records its requests.
 type fakeOperator struct {
-	mu     sync.Mutex // guards status
+	mu     sync.Mutex // guards status, next and looks
 	status farmsql.Status
+	next   *farmsql.Status // what status becomes after looks more calls of Status; nil if it stays
+	looks  int
 	asked  []forgetRequest
 	drains []drainRequest
 	err    error
@@ -29,7 +31,17 @@ type fakeOperator struct {
 func (o *fakeOperator) Status() farmsql.Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.looks--; o.next != nil && o.looks < 0 {
+		o.status, o.next = *o.next, nil
+	}
 	return o.status
+}
+
+// become replaces the status once it has been looked at so many times.
+func (o *fakeOperator) become(s farmsql.Status, looks int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.next, o.looks = &s, looks
 }
 
 // set replaces the status.
