@@ -24,6 +24,10 @@ type earlier struct {
 // earliers are where a range of versions that programs speak has begun or ended.
 var earliers = []earlier{
 	{
+		"the last that does not say what it speaks, on one host", "a67ffaa5a6e1699b3c1e0534ea76463421c6dbc0",
+		func(t *testing.T) *fleet { return newFleet(t, 3, 2, "") },
+	},
+	{
 		"the first whose formats have versions, on one host", "7543fb127eae954d90f320eef63058defd54e991",
 		func(t *testing.T) *fleet { return newFleet(t, 3, 2, "") },
 	},

@@ -67,6 +67,9 @@ func checkMoves(s farmsql.Status, consequence string) error {
 		return fmt.Errorf("%w, and %s", farmsql.ErrNoCluster, consequence)
 	case s.Configuration == 0:
 		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", s.Machine, s.Starting)
+	case s.Protocol == 0:
+		return fmt.Errorf("machine %d runs a program that knows one version of the protocol, and version %d is needed for regions to move: start it, and all others of earlier programs, with this farmsql",
+			s.Machine, protocol.Moves)
 	}
 	var older []int
 	for _, m := range s.Machines {

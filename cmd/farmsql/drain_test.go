@@ -32,6 +32,8 @@ func TestDrain(t *testing.T) {
 	mixed.Machines = []farmsql.MachineStatus{{Machine: 0, ProtocolMax: 2}, {Machine: 1, ProtocolMax: 3}, {Machine: 2, ProtocolMax: 1}}
 	last := mixed
 	last.Machines = mixed.Machines[:2]
+	oldest := has(draining, 1)
+	oldest.Protocol = 0
 	stuck := draining
 	stuck.Obstacle = "farmsql: no other machine has room"
 	for _, x := range []struct {
@@ -49,6 +51,7 @@ func TestDrain(t *testing.T) {
 		{"gone", has(farmsql.MachineStatus{Machine: 2}), nil, 1, "machine 1 is no member any more"},
 		{"among machines of earlier programs", mixed, nil, 1, "speaks version 2 of the protocol, and version 3 is needed for regions to move: start machines 0 2 with this farmsql"},
 		{"with one machine of an earlier program", last, nil, 1, "start machine 0 with this farmsql"},
+		{"at a program of before versions", oldest, nil, 1, "version 3 is needed for regions to move: start it, and all others"},
 		{"in one process", farmsql.Status{Source: farmsql.StatusOfProcess, Configuration: 9}, nil, 1, "none can be drained"},
 	} {
 		o.set(x.status)
