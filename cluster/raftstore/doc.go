@@ -97,7 +97,8 @@
 // # Concurrency and cost
 //
 // One goroutine owns the state machine, the log and all requests. Each other machine has one that
-// connects and sends, and one for its answers; each accepted connection has one. A Client has none. An
+// connects and sends, and one for its answers; each accepted connection has one. A Client has one for each machine that
+// it asks, while it asks. An
 // idle leader sends a heartbeat of a few bytes to each machine five times a second, and no timer rings more
 // often while nothing is to be done. A machine that cannot be reached is dialled four times a second.
 //

@@ -26,27 +26,31 @@ func newPulse(tick time.Duration) *pulse {
 	return &pulse{timer: time.NewTimer(tick), tick: tick, since: time.Now(), span: 1}
 }
 
-// hear takes note of a message. After one of the leader the library begins to count anew, and so does the pulse:
-// if time before it counted, a follower would stand for election too early.
+// hear takes note of a message. After one that shows that the leader lives the library begins to count anew, and so does
+// the pulse: if time before it counted, a follower would stand for election too early. A timer that rings once a
+// tick goes on, because requests wait for it.
 func (p *pulse) hear(m *raftpb.Message, leader uint64) {
-	if m.GetFrom() == leader {
-		p.heard = true
-		p.set(time.Now(), p.span)
+	t := m.GetType()
+	if m.GetFrom() != leader || t != raftpb.MsgApp && t != raftpb.MsgHeartbeat && t != raftpb.MsgSnap {
+		return
 	}
-}
-
-// hurry makes the timer ring once a tick.
-func (p *pulse) hurry() {
+	p.heard, p.since = true, time.Now()
 	if p.span > 1 {
-		p.set(time.Now(), 1)
+		p.timer.Reset(time.Duration(p.span) * p.tick)
 	}
 }
 
-// count returns how many ticks have passed at a ring. Those that the machine has slept through do not count:
-// messages that have come meanwhile are not handled yet.
-func (p *pulse) count(now time.Time) int {
-	return min(p.span, int(now.Sub(p.since)/p.tick))
+// pass returns how many ticks have passed, and counts them. Those that the machine has slept through do not
+// count: messages that have come meanwhile are not handled yet.
+func (p *pulse) pass(now time.Time) int {
+	n := min(p.span, int(now.Sub(p.since)/p.tick))
+	p.since = now
+	return n
 }
+
+// hears reports at a ring whether the leader lives. If the timer rings after several ticks it does not: each
+// message of the leader would have set it anew.
+func (p *pulse) hears() bool { return p.heard && p.span == 1 }
 
 // set sets the timer.
 func (p *pulse) set(now time.Time, span int) {
@@ -54,15 +58,29 @@ func (p *pulse) set(now time.Time, span int) {
 	p.timer.Reset(time.Duration(span) * p.tick)
 }
 
-// ring lets ticks pass.
+// ring lets ticks pass, and begins requests again that are due.
 func (r *replica) ring(p *pulse, now time.Time) {
-	for range p.count(now) {
+	r.pass(p, now)
+	r.tick(now)
+	p.set(now, r.rest(p.hears()))
+	p.heard = false
+}
+
+func (r *replica) pass(p *pulse, now time.Time) {
+	for range p.pass(now) {
 		r.node.Tick()
 		r.drive()
 	}
-	r.tick(now)
-	p.set(now, r.rest(p.heard))
-	p.heard = false
+}
+
+// hurry ends a rest, if there is one: from now on the timer rings once a tick.
+func (r *replica) hurry(p *pulse) {
+	if p.span == 1 {
+		return
+	}
+	now := time.Now()
+	r.pass(p, now)
+	p.set(now, 1)
 }
 
 // rest returns how many ticks at once are soon enough: several if this machine is the leader, or has just heard

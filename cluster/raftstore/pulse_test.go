@@ -16,7 +16,7 @@ func TestPulse(t *testing.T) {
 	defer p.timer.Stop()
 	check := func(after time.Duration, want int, what string) {
 		t.Helper()
-		if n := p.count(p.since.Add(after)); n != want {
+		if n := p.pass(p.since.Add(after)); n != want {
 			t.Errorf("%s counts %d ticks, want %d", what, n, want)
 		}
 	}
@@ -24,18 +24,48 @@ func TestPulse(t *testing.T) {
 	p.set(time.Now(), restTicks)
 	check(restTicks*tick, restTicks, "a ring after a rest")
 	check(100*tick, restTicks, "a late ring")
-	p.since = p.since.Add(-3 * tick)
-	p.hear(&raftpb.Message{From: new(uint64(7))}, leader)
-	check(restTicks*tick, restTicks, "a ring after a message of a follower")
-	if p.heard || time.Since(p.since) < 3*tick {
-		t.Error("a message of a follower counts as one of the leader")
+	for name, m := range map[string]*raftpb.Message{
+		"a follower":    {From: new(uint64(7)), Type: raftpb.MsgHeartbeat.Enum()},
+		"a former life": {From: new(uint64(leader)), Type: raftpb.MsgPreVote.Enum()},
+	} {
+		p.set(time.Now().Add(-3*tick), restTicks)
+		if p.hear(m, leader); p.heard || time.Since(p.since) < 3*tick {
+			t.Errorf("a message of %s counts as a sign of the leader", name)
+		}
 	}
-	p.hear(&raftpb.Message{From: new(uint64(leader))}, leader)
+	p.hear(&raftpb.Message{From: new(uint64(leader)), Type: raftpb.MsgHeartbeat.Enum()}, leader)
 	if !p.heard || p.span != restTicks || time.Since(p.since) >= 3*tick {
-		t.Error("a message of the leader does not make ticks count anew")
+		t.Error("a heartbeat does not make ticks count anew")
 	}
-	p.hurry()
+	p.set(time.Now(), 1)
 	check(100*tick, 1, "a ring with a request under way")
+}
+
+// TestSilentLeader: the ring that follows a rest finds the leader silent, although it was heard of before the
+// rest, so that the last ticks before an election are counted one by one.
+func TestSilentLeader(t *testing.T) {
+	s := &Store{}
+	s.leader.Store(raftID(2))
+	r := &replica{store: s}
+	p := newPulse(time.Hour)
+	defer p.timer.Stop()
+	ring := func() {
+		p.set(time.Now(), r.rest(p.hears()))
+		p.heard = false
+	}
+	heartbeat := &raftpb.Message{From: new(raftID(2)), Type: raftpb.MsgHeartbeat.Enum()}
+	p.hear(heartbeat, raftID(2))
+	if ring(); p.span != restTicks {
+		t.Fatalf("a machine that hears of the leader rests for %d ticks", p.span)
+	}
+	p.hear(heartbeat, raftID(2)) // the last
+	if ring(); p.span != 1 {
+		t.Errorf("a machine that has not heard of the leader for %d ticks rests again, for %d", restTicks, p.span)
+	}
+	p.hear(heartbeat, raftID(2))
+	if ring(); p.span != restTicks {
+		t.Errorf("when the leader is heard of again, it rests for %d ticks", p.span)
+	}
 }
 
 // TestRest: a machine rests while it is the leader or hears of it, and nothing is under way.

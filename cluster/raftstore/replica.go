@@ -77,6 +77,9 @@ func (r *replica) run(ctx context.Context) (err error) {
 		if err := r.work(); err != nil {
 			return err
 		}
+		if r.store.leader.Load() == raft.None && pulse.span > 1 {
+			pulse.set(time.Now(), 1) // time before the library began to wait for a new leader must not count
+		}
 		select {
 		case now := <-pulse.timer.C:
 			r.ring(pulse, now)
@@ -84,7 +87,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 			pulse.hear(m, r.store.leader.Load())
 			_ = r.node.Step(m) // fails for a proposal if there is no leader; it will be sent again
 		case q := <-r.store.requests:
-			pulse.hurry()
+			r.hurry(pulse)
 			q.again = r.store.cfg.after(retryTicks)
 			r.pending[q.id] = q
 			r.begin(q, time.Now())
