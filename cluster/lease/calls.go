@@ -123,8 +123,9 @@ func (k *calls) Leases() []Lease {
 	return k.mu.core.leases(k.now())
 }
 
-func (k *calls) Length() time.Duration { return k.length }
-func (k *calls) Variant() string       { return "goroutine" }
+func (k *calls) Length() time.Duration   { return k.length }
+func (k *calls) Shortest() time.Duration { return k.length }
+func (k *calls) Variant() string         { return "goroutine" }
 
 func (k *calls) Close() error {
 	k.endpoint.Handle(k.kind, nil)

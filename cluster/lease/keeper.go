@@ -33,6 +33,8 @@ type Keeper interface {
 
 	// Length is the lease time, which another configuration may change, and Variant the kind of keeper.
 	Length() time.Duration
+	// Shortest is the shortest that Length may become.
+	Shortest() time.Duration
 	Variant() string
 
 	// Close ends the exchange. No call of Config.Expired begins any more.

@@ -84,8 +84,9 @@ func (k *locked) Leases() []Lease {
 	return k.core.leases(k.now())
 }
 
-func (k *locked) Length() time.Duration { return k.cfg.Length }
-func (k *locked) Variant() string       { return "goroutine locked to a thread" }
+func (k *locked) Length() time.Duration   { return k.cfg.Length }
+func (k *locked) Shortest() time.Duration { return k.cfg.Length }
+func (k *locked) Variant() string         { return "goroutine locked to a thread" }
 
 func (k *locked) Close() error {
 	if k.stop.Swap(true) {

@@ -215,7 +215,8 @@ func (k *thread) Leases() []Lease {
 	return c.leases(int64(C.lease_now()))
 }
 
-func (k *thread) Length() time.Duration { return k.length }
+func (k *thread) Length() time.Duration   { return k.length }
+func (k *thread) Shortest() time.Duration { return k.length }
 
 func (k *thread) Variant() string {
 	v := "thread with real-time priority"

@@ -86,7 +86,8 @@ func (k *togetherKeeper) Outstanding() time.Duration { return 0 }
 func (k *togetherKeeper) Leases() []Lease { return nil }
 
 // Length implements Keeper.
-func (k *togetherKeeper) Length() time.Duration { return TogetherLength }
+func (k *togetherKeeper) Length() time.Duration   { return TogetherLength }
+func (k *togetherKeeper) Shortest() time.Duration { return TogetherLength }
 
 // Variant implements Keeper.
 func (k *togetherKeeper) Variant() string { return "process" }

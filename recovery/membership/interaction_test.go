@@ -345,6 +345,7 @@ func (k *scriptKeeper) Beat()                      {}
 func (k *scriptKeeper) Outstanding() time.Duration { return max(0, k.last-k.x.world.Now()) }
 func (k *scriptKeeper) Leases() []lease.Lease      { return nil }
 func (k *scriptKeeper) Length() time.Duration      { return scriptLease }
+func (k *scriptKeeper) Shortest() time.Duration    { return scriptLease }
 func (k *scriptKeeper) Variant() string            { return "of a script" }
 func (k *scriptKeeper) Close() error               { return nil }
 
