@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/cluster/join"
+	"github.com/farmsql/farmsql/cluster/peerport"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/nvram"
 )
@@ -169,7 +170,10 @@ func (c Config) begin(ctx context.Context, known *join.Identity) (*join.Identity
 		}
 		return join.Ask(ctx, folder, t, c.Advertise)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Advertise) // before a token names the address
+	if err := peerport.CheckHost(c.Advertise); err != nil { // before a token names the address
+		return nil, fmt.Errorf("farmsql: Advertise (--advertise): %w", err)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Advertise)
 	if err != nil {
 		return nil, fmt.Errorf("farmsql: Advertise (--advertise): %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/cluster/peerport"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
@@ -112,6 +113,9 @@ func (c Config) joinShm() (network, error) {
 func (c Config) joinTCP(book *addressBook, door net.Listener) (network, error) {
 	hash := sha256.Sum256([]byte(c.Cluster))
 	log := peerLog{log: c.Logger, now: clock.System{}.Now}
+	if err := peerport.CheckHost(c.Advertise); err != nil {
+		return network{}, fmt.Errorf("farmsql: Advertise (--advertise): %w", err)
+	}
 	cfg := tcp.Config{
 		Machine: rdma.MachineID(c.MachineID), Cluster: [16]byte(hash[:16]), Listen: c.Advertise, Listener: door, Advertise: c.Advertise,
 		Resolve: book.resolve, TLS: c.PeerTLS, Refused: log.refused, Unreached: log.unreached,

@@ -53,6 +53,9 @@ func Ask(ctx context.Context, folder string, t Token, advertise string) (*Identi
 	if advertise == "" {
 		advertise = net.JoinHostPort(hostOf(c.LocalAddr().String()), DefaultPort)
 	}
+	if err := peerport.CheckHost(advertise); err != nil {
+		return nil, fmt.Errorf("join: this machine cannot be reached (--advertise): %w", err)
+	}
 	// The issuer connects to the address, to see that the others will be able to.
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", advertise)
 	if err != nil {

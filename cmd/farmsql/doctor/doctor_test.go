@@ -174,6 +174,7 @@ func TestChecks(t *testing.T) {
 		{"processes", fails("dumpable", broken), NotExamined, "broken"},
 
 		{"peers", (*fake).onHosts, OK, "db1:7070 is free, on TCP and UDP"},
+		{"peers", onHosts(fails("host", errors.New("db1 is 127.0.1.1 on this host"))), Problem, "127.0.1.1|/etc/hosts"},
 		{"peers", onHosts(fails("listen", &net.DNSError{Err: "no such host", Name: "db1"})), Problem, "no such host|/etc/hosts"},
 		{"peers", onHosts(fails("listen", syscall.EADDRNOTAVAIL)), Problem, "no address of this computer|ip address"},
 		{"peers", onHosts(fails("listen", syscall.EADDRINUSE)), Problem, "in use by a process|another --advertise"},

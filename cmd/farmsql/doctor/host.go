@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/cluster/lease"
+	"github.com/farmsql/farmsql/cluster/peerport"
 	"github.com/farmsql/farmsql/internal/host"
 	"github.com/farmsql/farmsql/nvram"
 )
@@ -37,6 +38,8 @@ type Host struct {
 	Try func(folder string) (Trial, error)
 	// Listen listens on an address, and stops again; ListenPacket does for datagrams.
 	Listen, ListenPacket func(address string) error
+	// CheckHost returns an error if an address names a host that others do not reach there.
+	CheckHost func(address string) error
 	// IsSynchronised reports whether the kernel's time of day is kept right.
 	IsSynchronised func() (bool, error)
 }
@@ -52,7 +55,7 @@ func This() Host {
 	return Host{
 		Root: host.System, Processors: runtime.NumCPU, Limit: limit,
 		HasThread: lease.HaveThread, MayRealtime: lease.MayRealtime, Pin: pin, IsDumpable: isDumpable,
-		Place: place, Fullness: nvram.FullnessOf, Try: try, Listen: listen, ListenPacket: listenPacket,
+		Place: place, Fullness: nvram.FullnessOf, Try: try, Listen: listen, ListenPacket: listenPacket, CheckHost: peerport.CheckHost,
 		IsSynchronised: isSynchronised,
 	}
 }

@@ -14,7 +14,9 @@ func checkPeers(h Host, p Plan) Finding {
 	tcp := h.Listen(p.Advertise)
 	err := errors.Join(tcp, h.ListenPacket(p.Advertise))
 	var unknown *net.DNSError
-	switch {
+	switch local := h.CheckHost(p.Advertise); {
+	case local != nil:
+		return problem(local.Error(), fails, "correct /etc/hosts, or give --advertise the address that the others reach")
 	case err == nil:
 		return good(p.Advertise + " is free, on TCP and UDP; the firewall must let both through")
 	case errors.As(err, &unknown):
