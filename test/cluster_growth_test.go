@@ -18,6 +18,9 @@ import (
 // meets an error that a machine that stops or is evicted does not explain. Regions and primaries are even within 20 %, or
 // within one region where that is more.
 func TestGrowth(t *testing.T) {
+	if !nightly {
+		t.Skip("a minute (FARMSQL_NIGHTLY=1)")
+	}
 	c := growth.Config{
 		Program: binary, Replicas: 1, Machines: 5, Back: 3, RegionSize: farmsql.MiB, Clients: 5, Seed: seedOf(t), AnyBuild: true,
 		Lease:   150 * time.Millisecond, // regions begin to move 100 leases after the last machine has joined, or was evicted and is back
