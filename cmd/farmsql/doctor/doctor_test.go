@@ -154,6 +154,7 @@ func TestChecks(t *testing.T) {
 		{"real time", all(fails("realtime", broken), func(f *fake) { f.limit[unix.RLIMIT_RTPRIO] = 0 }), Warning,
 			"RLIMIT_RTPRIO 0, CAP_SYS_NICE not held|200ms, not 150ms|LimitRTPRIO=98"},
 		{"real time", fails("realtime", broken), Warning, "a container or control group forbids it"},
+		{"real time", onHosts(fails("realtime", broken)), Warning, "waits for a processor as others do"},
 		{"real time", all(fails("realtime", broken), sets(rt, "0\n")), Warning, "kernel.sched_rt_runtime_us=950000"},
 		{"real time", func(f *fake) { f.HasThread = false }, Warning, "no lease thread|800ms|cgo"},
 		{"real time", lacks(rt), NotExamined, "sched_rt_runtime_us"},

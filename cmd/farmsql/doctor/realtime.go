@@ -11,7 +11,7 @@ import (
 )
 
 // checkRealtime tries whether the lease thread may have its priority, and finds out why not.
-func checkRealtime(h Host, _ Plan) Finding {
+func checkRealtime(h Host, p Plan) Finding {
 	if !h.HasThread {
 		return warning("this build has no lease thread", leaseCosts(lease.LengthCalls), "build farmsql with cgo (CGO_ENABLED=1 and a C compiler)")
 	}
@@ -34,7 +34,16 @@ func checkRealtime(h Host, _ Plan) Finding {
 	case h.mayNice() || now >= lease.RealtimePriority:
 		mend = "the rights are there, so a container or control group forbids it: docker --cap-add SYS_NICE --ulimit rtprio=98, or write 950000 to the group's cpu.rt_runtime_us"
 	}
-	return warning(fmt.Sprintf("no thread gets priority %d (%s)", lease.RealtimePriority, rights), leaseCosts(lease.LengthThreadNormal), mend)
+	return warning(fmt.Sprintf("no thread gets priority %d (%s)", lease.RealtimePriority, rights), normalPriorityCosts(p), mend)
+}
+
+// normalPriorityCosts says what it costs that the lease thread has no real-time priority. Leases between hosts are
+// no longer without it.
+func normalPriorityCosts(p Plan) string {
+	if p.IsTCP {
+		return "the lease thread waits for a processor as others do: busy machines may be evicted though they are well"
+	}
+	return leaseCosts(lease.LengthThreadNormal)
 }
 
 // leaseCosts says what leases of this length cost.
