@@ -42,7 +42,7 @@ func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func
 	}
 }
 
-// leafOf returns the certificate of this machine, or nil if there is none.
+// leafOf returns this machine's certificate; nil without TLS.
 func leafOf(c *tls.Config) *x509.Certificate {
 	if c == nil || len(c.Certificates) == 0 || len(c.Certificates[0].Certificate) == 0 {
 		return nil

@@ -239,8 +239,8 @@ func TestLineOfWhichOnlyOneHasAKey(t *testing.T) {
 	}
 }
 
-// Whoever sends to the port takes no part: not with garbage, not with what it has recorded, and not with a
-// key of another cluster. It is counted and logged, and costs no lease.
+// TestStrangersOfALine: garbage, recorded datagrams and those of another cluster's keys are dropped, counted and
+// logged, and cost no lease.
 func TestStrangersOfALine(t *testing.T) {
 	l := newLines(t)
 	a, b := l.line(0), l.line(1)

@@ -67,7 +67,7 @@ struct lease_thread {
 	uint16_t expired[LEASE_MEMBERS_MAX], found[LEASE_MEMBERS_MAX];
 	int expired_n;
 	struct lease_batch in, out;
-	// What follows is for a line only.
+	// The fields below are for a line only.
 	int line; // 1 if the socket is one
 	struct lease_path *paths;
 	int paths_n;
@@ -481,7 +481,7 @@ static void release(struct lease_thread *t) {
 	munmap(t, sizeof *t);
 }
 
-// What a thread is started with.
+// The arguments of start.
 struct settings {
 	const char *name; // with it, the thread opens a socket of its own; otherwise it uses line
 	int line;
@@ -598,8 +598,8 @@ int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int
 	return n;
 }
 
-// Returns the path to a machine, a new one if there is none. It returns NULL if there is no room, for
-// machines that have not been members for long.
+// Returns the path to a machine, and adds it if it is missing. Returns NULL if there is no room: former members
+// keep theirs.
 static struct lease_path *add_path(struct lease_thread *t, uint16_t machine) {
 	struct lease_path *p = path_of(t, machine);
 	if (!p && t->paths_n < LEASE_MEMBERS_MAX) {

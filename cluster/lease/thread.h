@@ -28,7 +28,7 @@ struct lease_message {
 // port a datagram is for.
 #define LEASE_LINE_MAGIC 0x31647561656c7366
 
-// What becomes of a datagram from another host.
+// The verdicts on a datagram from another host.
 enum lease_verdict {
 	LEASE_ADMITTED,
 	LEASE_GARBAGE,     // no lease message
