@@ -59,6 +59,7 @@ func TestKilled(t *testing.T) {
 	for range 8 {
 		runAndKill(t, path, time.Duration(rng.IntN(20_000))*time.Microsecond)
 		f, p := openPair(t, path)
+		p.recoverTable()
 		a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
 		p.same(t)
 		settle(t, p, a)
@@ -98,6 +99,7 @@ func runAndKill(t *testing.T, path string, while time.Duration) {
 
 func workUntilKilled(t *testing.T, path string) {
 	_, p := openPair(t, path)
+	p.recoverTable()
 	a := newAllocator(t, AllocatorConfig{Replicate: p.replicate}, p.primary)
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
 	var live []Ptr
@@ -128,6 +130,16 @@ func workUntilKilled(t *testing.T, path string) {
 		live = live[:min(keep, len(live))]
 		a.Advance(2 * epoch)
 	}
+}
+
+// recoverTable makes the block tables equal as a new primary does before anybody allocates: the
+// child may have been killed when a change had reached only the backup, or half of the primary.
+func (p *pair) recoverTable() {
+	p.primary.Repair()
+	off, n := p.primary.Table()
+	table := make([]byte, n)
+	p.primary.m.CopyOut(table, off)
+	p.backup.m.CopyIn(off, table)
 }
 
 // settle frees objects that were locked, on both replicas, as the recovery of logs would. The
