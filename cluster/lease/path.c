@@ -65,6 +65,7 @@ IN_SECTION enum lease_verdict lease_open(struct lease_path *paths, int paths_n, 
 }
 
 void lease_hand_out(struct lease_path *p, const struct lease_key *key) {
-	p->former = p->latest;
+	if (p->latest.next > 0) // otherwise the answer with it may have been lost, and the sender uses the former one
+		p->former = p->latest;
 	p->latest = (struct lease_opener){.key = *key};
 }

@@ -39,7 +39,8 @@ struct lease_path {
 	struct lease_key sealer;
 	uint64_t sent;          // numbers the datagrams of the sealer
 	uint64_t heard;         // datagrams that the machine has sent since the sealer is known
-	// The former key counts until another is handed out: its datagrams may be on their way.
+	// The former key is the last one, before the latest, by which a datagram has come. It counts, because datagrams
+	// may be on their way, and because the sender may not have got the latest.
 	struct lease_opener latest, former;
 	union lease_address address;
 	socklen_t bytes;        // of the address
@@ -51,7 +52,7 @@ void lease_seal(struct lease_path *p, int64_t length, struct lease_datagram *d);
 // Checks a datagram of n bytes. *p is the path of its sender, if that is known.
 enum lease_verdict lease_open(struct lease_path *paths, int paths_n, const struct lease_datagram *d, size_t n, struct lease_path **p);
 
-// Hands out a key. The path forgets the key before the last.
+// Hands out a key.
 void lease_hand_out(struct lease_path *p, const struct lease_key *key);
 
 #endif

@@ -174,10 +174,11 @@ IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 	}
 }
 
-// Returns how long a lease must last for one machine.
+// Returns how long a lease must last for one machine. Until a datagram of it has come it may lack the key of
+// this machine, and answer by goroutines.
 IN_SECTION static int64_t length_with(struct lease_thread *t, uint16_t machine) {
 	struct lease_path *p = path_of(t, machine);
-	return p && p->sealed ? t->keyed : MAX(t->keyed, t->unsealed);
+	return p && p->sealed && p->heard > 0 ? t->keyed : MAX(t->keyed, t->unsealed);
 }
 
 // Sets the lease time: the longer one while a peer has no key, because goroutines keep its leases. The
@@ -243,7 +244,8 @@ IN_SECTION static int admits(struct lease_thread *t, int i) {
 		t->refused++;
 		return 0;
 	}
-	p->heard++;
+	if (p->heard++ == 0)
+		adapt(t);
 	return 1;
 }
 
@@ -598,12 +600,18 @@ int lease_thread_relations(struct lease_thread *t, struct lease_relation *r, int
 	return n;
 }
 
-// Returns the path to a machine, and adds it if it is missing. Returns NULL if there is no room: former members
-// keep theirs.
+// Returns the path to a machine, a new one if there is none. If there is no room it takes the path of a machine
+// to which nothing is sent; it returns NULL if there is none.
 static struct lease_path *add_path(struct lease_thread *t, uint16_t machine) {
 	struct lease_path *p = path_of(t, machine);
-	if (!p && t->paths_n < LEASE_MEMBERS_MAX) {
+	if (p)
+		return p;
+	if (t->paths_n < LEASE_MEMBERS_MAX)
 		p = &t->paths[t->paths_n++];
+	for (int i = 0; i < t->paths_n && !p; i++)
+		if (!t->paths[i].sealed)
+			p = &t->paths[i];
+	if (p) {
 		memset(p, 0, sizeof *p);
 		p->machine = machine;
 	}
