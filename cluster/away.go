@@ -27,7 +27,8 @@ func (c *Configuration) whole(id region.ID) []Memory {
 	return whole
 }
 
-// Follow completes c, the successor of base, before c is stored. For each region it records which
+// Follow completes c, the successor of base, before c is stored. Replicas that have gone are no longer
+// pinned. For each region it records which
 // memories have all of it although their machines are not full replicas in c: the memories that had
 // all of it in base. If isUnused reports that no transaction can have committed to the region in base,
 // the memories in base's Before have missed nothing, and are recorded too. For an unavailable region
@@ -35,6 +36,7 @@ func (c *Configuration) whole(id region.ID) []Memory {
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
 	for i := range c.Regions {
 		p := &c.Regions[i]
+		p.unpin()
 		was, known := base.Placement(p.Region)
 		if !known || !p.IsAvailable() && !was.IsAvailable() {
 			continue // a new region, or one that stays unavailable: memories that were given up stay so

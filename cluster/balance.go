@@ -24,9 +24,10 @@ const (
 
 // NextMoves returns the moves to begin now, none while others are under way or replicas are being
 // filled: the order in which they end would matter. Replicas of machines that are being drained come
-// first. If balance is set, NextMoves also evens out the others.
+// first. If balance is set, NextMoves also evens out the others, but for those that an operator has put
+// where they are.
 func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
-	if !balance && len(c.Draining) == 0 || !c.beginsMoves() {
+	if !balance && len(c.Draining) == 0 || !c.BeginsMoves() {
 		return nil
 	}
 	pl := newPlanner(c)
@@ -52,8 +53,8 @@ func (c *Configuration) MoveOn(balance bool) (*Configuration, Remapped) {
 	return nil, Remapped{}
 }
 
-// beginsMoves reports whether nothing stands in the way of a move.
-func (c *Configuration) beginsMoves() bool {
+// BeginsMoves reports whether nothing stands in the way of a move.
+func (c *Configuration) BeginsMoves() bool {
 	return c.CanMove() && !slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.isBusy() })
 }
 
@@ -75,7 +76,7 @@ func (c *Configuration) Urgency() Urgency {
 		}
 		return NothingMoves
 	}
-	if !c.beginsMoves() {
+	if !c.BeginsMoves() {
 		return NothingMoves
 	}
 	_, move, ok := newPlanner(c).next(true)
@@ -136,7 +137,7 @@ func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 	lowest := 0
 	for _, g := range pl.groups {
 		for _, m := range pl.c.Regions[g[0]].Replicas() {
-			if !pl.isWorth(g, m, low) { // mostly: this is asked for each new revision
+			if !pl.isWorth(g, m, low) || pl.c.isPinned(g, m) { // mostly not worth it: this is asked for each new revision
 				continue
 			}
 			to, found := pl.best(g, m)

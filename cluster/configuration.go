@@ -55,6 +55,9 @@ type Placement struct {
 	// Move, if not nil, is the move of one of the replicas, which is why there is one more than there
 	// should be. Programs before format 5 do not know moves.
 	Move *Move `json:",omitempty"`
+	// Pinned are the machines at which an operator has put a replica: balance does not move it away.
+	// Programs that do not know it leave it out.
+	Pinned []rdma.MachineID `json:",omitempty"`
 	// LastPrimaryChange is the last configuration in which another machine became the primary.
 	// LastReplicaChange is the last in which the set of replicas changed (SOSP'15 section 5.3 step
 	// 3).
@@ -105,7 +108,7 @@ func (p Placement) IsPrimary(m rdma.MachineID) bool { return p.IsAvailable() && 
 
 func (p Placement) clone() Placement {
 	p.Backups, p.Filling, p.Kept = slices.Clone(p.Backups), slices.Clone(p.Filling), slices.Clone(p.Kept)
-	p.Away, p.Before = slices.Clone(p.Away), slices.Clone(p.Before)
+	p.Away, p.Before, p.Pinned = slices.Clone(p.Away), slices.Clone(p.Before), slices.Clone(p.Pinned)
 	return p
 }
 
