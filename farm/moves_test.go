@@ -212,6 +212,41 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 }
 
+// An operator moves replicas by hand, primaries and backups, while all machines commit transactions:
+// nothing is lost, all replicas are equal, and they stay where they are.
+func TestOrders(t *testing.T) {
+	aFewMembers(t, 12, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(50)
+		for id := range rdma.MachineID(4) {
+			c.count(id)
+		}
+		for round := range 8 {
+			now, _ := g.store.Load()
+			p := now.Regions[round%len(now.Regions)]
+			to := slices.DeleteFunc(slices.Clone(now.Machines), p.Has)[round/4%2]
+			o := cluster.Order{Region: p.Region, Move: cluster.Move{From: p.Replicas()[round%2], To: to}}
+			by := rdma.MachineID(round % 4)
+			g.at(by, func(m *Member) {
+				err := m.Membership().Move(context.Background(), o)
+				for ; membership.IsPassing(err); err = m.Membership().Move(context.Background(), o) {
+					g.world.Machine(by).Process().Sleep(time.Millisecond)
+				}
+				if err != nil {
+					g.Errorf("%+v: %v", o, err)
+				}
+			})
+			g.until("the replica has moved", func() bool {
+				now, _ := g.store.Load()
+				p, _ := now.Placement(o.Region)
+				return p.Move == nil && p.Has(to) && !p.Has(o.From) && g.whole()
+			})
+		}
+		g.until("what moves has moved", g.whole)
+		c.finish()
+	})
+}
+
 // A machine without data can be stopped without leaving a region short, or making anybody wait.
 func TestStopOfADrainedMachine(t *testing.T) {
 	aFewMembers(t, 6, 4, 3, func(g *members) {

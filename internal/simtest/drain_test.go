@@ -11,6 +11,11 @@ func TestDrains(t *testing.T) {
 	drains(t, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Drain, Drain, Drain) })
 }
 
+// Operators move replicas by hand, also of machines that are being drained, among the same faults.
+func TestOrders(t *testing.T) {
+	drains(t, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Order, Order, Order, Order, Drain) })
+}
+
 // Machines die just when regions begin to move, and when replicas leave machines: the CM, the machine
 // that a replica leaves, its target, any other. There is one machine more than replicas, so that
 // the machine that a replica has left gets it back when another one dies, also while that failure is
@@ -50,7 +55,7 @@ func drains(t *testing.T, with func(*Options)) {
 		total.Add(r)
 		runtime.GC() // unmaps the run's memory
 	}
-	t.Logf("%d machines were drained, %d killed at moves, %d replicas have moved", total.Faults[Drain], total.Faults[KillAtMove], total.Moves)
+	t.Logf("%d machines were drained, %d killed at moves, %d replicas were to move by hand, %d have moved", total.Faults[Drain], total.Faults[KillAtMove], total.Faults[Order], total.Moves)
 	if *seed == 0 && total.Moves == 0 {
 		t.Error("no replica has moved")
 	}

@@ -44,6 +44,7 @@ const (
 	OldCopy                        // a machine stops, and its memory is replaced by an older copy of it
 	Drain                          // not a fault: a machine is drained for a while, so that regions move
 	KillAtMove                     // machines stop just when a move begins or ends, and keep their memory
+	Order                          // not a fault: an operator moves a replica
 	faults
 )
 
@@ -52,7 +53,7 @@ const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
 	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
-	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy", "drain", "kill at a move"}
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy", "drain", "kill at a move", "order"}
 
 func (f Fault) String() string { return faultNames[f] }
 

@@ -230,7 +230,9 @@ func (o Options) scarce() Options {
 // plentiful returns the options without the limits that scarce has drawn.
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale, o.Small = 0, 0, 0
-	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == FullMemory || f == OldCopy || f == Drain || f == KillAtMove })
+	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool {
+		return f == FullMemory || f == OldCopy || f == Drain || f == KillAtMove || f == Order
+	})
 	return o
 }
 

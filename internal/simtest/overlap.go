@@ -35,7 +35,7 @@ type Overlap struct {
 }
 
 // overlapping are the kinds of faults that an Overlap can have, besides Wedge,
-// FullMemory, OldCopy, Drain and KillAtMove.
+// FullMemory, OldCopy, Drain, KillAtMove and Order.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -178,6 +178,8 @@ func (t *overlapInjector) inject(f Fault) {
 		t.drain(f)
 	case KillAtMove:
 		t.killAtMove(f)
+	case Order:
+		t.order(f)
 	}
 }
 

@@ -1,12 +1,14 @@
 package simtest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -20,6 +22,23 @@ func (t *overlapInjector) drain(f Fault) {
 	t.outside.Sleep(drainMin + t.maybeLong(t.hold()))
 	t.askToDrain(i, true)
 	t.disturbs--
+	t.noteChange()
+}
+
+// order makes an operator move a replica, which may be impossible.
+func (t *overlapInjector) order(f Fault) {
+	t.countFault(f)
+	now := t.copies.now
+	if now == nil || len(now.Regions) == 0 {
+		return
+	}
+	p := now.Regions[t.rng.IntN(len(now.Regions))]
+	replicas := p.Replicas()
+	if len(replicas) == 0 {
+		return
+	}
+	o := cluster.Order{Region: p.Region, Move: cluster.Move{From: replicas[t.rng.IntN(len(replicas))], To: now.Machines[t.rng.IntN(len(now.Machines))]}}
+	t.ask(fmt.Sprintf("move region %d %v", o.Region, &o.Move), func(m *membership.Machine) error { return m.Move(ctx, o) })
 	t.noteChange()
 }
 
@@ -91,6 +110,11 @@ const drainPatience = 5 * leaseTime
 
 // askToDrain asks any machine that serves to drain machine i, or, with undo, not to any more.
 func (t *overlapInjector) askToDrain(i int, undo bool) {
+	t.ask(fmt.Sprintf("drain machine %d, undo %v", i, undo), func(m *membership.Machine) error { return m.Drain(ctx, rdma.MachineID(i), undo) })
+}
+
+// ask makes a request at any machine that serves.
+func (t *overlapInjector) ask(what string, request func(*membership.Machine) error) {
 	asked := slices.DeleteFunc(t.all(), func(m int) bool { return t.members.up[m] == nil })
 	if len(asked) == 0 {
 		return
@@ -98,8 +122,7 @@ func (t *overlapInjector) askToDrain(i int, undo bool) {
 	k := asked[t.rng.IntN(len(asked))]
 	m, p, done := t.members.up[k], t.machine(k).Process(), t.outside.NewEvent()
 	p.Go(func() {
-		err := m.Membership().Drain(ctx, rdma.MachineID(i), undo)
-		t.members.note(p, "drain machine %d, undo %v: %v", i, undo, err)
+		t.members.note(p, "%s: %v", what, request(m.Membership()))
 		done.Set()
 	})
 	done.WaitFor(drainPatience)

@@ -35,6 +35,7 @@ const (
 	kindLeaving
 	kindDrain
 	kindRefuse
+	kindMove
 )
 
 const codeFirst = 16
@@ -43,7 +44,7 @@ var known = []error{
 	recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
 	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
-	cluster.ErrSettings, cluster.ErrCannotDrain,
+	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove,
 }
 
 // handle registers the handlers of other machines' calls.
@@ -71,6 +72,7 @@ func (m *Machine) handle() {
 		kindLeaving:          m.onLeaving,
 		kindDrain:            m.onDrain,
 		kindRefuse:           m.onRefuse,
+		kindMove:             m.onMove,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

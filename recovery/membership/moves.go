@@ -16,8 +16,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// The CM moves replicas: away from machines that are being drained, and to machines that have fewer
-// than others, such as one that has just joined (cluster.Configuration.MoveOn). It does so only while
+// The CM moves replicas: as operators order (order.go), away from machines that are being drained, and to
+// machines that have fewer than others, such as one that has just joined (cluster.Configuration.MoveOn). It does so only while
 // there is nothing to recover, nobody waits to join, and nobody is about to stop: a move is never
 // urgent, and each of its two configurations interrupts commits for a moment.
 
@@ -67,10 +67,10 @@ func (m *Machine) movesLocked() bool {
 	if len(m.mu.leavers) > 0 || !m.mu.announced.IsZero() || x.holds > 0 && !sabotage.HeldMoves.Skipped() {
 		return false
 	}
-	switch m.urgencyLocked() {
-	case cluster.AtOnce:
+	switch urgency := m.urgencyLocked(); {
+	case urgency == cluster.AtOnce, len(m.mu.orders) > 0 && m.mu.current.BeginsMoves():
 		return true
-	case cluster.NothingMoves:
+	case urgency == cluster.NothingMoves:
 		return false
 	}
 	if m.balanceInLocked() > 0 {
@@ -235,7 +235,11 @@ func (m *Machine) Drain(ctx context.Context, machine rdma.MachineID, undo bool) 
 			return err
 		}
 	}
-	return m.askCM(ctx, kindDrain, m.onDrain, drainRequest{machine, undo}, nil)
+	r := drainRequest{machine, undo}
+	if err := m.askCM(ctx, kindDrain, m.onDrain, r, nil); err != nil {
+		return err
+	}
+	return m.knows(r.isOver)
 }
 
 func (m *Machine) onDrain(from call.Peer, arg []byte) ([]byte, error) {

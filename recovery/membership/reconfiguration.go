@@ -217,7 +217,7 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 		next = base.Succeed()
 		next.CM = m.self.Machine
 	case why.moves: // last: moves can wait
-		next, report = base.MoveOn(m.balances())
+		next, report = m.moveOn(base)
 	case len(why.victims) > 0: // the victims were chosen for an older configuration
 		err = errChanging
 	}
