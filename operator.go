@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/rdma"
@@ -18,8 +19,8 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// An Operator reports the state of an instance to people, and lets them give up lost memory (Forget)
-// and take the data off a machine (Drain), while a database is being opened and while it is open: see Config.Opening. It is safe for
+// An Operator reports the state of an instance to people, and lets them give up lost memory (Forget),
+// take the data off a machine (Drain) and move regions (Move), while a database is being opened and while it is open: see Config.Opening. It is safe for
 // concurrent use.
 type Operator struct {
 	cfg Config
@@ -232,6 +233,31 @@ func (o *Operator) Drain(ctx context.Context, machine int, undo bool) error {
 	return o.again(ctx, func(ctx context.Context) error {
 		return m.Membership().Drain(ctx, rdma.MachineID(machine), undo)
 	})
+}
+
+// Move moves the replica of a region, and those of the other regions of its group, from one machine of a
+// cluster to another, while everything is in use; if the first is the primary, the second becomes it. The
+// replica then stays where it is until an operator moves it again, its machine is drained, or is no
+// member any more: RegionStatus.Pinned. Move returns when the move has begun, or was made before; the
+// progress is in Status. While other regions move, or the configuration changes, Move tries again until
+// ctx is done.
+//
+// Errors: cluster.ErrCannotMove, ErrNoCluster, and, when ctx ends, its error or that of the last attempt.
+func (o *Operator) Move(ctx context.Context, id, from, to int) error {
+	if o.local.Load() != nil {
+		return ErrNoCluster
+	}
+	m := o.member.Load()
+	if m == nil {
+		return fmt.Errorf("farmsql: move region %d: this machine %s", id, o.waitsFor(Status{}))
+	}
+	order := cluster.Order{Region: region.ID(id), Move: cluster.Move{From: rdma.MachineID(from), To: rdma.MachineID(to)}}
+	return o.again(ctx, func(ctx context.Context) error { return m.Membership().Move(ctx, order) })
+}
+
+// Move is Operator.Move for the DB's instance.
+func (db *DB) Move(ctx context.Context, id, from, to int) error {
+	return db.operator.Move(ctx, id, from, to)
 }
 
 // Drain is Operator.Drain for the DB's instance.

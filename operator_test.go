@@ -32,10 +32,10 @@ func withAway() *cluster.Configuration {
 func TestStatusOfUnavailableRegions(t *testing.T) {
 	s := statusOf(farm.Status{Configuration: withAway()})
 	for i, want := range []RegionStatus{
-		{1, 0, []int{}, []int{}, []int{}, nil},
-		{2, -1, []int{}, []int{}, []int{1}, nil},
-		{3, -1, []int{0}, []int{0}, []int{1, 2}, nil},
-		{4, -1, []int{}, []int{}, []int{1}, nil},
+		{Region: 1, Primary: 0, Backups: []int{}, Filling: []int{}, Away: []int{}},
+		{Region: 2, Primary: -1, Backups: []int{}, Filling: []int{}, Away: []int{1}},
+		{Region: 3, Primary: -1, Backups: []int{0}, Filling: []int{0}, Away: []int{1, 2}},
+		{Region: 4, Primary: -1, Backups: []int{}, Filling: []int{}, Away: []int{1}},
 	} {
 		if !reflect.DeepEqual(s.Regions[i], want) {
 			t.Errorf("%+v, not %+v", s.Regions[i], want)
@@ -149,6 +149,15 @@ func TestOpeningFails(t *testing.T) {
 		if err := mustOpen(t, cfg).SQL().Ping(); err != nil {
 			t.Errorf("once more: %v", err)
 		}
+	}
+}
+
+func TestMoveWithoutACluster(t *testing.T) {
+	if err := mustOpen(t, small(t.TempDir())).Move(t.Context(), 1, 0, 1); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("a move between machines of one process: %v", err)
+	}
+	if err := newOperator(Config{Cluster: "file:///x"}).Move(t.Context(), 1, 0, 1); err == nil || !strings.Contains(err.Error(), "move region 1: this machine reads its memory") {
+		t.Errorf("a move asked for before there is a machine: %v", err)
 	}
 }
 

@@ -109,6 +109,10 @@ type RegionStatus struct {
 	Away []int `json:"away"`
 	// Move is the move of one of the replicas, nil if none moves.
 	Move *MoveStatus `json:"move,omitempty"`
+	// Group is the lowest of the regions that move together with this one.
+	Group int `json:"group"`
+	// Pinned are the machines where an operator has put a replica: see Operator.Move.
+	Pinned []int `json:"pinned,omitempty"`
 }
 
 // A MoveStatus says that the replica at From leaves when the one at To has all of the region.
@@ -204,7 +208,13 @@ func statusOf(f farm.Status) Status {
 }
 
 func regionStatus(p cluster.Placement) RegionStatus {
-	r := RegionStatus{int(p.Region), int(p.Primary), ints(p.Backups), ints(p.Filling), []int{}, nil}
+	r := RegionStatus{
+		Region: int(p.Region), Primary: int(p.Primary), Backups: ints(p.Backups), Filling: ints(p.Filling), Away: []int{},
+		Group: int(p.Group),
+	}
+	if len(p.Pinned) > 0 {
+		r.Pinned = ints(p.Pinned)
+	}
 	if p.Move != nil {
 		r.Move = &MoveStatus{int(p.Move.From), int(p.Move.To)}
 	}

@@ -142,6 +142,13 @@ func TestStatusOfMoves(t *testing.T) {
 	if move := s.Regions[0].Move; move == nil || move.From != 1 || move.To == 1 || s.ReplicasAt(1) != 1 || s.ReplicasAt(move.To) != 1 {
 		t.Errorf("%+v", s.Regions)
 	}
+	ordered, _, err := c.Obey(cluster.Order{Region: 2, Move: cluster.Move{From: 1, To: rdma.MachineID(s.Regions[0].Move.To)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := statusOf(farm.Status{Configuration: ordered}).Regions[0]; len(r.Pinned) != 1 || r.Pinned[0] != s.Regions[0].Move.To || r.Group != 2 || len(s.Regions[0].Pinned) > 0 {
+		t.Errorf("%+v, without an order %+v", r, s.Regions[0])
+	}
 	fewer, _ := drained.Without([]rdma.MachineID{2}, 1)
 	if s := statusOf(farm.Status{Configuration: fewer}); !strings.Contains(s.Machines[1].Obstacle, "add a machine first") {
 		t.Errorf("%+v", s.Machines[1])

@@ -25,6 +25,7 @@ type fakeOperator struct {
 	looks  int
 	asked  []forgetRequest
 	drains []drainRequest
+	moves  []moveRequest
 	err    error
 }
 
@@ -53,6 +54,11 @@ func (o *fakeOperator) set(s farmsql.Status) {
 
 func (o *fakeOperator) Forget(_ context.Context, machine int, lost []int) error {
 	o.asked = append(o.asked, forgetRequest{machine, lost})
+	return o.err
+}
+
+func (o *fakeOperator) Move(_ context.Context, region, from, to int) error {
+	o.moves = append(o.moves, moveRequest{region, from, to})
 	return o.err
 }
 

@@ -36,6 +36,7 @@ type commands struct {
 	Status  statusCommand  `cmd:"" help:"Show machines, leases, regions and recovery of a running database."`
 	Token   tokenCommand   `cmd:"" help:"Make a token with which machines of other hosts can join a cluster that keeps its configuration itself."`
 	Forget  forgetCommand  `cmd:"" help:"Give up regions of a cluster that wait for a machine whose memory is gone for ever."`
+	Move    moveCommand    `cmd:"" help:"Move a replica of a region to another machine of a cluster."`
 	Drain   drainCommand   `cmd:"" help:"Take the data off a machine of a cluster, so that it can be stopped for good."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database or cluster for leaks, orphans, broken indexes and replicas that differ."`
 	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`

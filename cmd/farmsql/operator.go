@@ -32,12 +32,20 @@ const (
 type operatorRequest struct {
 	Forget *forgetRequest `json:"forget,omitempty"`
 	Drain  *drainRequest  `json:"drain,omitempty"`
+	Move   *moveRequest   `json:"move,omitempty"`
 }
 
 // A drainRequest has the parameters of farmsql.Operator.Drain.
 type drainRequest struct {
 	Machine int  `json:"machine"`
 	Undo    bool `json:"undo"`
+}
+
+// A moveRequest has the parameters of farmsql.Operator.Move.
+type moveRequest struct {
+	Region int `json:"region"`
+	From   int `json:"from"`
+	To     int `json:"to"`
 }
 
 // A forgetRequest has the parameters of farmsql.Operator.Forget.
@@ -57,6 +65,7 @@ type operator interface {
 	Status() farmsql.Status
 	Forget(ctx context.Context, machine int, lost []int) error
 	Drain(ctx context.Context, machine int, undo bool) error
+	Move(ctx context.Context, region, from, to int) error
 }
 
 // serveOperator answers at the sockets in a folder, which this process has locked, until
@@ -97,6 +106,8 @@ func obey(c net.Conn, o operator) error {
 		return o.Forget(ctx, r.Forget.Machine, r.Forget.Lost)
 	case r.Drain != nil:
 		return o.Drain(ctx, r.Drain.Machine, r.Drain.Undo)
+	case r.Move != nil:
+		return o.Move(ctx, r.Move.Region, r.Move.From, r.Move.To)
 	}
 	return errors.New("the request asks for nothing that this version knows")
 }

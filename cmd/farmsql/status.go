@@ -325,6 +325,11 @@ func printRegions(w io.Writer, s farmsql.Status) {
 			fmt.Fprintf(w, "region %d moves from machine %d to machine %d\n", r.Region, r.Move.From, r.Move.To)
 		}
 	}
+	for _, r := range s.Regions {
+		if len(r.Pinned) > 0 {
+			fmt.Fprintf(w, "region %d stays at %s, where it was moved by hand\n", r.Region, numbered("machine", r.Pinned))
+		}
+	}
 	for _, m := range s.Machines {
 		if m.Obstacle != "" {
 			fmt.Fprintf(w, "NOT MOVING: %s\n", m.Obstacle)

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/cli"
+)
+
+type moveCommand struct {
+	Data   string `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, whose processes are asked (${default})."`
+	Region int    `required:"" placeholder:"R" help:"The region. The others of its group move along."`
+	From   int    `required:"" placeholder:"A" help:"The machine that the replica leaves."`
+	To     int    `required:"" placeholder:"B" help:"The machine that gets the replica."`
+	NoWait bool   `help:"Do not wait until the replica has moved."`
+}
+
+// Help is shown by move --help.
+func (moveCommand) Help() string {
+	return `
+Moves one replica of a region from a machine to another, while everything is in use; if the first is
+the region's primary, the second becomes it. The region has all its replicas all the time. Regions that
+were made near it, to which farmsql status gives the same group with --json, move along. move waits until
+the replica has moved; it may be ended at any time, and the machines go on. The replica then stays
+where it is, however uneven the machines are, until it is moved again, its machine is drained, or
+fails. Exits 1 if the replica cannot be moved: the other machine must have room, and be in a failure
+domain without another replica of the region.`
+}
+
+// Run makes the cluster move the replica, and waits until it has moved.
+func (c *moveCommand) Run(std cli.Streams) error {
+	best, err := askNewest(c.Data)
+	if err != nil {
+		return err
+	}
+	if err := checkMoves(best.Status, "none has data of its own to move"); err != nil {
+		return err
+	}
+	if err := askOperator(best.folder, operatorRequest{Move: &moveRequest{c.Region, c.From, c.To}}); err != nil {
+		return fmt.Errorf("move region %d: %s: %w", c.Region, filepath.Base(best.folder), err)
+	}
+	if c.NoWait {
+		fmt.Fprintf(std.Out, "region %d moves from machine %d to machine %d\n", c.Region, c.From, c.To)
+		return nil
+	}
+	return c.await(std)
+}
+
+// await waits until the replica has moved. It says what the move waits for if that lasts.
+func (c *moveCommand) await(std cli.Streams) error {
+	isTold := false
+	for begun := time.Now(); ; time.Sleep(drainPoll) {
+		now, err := askNewest(c.Data)
+		if err != nil {
+			return err
+		}
+		if now.Configuration == 0 {
+			continue // the machine that answers is starting
+		}
+		at := slices.IndexFunc(now.Regions, func(r farmsql.RegionStatus) bool { return r.Region == c.Region })
+		if at < 0 {
+			return fmt.Errorf("region %d is lost: its machines have failed", c.Region)
+		}
+		r := now.Regions[at]
+		switch {
+		case !slices.Contains(r.Pinned, c.To):
+			return fmt.Errorf("region %d does not move to machine %d any more: that machine has failed, or has no room; its log says more, and farmsql status shows where the region is", c.Region, c.To)
+		case r.Move == nil:
+			fmt.Fprintf(std.Out, "region %d is at machine %d\n", c.Region, c.To)
+			return nil
+		case !isTold && time.Since(begun) > drainQuiet:
+			fmt.Fprintf(std.Out, "machine %d is being filled; the machines go on if this is ended\n", c.To)
+			isTold = true
+		}
+	}
+}
