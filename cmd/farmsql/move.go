@@ -42,14 +42,11 @@ func (c *moveCommand) Run(std cli.Streams) error {
 	if err := askOperator(best.folder, operatorRequest{Move: &moveRequest{c.Region, c.From, c.To}}); err != nil {
 		return fmt.Errorf("move region %d: %s: %w", c.Region, filepath.Base(best.folder), err)
 	}
-	if c.NoWait {
-		fmt.Fprintf(std.Out, "region %d moves from machine %d to machine %d\n", c.Region, c.From, c.To)
-		return nil
-	}
 	return c.await(std)
 }
 
-// await waits until the replica has moved. It says what the move waits for if that lasts.
+// await waits until the move is over, and prints what has become of it; with NoWait it looks once. It
+// says what the move waits for if that lasts.
 func (c *moveCommand) await(std cli.Streams) error {
 	isTold := false
 	for begun := time.Now(); ; time.Sleep(drainPoll) {
@@ -60,20 +57,42 @@ func (c *moveCommand) await(std cli.Streams) error {
 		if now.Configuration == 0 {
 			continue // the machine that answers is starting
 		}
-		at := slices.IndexFunc(now.Regions, func(r farmsql.RegionStatus) bool { return r.Region == c.Region })
-		if at < 0 {
-			return fmt.Errorf("region %d is lost: its machines have failed", c.Region)
-		}
-		r := now.Regions[at]
+		isOver, err := c.isOver(now.Status)
 		switch {
-		case !slices.Contains(r.Pinned, c.To):
-			return fmt.Errorf("region %d does not move to machine %d any more: that machine has failed, or has no room; its log says more, and farmsql status shows where the region is", c.Region, c.To)
-		case r.Move == nil:
+		case err != nil:
+			return err
+		case isOver:
 			fmt.Fprintf(std.Out, "region %d is at machine %d\n", c.Region, c.To)
+			return nil
+		case c.NoWait:
+			fmt.Fprintf(std.Out, "region %d moves from machine %d to machine %d\n", c.Region, c.From, c.To)
 			return nil
 		case !isTold && time.Since(begun) > drainQuiet:
 			fmt.Fprintf(std.Out, "machine %d is being filled; the machines go on if this is ended\n", c.To)
 			isTold = true
 		}
 	}
+}
+
+// isOver reports whether the replica has moved, so that machine From has nothing of the region that is
+// needed. It fails if the move has ended in another way. Pins say nothing about that: the target keeps
+// its replica, pinned, if another machine fails while it is filled, since the region needs it then.
+func (c *moveCommand) isOver(s farmsql.Status) (bool, error) {
+	at := slices.IndexFunc(s.Regions, func(r farmsql.RegionStatus) bool { return r.Region == c.Region })
+	if at < 0 {
+		return false, fmt.Errorf("region %d is lost: its machines have failed", c.Region)
+	}
+	r := s.Regions[at]
+	has := func(m int) bool { return r.Primary == m || slices.Contains(r.Backups, m) }
+	switch {
+	case r.Move != nil && r.Move.From == c.From && r.Move.To == c.To:
+		return false, nil
+	case !has(c.To):
+		return false, fmt.Errorf("region %d does not move to machine %d any more: that machine has failed, or has no room; its log says more, and farmsql status shows where the region is", c.Region, c.To)
+	case has(c.From):
+		return false, fmt.Errorf("region %d is still at machine %d, and at machine %d, too: the move is over, since another of the region's machines has failed; repeat it when farmsql status shows nothing that is being filled", c.Region, c.From, c.To)
+	case slices.Contains(r.Filling, c.To):
+		return false, fmt.Errorf("machine %d has failed or left; region %d is at machine %d in its place, and that is still being filled: farmsql status says when it has everything", c.From, c.Region, c.To)
+	}
+	return true, nil
 }

@@ -32,6 +32,13 @@ func TestMove(t *testing.T) {
 		text   string
 	}{
 		{"moved", at(moved), nil, 0, "region 7 is at machine 1\n"},
+		{"moved and not held there", at(farmsql.RegionStatus{Region: 7, Primary: 2, Backups: []int{1}}), nil, 0, "region 7 is at machine 1\n"},
+		{"moved before, not waited for", at(moved), []string{"--no-wait"}, 0, "region 7 is at machine 1\n"},
+		{"another machine has failed", at(farmsql.RegionStatus{Region: 7, Primary: 0, Backups: []int{1}, Filling: []int{1}, Pinned: []int{1}}), nil, 1, "region 7 is still at machine 0, and at machine 1, too: the move is over"},
+		{"another has failed when the target was filled", at(farmsql.RegionStatus{Region: 7, Primary: 0, Backups: []int{1}}), nil, 1, "region 7 is still at machine 0, and at machine 1, too: the move is over"},
+		{"the machine that it left has failed", at(farmsql.RegionStatus{Region: 7, Primary: 2, Backups: []int{1}, Filling: []int{1}, Pinned: []int{1}}), nil, 1, "machine 0 has failed or left; region 7 is at machine 1 in its place, and that is still being filled"},
+		{"it goes elsewhere", at(farmsql.RegionStatus{Region: 7, Primary: 0, Backups: []int{2}, Move: &farmsql.MoveStatus{From: 0, To: 2}}), nil, 1, "does not move to machine 1 any more"},
+		{"unavailable", at(farmsql.RegionStatus{Region: 7, Primary: -1, Away: []int{0}}), nil, 1, "does not move to machine 1 any more"},
 		{"not waited for", at(moving), []string{"--no-wait"}, 0, "region 7 moves from machine 0 to machine 1\n"},
 		{"over", at(farmsql.RegionStatus{Region: 7}), nil, 1, "does not move to machine 1 any more"},
 		{"lost", first, nil, 1, "region 7 is lost"},
@@ -44,7 +51,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%s: status %d: %s%s", x.name, code, out, errs)
 		}
 	}
-	if want := (moveRequest{7, 0, 1}); len(o.moves) != 4 || !reflect.DeepEqual(o.moves[0], want) {
+	if want := (moveRequest{7, 0, 1}); len(o.moves) != 11 || !reflect.DeepEqual(o.moves[0], want) {
 		t.Errorf("asked for %v", o.moves)
 	}
 	o.set(at(moving))
