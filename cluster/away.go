@@ -70,7 +70,7 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 // With returns the configuration after c that has m as an additional member. m's memory has replicas,
 // complete or not, of the regions in holds. If such a region is unavailable and waits for that memory,
 // it becomes available, with m as its primary. If m holds an older state of a region, m replaces a
-// backup that is being filled from nothing. m also gets replicas of regions that have too few.
+// backup that is being filled from nothing, unless an operator has ordered that one. m also gets replicas of regions that have too few.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -138,7 +138,9 @@ func (c *Configuration) keep(m rdma.MachineID, holds []region.ID) {
 }
 
 // replaceFilling makes m a backup of the given regions, in place of a backup that is being filled from
-// nothing, if there is one. m holds an older state of these regions, so less has to be copied.
+// nothing, if there is one. m holds an older state of these regions, so less has to be copied. The
+// target of a move that an operator has ordered stays: the region has all its replicas without it, and
+// the operator, who has been told that it moves there, is not to find it elsewhere.
 func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (replaced []region.ID) {
 	if c.IsDraining(m) {
 		return nil
@@ -150,7 +152,9 @@ func (c *Configuration) replaceFilling(m rdma.MachineID, holds []region.ID) (rep
 			continue
 		}
 		p := &c.Regions[i]
-		k := slices.IndexFunc(p.Filling, func(x rdma.MachineID) bool { return !slices.Contains(p.Kept, x) && c.sparesDomain(p, m, x) })
+		k := slices.IndexFunc(p.Filling, func(x rdma.MachineID) bool {
+			return !slices.Contains(p.Kept, x) && c.sparesDomain(p, m, x) && !(p.movesTo(x) && p.isPinned(x))
+		})
 		if k < 0 {
 			continue
 		}

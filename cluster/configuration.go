@@ -295,7 +295,7 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	n, ok := c.Placement(near)
 	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Replicas, c.domainsWith(primary))-1 && c.haveRoom(load, n.Replicas(), 1) {
 		// The region joins its group in a move, too: it is complete at the target from the beginning.
-		p.Backups, p.Group, p.Move = slices.Clone(n.Backups), n.Group, n.Move
+		p.Backups, p.Group, p.Move, p.Pinned = slices.Clone(n.Backups), n.Group, n.Move, slices.Clone(n.Pinned)
 	} else if err := c.pickBackups(&p, load); err != nil {
 		return nil, Placement{}, err
 	}

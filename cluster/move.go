@@ -134,7 +134,12 @@ func (c *Configuration) endBrokenMoves() {
 		}
 		isFilled := !slices.ContainsFunc(broken, func(i int) bool { return slices.Contains(c.Regions[i].Filling, c.Regions[i].Move.To) })
 		for _, i := range broken {
-			c.endBrokenMove(&c.Regions[i], isFilled)
+			p := &c.Regions[i]
+			move := *p.Move
+			c.endBrokenMove(p, isFilled)
+			if p.Has(move.From) { // what an operator may have ordered has not been done
+				p.Pinned = without(p.Pinned, move.To)
+			}
 		}
 		if len(broken) > 0 && !c.isTogether(g) {
 			c.dissolve(g)

@@ -62,6 +62,7 @@ func moveAll(t *testing.T, c *Configuration, balance bool) (*Configuration, int)
 		if next == nil {
 			return c, moves
 		}
+		next.Follow(c, func(region.ID) bool { return false })
 		if err := sound(next); err != nil {
 			t.Fatalf("configuration %d: %v", next.ID, err)
 		}

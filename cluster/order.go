@@ -24,10 +24,12 @@ var ErrCannotMove = errors.New("cluster: the region cannot be moved")
 // IsGranted reports whether the replica moves, or has moved, by an order.
 func (c *Configuration) IsGranted(o Order) bool {
 	p, ok := c.Placement(o.Region)
-	return ok && p.isPinned(o.To) && (!p.Has(o.From) || p.moves(&o.Move))
+	return ok && p.isPinned(o.To) && p.Has(o.To) && (!p.Has(o.From) || p.moves(&o.Move))
 }
 
-// CheckOrder fails with ErrCannotMove if an order cannot be carried out, and says what to do about it.
+// CheckOrder fails with ErrCannotMove if an order cannot be carried out, and says what to do about it. An
+// order for a region that moves at present is not refused for where the region is: it waits, and is
+// checked again when the region has moved.
 func (c *Configuration) CheckOrder(o Order) error {
 	if err := c.refuses(o); err != nil {
 		return fmt.Errorf("%w: %w", ErrCannotMove, err)
@@ -51,16 +53,16 @@ func (c *Configuration) refuses(o Order) error {
 	switch {
 	case !p.IsAvailable():
 		return fmt.Errorf("region %d is unavailable until one of its memories is back: start one of the machines that farmsql status names", o.Region)
-	case p.Move != nil:
-		return fmt.Errorf("region %d moves %v at present: wait until it has", o.Region, p.Move)
-	case !p.Has(o.From):
-		return fmt.Errorf("machine %d has no replica of region %d: move one from machine %v", o.From, o.Region, oneOf(p.Replicas()))
 	case !isMember:
 		return fmt.Errorf("machine %d is no member of configuration %d: start it, or name another machine", o.To, c.ID)
-	case p.Has(o.To):
-		return fmt.Errorf("machine %d has a replica of region %d already: name another machine", o.To, o.Region)
 	case c.IsDraining(o.To):
 		return fmt.Errorf("machine %d is being drained: take that back first, or name another machine", o.To)
+	case p.Move != nil:
+		return nil
+	case !p.Has(o.From):
+		return fmt.Errorf("machine %d has no replica of region %d: move one from machine %v", o.From, o.Region, oneOf(p.Replicas()))
+	case p.Has(o.To):
+		return fmt.Errorf("machine %d has a replica of region %d already: name another machine", o.To, o.Region)
 	}
 	return c.refusesGroup(o, c.groupOf(i))
 }
@@ -79,7 +81,26 @@ func (c *Configuration) refusesGroup(o Order, group []int) error {
 	if !c.haveRoom(c.load(), []rdma.MachineID{o.To}, len(group)) {
 		return fmt.Errorf("machine %d has no room for regions %v, which stay together: make room there, or name another machine", o.To, c.regionsOf(group))
 	}
+	if m, ok := c.hindersDrain(group, o.Move); ok {
+		return fmt.Errorf("machine %d has room only for what is at machine %d, which is being drained: take that back first, or name another machine", o.To, m)
+	}
 	return nil
+}
+
+// hindersDrain returns a machine that is being drained whose replicas all have a place to go to now, but
+// not after the given move.
+func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bool) {
+	if len(c.Draining) == 0 {
+		return 0, false // mostly
+	}
+	d := c.Clone()
+	newPlanner(d).carryOut(group, move)
+	for _, m := range c.Machines {
+		if c.IsDraining(m) && c.CheckDrain(m) == nil && d.CheckDrain(m) != nil {
+			return m, true
+		}
+	}
+	return 0, false
 }
 
 // oneOf lists machines for a person to choose from.
@@ -106,17 +127,21 @@ func (c *Configuration) groupOf(i int) (group []int) {
 	return group
 }
 
-// Obey returns the configuration after c in which an order is being carried out. Other moves must not
-// be under way, nor replicas being filled: see BeginsMoves. Errors: ErrCannotMove.
+// Obey returns the configuration after c in which an order is being carried out. If other moves are
+// under way, or replicas are being filled, it fails: see BeginsMoves. If From was pinned, it stays so
+// until the replica leaves it, in case the move fails. Errors: ErrCannotMove.
 func (c *Configuration) Obey(o Order) (*Configuration, Remapped, error) {
 	if err := c.CheckOrder(o); err != nil {
 		return nil, Remapped{}, err
+	}
+	if !c.BeginsMoves() {
+		return nil, Remapped{}, fmt.Errorf("%w before %s", ErrCannotMove, c.StandsStill())
 	}
 	p, _ := c.Placement(o.Region)
 	d, report := c.StartMoves([]GroupMove{{p.Group, o.Move}})
 	for _, id := range report.Moving {
 		i, _ := d.find(id)
-		d.Regions[i].Pinned = append(without(d.Regions[i].Pinned, o.From), o.To)
+		d.Regions[i].Pinned = append(d.Regions[i].Pinned, o.To)
 	}
 	return d, report, nil
 }
@@ -124,8 +149,8 @@ func (c *Configuration) Obey(o Order) (*Configuration, Remapped, error) {
 // isPinned reports whether an operator has put the replica at m.
 func (p *Placement) isPinned(m rdma.MachineID) bool { return slices.Contains(p.Pinned, m) }
 
-// isPinned reports whether an operator has put a group's replica at m. A region that has been made
-// beside it later is pinned with it.
+// isPinned reports whether an operator has put a group's replica at m. A region that an earlier program
+// has placed beside the others is not pinned itself.
 func (c *Configuration) isPinned(group []int, m rdma.MachineID) bool {
 	return slices.ContainsFunc(group, func(i int) bool { return c.Regions[i].isPinned(m) })
 }

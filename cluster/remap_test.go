@@ -51,6 +51,11 @@ func sound(c *Configuration) error {
 	load := c.load()
 	leader := map[region.ID]Placement{}
 	for _, p := range c.Regions {
+		for i, m := range p.Pinned {
+			if !p.Has(m) || slices.Contains(p.Pinned[:i], m) {
+				return fmt.Errorf("region %d at %v is pinned at %v", p.Region, p.Replicas(), p.Pinned)
+			}
+		}
 		domains := map[int]bool{}
 		for _, m := range p.Replicas() {
 			if p.Move == nil || m != p.Move.From { // the target may be in its domain
