@@ -23,6 +23,7 @@ const (
 type pending struct {
 	to      Peer
 	kind    uint8
+	started bool        // the other side has all its handlers
 	event   clock.Event // set when done
 	done    bool
 	refused error // the call fails with this if no better answer comes before the deadline
@@ -50,11 +51,22 @@ func (p *pending) finish(reply []byte, err error) {
 // NIC's; ErrTooLong; and ctx's, together with ErrUnknownKind if the machine has answered that it has
 // no handler.
 func (e *Endpoint) Call(ctx context.Context, to Peer, kind uint8, arg []byte) ([]byte, error) {
-	m, err := e.message(request, to, kind, arg)
+	return e.call(ctx, &pending{to: to, kind: kind}, arg)
+}
+
+// CallStarted is Call, to a machine that has all its handlers: if it has none for this kind, its program
+// does not know the call, and CallStarted fails at once with ErrUnknownKind.
+func (e *Endpoint) CallStarted(ctx context.Context, to Peer, kind uint8, arg []byte) ([]byte, error) {
+	return e.call(ctx, &pending{to: to, kind: kind, started: true}, arg)
+}
+
+// call makes the call p.
+func (e *Endpoint) call(ctx context.Context, p *pending, arg []byte) ([]byte, error) {
+	m, err := e.message(request, p.to, p.kind, arg)
 	if err != nil {
 		return nil, err
 	}
-	p := &pending{to: to, kind: kind, event: e.clock.NewEvent(), heard: e.clock.Now()}
+	p.event, p.heard = e.clock.NewEvent(), e.clock.Now()
 	e.mu.Lock()
 	e.mu.pending[m.id] = p
 	if e.mu.closed {
@@ -161,5 +173,8 @@ func (e *Endpoint) receiveReply(from rdma.MachineID, m message) {
 	case unknownKind:
 		p.heard = e.clock.Now()
 		p.refused = fmt.Errorf("%w: kind %d at machine %d", ErrUnknownKind, m.kind, from)
+		if p.started {
+			p.finish(nil, p.refused)
+		}
 	}
 }

@@ -247,6 +247,9 @@ func TestUnknownKind(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnknownKind) {
 		t.Errorf("nobody handles it: %v", err)
 	}
+	if _, err := a.CallStarted(patient(t), b.Self(), kind, nil); !errors.Is(err, ErrUnknownKind) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody handles it, nor will: %v", err)
+	}
 	if err := a.Notify(b.Self(), kind, nil); err != nil {
 		t.Error(err)
 	}

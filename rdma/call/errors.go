@@ -10,7 +10,7 @@ var (
 	ErrOtherLife = errors.New("call: the machine has another incarnation")
 	// ErrUnknownKind: the other side has no handler for this kind of call. Since a starting machine
 	// does not have its handlers yet, the request is repeated nevertheless; the error comes together
-	// with the context's when ctx ends.
+	// with the context's when ctx ends. CallStarted does not repeat the request.
 	ErrUnknownKind = errors.New("call: no handler for this kind of call")
 	// ErrTooLong: argument or reply has more than BytesMax bytes.
 	ErrTooLong = errors.New("call: message is too long")
