@@ -44,7 +44,7 @@ var known = []error{
 	recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
 	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
-	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove,
+	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove, errWaits,
 }
 
 // handle registers the handlers of other machines' calls.

@@ -26,6 +26,8 @@ var (
 // with the errors of package recovery.
 var (
 	errChanging = errors.New("membership: the configuration is changing")
+	// errWaits: what is ordered comes after something else, which the error names.
+	errWaits = errors.New("membership: the move waits")
 	// ErrNoRegion: there is no such region.
 	ErrNoRegion = errors.New("membership: no such region")
 	// ErrLost: an operator has given the region up.
@@ -38,12 +40,12 @@ var (
 	ErrNotAwaited = errors.New("membership: not what the regions wait for")
 )
 
-// IsPassing reports whether trying again may help after err: the configuration is changing, or the
-// store does not answer. recovery.ErrNotMember counts, too: the machine learns from the store whether
+// IsPassing reports whether trying again may help after err: the configuration is changing, a
+// move waits for others, or the store does not answer. recovery.ErrNotMember counts, too: the machine learns from the store whether
 // it was really evicted.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
-		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errNoMajority, ErrApart,
+		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errWaits, errNoMajority, ErrApart,
 		context.DeadlineExceeded, call.ErrOtherLife,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }

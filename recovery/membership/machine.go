@@ -96,7 +96,7 @@ type Machine struct {
 		refusals                            []refusal       // machines that have no room for what moves to them
 		forget                              []forgetRequest // requests to stop waiting for the memories of machines
 		drains                              []drainRequest  // requests to drain machines, or not to any more
-		orders                              []cluster.Order // moves that operators ask for
+		orders                              []orderRequest  // moves that operators ask for
 		moves                               moves
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none
 		leads                               bool                              // the goroutine of lead is running

@@ -68,7 +68,7 @@ func (m *Machine) movesLocked() bool {
 		return false
 	}
 	switch urgency := m.urgencyLocked(); {
-	case urgency == cluster.AtOnce, len(m.mu.orders) > 0 && m.mu.current.BeginsMoves():
+	case urgency == cluster.AtOnce, len(m.ordersLocked()) > 0 && m.mu.current.BeginsMoves():
 		return true
 	case urgency == cluster.NothingMoves:
 		return false

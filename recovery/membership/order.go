@@ -3,29 +3,49 @@ package membership
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma/call"
-	"github.com/farmsql/farmsql/recovery"
 )
+
+// An orderRequest is an order that the CM keeps.
+type orderRequest struct {
+	cluster.Order
+	until time.Time // then the CM drops it, unless it is given again
+}
+
+// orderWaitMax bounds how long the CM lets whoever has given an order wait until it says what the order
+// waits for.
+const orderWaitMax = time.Second
+
+// orderWait returns how long that is. For as long again the CM keeps the order.
+func (m *Machine) orderWait() time.Duration { return min(m.patience(), orderWaitMax) }
 
 // Move makes the instance move a replica, and the others of its group, as an operator orders. It
 // returns once the move has begun, or has been made before. Moves that are under way, and replicas that
-// are being filled, come first. Errors: cluster.ErrCannotMove, ctx's, and those for which IsPassing is
-// true.
+// are being filled, come first: Move then fails soon, says what it waits for, and is to be repeated. The
+// move may still begin up to twice orderWait after the last attempt. Errors: cluster.ErrCannotMove,
+// ctx's, and those for which IsPassing is true.
 func (m *Machine) Move(ctx context.Context, o cluster.Order) error {
-	if c := m.Configuration(); c != nil && !c.CanMove() {
+	c := m.Configuration()
+	if c != nil && !c.CanMove() {
 		return c.CheckOrder(o) // a CM of an earlier program does not know the call
 	}
-	if err := m.askCM(ctx, kindMove, m.onMove, o, nil); err != nil {
+	err := m.askCM(ctx, kindMove, m.onMove, o, nil)
+	if errors.Is(err, call.ErrUnknownKind) {
+		return fmt.Errorf("%w: machine %d, the configuration manager, runs an earlier program, which takes no orders: start it with this one", cluster.ErrCannotMove, c.CM)
+	}
+	if err != nil {
 		return err
 	}
 	return m.knows(func(c *cluster.Configuration) bool { return c.IsGranted(o) })
 }
 
-// knows returns when this machine knows, too, what the CM has granted: who has asked looks at this
+// knows returns when this machine knows, too, what the CM has granted: whoever has asked looks at this
 // machine's status. If it does not hear of it, the request is made again (errChanging).
 func (m *Machine) knows(isGranted func(*cluster.Configuration) bool) error {
 	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || isGranted(m.mu.current) }) {
@@ -42,11 +62,13 @@ func (m *Machine) onMove(from call.Peer, arg []byte) ([]byte, error) {
 	if err := m.beginOrder(from, o); err != nil {
 		return nil, err
 	}
-	m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || !slices.Contains(m.mu.orders, o) })
-	return nil, m.answerOrder(o)
+	m.waitFor(m.orderWait(), func() bool { return !m.mu.phase.isMember() || !hasOrder(m.mu.orders, o) })
+	return nil, m.answerOrder(from, o)
 }
 
-// beginOrder makes the CM carry out an order, unless it does so already.
+// beginOrder makes the CM carry out an order, as soon as nothing else is in the way, unless it does so
+// already. The CM keeps the order for longer than somebody waits for the answer, since it is given again
+// and again: otherwise balance, or a drain, would go on in the gaps between.
 func (m *Machine) beginOrder(from call.Peer, o cluster.Order) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,34 +81,56 @@ func (m *Machine) beginOrder(from call.Peer, o cluster.Order) error {
 	if err := m.mu.current.CheckOrder(o); err != nil {
 		return err
 	}
-	if !slices.Contains(m.mu.orders, o) {
-		m.mu.orders = append(m.mu.orders, o)
-		m.leadLocked()
-	}
+	m.dropOrderLocked(o)
+	m.mu.orders = append(m.mu.orders, orderRequest{o, m.cfg.Clock.Now().Add(2 * m.orderWait())})
+	m.leadLocked()
 	return nil
 }
 
-// answerOrder returns nil if an order is being carried out, or has been. Otherwise it drops the order:
-// whoever has given it gives it again, and nothing moves for somebody who has been told that it does
-// not.
-func (m *Machine) answerOrder(o cluster.Order) error {
+func hasOrder(requests []orderRequest, o cluster.Order) bool {
+	return slices.ContainsFunc(requests, func(r orderRequest) bool { return r.Order == o })
+}
+
+func (m *Machine) dropOrderLocked(o cluster.Order) {
+	m.mu.orders = slices.DeleteFunc(m.mu.orders, func(r orderRequest) bool { return r.Order == o })
+}
+
+// ordersLocked returns the orders that the CM is to carry out. It drops those that nobody has given again.
+func (m *Machine) ordersLocked() []orderRequest {
+	now := m.cfg.Clock.Now()
+	m.mu.orders = slices.DeleteFunc(m.mu.orders, func(r orderRequest) bool { return r.until.Before(now) })
+	return m.mu.orders
+}
+
+// answerOrder returns nil if an order is being carried out, or has been, and otherwise why it is not.
+func (m *Machine) answerOrder(from call.Peer, o cluster.Order) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.orders = slices.DeleteFunc(m.mu.orders, func(x cluster.Order) bool { return x == o })
-	c := m.mu.current
-	switch {
-	case !m.mu.phase.isMember():
-		return recovery.ErrNotMember
-	case c.IsGranted(o):
-		return nil
-	}
-	if err := c.CheckOrder(o); err != nil {
+	if err := m.refusesLocked(from); err != nil {
 		return err
 	}
-	if x := c.StandsStill(); x != "" {
-		return fmt.Errorf("%w: the move waits for %s", errChanging, x)
+	if m.mu.current.IsGranted(o) {
+		return nil
 	}
-	return errChanging
+	if err := m.mu.current.CheckOrder(o); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w for %s", errWaits, m.movesAwaitLocked())
+}
+
+// movesAwaitLocked says what the moves that are wanted wait for.
+func (m *Machine) movesAwaitLocked() string {
+	switch busy := m.mu.current.StandsStill(); {
+	case busy != "":
+		return busy
+	case !m.isSettledLocked():
+		return "transactions that are being recovered"
+	case len(m.mu.leavers) > 0 || !m.mu.announced.IsZero():
+		return "a machine that is about to stop"
+	case m.mu.moves.holds > 0:
+		return "a check that compares replicas"
+	}
+	return "another change of the configuration"
 }
 
 // moveOn returns the configuration after base in which moves end, or others begin: those that operators
@@ -97,14 +141,14 @@ func (m *Machine) moveOn(base *cluster.Configuration) (*cluster.Configuration, c
 		return next, report
 	}
 	m.mu.Lock()
-	orders := slices.Clone(m.mu.orders)
+	orders := slices.Clone(m.ordersLocked())
 	m.mu.Unlock()
-	for _, o := range orders {
-		if next, report, err := base.Obey(o); err == nil {
+	for _, r := range orders {
+		if next, report, err := base.Obey(r.Order); err == nil {
 			return next, report
 		}
 		m.mu.Lock()
-		m.mu.orders = slices.DeleteFunc(m.mu.orders, func(x cluster.Order) bool { return x == o })
+		m.dropOrderLocked(r.Order)
 		m.wakeLocked()
 		m.mu.Unlock()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/protocol"
@@ -88,26 +89,138 @@ func TestOrderWaits(t *testing.T) {
 			}
 		}
 		cm := g.cm()
-		once := func() (err error) {
-			g.at(cm, func(n *node) { err = n.Move(context.Background(), second) })
+		once := func(by rdma.MachineID) (err error) {
+			g.at(by, func(n *node) { err = n.Move(context.Background(), second) })
 			return err
 		}
-		if err := once(); !IsPassing(err) || !strings.Contains(err.Error(), "the move waits for region 1, which moves") {
+		if err := once(cm); !IsPassing(err) || !strings.Contains(err.Error(), "the move waits for region 1, which moves") {
 			t.Errorf("beside a move: %v", err)
 		}
+		if err := once(g.others()[0]); !IsPassing(err) || !strings.Contains(err.Error(), "the move waits for region 1, which moves") {
+			t.Errorf("beside a move, at a machine that is not the CM: %v", err)
+		}
+		forgets := func() { g.world.Outside().Sleep(2*g.nodes[cm].orderWait() + leaseLength) }
+		forgets()
 		g.moveUntil("the first has moved", func(c *cluster.Configuration) bool { return !isMoving(c) })
 		release := g.nodes[cm].HoldMoves()
-		if err := once(); !IsPassing(err) || g.cmConfig().IsGranted(second) {
+		if err := once(cm); !IsPassing(err) || g.cmConfig().IsGranted(second) || !strings.Contains(err.Error(), "waits for a check that compares replicas") {
 			t.Errorf("while moves are held: %v", err)
 		}
+		forgets()
 		release()
 		g.world.Outside().Sleep(10 * leaseLength)
 		if g.cmConfig().IsGranted(second) {
-			t.Error("an order is carried out that nobody waits for")
+			t.Error("an order is carried out that nobody has given for long")
 		}
 		if err := g.order(cm, second); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// An order that somebody gives again and again is kept in between, so that it comes before what balance or
+// a drain would move next.
+func TestOrderIsKept(t *testing.T) {
+	simulate(t, sim.Options{Seed: 4}, 4, 2, func(g *group) {
+		for i := range 8 {
+			g.allocate(rdma.MachineID(i % 4))
+		}
+		cm := g.cm()
+		g.at(cm, func(n *node) {
+			if err := n.Drain(context.Background(), g.others()[0], false); err != nil {
+				t.Error(err)
+			}
+		})
+		g.until("regions move", func() bool { return isMoving(g.cmConfig()) })
+		var o cluster.Order
+		c := g.cmConfig()
+		for _, p := range c.Regions {
+			for _, to := range c.Machines {
+				if x := (cluster.Order{Region: p.Region, Move: cluster.Move{From: p.Primary, To: to}}); p.Move == nil && !p.Has(g.others()[0]) && c.CheckOrder(x) == nil {
+					o = x
+				}
+			}
+		}
+		g.at(cm, func(n *node) {
+			if err := n.Move(context.Background(), o); !IsPassing(err) {
+				t.Errorf("%+v beside a drain: %v", o, err)
+			}
+		})
+		g.moveUntil("the first moves have ended", func(c *cluster.Configuration) bool { return !isMoving(c) || c.IsGranted(o) })
+		if !g.cmConfig().IsGranted(o) {
+			t.Errorf("%+v: %+v", o, g.cmConfig())
+		}
+	})
+}
+
+// An order for a region that balance moves at present waits until it has.
+func TestOrderOfARegionThatMoves(t *testing.T) {
+	simulate(t, sim.Options{Seed: 5}, 4, 2, func(g *group) {
+		for i := range 4 {
+			g.allocate(rdma.MachineID(i % 4))
+		}
+		first := g.somewhere()
+		if err := g.order(0, first); err != nil {
+			t.Fatal(err)
+		}
+		back := cluster.Order{Region: first.Region, Move: cluster.Move{From: first.To, To: first.From}}
+		g.at(g.cm(), func(n *node) {
+			if err := n.Move(context.Background(), back); !IsPassing(err) || !strings.Contains(err.Error(), "region 1, which moves") {
+				t.Errorf("%+v: %v", back, err)
+			}
+		})
+		g.moveUntil("the first has moved", func(c *cluster.Configuration) bool {
+			p, _ := c.Placement(first.Region)
+			return !p.Has(first.From) || c.IsGranted(back)
+		})
+		if err := g.order(g.others()[0], back); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What else an order can wait for is named.
+func TestOrderNamesWhatItWaitsFor(t *testing.T) {
+	simulate(t, sim.Options{}, 3, 2, func(g *group) {
+		g.allocate(0)
+		g.settled(3)
+		cm := g.nodes[g.cm()].Machine
+		says := func(want string) {
+			t.Helper()
+			if got := cm.movesAwaitLocked(); got != want {
+				t.Errorf("waits for %q, want %q", got, want)
+			}
+		}
+		cm.mu.Lock()
+		defer cm.mu.Unlock()
+		says("another change of the configuration")
+		leaver := g.nodes[g.others()[0]].self
+		cm.mu.leavers[leaver] = false
+		says("a machine that is about to stop")
+		delete(cm.mu.leavers, leaver)
+		settled := cm.mu.isSettled
+		cm.mu.isSettled = nil
+		says("transactions that are being recovered")
+		cm.mu.isSettled = settled
+	})
+}
+
+// A CM of an earlier program, which moves regions but takes no orders, is named at once.
+func TestOrderToAnEarlierProgram(t *testing.T) {
+	simulate(t, sim.Options{}, 4, 2, func(g *group) {
+		g.allocate(0)
+		o, by := g.somewhere(), g.others()[0]
+		g.nodes[g.cm()].cfg.Endpoint.Handle(kindMove, nil)
+		g.at(by, func(n *node) {
+			begin := g.world.Now()
+			err := n.Move(context.Background(), o)
+			if !errors.Is(err, cluster.ErrCannotMove) || !strings.Contains(err.Error(), "runs an earlier program, which takes no orders: start it with this one") {
+				t.Errorf("%v", err)
+			}
+			if took := g.world.Now() - begin; took > leaseLength {
+				t.Errorf("after %v, with leases of %v", took, leaseLength)
+			}
+		})
 	})
 }
 
@@ -151,7 +264,7 @@ func TestOrderThatBecomesImpossible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cm.mu.orders = []cluster.Order{o}
+		cm.mu.orders = []orderRequest{{o, cm.cfg.Clock.Now().Add(time.Hour)}}
 		if next, _ := cm.moveOn(drained); len(cm.mu.orders) > 0 || next != nil && next.IsGranted(o) {
 			t.Errorf("orders %v, %+v", cm.mu.orders, next)
 		}
