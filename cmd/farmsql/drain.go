@@ -100,7 +100,6 @@ var drainQuiet = 5 * time.Second
 // the moves wait for if nothing changes for a while.
 func (c *drainCommand) await(std cli.Streams) error {
 	changed, told := time.Now(), ""
-	isKnown := false // the machine that answers has heard that the other is drained; it may be told after the CM
 	for last := -1; ; time.Sleep(drainPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
@@ -111,10 +110,7 @@ func (c *drainCommand) await(std cli.Streams) error {
 		}
 		at := slices.IndexFunc(now.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == c.Machine })
 		left := now.ReplicasAt(c.Machine)
-		isKnown = isKnown || at >= 0 && now.Machines[at].IsDraining
 		switch {
-		case at >= 0 && !isKnown && time.Since(changed) < drainQuiet:
-			continue
 		case at < 0:
 			return fmt.Errorf("machine %d is no member any more; if it comes back, it is drained further", c.Machine)
 		case !now.Machines[at].IsDraining:

@@ -13,8 +13,6 @@ import (
 
 // drain asks the machine with the newest configuration, and says what it has come to.
 func TestDrain(t *testing.T) {
-	defer func(was time.Duration) { drainQuiet = was }(drainQuiet)
-	drainQuiet = drainPoll
 	data, o := withAbsent(t)
 	first := o.status
 	has := func(status farmsql.MachineStatus, replicas ...int) farmsql.Status {
@@ -96,21 +94,6 @@ func TestDrainProgress(t *testing.T) {
 	o.become(s, 3)
 	code, out, errs := execute(t, "", "drain", "--data", data, "--machine", "1")
 	if code != 0 || !strings.Contains(out, "machine 1 has 2 replicas\n") || !strings.Contains(out, "machine 1 has no data") {
-		t.Errorf("status %d: %s%s", code, out, errs)
-	}
-}
-
-// The machine that answers may hear later than the CM that the other is being drained.
-func TestDrainNotHeardOfYet(t *testing.T) {
-	data, o := withAbsent(t)
-	s := o.status
-	s.Machines = []farmsql.MachineStatus{{Machine: 0}, {Machine: 1}}
-	s.Regions = []farmsql.RegionStatus{{Region: 1, Primary: 1}}
-	o.set(s)
-	s.Machines = []farmsql.MachineStatus{{Machine: 0}, {Machine: 1, IsDraining: true}}
-	s.Regions = nil
-	time.AfterFunc(2*drainPoll, func() { o.set(s) })
-	if code, out, errs := execute(t, "", "drain", "--data", data, "--machine", "1"); code != 0 || !strings.Contains(out, "machine 1 has no data") {
 		t.Errorf("status %d: %s%s", code, out, errs)
 	}
 }
