@@ -1,9 +1,11 @@
 package farmsql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -169,10 +171,13 @@ const requestRetry = 50 * time.Millisecond
 // there, or the next machine that becomes a member.
 //
 // Errors: membership.ErrNotAwaited if no region waits for the machine or other regions than the named
-// ones would be lost, ErrNoCluster, and, when ctx ends, its error or the last attempt's.
+// ones would be lost, ErrNoCluster, and, when ctx ends, its error, with that of the attempts.
 func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster
+	}
+	if err := checkMachine(machine); err != nil {
+		return err
 	}
 	m := o.member.Load()
 	if m == nil {
@@ -180,6 +185,9 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	}
 	ids := make([]region.ID, len(lost))
 	for i, id := range lost {
+		if err := checkRegion(id); err != nil {
+			return err
+		}
 		ids[i] = region.ID(id)
 	}
 	return o.again(ctx, func(ctx context.Context) error {
@@ -188,14 +196,41 @@ func (o *Operator) Forget(ctx context.Context, machine int, lost []int) error {
 	})
 }
 
-// again makes a request until it succeeds, fails for good, or ctx ends.
+// checkMachine fails if no machine can have a number: as a rdma.MachineID it would name another machine.
+func checkMachine(machine int) error {
+	if machine < 0 || machine > machineIDMax {
+		return fmt.Errorf("farmsql: there is no machine %d: the numbers of machines are 0 to %d", machine, machineIDMax)
+	}
+	return nil
+}
+
+// checkRegion fails if no region can have a number: as a region.ID it would name another region.
+func checkRegion(id int) error {
+	if id < 0 || int64(id) > math.MaxUint32 {
+		return fmt.Errorf("farmsql: there is no region %d: name one that farmsql status shows", id)
+	}
+	return nil
+}
+
+// again makes a request until it succeeds, fails for good, or ctx ends. Then it fails with ctx's error and
+// what the request has waited for: the last attempt mostly knows only that ctx has ended.
 func (o *Operator) again(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(o.ctx, cancel)() // the end of the operator ends the request, too
+	var reason error
 	for {
 		err := request(ctx)
-		if err == nil || !membership.IsPassing(err) || ctx.Err() != nil {
+		if err == nil || !membership.IsPassing(err) {
+			return ours(err)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			reason = err
+		}
+		switch ended := ctx.Err(); {
+		case ended != nil && reason != nil:
+			return ours(fmt.Errorf("%w: %w", reason, ended))
+		case ended != nil:
 			return ours(err)
 		}
 		clock.System{}.Sleep(requestRetry)
@@ -221,10 +256,13 @@ func (o *Operator) forgetFounder(ctx context.Context, m rdma.MachineID, err erro
 // progress is in Status. While the configuration is changing, Drain tries again until ctx is done.
 //
 // Errors: cluster.ErrCannotDrain if the others cannot take the replicas, ErrNoCluster, and, when ctx
-// ends, its error or that of the last attempt.
+// ends, its error, with that of the attempts.
 func (o *Operator) Drain(ctx context.Context, machine int, undo bool) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster
+	}
+	if err := checkMachine(machine); err != nil {
+		return err
 	}
 	m := o.member.Load()
 	if m == nil {
@@ -240,12 +278,15 @@ func (o *Operator) Drain(ctx context.Context, machine int, undo bool) error {
 // replica then stays where it is until an operator moves it again, its machine is drained, or is no
 // member any more: RegionStatus.Pinned. Move returns when the move has begun, or was made before; the
 // progress is in Status. While other regions move, or the configuration changes, Move tries again until
-// ctx is done.
+// ctx is done; the move may still begin up to two seconds after that.
 //
-// Errors: cluster.ErrCannotMove, ErrNoCluster, and, when ctx ends, its error or that of the last attempt.
+// Errors: cluster.ErrCannotMove, ErrNoCluster, and, when ctx ends, its error, with what the move waits for.
 func (o *Operator) Move(ctx context.Context, id, from, to int) error {
 	if o.local.Load() != nil {
 		return ErrNoCluster
+	}
+	if err := cmp.Or(checkRegion(id), checkMachine(from), checkMachine(to)); err != nil {
+		return err
 	}
 	m := o.member.Load()
 	if m == nil {

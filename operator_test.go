@@ -1,15 +1,20 @@
 package farmsql
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 )
@@ -158,6 +163,56 @@ func TestMoveWithoutACluster(t *testing.T) {
 	}
 	if err := newOperator(Config{Cluster: "file:///x"}).Move(t.Context(), 1, 0, 1); err == nil || !strings.Contains(err.Error(), "move region 1: this machine reads its memory") {
 		t.Errorf("a move asked for before there is a machine: %v", err)
+	}
+}
+
+// A number that no machine or region can have is not taken for another one.
+func TestNumbersOfAnOperator(t *testing.T) {
+	o := newOperator(Config{Cluster: "file:///x"})
+	for text, err := range map[string]error{
+		"no region 4294967297: name one": o.Move(t.Context(), 1<<32+1, 0, 1),
+		"no region -1":                   o.Move(t.Context(), -1, 0, 1),
+		"no machine 65536: the numbers of machines are 0 to 1023": o.Move(t.Context(), 1, 65536, 1),
+		"no machine 65537": o.Move(t.Context(), 1, 0, 65537),
+		"no machine -2":    o.Drain(t.Context(), -2, false),
+		"no machine 1024":  o.Forget(t.Context(), 1024, nil),
+	} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+	}
+	if err := checkRegion(math.MaxUint32); err != nil {
+		t.Error(err)
+	}
+}
+
+// When the time for a request is over, its error still says what it has waited for.
+func TestWhatARequestWaitsFor(t *testing.T) {
+	o := newOperator(Config{})
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	busy := fmt.Errorf("%w: busy", recovery.ErrNotCM)
+	if err := o.again(ctx, func(context.Context) error { return busy }); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "busy: context deadline exceeded") {
+		t.Errorf("%v", err)
+	}
+	if err := o.again(ctx, context.Context.Err); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nothing but the time: %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	attempts := 0
+	err := o.again(ctx, func(context.Context) error {
+		if attempts++; attempts == 1 {
+			return busy
+		}
+		cancel()
+		return context.DeadlineExceeded // as of a call that has a bound of its own
+	})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, recovery.ErrNotCM) || attempts != 2 {
+		t.Errorf("after %d attempts: %v", attempts, err)
+	}
+	lost := errors.New("lost")
+	if err := o.again(t.Context(), func(context.Context) error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("%v", err)
 	}
 }
 
