@@ -27,6 +27,7 @@ type fakeOperator struct {
 	drains []drainRequest
 	moves  []moveRequest
 	err    error
+	waits  []error // errors of Move before err, each for one call
 }
 
 func (o *fakeOperator) Status() farmsql.Status {
@@ -59,6 +60,11 @@ func (o *fakeOperator) Forget(_ context.Context, machine int, lost []int) error 
 
 func (o *fakeOperator) Move(_ context.Context, region, from, to int) error {
 	o.moves = append(o.moves, moveRequest{region, from, to})
+	if len(o.waits) > 0 {
+		err := o.waits[0]
+		o.waits = o.waits[1:]
+		return err
+	}
 	return o.err
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql"
@@ -24,14 +27,40 @@ func (moveCommand) Help() string {
 Moves one replica of a region from a machine to another, while everything is in use; if the first is
 the region's primary, the second becomes it. The region has all its replicas all the time. Regions that
 were made near it, to which farmsql status gives the same group with --json, move along. move waits until
-the replica has moved; it may be ended at any time, and the machines go on. The replica then stays
+the replica has moved; moves that are under way, and replicas that are being filled, come first, and it
+says which. It may be ended at any time; if the move has begun, or begins within seconds, the machines go on. The replica then stays
 where it is, however uneven the machines are, until it is moved again, its machine is drained, or
 fails. Exits 1 if the replica cannot be moved: the other machine must have room, and be in a failure
 domain without another replica of the region.`
 }
 
-// Run makes the cluster move the replica, and waits until it has moved.
+// Run makes the cluster move the replica, and waits until it has moved. While other moves come first, it
+// says so and goes on asking.
 func (c *moveCommand) Run(std cli.Streams) error {
+	told := ""
+	for {
+		err := c.order()
+		var waits waitingError
+		switch {
+		case err == nil:
+			return c.await(std)
+		case !errors.As(err, &waits):
+			return err
+		}
+		// A batch of moves, or of replicas that are filled, takes as long as it takes.
+		if text := strings.TrimSuffix(err.Error(), ": "+context.DeadlineExceeded.Error()); text != told {
+			fmt.Fprintf(std.Out, "waiting: %s\n", text)
+			told = text
+		}
+		time.Sleep(orderPoll)
+	}
+}
+
+// orderPoll is the time between two attempts to give an order. The machines keep it for longer than that.
+const orderPoll = 20 * time.Millisecond
+
+// order gives the order once, to the machine with the newest view.
+func (c *moveCommand) order() error {
 	best, err := askNewest(c.Data)
 	if err != nil {
 		return err
@@ -42,7 +71,7 @@ func (c *moveCommand) Run(std cli.Streams) error {
 	if err := askOperator(best.folder, operatorRequest{Move: &moveRequest{c.Region, c.From, c.To}}); err != nil {
 		return fmt.Errorf("move region %d: %s: %w", c.Region, filepath.Base(best.folder), err)
 	}
-	return c.await(std)
+	return nil
 }
 
 // await waits until the move is over, and prints what has become of it; with NoWait it looks once. It

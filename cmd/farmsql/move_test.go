@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -64,6 +66,31 @@ func TestMove(t *testing.T) {
 	}
 	if code, _, errs := execute(t, "", "move", "--data", t.TempDir(), "--region", "7", "--from", "0", "--to", "1"); code != 1 || !strings.Contains(errs, "no process answers") {
 		t.Errorf("status %d: %s", code, errs)
+	}
+}
+
+// move repeats an order that other moves come before, and says each reason once, also with --no-wait. Other
+// errors end it.
+func TestMoveThatComesLater(t *testing.T) {
+	data, o := withAbsent(t)
+	s := o.status
+	s.Regions = []farmsql.RegionStatus{{Region: 7, Backups: []int{1}, Move: &farmsql.MoveStatus{From: 0, To: 1}, Pinned: []int{1}}}
+	o.set(s)
+	first := fmt.Errorf("the move waits for region 1: %w", context.DeadlineExceeded)
+	second := fmt.Errorf("the move waits for region 2: %w", context.DeadlineExceeded)
+	o.waits = []error{first, first, second}
+	code, out, errs := execute(t, "", "move", "--data", data, "--region", "7", "--from", "0", "--to", "1", "--no-wait")
+	if code != 0 || len(o.moves) != 4 || strings.Count(out, "machine-1: the move waits for region 1\n") != 1 ||
+		strings.Count(out, "waiting: move region 7: machine-1: the move waits for region 2\n") != 1 || !strings.Contains(out, "region 7 moves from") {
+		t.Errorf("status %d after %d orders: %s%s", code, len(o.moves), out, errs)
+	}
+	o.waits, o.err = []error{first}, errors.New("not any more")
+	if code, out, errs := execute(t, "", "move", "--data", data, "--region", "7", "--from", "0", "--to", "1"); code != 1 || !strings.Contains(errs, "not any more") {
+		t.Errorf("status %d: %s%s", code, out, errs)
+	}
+	o.err = errors.New(unknownRequest)
+	if code, _, errs := execute(t, "", "move", "--data", data, "--region", "7", "--from", "0", "--to", "1"); code != 1 || !strings.Contains(errs, "machine-1: runs an earlier program") {
+		t.Errorf("at an earlier program: status %d: %s", code, errs)
 	}
 }
 

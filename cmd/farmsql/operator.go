@@ -22,6 +22,9 @@ const (
 	// operatorPatience is how long a request is retried while the configuration is
 	// changing.
 	operatorPatience = 15 * time.Second
+	// movePatience is that of a request to move a region. It is repeated by who has made it, and is to say
+	// meanwhile what it waits for.
+	movePatience = 5 * time.Second
 	// requestPatience is how long a client of the socket may take to send its request.
 	requestPatience = 2 * time.Second
 	// requestBytesMax bounds a request.
@@ -58,7 +61,17 @@ type forgetRequest struct {
 type operatorReply struct {
 	Done  bool   `json:"done"`
 	Error string `json:"error,omitempty"` // the reason if it failed
+	// Waits: only the time for the request was too short. Earlier programs leave it out.
+	Waits bool `json:"waits,omitempty"`
 }
+
+// unknownRequest is the reason of a request that the process does not know. Earlier programs give the same.
+const unknownRequest = "the request asks for nothing that this version knows"
+
+// A waitingError is the reason why a request has not been granted yet.
+type waitingError string
+
+func (e waitingError) Error() string { return string(e) }
 
 // An operator is the interface of farmsql.Operator.
 type operator interface {
@@ -87,7 +100,7 @@ func answerOperator(c net.Conn, o operator) {
 	_ = c.SetReadDeadline(time.Now().Add(requestPatience))
 	reply := operatorReply{Done: true}
 	if err := obey(c, o); err != nil {
-		reply = operatorReply{Error: cli.OneLine(err)}
+		reply = operatorReply{Error: cli.OneLine(err), Waits: errors.Is(err, context.DeadlineExceeded)}
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(statusPatience))
 	_ = json.NewEncoder(c).Encode(reply) // fails only if the client has gone
@@ -99,7 +112,11 @@ func obey(c net.Conn, o operator) error {
 	if err := json.NewDecoder(io.LimitReader(c, requestBytesMax)).Decode(&r); err != nil {
 		return fmt.Errorf("the request is none: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), operatorPatience)
+	patience := operatorPatience
+	if r.Move != nil {
+		patience = movePatience
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	switch {
 	case r.Forget != nil:
@@ -109,17 +126,23 @@ func obey(c net.Conn, o operator) error {
 	case r.Move != nil:
 		return o.Move(ctx, r.Move.Region, r.Move.From, r.Move.To)
 	}
-	return errors.New("the request asks for nothing that this version knows")
+	return errors.New(unknownRequest)
 }
 
-// askOperator sends a request to the process that has locked a folder.
+// askOperator sends a request to the process that has locked a folder. It fails with a waitingError if the
+// request may be granted when it is made again.
 func askOperator(folder string, r operatorRequest) error {
 	var reply operatorReply
 	if err := askSocket(folder, operatorSocket, operatorPatience+2*statusPatience, r, &reply); err != nil {
 		return err
 	}
-	if !reply.Done {
-		return errors.New(reply.Error)
+	switch {
+	case reply.Done:
+		return nil
+	case reply.Waits:
+		return waitingError(reply.Error)
+	case reply.Error == unknownRequest:
+		return errors.New("runs an earlier program, which does not know this request: start it with this farmsql")
 	}
-	return nil
+	return errors.New(reply.Error)
 }
