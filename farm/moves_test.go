@@ -325,6 +325,47 @@ func TestDrainedMachineAmongReconfigurations(t *testing.T) {
 	})
 }
 
+// If one of the other machines has no room, a machine without data makes its objects at those that have.
+func TestDrainedMachineBesideAFullOne(t *testing.T) {
+	aFewMembers(t, 10, 4, 2, func(g *members) {
+		alloc := func(id rdma.MachineID) (err error) {
+			g.at(id, func(m *Member) {
+				err = m.Transactions().Run(context.Background(), func(t *txn.Tx) error {
+					_, _, err := t.Alloc(4000, 0)
+					return err
+				})
+			})
+			return err
+		}
+		for id := range rdma.MachineID(3) {
+			if err := alloc(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.drain(0, 3, false)
+		g.until("machine 3 is drained", g.atRest)
+		g.up[0].cfg.Settings.RegionsMax = 1
+		for {
+			err := alloc(0)
+			if errors.Is(err, region.ErrFull) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, _ := g.store.Load()
+		for range 20 {
+			if err := alloc(3); err != nil {
+				t.Error(err)
+			}
+		}
+		if now, _ := g.store.Load(); now.NextRegion != first.NextRegion {
+			t.Errorf("regions from %d on were made: %+v", first.NextRegion, now.Regions)
+		}
+	})
+}
+
 // A machine without data makes an array in a region of its own, which then moves away, too.
 func TestArrayAtADrainedMachine(t *testing.T) {
 	aFewMembers(t, 7, 4, 2, func(g *members) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/nvram"
@@ -61,29 +62,40 @@ func (m *Machine) allocHere(w *worker.Worker, need region.Need, payload int, hin
 	return slot{Slot: message.Slot{Ptr: p, Version: v, Config: in}, lender: m.ID()}, nil
 }
 
-// allocElsewhere borrows a slot near any region of another machine. The regions take turns. While none
-// of them is active, as after each reconfiguration, one that is not active will do: a region that this
-// machine made instead would have to move away.
+// allocElsewhere borrows a slot near any region of another machine. The regions take turns. If a machine
+// has no room, it asks the next: a region that this machine made instead would have to move away.
 func (m *Machine) allocElsewhere(ctx context.Context, w *worker.Worker, routes *route.List, need region.Need, payload int) (slot, error) {
-	all := *routes
 	turn := m.elsewhere.Add(1)
-	var best *route.Route
+	var full []rdma.MachineID
+	err := fmt.Errorf("%w: no other machine has a region", region.ErrFull)
+	for {
+		rt := routeElsewhere(*routes, turn, full)
+		if rt == nil {
+			return slot{}, err
+		}
+		var got slot
+		if got, err = m.borrow(ctx, w, routes, rt.Primary, need, payload, region.MakeAddr(rt.Region, 0)); !isFull(err) {
+			return got, err
+		}
+		full = append(full, rt.Primary)
+	}
+}
+
+// routeElsewhere returns the first region, from a turn on, of a machine that is not this one and not
+// among full; nil if there is none. While no region is active, as after each reconfiguration, one that
+// is not active will do.
+func routeElsewhere(all route.List, turn uint64, full []rdma.MachineID) (best *route.Route) {
 	for i := range uint64(len(all)) {
 		rt := all[(turn+i)%uint64(len(all))]
-		if rt == nil || rt.PrimaryHere || !rt.IsAvailable() {
-			continue
-		}
-		if best == nil || rt.State == route.Active {
+		switch {
+		case rt == nil || rt.PrimaryHere || !rt.IsAvailable() || slices.Contains(full, rt.Primary):
+		case rt.State == route.Active:
+			return rt
+		case best == nil:
 			best = rt
 		}
-		if rt.State == route.Active {
-			break
-		}
 	}
-	if best == nil {
-		return slot{}, fmt.Errorf("%w: no other machine has a region", region.ErrFull)
-	}
-	return m.borrow(ctx, w, routes, best.Primary, need, payload, region.MakeAddr(best.Region, 0))
+	return best
 }
 
 // borrow asks another machine to reserve a slot near hint. That machine must be the primary
