@@ -16,6 +16,7 @@ import (
 // the replicas stay where they were put.
 func TestMove(t *testing.T) {
 	f := newFleet(t, 4, 2, "")
+	f.more = []string{"--lease", "3s"} // no region moves by itself before 100 leases are over
 	f.machines[2].more, f.machines[3].more = []string{"--failure-domain", "9"}, []string{"--failure-domain", "9"}
 	f.start()
 	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t)}
