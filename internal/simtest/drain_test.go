@@ -55,8 +55,11 @@ func drains(t *testing.T, with func(*Options)) {
 		total.Add(r)
 		runtime.GC() // unmaps the run's memory
 	}
-	t.Logf("%d machines were drained, %d killed at moves, %d replicas were to move by hand, %d have moved", total.Faults[Drain], total.Faults[KillAtMove], total.Faults[Order], total.Moves)
+	t.Logf("%d machines were drained, %d killed at moves, %d replicas were to move by hand, of which %d were granted, %d have moved", total.Faults[Drain], total.Faults[KillAtMove], total.Faults[Order], total.Orders, total.Moves)
 	if *seed == 0 && total.Moves == 0 {
 		t.Error("no replica has moved")
+	}
+	if *seed == 0 && total.Faults[Order] > 0 && total.Orders == 0 {
+		t.Error("no move by hand has been granted")
 	}
 }

@@ -47,6 +47,8 @@ type members struct {
 	keptOut []time.Duration
 	// moved is how many replicas have moved from one machine to another.
 	moved int
+	// ordered is how many moves an operator has been granted.
+	ordered int
 	// onMoved, if not nil, is called by the CM when it has stored a configuration in which moves begin
 	// or end.
 	onMoved func(now *cluster.Configuration, r cluster.Remapped)

@@ -38,7 +38,13 @@ func (t *overlapInjector) order(f Fault) {
 		return
 	}
 	o := cluster.Order{Region: p.Region, Move: cluster.Move{From: replicas[t.rng.IntN(len(replicas))], To: now.Machines[t.rng.IntN(len(now.Machines))]}}
-	t.ask(fmt.Sprintf("move region %d %v", o.Region, &o.Move), func(m *membership.Machine) error { return m.Move(ctx, o) })
+	t.ask(fmt.Sprintf("move region %d %v", o.Region, &o.Move), func(m *membership.Machine) error {
+		err := m.Move(ctx, o)
+		if err == nil {
+			t.members.ordered++
+		}
+		return err
+	})
 	t.noteChange()
 }
 

@@ -34,6 +34,7 @@ type Result struct {
 	Unknown int // transactions whose client did not learn the outcome
 	Errands int // writes of errands that have succeeded
 	Moves   int // replicas that have moved from one machine to another
+	Orders  int // moves that an operator has been granted
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
 	Tables, Indexes int
@@ -59,6 +60,7 @@ func (r *Result) Add(other Result) {
 	r.Unknown += other.Unknown
 	r.Errands += other.Errands
 	r.Moves += other.Moves
+	r.Orders += other.Orders
 	r.Tables += other.Tables
 	r.Indexes += other.Indexes
 	for f, n := range other.Faults {
@@ -191,7 +193,7 @@ func Run(o Options) Result {
 	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
 	if m, ok := r.cluster.(*members); ok {
-		r.result.Moves = m.moved
+		r.result.Moves, r.result.Orders = m.moved, m.ordered
 	}
 	return r.result
 }
