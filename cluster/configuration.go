@@ -157,6 +157,9 @@ type Configuration struct {
 	// Draining are the memories of machines that are to have no replicas: see Drain. A Life is not
 	// given. Programs before format 5 do not know them.
 	Draining []Memory `json:",omitempty"`
+	// Line grows when the configuration store was lost: see Refounded. Earlier program versions leave it out, and
+	// drop what others had stored.
+	Line Line `json:",omitempty"`
 	// Root is the object from which all other objects can be found.
 	Root region.Ptr `json:"-"`
 	// Workers, RegionBytes and LogBytes are settings from the creation of the instance.
@@ -206,7 +209,7 @@ func (c *Configuration) Clone() *Configuration {
 	d.Memory = slices.Clone(c.Memory)
 	d.Capacity = slices.Clone(c.Capacity)
 	d.Address, d.Zone, d.Protocol = slices.Clone(c.Address), slices.Clone(c.Zone), slices.Clone(c.Protocol)
-	d.Lost, d.Draining = slices.Clone(c.Lost), slices.Clone(c.Draining)
+	d.Lost, d.Draining, d.Line = slices.Clone(c.Lost), slices.Clone(c.Draining), slices.Clone(c.Line)
 	d.Regions = slices.Clone(c.Regions)
 	for i := range d.Regions {
 		d.Regions[i] = d.Regions[i].clone()

@@ -1,0 +1,15 @@
+package cluster
+
+import "slices"
+
+// A Line has a number, which is random, for each time that the configuration store of an instance was lost and begun
+// anew with what one machine had of it; the oldest first. Two machines from which it was begun anew apart have gone
+// on from the same configuration, each its own way: their lines tell them apart, and nobody may go over from one to
+// the other, because what equal numbers mean differs.
+type Line []uint64
+
+// IsApart reports whether neither of two lines goes on from the other.
+func (l Line) IsApart(other Line) bool {
+	n := min(len(l), len(other))
+	return !slices.Equal(l[:n], other[:n])
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A configuration store of which a majority is lost may have had later configurations than the one that is left, and
+// machines may come back that know them. So the numbers of a refounded instance are far above; of regions not as far,
+// because each takes some bytes of the machines' tables.
+const (
+	idsPerRefounding       = 1_000_000
+	revisionsPerRefounding = 1_000_000_000
+	regionsPerRefounding   = 1_000
+
+	// Two machines may be refounded apart: so as not to count from the same numbers, each leaves out up to so many
+	// more. Identifiers have 32 bits, which is enough for some 400 Refoundings.
+	idsLeftOut       = 8_000_000
+	revisionsLeftOut = 1_000_000 // times revisionsPerRefounding
+)
+
+// ErrNobodyLeft means that no machine of a configuration is left.
+var ErrNobodyLeft = errors.New("cluster: no machine of the configuration is left")
+
+// Refounded returns the configuration with which an instance goes on whose configuration store was lost, together
+// with machines of c. Those do not count any more when a majority is asked for. Regions that only they have wait for
+// them; those machines can come back with their memory, as after any failure. self, if it is a member, is the CM.
+// random is the number of the Refounding in the Line.
+func (c *Configuration) Refounded(lost []rdma.MachineID, self rdma.MachineID, random uint64) (*Configuration, Remapped, error) {
+	var dead, left []rdma.MachineID
+	for _, m := range c.Machines {
+		if slices.Contains(lost, m) {
+			dead = append(dead, m)
+		} else {
+			left = append(left, m)
+		}
+	}
+	if len(left) == 0 {
+		return nil, Remapped{}, fmt.Errorf("%w: configuration %d has machines %d", ErrNobodyLeft, c.ID, c.Machines)
+	}
+	cm := left[0]
+	if slices.Contains(left, self) {
+		cm = self
+	}
+	before := c.Clone()
+	before.ID += idsPerRefounding - 1 + ID(random%idsLeftOut)
+	before.Revision += revisionsPerRefounding*(1+random%revisionsLeftOut) - 1
+	before.NextRegion += regionsPerRefounding
+	before.Line = append(before.Line, random)
+	next, report := before.Without(dead, cm)
+	// Transactions may have committed in c: nobody can know what the lost machines have done.
+	next.Follow(c, func(region.ID) bool { return false })
+	return next, report, nil
+}
