@@ -16,6 +16,8 @@ var (
 	ErrEvicted = errors.New("membership: this machine has been evicted from the configuration")
 	// ErrOtherCluster: the machine's memory belongs to another instance.
 	ErrOtherCluster = errors.New("membership: the memory of this machine belongs to another cluster")
+	// ErrOtherLine: the configuration is of the other one of two machines that were refounded.
+	ErrOtherLine = errors.New("membership: two machines were refounded, and this one follows the other")
 	// ErrTaken: another process runs as the machine of this name.
 	ErrTaken = errors.New("membership: a machine with this id is running already")
 	// ErrClosed: the Machine is closed.

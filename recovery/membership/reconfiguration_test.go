@@ -470,6 +470,26 @@ func TestPaper5_2_OlderIsRefused(t *testing.T) {
 	})
 }
 
+// A machine that follows one of two that were refounded does not go over to the other, though identifiers are greater
+// there: its memory has another history.
+func TestOtherLineIsRefused(t *testing.T) {
+	simulate(t, sim.Options{Seed: 10}, 3, 3, func(g *group) {
+		c := g.settled(3)
+		n := g.nodes[g.others()[0]]
+		g.at(n.self.Machine, func(n *node) {
+			current := c.Clone()
+			current.Line = cluster.Line{1}
+			n.mu.current = current
+			other := c.Succeed()
+			other.Line = cluster.Line{2}
+			if _, err := n.onNewConfig(recovery.PeerIn(c, c.CM), split(other)[0]); !errors.Is(err, ErrOtherLine) {
+				t.Error(err)
+			}
+			n.mu.current = c
+		})
+	})
+}
+
 // A configuration that is longer than a call travels in parts.
 func TestLongConfiguration(t *testing.T) {
 	was := partBytes
