@@ -107,9 +107,10 @@ func (s *Store) refuses(stream net.Conn, g greeting) refusal {
 	return accepted
 }
 
-// strangerOr tells a machine that has been replaced from one that never was of the store.
+// strangerOr tells a machine that has been replaced from one that never was of the store. A machine that was
+// refounded, and has not begun, tells nobody that it was removed: the others may keep the configuration.
 func (s *Store) strangerOr(m rdma.MachineID) refusal {
-	if slices.Contains(s.peers.Load().founders.Removed, m) {
+	if s.hasBegun.Load() && slices.Contains(s.peers.Load().founders.Removed, m) {
 		return removed
 	}
 	return stranger

@@ -26,8 +26,9 @@ type call struct {
 const (
 	operationLoad     = 1
 	operationSwap     = 2
-	operationFounders = 3 // asks for the founders; this operation and those after it are of knowsFormat 2
+	operationFounders = 3 // asks for the founders; this operation and the next are of knowsFormat 2
 	operationChange   = 4 // changes the founders
+	operationStanding = 5 // asks a machine that was left behind; of knowsFormat 3
 
 	callHeaderBytes = 8
 )
@@ -58,7 +59,7 @@ func readCall(r io.Reader) (c call, err error) {
 	if err != nil {
 		return c, err
 	}
-	if len(payload) < callHeaderBytes || payload[0] < operationLoad || payload[0] > operationChange {
+	if len(payload) < callHeaderBytes || payload[0] < operationLoad || payload[0] > operationStanding {
 		return c, fmt.Errorf("%w: a call of %d bytes", errGarbage, len(payload))
 	}
 	c.operation = payload[0]

@@ -101,7 +101,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	c.mu.founders, c.mu.machines = c.founding.founders(), founders
-	c.Learn(cfg.Founders)
+	if err := c.Learn(cfg.Founders); err != nil {
+		return nil, err
+	}
 	binary.LittleEndian.PutUint64(c.life[:], rand.Uint64())
 	c.life[2], c.life[3] = 0xff, 0xff // where identifiers of the store's machines have zeros
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -145,7 +147,9 @@ func (c *Client) Founders() (f Founders, err error) {
 	if err := json.Unmarshal(b, &f); err != nil || len(f.Machines) == 0 {
 		return f, &unanswered{"cluster: a machine of the configuration store does not say which machines it consists of"}
 	}
-	c.Learn(f)
+	if err := c.Learn(f); err != nil {
+		return Founders{}, err
+	}
 	return c.known(), nil
 }
 
@@ -161,13 +165,18 @@ func (c *Client) Replace(by Successor) error {
 	return err
 }
 
-// Learn has the client ask founders from now on, unless it knows later ones.
-func (c *Client) Learn(f Founders) {
+// Learn has the client ask founders from now on, unless it knows later ones. It fails with ErrSplit if they are of
+// another line.
+func (c *Client) Learn(f Founders) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := CheckLine(c.mu.founders.Line, f.Line); err != nil {
+		return err
+	}
 	if f.Version > c.mu.founders.Version && len(f.Machines) > 0 {
 		c.mu.founders, c.mu.machines = f.clone(), slices.Sorted(maps.Keys(f.Machines))
 	}
+	return nil
 }
 
 // known returns the newest founders that the client knows.

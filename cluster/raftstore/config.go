@@ -40,6 +40,12 @@ type Config struct {
 	// Refused, if not nil, is called for each accepted connection that is refused, by several goroutines
 	// at once: of strangers, and of machines that were founded otherwise or belong elsewhere.
 	Refused func(from net.Addr, reason error)
+	// Rival, if not nil, is called when a machine that a Refounding left behind keeps a configuration of its own
+	// nevertheless, each time that it is asked.
+	Rival func(reason error)
+	// Changed, if not nil, is called with the revision of the configuration when the machine has got to know that a
+	// later one is kept. It must not call the Store.
+	Changed func(revision uint64)
 	// Patience bounds Load and CompareAndSwap. Elections take up to a second. If it is 0, it is 5 s.
 	Patience time.Duration
 
@@ -54,6 +60,8 @@ const (
 	retryTicks     = 10   // when a request without an answer is sent again
 	redialTicks    = 5    // after a connection has failed
 	idleTicks      = 1200 // after which a connection of a client is closed over which no call comes
+	leftTicks      = 60   // how long a machine that was left behind may take to answer
+	watchTicks     = 200  // how often such machines are asked
 	silenceTicks   = 100  // how long a peer may leave something unanswered before its connection is given up
 )
 

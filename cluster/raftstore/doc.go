@@ -70,7 +70,7 @@
 // A machine that is gone for good is replaced: Forget, then Replace, at any machine or client. The number of
 // machines stays the same. The successor, whose number no machine of the store has had, opens a part
 // whose log is empty. It gets a snapshot and the entries, and then, in one change of Raft's (joint consensus), the
-// vote that is taken from the other. See Founders for the steps, and replica.due for what each needs.
+// vote that is taken from the other. See Founders for the steps, and the function due for what each needs.
 //
 // A leader proposes the change of the votes only while a majority of the founders, as they are to be, answers.
 // Until it is over a majority of both must agree. What was committed is safe even if machines come back that have been
@@ -78,8 +78,16 @@
 // of them know it, and do not vote for the others. A machine that has been replaced is refused, message by message, and
 // told so: its Store fails with ErrRemoved.
 //
+// If a majority is lost for good, a Refounding makes one machine the only one, offline. What only the others had
+// is lost. They are in Removed from then on, so each of them that reaches the machine stops, and its part can never be
+// opened again; further machines get votes, one at a time, until there are as many as before (Founders.Wanted). The
+// machine asks those that it left behind whether they keep a configuration nevertheless: see left.go. If two were
+// refounded apart, each has a line of its own (cluster.Line). Who follows one of them refuses founders of the other,
+// with ErrSplit, wherever it finds them: nobody goes over unnoticed.
+//
 // Entries and snapshots of such changes have format 2; until the first, everything is as the version
-// before writes it. Changes are refused while a machine with a program that does not know them is connected.
+// before writes it. Changes are refused while a machine with a program that does not know them is connected; and after a
+// Refounding, no machine gets a vote whose program does not know what that has left behind (knowsRefounded).
 //
 // # Why go.etcd.io/raft
 //

@@ -19,9 +19,14 @@ var (
 	ErrNewer = errors.New("cluster: the configuration store has a newer format")
 	// ErrTooLarge means that a configuration has more than 4 MiB.
 	ErrTooLarge = errors.New("cluster: the configuration is too large for its store")
-	// ErrRemoved means that another machine has taken the place of this one for good: its folder is of no
-	// use any more, and it asks the others as a Client.
-	ErrRemoved = errors.New("cluster: another machine has taken the place of this one in the configuration store, because this one was forgotten as gone")
+	// ErrRemoved means that the others go on without this machine for good: its folder is of no use any more, and
+	// it asks the others as a Client.
+	ErrRemoved = errors.New("cluster: the configuration store goes on without this machine, which was forgotten as gone, or left behind when another was refounded")
+	// ErrSplit means that another machine was refounded as well, and the configuration of this one is given up, or
+	// another machine follows that one: with an empty folder, it can join the other side.
+	ErrSplit = errors.New("cluster: two machines were refounded, and each has kept a configuration of its own")
+	// ErrNotLost means that the majority of before has come back before the machine that was refounded has begun.
+	ErrNotLost = errors.New("cluster: the machines that were given up as lost are back, and have a majority")
 	// ErrClosed means that the store has been closed.
 	ErrClosed = errors.New("cluster: the configuration store is closed")
 )

@@ -25,7 +25,8 @@ import (
 //
 // So the number of machines never changes, and no step needs more machines than were needed before.
 type Founders struct {
-	// Version grows with every change. It is 0 as long as the founders are those of the Founding.
+	// Version grows with every change. It is 0 as long as the founders are those of the Founding. Its upper bits
+	// tell Refoundings apart: see refoundedVersion.
 	Version uint64
 	// Machines are the founders, with their addresses.
 	Machines map[rdma.MachineID]string
@@ -38,20 +39,33 @@ type Founders struct {
 	// Removed are machines that were founders, or were about to become founders, and never can again;
 	// ascending.
 	Removed []rdma.MachineID `json:",omitempty"`
+	// Wanted is how many founders there should be, if it is more than there are: see Refounding. Replace gives
+	// votes to machines until there are as many.
+	Wanted int `json:",omitempty"`
+	// Left are those of Removed that a Refounding left behind, with their addresses: they are asked whether they
+	// keep another configuration.
+	Left map[rdma.MachineID]string `json:",omitempty"`
+	// Line is that of the configuration: see Refounding.
+	Line cluster.Line `json:",omitempty"`
 }
 
-// A Successor is a machine that takes the place of a founder.
+// A Successor is a machine that takes the place of a founder, For, or one that is free if For is the machine
+// itself.
 type Successor struct {
 	Machine rdma.MachineID
 	Address string
 	For     rdma.MachineID
 }
 
+// IsFurther reports whether the machine takes nobody's place.
+func (s Successor) IsFurther() bool { return s.For == s.Machine }
+
 // ErrFounders means that the founders cannot be changed as asked.
 var ErrFounders = errors.New("cluster: the machines that keep the configuration cannot be changed so")
 
 func (f Founders) clone() Founders {
 	f.Machines, f.Gone, f.Removed = maps.Clone(f.Machines), slices.Clone(f.Gone), slices.Clone(f.Removed)
+	f.Left, f.Line = maps.Clone(f.Left), slices.Clone(f.Line)
 	if f.Next != nil {
 		f.Next = new(*f.Next)
 	}
@@ -61,10 +75,30 @@ func (f Founders) clone() Founders {
 	return f
 }
 
+// CheckLine returns ErrSplit if what a machine has learned is of another line than what it knows. Who follows one of
+// two machines that were refounded must not go over to the other one.
+func CheckLine(known, learned cluster.Line) error {
+	if !known.IsApart(learned) {
+		return nil
+	}
+	return fmt.Errorf("%w: this machine follows one of them, and has found the other: only with an empty data folder can it join that", ErrSplit)
+}
+
 // Has reports whether a machine is a founder.
 func (f Founders) Has(m rdma.MachineID) bool {
 	_, is := f.Machines[m]
 	return is
+}
+
+// Highest returns the highest number of a machine that is a founder, was one, or is about to become one.
+func (f Founders) Highest() (m rdma.MachineID) {
+	for _, other := range slices.Concat(slices.Collect(maps.Keys(f.Machines)), f.Removed) {
+		m = max(m, other)
+	}
+	if f.Next != nil {
+		m = max(m, f.Next.Machine)
+	}
+	return m
 }
 
 // address returns the address of a founder, or of the machine that is about to become one.
@@ -145,9 +179,11 @@ func (f *Founders) replace(s Successor) error {
 	switch {
 	case f.Next != nil && *f.Next == s:
 		return nil
-	case f.Has(s.Machine) && slices.Contains(f.Removed, s.For):
+	case f.Has(s.Machine) && (s.IsFurther() || slices.Contains(f.Removed, s.For)):
 		return nil // a late copy
-	case !slices.Contains(f.Gone, s.For):
+	case s.IsFurther() && len(f.Machines) >= f.Wanted:
+		return fmt.Errorf("%w: no place is free for machine %d", ErrFounders, s.Machine)
+	case !s.IsFurther() && !slices.Contains(f.Gone, s.For):
 		return fmt.Errorf("%w: machine %d is not one that was forgotten", ErrFounders, s.For)
 	case f.Leaving != nil:
 		return fmt.Errorf("%w: machine %d is being replaced; one change at a time", ErrFounders, *f.Leaving)
@@ -175,10 +211,13 @@ func (f *Founders) hasAddress(address string, other rdma.MachineID) bool {
 	return false
 }
 
-// vote notes that the successor votes from now on, together with the machine that it replaces.
+// vote notes that the successor votes from now on, together with the machine that it replaces, if any.
 func (f *Founders) vote() {
 	f.Machines[f.Next.Machine] = f.Next.Address
-	f.Leaving, f.Next = new(f.Next.For), nil
+	if !f.Next.IsFurther() {
+		f.Leaving = new(f.Next.For)
+	}
+	f.Next = nil
 	f.Version++
 }
 

@@ -476,9 +476,39 @@ func TestEarlierProgram(t *testing.T) {
 	if err := s.change(&change{kind: changeForget}, time.Second); !errors.Is(err, ErrFounders) || !strings.Contains(err.Error(), "machines [1] have an earlier farmsql") {
 		t.Error(err)
 	}
+	l.mu.knows = knowsChanges
+	if err := s.checkPrograms(); err != nil {
+		t.Error(err)
+	}
+	f := s.founding.founders()
+	f.Line = cluster.Line{1}
+	s.peers.Store(&peers{links: s.peers.Load().links, founders: f})
+	if err := s.checkPrograms(); !errors.Is(err, ErrFounders) {
+		t.Errorf("a machine that does not know what a Refounding leaves behind: %v", err)
+	}
 	l.mu.knows = knowsFormat
 	if err := s.checkPrograms(); err != nil {
 		t.Error(err)
+	}
+}
+
+// After a Refounding, a member with an earlier program gets no vote: it would drop a part of the founders, and take later
+// changes of them otherwise than the others.
+func TestEarlierSuccessor(t *testing.T) {
+	r := &replica{store: unopened(founding(3, 0))}
+	f := Founders{Next: &Successor{Machine: 1, Address: addressOf(1), For: 1}}
+	if r.isTooEarly(f) {
+		t.Error("there was no Refounding")
+	}
+	f.Line = cluster.Line{1}
+	l := r.store.peers.Load().links[raftID(1)]
+	for knows, want := range map[byte]bool{0: true, knowsChanges: true, knowsRefounded: false} {
+		if l.mu.knows = knows; r.isTooEarly(f) != want {
+			t.Errorf("a program that knows format %d: want %v", knows, want)
+		}
+	}
+	if f.Next.Machine = 9; !r.isTooEarly(f) {
+		t.Error("a machine without a link")
 	}
 }
 
@@ -498,6 +528,7 @@ func TestMessageOfReplacedMachine(t *testing.T) {
 	if s.isPlausible(vote, 1) {
 		t.Error("a vote of a machine that was replaced counts")
 	}
+	s.hasBegun.Store(true)
 	if got := s.strangerOr(1); got != removed {
 		t.Errorf("it is refused for reason %d", got)
 	}

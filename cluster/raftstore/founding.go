@@ -27,8 +27,9 @@ const (
 const (
 	// programName marks the files of this program.
 	programName = "farmsql"
-	// foundingFormat is the version of foundingFile. Version 2 is written by successors, which have Joined.
-	foundingFormat = 2
+	// foundingFormat is the version of foundingFile. Version 2 is written by successors, which have Joined,
+	// and version 3 by machines whose part has ended for good: no program may open it again.
+	foundingFormat = 3
 )
 
 // A Founding says what a store is made of. It is the same at all its machines but for Machine: machines
@@ -52,6 +53,10 @@ type storedFounding struct {
 	Program string
 	Format  int
 	Founding
+	// IsRemoved says that the others go on without the machine: ErrRemoved.
+	IsRemoved bool `json:",omitempty"`
+	// IsGivenUp says that another machine was refounded, too, and this one is given up: ErrSplit.
+	IsGivenUp bool `json:",omitempty"`
 }
 
 // check refuses a founding whose store could not work, and one with an even number of machines, because a
@@ -136,19 +141,35 @@ func Create(folder string, f Founding) error {
 		return errors.Join(fmt.Errorf("%w in %s", ErrCreated, folder), err)
 	}
 	// The log first: the store exists when foundingFile does.
-	format, create := foundingFormat, createEmptyLog
+	format, create := 2, createEmptyLog
 	if f.Joined == nil {
 		format, create = 1, func(path string) error { return createLog(path, f.voters()) }
 	}
 	if err := create(filepath.Join(folder, logName)); err != nil {
 		return fmt.Errorf("cluster: create the configuration store: %w", err)
 	}
-	b, err := json.MarshalIndent(storedFounding{programName, format, f}, "", "\t")
-	if err == nil {
-		err = nvram.ReplaceFile(path, ".new", b)
-	}
-	if err != nil {
+	if err := (storedFounding{Program: programName, Format: format, Founding: f}).save(path); err != nil {
 		return fmt.Errorf("cluster: create the configuration store: %w", err)
+	}
+	return nil
+}
+
+func (f storedFounding) save(path string) error {
+	b, err := json.MarshalIndent(f, "", "\t")
+	if err != nil {
+		return err
+	}
+	return nvram.ReplaceFile(path, ".new", b)
+}
+
+// saveEnd notes in a folder that its part has ended for good: with ErrSplit, or because the machine was removed. From
+// then on it cannot be opened. With others that have ended it could be a majority of those that it knows; and it must
+// not begin again while it cannot reach the one that goes on.
+func (f Founding) saveEnd(folder string, reason error) error {
+	isSplit := errors.Is(reason, ErrSplit)
+	err := storedFounding{programName, foundingFormat, f, !isSplit, isSplit}.save(filepath.Join(folder, foundingFile))
+	if err != nil {
+		return fmt.Errorf("cluster: note that this machine's part of the configuration store has ended for good: %w", err)
 	}
 	return nil
 }
@@ -189,7 +210,8 @@ func createEmptyLog(path string) error {
 	return nvram.ReplaceFile(path, ".new", b)
 }
 
-// readFounding reads what the store in folder was created with.
+// readFounding reads what the store in folder was created with. It fails with ErrRemoved or ErrSplit if
+// the part has ended for good since.
 func readFounding(folder string) (f Founding, err error) {
 	path := filepath.Join(folder, foundingFile)
 	b, err := os.ReadFile(path)
@@ -209,6 +231,12 @@ func readFounding(folder string) (f Founding, err error) {
 	}
 	if err := stored.check(); err != nil {
 		return f, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
+	switch {
+	case stored.IsRemoved:
+		return f, fmt.Errorf("%w (%s)", ErrRemoved, path)
+	case stored.IsGivenUp:
+		return f, fmt.Errorf("%w: this one is given up; let it join again with an empty data folder (%s)", ErrSplit, path)
 	}
 	return stored.Founding, nil
 }

@@ -25,10 +25,12 @@ const (
 	wireFormat    = 1          // of everything that is sent
 	greetingBytes = 32
 	replyBytes    = 8
-	// knowsFormat is the format of entries that this program knows, as it tells others. Earlier programs
-	// say 0.
-	knowsFormat = foundersFormat
-	headerBytes = 12
+	// knowsFormat is the format of entries that this program knows, as it tells others. Those that know 2 do not know
+	// Founders of a Refounding, and would drop a part of them; earlier ones say 0, and know no changes of the founders.
+	knowsFormat    = 3
+	knowsChanges   = 2
+	knowsRefounded = 3
+	headerBytes    = 12
 	// payloadBytesMax is how long a message can be: one configuration, or several small ones.
 	payloadBytesMax = configurationBytesMax + appendBytesMax + 64<<10
 	// appendBytesMax is how many bytes of entries one message carries, but at least one entry.

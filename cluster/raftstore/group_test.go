@@ -47,6 +47,8 @@ type group struct {
 
 	patience, tick time.Duration
 	hedge          time.Duration // of clients; 0 for the usual
+	rivals         chan error    // what Config.Rival is told; nil if that does not matter
+	changed        func(machine int, revision uint64)
 
 	mu        sync.Mutex
 	stores    []*Store
@@ -100,7 +102,13 @@ func (g *group) start(machine int) {
 		return
 	}
 	g.retarget(machine, l.Addr().String())
-	s, err := Open(Config{Folder: g.folderOf(machine), Listener: l, Dial: through(g.relays[machine]), TLS: g.tls, Patience: g.patience, tick: g.tick})
+	cfg := Config{
+		Folder: g.folderOf(machine), Listener: l, Dial: through(g.relays[machine]), TLS: g.tls, Patience: g.patience, tick: g.tick, Rival: g.rival,
+	}
+	if g.changed != nil {
+		cfg.Changed = func(revision uint64) { g.changed(machine, revision) }
+	}
+	s, err := Open(cfg)
 	if err != nil {
 		l.Close()
 		g.t.Error(err)
@@ -109,6 +117,14 @@ func (g *group) start(machine int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stores[machine] = s
+}
+
+// rival is Config.Rival.
+func (g *group) rival(reason error) {
+	select {
+	case g.rivals <- reason:
+	default: // nobody waits for it
+	}
 }
 
 // retarget has all relays to a machine lead to an address.

@@ -137,12 +137,19 @@ func (l *link) dropFrames() {
 	}
 }
 
-// isEarlier reports whether the machine is connected and has a program that does not know changes of the
-// founders.
-func (l *link) isEarlier() bool {
+// isEarlier reports whether the machine is connected and has a program that knows less than wanted: see
+// knowsFormat.
+func (l *link) isEarlier(wanted byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mu.reason == nil && l.mu.knows < knowsFormat
+	return l.mu.reason == nil && l.mu.knows < wanted
+}
+
+// isRefoundable reports whether the machine has shown that its program knows what a Refounding leaves behind.
+func (l *link) isRefoundable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.knows >= knowsRefounded
 }
 
 // open makes the handshakes of a new connection.

@@ -321,7 +321,7 @@ func TestCreate(t *testing.T) {
 		"x":                                 ErrDamaged,
 		`{"Program": "other", "Format": 1}`: ErrDamaged,
 		`{"Program": "farmsql", "Format": 1, "Cluster": 1, "Machines": {}}`: ErrDamaged,
-		`{"Program": "farmsql", "Format": 3}`:                               ErrNewer,
+		`{"Program": "farmsql", "Format": 4}`:                               ErrNewer,
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

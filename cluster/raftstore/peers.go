@@ -118,13 +118,21 @@ func (s *Store) change(c *change, patience time.Duration) error {
 	return err
 }
 
+// needs returns what a machine must know, of knowsFormat, to apply changes of the founders.
+func (f *Founders) needs() byte {
+	if len(f.Line) > 0 {
+		return knowsRefounded
+	}
+	return knowsChanges
+}
+
 // checkPrograms refuses changes of the founders as long as a founder could not read them. One that is not
 // connected, and has an earlier program, stops with ErrNewer when it gets them.
 func (s *Store) checkPrograms() error {
 	var earlier []string
 	p := s.peers.Load()
 	for _, id := range slices.Sorted(maps.Keys(p.links)) {
-		if p.links[id].isEarlier() {
+		if p.links[id].isEarlier(p.founders.needs()) {
 			earlier = append(earlier, fmt.Sprint(machineOf(id)))
 		}
 	}

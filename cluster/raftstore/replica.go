@@ -26,6 +26,7 @@ type replica struct {
 	state   state             // after the entry applied
 	votes   *raftpb.ConfState // after the entry applied
 	applied uint64            // index
+	told    uint64            // the revision last given to Config.Changed
 	driven  int               // ticks until the leader may propose a change of the votes again
 	fresh   bool              // the next snapshot must have the present votes
 	pending map[requestID]*request
@@ -67,10 +68,14 @@ func (r *replica) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.log.close()) }()
 	defer recoverLibrary(&err)
 	if r.votesAlone() {
+		if err := r.store.askLeft(ctx, r.log.hasBegun()); err != nil {
+			return err
+		}
 		if err := r.node.Campaign(); err != nil { // nobody else can be the leader
 			return err
 		}
 	}
+	r.store.hasBegun.Store(true)
 	pulse := newPulse(r.store.cfg.tick)
 	defer pulse.timer.Stop()
 	for {
@@ -145,6 +150,7 @@ func (r *replica) step() error {
 			return err
 		}
 	}
+	r.tellRevision()
 	for _, read := range ready.ReadStates {
 		r.confirm(read)
 	}
@@ -154,6 +160,14 @@ func (r *replica) step() error {
 	}
 	r.node.Advance(ready)
 	return nil
+}
+
+// tellRevision tells the owner of the machine which revision is kept, if it is a later one than it was told.
+func (r *replica) tellRevision() {
+	if r.state.revision > r.told && r.store.cfg.Changed != nil {
+		r.told = r.state.revision
+		r.store.cfg.Changed(r.told)
+	}
 }
 
 // send queues messages for the other machines, and tells the library what cannot be sent.
@@ -239,7 +253,11 @@ func (r *replica) apply(e *raftpb.Entry) error {
 // restore replaces the state by a snapshot, which the leader sends to a machine that has fallen
 // behind. The entries that it replaces are not applied here, so swaps under way lose their answers.
 func (r *replica) restore(snapshot *raftpb.Snapshot) (err error) {
+	former := r.store.peers.Load().founders.Line
 	if r.state, err = decodeState(snapshot.GetData()); err != nil {
+		return err
+	}
+	if err := CheckLine(former, r.founders().Line); err != nil {
 		return err
 	}
 	r.applied, r.votes = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()

@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// errNotBegun means that a machine was refounded, and may find that the others keep the configuration: clients that
+// knew its founders would never go back to them.
+var errNotBegun = &unanswered{"cluster: this machine was refounded, and asks those that it has left behind before it begins"}
+
 // serve carries out the calls of a client, one after the other, until the connection breaks or has been
 // idle for long.
 func (s *Store) serve(stream net.Conn) {
@@ -40,7 +44,13 @@ func (s *Store) carryOut(c *call) result {
 		b, err := s.ask(&request{id: s.newID()}, patience)
 		return resultOf(c.swap.id, b, err)
 	case operationFounders:
+		if !s.hasBegun.Load() {
+			return resultOf(c.swap.id, nil, errNotBegun)
+		}
 		b, err := json.Marshal(s.peers.Load().founders)
+		return resultOf(c.swap.id, b, err)
+	case operationStanding:
+		b, err := json.Marshal(s.standing())
 		return resultOf(c.swap.id, b, err)
 	case operationChange:
 		return resultOf(c.change.id, nil, s.change(&c.change, patience))

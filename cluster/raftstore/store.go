@@ -3,6 +3,7 @@ package raftstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -27,6 +28,7 @@ type Store struct {
 	peers    atomic.Pointer[peers]
 	life     uint32        // a random number, for requestID
 	counter  atomic.Uint64 // of requests
+	hasBegun atomic.Bool   // see standing
 	leader   atomic.Uint64 // its number in the library; raft.None if there is none, or it is not known
 
 	requests chan *request
@@ -76,8 +78,8 @@ type answer struct {
 var errUncertain = &unanswered{"cluster: this machine's configuration store had fallen behind, and cannot tell whether the configuration was changed: load it again"}
 
 // Open opens the store in cfg.Folder, and takes part in it until Close. It does not wait for other
-// machines. It fails with ErrNotCreated, ErrInUse, ErrDamaged or ErrNewer, or with an error of the file
-// system, and leaves cfg.Listener open then.
+// machines. It fails with ErrNotCreated, ErrInUse, ErrDamaged, ErrNewer, ErrRemoved or ErrSplit, or with an
+// error of the file system, and leaves cfg.Listener open then.
 func Open(cfg Config) (*Store, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -132,8 +134,12 @@ func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 func (s *Store) start(r *replica) {
 	s.regroup(r.votes, r.founders())
 	s.running.Go(func() { s.accept(s.ctx) })
+	s.running.Go(func() { s.watchLeft(s.ctx) })
 	s.running.Go(func() {
 		s.failure = r.run(s.ctx)
+		if errors.Is(s.failure, ErrRemoved) || errors.Is(s.failure, ErrSplit) {
+			s.failure = errors.Join(s.failure, s.founding.saveEnd(s.cfg.Folder, s.failure)) // before anybody acts on it
+		}
 		close(s.ended)
 		// A machine that has failed must not look alive.
 		s.cancel()

@@ -68,12 +68,12 @@ func (r *replica) applyVotes(b []byte) error {
 		r.changed(f)
 		return r.checkRemoved()
 	}
-	step, due := r.due(f)
+	step, due := due(r.votes, f)
 	if !due || !proto.Equal(step, c) {
 		return nil
 	}
 	r.votes = r.node.ApplyConfChange(c)
-	if len(r.votes.GetVotersOutgoing()) > 0 {
+	if c.GetChanges()[0].GetType() == raftpb.ConfChangeAddNode {
 		f.vote()
 	}
 	r.fresh = true // the library refuses snapshots to machines that these do not name
@@ -82,11 +82,11 @@ func (r *replica) applyVotes(b []byte) error {
 }
 
 // due returns the change of the votes that the founders call for, whether or not it is time for it.
-func (r *replica) due(f Founders) (c *raftpb.ConfChangeV2, ok bool) {
-	if len(r.votes.GetVotersOutgoing()) > 0 {
+func due(votes *raftpb.ConfState, f Founders) (c *raftpb.ConfChangeV2, ok bool) {
+	if len(votes.GetVotersOutgoing()) > 0 {
 		return nil, false
 	}
-	for _, id := range r.votes.GetLearners() {
+	for _, id := range votes.GetLearners() {
 		if f.Next == nil || id != raftID(f.Next.Machine) {
 			return votesChange(id, raftpb.ConfChangeRemoveNode), true
 		}
@@ -94,10 +94,12 @@ func (r *replica) due(f Founders) (c *raftpb.ConfChangeV2, ok bool) {
 	switch {
 	case f.Next == nil:
 		return nil, false
-	case len(r.votes.GetLearners()) == 0:
+	case len(votes.GetLearners()) == 0:
 		return votesChange(raftID(f.Next.Machine), raftpb.ConfChangeAddLearnerNode), true
 	}
-	c = votesChange(raftID(f.Next.Machine), raftpb.ConfChangeAddNode)
+	if c = votesChange(raftID(f.Next.Machine), raftpb.ConfChangeAddNode); f.Next.IsFurther() {
+		return c, true
+	}
 	c.Changes = append(c.Changes, votesChange(raftID(f.Next.For), raftpb.ConfChangeRemoveNode).Changes...)
 	return c, true
 }
@@ -114,12 +116,13 @@ func (r *replica) drive() {
 		return
 	}
 	f := r.founders()
-	c, ok := r.due(f)
+	c, ok := due(r.votes, f)
 	if !ok {
 		return
 	}
 	status := r.node.Status()
-	if status.RaftState != raft.StateLeader || len(c.Changes) == 2 && !isReady(status, f) {
+	isVote := c.GetChanges()[0].GetType() == raftpb.ConfChangeAddNode
+	if status.RaftState != raft.StateLeader || isVote && (!isReady(status, f) || r.isTooEarly(f)) {
 		return
 	}
 	r.driven = retryTicks
@@ -128,6 +131,13 @@ func (r *replica) drive() {
 		return
 	}
 	_ = r.node.ProposeConfChange(c) // fails if the leader has too much to do
+}
+
+// isTooEarly reports whether the successor has a program that would drop a part of the founders after a Refounding,
+// and apply later changes otherwise than the others: it gets no vote until it has another one.
+func (r *replica) isTooEarly(f Founders) bool {
+	l := r.store.peers.Load().links[raftID(f.Next.Machine)]
+	return len(f.Line) > 0 && (l == nil || !l.isRefoundable())
 }
 
 // handOver makes another machine the leader, since this one is about to lose its vote. A leader that is
@@ -159,7 +169,11 @@ func isReady(status raft.Status, f Founders) bool {
 			answering++
 		}
 	}
-	return answering > len(f.Machines)/2
+	voters := len(f.Machines)
+	if f.Next.IsFurther() {
+		voters++
+	}
+	return answering > voters/2
 }
 
 // checkRemoved returns ErrRemoved if this machine is no founder any more.

@@ -1,0 +1,419 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A Refounding makes one founder, whose process does not run, the only one, because a majority is lost for
+// good. It holds the folder until Close.
+//
+// The last entries of the log may not have been committed; they count, because the machines that are lost may
+// have committed them. The others may have committed more, which is lost with them: the caller must know.
+type Refounding struct {
+	folder   string
+	founding Founding
+	state    state
+	votes    *raftpb.ConfState
+	founders Founders
+	last     uint64 // the entry with the highest index
+	term     uint64
+	unlock   func()
+}
+
+// formerLogName is the beginning of the names under which Refound keeps the logs of before, for people.
+const formerLogName = "log.before."
+
+// indexesPerRefounding is how far index and term of the log are ahead of those of before, so that they are above all
+// that the majority which is lost may have reached, should it come back.
+const indexesPerRefounding = 1 << 32
+
+var errNoFounder = errors.New("cluster: this machine does not keep the configuration, or has not got it yet")
+
+// BeginRefounding reads the part of the store in a folder. known are the founders that the machine has learned last
+// otherwise; they may be later ones than the log has. It fails with ErrInUse while a process has the folder open, with
+// ErrRemoved if the others have gone on without the machine, and with ErrSplit if another was refounded, and goes on.
+func BeginRefounding(folder string, known Founders) (*Refounding, error) {
+	unlock, err := lockFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	r := &Refounding{folder: folder, unlock: unlock}
+	err = r.read()
+	if err == nil {
+		err = r.learn(known)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close gives the folder back.
+func (r *Refounding) Close() { r.unlock() }
+
+// Configuration returns the newest configuration that the log has.
+func (r *Refounding) Configuration() (*cluster.Configuration, error) {
+	return cluster.Decode("the configuration store in "+r.folder, r.state.configuration)
+}
+
+// Founders returns the founders that the log knows.
+func (r *Refounding) Founders() Founders { return r.founders.clone() }
+
+// read takes what the log says.
+func (r *Refounding) read() error {
+	founding, log, err := openFolder(r.folder)
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	r.founding, r.founders = founding, founding.founders()
+	snapshot, _ := log.memory.Snapshot()      // never fails
+	_, r.votes, _ = log.memory.InitialState() // never fails
+	if len(snapshot.GetData()) > 0 {
+		if r.state, err = decodeState(snapshot.GetData()); err != nil {
+			return err
+		}
+	}
+	if r.state.founders != nil {
+		r.founders = r.state.founders.clone()
+	}
+	hard, _, _ := log.memory.InitialState()
+	first, _ := log.memory.FirstIndex()
+	r.last, _ = log.memory.LastIndex()
+	r.term = hard.GetTerm()
+	if first <= r.last {
+		entries, err := log.memory.Entries(first, r.last+1, ^uint64(0))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := r.apply(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// learn takes founders that are later than those of the log, and checks that the machine is one.
+func (r *Refounding) learn(known Founders) error {
+	if err := CheckLine(r.founders.Line, known.Line); err != nil {
+		return err
+	}
+	if known.Version > r.founders.Version {
+		r.founders = known.clone()
+	}
+	switch self := r.founding.Machine; {
+	case slices.Contains(r.founders.Removed, self):
+		return fmt.Errorf("%w (%s)", ErrRemoved, r.folder)
+	case len(r.state.configuration) == 0 || !r.founders.Has(self):
+		return fmt.Errorf("%w (%s)", errNoFounder, r.folder)
+	}
+	return nil
+}
+
+// apply carries out an entry, as far as it concerns the configuration, or who may not vote any more.
+func (r *Refounding) apply(e *raftpb.Entry) error {
+	switch {
+	case e.GetType() != raftpb.EntryNormal:
+		return r.applyVotes(e)
+	case len(e.GetData()) == 0:
+	case isChange(e.GetData()):
+		c, err := decodeChange(e.GetData())
+		if err != nil {
+			return err
+		}
+		_ = r.founders.apply(c) // what is refused changes nothing
+	default:
+		c, err := decodeSwap(e.GetData())
+		if err != nil {
+			return err
+		}
+		_ = r.state.apply(c)
+	}
+	return nil
+}
+
+// applyVotes notes who votes after a change of the votes, as replica.applyVotes does: changes that do not follow from
+// the founders are left out.
+func (r *Refounding) applyVotes(e *raftpb.Entry) error {
+	c := new(raftpb.ConfChangeV2)
+	if err := proto.Unmarshal(e.GetData(), c); err != nil {
+		return fmt.Errorf("%w: a change of votes: %w", ErrDamaged, err)
+	}
+	if c.LeaveJoint() {
+		r.votes.VotersOutgoing = nil
+		r.founders.leave()
+		return nil
+	}
+	step, due := due(r.votes, r.founders)
+	if !due || !proto.Equal(step, c) {
+		return nil
+	}
+	isVote := c.GetChanges()[0].GetType() == raftpb.ConfChangeAddNode
+	if isVote && len(c.GetChanges()) == 2 {
+		r.votes.VotersOutgoing = slices.Clone(r.votes.GetVoters())
+	}
+	for _, one := range c.GetChanges() {
+		r.applyVote(one.GetType(), one.GetNodeId())
+	}
+	if isVote {
+		r.founders.vote()
+	}
+	return nil
+}
+
+// applyVote changes what one machine has in votes.
+func (r *Refounding) applyVote(kind raftpb.ConfChangeType, id uint64) {
+	isIt := func(other uint64) bool { return other == id }
+	r.votes.Voters, r.votes.Learners = slices.DeleteFunc(r.votes.Voters, isIt), slices.DeleteFunc(r.votes.Learners, isIt)
+	switch kind {
+	case raftpb.ConfChangeAddNode:
+		r.votes.Voters = append(r.votes.Voters, id)
+	case raftpb.ConfChangeAddLearnerNode:
+		r.votes.Learners = append(r.votes.Learners, id)
+	}
+}
+
+// An Absence is what has come of asking for a founder that is to be given up.
+type Absence struct {
+	Machine rdma.MachineID
+	Address string
+	// Reason is why it is taken for absent.
+	Reason error
+}
+
+// Absent asks the other founders at their addresses, all at once, each for as long as patience. It returns what has
+// come of that, and an error that says which of them is not lost: one at whose address somebody answers, unless
+// it is another machine of the cluster, or that cannot be asked from here, unless the operator says that it is lost. Of
+// cfg it needs Dial, TLS and Authorize.
+func (r *Refounding) Absent(ctx context.Context, cfg Config, patience time.Duration, lost []rdma.MachineID) ([]Absence, error) {
+	var all []Absence
+	for _, m := range slices.Sorted(maps.Keys(r.founders.Machines)) {
+		if m != r.founding.Machine {
+			all = append(all, Absence{Machine: m, Address: r.founders.Machines[m]})
+		}
+	}
+	present := make([]error, len(all))
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() {
+			one, done := context.WithTimeout(asking, patience)
+			defer done()
+			absent, there := r.askFor(one, cfg, all[i].Machine)
+			if asking.Err() != nil {
+				return // its connection was cut short
+			}
+			if all[i].Reason, present[i] = absent, there; there != nil {
+				cancel() // the others do not matter any more
+			}
+		})
+	}
+	running.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err // nothing is known of those that were not asked to the end
+	}
+	if i := slices.IndexFunc(present, func(err error) bool { return err != nil }); i >= 0 {
+		return nil, fmt.Errorf("machine %d at %s %w", all[i].Machine, all[i].Address, present[i])
+	}
+	for _, a := range all {
+		if !isAbsence(a.Reason) && !slices.Contains(lost, a.Machine) {
+			return nil, fmt.Errorf("machine %d at %s %w: %w", a.Machine, a.Address, ErrNotAsked, a.Reason)
+		}
+	}
+	return all, nil
+}
+
+// ErrNotAsked means that a founder is neither there nor known to be lost.
+var ErrNotAsked = errors.New("cannot be asked from here, and may be there")
+
+var (
+	errAnswers = errors.New("answers")
+	errClosed  = errors.New("the connection was closed at once")
+	errAnother = errors.New("another machine has its address now")
+)
+
+// isAbsence reports whether a connection has failed as it does when nobody is there. Other failures, such as a name
+// that is not found, or no network, say more of this machine than of the other.
+func isAbsence(reason error) bool {
+	if name := new(net.DNSError); errors.As(reason, &name) {
+		return false // also if it says that the time is up
+	}
+	known := []error{errClosed, errAnother, context.DeadlineExceeded, unix.ETIMEDOUT, unix.ECONNREFUSED, unix.EHOSTUNREACH}
+	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(reason, one) })
+}
+
+// askFor asks for a founder at its address. It returns why it is taken for absent, or an error if it is there, or may
+// be: a certificate that has run out, or a clock that is wrong, makes no machine a lost one.
+func (r *Refounding) askFor(ctx context.Context, cfg Config, m rdma.MachineID) (absent, present error) {
+	socket, err := cfg.Dial(ctx, r.founders.Machines[m])
+	if err != nil {
+		return err, nil
+	}
+	defer socket.Close()
+	defer context.AfterFunc(ctx, func() { socket.Close() })()
+	stream, err := dialTLS(ctx, cfg.TLS, socket, r.founders.Machines[m])
+	if isClosed(err) {
+		return errClosed, nil // a relay before a machine that is gone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w, but not as one that can be trusted: %w", errAnswers, err)
+	}
+	if secured, ok := stream.(securedConn); ok && cfg.Authorize != nil && cfg.Authorize(m, secured.ConnectionState()) != nil {
+		return errAnother, nil
+	}
+	g := r.founding.greeting(m)
+	g.kind, g.from = ofClient, 0
+	if _, err = stream.Write(g.encode()); err == nil {
+		_, err = readReply(stream)
+	}
+	switch {
+	case errors.Is(err, refusals[otherMachine]):
+		return errAnother, nil
+	case cfg.TLS == nil && isClosed(err):
+		return errClosed, nil
+	}
+	return nil, errAnswers // whatever it says
+}
+
+// isClosed reports whether an error says that the other side has closed the connection.
+func isClosed(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) }
+
+// Refound makes the machine the only founder, with next as the configuration, whose revision must be above that of
+// Configuration, and whose line must go on from that of Founders by one. All others that the log knows are refused from then on, as those that were replaced are; they may
+// be clients, and, as further machines, successors. The log of before stays, as the one of the names log.before.N
+// with the highest N.
+func (r *Refounding) Refound(next *cluster.Configuration) error {
+	if next.Revision <= r.state.revision {
+		return fmt.Errorf("cluster: the configuration has revision %d, and is to replace revision %d", next.Revision, r.state.revision)
+	}
+	if len(next.Line) != len(r.founders.Line)+1 || next.Line.IsApart(r.founders.Line) {
+		return fmt.Errorf("cluster: the configuration has the line %x, and is to go on from %x by one", next.Line, r.founders.Line)
+	}
+	f := r.refounded(next.Line)
+	s := state{revision: next.Revision, configuration: next.Encode(), founders: &f}
+	term, index := r.term+indexesPerRefounding, r.last+indexesPerRefounding
+	snapshot := &raftpb.Snapshot{Data: s.encode(), Metadata: &raftpb.SnapshotMetadata{
+		Index: &index, Term: &term, ConfState: &raftpb.ConfState{Voters: []uint64{raftID(r.founding.Machine)}},
+	}}
+	b, err := encodeLog(record(&raftpb.HardState{Term: &term, Commit: &index}, snapshot, nil)) // without a vote: see hasBegun
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(r.folder, logName)
+	if err := keepFormer(r.folder); err != nil {
+		return fmt.Errorf("cluster: keep the log of the configuration store: %w", err)
+	}
+	if err := nvram.ReplaceFile(path, ".new", b); err != nil {
+		return fmt.Errorf("cluster: write the log of the configuration store: %w", err)
+	}
+	return nil
+}
+
+// refounded returns the founders of a line after Refound.
+func (r *Refounding) refounded(line cluster.Line) Founders {
+	f, self := r.founders.clone(), r.founding.Machine
+	if f.Next != nil { // it may have a part of the log by now
+		f.Machines[f.Next.Machine] = f.Next.Address
+	}
+	left := maps.Clone(f.Left) // by a Refounding before
+	if left == nil {
+		left = make(map[rdma.MachineID]string)
+	}
+	for m, address := range f.Machines {
+		if m != self {
+			f.Removed, left[m] = insert(f.Removed, m), address
+		}
+	}
+	return Founders{
+		Version:  refoundedVersion(f.Version, line[len(line)-1]),
+		Machines: map[rdma.MachineID]string{self: f.Machines[self]}, Removed: f.Removed, Left: left,
+		Wanted: max(f.Wanted, len(r.founding.Machines)), Line: slices.Clone(line),
+	}
+}
+
+// keepFormer copies the log of a folder. Copies of earlier ones stay.
+func keepFormer(folder string) error {
+	b, err := os.ReadFile(filepath.Join(folder, logName))
+	if err != nil {
+		return err
+	}
+	return nvram.ReplaceFile(formerLog(folder, formerLogs(folder)+1), ".new", b)
+}
+
+// formerLogs returns how many former logs a folder has. One that cannot be looked at cannot be written either.
+func formerLogs(folder string) (n int) {
+	for {
+		if _, err := os.Lstat(formerLog(folder, n+1)); err != nil {
+			return n
+		}
+		n++
+	}
+}
+
+func formerLog(folder string, n int) string {
+	return filepath.Join(folder, fmt.Sprint(formerLogName, n))
+}
+
+var (
+	errNotRefounded = errors.New("cluster: this machine was not refounded, or that is undone already")
+	errHasBegun     = errors.New("cluster: this machine has kept the configuration alone since it was refounded: that cannot be undone any more")
+)
+
+// UndoRefounding takes back the last Refound in a folder, because the others are back. It is refused once the machine
+// has begun: with the log of before it would take part in another history than the one that it has begun.
+func UndoRefounding(folder string) error {
+	unlock, err := lockFolder(folder)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	founding, log, err := openFolder(folder)
+	if err != nil {
+		return err
+	}
+	snapshot, _ := log.memory.Snapshot() // never fails
+	s, hasBegun := state{}, log.hasBegun()
+	if len(snapshot.GetData()) > 0 {
+		s, err = decodeState(snapshot.GetData())
+	}
+	if err = errors.Join(err, log.close()); err != nil {
+		return err
+	}
+	switch {
+	case s.founders == nil || len(s.founders.Line) == 0:
+		return errNotRefounded
+	case hasBegun || len(s.founders.Machines) != 1 || !s.founders.Has(founding.Machine): // a snapshot of others may be as fresh
+		return errHasBegun
+	}
+	former := formerLog(folder, formerLogs(folder))
+	b, err := os.ReadFile(former)
+	if err == nil {
+		err = nvram.ReplaceFile(filepath.Join(folder, logName), ".new", b)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: put back the log of before: %w", err)
+	}
+	return os.Remove(former) // the log of before that one is the next to be put back
+}
