@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ import (
 //	all machines   note the founders in their identities, and ask them from then on
 //
 // A founder that was replaced while it was away is told so by the others when it comes back. It asks them
-// from then on, as machines do that never were founders.
+// from then on, as machines do that never were founders. If a majority is lost, an operator makes a machine that is
+// left the only founder (Refounding), and the CM gives further places to members as above.
 
 // tendPeriod is how often a machine looks whether the founders have changed.
 const tendPeriod = 2 * time.Second
@@ -32,8 +34,8 @@ const tendPeriod = 2 * time.Second
 // tend follows the founders until the store is closed.
 func (s *ownStore) tend() {
 	for {
-		if err := s.follow(); err != nil && s.ctx.Err() == nil {
-			s.cfg.Logger.Debug("to be tried again", "what", "follow the founders", "error", err)
+		if err := s.follow(); err != nil {
+			s.reportRetry("follow the founders", err)
 		}
 		rung := make(chan struct{})
 		timer := clock.System{}.AfterFunc(tendPeriod, func() { close(rung) })
@@ -54,10 +56,14 @@ func (s *ownStore) follow() error {
 		return err
 	}
 	if part := s.ownPart(); part != nil && part.Err() != nil && s.ctx.Err() == nil {
-		if errors.Is(part.Err(), raftstore.ErrRemoved) {
-			return s.retire()
+		switch err := part.Err(); {
+		case errors.Is(err, raftstore.ErrRemoved):
+			return s.retire() // the next time it is the others that say who they are
+		case errors.Is(err, raftstore.ErrSplit):
+			return err
+		default:
+			s.reportFailed(err)
 		}
-		s.reportFailed(part.Err())
 	}
 	if err := s.note(f); err != nil {
 		return err
@@ -80,6 +86,22 @@ func (s *ownStore) reportFailed(err error) {
 	s.hasFailed = true
 }
 
+// reportRetry says what has failed and is tried again; and once, that it is in vain, since another machine was refounded than
+// the one that this one is, or follows.
+func (s *ownStore) reportRetry(what string, err error) {
+	switch {
+	case s.ctx.Err() != nil:
+	case !errors.Is(err, raftstore.ErrSplit):
+		s.cfg.Logger.Debug("to be tried again", "what", what, "error", err)
+	default:
+		s.rival.Store(&sighting{err.Error(), clock.System{}.Now()})
+		if !s.isSplit {
+			s.cfg.Logger.Error("this machine cannot go on with the others", "machine", s.id.Machine, "error", err)
+		}
+		s.isSplit = true
+	}
+}
+
 func (s *ownStore) ownPart() *raftstore.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,9 +116,87 @@ func (s *ownStore) current() (f raftstore.Founders) {
 	return f
 }
 
-// note keeps the founders where they are found at the next start, and tells machines that join.
+// newest returns the newest founders that this machine can learn.
+func (s *ownStore) newest() raftstore.Founders {
+	f, err := s.asked().Founders()
+	if known := s.current(); err != nil || known.Version > f.Version {
+		return known
+	}
+	return f
+}
+
+const (
+	// rivalPeriod is how often it is said that another machine keeps a configuration of its own.
+	rivalPeriod = time.Hour
+	// rivalSeen is how long the status shows it: such machines are asked each 10 s.
+	rivalSeen = time.Minute
+)
+
+// A sighting is what was found out of another machine that keeps a configuration of its own.
+type sighting struct {
+	reason string
+	at     time.Time
+}
+
+// rivalAt returns what is known at a time of another machine that keeps a configuration of its own.
+func (s *ownStore) rivalAt(now time.Time) string {
+	if last := s.rival.Load(); last != nil && now.Sub(last.at) < rivalSeen {
+		return last.reason
+	}
+	return ""
+}
+
+// reportRival returns a function that says that another machine keeps a configuration of its own, too. It is called by
+// one goroutine.
+func (s *ownStore) reportRival(now func() time.Time) func(reason error) {
+	said := make(map[string]time.Time) // of each machine, and what becomes of it
+	return func(reason error) {
+		s.rival.Store(&sighting{reason.Error(), now()})
+		if last, ok := said[reason.Error()]; ok && now().Sub(last) < rivalPeriod {
+			return
+		}
+		said[reason.Error()] = now()
+		s.cfg.Logger.Error("another machine keeps a configuration of this cluster, too", "machine", s.id.Machine, "error", reason)
+	}
+}
+
+// checkLine refuses a configuration of another line than that of the founders that this machine has noted, and one that
+// goes on from that, until it has: who could still be taken for a follower of another machine that was refounded must
+// not have memory of this one.
+func (s *ownStore) checkLine(line cluster.Line) error {
+	var known cluster.Line
+	if f := s.known.Load(); f != nil {
+		known = f.Line
+	}
+	if err := raftstore.CheckLine(known, line); err != nil {
+		return ours(err)
+	}
+	if len(line) > len(known) {
+		return errUnknownLine{}
+	}
+	return nil
+}
+
+// An errUnknownLine means that the configuration store was refounded, and this machine has not noted that yet. It
+// matches cluster.ErrUnreachable, after which callers try again.
+type errUnknownLine struct{}
+
+func (errUnknownLine) Error() string {
+	return "farmsql: another machine keeps the configuration since it was refounded, which this one has to note first"
+}
+
+// Is makes errors.Is find cluster.ErrUnreachable.
+func (errUnknownLine) Is(target error) bool { return target == cluster.ErrUnreachable }
+
+// note keeps the founders where they are found at the next start, and tells machines that join. It fails with ErrSplit
+// for founders of another line than those that it knows. Only tend calls it, and what comes before tend.
 func (s *ownStore) note(f raftstore.Founders) error {
 	known := s.known.Load()
+	if known != nil {
+		if err := raftstore.CheckLine(known.Line, f.Line); err != nil {
+			return err
+		}
+	}
 	if known != nil && known.Version >= f.Version {
 		return nil
 	}
@@ -137,18 +237,27 @@ func (s *ownStore) askIssuer(ctx context.Context) {
 	if json.Unmarshal(asking.Current, &f) != nil {
 		return
 	}
+	if err := s.heed(f); err != nil {
+		s.reportRetry("ask those of whom the first machine tells", err)
+	}
+}
+
+// heed goes on with founders of whom another machine has told.
+func (s *ownStore) heed(f raftstore.Founders) error {
 	s.mu.Lock()
 	client := s.mu.client
 	s.mu.Unlock()
-	switch {
-	case client != nil:
-		client.Learn(f)
-	case slices.Contains(f.Removed, s.id.Machine):
-		// Those that this machine's part knows may all have been replaced, too: they cannot tell it.
-		if err := errors.Join(s.note(f), s.retire()); err != nil {
-			s.cfg.Logger.Debug("to be tried again", "what", "ask those that keep the configuration now", "error", err)
-		}
+	if client != nil {
+		return client.Learn(f)
 	}
+	if !slices.Contains(f.Removed, s.id.Machine) {
+		return nil
+	}
+	// Those that this machine's part knows may all have been replaced, too: they cannot tell it.
+	if err := s.note(f); err != nil {
+		return err // it keeps its part: they may be of another line
+	}
+	return s.retire()
 }
 
 // succeed opens the part of the store of a machine that is to become a founder. The identity knows of the part
@@ -167,18 +276,20 @@ func (s *ownStore) succeed(f raftstore.Founders) error {
 			return err
 		}
 	}
-	s.cfg.Logger.Info("this machine keeps the configuration from now on", "machine", s.id.Machine, "instead of", f.Next.For)
+	s.cfg.Logger.Info("this machine keeps the configuration from now on", "machine", s.id.Machine, "place", placeOf(*f.Next))
 	return s.openPart()
 }
 
-// retire makes a machine that has been replaced ask the founders.
+// retire makes a machine that has been replaced ask the founders. What its part has noted keeps it from being opened
+// again; the founders are noted by tend, since several goroutines may call this at once.
 func (s *ownStore) retire() error {
 	part := s.ownPart()
 	if part == nil {
 		return nil // it has been done
 	}
 	f, err := part.Founders()
-	if known := s.known.Load(); known != nil && (err != nil || known.Version > f.Version) {
+	known := s.known.Load()
+	if known != nil && (err != nil || known.Version > f.Version || slices.Contains(known.Removed, s.id.Machine)) { // the part may have a line that it gives up
 		f, err = *known, nil
 	}
 	if err != nil {
@@ -187,17 +298,28 @@ func (s *ownStore) retire() error {
 	if err := s.openClient(f); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.mu.part = nil
-	s.mu.Unlock()
-	s.cfg.Logger.Warn("another machine has taken the place of this one among those that keep the configuration, since this one was forgotten as gone: it asks them from now on",
+	if !s.dropPart(part) {
+		return nil // another call was faster
+	}
+	s.cfg.Logger.Warn("this machine does not keep the configuration any more, because it was forgotten as gone, or another one was refounded without it: it asks those that do from now on",
 		"machine", s.id.Machine)
 	return part.Close()
 }
 
+// dropPart has calls go to the client only, and reports whether they went to the part until now.
+func (s *ownStore) dropPart(part *raftstore.Store) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.part != part {
+		return false
+	}
+	s.mu.part = nil
+	return true
+}
+
 // replaceFounder chooses, as the CM, the machine that takes the place of a founder that is gone.
 func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders) error {
-	if len(f.Gone) == 0 || f.Leaving != nil {
+	if len(f.Gone) == 0 && len(f.Machines) >= f.Wanted || f.Leaving != nil {
 		return nil
 	}
 	if f.Next != nil {
@@ -208,18 +330,26 @@ func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders
 	by, ok := successor(c, f)
 	if !ok {
 		if !s.alone {
-			s.cfg.Logger.Warn("no member can take the place of a machine that kept the configuration: let another machine join", "gone", f.Gone)
+			s.cfg.Logger.Warn("fewer machines keep the configuration than should, and no member is eligible: let another machine join", "gone", f.Gone)
 		}
 		s.alone = true
 		return nil
 	}
 	s.alone = false
-	s.cfg.Logger.Info("a machine takes the place of one that kept the configuration", "machine", by.Machine, "instead of", by.For)
+	s.cfg.Logger.Info("a machine takes a place among those that keep the configuration", "machine", by.Machine, "place", placeOf(by))
 	return s.asked().Replace(by)
 }
 
-// successor chooses a member for the place of the first founder that is gone: one of a failure domain without
-// a founder, if there is one.
+// placeOf says whose place a successor takes.
+func placeOf(s raftstore.Successor) string {
+	if s.IsFurther() {
+		return "a free one"
+	}
+	return fmt.Sprintf("that of machine %d", s.For)
+}
+
+// successor chooses a member for the place of the first founder that is gone, or for one that is free: one of a
+// failure domain without a founder, if there is one.
 func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.Successor, ok bool) {
 	taken := make(map[int]bool)
 	for m := range f.Machines {
@@ -234,7 +364,10 @@ func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.S
 			continue
 		}
 		if !ok || !taken[member.FailureDomain] {
-			best, ok = raftstore.Successor{Machine: m, Address: address, For: f.Gone[0]}, true
+			best, ok = raftstore.Successor{Machine: m, Address: address, For: m}, true
+			if len(f.Gone) > 0 {
+				best.For = f.Gone[0]
+			}
 		}
 		if !taken[member.FailureDomain] {
 			return best, true
@@ -254,11 +387,11 @@ func (s *ownStore) forget(ctx context.Context, m rdma.MachineID) error {
 	}
 }
 
-// status returns the founders as the machine knows them.
-func (s *ownStore) status() (list []FounderStatus) {
+// status returns the founders as the machine knows them, and how many there should be if they are fewer.
+func (s *ownStore) status() (list []FounderStatus, wanted int) {
 	f := s.known.Load()
 	if f == nil {
-		return nil
+		return nil, 0
 	}
 	for _, m := range slices.Sorted(maps.Keys(f.Machines)) {
 		founder := FounderStatus{Machine: int(m), Address: f.Machines[m], IsGone: slices.Contains(f.Gone, m)}
@@ -267,5 +400,8 @@ func (s *ownStore) status() (list []FounderStatus) {
 		}
 		list = append(list, founder)
 	}
-	return list
+	if f.Wanted > len(list) {
+		wanted = f.Wanted
+	}
+	return list, wanted
 }

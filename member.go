@@ -334,7 +334,7 @@ func (c Config) events(machine int) membership.Events {
 			}
 		},
 		Applied: func(c *cluster.Configuration) {
-			log.Info("configuration applied", "configuration", c.ID, "machines", c.Machines, "cm", c.CM)
+			log.Info("configuration applied", "configuration", c.ID, "revision", c.Revision, "machines", c.Machines, "cm", c.CM)
 		},
 		Reconfigured: func(t membership.Timeline) {
 			attributes := []any{"configuration", t.ID, "dead", t.Dead, "took", t.AllActive.Sub(t.Suspect), "steps", t.String()}

@@ -118,7 +118,8 @@ func (o *Operator) Status() Status {
 	s.Source, s.Machine, s.Process = StatusOfMachine, o.cfg.MachineID, os.Getpid()
 	s.Unavailable, s.Missing = f.Unavailable, ints(f.Missing)
 	if own := o.store.Load(); own != nil {
-		s.Founders = own.status()
+		s.Founders, s.FoundersWanted = own.status()
+		s.FoundersRival = own.rivalAt(clock.System{}.Now())
 	}
 	if m != nil {
 		s.Lease = &LeaseStatus{f.IsValid, milliseconds(f.Length), f.KeptBy}

@@ -37,8 +37,10 @@ type ownStore struct {
 	applied atomic.Pointer[cluster.Configuration] // by this machine; nil until there is one
 	known   atomic.Pointer[raftstore.Founders]    // the newest that this machine knows
 	alone   bool                                  // tend has said that nobody can take the place of a founder
-	// hasFailed is set once tend has said that this machine's part has ended.
-	hasFailed bool
+	// hasFailed is set once tend has said that this machine's part has ended, and isSplit that another machine was
+	// refounded than the one that this one follows.
+	hasFailed, isSplit bool
+	rival              atomic.Pointer[sighting] // the last
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -72,19 +74,28 @@ func (s *ownStore) asked() foundersStore {
 // Load implements cluster.Store.
 func (s *ownStore) Load() (*cluster.Configuration, error) {
 	c, err := s.asked().Load()
-	if !errors.Is(err, raftstore.ErrRemoved) {
-		return c, err
+	if errors.Is(err, raftstore.ErrRemoved) {
+		if err := s.retire(); err != nil {
+			return nil, err
+		}
+		c, err = s.asked().Load()
 	}
-	if err := s.retire(); err != nil {
+	if err == nil && c != nil {
+		err = s.checkLine(c.Line)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return s.asked().Load()
+	return c, nil
 }
 
 // CompareAndSwap implements cluster.Store. A swap that was under way when the machine was replaced may have
 // been carried out.
 func (s *ownStore) CompareAndSwap(old uint64, next *cluster.Configuration) error {
 	err := s.asked().CompareAndSwap(old, next)
+	if err == nil { // also new regions, of which no configuration with another number tells
+		s.cfg.Logger.Info("configuration changed", "configuration", next.ID, "revision", next.Revision)
+	}
 	if !errors.Is(err, raftstore.ErrRemoved) {
 		return err
 	}
@@ -158,7 +169,7 @@ func (c Config) openOwnStore(ctx context.Context, o *Operator) (_ *ownStore, err
 	}
 	if s.issuer != nil && c.identity.Store != nil {
 		// Now, because only the configuration has all machines if the issuer's list is a copy.
-		s.issuer.Reserve(highest(current))
+		s.issuer.Reserve(highest(current, s.newest()))
 		s.admit()
 	}
 	o.store.Store(s)
@@ -205,10 +216,11 @@ func (s *ownStore) awaitFounders(ctx context.Context, waiting func(reason string
 	return s.id.AwaitFounders(ctx, s.cfg.PeerTLS, waiting)
 }
 
-// highest returns the highest number of a machine that a configuration, which may be nil, knows.
-func highest(c *cluster.Configuration) (m rdma.MachineID) {
+// highest returns the highest number of a machine that a configuration, which may be nil, or the founders know.
+func highest(c *cluster.Configuration, f raftstore.Founders) (m rdma.MachineID) {
+	m = f.Highest()
 	if c == nil {
-		return 0
+		return m
 	}
 	for _, member := range c.Machines {
 		m = max(m, member)
@@ -239,14 +251,24 @@ func (s *ownStore) openStore(founders map[rdma.MachineID]string) error {
 		}
 	}
 	current := s.current()
-	wasReplaced := slices.Contains(current.Removed, s.id.Machine) // its part may find too few of those it knows
-	if s.id.IsFounder() && !wasReplaced {
-		return s.openPart()
+	hasPart := s.id.IsFounder() || s.id.IsSuccessor
+	if hasPart && !slices.Contains(current.Removed, s.id.Machine) { // a part that was removed may find too few of those it knows
+		err := s.openPart()
+		if err == nil && (s.id.IsFounder() || s.isAlone()) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, raftstore.ErrRemoved) {
+			return err
+		}
 	}
-	if err := s.openClient(current); err != nil || !s.id.IsSuccessor || wasReplaced {
-		return err
-	}
-	return s.openPart()
+	return s.openClient(current)
+}
+
+// isAlone reports whether this machine alone keeps the configuration, since it was refounded: it must not ask those
+// that it has left behind.
+func (s *ownStore) isAlone() bool {
+	f, err := s.ownPart().Founders()
+	return err == nil && len(f.Machines) == 1 && f.Has(s.id.Machine)
 }
 
 func (s *ownStore) partFolder() string { return join.StoreFolder(s.cfg.peerFolder()) }
@@ -255,10 +277,11 @@ func (s *ownStore) saveIdentity() error { return s.id.Save(s.cfg.peerFolder()) }
 
 // openPart opens this machine's part of the store.
 func (s *ownStore) openPart() error {
-	l := s.port.Listener(peerport.Store)
+	l, log := s.port.Listener(peerport.Store), s.cfg.Logger
 	part, err := raftstore.Open(raftstore.Config{
 		Folder: s.partFolder(), Listener: l, Dial: dialPeer, TLS: peerport.ClientConfig(s.cfg.PeerTLS, peerport.Store),
-		Authorize: join.Authorize, Refused: s.refused,
+		Authorize: join.Authorize, Refused: s.refused, Rival: s.reportRival(clock.System{}.Now),
+		Changed: func(revision uint64) { log.Info("configuration kept", "revision", revision) },
 	})
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -295,7 +318,7 @@ func dialPeer(ctx context.Context, address string) (net.Conn, error) {
 // awaitMajority waits until the configuration can be read, and returns it.
 func (s *ownStore) awaitMajority(ctx context.Context, waiting func(reason error)) (*cluster.Configuration, error) {
 	for isFirst := true; ; isFirst = false {
-		c, err := s.Load()
+		c, err := s.loadFirst()
 		if err == nil || !errors.Is(err, cluster.ErrUnreachable) {
 			return c, err
 		}
@@ -307,6 +330,26 @@ func (s *ownStore) awaitMajority(ctx context.Context, waiting func(reason error)
 		}
 		s.askIssuer(ctx)
 	}
+}
+
+// loadFirst is Load before tend runs: it notes that the store was refounded.
+func (s *ownStore) loadFirst() (*cluster.Configuration, error) {
+	c, err := s.Load()
+	if !errors.Is(err, errUnknownLine{}) {
+		return c, err
+	}
+	f, err := s.asked().Founders()
+	if err == nil {
+		err = s.note(f)
+	}
+	if err != nil {
+		return nil, ours(err)
+	}
+	c, err = s.Load()
+	if errors.Is(err, errUnknownLine{}) {
+		clock.System{}.Sleep(requestRetry) // the machine that was asked does not know yet, either
+	}
+	return c, err
 }
 
 // NewToken returns a token with which as many machines as uses can join, within life, the cluster of the

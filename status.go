@@ -34,6 +34,11 @@ type Status struct {
 	// Founders are the machines that keep the configuration, as the machine knows them; empty if it is kept
 	// elsewhere. Only in StatusOfMachine.
 	Founders []FounderStatus `json:"founders,omitempty"`
+	// FoundersWanted is how many machines should keep the configuration, if these are fewer: after farmsql refound.
+	FoundersWanted int `json:"foundersWanted,omitempty"`
+	// FoundersRival says that another machine keeps a configuration of this cluster, too; empty if none has been heard of
+	// for a minute.
+	FoundersRival string `json:"foundersRival,omitempty"`
 
 	// MovesAwait says what the moves away from machines that are being drained wait for: a region that is
 	// unavailable, moves, or is being filled. It is empty if they wait for nothing.

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -21,6 +24,8 @@ type Identity struct {
 	// Machine is the machine that the memory belongs to, if IsKnown.
 	Machine rdma.MachineID
 	IsKnown bool
+	// Applied is the last configuration that the memory has been in; 0 if none.
+	Applied cluster.ID
 }
 
 // ReadIdentity reads the identity in a file, which is IdentityFile in the folder of
@@ -31,7 +36,7 @@ func ReadIdentity(path string) (Identity, error) {
 		return Identity{}, fmt.Errorf("farm: %w", err)
 	}
 	defer f.Close() // read only
-	var b [identityHolds]byte
+	var b [identityApplied + 8]byte
 	if _, err := io.ReadFull(f, b[:]); err != nil {
 		return Identity{}, fmt.Errorf("farm: %s is cut short: %w", path, err)
 	}
@@ -39,5 +44,19 @@ func ReadIdentity(path string) (Identity, error) {
 	if was := binary.NativeEndian.Uint64(b[identityMachine:]); was != 0 {
 		id.Machine, id.IsKnown = rdma.MachineID(was-1), true
 	}
+	id.Applied = cluster.ID(binary.NativeEndian.Uint64(b[identityApplied:]))
 	return id, nil
+}
+
+// RegionsIn returns the regions of which there are replicas in the folder of a machine that is not open, or their
+// images in a save.
+func RegionsIn(folder string) (ids []region.ID, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, regionPrefix+"*"))
+	for _, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		if id, ok := regionOf(name); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
 }

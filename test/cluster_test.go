@@ -250,17 +250,18 @@ type machine struct {
 
 // An event is a line of a machine's log.
 type event struct {
-	Time    time.Time `json:"time"`
-	Message string    `json:"msg"`
-	Address string    `json:"address"`
-	Machine int       `json:"machine"`
-	Suspect *int      `json:"suspect"`
-	Steps   string    `json:"steps"`
-	Length  int64     `json:"length"`
-	KeptBy  string    `json:"kept by"`
-	ID      uint64    `json:"configuration"`
-	Bytes   int64     `json:"bytes"`
-	Of      int64     `json:"of"`
+	Time     time.Time `json:"time"`
+	Message  string    `json:"msg"`
+	Address  string    `json:"address"`
+	Machine  int       `json:"machine"`
+	Suspect  *int      `json:"suspect"`
+	Steps    string    `json:"steps"`
+	Length   int64     `json:"length"`
+	KeptBy   string    `json:"kept by"`
+	ID       uint64    `json:"configuration"`
+	Revision uint64    `json:"revision"`
+	Bytes    int64     `json:"bytes"`
+	Of       int64     `json:"of"`
 }
 
 // flags are those of the machine's process.

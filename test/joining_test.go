@@ -97,7 +97,10 @@ func (j *joining) store(f *fleet) cluster.Store {
 }
 
 // grow lets one more machine join, with a token of its own, while the others run.
-func (f *fleet) grow() {
+func (f *fleet) grow() { f.growAs(len(f.machines)) }
+
+// growAs lets a machine join that gets a number, and waits until all regions have their replicas.
+func (f *fleet) growAs(id int) *machine {
 	f.t.Helper()
 	out, err := exec.Command(f.program, "token", "--data", f.machines[0].data()).Output()
 	if err != nil {
@@ -108,10 +111,11 @@ func (f *fleet) grow() {
 		f.t.Fatalf("farmsql token printed %q", out)
 	}
 	f.joining.token = token
-	m := &machine{fleet: f, id: len(f.machines)}
+	m := &machine{fleet: f, id: id}
 	f.machines = append(f.machines, m)
 	m.start()
 	f.awaitWhole()
+	return m
 }
 
 // TestJoining: three machines form a cluster with one token, which is used up then. All are killed at
@@ -179,7 +183,7 @@ func TestFoundersReplaced(t *testing.T) {
 	f.machines[1].start()
 	f.wait("the machine that was replaced to be told", func() bool {
 		_, found := f.machines[1].find(time.Time{}, func(e *event) bool {
-			return strings.HasPrefix(e.Message, "another machine has taken the place of this one")
+			return strings.HasPrefix(e.Message, "this machine does not keep the configuration any more")
 		})
 		return found
 	})

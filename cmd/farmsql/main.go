@@ -1,6 +1,6 @@
 // Command farmsql runs the database: serve answers MySQL clients; demo runs three
 // machines as processes, to be killed; status shows the state of machines; token lets
-// machines of other hosts join; forget gives up data that waits for a machine which is gone; sql is a small client;
+// machines of other hosts join; forget gives up data that waits for a machine which is gone, refound a majority that is lost; sql is a small client;
 // doctor examines the host, and check a stopped database; save and restore copy
 // one to a folder and back.
 //
@@ -38,6 +38,7 @@ type commands struct {
 	Forget  forgetCommand  `cmd:"" help:"Give up regions of a cluster that wait for a machine whose memory is gone for ever."`
 	Move    moveCommand    `cmd:"" help:"Move a replica of a region to another machine of a cluster."`
 	Drain   drainCommand   `cmd:"" help:"Take the data off a machine of a cluster, so that it can be stopped for good."`
+	Refound refoundCommand `cmd:"" help:"Make one machine the only one that keeps the configuration of a cluster, because most of those that did are lost for good."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database or cluster for leaks, orphans, broken indexes and replicas that differ."`
 	Save    saveCommand    `cmd:"" help:"Save the memory of all machines of a stopped database or cluster."`
 	Restore restoreCommand `cmd:"" help:"Bring a database or cluster back from what save has saved."`

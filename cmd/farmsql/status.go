@@ -229,12 +229,15 @@ func printStatus(w io.Writer, s farmsql.Status) {
 		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))
 	}
 	if len(s.Founders) > 0 {
-		fmt.Fprintf(w, "founders: %s\n", foundersText(s.Founders))
+		fmt.Fprintf(w, "founders: %s\n", foundersText(s.Founders, s.FoundersWanted))
+	}
+	if s.FoundersRival != "" {
+		fmt.Fprintf(w, "PROBLEM:  %s\n", s.FoundersRival)
 	}
 }
 
 // foundersText says which machines keep the configuration, and which of them are to be replaced.
-func foundersText(founders []farmsql.FounderStatus) string {
+func foundersText(founders []farmsql.FounderStatus, wanted int) string {
 	var all, notes []string
 	for _, f := range founders {
 		all = append(all, strconv.Itoa(f.Machine))
@@ -245,7 +248,14 @@ func foundersText(founders []farmsql.FounderStatus) string {
 			notes = append(notes, fmt.Sprintf("machine %d is gone, and a member that is none of them will take its place", f.Machine))
 		}
 	}
-	return strings.Join(append([]string{"machines " + strings.Join(all, " ") + " keep the configuration"}, notes...), "; ")
+	if wanted > len(founders) {
+		notes = append(notes, fmt.Sprintf("there should be %d: other members will be given votes; if too few, add machines", wanted))
+	}
+	verb := "machines " + strings.Join(all, " ") + " keep"
+	if len(all) == 1 {
+		verb = "machine " + all[0] + " alone keeps"
+	}
+	return strings.Join(append([]string{verb + " the configuration"}, notes...), "; ")
 }
 
 func sourceText(s farmsql.Status) string {

@@ -164,7 +164,20 @@ func TestStatusShowsAddresses(t *testing.T) {
 func TestFoundersText(t *testing.T) {
 	founders := []farmsql.FounderStatus{{Machine: 0, IsGone: true, Successor: new(3)}, {Machine: 1, IsGone: true}, {Machine: 2}}
 	want := "machines 0 1 2 keep the configuration; machine 3 is about to take the place of machine 0, which is gone; machine 1 is gone, and a member that is none of them will take its place"
-	if got := foundersText(founders); got != want {
+	if got := foundersText(founders, 0); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+	want = "machine 2 alone keeps the configuration; there should be 3: other members will be given votes; if too few, add machines"
+	if got := foundersText(founders[2:], 3); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// That another machine keeps a configuration of this cluster, too, cannot be overlooked.
+func TestStatusShowsRival(t *testing.T) {
+	var out strings.Builder
+	printStatus(&out, farmsql.Status{FoundersRival: "two machines were refounded"})
+	if !strings.Contains(out.String(), "PROBLEM:  two machines were refounded\n") {
+		t.Error(out.String())
 	}
 }

@@ -1,0 +1,235 @@
+package farmsql
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/cluster/join"
+	"github.com/farmsql/farmsql/cluster/peerport"
+	"github.com/farmsql/farmsql/cluster/raftstore"
+	"github.com/farmsql/farmsql/farm"
+	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// A Refounding makes a machine that keeps the configuration (ClusterRaft), and does not run, the only one that
+// does, because a majority of them is lost for good. Nothing is changed before Refound.
+type Refounding struct {
+	Machine int
+	// Others are the other machines that keep the configuration, as far as this one knows: afterwards they
+	// never do again. Nor does Next, a machine that was about to, but it stays a member; nil if there is none.
+	Others []int
+	Next   *int
+	// Configuration and Revision are those of the newest configuration that this machine has. Newer ones are lost.
+	Configuration int
+	Revision      uint64
+	// Members are the machines of that configuration. Left are those with which the instance goes on: not Others, nor
+	// those that are lost besides.
+	Members, Left []int
+	// Unavailable are the regions that wait from then on for the memory of machines that are not in Left.
+	Unavailable []int
+	// Newer is what the machine's own memory, or a save of it, has that can only be of a later configuration; empty if
+	// that is nothing.
+	Newer string
+
+	store *raftstore.Refounding
+	lost  []rdma.MachineID // as the operator says
+	next  *cluster.Configuration
+	reach raftstore.Config
+}
+
+// A LostFounder is one of Refounding.Others that nobody has found.
+type LostFounder struct {
+	Machine int
+	Address string
+	Reason  error // why it is taken for absent
+}
+
+// Reasons why a machine is not made the only one that keeps the configuration.
+var (
+	// ErrNotLost means that another machine that keeps the configuration answers.
+	ErrNotLost = errors.New("farmsql: another machine that keeps the configuration is not lost")
+	// ErrOlder means that there has been a newer configuration than the machine has.
+	ErrOlder = errors.New("farmsql: this machine does not have the newest configuration")
+	// ErrNotNewest means that the machine has a newer configuration than the one that is said to be the newest.
+	ErrNotNewest = errors.New("farmsql: there is a newer configuration than the one that is said to be the newest")
+)
+
+// refoundPatience is how long the other machines have to answer, each.
+const refoundPatience = 3 * time.Second
+
+// BeginRefounding reads what a machine knows. data and saves are its Config.Folder and Config.Saves. lost are machines
+// that are lost for good besides those that keep the configuration with it, and those of these that cannot be asked from
+// here. It fails with raftstore.ErrInUse while the machine runs, with raftstore.ErrRemoved if the others have gone on
+// without it, with raftstore.ErrSplit if another was refounded, and with cluster.ErrNobodyLeft if no member is left.
+// Close ends it.
+func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) {
+	c := Config{Folder: data, Saves: saves}
+	id, err := join.Load(c.peerFolder())
+	if err == nil && id == nil {
+		err = fmt.Errorf("%s is not there: the folder is not of a machine of a cluster that keeps its configuration itself", c.peerFolder())
+	}
+	if err != nil {
+		return nil, withPrefix("", err)
+	}
+	secured, err := join.TLS(c.peerFolder())
+	if err != nil {
+		return nil, withPrefix("", err)
+	}
+	var known raftstore.Founders
+	_ = json.Unmarshal(id.Current, &known) // nobody has told it yet
+	store, err := raftstore.BeginRefounding(join.StoreFolder(c.peerFolder()), known)
+	if err != nil {
+		return nil, withPrefix("", err)
+	}
+	r := &Refounding{Machine: int(id.Machine), store: store}
+	r.reach = raftstore.Config{Dial: dialPeer, TLS: peerport.ClientConfig(secured, peerport.Store), Authorize: join.Authorize}
+	config, err := r.store.Configuration()
+	if err == nil {
+		err = r.prepare(config, lost)
+	}
+	if err == nil {
+		r.Newer, err = c.newerMemory(id.Machine, config)
+	}
+	if err != nil {
+		store.Close()
+		return nil, withPrefix("", err)
+	}
+	return r, nil
+}
+
+// prepare makes the configuration with which the instance is to go on after c.
+func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
+	f := r.store.Founders()
+	for _, m := range slices.Sorted(maps.Keys(f.Machines)) {
+		if int(m) != r.Machine {
+			r.Others = append(r.Others, int(m))
+		}
+	}
+	if f.Next != nil {
+		r.Next = new(int(f.Next.Machine))
+	}
+	if len(r.Others) == 0 && len(lost) == 0 {
+		return fmt.Errorf("machine %d alone keeps the configuration already; if it waits for members that are lost for good, give them with --lost", r.Machine)
+	}
+	r.Configuration, r.Revision, r.Members = int(c.ID), c.Revision, ints(c.Machines)
+	for _, m := range lost {
+		if m == r.Machine || !slices.Contains(r.Members, m) && !slices.Contains(r.Others, m) {
+			return fmt.Errorf("machine %d cannot be given as lost: it is this one, or not one of configuration %d, which has machines %d", m, c.ID, c.Machines)
+		}
+		r.lost = append(r.lost, rdma.MachineID(m))
+	}
+	gone := slices.Clone(r.lost)
+	for _, m := range r.Others {
+		gone = append(gone, rdma.MachineID(m))
+	}
+	c = c.Clone()
+	c.Line = f.Line // which an earlier program may have dropped
+	next, report, err := c.Refounded(gone, rdma.MachineID(r.Machine), clock.System{}.Uint64())
+	if err != nil {
+		return err
+	}
+	r.next, r.Left = next, ints(next.Machines)
+	for _, id := range report.Unavailable {
+		r.Unavailable = append(r.Unavailable, int(id))
+	}
+	return nil
+}
+
+// newerMemory says what the machine's memory has, or the newest save of it, that can only be of a later configuration
+// than of. The memory is there if only the process has ended; a save may be older, or the only one.
+func (c Config) newerMemory(machine rdma.MachineID, of *cluster.Configuration) (what string, err error) {
+	what, err = newerIn(machineFolder(c.Folder, machine), of)
+	if what != "" || err != nil || c.Saves == "" {
+		return what, err
+	}
+	save, err := nvram.NewestSave(machineFolder(c.Saves, machine))
+	if save == "" || err != nil {
+		return "", err
+	}
+	return newerIn(save, of)
+}
+
+// newerIn says what a machine's memory, or a save of it, has that can only be of a later configuration than c; nothing
+// if there is no memory.
+func newerIn(folder string, c *cluster.Configuration) (what string, err error) {
+	for _, name := range []string{farm.IdentityFile, identityImage} {
+		id, err := farm.ReadIdentity(filepath.Join(folder, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if id.Applied > c.ID {
+			return fmt.Sprintf("configuration %d", id.Applied), nil
+		}
+	}
+	regions, err := farm.RegionsIn(folder)
+	if i := slices.IndexFunc(regions, func(r region.ID) bool { return r >= c.NextRegion }); i >= 0 {
+		return fmt.Sprintf("region %d", regions[i]), err
+	}
+	return "", err
+}
+
+// Close gives the folder back.
+func (r *Refounding) Close() { r.store.Close() }
+
+// Check says whether Refound would go on, and returns what has come of asking for Others. newest is the revision of the
+// newest configuration that any machine has ever known: it fails with ErrOlder if the machine does not have that, or its
+// own memory is of a newer one, unless older says that what was committed since may be lost. It fails with ErrNotNewest
+// if newest is below Revision, and with ErrNotLost if one of Others may be there.
+func (r *Refounding) Check(ctx context.Context, newest uint64, older bool) ([]LostFounder, error) {
+	if err := r.checkRevision(newest, older); err != nil {
+		return nil, err
+	}
+	absent, err := r.store.Absent(ctx, r.reach, refoundPatience, r.lost)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("farmsql: %w", ctx.Err())
+	case errors.Is(err, raftstore.ErrNotAsked):
+		return nil, fmt.Errorf("%w: %w; if it is switched off for good, give it with --lost", ErrNotLost, err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w; if a majority of those that keep the configuration can be started, start them, and they go on; if not, stop that machine, too: it never keeps the configuration again", ErrNotLost, err)
+	}
+	var all []LostFounder
+	for _, a := range absent {
+		all = append(all, LostFounder{int(a.Machine), a.Address, a.Reason})
+	}
+	return all, nil
+}
+
+func (r *Refounding) checkRevision(newest uint64, older bool) error {
+	switch {
+	case newest < r.Revision:
+		return fmt.Errorf("%w: machine %d has revision %d, and the newest is said to be %d: look at all machines again", ErrNotNewest, r.Machine, r.Revision, newest)
+	case newest > r.Revision && !older:
+		return fmt.Errorf("%w: machine %d has revision %d, and the newest is %d", ErrOlder, r.Machine, r.Revision, newest)
+	case r.Newer != "" && !older:
+		return fmt.Errorf("%w: machine %d has revision %d, and its own memory has %s, which is of a later one", ErrOlder, r.Machine, r.Revision, r.Newer)
+	}
+	return nil
+}
+
+// Refound makes the machine the only one that keeps the configuration, unless Check fails, which may have become so
+// since it was called last.
+func (r *Refounding) Refound(ctx context.Context, newest uint64, older bool) error {
+	if _, err := r.Check(ctx, newest, older); err != nil {
+		return err
+	}
+	return ours(r.store.Refound(r.next))
+}
+
+// UndoRefounding takes back what Refound has done to a machine, whose Config.Folder and Config.Saves are given: the others
+// are back, and it keeps the configuration with them again. It is refused once the machine has kept a configuration alone.
+func UndoRefounding(data, saves string) error {
+	c := Config{Folder: data, Saves: saves}
+	return ours(raftstore.UndoRefounding(join.StoreFolder(c.peerFolder())))
+}
