@@ -300,16 +300,22 @@ func (c *members) Machine(i int) *txn.Machine {
 
 // Whole implements Cluster.
 func (c *members) Whole() bool {
-	now, _ := c.store.Load()
+	now, isWhole := c.whole()
+	return isWhole && !slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool { return p.Move != nil })
+}
+
+// whole returns the configuration, and reports whether the cluster is whole but for moves under way.
+func (c *members) whole() (now *cluster.Configuration, isWhole bool) {
+	now, _ = c.store.Load()
 	if now == nil || slices.Contains(c.up, nil) || len(now.Machines) != len(c.up) {
-		return false
+		return now, false
 	}
 	for _, m := range c.up {
 		if m.Membership().Status().Recovering || m.Transactions().Recovery().IsGoing() {
-			return false
+			return now, false
 		}
 	}
-	return c.isSteady(now) && isFilled(now)
+	return now, c.isSteady(now) && isFilled(now)
 }
 
 // isSteady reports whether none of the current configuration's machines is about to be evicted:
@@ -344,10 +350,10 @@ func (c *members) state() string {
 	return b.String()
 }
 
-// isFilled reports whether every region has all of its replicas, all of them are filled, and none moves.
+// isFilled reports whether every region has all of its replicas, and all of them are filled.
 func isFilled(c *cluster.Configuration) bool {
 	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
-		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas || p.Move != nil
+		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas
 	})
 }
 
@@ -387,14 +393,16 @@ func (c *members) Check(reachable iter.Seq[region.Ptr]) ([]farm.Fault, error) {
 }
 
 // awaitHeld returns the configuration once no move is being begun or ended, and what has begun is
-// filled.
+// filled. A move that began just before moves were held does not end, however.
 func (c *members) awaitHeld() (*cluster.Configuration, error) {
-	for begin := c.world.Now(); !c.Whole(); c.world.Outside().Sleep(heldPoll) {
+	for begin := c.world.Now(); ; c.world.Outside().Sleep(heldPoll) {
+		if now, isWhole := c.whole(); isWhole {
+			return now, nil
+		}
 		if c.world.Now() > begin+heldPatience {
-			return nil, fmt.Errorf("not whole after %v, though no replica moves any more", heldPatience)
+			return nil, fmt.Errorf("not whole after %v, though no replica moves any more: %s", heldPatience, c.state())
 		}
 	}
-	return c.store.Load()
 }
 
 // heldPoll is the interval at which awaitHeld looks, heldPatience the time after which it gives up.
