@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -154,7 +155,28 @@ func (t *overlapInjector) isMajorityWithout(away []int, counts func(rdma.Machine
 			all++
 		}
 	}
-	return 2*left > all
+	return 2*left > all && t.isMajorityOfRunning(away, now)
+}
+
+// isMajorityOfRunning reports whether a majority is left without the machines in away even if members
+// that have failed before are evicted first, while those in away still answer.
+func (t *overlapInjector) isMajorityOfRunning(away []int, now *cluster.Configuration) bool {
+	running, left, all := 0, 0, 0
+	for _, m := range now.Machines {
+		isAway, runs := slices.Contains(away, int(m)), t.hinders[m] == 0 && t.machine(int(m)).Process() != nil
+		if runs {
+			running++
+		}
+		switch {
+		case isAway && runs:
+			all++
+		case !isAway && t.isWell(m): // others, such as one that is about to join again, may be evicted
+			all++
+			left++
+		}
+	}
+	canEvict := 2*running > len(now.Machines)
+	return !canEvict || 2*left > all
 }
 
 // hinderForGood gives each of some machines a fault that lasts.
