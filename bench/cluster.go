@@ -16,7 +16,7 @@ import (
 
 // A ClusterConfig describes a Cluster.
 type ClusterConfig struct {
-	// Target describes the machines. Its Transport is TransportSHM or TransportTCP.
+	// Target describes the machines. Its Transport is TransportSHM, TransportTCP or TransportHosts.
 	Target TargetConfig
 	// Command returns the command that starts the process of a machine, which calls
 	// ServeMachine with the same Target and folder.
@@ -76,7 +76,7 @@ func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 		return nil, errors.New("bench: a machine's process is to call ServeMachine, and opens a cluster")
 	}
 	if cfg.Target.DSN != "" || !cfg.Target.HasProcesses() {
-		return nil, fmt.Errorf("%w: machines that are processes are of farmsql (no --dsn), over %s or %s", ErrTarget, TransportSHM, TransportTCP)
+		return nil, fmt.Errorf("%w: machines that are processes are of farmsql (no --dsn), over %s, %s or %s", ErrTarget, TransportSHM, TransportTCP, TransportHosts)
 	}
 	folder, err := os.MkdirTemp(memoryFolder, folderPattern)
 	if err != nil {
@@ -85,10 +85,14 @@ func OpenCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, folder: folder}
 	c.mu.stages = make(map[string]*Stage)
 	c.mu.machines = make([]*process, cfg.Target.Machines)
+	hasHosts := cfg.Target.Transport == TransportHosts
 	for i := range c.mu.machines {
 		if err == nil {
 			c.mu.machines[i], err = c.start(i)
 		}
+	}
+	if err == nil && hasHosts {
+		err = joinHosts(c.mu.machines)
 	}
 	if err == nil {
 		err = c.awaitOpened(ctx, c.alive())
@@ -211,8 +215,11 @@ func (c *Cluster) Restart(ctx context.Context, machine int) error {
 	old := c.mu.machines[machine]
 	runs := !old.isKilled
 	c.mu.Unlock()
-	if runs {
+	switch {
+	case runs:
 		return fmt.Errorf("bench: machine %d runs", machine)
+	case c.cfg.Target.Transport == TransportHosts:
+		return fmt.Errorf("bench: machine %d cannot start again: its network namespace has ended with it", machine)
 	}
 	<-old.ended
 	p, err := c.start(machine)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ const (
 	asFolder  = "FARMSQL_BENCH_TEST_FOLDER"
 	asMode    = "FARMSQL_BENCH_TEST_MODE"
 	asOneOf   = "FARMSQL_BENCH_TEST_MACHINES"
+	asOver    = "FARMSQL_BENCH_TEST_TRANSPORT"
 )
 
 func TestMain(m *testing.M) {
@@ -52,6 +54,7 @@ func beMachine() error {
 		return err
 	}
 	cfg := MachineConfig{Target: shared(machines), Folder: os.Getenv(asFolder), Machine: machine, Log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
+	cfg.Target.Transport = cmp.Or(os.Getenv(asOver), cfg.Target.Transport)
 	mode := os.Getenv(asMode)
 	if machine != machines-1 {
 		mode = "" // only the last one does what it should not

@@ -47,7 +47,7 @@
 // # What makes it believable
 //
 // After each run the workload's consistency is checked, and the replicas of several machines are
-// compared; a Cluster's machines have ended by then (Compare). A run that fails a check has no
+// compared, but for those over TransportHosts; a Cluster's machines have ended by then (Compare). A run that fails a check has no
 // result. Builds with the race detector or with invariants are refused. The result has the computer
 // and the program, how busy other processes kept the computer, the size of the data and of their
 // memory (Result.ResidentBytes), what that memory survives (Durability), the number of runs, and

@@ -245,11 +245,8 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 	}
 	c := t.config()
 	c.Machines, c.MachineID, c.Folder, c.Logger = 0, cfg.Machine, cfg.Folder, cfg.Log
-	c.Cluster = configurationURL(cfg.Folder)
-	if cfg.Target.Transport == TransportTCP {
-		c.Transport, c.Advertise = farmsql.TransportTCP, advertised(cfg.Folder, cfg.Machine)
-	} else {
-		c.SharedFolder = filepath.Join(cfg.Folder, sharedFolder)
+	if err := setTransport(ctx, cfg, &c); err != nil {
+		return nil, err
 	}
 	c.LeaseTime, c.RecoveryPace = cfg.Target.LeaseTime, cfg.Target.RecoveryPace
 	if n := cfg.Target.Domains; n > 0 {
@@ -266,6 +263,20 @@ func openMember(ctx context.Context, cfg *MachineConfig) (*Target, error) {
 		}
 	}
 	return t, nil
+}
+
+// setTransport sets how the machine reaches the others.
+func setTransport(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) (err error) {
+	c.Cluster = configurationURL(cfg.Folder)
+	switch cfg.Target.Transport {
+	case TransportTCP:
+		c.Transport, c.Advertise = farmsql.TransportTCP, advertised(cfg.Folder, cfg.Machine)
+	case TransportHosts:
+		err = setHost(ctx, cfg, c)
+	default:
+		c.SharedFolder = filepath.Join(cfg.Folder, sharedFolder)
+	}
+	return err
 }
 
 // advertised returns the address of a machine of the Cluster with a folder: a loopback address of its

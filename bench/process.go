@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -38,6 +39,9 @@ func (c *Cluster) start(machine int) (*process, error) {
 	p.command.Env = append(p.command.Environ(), machineEnv+"="+strconv.Itoa(machine))
 	// Ctrl-C must reach only this process, which then closes the machines.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.cfg.Target.Transport == TransportHosts {
+		p.command.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+	}
 	in, err := p.command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("bench: machine %d: %w", machine, err)
@@ -51,7 +55,11 @@ func (c *Cluster) start(machine int) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: machine %d: %w", machine, err)
 	}
-	if err := p.command.Start(); err != nil {
+	err = p.command.Start()
+	if errors.Is(err, syscall.EPERM) && c.cfg.Target.Transport == TransportHosts {
+		return nil, fmt.Errorf("%w: a network namespace for each machine (--transport %s) needs root: %w", ErrTarget, TransportHosts, err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("bench: machine %d: %w", machine, err)
 	}
 	go func() {

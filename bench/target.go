@@ -33,6 +33,7 @@ const (
 	TransportLocal = "local" // rdma/local, within one process
 	TransportSHM   = "shm"   // rdma/shm, between processes of one host: a Cluster's
 	TransportTCP   = "tcp"   // rdma/tcp over the loopback interface, without TLS, between those
+	TransportHosts = "hosts" // rdma/tcp with TLS between those, each in a network namespace of its own
 )
 
 // A TargetConfig describes the database that a workload runs on. The zero value of a field
@@ -116,6 +117,8 @@ func (c *TargetConfig) validate() error {
 		return fmt.Errorf("%w: transport %q", ErrTarget, c.Transport)
 	case c.Domains < 0 || c.Domains > c.Machines || c.Domains > 0 && c.Replicas > c.Domains:
 		return fmt.Errorf("%w: %d failure domains of %d machines, %d replicas", ErrTarget, c.Domains, c.Machines, c.Replicas)
+	case c.Transport == TransportHosts && c.Machines > hostsMax:
+		return fmt.Errorf("%w: %d machines in network namespaces, at most %d", ErrTarget, c.Machines, hostsMax)
 	case c.Machines < 1 || c.Replicas < 1 || c.Replicas > c.Machines:
 		return fmt.Errorf("%w: %d machines and %d replicas", ErrTarget, c.Machines, c.Replicas)
 	}
@@ -124,7 +127,7 @@ func (c *TargetConfig) validate() error {
 
 // HasProcesses reports whether the machines are those of a Cluster, each a process.
 func (c *TargetConfig) HasProcesses() bool {
-	return c.Transport == TransportSHM || c.Transport == TransportTCP
+	return c.Transport == TransportSHM || c.Transport == TransportTCP || c.Transport == TransportHosts
 }
 
 func setDefault[T comparable](v *T, d T) {

@@ -498,7 +498,7 @@ func TestTransports(t *testing.T) {
 	o := Options{Folder: t.TempDir(), Runs: 1}
 	put(t, &o, tatp3, 1, sample(200_000, 1))
 	for _, s := range transports {
-		if len(s.rows) != 3 || s.rows[1].label != overSHM {
+		if len(s.rows) != 4 || s.rows[1].label != overSHM {
 			t.Errorf("%s: the second of %d rows is %s, want shared memory", s.what, len(s.rows), s.rows[1].label)
 		}
 		for _, v := range s.rows {

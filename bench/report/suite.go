@@ -108,26 +108,31 @@ var transports = []struct {
 		{overLocal, tatpOver("tatp-local-3", "local", "1")},
 		{overSHM, tatp3},
 		{overTCP, tatpOver("tatp-tcp-3", "tcp", "1")},
+		{overHosts, tatpOver("tatp-hosts-3", "hosts", "1")},
 	}},
 	{"TATP, 8 threads each", []variant{
 		{overLocal, tatpOver("tatp-local-3-8", "local", "8")},
 		{overSHM, tatpOver("tatp-shm-3-8", "shm", "8")},
 		{overTCP, tatpOver("tatp-tcp-3-8", "tcp", "8")},
+		{overHosts, tatpOver("tatp-hosts-3-8", "hosts", "8")},
 	}},
 	{"TATP, 64 threads each", []variant{
 		{overLocal, tatpOver("tatp-local-3-64", "local", "64")},
 		{overSHM, tatpOver("tatp-shm-3-64", "shm", "64")},
 		{overTCP, tatpOver("tatp-tcp-3-64", "tcp", "64")},
+		{overHosts, tatpOver("tatp-hosts-3-64", "hosts", "64")},
 	}},
 	{"lookups, one by one, 1 thread each", []variant{
 		{overLocal, kvOver("kv-over-local", "local", "")},
 		{overSHM, kvOver("kv-over-shm", "shm", "")},
 		{overTCP, kvOver("kv-over-tcp", "tcp", "")},
+		{overHosts, kvOver("kv-over-hosts", "hosts", "")},
 	}},
 	{"lookups, 32 keys together, 1 thread each", []variant{
 		{overLocal, kvOver("kv-over-local-many", "local", " --batch 32")},
 		{overSHM, kvOver("kv-over-shm-many", "shm", " --batch 32")},
 		{overTCP, kvOver("kv-over-tcp-many", "tcp", " --batch 32")},
+		{overHosts, kvOver("kv-over-hosts-many", "hosts", " --batch 32")},
 	}},
 }
 
@@ -136,6 +141,7 @@ const (
 	overLocal = "`rdma/local`, one process"
 	overSHM   = "`rdma/shm`"
 	overTCP   = "`rdma/tcp`, loopback"
+	overHosts = "`rdma/tcp`, TLS 1.3, network namespaces"
 )
 
 // tatpOver is TATP on three machines over a transport, with the given number of clients each.

@@ -29,7 +29,7 @@ type commonFlags struct {
 	Machines  int           `default:"1" placeholder:"N" help:"FaRM machines (${default})."`
 	Replicas  int           `default:"1" placeholder:"N" help:"Machines that hold each region (${default})."`
 	Workers   int           `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
-	Transport string        `default:"local" enum:"local,shm,tcp" help:"How machines reach each other: local, all in this process, or each a process of its own: shm, shared memory, or tcp, the loopback interface without TLS (${default})."`
+	Transport string        `default:"local" enum:"local,shm,tcp,hosts" help:"How machines reach each other: local, all in this process, or each a process of its own: shm, shared memory; tcp, the loopback interface without TLS; hosts, TCP with TLS between network namespaces, for root (${default})."`
 	Threads   int           `default:"1" placeholder:"N" help:"Clients of each machine that run transactions at a time (${default})."`
 	WarmUp    time.Duration `default:"2s" placeholder:"DURATION" help:"Run so long before what is measured (${default})."`
 	Duration  time.Duration `default:"10s" placeholder:"DURATION" help:"Measure so long (${default})."`

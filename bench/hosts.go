@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/cluster/join"
+)
+
+// Over TransportHosts each machine's process has a network namespace of its own, as if it ran on a host of its
+// own. Machine 0's namespace has the bridge that joins them, as a switch joins hosts. A namespace ends with
+// its process, with all that is in it, so that nothing is left however the processes end.
+
+const (
+	hostsMax  = 250
+	hostsPort = 7070
+	bridge    = "switch"
+	// hostPatience is how long a machine waits for its namespace to be joined with the others', and for the
+	// machine before it.
+	hostPatience = time.Minute
+)
+
+// hostAddress returns the IP address of a machine, of the network that is reserved for benchmarks (RFC 2544).
+func hostAddress(machine int) string { return fmt.Sprintf("198.18.0.%d", 1+machine) }
+
+// hostFolder is the folder of a machine that has a host of its own.
+func hostFolder(folder string, machine int) string {
+	return filepath.Join(folder, fmt.Sprint("host-", machine))
+}
+
+// setHost makes a machine one that has a host of its own: machine 0 makes the cluster, which keeps its
+// configuration itself, and the others join it one after another, so that their numbers are their own.
+func setHost(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, hostPatience)
+	defer cancel()
+	host := hostAddress(cfg.Machine)
+	c.Cluster, c.MachineID, c.Folder = farmsql.ClusterRaft, 0, hostFolder(cfg.Folder, cfg.Machine)
+	c.Advertise = fmt.Sprint(host, ":", hostsPort)
+	if err := poll(ctx, "its address "+host, func() (bool, error) { return hasAddress(host), nil }); err != nil || cfg.Machine == 0 {
+		return err
+	}
+	before := filepath.Join(hostFolder(cfg.Folder, cfg.Machine-1), farmsql.PeerFolder)
+	err := poll(ctx, fmt.Sprint("machine ", cfg.Machine-1, " to join"), func() (bool, error) {
+		id, err := join.Load(before)
+		return id != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	c.Cluster = ""
+	c.Join, err = farmsql.NewToken(hostFolder(cfg.Folder, 0), 1, hostPatience)
+	return err
+}
+
+// hasAddress reports whether this process's network namespace has an address, since it has been joined with
+// the others. To listen there would not tell: a new namespace, without any address, lets a socket have any.
+func hasAddress(address string) bool {
+	all, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(all, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.String() == address
+	})
+}
+
+// poll waits until something is done.
+func poll(ctx context.Context, what string, isDone func() (bool, error)) error {
+	for {
+		if done, err := isDone(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("bench: a machine has waited for %s: %w", what, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// joinHosts joins the network namespaces of machines' processes.
+func joinHosts(machines []*process) error {
+	first := machines[0].command.Process.Pid
+	if err := ipIn(first, "link add "+bridge+" type bridge", "link set "+bridge+" up"); err != nil {
+		return err
+	}
+	for i, p := range machines {
+		pid := p.command.Process.Pid
+		cable := "cable" + strconv.Itoa(i)
+		err := ipIn(first,
+			"link add "+cable+" type veth peer name eth0 netns "+strconv.Itoa(pid),
+			"link set "+cable+" master "+bridge+" up")
+		if err != nil {
+			return err
+		}
+		// The address comes last: the machine waits for it.
+		err = ipIn(pid, "link set lo up", "link set eth0 up", "address add "+hostAddress(i)+"/24 dev eth0")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ipIn executes commands of ip (iproute2) in the network namespace of a process.
+func ipIn(pid int, commands ...string) error {
+	for _, c := range commands {
+		args := append([]string{"--net=/proc/" + strconv.Itoa(pid) + "/ns/net", "ip"}, strings.Fields(c)...)
+		if out, err := exec.Command("nsenter", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("bench: network namespaces cannot be joined: ip %s: %w: %s", c, err, out)
+		}
+	}
+	return nil
+}
