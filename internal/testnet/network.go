@@ -38,12 +38,13 @@ const (
 	BadTLS Way = "tcp,TLS,bad"
 )
 
-// RunsBad reports whether a suite runs over a bad network as well that would take long there: in the nightly mode.
+// RunsBad reports whether a suite runs over a bad network as well, or as a whole, that would take long there: in the
+// nightly mode.
 func RunsBad(t testing.TB) bool {
 	t.Helper()
 	isNight := os.Getenv("FARMSQL_NIGHTLY") != ""
 	if !isNight {
-		t.Log("over a bad network only in the nightly mode, FARMSQL_NIGHTLY=1: it takes long there")
+		t.Log("all of it over a bad network only in the nightly mode, FARMSQL_NIGHTLY=1: it takes long there")
 	}
 	return isNight
 }
@@ -54,7 +55,7 @@ func New(t testing.TB, way Way) rdmatest.Fabric {
 	if way == Local || way == LocalAsync {
 		return copies{local.NewNetwork(local.Options{Async: way == LocalAsync})}
 	}
-	n := &network{t: t, at: map[rdma.MachineID]string{}, up: map[rdma.MachineID]*tcp.NIC{}}
+	n := &network{t: t, at: map[rdma.MachineID]string{}, up: map[rdma.MachineID]*tcp.NIC{}, cut: map[[2]rdma.MachineID]bool{}}
 	if way == TLS || way == BadTLS {
 		n.tls = testcert.New(t, t.TempDir()).TLS(t, "127.0.0.1")
 	}
@@ -82,7 +83,8 @@ type network struct {
 	mu     sync.Mutex
 	at     map[rdma.MachineID]string // where the others reach each machine
 	up     map[rdma.MachineID]*tcp.NIC
-	relays map[rdma.MachineID]*relay // nil if there are none
+	cut    map[[2]rdma.MachineID]bool // cables that are out, for either end's later lives as well
+	relays map[rdma.MachineID]*relay  // nil if there are none
 }
 
 // Join implements rdmatest.Fabric. A machine that comes back has the address that it had.
@@ -97,6 +99,14 @@ func (n *network) Join(m rdma.MachineID) (rdma.NIC, error) {
 	nic, err := tcp.Join(cfg)
 	if err != nil {
 		return nil, err
+	}
+	for cable := range n.cut {
+		switch m {
+		case cable[0]:
+			nic.Cut(cable[1])
+		case cable[1]:
+			nic.Cut(cable[0])
+		}
 	}
 	n.at[m], n.up[m] = nic.Address(), nic
 	if r != nil {
@@ -125,10 +135,23 @@ func (n *network) resolve(m rdma.MachineID) (string, bool) {
 }
 
 // Cut implements rdmatest.Fabric.
-func (n *network) Cut(a, b rdma.MachineID) { n.both(a, b, (*tcp.NIC).Cut) }
+func (n *network) Cut(a, b rdma.MachineID) {
+	n.mu.Lock()
+	n.cut[cable(a, b)] = true
+	n.mu.Unlock()
+	n.both(a, b, (*tcp.NIC).Cut)
+}
 
 // Mend implements rdmatest.Fabric.
-func (n *network) Mend(a, b rdma.MachineID) { n.both(a, b, (*tcp.NIC).Mend) }
+func (n *network) Mend(a, b rdma.MachineID) {
+	n.mu.Lock()
+	delete(n.cut, cable(a, b))
+	n.mu.Unlock()
+	n.both(a, b, (*tcp.NIC).Mend)
+}
+
+// cable names what joins two machines.
+func cable(a, b rdma.MachineID) [2]rdma.MachineID { return [2]rdma.MachineID{min(a, b), max(a, b)} }
 
 func (n *network) both(a, b rdma.MachineID, do func(nic *tcp.NIC, other rdma.MachineID)) {
 	n.mu.Lock()

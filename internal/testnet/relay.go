@@ -1,8 +1,10 @@
 package testnet
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -145,27 +147,62 @@ func trickle(to, from net.Conn) {
 	}
 }
 
-// forward passes datagrams on, each by a goroutine, so that they overtake each other.
+// forward passes datagrams on to the machine, those of each sender from a socket of its own: so what the machine
+// answers to the address that a datagram came from finds its sender.
 func (r *relay) forward() {
+	paths := make(map[netip.AddrPort]*net.UDPConn)
+	defer func() {
+		for _, socket := range paths {
+			socket.Close()
+		}
+	}()
 	b := make([]byte, 64<<10)
 	for {
-		n, _, err := r.udp.ReadFromUDP(b)
+		n, sender, err := r.udp.ReadFromUDPAddrPort(b)
 		if err != nil {
 			return
 		}
-		address, err := net.ResolveUDPAddr("udp", r.target())
-		if err != nil || rand.Float64() < relayLoss {
-			continue
+		machine, err := netip.ParseAddrPort(r.target())
+		if err != nil {
+			continue // it has not joined yet
 		}
-		times := 1
-		if rand.Float64() < relayTwice {
-			times = 2
+		path := paths[sender]
+		if path == nil {
+			if path, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+				continue // as if it were lost
+			}
+			paths[sender] = path
+			r.running.Go(func() { r.answer(path, sender) })
 		}
-		for datagram := append([]byte(nil), b[:n]...); times > 0; times-- {
-			r.running.Go(func() {
-				time.Sleep(rand.N(relayDelay))
-				_, _ = r.udp.WriteToUDP(datagram, address)
-			})
+		r.mangle(path, b[:n], machine)
+	}
+}
+
+// answer passes on what the machine answers to a sender, until the sender's path ends.
+func (r *relay) answer(path *net.UDPConn, sender netip.AddrPort) {
+	b := make([]byte, 64<<10)
+	for {
+		n, _, err := path.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return
 		}
+		r.mangle(r.udp, b[:n], sender)
+	}
+}
+
+// mangle loses a datagram, or sends it late, once or twice, each by a goroutine, so that datagrams overtake each other.
+func (r *relay) mangle(from *net.UDPConn, datagram []byte, to netip.AddrPort) {
+	if rand.Float64() < relayLoss {
+		return
+	}
+	times := 1
+	if rand.Float64() < relayTwice {
+		times = 2
+	}
+	for datagram := bytes.Clone(datagram); times > 0; times-- {
+		r.running.Go(func() {
+			time.Sleep(rand.N(relayDelay))
+			_, _ = from.WriteToUDPAddrPort(datagram, to) // fails as the relay ends
+		})
 	}
 }
