@@ -62,26 +62,46 @@ func TestKillAtEveryStep(t *testing.T) {
 func TestKillDuringRecovery(t *testing.T) {
 	for at := recovery.StepDrained; at <= recovery.StepSettled; at++ {
 		for _, second := range []rdma.MachineID{0, 2, 4} {
-			t.Run(fmt.Sprintf("%v/%d", at, second), func(t *testing.T) {
-				x := start(t, shape{5, 3, []testnet.Way{testnet.LocalAsync, testnet.Local}[at%2]})
-				x.populate(15)
-				rec := history.NewRecorder()
-				var count, times atomic.Int32
-				x.onTxn.set(func(m rdma.MachineID, s step.Step) {
-					if m == 1 && s == step.CommitBackup && count.Add(1) == 13 {
-						x.kill(1)
-					}
-				})
-				x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
-					if m == second && s == at && times.Add(1) == 1 {
-						x.kill(second)
-					}
-				})
-				x.play(2, 40, uint64(at), rec)
-				x.check(rec)
-			})
+			way := []testnet.Way{testnet.LocalAsync, testnet.Local}[at%2]
+			t.Run(fmt.Sprintf("%v/%d", at, second), func(t *testing.T) { killDuringRecovery(t, way, at, second) })
 		}
 	}
+}
+
+// The same over networks on which what machines say to each other in recovery is on its way for longer, or is lost. By day
+// each step is tried once, over one network or the other.
+func TestKillDuringRecoveryOverNetworks(t *testing.T) {
+	ways, seconds := []testnet.Way{testnet.TCP, testnet.BadTCP, testnet.TLS, testnet.BadTLS}, []rdma.MachineID{0, 2, 4}
+	isNight := testnet.RunsBad(t)
+	for at := recovery.StepDrained; at <= recovery.StepSettled; at++ {
+		for w, way := range ways {
+			for i, second := range seconds {
+				if isNight || w == int(at)%2 && i == int(at)%len(seconds) {
+					t.Run(fmt.Sprintf("%v/%d,%s", at, second, way), func(t *testing.T) { killDuringRecovery(t, way, at, second) })
+				}
+			}
+		}
+	}
+}
+
+// killDuringRecovery has a machine die in commits, and a second one when it comes to a step of the recovery from that.
+func killDuringRecovery(t *testing.T, way testnet.Way, at recovery.Step, second rdma.MachineID) {
+	x := start(t, shape{5, 3, way})
+	x.populate(15)
+	rec := history.NewRecorder()
+	var count, times atomic.Int32
+	x.onTxn.set(func(m rdma.MachineID, s step.Step) {
+		if m == 1 && s == step.CommitBackup && count.Add(1) == 13 {
+			x.kill(1)
+		}
+	})
+	x.onRecovery.set(func(m rdma.MachineID, s recovery.Step) {
+		if m == second && s == at && times.Add(1) == 1 {
+			x.kill(second)
+		}
+	})
+	x.play(2, 40, uint64(at), rec)
+	x.check(rec)
 }
 
 // A Commit that has begun goes on when the next configuration has been frozen, and

@@ -396,9 +396,18 @@ func (x *instance) isSettled() bool {
 	return true
 }
 
+// patience is how long a recovery, and the truncation of all transactions, may take: over a network on a busy computer for
+// longer, since connections have to be made, and calls are repeated.
+func (x *instance) patience() time.Duration {
+	if x.way == testnet.Local || x.way == testnet.LocalAsync {
+		return quiesce
+	}
+	return time.Minute
+}
+
 // awaitSettled reports false if a machine dies meanwhile.
 func (x *instance) awaitSettled() bool {
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(x.patience())
 	for !x.isSettled() {
 		if slices.ContainsFunc(x.c.Machines, func(m rdma.MachineID) bool { return x.nodes[m].dead.Load() }) {
 			return false
@@ -636,7 +645,7 @@ func (x *instance) check(rec *history.Recorder) {
 		x.t.Error(err)
 	}
 	for _, n := range x.survivors() {
-		if err := n.m.Quiesce(5 * time.Second); err != nil {
+		if err := n.m.Quiesce(x.patience()); err != nil {
 			x.t.Error(err)
 		}
 	}
