@@ -96,7 +96,11 @@ func (n *network) Join(m rdma.MachineID) (rdma.NIC, error) {
 	if r != nil {
 		cfg.Listen, cfg.Advertise = cmp.Or(r.target(), "127.0.0.1:0"), r.tcp.Addr().String()
 	}
-	nic, err := tcp.Join(cfg)
+	var nic *tcp.NIC
+	err := tries(cfg.Listen, func() (err error) {
+		nic, err = tcp.Join(cfg)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +126,7 @@ func (n *network) relayLocked(m rdma.MachineID) *relay {
 		return nil
 	}
 	if n.relays[m] == nil {
-		n.relays[m] = newRelay(n.t)
+		n.relays[m] = newRelay(n.t, "127.0.0.1:0")
 	}
 	return n.relays[m]
 }

@@ -2,10 +2,12 @@ package testnet
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -32,23 +34,50 @@ type relay struct {
 	sockets map[net.Conn]bool
 }
 
-func newRelay(t testing.TB) *relay {
+// Relay passes what comes to the address listen on to another one, as a bad network does, until the test ends.
+func Relay(t testing.TB, listen, to string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	newRelay(t, listen).aim(to)
+}
+
+func newRelay(t testing.TB, listen string) *relay {
+	t.Helper()
+	r := &relay{sockets: make(map[net.Conn]bool)}
+	if err := tries(listen, func() error { return r.listen(listen) }); err != nil {
 		t.Fatal(err)
 	}
-	at := l.Addr().(*net.TCPAddr)
-	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port})
-	if err != nil {
-		l.Close()
-		t.Fatal(err)
-	}
-	r := &relay{tcp: l, udp: udp, sockets: make(map[net.Conn]bool)}
 	r.running.Go(r.accept)
 	r.running.Go(r.forward)
 	t.Cleanup(r.close)
 	return r
+}
+
+// listen opens the relay's sockets, of TCP and UDP, at one address.
+func (r *relay) listen(at string) error {
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return err
+	}
+	own := l.Addr().(*net.TCPAddr)
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: own.IP, Port: own.Port})
+	if err != nil {
+		l.Close()
+		return err
+	}
+	r.tcp, r.udp = l, udp
+	return nil
+}
+
+// tries calls f, which opens sockets of TCP and UDP at an address, again if that gave it a port that is
+// free for TCP only.
+func tries(address string, f func() error) (err error) {
+	for range 16 {
+		err = f()
+		if _, port, _ := net.SplitHostPort(address); port != "0" || !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+	}
+	return err
 }
 
 // aim says where the relay leads from now on.
@@ -168,7 +197,7 @@ func (r *relay) forward() {
 		}
 		path := paths[sender]
 		if path == nil {
-			if path, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+			if path, err = net.ListenUDP("udp", nil); err != nil {
 				continue // as if it were lost
 			}
 			paths[sender] = path

@@ -1,7 +1,9 @@
 package testnet
 
 import (
+	"fmt"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,7 +23,7 @@ func listen(t *testing.T) *net.UDPConn {
 // begun a new life tells those so who seal their datagrams with a key of the former one.
 func TestAnswersFindTheSender(t *testing.T) {
 	machine, senders := listen(t), []*net.UDPConn{listen(t), listen(t)}
-	r := newRelay(t)
+	r := newRelay(t, "127.0.0.1:0")
 	r.aim(machine.LocalAddr().String())
 	go func() {
 		b := make([]byte, 16)
@@ -54,6 +56,34 @@ func TestAnswersFindTheSender(t *testing.T) {
 				t.Errorf("sender %d has an answer to %v", i, b[:n])
 			}
 			break
+		}
+	}
+}
+
+// A port that was given out may be another socket's of UDP: then another one is taken, unless the port was asked for.
+func TestTriesAnotherPort(t *testing.T) {
+	taken := fmt.Errorf("listen: %w", syscall.EADDRINUSE)
+	for _, c := range []struct {
+		address string
+		failing int // how many attempts fail
+		with    error
+		want    int // attempts
+	}{
+		{"127.0.0.1:0", 0, nil, 1},
+		{"127.0.0.1:0", 2, taken, 3},
+		{"127.0.0.1:0", 100, taken, 16},
+		{"127.0.0.1:0", 100, syscall.EACCES, 1},
+		{"127.0.0.1:4000", 100, taken, 1},
+	} {
+		attempts := 0
+		err := tries(c.address, func() error {
+			if attempts++; attempts <= c.failing {
+				return c.with
+			}
+			return nil
+		})
+		if attempts != c.want || (err != nil) != (attempts <= c.failing) {
+			t.Errorf("%s, %d fail with %v: %v after %d attempts, want %d", c.address, c.failing, c.with, err, attempts, c.want)
 		}
 	}
 }
