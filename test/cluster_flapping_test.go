@@ -11,8 +11,7 @@ import (
 // everything is whole, and what all clients were told is strictly serializable.
 //
 // Packets that are lost at random, repeated, delayed or reordered are not tried here: that takes netem or
-// nftables, which kernels without these modules do not have. The suites over
-// testnet.BadTCP do it.
+// nftables, which kernels without these modules do not have, or relays: TestRelayedHosts.
 func TestFlappingHosts(t *testing.T) {
 	h := newHosts(t, 3)
 	f := newJoiningFleet(t, 3, newPeersAt(t, h.net))

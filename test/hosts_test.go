@@ -5,8 +5,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/internal/testnet"
 )
 
 // hosts are network namespaces that are joined by a bridge, as hosts are by a switch. This namespace
@@ -65,6 +68,35 @@ func (h *hosts) ip(args ...string) {
 // command returns a command that runs on a host.
 func (h *hosts) command(id int, program string, args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", h.space(id), program}, args...)...)
+}
+
+// relay puts a relay between each of n hosts and the others, which know it by a name that leads them to the
+// relay, and itself to its own address.
+func (h *hosts) relay(p *peers, n int) {
+	h.t.Helper()
+	p.named = true
+	through := func(id int) string { return fmt.Sprintf("%s.%d", h.net, 101+id) }
+	for id := range n {
+		h.ip("address", "add", through(id)+"/24", "dev", h.name)
+		port := fmt.Sprint(p.port)
+		testnet.Relay(h.t, net.JoinHostPort(through(id), port), net.JoinHostPort(h.address(id), port))
+		folder := filepath.Join("/etc/netns", h.space(id)) // ip netns exec puts its files in the place of those in /etc
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			h.t.Fatal(err)
+		}
+		h.t.Cleanup(func() { os.RemoveAll(folder) })
+		names := []byte("127.0.0.1 localhost\n")
+		for other := range n {
+			at := through(other)
+			if other == id {
+				at = h.address(id)
+			}
+			names = fmt.Appendf(names, "%s %s\n", at, p.host(other))
+		}
+		if err := os.WriteFile(filepath.Join(folder, "hosts"), names, 0o644); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 }
 
 // cut pulls out a host's cable, and returns a function that puts it back.

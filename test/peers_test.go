@@ -19,6 +19,7 @@ type peers struct {
 	port      int
 	authority *testcert.Authority
 	certified map[int][2]string // certificate and key
+	named     bool              // the addresses have names in place of numbers
 }
 
 // newPeers returns the addresses of machines of this host.
@@ -41,7 +42,12 @@ func newPeersAt(t *testing.T, net3 string) *peers {
 	return &peers{net: net3, port: port, authority: testcert.New(t, t.TempDir()), certified: make(map[int][2]string)}
 }
 
-func (p *peers) host(id int) string { return fmt.Sprintf("%s.%d", p.net, id+1) }
+func (p *peers) host(id int) string {
+	if p.named {
+		return fmt.Sprintf("machine%d.test", id)
+	}
+	return fmt.Sprintf("%s.%d", p.net, id+1)
+}
 
 func (p *peers) address(id int) string { return net.JoinHostPort(p.host(id), fmt.Sprint(p.port)) }
 
