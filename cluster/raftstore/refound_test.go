@@ -43,6 +43,18 @@ func (g *group) refound(m int, revision uint64) {
 	}
 }
 
+// lose kills the founders once each has the first configuration in its log: a majority is enough for a swap.
+func (g *group) lose() {
+	g.t.Helper()
+	mustSwap(g.t, g.store(0), 0, others(1, 0))
+	for m := range g.founded {
+		mustLoad(g.t, g.store(m))
+	}
+	for m := range g.founded {
+		g.kill(m)
+	}
+}
+
 // inLine puts a configuration into a line that goes on from another.
 func inLine(c *cluster.Configuration, before cluster.Line) *cluster.Configuration {
 	c.Line = append(slices.Clone(before), rand.Uint64())
@@ -144,10 +156,7 @@ type closedListener struct{ net.Listener }
 // A machine that was refounded, and restarts, goes on: it asks those that it left behind, and none answers.
 func TestRefoundedRestarts(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	g.refound(0, 5)
 	for revision := uint64(5); revision < 8; revision++ {
 		g.start(0)
@@ -162,10 +171,7 @@ func TestRefoundedRestarts(t *testing.T) {
 // A Refounding that was not begun is undone step by step, and what is missing is said.
 func TestUndo(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	for revision := uint64(5); revision < 7; revision++ {
 		g.refound(0, revision)
 	}
@@ -209,10 +215,7 @@ func TestUndo(t *testing.T) {
 // leaves them alone, and has told nobody that they were removed.
 func TestRefoundedTooEarly(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	g.refound(2, 10)
 	g.start(0)
 	g.start(1)
@@ -266,10 +269,7 @@ func TestRefoundedTooEarly(t *testing.T) {
 // A machine that is stopped while it asks has not begun: at the next start it asks again.
 func TestRefoundedIsStopped(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	g.refound(2, 10)
 	asked := make(chan struct{}, 100)
 	s, _ := g.startWith(2, func(ctx context.Context, address string) (net.Conn, error) {
@@ -295,10 +295,7 @@ func TestRefoundedIsStopped(t *testing.T) {
 // Of two machines that were refounded, and begin at once, one waits for what becomes of the other, and then gives way.
 func TestRefoundedAtOnce(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	g.refound(0, 10)
 	g.refound(1, 20)
 	g.tick = time.Second // they wait for the answers
@@ -367,10 +364,7 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 // then on, whose founders it knows.
 func TestRefoundedTwice(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	g.refound(0, 10)
 	g.refound(1, 20)
 	g.start(1)
@@ -392,10 +386,7 @@ func TestRefoundedTwice(t *testing.T) {
 // does not begin again; and the other says so.
 func TestRefoundedApart(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
-	mustSwap(t, g.store(0), 0, others(1, 0))
-	for m := range 3 {
-		g.kill(m)
-	}
+	g.lose()
 	g.refound(0, 10)
 	g.refound(1, 20)
 	for m := range 2 {
