@@ -14,7 +14,8 @@ import (
 //
 //	| operation 1 | zeros 3 | patience in ms 4 | swap |
 //
-// It is the payload of a frame. Of swaps of operations that are none, only the identifier counts. A change has
+// It is the payload of a frame. Of swaps of operations that are none, only the identifier counts; that of
+// operationStanding has the standing of the machine that asks in the place of the configuration. A change has
 // its own encoding in the place of the swap's.
 type call struct {
 	operation byte

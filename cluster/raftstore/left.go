@@ -22,8 +22,10 @@ import (
 //	                   another has not begun either       the one with the lower version waits until that has, or ends
 //	while it runs      another was refounded              the one with the lower version stops: ErrSplit
 //
-// Until it has begun, it tells nobody of its founders. Machines of before, with their old parts, need no more than that:
-// they connect by themselves, and are told that they were removed.
+// Until it has begun, it tells nobody of its founders. Machines of before, with their old parts, connect to it by
+// themselves, and are told that they were removed. But it may be gone itself by then, and they do not know the machines
+// that have got votes since. So whoever asks says what it keeps, and a machine of before hears in the question that it was
+// removed, and who keeps the configuration now.
 
 // The upper 16 bits of Founders.Version count the Refoundings, and the next 24 are random, so that the versions of
 // two machines that were both refounded differ, and both know which one goes on. Changes of the founders count in the
@@ -41,7 +43,8 @@ func refoundedVersion(before, random uint64) uint64 {
 	return (before>>generationShift+1)<<generationShift | random>>40<<refoundingShift
 }
 
-// A standing is what a machine of the store says of itself to one that has left it behind.
+// A standing is what a machine of the store says of itself to one that has left it behind, and what that one says of
+// itself when it asks.
 type standing struct {
 	Founders
 	// HasBegun is false as long as the machine has kept nothing since it was refounded.
@@ -50,6 +53,19 @@ type standing struct {
 
 func (s *Store) standing() standing {
 	return standing{s.peers.Load().founders, s.hasBegun.Load()}
+}
+
+// hear ends this machine's part if the machine that asks keeps the configuration since a Refounding that has left this one
+// behind. b is its standing; one that cannot be read says nothing.
+func (s *Store) hear(b []byte) {
+	var asker standing
+	if json.Unmarshal(b, &asker) != nil || !asker.HasBegun || len(asker.Machines) == 0 {
+		return
+	}
+	if s.standing().isBefore(asker.Founders) && slices.Contains(asker.Removed, s.founding.Machine) {
+		s.heirs.Store(&asker.Founders)
+		s.stopAs(ErrRemoved)
+	}
 }
 
 // A left machine is one that was left behind, and answers.
@@ -128,7 +144,7 @@ func (s *Store) judgeAll(found []left) (wait error) {
 	for _, other := range found {
 		err := s.standing().judge(other)
 		if errors.Is(err, ErrRemoved) {
-			s.peers.Store(&peers{founders: other.Founders.clone()}) // whom the machine asks from now on
+			s.heirs.Store(&other.Founders)
 		}
 		if err != nil && !errors.Is(err, errAwaited) {
 			return err
@@ -183,7 +199,8 @@ func (s *Store) askWhether(ctx context.Context, m rdma.MachineID, address string
 		return nil
 	}
 	defer c.Close()
-	r := c.try(ctx, m, call{operation: operationStanding, swap: swap{id: c.newID()}})
+	own, _ := json.Marshal(s.standing()) // never fails
+	r := c.try(ctx, m, call{operation: operationStanding, swap: swap{id: c.newID(), configuration: own}})
 	other := &left{machine: m}
 	if r.err != nil || json.Unmarshal(r.result.content, &other.standing) != nil || len(other.Machines) == 0 {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -148,6 +149,35 @@ func TestRefound(t *testing.T) {
 		t.Errorf("revision %d after a restart", got.Revision)
 	}
 	g.forget(4, 3) // as ever
+}
+
+// The machine that was refounded may be gone when those that it left behind come back: they do not know the machines that
+// keep the configuration now, which tell them. They ask those from then on.
+func TestRefoundedIsGone(t *testing.T) {
+	g := newGroupWith(t, 3, 5)
+	g.lose()
+	g.refound(2, 10)
+	g.start(2)
+	for by := 3; by < 5; by++ {
+		s := Successor{Machine: rdma.MachineID(by), Address: addressOf(by), For: rdma.MachineID(by)}
+		eventually(t, func() error { return g.store(2).Replace(s) })
+		g.join(2, by)
+		until(t, "another machine votes", func() bool { return g.founders(by).Has(s.Machine) && g.founders(2).Has(s.Machine) })
+	}
+	g.kill(2)
+	g.start(0) // a majority of before
+	g.start(1)
+	for m := range 2 {
+		g.removed(m)
+		if f := g.founders(m); !f.Has(3) || !slices.Contains(f.Removed, rdma.MachineID(m)) {
+			t.Errorf("machine %d asks %+v", m, f)
+		}
+		g.kill(m)
+		if _, err := Open(Config{Folder: g.folderOf(m), Listener: closedListener{}, Dial: through(g.relays[m])}); !errors.Is(err, ErrRemoved) {
+			t.Errorf("machine %d opens again: %v", m, err)
+		}
+	}
+	mustSwap(t, g.store(3), 10, others(11, 0))
 }
 
 // A closedListener is one of a store that does not open.
@@ -594,6 +624,43 @@ func TestJudge(t *testing.T) {
 		}
 		if err := s.rivals(c.other); (err != nil) != c.isRival {
 			t.Errorf("%s: rival %v", name, err)
+		}
+	}
+}
+
+// Only a machine that goes on without this one, and has begun, ends this one's part by asking.
+func TestHear(t *testing.T) {
+	of := func(line ...uint64) Founders {
+		return Founders{Line: line, Machines: map[rdma.MachineID]string{2: addressOf(2)}, Removed: []rdma.MachineID{0}}
+	}
+	for name, c := range map[string]struct {
+		own    cluster.Line
+		asker  standing
+		isOver bool
+	}{
+		"refounded":           {nil, standing{of(1), true}, true},
+		"refounded again":     {cluster.Line{1}, standing{of(1, 2), true}, true},
+		"has not begun":       {nil, standing{of(1), false}, false},
+		"says nothing":        {nil, standing{Founders{}, true}, false},
+		"of the same line":    {cluster.Line{1}, standing{of(1), true}, false},
+		"of another line":     {cluster.Line{2}, standing{of(1), true}, false},
+		"of before":           {cluster.Line{1}, standing{of(), true}, false},
+		"without removing it": {nil, standing{Founders{Line: cluster.Line{1}, Machines: map[rdma.MachineID]string{0: addressOf(0)}}, true}, false},
+	} {
+		s := unopened(founding(3, 0))
+		s.ending = make(chan error, 1)
+		s.peers.Store(&peers{founders: Founders{Line: c.own}})
+		b, _ := json.Marshal(c.asker)
+		s.hear(b)
+		if isOver := len(s.ending) == 1 && s.heirs.Load() != nil; isOver != c.isOver {
+			t.Errorf("%s: over %v", name, isOver)
+		}
+	}
+	s := unopened(founding(3, 0))
+	s.ending = make(chan error, 1)
+	for _, b := range []string{"", "x"} {
+		if s.hear([]byte(b)); len(s.ending) > 0 {
+			t.Errorf("%q ends it", b)
 		}
 	}
 }

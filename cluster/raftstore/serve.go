@@ -50,6 +50,7 @@ func (s *Store) carryOut(c *call) result {
 		b, err := json.Marshal(s.peers.Load().founders)
 		return resultOf(c.swap.id, b, err)
 	case operationStanding:
+		s.hear(c.swap.configuration)
 		b, err := json.Marshal(s.standing())
 		return resultOf(c.swap.id, b, err)
 	case operationChange:

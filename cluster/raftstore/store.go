@@ -26,10 +26,11 @@ type Store struct {
 	cfg      Config
 	founding Founding
 	peers    atomic.Pointer[peers]
-	life     uint32        // a random number, for requestID
-	counter  atomic.Uint64 // of requests
-	hasBegun atomic.Bool   // see standing
-	leader   atomic.Uint64 // its number in the library; raft.None if there is none, or it is not known
+	life     uint32                   // a random number, for requestID
+	counter  atomic.Uint64            // of requests
+	hasBegun atomic.Bool              // see standing
+	heirs    atomic.Pointer[Founders] // who goes on without this machine, once it has been told
+	leader   atomic.Uint64            // its number in the library; raft.None if there is none, or it is not known
 
 	requests chan *request
 	received chan *raftpb.Message
@@ -139,6 +140,9 @@ func (s *Store) start(r *replica) {
 		s.failure = r.run(s.ctx)
 		if errors.Is(s.failure, ErrRemoved) || errors.Is(s.failure, ErrSplit) {
 			s.failure = errors.Join(s.failure, s.founding.saveEnd(s.cfg.Folder, s.failure)) // before anybody acts on it
+		}
+		if f := s.heirs.Load(); f != nil && errors.Is(s.failure, ErrRemoved) {
+			s.peers.Store(&peers{founders: f.clone()}) // whom the machine asks from now on
 		}
 		close(s.ended)
 		// A machine that has failed must not look alive.
