@@ -201,11 +201,18 @@ func (s *Store) askWhether(ctx context.Context, m rdma.MachineID, address string
 	defer c.Close()
 	own, _ := json.Marshal(s.standing()) // never fails
 	r := c.try(ctx, m, call{operation: operationStanding, swap: swap{id: c.newID(), configuration: own}})
-	other := &left{machine: m}
-	if r.err != nil || json.Unmarshal(r.result.content, &other.standing) != nil || len(other.Machines) == 0 {
+	if errors.Is(r.err, errSilent) {
 		return nil
 	}
+	other := &left{machine: m}
 	loaded := c.try(ctx, m, call{operation: operationLoad, swap: swap{id: c.newID()}})
 	other.keeps = loaded.err == nil && loaded.result.outcome == outcomeDone
-	return other
+	switch {
+	case r.err == nil && json.Unmarshal(r.result.content, &other.standing) == nil && len(other.Machines) > 0:
+		return other
+	case other.keeps: // and does not know the question: a machine of before with an earlier program
+		other.standing = standing{Founders{Machines: s.founding.Machines}, true}
+		return other
+	}
+	return nil
 }

@@ -322,6 +322,59 @@ func TestRefoundedIsStopped(t *testing.T) {
 	}
 }
 
+// A machine with an earlier program does not say what it keeps, but it can be asked for the configuration: if it has that,
+// the majority of before is back.
+func TestRefoundedBesideEarlierPrograms(t *testing.T) {
+	g := newGroupWith(t, 3, 3)
+	g.lose()
+	g.refound(2, 10)
+	g.relays[2][0].Retarget(earlierMachine(t))
+	s, _ := g.startWith(2, through(g.relays[2]))
+	until(t, "the machine stops", func() bool { return s.Err() != nil })
+	if err := s.Err(); !errors.Is(err, ErrNotLost) || !strings.Contains(err.Error(), "machine 0 is one of them") {
+		t.Error(err)
+	}
+}
+
+// earlierMachine returns the address of a machine with the program before this one, which has the configuration.
+func earlierMachine(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	serve := func(c net.Conn) {
+		defer c.Close()
+		_, err := readGreeting(c)
+		reply := accepted.encode()
+		reply[6] = knowsChanges
+		_, _ = c.Write(reply)
+		for err == nil {
+			var k call
+			if k, err = readCall(c); err == nil && k.operation == operationLoad {
+				r := resultOf(k.id(), others(1, 0).Encode(), nil)
+				_, err = c.Write(r.encode())
+			} else {
+				return // it does not know the call
+			}
+		}
+	}
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		running.Wait()
+	})
+	return l.Addr().String()
+}
+
 // Of two machines that were refounded, and begin at once, one waits for what becomes of the other, and then gives way.
 func TestRefoundedAtOnce(t *testing.T) {
 	g := newGroupWith(t, 3, 3)
