@@ -61,6 +61,8 @@ var (
 	ErrNotLost = errors.New("farmsql: another machine that keeps the configuration is not lost")
 	// ErrOlder means that there has been a newer configuration than the machine has.
 	ErrOlder = errors.New("farmsql: this machine does not have the newest configuration")
+	// ErrOnlyFounder means that nothing would change.
+	ErrOnlyFounder = errors.New("farmsql: this machine alone keeps the configuration already")
 	// ErrNotNewest means that the machine has a newer configuration than the one that is said to be the newest.
 	ErrNotNewest = errors.New("farmsql: there is a newer configuration than the one that is said to be the newest")
 )
@@ -118,9 +120,6 @@ func (r *Refounding) prepare(c *cluster.Configuration, lost []int) error {
 	}
 	if f.Next != nil {
 		r.Next = new(int(f.Next.Machine))
-	}
-	if len(r.Others) == 0 && len(lost) == 0 {
-		return fmt.Errorf("machine %d alone keeps the configuration already; if it waits for members that are lost for good, give them with --lost", r.Machine)
 	}
 	r.Configuration, r.Revision, r.Members = int(c.ID), c.Revision, ints(c.Machines)
 	for _, m := range lost {
@@ -185,8 +184,12 @@ func (r *Refounding) Close() { r.store.Close() }
 // Check says whether Refound would go on, and returns what has come of asking for Others. newest is the revision of the
 // newest configuration that any machine has ever known: it fails with ErrOlder if the machine does not have that, or its
 // own memory is of a newer one, unless older says that what was committed since may be lost. It fails with ErrNotNewest
-// if newest is below Revision, and with ErrNotLost if one of Others may be there.
+// if newest is below Revision, with ErrNotLost if one of Others may be there, and with ErrOnlyFounder if there are neither Others
+// nor lost machines, unless older is to let in machines with newer memory.
 func (r *Refounding) Check(ctx context.Context, newest uint64, older bool) ([]LostFounder, error) {
+	if len(r.Others) == 0 && len(r.lost) == 0 && !older {
+		return nil, fmt.Errorf("%w: machine %d; if it waits for members that are lost for good, give them with --lost", ErrOnlyFounder, r.Machine)
+	}
 	if err := r.checkRevision(newest, older); err != nil {
 		return nil, err
 	}
@@ -223,6 +226,9 @@ func (r *Refounding) checkRevision(newest uint64, older bool) error {
 func (r *Refounding) Refound(ctx context.Context, newest uint64, older bool) error {
 	if _, err := r.Check(ctx, newest, older); err != nil {
 		return err
+	}
+	if older {
+		r.next.Gaps = nil // machines that have been in one of them may come back with that memory
 	}
 	return ours(r.store.Refound(r.next))
 }

@@ -34,7 +34,7 @@ func TestRefoundOlder(t *testing.T) {
 		"an earlier one":    {4, "", ErrNotNewest, "machine 2 has revision 7, and the newest is said to be 4"},
 		"in its own memory": {7, "region 5", ErrOlder, "its own memory has region 5"},
 	} {
-		r := &Refounding{Machine: 2, Configuration: 1, Revision: 7, Newer: c.newer}
+		r := &Refounding{Machine: 2, Others: []int{0}, Configuration: 1, Revision: 7, Newer: c.newer}
 		if err := r.Refound(t.Context(), c.newest, false); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -138,7 +138,6 @@ func TestRefoundLost(t *testing.T) {
 		lost []int
 		says string
 	}{
-		{nil, "give them with --lost"},
 		{[]int{0}, "machine 0 cannot be given as lost: it is this one"},
 		{[]int{3, 7}, "machine 7 cannot be given as lost"},
 	} {
@@ -146,8 +145,21 @@ func TestRefoundLost(t *testing.T) {
 			t.Errorf("%v: %v", bad.lost, err)
 		}
 	}
-	r, err := BeginRefounding(s.cfg.Folder, "", []int{3})
+	r, err := BeginRefounding(s.cfg.Folder, "", nil)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Check(t.Context(), next.Revision, false); !errors.Is(err, ErrOnlyFounder) || !strings.Contains(err.Error(), "give them with --lost") {
+		t.Error(err)
+	}
+	if err := r.Refound(t.Context(), next.Revision, true); err != nil || r.next.Gaps != nil {
+		t.Errorf("so that machines with newer memory may come back: %v, gaps %+v", err, r.next.Gaps)
+	}
+	r.Close()
+	if err := UndoRefounding(s.cfg.Folder, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = BeginRefounding(s.cfg.Folder, "", []int{3}); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
@@ -180,7 +192,7 @@ func TestRefoundLost(t *testing.T) {
 	if err := s.openPart(); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := s.awaitMajority(t.Context(), func(error) {}); err != nil || !slices.Equal(c.Machines, []rdma.MachineID{0}) || len(c.Line) != 1 {
+	if c, err := s.awaitMajority(t.Context(), func(error) {}); err != nil || !slices.Equal(c.Machines, []rdma.MachineID{0}) || len(c.Line) != 1 || !c.Omits(next.ID+1) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

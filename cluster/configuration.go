@@ -160,6 +160,8 @@ type Configuration struct {
 	// Line grows when the configuration store was lost: see Refounded. Earlier program versions leave it out, and
 	// drop what others had stored.
 	Line Line `json:",omitempty"`
+	// Gaps are the identifiers that each of these Refoundings has left out. Earlier program versions leave them out.
+	Gaps []Gap `json:",omitempty"`
 	// Root is the object from which all other objects can be found.
 	Root region.Ptr `json:"-"`
 	// Workers, RegionBytes and LogBytes are settings from the creation of the instance.
@@ -210,6 +212,7 @@ func (c *Configuration) Clone() *Configuration {
 	d.Capacity = slices.Clone(c.Capacity)
 	d.Address, d.Zone, d.Protocol = slices.Clone(c.Address), slices.Clone(c.Zone), slices.Clone(c.Protocol)
 	d.Lost, d.Draining, d.Line = slices.Clone(c.Lost), slices.Clone(c.Draining), slices.Clone(c.Line)
+	d.Gaps = slices.Clone(c.Gaps)
 	d.Regions = slices.Clone(c.Regions)
 	for i := range d.Regions {
 		d.Regions[i] = d.Regions[i].clone()

@@ -52,6 +52,7 @@ func (c *Configuration) Refounded(lost []rdma.MachineID, self rdma.MachineID, ra
 	before.NextRegion += regionsPerRefounding
 	before.Line = append(before.Line, random)
 	next, report := before.Without(dead, cm)
+	next.Gaps = append(next.Gaps, Gap{After: c.ID, Before: next.ID})
 	// Transactions may have committed in c: nobody can know what the lost machines have done.
 	next.Follow(c, func(region.ID) bool { return false })
 	return next, report, nil

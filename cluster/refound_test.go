@@ -28,6 +28,12 @@ func TestRefounded(t *testing.T) {
 	if d.ID != c.ID+idsPerRefounding+3_000_001 || d.Revision != c.Revision+2*revisionsPerRefounding || d.NextRegion != c.NextRegion+regionsPerRefounding || !slices.Equal(d.Line, Line{7_003_000_001}) {
 		t.Errorf("%+v", d)
 	}
+	if d.Omits(0) || d.Omits(c.ID) || !d.Omits(c.ID+1) || !d.Omits(d.ID-1) || d.Omits(d.ID) {
+		t.Errorf("gaps %+v", d.Gaps)
+	}
+	if e, _, _ := d.Refounded(nil, 0, 5); e.Omits(d.ID) || !e.Omits(d.ID+1) || !e.Omits(c.ID+1) || len(d.Gaps) != 1 {
+		t.Errorf("refounded again: gaps %+v", e.Gaps)
+	}
 	if err := sound(d); err != nil {
 		t.Error(err)
 	}

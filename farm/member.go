@@ -569,6 +569,7 @@ func (m *Member) membershipConfig() membership.Config {
 	return membership.Config{
 		Self:     m.cfg.Self,
 		Cluster:  m.cluster,
+		Applied:  m.asOf(),
 		Empty:    m.identity.Load(identityHolds) == 0,
 		First:    &cluster.Configuration{Replicas: s.Replicas, Workers: s.Workers, RegionBytes: s.RegionBytes, LogBytes: s.LogBytes},
 		Founders: m.cfg.Founders,

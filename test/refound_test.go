@@ -83,7 +83,7 @@ func TestRefound(t *testing.T) {
 	}
 	f.machines[2].kill()
 	f.machines[0].mustRefound(newest)
-	if out := f.machines[0].refound(newest); !strings.Contains(out, "machine 0 alone keeps the configuration already") {
+	if out := f.machines[0].refound(newest); !strings.Contains(out, "this machine alone keeps the configuration already") {
 		t.Fatalf("refounded twice: %s", out)
 	}
 	f.machines[0].start()
@@ -108,15 +108,55 @@ func (f *fleet) hasNewest(m *machine) {
 }
 
 // newestAt returns the revision that a machine has which does not run.
-func (f *fleet) newestAt(m *machine) uint64 {
+func (f *fleet) newestAt(m *machine, more ...string) uint64 {
 	f.t.Helper()
-	out := m.refound(0)
+	out := m.refound(0, more...)
 	_, rest, ok := strings.Cut(out, " has revision ")
 	n, err := strconv.ParseUint(strings.Fields(rest + " ?")[0], 10, 64)
 	if !ok || err != nil || !strings.Contains(out, "is said to be 0") {
 		f.t.Fatalf("refound says: %s", out)
 	}
 	return n
+}
+
+// TestRefoundedFromOlder: the machine that is refounded does not have the newest configuration, of which the operator does
+// not know. A machine that has been in that does not mix what it has with what the other has; the cluster goes on without it,
+// as it was in the older configuration.
+func TestRefoundedFromOlder(t *testing.T) {
+	f := newJoiningFleet(t, 3, newPeers(t))
+	f.start()
+	f.awaitWhole()
+	f.grow()
+	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t)}
+	l.prepare()
+	older, newer := f.machines[0], f.machines[3]
+	f.hasNewest(older)
+	older.kill()
+	f.wait("the others to go on, with machine 3", func() bool {
+		c := f.configuration()
+		_, found := newer.find(time.Time{}, func(e *event) bool { return e.Message == "configuration applied" && e.ID == uint64(c.ID) })
+		return len(c.Machines) == 3 && found
+	})
+	f.machines[1].kill()
+	f.machines[2].kill()
+	older.mustRefound(f.newestAt(older))
+	f.machines = f.machines[:3] // machine 3 may end
+	older.start()
+	f.wait("machine 3 to end", func() bool { return newer.died() != nil })
+	if last := newer.lines[len(newer.lines)-1]; !strings.Contains(last, "the memory of this machine is newer") {
+		t.Errorf("it ends with: %s", last)
+	}
+	if older.serves() {
+		t.Error("it goes on with half of the machines that it knows")
+	}
+	older.kill()
+	if out := older.refound(f.newestAt(older, "--lost", "3"), "--yes", "--lost", "3"); !strings.Contains(out, "alone keeps the configuration: start it") {
+		t.Fatalf("not refounded: %s", out)
+	}
+	older.start()
+	f.wait("it to go on alone", func() bool { return slices.Equal(f.configuration().Machines, []rdma.MachineID{0}) })
+	f.wait("it to serve", older.serves)
+	l.verify(older)
 }
 
 // TestRefoundOfThree: of the three machines that a cluster has, two are lost for good. The third goes on with all data,

@@ -17,7 +17,7 @@ type refoundCommand struct {
 	Saves  string  `placeholder:"FOLDER" help:"Its --saves, if it has one."`
 	Newest *uint64 `placeholder:"REVISION" help:"Required: the newest revision of the configuration that any machine knows, from the logs and the status of all."`
 	Lost   []int   `placeholder:"N,..." help:"Members that are lost for good, too, besides those that keep the configuration; and of these, those that cannot be asked from here, and are switched off."`
-	Older  bool    `help:"Go on although this machine has an older configuration than --newest, or than its own memory: CHANGES THAT WERE ACKNOWLEDGED MAY BE LOST."`
+	Older  bool    `help:"Go on although this machine has an older configuration than --newest, or than its own memory, and let in machines with newer memory: CHANGES THAT WERE ACKNOWLEDGED MAY BE LOST, AND DATA DAMAGED."`
 	Undo   bool    `help:"Put back what this machine had, because the others are back: possible until it has kept the configuration alone."`
 	Yes    bool    `help:"Do not ask, for scripts."`
 }

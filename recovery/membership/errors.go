@@ -18,6 +18,8 @@ var (
 	ErrOtherCluster = errors.New("membership: the memory of this machine belongs to another cluster")
 	// ErrOtherLine: the configuration is of the other one of two machines that were refounded.
 	ErrOtherLine = errors.New("membership: two machines were refounded, and this one follows the other")
+	// ErrOmitted: the machine's memory has been in a configuration that was lost when the instance was refounded.
+	ErrOmitted = errors.New("membership: the memory of this machine is newer than what the cluster went on from when it was refounded")
 	// ErrTaken: another process runs as the machine of this name.
 	ErrTaken = errors.New("membership: a machine with this id is running already")
 	// ErrClosed: the Machine is closed.

@@ -28,6 +28,8 @@ type Config struct {
 	// Cluster is the instance that the machine's memory belongs to; 0 if it has
 	// none yet.
 	Cluster uint64
+	// Applied is the last configuration that the machine's memory has been in; 0 if there is none.
+	Applied cluster.ID
 	// Empty says that the machine's memory is new, and that no configuration has been applied
 	// since: it has no replicas, whatever the stored configuration says.
 	Empty bool

@@ -197,6 +197,8 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 		return false, fmt.Errorf("%w: %d, this is %d", recovery.ErrSuperseded, current.ID, c.ID)
 	case current != nil && c.Line.IsApart(current.Line):
 		return false, fmt.Errorf("%w: configuration %d, this is %d", ErrOtherLine, current.ID, c.ID)
+	case c.Omits(m.lastLocked()):
+		return false, m.omitted(m.lastLocked(), c)
 	case current == nil && c.ID < m.mu.floor:
 		return false, fmt.Errorf("%w: %d, this is %d", recovery.ErrSuperseded, m.mu.floor, c.ID)
 	case current != nil && c.ID == current.ID:

@@ -242,6 +242,13 @@ func (m *Machine) base() (*cluster.Configuration, error) {
 		m.evict(fmt.Errorf("%w: configuration %d is without it", ErrEvicted, c.ID))
 		return nil, nil
 	}
+	m.mu.Lock()
+	last := m.lastLocked()
+	m.mu.Unlock()
+	if c.Omits(last) {
+		m.evict(fmt.Errorf("%w: %w", ErrEvicted, m.omitted(last, c)))
+		return nil, nil
+	}
 	// If another machine has stored c, its NEW-CONFIG may be on the way: wait for that, and then move on
 	// from c only if there is still a reason to.
 	if c.CM == m.self.Machine || !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || m.mu.current.ID >= c.ID }) {

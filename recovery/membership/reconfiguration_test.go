@@ -490,6 +490,37 @@ func TestOtherLineIsRefused(t *testing.T) {
 	})
 }
 
+// A machine whose memory has been in a configuration that was lost when the instance was refounded does not go over to
+// what followed, whoever tells it: the CM, the store, or the store at its start.
+func TestOmittedMemoryIsRefused(t *testing.T) {
+	simulate(t, sim.Options{Seed: 12}, 3, 3, func(g *group) {
+		c := g.settled(3)
+		next := c.Succeed()
+		next.ID += 10
+		next.Gaps = []cluster.Gap{{After: c.ID - 1, Before: next.ID}}
+		n := g.nodes[g.others()[0]]
+		g.at(n.self.Machine, func(n *node) {
+			if _, err := n.onNewConfig(recovery.PeerIn(c, c.CM), split(next)[0]); !errors.Is(err, ErrOmitted) {
+				t.Errorf("NEW-CONFIG: %v", err)
+			}
+		})
+		if err := g.store.CompareAndSwap(c.Revision, next); err != nil {
+			t.Fatal(err)
+		}
+		g.at(n.self.Machine, func(n *node) {
+			if c, err := n.base(); c != nil || err != nil || !errors.Is(n.Err(), ErrEvicted) || !errors.Is(n.Err(), ErrOmitted) {
+				t.Errorf("stored: %+v, %v, %v", c, err, n.Err())
+			}
+		})
+		g.change = func(cfg *Config) { cfg.Cluster, cfg.Applied = c.Cluster, c.ID }
+		late := g.boot(7, nil)
+		g.until("it has given up", func() bool { return late.isUp })
+		if !errors.Is(late.started, ErrOmitted) || !strings.Contains(late.started.Error(), "farmsql refound --lost 7 at") {
+			t.Errorf("at its start: %v", late.started)
+		}
+	})
+}
+
 // A configuration that is longer than a call travels in parts.
 func TestLongConfiguration(t *testing.T) {
 	was := partBytes

@@ -21,6 +21,9 @@ func (m *Machine) belongsTo(c *cluster.Configuration) error {
 	if err := SameCluster(m.cfg.Cluster, c); err != nil {
 		return err
 	}
+	if c.Omits(m.cfg.Applied) {
+		return m.omitted(m.cfg.Applied, c)
+	}
 	if err := c.Suits(m.self.Machine, m.settings()); err != nil {
 		return fmt.Errorf("%w, since another machine has begun the instance: %w", ErrRestart, err)
 	}
@@ -45,6 +48,20 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 	return fmt.Errorf("%w: its memory is of cluster %016x, the configuration is of cluster %016x", ErrOtherCluster, memory, c.Cluster)
 }
 
+// lastLocked returns the last configuration that this machine's memory has been in.
+func (m *Machine) lastLocked() cluster.ID {
+	if m.mu.current != nil {
+		return m.mu.current.ID
+	}
+	return m.cfg.Applied
+}
+
+// omitted returns the error for memory that has been in a configuration that c omits.
+func (m *Machine) omitted(applied cluster.ID, c *cluster.Configuration) error {
+	return fmt.Errorf("%w: it has been in configuration %d, of which configuration %d knows nothing; together they would be a mixture of two histories. Let the machine join again with an empty data folder; if the cluster waits for it, give it up: farmsql refound --lost %d at the machine that keeps the configuration. With --older instead, the cluster goes on with the mixture",
+		ErrOmitted, applied, c.ID, m.self.Machine)
+}
+
 // Start makes the machine a member. It returns when it has applied a configuration that contains
 // it, or when that is impossible:
 //
@@ -55,7 +72,7 @@ func SameCluster(memory uint64, c *cluster.Configuration) error {
 //     majority, and join afterwards.
 //   - Otherwise it asks the CM to admit it, with what its memory holds.
 //
-// Errors: ErrRestart, ErrOtherCluster, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed,
+// Errors: ErrRestart, ErrOtherCluster, ErrOmitted, protocol.ErrRange, ErrTaken, ErrNeeded, ErrEvicted, ErrClosed,
 // the store's, the host's, and ctx's.
 func (m *Machine) Start(ctx context.Context) error {
 	begin, reported := m.cfg.Clock.Now(), ""
