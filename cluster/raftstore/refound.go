@@ -250,6 +250,7 @@ var ErrNotAsked = errors.New("cannot be asked from here, and may be there")
 
 var (
 	errAnswers = errors.New("answers")
+	errHangs   = errors.New("takes connections, but says nothing: its process may hang, or be stopped")
 	errClosed  = errors.New("the connection was closed at once")
 	errAnother = errors.New("another machine has its address now")
 )
@@ -276,6 +277,9 @@ func (r *Refounding) askFor(ctx context.Context, cfg Config, m rdma.MachineID) (
 	stream, err := dialTLS(ctx, cfg.TLS, socket, r.founders.Machines[m])
 	if isClosed(err) {
 		return errClosed, nil // a relay before a machine that is gone
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, errHangs
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w, but not as one that can be trusted: %w", errAnswers, err)

@@ -590,6 +590,15 @@ func TestAbsent(t *testing.T) {
 			t.Errorf("%v, and the operator says that it is lost: %v", local, err)
 		}
 	}
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // a connection waits to be accepted
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	hanging := Config{TLS: certificates(t), Dial: func(context.Context, string) (net.Conn, error) { return dial(t.Context(), hangs.Addr().String()) }}
+	if _, err := r.Absent(t.Context(), hanging, 50*time.Millisecond, nil); !errors.Is(err, errHangs) {
+		t.Errorf("a process that is stopped: %v", err)
+	}
 	delete(reasons, addressOf(2))
 	if _, err := asks(time.Hour, 1, 2); !errors.Is(err, errAnswers) {
 		t.Errorf("it answers, and the operator says that it is lost: %v", err)
