@@ -61,6 +61,8 @@ var (
 	ErrNotLost = errors.New("farmsql: another machine that keeps the configuration is not lost")
 	// ErrOlder means that there has been a newer configuration than the machine has.
 	ErrOlder = errors.New("farmsql: this machine does not have the newest configuration")
+	// ErrNoFounder means that the machine has nothing to go on with.
+	ErrNoFounder = errors.New("farmsql: this machine does not keep the configuration, and cannot be refounded")
 	// ErrOnlyFounder means that nothing would change.
 	ErrOnlyFounder = errors.New("farmsql: this machine alone keeps the configuration already")
 	// ErrNotNewest means that the machine has a newer configuration than the one that is said to be the newest.
@@ -72,14 +74,14 @@ const refoundPatience = 3 * time.Second
 
 // BeginRefounding reads what a machine knows. data and saves are its Config.Folder and Config.Saves. lost are machines
 // that are lost for good besides those that keep the configuration with it, and those of these that cannot be asked from
-// here. It fails with raftstore.ErrInUse while the machine runs, with raftstore.ErrRemoved if the others have gone on
+// here. It fails with ErrNoFounder, with raftstore.ErrInUse while the machine runs, with raftstore.ErrRemoved if the others have gone on
 // without it, with raftstore.ErrSplit if another was refounded, and with cluster.ErrNobodyLeft if no member is left.
 // Close ends it.
 func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) {
 	c := Config{Folder: data, Saves: saves}
 	id, err := join.Load(c.peerFolder())
 	if err == nil && id == nil {
-		err = fmt.Errorf("%s is not there: the folder is not of a machine of a cluster that keeps its configuration itself", c.peerFolder())
+		err = fmt.Errorf("%s is not there: the folder is not of a machine of a cluster that keeps its configuration itself, or that machine has --saves, which must be given here, too", c.peerFolder())
 	}
 	if err != nil {
 		return nil, withPrefix("", err)
@@ -91,6 +93,12 @@ func BeginRefounding(data, saves string, lost []int) (_ *Refounding, err error) 
 	var known raftstore.Founders
 	_ = json.Unmarshal(id.Current, &known) // nobody has told it yet
 	store, err := raftstore.BeginRefounding(join.StoreFolder(c.peerFolder()), known)
+	if errors.Is(err, raftstore.ErrNotCreated) && !id.IsFounder() && !id.IsSuccessor {
+		if known.Machines == nil {
+			known.Machines = id.Store
+		}
+		return nil, withPrefix("", fmt.Errorf("%w: machine %d, whose folder this is, only asks those that do, which are machines %d", ErrNoFounder, id.Machine, slices.Sorted(maps.Keys(known.Machines))))
+	}
 	if err != nil {
 		return nil, withPrefix("", err)
 	}

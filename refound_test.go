@@ -267,6 +267,21 @@ func TestBeginRefounding(t *testing.T) {
 	if _, err := BeginRefounding(data, "", nil); err == nil || !strings.Contains(err.Error(), "has not got it yet") {
 		t.Errorf("no configuration: %v", err)
 	}
+	asks := *id
+	asks.Machine, asks.Store = 5, founders
+	other := t.TempDir()
+	if err := errors.Join(os.CopyFS(filepath.Join(other, PeerFolder), os.DirFS(peer)), os.RemoveAll(join.StoreFolder(filepath.Join(other, PeerFolder)))); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ current, says string }{{"", "machine 5, whose folder this is, only asks those that do, which are machines [0 1 2]"}, {`{"Version": 9, "Machines": {"3": "x:1"}}`, "machines [3]"}} {
+		asks.Current = []byte(c.current)
+		if err := asks.Save(filepath.Join(other, PeerFolder)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := BeginRefounding(other, "", nil); !errors.Is(err, ErrNoFounder) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("a machine that only asks: %v", err)
+		}
+	}
 	id.Current = []byte(`{"Version": 9, "Machines": {"1": "x:1"}, "Removed": [0]}`)
 	if err := id.Save(peer); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,10 @@ func TestRefoundIsRefused(t *testing.T) {
 	if status != 1 || !strings.Contains(errs, "is not of a machine of a cluster that keeps its configuration itself") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	if status, _, errs = execute(t, "", "refound", "--data", t.TempDir()); status != 2 || !strings.Contains(errs, "--newest") {
-		t.Errorf("status %d: %s", status, errs)
+	for _, flag := range []string{"--newest=3", "--lost=1", "--older"} {
+		if status, _, errs = execute(t, "", "refound", "--undo", flag, "--data", t.TempDir()); status != 2 || !strings.Contains(errs, "--undo takes back") {
+			t.Errorf("%s: status %d: %s", flag, status, errs)
+		}
 	}
 	if status, _, errs = execute(t, "", "refound", "--undo", "--data", t.TempDir()); status != 1 || !strings.Contains(errs, "there is no configuration store") {
 		t.Errorf("status %d: %s", status, errs)
