@@ -8,6 +8,10 @@ import "slices"
 // the other, because what equal numbers mean differs.
 type Line []uint64
 
+// Leads reports whether a machine whose store has other has not heard of this line: the instance was refounded since, or
+// the two are apart.
+func (l Line) Leads(other Line) bool { return len(l) > len(other) || l.IsApart(other) }
+
 // IsApart reports whether neither of two lines goes on from the other.
 func (l Line) IsApart(other Line) bool {
 	n := min(len(l), len(other))

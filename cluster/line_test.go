@@ -19,5 +19,8 @@ func TestLine(t *testing.T) {
 		if c.a.IsApart(c.b) != c.want || c.b.IsApart(c.a) != c.want {
 			t.Errorf("%v and %v: want %v", c.a, c.b, c.want)
 		}
+		if leads := c.b.Leads(c.a); leads != (c.want || len(c.b) > len(c.a)) {
+			t.Errorf("%v leads away from %v: %v", c.b, c.a, leads)
+		}
 	}
 }

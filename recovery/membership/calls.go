@@ -44,7 +44,7 @@ var known = []error{
 	recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
 	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
-	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove, errWaits,
+	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove, errWaits, errUnheard,
 }
 
 // handle registers the handlers of other machines' calls.

@@ -30,6 +30,9 @@ var (
 // with the errors of package recovery.
 var (
 	errChanging = errors.New("membership: the configuration is changing")
+	// errUnheard: the configuration is of a refounded instance, and a machine's store has not heard of that: the machine
+	// may still find that another one was refounded, too.
+	errUnheard = errors.New("membership: the instance was refounded, of which the store of a machine that comes does not know yet")
 	// errWaits: what is ordered comes after something else, which the error names.
 	errWaits = errors.New("membership: the move waits")
 	// ErrNoRegion: there is no such region.
@@ -49,7 +52,7 @@ var (
 // it was really evicted.
 func IsPassing(err error) bool {
 	return slices.ContainsFunc([]error{
-		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errWaits, errNoMajority, ErrApart,
+		cluster.ErrMoved, cluster.ErrUnreachable, recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, errUnheard, errWaits, errNoMajority, ErrApart,
 		context.DeadlineExceeded, call.ErrOtherLife,
 	}, func(passing error) bool { return errors.Is(err, passing) })
 }

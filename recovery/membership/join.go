@@ -21,6 +21,9 @@ type joinRequest struct {
 	Holds []region.ID
 	// Settings are those of the machine. Earlier program versions leave them out.
 	Settings cluster.Settings `json:",omitzero"`
+	// Line is that of the configuration that the machine has loaded, empty but not null. Earlier program versions leave it
+	// out.
+	Line *cluster.Line `json:",omitempty"`
 	// Apart are members that the machine does not reach.
 	Apart []rdma.MachineID `json:",omitempty"`
 
@@ -46,7 +49,7 @@ func (m *Machine) join(c *cluster.Configuration) error {
 	if err != nil {
 		return err
 	}
-	arg, err := json.Marshal(joinRequest{Cluster: m.cfg.Cluster, Member: m.cfg.Self, Holds: holds, Settings: m.settings(), Apart: m.apartFrom(c)})
+	arg, err := json.Marshal(joinRequest{Cluster: m.cfg.Cluster, Member: m.cfg.Self, Holds: holds, Settings: m.settings(), Line: new(append(cluster.Line{}, c.Line...)), Apart: m.apartFrom(c)})
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,8 @@ func (m *Machine) onJoin(from call.Peer, arg []byte) ([]byte, error) {
 		return nil, SameCluster(r.Cluster, c)
 	case c.Suits(from.Machine, r.Settings) != nil:
 		return nil, c.Suits(from.Machine, r.Settings)
+	case r.Line != nil && c.Line.Leads(*r.Line):
+		return nil, fmt.Errorf("%w: machine %d, and this is configuration %d", errUnheard, from.Machine, c.ID)
 	case recovery.IsMember(c, from):
 		return nil, nil
 	}

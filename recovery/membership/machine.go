@@ -105,6 +105,7 @@ type Machine struct {
 		incoming                            map[call.Peer]*incoming           // NEW-CONFIGs that have come in part, by sender
 		told                                map[rdma.MachineID]cluster.Member // what members have reported of themselves; at the CM
 		floor                               cluster.ID                        // while starting: no configuration before this one is applied
+		line                                cluster.Line                      // that of floor, if that is set
 		refused                             []region.ID                       // replicas that Host.Apply of current refused
 		leftOut                             []call.Peer                       // members left out by the configurations since the last committed one
 		cancel                              func()                            // ends Host.Commit of current

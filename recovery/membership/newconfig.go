@@ -199,6 +199,8 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 		return false, fmt.Errorf("%w: configuration %d, this is %d", ErrOtherLine, current.ID, c.ID)
 	case c.Omits(m.lastLocked()):
 		return false, m.omitted(m.lastLocked(), c)
+	case current == nil && m.mu.floor > 0 && c.Line.Leads(m.mu.line):
+		return false, fmt.Errorf("%w: it has configuration %d, and this is %d", errUnheard, m.mu.floor, c.ID)
 	case current == nil && c.ID < m.mu.floor:
 		return false, fmt.Errorf("%w: %d, this is %d", recovery.ErrSuperseded, m.mu.floor, c.ID)
 	case current != nil && c.ID == current.ID:

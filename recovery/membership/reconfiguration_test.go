@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/sim"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
 	"github.com/farmsql/farmsql/region"
 )
@@ -485,7 +487,38 @@ func TestOtherLineIsRefused(t *testing.T) {
 			if _, err := n.onNewConfig(recovery.PeerIn(c, c.CM), split(other)[0]); !errors.Is(err, ErrOtherLine) {
 				t.Error(err)
 			}
-			n.mu.current = c
+			starting := func(line cluster.Line) error {
+				n.mu.current, n.mu.floor, n.mu.line = nil, c.ID, line
+				_, err := n.onNewConfig(recovery.PeerIn(c, c.CM), split(other)[0])
+				return err
+			}
+			for _, line := range []cluster.Line{{1}, nil} {
+				if err := starting(line); !errors.Is(err, errUnheard) {
+					t.Errorf("it has loaded one of line %v: %v", line, err)
+				}
+			}
+			n.mu.current, n.mu.floor = c, 0
+		})
+		g.at(c.CM, func(cm *node) {
+			cm.mu.current = c.Clone()
+			cm.mu.current.Line = cluster.Line{1}
+			from := call.Peer{Machine: 7, Incarnation: 9}
+			joins := func(line *cluster.Line) error {
+				arg, _ := json.Marshal(joinRequest{Cluster: c.Cluster, Member: cluster.Member{Machine: 7, Incarnation: 9}, Line: line})
+				_, err := cm.onJoin(from, arg)
+				return err
+			}
+			for _, line := range []cluster.Line{{2}, {}} {
+				if err := joins(&line); !errors.Is(err, errUnheard) || !IsPassing(err) {
+					t.Errorf("it joins with line %v: %v", line, err)
+				}
+			}
+			for _, line := range []*cluster.Line{{1}, nil} { // also with an earlier program
+				if err := joins(line); errors.Is(err, errUnheard) {
+					t.Errorf("it joins with line %v: %v", line, err)
+				}
+			}
+			cm.mu.current = c
 		})
 	})
 }

@@ -110,14 +110,15 @@ func (m *Machine) Start(ctx context.Context) error {
 // floor: the machine applies no configuration before c. This matters if c does not contain the
 // machine, which therefore asks to be admitted. Without the floor, a late NEW-CONFIG of an earlier
 // configuration, which did contain the machine, would make it a member. When it is then admitted, it
-// would be a member for the second time in one life, and take its memory for complete.
+// would be a member for the second time in one life, and take its memory for complete. Nor does it apply one of a line that
+// its store does not know: members may have gone over to a machine that was refounded, and this one not yet, or never.
 func (m *Machine) isMemberBefore(c *cluster.Configuration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mu.phase.isMember() {
 		return true
 	}
-	m.mu.floor = c.ID
+	m.mu.floor, m.mu.line = c.ID, c.Line
 	return false
 }
 
