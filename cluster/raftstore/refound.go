@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -363,17 +366,54 @@ func keepFormer(folder string) error {
 	if err != nil {
 		return err
 	}
-	return nvram.ReplaceFile(formerLog(folder, formerLogs(folder)+1), ".new", b)
+	n, err := latestFormer(folder)
+	if err != nil {
+		return err
+	}
+	return nvram.ReplaceFile(formerLog(folder, n+1), ".new", b)
 }
 
-// formerLogs returns how many former logs a folder has. One that cannot be looked at cannot be written either.
-func formerLogs(folder string) (n int) {
-	for {
-		if _, err := os.Lstat(formerLog(folder, n+1)); err != nil {
-			return n
+// latestFormer returns the highest number of a former log that a folder has; 0 if it has none. Somebody may have removed
+// earlier ones.
+func latestFormer(folder string) (highest int, err error) {
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		text, is := strings.CutPrefix(e.Name(), formerLogName)
+		if n, err := strconv.Atoi(text); is && err == nil { // not a spare of one
+			highest = max(highest, n)
 		}
-		n++
 	}
+	return highest, err
+}
+
+// findFormer returns the latest former log. It removes one that is the log itself: Refound was cut short after it had made
+// the copy, or UndoRefounding before it removed the log that it had put back.
+func findFormer(folder string) (path string, err error) {
+	current, err := os.ReadFile(filepath.Join(folder, logName))
+	for err == nil {
+		var n int
+		if n, err = latestFormer(folder); err != nil {
+			break
+		}
+		path = formerLog(folder, n)
+		if b, _ := os.ReadFile(path); !bytes.Equal(b, current) { // or is not there
+			break
+		}
+		err = os.Remove(path)
+	}
+	return path, err
+}
+
+// isFormer reports whether a log is the one that the Refounding with a snapshot has replaced.
+func isFormer(path string, snapshot *raftpb.Snapshot) (bool, error) {
+	l, err := openLog(path)
+	if err != nil {
+		return false, err
+	}
+	hard, _, _ := l.memory.InitialState() // never fails
+	last, _ := l.memory.LastIndex()       // never fails
+	is := last+indexesPerRefounding == snapshot.GetMetadata().GetIndex() && hard.GetTerm()+indexesPerRefounding == snapshot.GetMetadata().GetTerm()
+	return is, l.close()
 }
 
 func formerLog(folder string, n int) string {
@@ -382,6 +422,7 @@ func formerLog(folder string, n int) string {
 
 var (
 	errNotRefounded = errors.New("cluster: this machine was not refounded, or that is undone already")
+	errNotFormer    = errors.New("cluster: what this machine had before it was refounded is not there any more: that cannot be undone")
 	errHasBegun     = errors.New("cluster: this machine has kept the configuration alone since it was refounded: that cannot be undone any more")
 )
 
@@ -411,7 +452,14 @@ func UndoRefounding(folder string) error {
 	case hasBegun || len(s.founders.Machines) != 1 || !s.founders.Has(founding.Machine): // a snapshot of others may be as fresh
 		return errHasBegun
 	}
-	former := formerLog(folder, formerLogs(folder))
+	former, err := findFormer(folder)
+	if err != nil {
+		return fmt.Errorf("cluster: find the log of before: %w", err)
+	}
+	is, err := isFormer(former, snapshot)
+	if err != nil || !is {
+		return errors.Join(fmt.Errorf("%w (%s)", errNotFormer, former), err)
+	}
 	b, err := os.ReadFile(former)
 	if err == nil {
 		err = nvram.ReplaceFile(filepath.Join(folder, logName), ".new", b)

@@ -205,7 +205,15 @@ func TestUndo(t *testing.T) {
 	for revision := uint64(5); revision < 7; revision++ {
 		g.refound(0, revision)
 	}
+	if err := keepFormer(g.folderOf(0)); err != nil { // of a third one, which was cut short
+		t.Fatal(err)
+	}
 	for _, want := range []uint64{5, 1} {
+		if want == 1 { // the undoing before was cut short
+			if err := keepFormer(g.folderOf(0)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := UndoRefounding(g.folderOf(0)); err != nil {
 			t.Fatal(err)
 		}
@@ -230,11 +238,29 @@ func TestUndo(t *testing.T) {
 	if err := UndoRefounding(g.folderOf(0)); !errors.Is(err, errHasBegun) {
 		t.Errorf("the snapshot is of others, which have got votes since: %v", err)
 	}
-	if err := errors.Join(os.WriteFile(path, refounded, 0o600), os.Remove(filepath.Join(g.folderOf(0), formerLogName+"1"))); err != nil {
+	former := filepath.Join(g.folderOf(0), formerLogName+"1")
+	if err := errors.Join(os.WriteFile(path, refounded, 0o600), os.Rename(former, former+".kept")); err != nil {
 		t.Fatal(err)
 	}
-	if err := UndoRefounding(g.folderOf(0)); err == nil || !strings.Contains(err.Error(), "the log of before") {
+	if err := UndoRefounding(g.folderOf(0)); !errors.Is(err, errNotFormer) || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is no log of before: %v", err)
+	}
+	g.refound(0, 9) // with a log of before whose number is free again
+	if err := errors.Join(os.Rename(former, formerLog(g.folderOf(0), 7)), os.Rename(former+".kept", former)); err != nil {
+		t.Fatal(err)
+	}
+	if err := UndoRefounding(g.folderOf(0)); err != nil {
+		t.Errorf("the latest log of before has another number: %v", err)
+	}
+	if err := UndoRefounding(g.folderOf(0)); err != nil {
+		t.Fatal(err)
+	}
+	g.refound(0, 5)
+	if err := os.WriteFile(formerLog(g.folderOf(0), 8), refounded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := UndoRefounding(g.folderOf(0)); !errors.Is(err, errNotFormer) {
+		t.Errorf("the latest log of before is of another time: %v", err)
 	}
 	if err := UndoRefounding(filepath.Join(g.folder, "none")); !errors.Is(err, ErrNotCreated) {
 		t.Errorf("no folder: %v", err)
