@@ -95,8 +95,8 @@ func (c *conn) Read(p []byte) (int, error) {
 			n, err = c.read(p)
 		}
 	}
-	if n == 0 && c.isLeaving(err) {
-		c.answerLast()
+	if c.isLeaving(err) {
+		c.answerLast(p[:n])
 		return 0, err
 	}
 	if c.sendsFile && c.meter.isBetween() && n == packetHeaderBytes && packetLength(p) == 0 {

@@ -33,20 +33,38 @@ func (c *conn) isLeaving(err error) bool {
 	return c.deadline.leaving && errors.Is(err, os.ErrDeadlineExceeded) && c.isIn && c.source != nil && !c.sendsFile
 }
 
-// answerLast waits for a request that was on its way, or the rest of one, and answers it with error 1053. All of it is read
-// first, because closing a connection with bytes that were not read takes the answer away from the client.
-func (c *conn) answerLast() {
+// answerLast waits for a request that was on its way, or the rest of one, of which begun has been read, and answers it with
+// error 1053. All of it is read first, because closing a connection with bytes that were not read takes the answer away from
+// the client. Requests that have no answer may come before it: the client sends the next one without waiting.
+func (c *conn) answerLast(begun []byte) {
 	c.deadline.Lock()
 	_ = c.Conn.SetReadDeadline(c.mux.cfg.Clock.Now().Add(c.mux.cfg.lastRequestTime))
 	c.deadline.Unlock()
-	if c.meter.isBetween() {
-		b := make([]byte, 8<<10)
-		n, err := c.read(b)
-		if err != nil {
+	c.meter.add(begun)
+	for isAnswered := false; !isAnswered; isAnswered = c.meter.isAnswered() {
+		if err := c.endRequest(); err != nil {
 			return
 		}
-		c.meter.add(b[:n])
 	}
-	c.skipRequest()
 	c.tell(myerr.Shutdown.New())
+}
+
+// endRequest reads a request, or the rest of one, and nothing of the next.
+func (c *conn) endRequest() error {
+	header, body := make([]byte, packetHeaderBytes), []byte(nil)
+	for before := c.meter.ended; c.meter.ended == before || c.meter.request > 0; {
+		b := header[c.meter.have:]
+		if left := c.meter.left; left > 0 {
+			if body == nil {
+				body = make([]byte, min(left, 8<<10))
+			}
+			b = body[:min(left, len(body))]
+		}
+		n, err := c.read(b)
+		c.meter.add(b[:n])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

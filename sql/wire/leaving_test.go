@@ -2,12 +2,15 @@ package wire
 
 import (
 	"encoding/binary"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dolthub/vitess/go/mysql"
+	"golang.org/x/sys/unix"
 )
 
 // A request that arrives while the server closes is answered: the client knows then that it was not executed.
@@ -63,11 +66,7 @@ func TestHalfARequestIsAnswered(t *testing.T) {
 	eventually(t, "the beginning to be read", func() bool { return received() > before })
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	eventually(t, "the connection to end", func() bool {
-		conns[0].deadline.Lock()
-		defer conns[0].deadline.Unlock()
-		return conns[0].deadline.stopped
-	})
+	isLeaving(t, conns[0])
 	if _, err := c.Write(request[packetHeaderBytes+1:]); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +76,105 @@ func TestHalfARequestIsAnswered(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
+}
+
+// Requests that have no answer, of which a client does not wait for the end, do not get the one of the request behind them.
+func TestRequestsWithoutAnAnswerAreSkipped(t *testing.T) {
+	s := startServer(t, Config{lastRequestTime: time.Minute, DrainTimeout: time.Minute})
+	c := dialRaw(t, s.addr)
+	statement := []byte{1, 0, 0, 0}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	at := s.mux.connections(func(*conn) bool { return true })[0]
+	isLeaving(t, at)
+	c.write(t, 0, append(append([]byte{mysql.ComStmtSendLongData}, statement...), make([]byte, 1<<16)...))
+	eventually(t, "the server to read the request", func() bool { return unread(t, at) == 0 })
+	c.write(t, 0, append([]byte{mysql.ComStmtClose}, statement...))
+	c.write(t, 5, append([]byte{mysql.ComQuery}, "select 1"...)) // the number of its packet shows which request the answer is for
+	var answer [packetHeaderBytes + 3]byte
+	if _, err := io.ReadFull(c, answer[:]); err != nil {
+		t.Fatal(err)
+	}
+	if answer[3] != 6 || answer[4] != 0xff || binary.LittleEndian.Uint16(answer[5:]) != 1053 {
+		t.Errorf("%q", answer)
+	}
+	rest := make([]byte, packetLength(answer[:])-3)
+	if _, err := io.ReadFull(c, rest); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("behind the answer: %d bytes, %v", n, err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that goes, or sends nothing but what has no answer, is told nothing.
+func TestNothingToAnswer(t *testing.T) {
+	s := startServer(t, Config{lastRequestTime: time.Minute, DrainTimeout: time.Minute})
+	c := dialRaw(t, s.addr)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	isLeaving(t, s.mux.connections(func(*conn) bool { return true })[0])
+	c.write(t, 0, []byte{mysql.ComQuit})
+	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// A request of whose header a part had been read is answered, too.
+func TestHalfAHeaderIsAnswered(t *testing.T) {
+	s := startServer(t, Config{lastRequestTime: time.Minute, DrainTimeout: time.Minute})
+	c := dialRaw(t, s.addr)
+	at := s.mux.connections(func(*conn) bool { return true })[0]
+	request := packet(0, append([]byte{mysql.ComQuery}, "select 1"...))
+	if _, err := c.Write(request[:2]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server to read two bytes", func() bool { return unread(t, at) == 0 })
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	isLeaving(t, at)
+	if _, err := c.Write(request[2:]); err != nil {
+		t.Fatal(err)
+	}
+	if answer := c.read(t); answer[0] != 0xff || binary.LittleEndian.Uint16(answer[1:]) != 1053 {
+		t.Errorf("%q", answer)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// isLeaving waits until a connection ends with its server.
+func isLeaving(t *testing.T, c *conn) {
+	t.Helper()
+	eventually(t, "the connection to end", func() bool {
+		c.deadline.Lock()
+		defer c.deadline.Unlock()
+		return c.deadline.stopped
+	})
+}
+
+// unread returns how many bytes have come at a connection and were not read.
+func unread(t *testing.T, c *conn) (n int) {
+	t.Helper()
+	raw, err := c.Conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	if err = raw.Control(func(fd uintptr) { n, failed = unix.IoctlGetInt(int(fd), unix.SIOCINQ) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	return n
 }
 
 // A connection on which nothing is on its way ends soon, and so does the server.

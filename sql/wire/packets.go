@@ -120,6 +120,18 @@ func (m *packetMeter) end() {
 	m.request = 0
 }
 
+// isAnswered reports whether a server answers the latest request, which is complete. An empty one is an error.
+func (m *packetMeter) isAnswered() bool {
+	if m.seen == 0 {
+		return true
+	}
+	switch m.command[0] {
+	case mysql.ComStmtClose, mysql.ComStmtSendLongData, mysql.ComQuit:
+		return false
+	}
+	return true
+}
+
 // look reads the start of a request's payload, and sums up long data.
 func (m *packetMeter) look(p []byte) {
 	if m.seen == len(m.command) {
