@@ -39,6 +39,8 @@ type ClientConfig struct {
 	tick time.Duration
 	// hedge is how long nobody may answer before another machine is asked as well: hedgeTicks, but in tests.
 	hedge time.Duration
+	// linger is how long other copies of a swap may be waited for once a machine has said "moved on": hedge, but in tests.
+	linger time.Duration
 }
 
 // complete checks c and sets what has a default.
@@ -60,6 +62,9 @@ func (c *ClientConfig) complete() error {
 	}
 	if c.hedge == 0 {
 		c.hedge = hedgeTicks * c.tick
+	}
+	if c.linger == 0 {
+		c.linger = c.hedge
 	}
 	return nil
 }
@@ -207,7 +212,8 @@ func (c *Client) newID() (id requestID) {
 // one copy takes effect. Only its answer needs care. A machine says "done" to a late copy if the swap is
 // still the last one. It says "moved" only if the swap cannot have been carried out, which the revision
 // shows, and otherwise "moved on". That is ErrMoved once all copies have got that answer: the machine that has
-// sent the copy that took effect to the leader would have said "done". If an answer was lost it is not known.
+// sent the copy that took effect to the leader would have said "done". If an answer was lost, or is late, it is not
+// known.
 func (c *Client) ask(k call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Patience)
 	defer cancel()

@@ -63,8 +63,13 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 			case r.err != nil || r.result.outcome == outcomeFailed:
 				q.note(ctx, r)
 			case r.result.outcome == outcomeMovedOn:
-				// The swap that has been carried out may be the copy at another machine, which will say so. To
-				// ask more machines would not help: they can only say the same.
+				// The swap that has been carried out may be the copy at another machine, which will say so, unless
+				// it is silent: then nobody knows, and the caller loads the configuration again sooner than the
+				// machine's share of the patience ends. To ask more machines would not help: they can only say the same.
+				if last == nil && open > 0 {
+					late := time.AfterFunc(q.client.cfg.linger, cancel)
+					defer late.Stop()
+				}
 				last, left = &r.result, nil
 			default:
 				q.client.prefer(r.machine)

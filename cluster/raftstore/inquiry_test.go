@@ -133,12 +133,26 @@ func TestCopiesOfASwap(t *testing.T) {
 			return &result{k.swap.id, outcomeMovedOn, nil}
 		})
 		client := clientOf(t, time.Millisecond, dials(other.listener), dials(movedOn.listener), dials(late.listener))
+		client.cfg.linger = forever
 		if err := inTime(t, func() error { return client.CompareAndSwap(1, configuration(2, 0)) }); err != c.want {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if a, b := <-ids, <-ids; a != b {
 			t.Errorf("%s: copies with the identifiers %v and %v", name, a, b)
 		}
+	}
+}
+
+// A machine that has got a copy of a swap and is silent holds up the call only for a moment, once another one has said
+// that others have swapped more than once since.
+func TestSilentCopyOfASwap(t *testing.T) {
+	isAsked, isOver := make(chan struct{}), make(chan struct{})
+	silent := newFakeMember(t, func(call) *result { close(isAsked); <-isOver; return nil })
+	defer close(isOver)
+	movedOn := newFakeMember(t, func(k call) *result { <-isAsked; return &result{k.swap.id, outcomeMovedOn, nil} })
+	client := clientOf(t, time.Millisecond, dials(silent.listener), dials(movedOn.listener), dials(movedOn.listener))
+	if err := inTime(t, func() error { return client.CompareAndSwap(1, configuration(2, 0)) }); err != errMovedUncertain {
+		t.Errorf("%v, want %v", err, errMovedUncertain)
 	}
 }
 
