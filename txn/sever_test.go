@@ -151,7 +151,7 @@ func TestSeveredPeersWriteNoMessages(t *testing.T) {
 // which it still has, nothing of that is reserved: it is about to be taken away. A primary
 // that does not know the configuration yet was told that its message was bad.
 func TestNothingIsReservedInWhatGoes(t *testing.T) {
-	r := open(t, txntest.Config{Machines: 3, Replicas: 2}, 3)
+	r := open(t, txntest.Config{Machines: 3, Replicas: 2, Clock: newHastyClock()}, 3)
 	r.settle()
 	r.lost = true
 	m, id := r.Machine(1), r.ptrs[0].Addr.Region()
