@@ -31,6 +31,7 @@ func TestFileStore(t *testing.T) {
 
 // Each machine reaches one ZooKeeper, over a connection of its own that can be cut.
 func TestZooKeeperStore(t *testing.T) {
+	t.Parallel() // most of it is waiting for sessions that end
 	server := zookeepertest.Start(t)
 	tests := 0
 	storetest.Run(t, func(t *testing.T) *storetest.System {

@@ -38,6 +38,7 @@ func TestOpenURL(t *testing.T) {
 // For a wrong address, Open soon returns an error that names the address and the flag: nobody
 // listens there, the name does not exist, or something else listens.
 func TestWrongAddress(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +72,7 @@ func TestWrongAddress(t *testing.T) {
 // The store with a real ZooKeeper: what it has that other stores have not, and ZooKeeper going away.
 // TestZooKeeperStore has what is true of every store.
 func TestZooKeeper(t *testing.T) {
+	t.Parallel()
 	server := zookeepertest.Start(t)
 	open := func(path string) Store {
 		s, err := Open("zk://" + server.Address + path)

@@ -21,6 +21,7 @@ func TestThreadHung(t *testing.T) {
 	for name, start := range starts {
 		for hung := range 2 {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel() // most of it is waiting
 				cluster := rand.Uint64()
 				var keepers []Keeper
 				var heard [3]noticed

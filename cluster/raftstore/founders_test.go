@@ -99,6 +99,7 @@ func (g *group) founders(at int) Founders {
 
 // A founder that is lost is replaced, then another, and the store survives the loss of as many as before.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 5)
 	c, _ := g.client()
 	mustSwap(t, g.store(0), 0, others(1, 0))
@@ -144,6 +145,7 @@ func TestReplace(t *testing.T) {
 // Machines that come back with their old folders are told that they have been replaced, and together they are no
 // majority of anything, though they were one when the store was founded.
 func TestReplacedMachinesComeBack(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 5)
 	mustSwap(t, g.store(0), 0, others(1, 0))
 	g.kill(0)
@@ -233,6 +235,7 @@ func TestReplaceSuccessor(t *testing.T) {
 
 // A successor gets the log by a snapshot, if it is compacted, and then votes.
 func TestSuccessorCatchesUp(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 4)
 	mustSwap(t, g.store(1), 0, others(1, 0))
 	for i := range uint64(30) {
@@ -280,6 +283,7 @@ func TestIsReady(t *testing.T) {
 
 // The suite passes while founders are killed and replaced one after the other.
 func TestConformanceWhileReplacing(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) *storetest.System {
 		g := newGroupWith(t, 3, 9)
 		s := g.clients(3)

@@ -86,6 +86,7 @@ func (g *group) removed(m int) {
 // back, though they are a majority of before, also when the machine is gone again and they restart; and other machines
 // get votes until there are as many as before.
 func TestRefound(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 5)
 	mustSwap(t, g.store(0), 0, others(1, 0))
 	mustSwap(t, g.store(2), 1, others(2, 0)) // now machine 2 has it
@@ -270,6 +271,7 @@ func TestUndo(t *testing.T) {
 // The machines that were given up come back before the one that was refounded has begun, and keep the configuration. It
 // leaves them alone, and has told nobody that they were removed.
 func TestRefoundedTooEarly(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 3)
 	g.lose()
 	g.refound(2, 10)
@@ -403,6 +405,7 @@ func earlierMachine(t *testing.T) string {
 
 // Of two machines that were refounded, and begin at once, one waits for what becomes of the other, and then gives way.
 func TestRefoundedAtOnce(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 3)
 	g.lose()
 	g.refound(0, 10)
@@ -494,6 +497,7 @@ func TestRefoundedTwice(t *testing.T) {
 // Two machines that were refounded have both begun, because they did not reach each other. Once they do, one stops, and
 // does not begin again; and the other says so.
 func TestRefoundedApart(t *testing.T) {
+	t.Parallel()
 	g := newGroupWith(t, 3, 3)
 	g.lose()
 	g.refound(0, 10)

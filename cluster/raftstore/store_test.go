@@ -25,14 +25,18 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel() // as other tests do most of whose time is waiting for elections
 	secured := certificates(t)
 	t.Run("one machine", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(t *testing.T) *storetest.System { return newGroup(t, 1, nil).system() })
 	})
 	t.Run("three machines", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(t *testing.T) *storetest.System { return newGroup(t, 3, secured).system() })
 	})
 	t.Run("three machines and two clients that ask all at once", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(t *testing.T) *storetest.System {
 			g := newGroup(t, 3, nil)
 			g.hedge = time.Nanosecond
@@ -40,6 +44,7 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("three clients", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(t *testing.T) *storetest.System { return newGroup(t, 3, secured).clients(3) })
 	})
 }
@@ -107,6 +112,7 @@ func loadFails(t *testing.T, s *Store, begin, then string) {
 
 // Without a majority the error says who is missing, and why.
 func TestNoMajority(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 5, nil)
 	mustSwap(t, g.store(0), 0, configuration(1, 0))
 	g.kill(1)
