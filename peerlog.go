@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -70,6 +71,14 @@ func (l *peerLog) refused(from net.Addr, reason error) {
 func (l *peerLog) unreached(m rdma.MachineID, address string, reason error) {
 	if more, ok := l.due(m); ok {
 		l.log.Warn("machine cannot be reached", withMend(reason, "peer", m, "address", address, "reason", reason, "more since the last line", more)...)
+	}
+}
+
+// silent is tcp.Config.Silent. Without datagrams nobody becomes or stays a member, so no other part of the machine comes to say it.
+func (l *peerLog) silent(m rdma.MachineID, address netip.AddrPort) {
+	if more, ok := l.due(m); ok {
+		l.log.Warn("no datagram of a machine arrives, though it answers over TCP: let UDP through the firewalls, in both directions and with the number of the TCP port",
+			"peer", m, "address", address, "more since the last line", more)
 	}
 }
 

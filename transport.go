@@ -118,7 +118,7 @@ func (c Config) joinTCP(book *addressBook, door net.Listener) (network, error) {
 	}
 	cfg := tcp.Config{
 		Machine: rdma.MachineID(c.MachineID), Cluster: [16]byte(hash[:16]), Listen: c.Advertise, Listener: door, Advertise: c.Advertise,
-		Resolve: book.resolve, TLS: c.PeerTLS, Refused: log.refused, Unreached: log.unreached,
+		Resolve: book.resolve, TLS: c.PeerTLS, Refused: log.refused, Unreached: log.unreached, Silent: log.silent,
 		Line: lease.HaveThread,
 	}
 	if c.identity != nil { // the certificates name the machines

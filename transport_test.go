@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,13 @@ func TestPeerLog(t *testing.T) {
 	now = now.Add(peerLogEvery)
 	l.unreached(2, "192.0.2.7:7070", errors.New("no route"))
 	lines(`"more since the last line"=2`)
+	for range 2 {
+		l.silent(4, netip.MustParseAddrPort("192.0.2.8:7070"))
+	}
+	lines("no datagram of a machine arrives")
+	now = now.Add(peerLogEvery)
+	l.silent(4, netip.MustParseAddrPort("192.0.2.8:7070"))
+	lines(`peer=4 address=192.0.2.8:7070 "more since the last line"=1`)
 }
 
 // A line about a certificate says whose it is, and what mends that.

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -113,4 +114,23 @@ func TestOneWayHosts(t *testing.T) {
 	}
 	l.end()
 	l.judge()
+}
+
+// TestDatagramsBlocked: a firewall lets through TCP of a host, and not UDP. Its machine is left out, comes back in vain, and
+// says why; when UDP is let through, it comes back.
+func TestDatagramsBlocked(t *testing.T) {
+	h := newHosts(t, 3)
+	f := newJoiningFleet(t, 3, newPeersAt(t, h.net))
+	f.hosts = h
+	f.start()
+	f.awaitWhole()
+	victim := f.machines[2]
+	mend := h.dropDatagrams(victim.id)
+	begin := time.Now()
+	f.wait("the machine to say that no datagrams come", func() bool {
+		_, found := victim.find(begin, func(e *event) bool { return strings.HasPrefix(e.Message, "no datagram of a machine arrives") })
+		return found
+	})
+	mend()
+	f.awaitWhole()
 }

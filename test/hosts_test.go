@@ -116,6 +116,13 @@ func (h *hosts) drop(from, to int) (mend func()) {
 	return func() { do("delete") }
 }
 
+// dropDatagrams makes a host drop the datagrams that it sends, and returns a function that ends that.
+func (h *hosts) dropDatagrams(from int) (mend func()) {
+	do := func(verb string) { h.ip("-n", h.space(from), "rule", verb, "ipproto", "udp", "blackhole") }
+	do("add")
+	return func() { do("delete") }
+}
+
 // dropUnlessSame is drop, and does nothing if both are the same host.
 func (h *hosts) dropUnlessSame(from, to int) (mend func()) {
 	if from == to {

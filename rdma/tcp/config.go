@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -41,11 +42,16 @@ type Config struct {
 	Line bool
 	// silence is silenceMax, except in tests.
 	silence time.Duration
+	// silent is silentAfter, except in tests.
+	silent time.Duration
 	// Refused, if not nil, is called for each connection from another host that is refused.
 	Refused func(from net.Addr, reason error)
 	// Unreached, if not nil, is called for each attempt to connect to a machine that fails; address is
 	// empty if the machine has none.
 	Unreached func(m rdma.MachineID, address string, reason error)
+	// Silent, if not nil, is called when datagrams have been sent to a machine for silentAfter, none of it has come, and
+	// it has just answered over TCP; and again as long as that is so. It must not wait.
+	Silent func(m rdma.MachineID, address netip.AddrPort)
 }
 
 var errTLS = errors.New("tcp: TLS needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")

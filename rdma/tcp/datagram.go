@@ -38,6 +38,11 @@ const (
 	// keyAge is how long a sender uses a key. When it asks for the next one, it also finds the other
 	// machine's present address.
 	keyAge = 10 * time.Second
+	// silentAfter is how long datagrams to a machine may have had no answer until it is asked for a key once more: if it
+	// answers that, over TCP, only datagrams do not get through. A call is sent again every 50 ms, so it has sent far
+	// more than silentLeast by then; a single notice, which has no answer, proves nothing.
+	silentAfter = 5 * time.Second
+	silentLeast = 20
 	// hereMax bounds how many datagrams of a machine to itself may be on their way.
 	hereMax    = 1024
 	mailBuffer = 1 << 20 // of the socket, each way
@@ -59,7 +64,8 @@ type mail struct {
 		lockrank.Mutex[lockrank.Leaf]
 		closed  bool
 		sealers map[rdma.MachineID]*sealer
-		openers map[uint64]*opener // by the number of the key
+		openers map[uint64]*opener                // by the number of the key
+		heard   map[rdma.MachineID]*atomic.Uint64 // datagrams that have been delivered, by sender
 		keys    map[rdma.MachineID]handedOut
 		asked   map[rdma.MachineID]time.Time
 		asking  map[rdma.MachineID]bool
@@ -82,6 +88,7 @@ type sealer struct {
 	name    string // what NIC.addressOf has returned
 	address netip.AddrPort
 	since   time.Time
+	heard   uint64 // datagrams that had come from the machine by then
 }
 
 // An opener is the key for datagrams from one machine.
@@ -89,6 +96,7 @@ type opener struct {
 	from   rdma.MachineID
 	aead   cipher.AEAD
 	window window
+	heard  *atomic.Uint64 // that of the sender
 }
 
 func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
@@ -105,6 +113,7 @@ func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
 	m := &mail{nic: nic, socket: socket, raw: raw}
 	m.mu.sealers = make(map[rdma.MachineID]*sealer)
 	m.mu.openers = make(map[uint64]*opener)
+	m.mu.heard = make(map[rdma.MachineID]*atomic.Uint64)
 	m.mu.keys = make(map[rdma.MachineID]handedOut)
 	m.mu.asked = make(map[rdma.MachineID]time.Time)
 	m.mu.asking = make(map[rdma.MachineID]bool)
@@ -154,7 +163,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 		return nil
 	}
 	s := m.mu.sealers[to]
-	if !isCut && (s == nil || s.name != name || time.Since(s.since) > keyAge) {
+	if !isCut && (s == nil || s.name != name || time.Since(s.since) > keyAge || m.isSilentLocked(to, s)) {
 		m.askLocked(to)
 	}
 	if isCut || s == nil {
@@ -270,9 +279,25 @@ func (m *mail) open(o *opener, b []byte) {
 	if err != nil || !o.window.admit(binary.LittleEndian.Uint64(header[16:])) {
 		return
 	}
+	o.heard.Add(1)
 	if r := m.receiver.Load(); r != nil {
 		r.f(o.from, text)
 	}
+}
+
+// heardLocked returns the count of datagrams that a machine has sent.
+func (m *mail) heardLocked(from rdma.MachineID) *atomic.Uint64 {
+	n := m.mu.heard[from]
+	if n == nil {
+		n = new(atomic.Uint64)
+		m.mu.heard[from] = n
+	}
+	return n
+}
+
+// isSilentLocked reports whether many datagrams have been sent to a machine with a key, and none of it has come since.
+func (m *mail) isSilentLocked(to rdma.MachineID, s *sealer) bool {
+	return s.sent >= silentLeast && time.Since(s.since) > m.nic.cfg.silent && m.heardLocked(to).Load() == s.heard
 }
 
 // A window remembers which of the newest datagrams have been received. Only the goroutine that
@@ -311,7 +336,7 @@ func (m *mail) handOut(from rdma.MachineID) []byte {
 	keys := m.mu.keys[from]
 	delete(m.mu.openers, keys.former)
 	m.mu.keys[from] = handedOut{former: keys.latest, latest: number}
-	m.mu.openers[number] = &opener{from: from, aead: newAEAD(b[8:])}
+	m.mu.openers[number] = &opener{from: from, aead: newAEAD(b[8:]), heard: m.heardLocked(from)}
 	return b
 }
 
@@ -352,6 +377,13 @@ func (m *mail) ask(to rdma.MachineID) {
 	address := l.outbox.RemoteAddr().(*net.TCPAddr).AddrPort()
 	_ = l.outbox.Close()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.sealers[to] = &sealer{number: binary.LittleEndian.Uint64(b), aead: newAEAD(b[8:]), name: name, address: address, since: time.Now()}
+	former := m.mu.sealers[to]
+	isSilent := former != nil && m.isSilentLocked(to, former)
+	m.mu.sealers[to] = &sealer{
+		number: binary.LittleEndian.Uint64(b), aead: newAEAD(b[8:]), name: name, address: address, since: time.Now(), heard: m.heardLocked(to).Load(),
+	}
+	m.mu.Unlock()
+	if isSilent && m.nic.cfg.Silent != nil {
+		m.nic.cfg.Silent(to, address)
+	}
 }

@@ -58,6 +58,7 @@ func Join(cfg Config) (*NIC, error) {
 		return nil, err
 	}
 	cfg.silence = cmp.Or(cfg.silence, silenceMax)
+	cfg.silent = cmp.Or(cfg.silent, silentAfter)
 	nic := &NIC{cfg: cfg, life: newLife(), ended: make(chan struct{})}
 	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
 	nic.mu.queues = make(map[int]*Queue)
