@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,20 +19,21 @@ var certificateNotices = []time.Duration{30 * 24 * time.Hour, 7 * 24 * time.Hour
 const certificateReminder = 24 * time.Hour
 
 // watchCertificate logs, until stop is called, that the certificate which the machine shows the others
-// ends soon, or has ended. Connections stay when it does, so that nothing else might show it before the
-// next failure. c may be nil.
+// ends soon, or has ended, or that of an authority without which it is worth nothing. Connections stay when it does, so that
+// nothing else might show it before the next failure. c may be nil.
 func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func()) {
 	leaf := leafOf(c)
 	if leaf == nil {
 		return func() {}
 	}
+	first := firstToEnd(leaf, c, k.Now())
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
 			now := k.Now()
-			noteCertificate(leaf, now, log)
-			if !pause(ctx, k, nextNotice(leaf.NotAfter, now).Sub(now)) {
+			noteCertificate(first, first != leaf, now, log)
+			if !pause(ctx, k, nextNotice(first.NotAfter, now).Sub(now)) {
 				return
 			}
 		}
@@ -40,6 +42,34 @@ func watchCertificate(c *tls.Config, k clock.Clock, log *slog.Logger) (stop func
 		cancel()
 		running.Wait()
 	}
+}
+
+// firstToEnd returns the certificate at whose end the others refuse this machine's: that itself, or that of an
+// authority between it and one that they know, or of that one. If several authorities vouch for it, the others take any.
+func firstToEnd(leaf *x509.Certificate, c *tls.Config, now time.Time) *x509.Certificate {
+	between := x509.NewCertPool()
+	for _, der := range c.Certificates[0].Certificate[1:] {
+		if authority, err := x509.ParseCertificate(der); err == nil { // otherwise the others do not use it either
+			between.AddCert(authority)
+		}
+	}
+	if c.RootCAs == nil {
+		return leaf
+	}
+	chains, err := leaf.Verify(x509.VerifyOptions{
+		Roots: c.RootCAs, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	if err != nil {
+		return leaf // the others refuse it, and say so
+	}
+	sooner := func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }
+	var last *x509.Certificate
+	for _, chain := range chains {
+		if first := slices.MinFunc(chain, sooner); last == nil || sooner(first, last) > 0 {
+			last = first
+		}
+	}
+	return last
 }
 
 // leafOf returns this machine's certificate; nil without TLS.
@@ -55,14 +85,20 @@ func leafOf(c *tls.Config) *x509.Certificate {
 }
 
 // noteCertificate logs that a certificate ends soon, or has ended.
-func noteCertificate(leaf *x509.Certificate, now time.Time, log *slog.Logger) {
-	const mend = "give this machine another certificate (--peer-cert, where that was given), and restart it"
-	left := leaf.NotAfter.Sub(now)
+func noteCertificate(c *x509.Certificate, isAuthority bool, now time.Time, log *slog.Logger) {
+	whose, mend := "this machine", "give this machine another certificate (--peer-cert, where that was given), and restart it"
+	attributes := []any{"until", c.NotAfter}
+	if isAuthority {
+		whose, mend = "the authority of this machine", "make another authority, give all machines its certificate beside the former one (--peer-ca), then certificates by it (--peer-cert), and restart them each time, one after the other"
+		attributes = append(attributes, "authority", c.Subject.String())
+	}
+	attributes = append(attributes, "mend", mend)
+	left := c.NotAfter.Sub(now)
 	switch {
 	case left <= 0:
-		log.Error("the certificate of this machine has expired: the others refuse new connections", "until", leaf.NotAfter, "mend", mend)
+		log.Error("the certificate of "+whose+" has expired: the others refuse new connections", attributes...)
 	case left <= certificateNotices[0]:
-		log.Warn("the certificate of this machine expires soon", "until", leaf.NotAfter, "mend", mend)
+		log.Warn("the certificate of "+whose+" expires soon", attributes...)
 	}
 }
 

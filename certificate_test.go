@@ -2,6 +2,7 @@ package farmsql
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
@@ -36,10 +37,58 @@ func TestCertificateNotices(t *testing.T) {
 			t.Errorf("%v before the end: the next line is due after %v, want %v", c.left, next, c.next)
 		}
 		var said bytes.Buffer
-		noteCertificate(&x509.Certificate{NotAfter: end}, now, slog.New(slog.NewTextHandler(&said, nil)))
+		noteCertificate(&x509.Certificate{NotAfter: end}, false, now, slog.New(slog.NewTextHandler(&said, nil)))
 		if s := said.String(); !strings.Contains(s, c.says) || (s == "") != (c.says == "") {
 			t.Errorf("%v before the end: said %q", c.left, s)
 		}
+	}
+}
+
+// TestFirstCertificateToEnd: what ends first of a certificate, the authorities that it has been given by, and one that the
+// others know, is watched.
+func TestFirstCertificateToEnd(t *testing.T) {
+	a := testcert.New(t, t.TempDir()) // for an hour
+	ends := func(after time.Duration) func(*x509.Certificate) {
+		return func(c *x509.Certificate) { c.NotAfter = time.Now().Add(after) }
+	}
+	load := func(cert, key string) tls.Certificate {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	between := load(a.Certify(t, "between", func(c *x509.Certificate) {
+		c.NotAfter, c.IsCA, c.BasicConstraintsValid, c.KeyUsage = time.Now().Add(time.Minute), true, true, x509.KeyUsageCertSign
+	}))
+	below := load(a.Certify(t, "127.0.0.1", ends(2*time.Hour)))
+	template := *below.Leaf
+	der, err := x509.CreateCertificate(rand.Reader, &template, between.Leaf, below.Leaf.PublicKey, between.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below.Certificate = [][]byte{der, between.Certificate[0], {1}} // the last is none, and not used
+	trusted := a.TLS(t, "127.0.0.2").RootCAs
+	for name, c := range map[string]struct {
+		pair  tls.Certificate
+		roots *x509.CertPool
+		want  string
+	}{
+		"its own":                        {load(a.Certify(t, "127.0.0.3", ends(time.Minute))), trusted, "127.0.0.3"},
+		"the authority":                  {load(a.Certify(t, "127.0.0.4", ends(2*time.Hour))), trusted, "authority"},
+		"an authority between them":      {below, trusted, "between"},
+		"an authority that nobody knows": {load(a.Certify(t, "127.0.0.5", ends(2*time.Hour))), x509.NewCertPool(), "127.0.0.5"},
+		"no authorities":                 {load(a.Certify(t, "127.0.0.6", ends(2*time.Hour))), nil, "127.0.0.6"},
+	} {
+		config := &tls.Config{Certificates: []tls.Certificate{c.pair}, RootCAs: c.roots}
+		if got := firstToEnd(leafOf(config), config, time.Now()); got.Subject.CommonName != c.want {
+			t.Errorf("%s: that of %s is watched, want %s", name, got.Subject.CommonName, c.want)
+		}
+	}
+	var said bytes.Buffer
+	noteCertificate(between.Leaf, true, time.Now(), slog.New(slog.NewTextHandler(&said, nil)))
+	if s := said.String(); !strings.Contains(s, "the authority of this machine expires soon") || !strings.Contains(s, "authority=CN=between") && !strings.Contains(s, `authority="CN=between"`) || !strings.Contains(s, "--peer-ca") {
+		t.Errorf("said %q", s)
 	}
 }
 
