@@ -23,7 +23,7 @@ type doctorCommand struct {
 	Workers        *int              `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
 	LogSize        *farmsql.Size     `placeholder:"SIZE" help:"Size of one transaction log."`
 	Cluster        string            `placeholder:"URL" help:"See farmsql serve: examine also what a machine needs that is one of several processes."`
-	Join           string            `placeholder:"TOKEN" help:"See farmsql serve, as for the next three: a machine of several hosts needs no shared memory, but an address, on TCP and UDP."`
+	Join           string            `placeholder:"TOKEN" help:"See farmsql serve, as for the next three: a machine of several hosts needs no shared memory, but an address, on TCP and UDP. The machine that the token names is reached for."`
 	Transport      farmsql.Transport `placeholder:"NAME" help:"Certificates for tcp are not examined."`
 	Advertise      string            `placeholder:"HOST:PORT" help:"Where it is not given, it is tried whether port ${peerPort} is free."`
 	SharedFolder   string            `placeholder:"FOLDER" help:"See farmsql serve."`
@@ -41,8 +41,9 @@ says of each thing what was found. Where that is a warning (farmsql runs, but sl
 safety, than it could) or a problem (it does not start, or must not be relied on), it says what that
 costs and what mends it. What only root could see is "not examined". Exits 0 if there is no problem,
 and 1 otherwise. It changes nothing: it makes a file in the data folder, or where that will be, and
-removes it, and listens for a moment where clients will connect. As limits differ between a shell and
-a service, run it in the service, too: systemd-run --pipe -p User=USER farmsql doctor.`
+removes it, listens for a moment where clients will connect, and connects to the machine whose token
+is given. As limits differ between a shell and a service, run it in the service, too:
+systemd-run --pipe -p User=USER farmsql doctor.`
 }
 
 // Run examines the computer and prints what it found.
@@ -90,11 +91,15 @@ func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 	if err := cfg.Validate(); err != nil {
 		return p, cli.UsageError(err.Error())
 	}
+	asked, err := issuer(cfg)
+	if err != nil {
+		return p, err
+	}
 	l := layoutOf(cfg)
 	return doctor.Plan{
 		Data: c.Data, Saves: c.Saves, Listen: c.Listen,
 		IsCluster: l.isCluster, Shared: cmp.Or(c.SharedFolder, sharedParent),
-		IsTCP: l.isTCP, Advertise: advertised(cfg), Identity: identityFolder(cfg),
+		IsTCP: l.isTCP, Advertise: advertised(cfg), Identity: identityFolder(cfg), Issuer: asked,
 		Machines: l.machines, Peers: l.peers, Workers: l.workers, LogBytes: l.logBytes,
 		Exists: len(machineFolders(c.Data)) > 0,
 		Files:  l.descriptors() + clientDescriptors(c.MaxConnections), FilesLeast: l.descriptors() + clientDescriptors(1),
@@ -111,6 +116,18 @@ func advertised(c farmsql.Config) string {
 		return id.Advertise
 	}
 	return cmp.Or(c.Advertise, ":"+join.DefaultPort)
+}
+
+// issuer returns the address of the machine that a machine asks to admit it, or "" if it need not ask.
+func issuer(c farmsql.Config) (string, error) {
+	if c.Join == "" || identityOf(c) != nil {
+		return "", nil
+	}
+	token, err := join.ParseToken(c.Join)
+	if err != nil {
+		return "", cli.UsageError(fmt.Sprintf("--join: %v", err))
+	}
+	return token.Address, nil
 }
 
 // identityFolder returns where a machine keeps who it is, or "" if its flags say that.

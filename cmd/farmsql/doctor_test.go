@@ -48,20 +48,30 @@ func TestDoctorOnSeveralHosts(t *testing.T) {
 	if _, _, err := join.Found(filepath.Join(joined, farmsql.PeerFolder), "127.0.0.1:7170", s, time.Hour); err != nil {
 		t.Fatal(err)
 	}
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	token := join.Token{Address: first.Addr().String()}.String()
 	for _, c := range []struct {
 		args        []string
 		advertise   string
 		identity    string
-		isElsewhere bool // the address is of another computer
+		first       string // what is said of the machine that admits others
+		isElsewhere bool   // the address is of another computer
 	}{
 		{args: []string{"--data", data, "--cluster", "raft:", "--replicas", "3"}, advertise: ":7070", identity: filepath.Join(data, "peer")},
-		{args: []string{"--data", data, "--saves", saves, "--join", "farmsql-x"}, advertise: ":7070", identity: filepath.Join(saves, "peer")},
+		{args: []string{"--data", data, "--saves", saves, "--join", token}, advertise: ":7070", identity: filepath.Join(saves, "peer"), first: "over TCP"},
 		{args: []string{"--data", joined}, advertise: "127.0.0.1:7170", identity: filepath.Join(joined, "peer")},
 		{args: []string{"--data", data, "--cluster", "zk://zoo1:2181/x", "--transport", "tcp", "--advertise", "192.0.2.1:7070"},
 			advertise: "192.0.2.1:7070", identity: "flags say who the machine is", isElsewhere: true},
 	} {
 		status, out, errs := execute(t, "", append([]string{"doctor", "--listen", "127.0.0.1:0"}, c.args...)...)
 		isElsewhere := strings.Contains(out, c.advertise+" is no address of this computer")
+		if strings.Contains(out, "first machine") != (c.first != "") || !strings.Contains(out, c.first) {
+			t.Errorf("%v: of the first machine, not %q\n%s", c.args, c.first, out)
+		}
 		if status == 2 || !strings.Contains(out, c.advertise) || !strings.Contains(out, c.identity) || strings.Contains(out, "shared folder") || isElsewhere != c.isElsewhere {
 			t.Errorf("%v: status %d, %s\n%s", c.args, status, errs, out)
 		}
@@ -90,6 +100,7 @@ func TestDoctorFlags(t *testing.T) {
 		{"--workers", "0", "--workers is 0"},
 		{"--workers", "500", "--workers"},
 		{"--log-size", "1", "--log-size"},
+		{"--join", "farmsql-x", "--join: join: not a token of a cluster"},
 		{"--advertise", "db1:7070", "and no Cluster (--cluster)"},
 	} {
 		status, out, errs := execute(t, "", "doctor", c.flag, c.value)

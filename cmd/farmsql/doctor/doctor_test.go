@@ -41,6 +41,9 @@ func TestChecks(t *testing.T) {
 			}
 		}
 	}
+	joins := func(change func(*fake)) func(*fake) {
+		return all((*fake).onHosts, func(f *fake) { f.Issuer = "db1:7070" }, change)
+	}
 	onHosts := func(change func(*fake)) func(*fake) { return all((*fake).onHosts, change) }
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -181,6 +184,10 @@ func TestChecks(t *testing.T) {
 		{"peers", onHosts(fails("listen", syscall.EADDRINUSE)), Problem, "in use by a process|another --advertise"},
 		{"peers", onHosts(fails("listen packet", syscall.EADDRINUSE)), Problem, "in use on UDP|ss -ulnp"},
 		{"peers", onHosts(fails("listen packet", broken)), Problem, "broken|another --advertise"},
+		{"first machine", joins(func(*fake) {}), OK, "db1:7070 answers over TCP|drops them"},
+		{"first machine", joins(fails("reach", &net.DNSError{Err: "no such host", Name: "db1"})), Problem, "no such host|/etc/hosts"},
+		{"first machine", joins(fails("reach", syscall.ECONNREFUSED)), Problem, "not reached over TCP|refused|start the first machine"},
+		{"first machine", joins(fails("reach packet", syscall.ECONNREFUSED)), Problem, "refuses datagrams|let UDP through"},
 		{"identity", (*fake).onHosts, OK, "/var/lib/farmsql/peer is on / (ext4)"},
 		{"identity", onHosts(func(f *fake) { f.Identity = "" }), OK, "flags"},
 		{"identity", onHosts(func(f *fake) { f.Identity = "/dev/shm/peer" }), Warning, "tmpfs|forgotten who it is|--saves"},

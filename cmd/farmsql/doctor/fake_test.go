@@ -68,6 +68,8 @@ func healthy() *fake {
 		Try:            func(string) (Trial, error) { return f.trial, f.err["try"] },
 		Listen:         func(string) error { return f.err["listen"] },
 		ListenPacket:   func(string) error { return f.err["listen packet"] },
+		Reach:          func(string) error { return f.err["reach"] },
+		ReachPacket:    func(string) error { return f.err["reach packet"] },
 		CheckHost:      func(string) error { return f.err["host"] },
 		IsSynchronised: func() (bool, error) { return f.err["drifts"] == nil, f.err["adjtimex"] },
 	}

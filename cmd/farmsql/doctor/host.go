@@ -38,6 +38,8 @@ type Host struct {
 	Try func(folder string) (Trial, error)
 	// Listen listens on an address, and stops again; ListenPacket does for datagrams.
 	Listen, ListenPacket func(address string) error
+	// Reach connects to an address, and hangs up; ReachPacket sends a datagram there, and returns an error if it is refused.
+	Reach, ReachPacket func(address string) error
 	// CheckHost returns an error if an address names a host that others do not reach there.
 	CheckHost func(address string) error
 	// IsSynchronised reports whether the kernel's time of day is kept right.
@@ -56,6 +58,7 @@ func This() Host {
 		Root: host.System, Processors: runtime.NumCPU, Limit: limit,
 		HasThread: lease.HaveThread, MayRealtime: lease.MayRealtime, Pin: pin, IsDumpable: isDumpable,
 		Place: place, Fullness: nvram.FullnessOf, Try: try, Listen: listen, ListenPacket: listenPacket, CheckHost: peerport.CheckHost,
+		Reach: reach, ReachPacket: reachPacket,
 		IsSynchronised: isSynchronised,
 	}
 }

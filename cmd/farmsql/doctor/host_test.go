@@ -15,7 +15,7 @@ func TestThisComputer(t *testing.T) {
 	p := healthy().Plan
 	p.Data, p.Saves, p.Listen = filepath.Join(folder, "data"), filepath.Join(folder, "saves"), "127.0.0.1:0"
 	onHosts := p
-	onHosts.IsTCP, onHosts.Advertise, onHosts.Identity = true, "localhost:0", filepath.Join(folder, "peer")
+	onHosts.IsTCP, onHosts.Advertise, onHosts.Identity, onHosts.Issuer = true, "localhost:0", filepath.Join(folder, "peer"), "127.0.0.1:1"
 	r := append(Examine(This(), p), Examine(This(), onHosts)...)
 	for _, c := range checks {
 		if r.of(c.name).Check == "" {
@@ -83,5 +83,33 @@ func TestListen(t *testing.T) {
 func TestPin(t *testing.T) {
 	if err := pin(-1); err == nil {
 		t.Error("a negative size")
+	}
+}
+
+// A machine is reached if somebody accepts connections; datagrams are refused where nobody takes them, and where
+// somebody does, no answer means that they were not.
+func TestReach(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(reach(tcp.Addr().String()), reachPacket(udp.LocalAddr().String())); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(tcp.Close(), udp.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := reach(tcp.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+	if err := reachPacket(udp.LocalAddr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+	if reachPacket("127.0.0.1:none") == nil {
+		t.Error("a port that is none")
 	}
 }

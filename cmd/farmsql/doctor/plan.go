@@ -14,6 +14,7 @@ type Plan struct {
 	IsTCP     bool
 	Advertise string
 	Identity  string
+	Issuer    string // the address of the machine that admits this one; empty if that is not to join
 
 	// Machines is the number of machines in this process, Peers that of the instance.
 	Machines, Peers int

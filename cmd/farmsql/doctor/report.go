@@ -21,6 +21,7 @@ const (
 	clusters       // machines that are processes
 	sharing        // those that share the memory of one host
 	hosts          // those of several hosts
+	joiners        // those of them that are to join
 )
 
 // include reports whether the machines of a plan are among them.
@@ -32,6 +33,8 @@ func (u users) include(p Plan) bool {
 		return p.IsCluster && !p.IsTCP
 	case hosts:
 		return p.IsCluster && p.IsTCP
+	case joiners:
+		return p.Issuer != ""
 	}
 	return true
 }
@@ -61,6 +64,7 @@ var checks = []check{
 	{name: "datagrams", by: sharing, run: checkDatagrams},
 	{name: "processes", by: sharing, run: checkDumpable},
 	{name: "peers", by: hosts, run: checkPeers},
+	{name: "first machine", by: joiners, run: checkIssuer},
 	{name: "identity", by: hosts, run: checkIdentity},
 	{name: "time of day", by: hosts, run: checkTimeOfDay},
 }
