@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/farmsql/farmsql/cluster/zookeepertest"
 	"github.com/farmsql/farmsql/region"
-	"github.com/go-zookeeper/zk"
 )
 
 func TestOpenURL(t *testing.T) {
