@@ -2,6 +2,7 @@ package farm
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,7 +49,8 @@ func TestCloseInTheMiddleOfACommit(t *testing.T) {
 			select {
 			case err = <-closed:
 			case <-time.After(30 * time.Second):
-				t.Fatal("it does not close")
+				all := make([]byte, 1<<20)
+				t.Fatalf("it does not close:\n%s", all[:runtime.Stack(all, true)])
 			}
 			isMinority := len(killed) > 1
 			if err != nil && !(isMinority && strings.Contains(err.Error(), "1 are left, which is no majority")) {

@@ -372,14 +372,12 @@ func (l *Local) Close() error {
 	return errors.Join(err, l.closeMemory())
 }
 
-// quiesce waits until everything is applied at the living machines. From then on these machines
-// suspect no other. If they are not a majority, a commit that needs a killed machine can end only
-// in their next lives, so quiesce does not wait long.
+// quiesce waits until everything is applied at the living machines. If they are not a majority, a
+// commit that needs a killed machine can end only in their next lives, so quiesce does not wait long.
+// Only afterwards the machines suspect no other any more (Leave): a commit that needs a machine that was
+// just killed ends because the others go on without it.
 func (l *Local) quiesce() error {
 	members := l.living()
-	for _, m := range members {
-		m.membership.Leave()
-	}
 	patience, minority := closePatience, minorityOf(members)
 	if minority != nil {
 		patience = min(closePatience, minorityPatience)
@@ -391,6 +389,9 @@ func (l *Local) quiesce() error {
 			err = fmt.Errorf("farm: machine %d: %w", m.id, minority)
 		}
 		errs = append(errs, err)
+	}
+	for _, m := range members {
+		m.membership.Leave()
 	}
 	return errors.Join(errs...)
 }
