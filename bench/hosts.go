@@ -44,11 +44,11 @@ func setHost(ctx context.Context, cfg *MachineConfig, c *farmsql.Config) error {
 	host := hostAddress(cfg.Machine)
 	c.Cluster, c.MachineID, c.Folder = farmsql.ClusterRaft, 0, hostFolder(cfg.Folder, cfg.Machine)
 	c.Advertise = fmt.Sprint(host, ":", hostsPort)
-	if err := poll(ctx, "its address "+host, func() (bool, error) { return hasAddress(host), nil }); err != nil || cfg.Machine == 0 {
+	if err := Poll(ctx, "its address "+host, func() (bool, error) { return hasAddress(host), nil }); err != nil || cfg.Machine == 0 {
 		return err
 	}
 	before := filepath.Join(hostFolder(cfg.Folder, cfg.Machine-1), farmsql.PeerFolder)
-	err := poll(ctx, fmt.Sprint("machine ", cfg.Machine-1, " to join"), func() (bool, error) {
+	err := Poll(ctx, fmt.Sprint("machine ", cfg.Machine-1, " to join"), func() (bool, error) {
 		id, err := join.Load(before)
 		return id != nil, err
 	})
@@ -68,20 +68,6 @@ func hasAddress(address string) bool {
 		n, ok := a.(*net.IPNet)
 		return ok && n.IP.String() == address
 	})
-}
-
-// poll waits until something is done.
-func poll(ctx context.Context, what string, isDone func() (bool, error)) error {
-	for {
-		if done, err := isDone(); done || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("bench: a machine has waited for %s: %w", what, ctx.Err())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // joinHosts joins the network namespaces of machines' processes.

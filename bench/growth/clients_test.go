@@ -62,7 +62,7 @@ func rest(context.Context, int64) error {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	if err := poll(t.Context(), what, func() (bool, error) { return is(), nil }); err != nil {
+	if err := bench.Poll(t.Context(), what, func() (bool, error) { return is(), nil }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -220,7 +220,7 @@ func (m *measurement) evenOut(when string, machines int) func(context.Context) e
 	return func(ctx context.Context) error {
 		var since time.Time // when there was something left to move, or first look
 		var last *farmsql.Status
-		err := poll(ctx, "regions to move "+when, func() (bool, error) {
+		err := bench.Poll(ctx, "regions to move "+when, func() (bool, error) {
 			if err := errors.Join(m.machines.died(), m.clients.failure()); err != nil {
 				return false, err
 			}

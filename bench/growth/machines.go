@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/bench"
 )
 
 // machines are the processes of a cluster. They keep the configuration themselves, and reach each other
@@ -80,7 +81,7 @@ func (m *machines) begin(ctx context.Context) (addresses []string, err error) {
 
 // awaitNumber waits until a machine has its number, so that the next one gets the next number.
 func (m *machines) awaitNumber(ctx context.Context, p *process) error {
-	return poll(ctx, fmt.Sprintf("machine %d to join", p.machine), func() (bool, error) {
+	return bench.Poll(ctx, fmt.Sprintf("machine %d to join", p.machine), func() (bool, error) {
 		if p.hasEnded() {
 			return false, p.unexpectedEnd()
 		}
@@ -147,7 +148,7 @@ func (m *machines) stop(ctx context.Context, id int) error {
 		p.kill()
 		return err
 	}
-	return poll(ctx, fmt.Sprintf("the others to go on without machine %d", id), func() (bool, error) {
+	return bench.Poll(ctx, fmt.Sprintf("the others to go on without machine %d", id), func() (bool, error) {
 		s, err := m.view()
 		return err == nil && memberOf(s, id) == nil, m.died()
 	})

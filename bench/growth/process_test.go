@@ -290,12 +290,12 @@ func TestCheck(t *testing.T) {
 }
 
 func TestPollFails(t *testing.T) {
-	if err := poll(t.Context(), "nothing", func() (bool, error) { return false, errBroken }); !errors.Is(err, errBroken) {
+	if err := bench.Poll(t.Context(), "nothing", func() (bool, error) { return false, errBroken }); !errors.Is(err, errBroken) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errBroken)
-	if err := poll(ctx, "the end", func() (bool, error) { return false, nil }); !errors.Is(err, errBroken) || fmt.Sprint(err) != "growth: waited for the end: broken" {
+	if err := bench.Poll(ctx, "the end", func() (bool, error) { return false, nil }); !errors.Is(err, errBroken) || fmt.Sprint(err) != "bench: waited for the end: broken" {
 		t.Error(err)
 	}
 }

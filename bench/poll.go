@@ -1,0 +1,25 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// pollInterval is the time between two looks at something that is waited for.
+const pollInterval = 50 * time.Millisecond
+
+// Poll looks until is returns true or an error, or until ctx ends; then its error names what was waited for.
+func Poll(ctx context.Context, what string, is func() (bool, error)) error {
+	for {
+		ok, err := is()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("bench: waited for %s: %w", what, context.Cause(ctx))
+		case <-time.After(pollInterval):
+		}
+	}
+}
