@@ -67,7 +67,7 @@ func TestFirstCertificateToEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	below.Certificate = [][]byte{der, between.Certificate[0], {1}} // the last is none, and not used
+	below.Certificate = [][]byte{der, between.Certificate[0], {1}} // what cannot be parsed is left out
 	trusted := a.TLS(t, "127.0.0.2").RootCAs
 	for name, c := range map[string]struct {
 		pair  tls.Certificate

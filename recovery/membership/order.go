@@ -72,19 +72,25 @@ func (m *Machine) onMove(from call.Peer, arg []byte) ([]byte, error) {
 func (m *Machine) beginOrder(from call.Peer, o cluster.Order) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.refusesLocked(from); err != nil {
-		return err
-	}
-	if m.mu.current.IsGranted(o) {
-		return nil
-	}
-	if err := m.mu.current.CheckOrder(o); err != nil {
+	if isGranted, err := m.checkOrderLocked(from, o); isGranted || err != nil {
 		return err
 	}
 	m.dropOrderLocked(o)
 	m.mu.orders = append(m.mu.orders, orderRequest{o, m.cfg.Clock.Now().Add(2 * m.orderWait())})
 	m.leadLocked()
 	return nil
+}
+
+// checkOrderLocked reports whether an order is being carried out, or has been. It fails if the order cannot be
+// carried out.
+func (m *Machine) checkOrderLocked(from call.Peer, o cluster.Order) (isGranted bool, err error) {
+	if err := m.refusesLocked(from); err != nil {
+		return false, err
+	}
+	if m.mu.current.IsGranted(o) {
+		return true, nil
+	}
+	return false, m.mu.current.CheckOrder(o)
 }
 
 func hasOrder(requests []orderRequest, o cluster.Order) bool {
@@ -106,13 +112,7 @@ func (m *Machine) ordersLocked() []orderRequest {
 func (m *Machine) answerOrder(from call.Peer, o cluster.Order) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.refusesLocked(from); err != nil {
-		return err
-	}
-	if m.mu.current.IsGranted(o) {
-		return nil
-	}
-	if err := m.mu.current.CheckOrder(o); err != nil {
+	if isGranted, err := m.checkOrderLocked(from, o); isGranted || err != nil {
 		return err
 	}
 	return fmt.Errorf("%w for %s", errWaits, m.movesAwaitLocked())
