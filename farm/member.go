@@ -320,11 +320,11 @@ func (m *Member) openTransactions() (err error) {
 		HeldBack: heldBack,
 		Clock:    m.clock,
 		Config:   func() uint32 { return uint32(m.txn.Config()) },
-		Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
-			return m.txn.WriteBackups(r, off, data, in)
+		Replicate: func(t *region.Tenure, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(t, off, data, in)
 		},
-		Reserve:   func(r *region.Region, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(r, off, n) },
-		Discard:   func(r *region.Region, off, n uint64) (uint32, error) { return m.txn.Discard(m.ctx, r, off, n) },
+		Reserve:   func(t *region.Tenure, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(t, off, n) },
+		Discard:   func(t *region.Tenure, off, n uint64) (uint32, error) { return m.txn.Discard(m.ctx, t, off, n) },
 		Emptied:   m.onEmptied,
 		Grow:      m.grow,
 		Colocated: m.colocated,

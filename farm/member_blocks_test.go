@@ -44,7 +44,7 @@ func TestBlockHeadersOfAnEvictedPrimary(t *testing.T) {
 			if !zombie.txn.IsPrimary(region.MakeAddr(id, 0)) {
 				t.Fatal("the machine knows")
 			}
-			if err := zombie.txn.WriteBackups(zombie.replica(id), off, make([]byte, n), 0); !errors.Is(err, outcome.ErrEvicted) {
+			if err := zombie.txn.WriteBackups(&region.Tenure{Region: zombie.replica(id)}, off, make([]byte, n), 0); !errors.Is(err, outcome.ErrEvicted) {
 				t.Errorf("got %v", err)
 			}
 		})

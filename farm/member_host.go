@@ -24,15 +24,24 @@ func (h *host) member() *Member { return (*Member)(h) }
 
 // Freeze implements membership.Host. Regions that get another primary leave the allocator first: what
 // it reserves in the new configuration must not lie in them (see region.Allocator.Alloc). They leave
-// while the recovery of the last configuration may still run, which attaches regions; but none moves
-// before that recovery is settled.
+// while the recovery of the last configuration may still run, which attaches regions; but none moves,
+// or is handed over, before that recovery is settled.
 func (h *host) Freeze(c *cluster.Configuration) {
-	h.allocator.Keep(func(id region.ID) bool {
-		p, ok := c.Placement(id)
-		isNew := id >= c.NextRegion // made in c itself, in a later revision
-		return isNew || ok && p.IsPrimary(h.id)
-	})
+	h.allocator.Keep(func(id region.ID) (isOurs, goesOn bool) { return h.member().keeps(c, id) })
 	h.transactions.Freeze(c)
+}
+
+// keeps reports whether c makes this machine the primary of a region, and whether it has been so without
+// interruption. It has not if it was the primary in the configuration that it has applied last, another
+// machine was so in one that it has not applied, and it is so again in c.
+func (m *Member) keeps(c *cluster.Configuration, id region.ID) (isOurs, goesOn bool) {
+	if id >= c.NextRegion { // made in c itself, in a later revision
+		return true, true
+	}
+	p, ok := c.Placement(id)
+	was := m.txn.Route(id)
+	isOurs = ok && p.IsPrimary(m.id)
+	return isOurs, was != nil && (was.LastPrimaryChange == p.LastPrimaryChange || sabotage.TenureGoesOn.Skipped())
 }
 
 // Apply implements membership.Host.

@@ -74,7 +74,7 @@ var waits = map[string]func(m *Member) error{
 		if !rt.PrimaryHere {
 			return m.Transactions().Confirm() // only the primary reserves
 		}
-		_, err := m.Transactions().ReserveBackups(rt.Local, 0, 64)
+		_, err := m.Transactions().ReserveBackups(&region.Tenure{Region: rt.Local}, 0, 64)
 		return err
 	},
 	"function at another": func(m *Member) error {
@@ -248,7 +248,7 @@ func TestReplacedWhileReserving(t *testing.T) {
 					defer func() { left-- }()
 					for g.world.Now() < begin+50*time.Millisecond {
 						before := g.world.Now()
-						if _, err := primary.Transactions().ReserveBackups(primary.replica(p.Region), 0, 64); err != nil {
+						if _, err := primary.Transactions().ReserveBackups(&region.Tenure{Region: primary.replica(p.Region)}, 0, 64); err != nil {
 							t.Errorf("seed %d: after %v: %v", seed, g.world.Now()-before, err)
 							return
 						}

@@ -24,25 +24,25 @@ type AllocatorConfig struct {
 	HeldBack int
 	// Clock, by default the system's, is used to wait for locks that are held while a hook runs.
 	Clock clock.Clock
-	// Config returns the machine's configuration. A region that another configuration takes from
-	// this machine must leave the allocator (Keep) before Config returns that configuration.
+	// Config returns the machine's configuration. A region whose tenure here ends with another
+	// configuration must leave the allocator (Keep) before Config returns that configuration.
 	Config func() uint32
-	// Replicate writes data at off to every backup of r, in ascending order, before it
+	// Replicate writes data at off to every backup of t's region, in ascending order, before it
 	// returns; it must not keep data. config is the configuration that Reserve returned: Replicate
 	// must fail with ErrBackups if the backups may differ from the backups that Reserve asked. If
 	// config is 0, any backups will do.
 	//
-	// Replicate, Reserve and Discard must fail with ErrDeparted, and change nothing, if r is not the
-	// replica of its region's primary any more: the blocks are the new primary's.
-	Replicate func(r *Region, off uint64, data []byte, config uint32) error
-	// Reserve reserves storage for n bytes at off in every backup of r, before anything is
+	// Replicate, Reserve and Discard must fail with ErrDeparted, and change nothing, if the tenure is
+	// over: the blocks are the new primary's.
+	Replicate func(t *Tenure, off uint64, data []byte, config uint32) error
+	// Reserve reserves storage for n bytes at off in every backup of t's region, before anything is
 	// written there. It returns the configuration in which these backups became replicas.
-	Reserve func(r *Region, off, n uint64) (config uint32, err error)
-	// Discard frees the storage of n bytes at off on every replica of r. It returns the
+	Reserve func(t *Tenure, off, n uint64) (config uint32, err error)
+	// Discard frees the storage of n bytes at off on every replica of t's region. It returns the
 	// configuration in which it asked the replicas. All replicas consider the blocks there dirty,
 	// and nobody uses these blocks until Discard has returned. ErrDoubt means that a replica may
 	// still free the storage later, while the replica is in that configuration.
-	Discard func(r *Region, off, n uint64) (config uint32, err error)
+	Discard func(t *Tenure, off, n uint64) (config uint32, err error)
 	// Emptied is called when much memory has been freed: the owner should then end epochs and call
 	// GiveBack, in the background. Emptied must not wait.
 	Emptied func()
@@ -76,7 +76,7 @@ type Allocator struct {
 		lockrank.Mutex[lockrank.Leaf]
 		epoch uint64 // the latest epoch that was passed to Advance
 		held  []heldBlock
-		keeps func(ID) bool // the latest argument of Keep, or nil
+		keeps func(ID) (isOurs, goesOn bool) // the latest argument of Keep, or nil
 	}
 }
 
@@ -140,7 +140,7 @@ func (a *Allocator) reservedIn(s *slab) (in uint32, ok bool) {
 	if a.cfg.Config != nil {
 		in = a.cfg.Config()
 	}
-	return in, !s.space.dropped.Load() || sabotage.ReservedIn.Skipped()
+	return in, !s.space.tenure.IsOver() || sabotage.ReservedIn.Skipped()
 }
 
 // quick allocates from a current slab, or from the slab that contains hint. It returns false if
@@ -272,7 +272,10 @@ func (a *Allocator) Add(r *Region) {
 func (a *Allocator) Attach(r *Region) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	isOurs := a.mu.keeps == nil || a.mu.keeps(r.id)
+	isOurs := a.mu.keeps == nil
+	if !isOurs {
+		isOurs, _ = a.mu.keeps(r.id)
+	}
 	if isOurs && !a.Has(r.id) {
 		a.setLocked(r.id, newSpace(r))
 	}
@@ -281,18 +284,32 @@ func (a *Allocator) Attach(r *Region) {
 // Has reports whether region id was added or attached.
 func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 
-// Keep forgets all regions for which isOurs returns false: the next configuration gives them another
-// primary. Until the next Keep they cannot be attached: a region that is being made may be among
-// them. An Alloc that runs meanwhile searches again.
-func (a *Allocator) Keep(isOurs func(ID) bool) {
+// Keep says what the next configuration means for the regions: whether this machine is a region's
+// primary, and, if so, whether its present tenure goes on. Keep ends all other tenures, and forgets
+// what the allocator knows of these regions. Those that are not this machine's cannot be attached
+// until the next Keep: a region that is being made may be among them. An Alloc that runs meanwhile
+// searches again.
+//
+// A tenure ends although the machine stays the primary if it has lost that role in a configuration
+// which it has never applied: the others count what was reserved before as lost.
+func (a *Allocator) Keep(of func(ID) (isOurs, goesOn bool)) {
+	for _, sp := range a.dropExcept(of) {
+		sp.tenure.end() // without the mutex: it waits for writes
+	}
+}
+
+// dropExcept forgets the regions whose tenure does not go on, and returns them.
+func (a *Allocator) dropExcept(of func(ID) (isOurs, goesOn bool)) (dropped []*space) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.mu.keeps = isOurs
+	a.mu.keeps = of
 	for _, sp := range a.dir.Load().list {
-		if !isOurs(sp.region.id) {
+		if isOurs, goesOn := of(sp.region.id); !isOurs || !goesOn {
 			a.dropLocked(sp)
+			dropped = append(dropped, sp)
 		}
 	}
+	return dropped
 }
 
 // drop forgets sp, whose region has another primary by now.
@@ -303,7 +320,7 @@ func (a *Allocator) drop(sp *space) {
 }
 
 func (a *Allocator) dropLocked(sp *space) {
-	sp.dropped.Store(!sabotage.Dropped.Skipped())
+	sp.tenure.over.Store(!sabotage.Dropped.Skipped())
 	for w := range a.workers {
 		for c := range a.workers[w].current {
 			if cur := &a.workers[w].current[c]; cur.Load() != nil && cur.Load().space == sp {
@@ -384,25 +401,25 @@ func (a *Allocator) scanLocked(sp *space, i, n int) int {
 }
 
 // replicate calls the Replicate hook, if there is one.
-func (a *Allocator) replicate(r *Region, off uint64, data []byte, config uint32) error {
+func (a *Allocator) replicate(t *Tenure, off uint64, data []byte, config uint32) error {
 	if a.cfg.Replicate == nil {
 		return nil
 	}
-	if err := a.cfg.Replicate(r, off, data, config); err != nil {
-		return fmt.Errorf("region %d: replicate at %#x: %w", r.id, off, err)
+	if err := a.cfg.Replicate(t, off, data, config); err != nil {
+		return fmt.Errorf("region %d: replicate at %#x: %w", t.id, off, err)
 	}
 	return nil
 }
 
-// reserve reserves storage for n bytes at off on every replica of r. It returns the configuration
-// that the Reserve hook returned.
-func (a *Allocator) reserve(r *Region, off, n uint64) (config uint32, err error) {
-	err = r.m.Reserve(off, n)
+// reserve reserves storage for n bytes at off on every replica of t's region. It returns the
+// configuration that the Reserve hook returned.
+func (a *Allocator) reserve(t *Tenure, off, n uint64) (config uint32, err error) {
+	err = t.m.Reserve(off, n)
 	if err == nil && a.cfg.Reserve != nil {
-		config, err = a.cfg.Reserve(r, off, n)
+		config, err = a.cfg.Reserve(t, off, n)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("region %d: reserve %d bytes at %#x: %w", r.id, n, off, err)
+		return 0, fmt.Errorf("region %d: reserve %d bytes at %#x: %w", t.id, n, off, err)
 	}
 	return config, nil
 }

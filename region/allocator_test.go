@@ -23,7 +23,7 @@ func newPair(t testing.TB, id ID, size int64) *pair {
 
 var errHook = errors.New("backup is gone")
 
-func (p *pair) replicate(r *Region, off uint64, data []byte, _ uint32) error {
+func (p *pair) replicate(t *Tenure, off uint64, data []byte, _ uint32) error {
 	if p.failAt > 0 {
 		if p.failAt--; p.failAt == 0 {
 			half := len(data) / 16 * 8
@@ -31,16 +31,16 @@ func (p *pair) replicate(r *Region, off uint64, data []byte, _ uint32) error {
 			return errHook
 		}
 	}
-	if r != p.primary {
-		return fmt.Errorf("hook called for region %d", r.id)
+	if t.Region != p.primary {
+		return fmt.Errorf("hook called for region %d", t.id)
 	}
 	p.backup.m.CopyIn(off, data)
 	return nil
 }
 
 // replicateAll replicates as a machine does: the primary gets the data once all backups have them.
-func (p *pair) replicateAll(r *Region, off uint64, data []byte, in uint32) error {
-	err := p.replicate(r, off, data, in)
+func (p *pair) replicateAll(t *Tenure, off uint64, data []byte, in uint32) error {
+	err := p.replicate(t, off, data, in)
 	if err == nil {
 		p.primary.m.CopyIn(off, data)
 	}
@@ -448,7 +448,7 @@ func TestAttachAgain(t *testing.T) {
 	a.Attach(p.primary)
 	ptr, v := mustAlloc(t, a, 0, 200, 0)
 	slab := a.dir.Load().byID[1].slabAt(ptr.Addr.Offset())
-	a.cfg.Replicate = func(_ *Region, off uint64, data []byte, _ uint32) error {
+	a.cfg.Replicate = func(_ *Tenure, off uint64, data []byte, _ uint32) error {
 		t.Errorf("%d bytes at %#x are written to the backups", len(data), off)
 		return nil
 	}
@@ -514,7 +514,7 @@ func TestBackupsChange(t *testing.T) {
 		backups, calls := uint32(1), 0
 		reserved := map[uint32]map[uint64]bool{}
 		a := newAllocator(t, AllocatorConfig{
-			Reserve: func(_ *Region, off, n uint64) (uint32, error) {
+			Reserve: func(_ *Tenure, off, n uint64) (uint32, error) {
 				if reserved[backups] == nil {
 					reserved[backups] = map[uint64]bool{}
 				}
@@ -523,7 +523,7 @@ func TestBackupsChange(t *testing.T) {
 				}
 				return backups, nil
 			},
-			Replicate: func(r *Region, off uint64, data []byte, in uint32) error {
+			Replicate: func(of *Tenure, off uint64, data []byte, in uint32) error {
 				if calls++; calls == changeAt {
 					backups++
 				}
@@ -533,7 +533,7 @@ func TestBackupsChange(t *testing.T) {
 				if off >= p.primary.first && !reserved[backups][off>>p.primary.shift] {
 					t.Errorf("change at call %d: %d bytes at %#x without storage", changeAt, len(data), off)
 				}
-				return p.replicate(r, off, data, in)
+				return p.replicate(of, off, data, in)
 			},
 		}, p.primary)
 		ptr, v := mustAlloc(t, a, 0, 200, 0)
@@ -572,19 +572,19 @@ func TestLeavesWhileASlabIsMade(t *testing.T) {
 		for leaveAt := 1; ; leaveAt++ {
 			calls := 0
 			var a *Allocator
-			hook := func(r *Region) error {
+			hook := func(t *Tenure) error {
 				if calls++; calls == leaveAt {
 					leave(a, 1)
 				}
-				if calls >= leaveAt && r.id == 1 {
+				if calls >= leaveAt && t.id == 1 {
 					return ErrDeparted
 				}
 				return nil
 			}
 			a = newAllocator(t, AllocatorConfig{
 				Workers: 1, HeldBack: 2,
-				Reserve:   func(r *Region, _, _ uint64) (uint32, error) { return 0, hook(r) },
-				Replicate: func(r *Region, _ uint64, _ []byte, _ uint32) error { return hook(r) },
+				Reserve:   func(t *Tenure, _, _ uint64) (uint32, error) { return 0, hook(t) },
+				Replicate: func(t *Tenure, _ uint64, _ []byte, _ uint32) error { return hook(t) },
 			}, newRegion(t, 1, 1<<20))
 			a.Add(newRegion(t, 2, 1<<20))
 			p, err := reserve(a, n)

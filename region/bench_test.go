@@ -146,7 +146,7 @@ func BenchmarkAlloc(b *testing.B) {
 			if _, _, _, err := a.Alloc(Ordinary, 0, 40, 0); err != nil {
 				b.StopTimer()
 				leave(a, 1)
-				a.Keep(func(ID) bool { return true })
+				a.Keep(func(ID) (isOurs, goesOn bool) { return true, true })
 				a.Add(newRegion(b, 1, 1<<30))
 				b.StartTimer()
 			}

@@ -259,14 +259,14 @@ func TestKeep(t *testing.T) {
 	if _, _, _, err := a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
-	a.Keep(func(ID) bool { return true })
+	a.Keep(func(ID) (isOurs, goesOn bool) { return true, true })
 	a.Add(r)
 	mustAlloc(t, a, 0, 100, 0)
 }
 
 // leave makes a region leave the allocator, as if the next configuration gave it another primary.
 func leave(a *Allocator, id ID) {
-	a.Keep(func(other ID) bool { return other != id })
+	a.Keep(func(other ID) (isOurs, goesOn bool) { return other != id, true })
 }
 
 func TestGrow(t *testing.T) {

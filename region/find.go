@@ -178,7 +178,7 @@ func (a *Allocator) takeBlocksOf(sp *space, c Class, kinds ...uint8) (*slab, err
 // states before that. If slabOn fails, it frees the blocks again. With ErrDeparted it drops sp, so
 // that the next search does not meet it.
 func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
-	err := a.prepare(sp.region, e, slices.Max(was) != spaceClean)
+	err := a.prepare(&sp.tenure, e, slices.Max(was) != spaceClean)
 	if errors.Is(err, ErrDeparted) {
 		a.drop(sp)
 		return nil, err
@@ -209,9 +209,9 @@ func (a *Allocator) slabOn(sp *space, e extent, was []uint8) (*slab, error) {
 //
 // If the backups change meanwhile, the new backups may have no storage there, so prepare begins
 // again.
-func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
+func (a *Allocator) prepare(t *Tenure, e extent, dirty bool) error {
 	for {
-		err := a.tryPrepare(r, e, dirty)
+		err := a.tryPrepare(t, e, dirty)
 		if !errors.Is(err, ErrBackups) {
 			return err
 		}
@@ -219,50 +219,49 @@ func (a *Allocator) prepare(r *Region, e extent, dirty bool) error {
 }
 
 // tryPrepare performs the steps of prepare once. It returns ErrBackups if the backups have changed.
-func (a *Allocator) tryPrepare(r *Region, e extent, dirty bool) error {
-	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
-	config, err := a.reserve(r, begin, end-begin)
+func (a *Allocator) tryPrepare(t *Tenure, e extent, dirty bool) error {
+	begin, end := max(uint64(e.head)<<t.shift, t.first), uint64(e.head+e.blocks)<<t.shift
+	config, err := a.reserve(t, begin, end-begin)
 	if err != nil {
 		return err
 	}
 	if dirty {
-		if err := a.markDirty(r, e); err != nil {
+		if err := a.markDirty(t, e); err != nil {
 			return err
 		}
-		if err := a.clear(r, begin, end, config); err != nil {
+		if err := a.clear(t, begin, end, config); err != nil {
 			return err
 		}
 	}
-	words, hasWrapped := r.nextGeneration(e.head, runWords(e.blocks, e.class))
+	words, hasWrapped := t.nextGeneration(e.head, runWords(e.blocks, e.class))
 	if hasWrapped {
-		if err := a.countWrap(r); err != nil {
+		if err := a.countWrap(t); err != nil {
 			return err
 		}
 	}
-	return a.setRun(r, e.head, words, config)
+	return a.setRun(t, e.head, words, config)
 }
 
 // countWrap counts on every replica that the generation of a block wraps around to zero. It is
 // called before the block gets that generation.
-func (a *Allocator) countWrap(r *Region) error {
+func (a *Allocator) countWrap(t *Tenure) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
-	n := r.m.Load(wrapsOffset) + 1
-	if err := a.replicate(r, wrapsOffset, encodeWords([]uint64{n}), 0); err != nil {
+	n := t.m.Load(wrapsOffset) + 1
+	if err := a.replicate(t, wrapsOffset, encodeWords([]uint64{n}), 0); err != nil {
 		return err
 	}
-	r.m.Store(wrapsOffset, n)
-	return nil
+	return t.During(func() { t.m.Store(wrapsOffset, n) })
 }
 
 // markDirty marks dirty all blocks of every former slab that overlaps e, including blocks outside
 // e. Another call may be taking those blocks for another new slab, so both calls hold a.dirty.
-func (a *Allocator) markDirty(r *Region, e extent) error {
+func (a *Allocator) markDirty(t *Tenure, e extent) error {
 	a.cfg.Clock.Lock(&a.dirty)
 	defer a.dirty.Unlock()
 	for i := e.head; i < e.head+e.blocks; i++ {
-		if former, ok := r.slabOf(i); ok {
-			if err := a.setRun(r, former.head, r.sameGeneration(former.head, dirtyWords(former.blocks)), 0); err != nil {
+		if former, ok := t.slabOf(i); ok {
+			if err := a.setRun(t, former.head, t.sameGeneration(former.head, dirtyWords(former.blocks)), 0); err != nil {
 				return err
 			}
 		}
@@ -273,32 +272,31 @@ func (a *Allocator) markDirty(r *Region, e extent) error {
 var zeroes [64 << 10]byte
 
 // clear makes the bytes from begin to end zero on every replica.
-func (a *Allocator) clear(r *Region, begin, end uint64, config uint32) error {
+func (a *Allocator) clear(t *Tenure, begin, end uint64, config uint32) error {
 	for off := begin; off < end; off += uint64(len(zeroes)) {
-		if err := a.replicate(r, off, zeroes[:min(uint64(len(zeroes)), end-off)], config); err != nil {
+		if err := a.replicate(t, off, zeroes[:min(uint64(len(zeroes)), end-off)], config); err != nil {
 			return err
 		}
 	}
-	r.m.Zero(begin, end-begin)
-	return nil
+	return t.During(func() { t.m.Zero(begin, end-begin) })
 }
 
 // setRun sets the block table's words from block i on, on every replica. It writes the first
 // word last, because Repair takes only a complete run for a slab. If a write fails, setRun makes
 // the blocks dirty here, as Repair would at the replicas where the run is incomplete.
-func (a *Allocator) setRun(r *Region, i int, words []uint64, config uint32) error {
+func (a *Allocator) setRun(t *Tenure, i int, words []uint64, config uint32) error {
 	off, data := tableOffset+uint64(i)*8, encodeWords(words)
 	if len(words) > 1 {
-		if err := a.replicate(r, off+8, data[8:], config); err != nil {
+		if err := a.replicate(t, off+8, data[8:], config); err != nil {
 			return err
 		}
 	}
-	err := a.replicate(r, off, data[:8], config)
+	err := a.replicate(t, off, data[:8], config)
 	switch {
 	case err == nil:
-		r.setBlocks(i, words)
+		err = t.During(func() { t.setBlocks(i, words) })
 	case len(words) > 1:
-		r.setBlocks(i, r.sameGeneration(i, dirtyWords(len(words))))
+		_ = t.During(func() { t.setBlocks(i, t.sameGeneration(i, dirtyWords(len(words)))) }) // err says more
 	}
 	return err
 }

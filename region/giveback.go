@@ -36,7 +36,7 @@ func (a *Allocator) GiveBack(ctx context.Context) {
 			a.giveBack(sp, d)
 		}
 		answered := true
-		for from := 0; answered && !sp.dropped.Load() && ctx.Err() == nil; {
+		for from := 0; answered && !sp.tenure.IsOver() && ctx.Err() == nil; {
 			e, ok := a.takeDirty(sp, from)
 			if !ok {
 				break
@@ -77,7 +77,7 @@ func (a *Allocator) takeDirty(sp *space, from int) (e extent, ok bool) {
 // blocks. They stay taken, as a doubt, while a replica may still carry out an unanswered request.
 // answered is false if a replica has not answered this request.
 func (a *Allocator) giveBack(sp *space, d doubt) (answered bool) {
-	config, err := a.discard(sp.region, d.extent)
+	config, err := a.discard(&sp.tenure, d.extent)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	isDone := err == nil && (d.config == 0 || config > d.config) // no earlier request can be carried out any more
@@ -98,15 +98,15 @@ func (a *Allocator) giveBack(sp *space, d doubt) (answered bool) {
 
 // discard marks the blocks of e dirty at every replica, and then gives back their storage. It keeps
 // the storage of the region's header and block table. It returns the result of the hook Discard.
-func (a *Allocator) discard(r *Region, e extent) (config uint32, err error) {
-	if err := a.markDirty(r, e); err != nil {
+func (a *Allocator) discard(t *Tenure, e extent) (config uint32, err error) {
+	if err := a.markDirty(t, e); err != nil {
 		return 0, err
 	}
-	begin, end := max(uint64(e.head)<<r.shift, r.first), uint64(e.head+e.blocks)<<r.shift
+	begin, end := max(uint64(e.head)<<t.shift, t.first), uint64(e.head+e.blocks)<<t.shift
 	if a.cfg.Discard == nil {
-		return 0, r.Discard(begin, end-begin)
+		return 0, t.Discard(begin, end-begin)
 	}
-	return a.cfg.Discard(r, begin, end-begin)
+	return a.cfg.Discard(t, begin, end-begin)
 }
 
 // Discard gives back this replica's storage of n bytes at off. While the replica is being filled it

@@ -82,8 +82,8 @@ func newHoldingPair(t *testing.T, pages, heldBack int) *scarcePair {
 		HeldBack:  heldBack,
 		Clock:     stoppedClock{now: &p.now},
 		Replicate: p.replicateAll,
-		Reserve:   func(_ *Region, off, n uint64) (uint32, error) { return 0, p.backup.m.Reserve(off, n) },
-		Discard: func(_ *Region, off, n uint64) (uint32, error) {
+		Reserve:   func(_ *Tenure, off, n uint64) (uint32, error) { return 0, p.backup.m.Reserve(off, n) },
+		Discard: func(_ *Tenure, off, n uint64) (uint32, error) {
 			if err := errors.Join(p.backup.Discard(off, n), p.discard); err != nil {
 				return p.in, err
 			}

@@ -45,7 +45,7 @@ func (a *Allocator) holdBack(sp *space) error {
 		if !ok {
 			return nil
 		}
-		_, err := a.reserve(sp.region, uint64(h.block)<<sp.region.shift, uint64(1)<<sp.region.shift)
+		_, err := a.reserve(&sp.tenure, uint64(h.block)<<sp.region.shift, uint64(1)<<sp.region.shift)
 		if err := a.hold(h, err); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (a *Allocator) hold(h heldBlock, reserved error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case errors.Is(reserved, ErrDeparted), h.space.dropped.Load():
+	case errors.Is(reserved, ErrDeparted), h.space.tenure.IsOver():
 		a.dropLocked(h.space)
 		return ErrDeparted
 	case reserved != nil:

@@ -115,7 +115,7 @@ func TestHoldBackFails(t *testing.T) {
 	sp := p.a.dir.Load().list[0]
 	unused := sp.unused
 	reserve := p.a.cfg.Reserve
-	p.a.cfg.Reserve = func(*Region, uint64, uint64) (uint32, error) { return 0, errHook }
+	p.a.cfg.Reserve = func(*Tenure, uint64, uint64) (uint32, error) { return 0, errHook }
 	if _, _, _, err := p.a.Alloc(Ordinary, 0, 100, 0); !errors.Is(err, errHook) || sp.unused != unused {
 		t.Errorf("%v, %d blocks are free, %d before", err, sp.unused, unused)
 	}
@@ -123,7 +123,7 @@ func TestHoldBackFails(t *testing.T) {
 	if _, full := p.fillUp(t); full == nil || len(p.holds(t)) != 2 {
 		t.Fatalf("%v, %v are held back", full, p.holds(t))
 	}
-	p.a.cfg.Reserve = func(*Region, uint64, uint64) (uint32, error) { return 0, nvram.ErrNoSpace }
+	p.a.cfg.Reserve = func(*Tenure, uint64, uint64) (uint32, error) { return 0, nvram.ErrNoSpace }
 	unused = sp.unused
 	if _, _, _, err := p.a.Alloc(ToFree, 0, 100, 0); !errors.Is(err, nvram.ErrNoSpace) || sp.unused != unused+1 {
 		t.Errorf("%v, %d blocks are free, %d before", err, sp.unused, unused)

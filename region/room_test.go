@@ -134,7 +134,7 @@ func TestTakeSettled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := NewAllocator(AllocatorConfig{Workers: 1, Replicate: func(_ *Region, off uint64, b []byte, _ uint32) error {
+	a := NewAllocator(AllocatorConfig{Workers: 1, Replicate: func(_ *Tenure, off uint64, b []byte, _ uint32) error {
 		backup.Memory().CopyIn(off, b)
 		return nil
 	}})

@@ -172,7 +172,7 @@ func (s *slab) ready() bool { return int(s.scanned.Load()) == s.slots }
 
 // alloc reserves a slot and returns its present incarnation and version.
 func (s *slab) alloc() (Ptr, Version, bool) {
-	if s == nil || !s.ready() || s.space.dropped.Load() {
+	if s == nil || !s.ready() || s.space.tenure.IsOver() {
 		return Ptr{}, 0, false
 	}
 	i, ok := s.take()

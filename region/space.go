@@ -23,8 +23,8 @@ const spanMax = 8
 // space is one region, as the block allocator sees it.
 type space struct {
 	region *Region
-	// dropped says that the region has another primary by now: no slot is handed out any more.
-	dropped atomic.Bool
+	// tenure is over when the region has another primary: no slot is handed out any more.
+	tenure Tenure
 	// slabs has, for each block, the slab that it belongs to, nil if the block is free.
 	slabs []atomic.Pointer[slab]
 	// current has one slab for each class. Workers whose own slab lies in another region use it for
@@ -53,6 +53,7 @@ type space struct {
 func newSpace(r *Region) *space {
 	sp := &space{
 		region: r,
+		tenure: Tenure{Region: r},
 		slabs:  make([]atomic.Pointer[slab], r.Blocks()),
 		blocks: make([]uint8, r.Blocks()),
 	}

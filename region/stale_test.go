@@ -209,7 +209,7 @@ func TestStaleGivesBack(t *testing.T) {
 	p.commit(t, ptr, v, []byte("what was there"))
 	s := newStale(t, p.backup, 5)
 	i := int(ptr.Addr.Offset()) >> p.backup.shift
-	if err := p.a.markDirty(p.primary, extent{head: i, blocks: 1}); err != nil {
+	if err := p.a.markDirty(&p.a.dir.Load().byID[p.primary.id].tenure, extent{head: i, blocks: 1}); err != nil {
 		t.Fatal(err)
 	}
 	s.Compare()

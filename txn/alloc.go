@@ -158,9 +158,7 @@ func (m *Machine) release(w *worker.Worker, e *set.Entry) {
 		return
 	}
 	if e.Lender == m.ID() {
-		if m.Route(s.Ptr.Addr.Region()) != nil { // there is no route if the region has lost all its replicas
-			m.Replicas.Allocator.Release(s.Ptr)
-		}
+		m.ReleaseSlot(s.Ptr, s.Config)
 		return
 	}
 	if sabotage.Loans.Skipped() {

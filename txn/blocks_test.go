@@ -23,7 +23,7 @@ func TestBrokenConnectionOfBlocks(t *testing.T) {
 		backup := m.ReplicasOf(p)[1]
 		fenced := r.fences(0)
 		must(t, r.Machine(int(backup)).NIC().Close())
-		if err := m.WriteBackups(m.Route(p.Addr.Region()).Local, 64, make([]byte, 8), 0); !errors.Is(err, rdma.ErrBroken) {
+		if err := m.WriteBackups(&region.Tenure{Region: m.Route(p.Addr.Region()).Local}, 64, make([]byte, 8), 0); !errors.Is(err, rdma.ErrBroken) {
 			t.Errorf("async %v: %v", async, err)
 		}
 		if _, ok := fenced.Load(backup); !ok {
@@ -39,10 +39,11 @@ func TestWriteToBackupsThatHaveReserved(t *testing.T) {
 	m := r.Machine(0)
 	local := m.Route(r.ptrs[0].Addr.Region()).Local
 	const last = 1<<20 - 64 // in the region: a line where nothing is
-	in, err := m.ReserveBackups(local, last, 64)
+	tenure := &region.Tenure{Region: local}
+	in, err := m.ReserveBackups(tenure, last, 64)
 	must(t, err)
-	must(t, m.WriteBackups(local, last, make([]byte, 8), in))
-	if err := m.WriteBackups(local, last, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
+	must(t, m.WriteBackups(tenure, last, make([]byte, 8), in))
+	if err := m.WriteBackups(tenure, last, make([]byte, 8), in+1); !errors.Is(err, region.ErrBackups) {
 		t.Error(err)
 	}
 }
@@ -60,14 +61,15 @@ func TestBlocksOfAnotherPrimary(t *testing.T) {
 	elsewhere := rt.Placement
 	elsewhere.Primary, elsewhere.Backups = elsewhere.Backups[0], []rdma.MachineID{0}
 	const last = 1<<20 - 64 // in the region: a line where nothing is
+	tenure := &region.Tenure{Region: local}
 	for what, now := range map[string]func(){
 		"another primary": func() { m.AddRegion(elsewhere, local) },
 		"another replica": func() { m.AddRegion(rt.Placement, another) },
 	} {
 		now()
-		_, errReserve := m.ReserveBackups(local, last, 64)
-		_, errDiscard := m.Discard(t.Context(), local, last, 64)
-		for _, err := range []error{errReserve, errDiscard, m.WriteBackups(local, last, []byte("a line...line"), 0)} {
+		_, errReserve := m.ReserveBackups(tenure, last, 64)
+		_, errDiscard := m.Discard(t.Context(), tenure, last, 64)
+		for _, err := range []error{errReserve, errDiscard, m.WriteBackups(tenure, last, []byte("a line...line"), 0)} {
 			if !errors.Is(err, region.ErrDeparted) {
 				t.Errorf("%s: %v", what, err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
 	"github.com/farmsql/farmsql/txn/outcome"
+	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
 	"github.com/farmsql/farmsql/txn/step"
 )
@@ -166,5 +167,44 @@ func TestNothingIsReservedInWhatGoes(t *testing.T) {
 	m.Freeze(next)
 	if err := m.Reserve(id, 0, 4096); !errors.Is(err, outcome.ErrNoRegion) {
 		t.Errorf("a reservation in what goes: %v", err)
+	}
+}
+
+// A machine that has lost the role of a region's primary, and has it again, knows nothing of what it lent
+// before, and nor do the borrowers: no slot that is returned late becomes free. It is so although the
+// machine never applies the configuration in which it was a backup.
+func TestEarlierLoansEnd(t *testing.T) {
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 2)
+	r.settle()
+	r.lost = true
+	lender, borrower := r.Machine(0), r.Machine(1)
+	tx := borrower.Begin()
+	lent, _, err := tx.Alloc(100, r.ptrs[0].Addr)
+	must(t, err)
+	in := uint32(lender.Config())
+	loans := func() []region.Ptr { return lender.Replicas.Loans.Except(func(participant.Loan) bool { return false }) }
+	if got := loans(); !slices.Contains(got, lent) {
+		t.Fatalf("%v is not lent: %v", lent, got)
+	}
+	next := r.Configuration()
+	next.ID += 2
+	for i := range next.Regions {
+		if p := &next.Regions[i]; p.Primary == 0 {
+			p.LastPrimaryChange = next.ID
+		}
+	}
+	lender.Freeze(next)
+	if got := loans(); len(got) > 0 {
+		t.Errorf("still on loan: %v", got)
+	}
+	free := func() int { return len(lender.Replicas.Allocator.Check()) } // a reserved slot without an object is a fault
+	before := free()
+	lender.ReleaseSlot(lent, in)
+	if before == 0 || free() != before {
+		t.Errorf("%d slots were reserved, %d are", before, free())
+	}
+	lender.ReleaseSlot(lent, uint32(next.ID))
+	if free() == before {
+		t.Error("nothing is ever released")
 	}
 }

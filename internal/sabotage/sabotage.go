@@ -203,6 +203,14 @@ const (
 	Dropped
 	// ReservedIn: a slot that was reserved in a region that has left meanwhile is used.
 	ReservedIn
+	// LateBlocks: a former primary goes on writing the block table of its own replica, which has become
+	// a backup.
+	LateBlocks
+	// EarlierLoans: a slot that was lent while a machine was a region's primary earlier may be returned
+	// when it is that once more.
+	EarlierLoans
+	// TenureGoesOn: a machine that is a region's primary once more keeps what the allocator knew.
+	TenureGoesOn
 	// LocateCurrent: a placement of an older configuration becomes a route.
 	LocateCurrent
 	// OwnEvidence: evidence of the present life counts for a replica that is younger.
@@ -379,6 +387,9 @@ var names = [steps]string{
 	BlocksOfOthers:    "blocks of others",
 	Dropped:           "dropped",
 	ReservedIn:        "reserved in",
+	LateBlocks:        "late blocks",
+	EarlierLoans:      "earlier loans",
+	TenureGoesOn:      "tenure goes on",
 	LocateCurrent:     "locate current",
 	OwnEvidence:       "own evidence",
 	MoveFilled:        "move filled",
@@ -504,6 +515,9 @@ var texts = [steps]string{
 	BlocksOfOthers:    "a machine writes block headers in regions that have another primary",
 	Dropped:           "the allocator hands out slots of regions that have left it",
 	ReservedIn:        "a slot that was reserved in a region that has left meanwhile is used",
+	LateBlocks:        "a former primary writes the block table of its replica, which is a backup now",
+	EarlierLoans:      "a slot lent in an earlier time as the primary may be returned in a later one",
+	TenureGoesOn:      "a machine that is the primary once more keeps what the allocator knew",
 	LocateCurrent:     "a placement of an older configuration becomes a route",
 	OwnEvidence:       "evidence of the present life counts for a replica that is younger",
 	MoveFilled:        "a replica moves away before the one that replaces it is filled",

@@ -52,10 +52,10 @@ func (m *machine) start(x *Instance) (err error) {
 		Workers: x.cfg.Workers,
 		Clock:   x.cfg.Clock,
 		Config:  func() uint32 { return uint32(m.txn.Config()) },
-		Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
-			return m.txn.WriteBackups(r, off, data, in)
+		Replicate: func(t *region.Tenure, off uint64, data []byte, in uint32) error {
+			return m.txn.WriteBackups(t, off, data, in)
 		},
-		Reserve:   func(r *region.Region, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(r, off, n) },
+		Reserve:   func(t *region.Tenure, off, n uint64) (uint32, error) { return m.txn.ReserveBackups(t, off, n) },
 		Grow:      func(near region.ID) (*region.Region, error) { return x.grow(m, near) },
 		Colocated: x.colocated,
 	})

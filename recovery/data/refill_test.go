@@ -63,7 +63,7 @@ func newRefill(t *testing.T, objects int) *refill {
 	must()
 	r.Stale, err = r.backup.OpenStale(stale)
 	must()
-	a := region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ *region.Region, off uint64, b []byte, _ uint32) error {
+	a := region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ *region.Tenure, off uint64, b []byte, _ uint32) error {
 		r.backup.Memory().CopyIn(off, b)
 		return nil
 	}})

@@ -93,7 +93,7 @@ func (x *returning) check(err error) {
 
 // attach makes the allocator of the primary.
 func (x *returning) attach() {
-	x.allocator = region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ *region.Region, off uint64, b []byte, _ uint32) error {
+	x.allocator = region.NewAllocator(region.AllocatorConfig{Workers: 1, Replicate: func(_ *region.Tenure, off uint64, b []byte, _ uint32) error {
 		x.backup.Memory().CopyIn(off, b)
 		if x.replica != nil {
 			x.replica.Memory().CopyIn(off, b)

@@ -257,8 +257,8 @@ func (x *interaction) boot(id rdma.MachineID, incarnation uint64, config uint32,
 		n.calls = call.New(n.nic, n.process, incarnation)
 		n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1, Clock: patientClock{n.process},
 			Config: func() uint32 { return uint32(n.m.Config()) },
-			Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
-				return n.m.WriteBackups(r, off, data, in)
+			Replicate: func(t *region.Tenure, off uint64, data []byte, in uint32) error {
+				return n.m.WriteBackups(t, off, data, in)
 			},
 			Grow: func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 		})

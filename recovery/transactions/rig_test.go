@@ -185,8 +185,8 @@ func (x *instance) boot(id rdma.MachineID, incarnation uint64, config uint32) *n
 	n.calls = call.New(wire, clock.System{}, incarnation)
 	n.alloc = region.NewAllocator(region.AllocatorConfig{Workers: 1,
 		Config: func() uint32 { return uint32(n.m.Config()) },
-		Replicate: func(r *region.Region, off uint64, data []byte, in uint32) error {
-			return n.m.WriteBackups(r, off, data, in)
+		Replicate: func(t *region.Tenure, off uint64, data []byte, in uint32) error {
+			return n.m.WriteBackups(t, off, data, in)
 		},
 		Grow: func(region.ID) (*region.Region, error) { return nil, region.ErrFull },
 	})

@@ -14,17 +14,17 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// WriteBackups writes data at off to every backup of the region of r, and then to this machine's
-// replica. The allocator replicates block headers with it. It fails with region.ErrDeparted if r is not
-// the primary's replica any more. If a backup is lost, WriteBackups waits for the next configuration
+// WriteBackups writes data at off to every backup of a region, and then to this machine's
+// replica. The allocator replicates block headers with it. It fails with region.ErrDeparted if the
+// tenure is over. If a backup is lost, WriteBackups waits for the next configuration
 // and writes to the backups of that one.
 //
 // reservedIn is 0, or the result of ReserveBackups: then WriteBackups fails with region.ErrBackups if
 // the replicas have changed since.
-func (m *Machine) WriteBackups(r *region.Region, off uint64, data []byte, reservedIn uint32) error {
+func (m *Machine) WriteBackups(t *region.Tenure, off uint64, data []byte, reservedIn uint32) error {
 	for {
 		before := m.Routes.Load()
-		err := m.writeReplicas(r, off, data, reservedIn)
+		err := m.writeReplicas(t, off, data, reservedIn)
 		if err == nil || errors.Is(err, region.ErrBackups) {
 			return err
 		}
@@ -39,33 +39,34 @@ func (m *Machine) WriteBackups(r *region.Region, off uint64, data []byte, reserv
 //
 // A route that names this machine as the primary may be older than the primary's configuration. It then
 // leads to keys that the backups have ended when they applied that configuration: see route.BlocksKey.
-func (m *Machine) writeReplicas(r *region.Region, off uint64, data []byte, reservedIn uint32) error {
+// This machine's own replica has no such key, so Tenure.During stands in for it: the replica may stay
+// here as a backup, to which the new primary sends its block table.
+func (m *Machine) writeReplicas(t *region.Tenure, off uint64, data []byte, reservedIn uint32) error {
 	m.cfg.Clock.Lock(&m.blocks)
 	defer m.blocks.Unlock()
-	rt, err := m.ownRoute(m.Routes.Load(), r)
+	rt, err := m.ownRoute(m.Routes.Load(), t)
 	if err != nil {
 		return err
 	}
 	if reservedIn != 0 && reservedIn != uint32(rt.LastReplicaChange) {
 		return region.ErrBackups
 	}
-	err = m.writeBackups(rt, r.ID(), off, data)
-	if err == nil {
-		r.Memory().CopyIn(off, data)
+	if err := m.writeBackups(rt, t.ID(), off, data); err != nil {
+		return err
 	}
-	return err
+	return t.During(func() { t.Memory().CopyIn(off, data) })
 }
 
-// ownRoute returns the route of a region whose primary's replica is r. It fails with
-// region.ErrDeparted if another machine is the primary, or another replica is this machine's: the
-// region may have left and come back.
-func (m *Machine) ownRoute(routes *route.List, r *region.Region) (*route.Route, error) {
-	rt := routes.Of(r.ID())
+// ownRoute returns the route of a region of which this machine is the primary. It fails with
+// region.ErrDeparted if the tenure is over: another machine is the primary, or the region has left and
+// come back. The routes must be loaded before the call: a tenure ends before routes say so.
+func (m *Machine) ownRoute(routes *route.List, t *region.Tenure) (*route.Route, error) {
+	rt := routes.Of(t.ID())
 	if sabotage.BlocksOfOthers.Skipped() && rt != nil {
 		return rt, nil
 	}
-	if rt == nil || !rt.PrimaryHere || rt.Local != r {
-		return nil, cmp.Or(m.Gone(), fmt.Errorf("%w: region %d", region.ErrDeparted, r.ID()))
+	if rt == nil || !rt.PrimaryHere || rt.Local != t.Region || t.IsOver() {
+		return nil, cmp.Or(m.Gone(), fmt.Errorf("%w: region %d", region.ErrDeparted, t.ID()))
 	}
 	return rt, nil
 }

@@ -58,14 +58,23 @@ func (m *Machine) Freeze(c *cluster.Configuration) (apart []rdma.MachineID) {
 	m.Replicas.Loans.Refuse(func(id rdma.MachineID) bool { return !member(id) })
 	m.reserving.Lock() // operations that use the old routes are done once the lock is held
 	defer m.reserving.Unlock()
+	before := m.Routes.Load()
 	m.Remap(c, func(id region.ID) *region.Region {
 		if rt := m.Route(id); rt != nil {
 			return rt.Local
 		}
 		return nil
 	})
-	m.Replicas.Loans.Forget(func(p region.Ptr) bool { return !m.IsPrimary(p.Addr) }) // the new primary knows nothing of them
+	m.Replicas.Loans.Forget(func(p region.Ptr) bool { return !m.goesOn(before, p.Addr) })
 	return apart
+}
+
+// goesOn reports whether this machine has been the primary of the region of an address without
+// interruption since it had the given routes. Otherwise loans there are over: a primary in between, and
+// the borrowers, know nothing of them.
+func (m *Machine) goesOn(before *route.List, a region.Addr) bool {
+	was, now := before.Of(a.Region()), m.Route(a.Region())
+	return now != nil && now.PrimaryHere && was != nil && (was.LastPrimaryChange == now.LastPrimaryChange || sabotage.EarlierLoans.Skipped())
 }
 
 // freeze is Freeze at one worker: it begins a configuration, and leaves the commits in progress to

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn/message"
@@ -31,8 +32,8 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !m.lend(p, participant.Loan{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
-		m.cfg.Allocator.Release(p)
+	if !m.lend(p, in, participant.Loan{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
+		m.ReleaseSlot(p, in)
 		return nil, outcome.ErrLost
 	}
 	return message.Slot{Ptr: p, Version: v, Config: in}.Encode(), nil
@@ -41,6 +42,8 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	defer m.Start().End()
 	p, err := region.DecodePtr(arg)
+	m.reserving.RLock() // a slot of which the loan has ended here may be reserved anew in another tenure
+	defer m.reserving.RUnlock()
 	isLent := err == nil && m.Replicas.Loans.Take(p)
 	if err == nil && !isLent && !m.IsPrimary(p.Addr) {
 		return nil, nil // the loan has ended with this machine's part in the region
@@ -52,10 +55,30 @@ func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// lend records a loan. It returns false if the borrower has left the configuration, the connection
-// has ended, or the region has another primary by now.
-func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
-	if int(to.Worker) >= len(m.workers) {
+// ReleaseSlot makes a slot available that was reserved here in configuration in. It does nothing if
+// the region has another primary by now, or has had one: the allocator does not know of the
+// reservation any more, and may have reserved the slot for another object.
+func (m *Machine) ReleaseSlot(p region.Ptr, in uint32) {
+	m.reserving.RLock()
+	defer m.reserving.RUnlock()
+	if m.isReserved(p, in) {
+		m.cfg.Allocator.Release(p)
+	}
+}
+
+// isReserved reports whether the allocator knows of a reservation of configuration in. The caller holds
+// reserving, so that the region's tenure does not end meanwhile.
+func (m *Machine) isReserved(p region.Ptr, in uint32) bool {
+	rt := m.Route(p.Addr.Region())
+	return rt != nil && rt.PrimaryHere && (in >= uint32(rt.LastPrimaryChange) || sabotage.EarlierLoans.Skipped())
+}
+
+// lend records a loan of a slot that was reserved in configuration in. It returns false if the borrower
+// has left the configuration, the connection has ended, or the region has had another primary since.
+func (m *Machine) lend(p region.Ptr, in uint32, to participant.Loan) bool {
+	m.reserving.RLock() // Freeze, which forgets loans, comes before or after
+	defer m.reserving.RUnlock()
+	if int(to.Worker) >= len(m.workers) || !m.isReserved(p, in) {
 		return false
 	}
 	w := m.workers[to.Worker]
@@ -64,12 +87,5 @@ func (m *Machine) lend(p region.Ptr, to participant.Loan) bool {
 	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
 		return false
 	}
-	if !m.Replicas.Loans.Add(p, to) {
-		return false
-	}
-	if !m.IsPrimary(p.Addr) { // Freeze may have forgotten the loans of the region just before
-		m.Replicas.Loans.Take(p)
-		return false
-	}
-	return true
+	return m.Replicas.Loans.Add(p, to)
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/farmsql/farmsql/txn/wait"
 )
 
-// ReserveBackups reserves storage for n bytes at off in every backup of the region of r, because a NIC's
-// WRITE cannot report that a file system is full. It fails with region.ErrDeparted if r is not the
-// primary's replica any more, and with nvram.ErrNoSpace if one backup has no space. If a backup is lost, it asks the backups
+// ReserveBackups reserves storage for n bytes at off in every backup of a region, because a NIC's
+// WRITE cannot report that a file system is full. It fails with region.ErrDeparted if the tenure is
+// over, and with nvram.ErrNoSpace if one backup has no space. If a backup is lost, it asks the backups
 // of the next configuration; reserving twice does no harm. It returns the configuration in which
 // the backups that it asked became the region's replicas.
-func (m *Machine) ReserveBackups(r *region.Region, off, n uint64) (in uint32, err error) {
-	behind := wait.Need{Lease: &m.Lease, Ctx: context.Background(), What: "all backups of region", Region: r.ID()}
+func (m *Machine) ReserveBackups(t *region.Tenure, off, n uint64) (in uint32, err error) {
+	behind := wait.Need{Lease: &m.Lease, Ctx: context.Background(), What: "all backups of region", Region: t.ID()}
 	for {
-		in, err := m.reserveBackups(r, off, n)
+		in, err := m.reserveBackups(t, off, n)
 		switch {
 		case errors.Is(err, errBehind):
 			if err := behind.Pause(); err != nil {
@@ -39,13 +39,13 @@ var errBehind = fmt.Errorf("%w: a new backup knows nothing of the region", outco
 
 // reserveBackups makes one attempt at ReserveBackups. It returns errBehind if a backup does not know
 // the region yet.
-func (m *Machine) reserveBackups(r *region.Region, off, n uint64) (in uint32, err error) {
+func (m *Machine) reserveBackups(t *region.Tenure, off, n uint64) (in uint32, err error) {
 	before := m.Routes.Load()
-	rt, err := m.ownRoute(before, r)
+	rt, err := m.ownRoute(before, t)
 	if err != nil {
 		return 0, err
 	}
-	arg := message.Reservation{Region: r.ID(), Off: off, Bytes: n}.Encode()
+	arg := message.Reservation{Region: t.ID(), Off: off, Bytes: n}.Encode()
 	for _, b := range rt.Backups {
 		_, err := m.shipTo(context.Background(), before, b, handlerReserve, arg)
 		if errors.Is(err, outcome.ErrNoRegion) {
@@ -82,12 +82,12 @@ func (m *Machine) handleReserve(_ context.Context, arg []byte) ([]byte, error) {
 	return nil, mem.Reserve(a.Off, a.Bytes)
 }
 
-// Discard frees the storage of n bytes at off in every replica of the region of r. It fails with
-// region.ErrDeparted if r is not the primary's replica any more. All blocks there must be free: see
+// Discard frees the storage of n bytes at off in every replica of a region. It fails with
+// region.ErrDeparted if the tenure is over. All blocks there must be free: see
 // region.AllocatorConfig. It does not wait for the replacement of a lost backup. A backup that refuses has not freed its storage.
-func (m *Machine) Discard(ctx context.Context, r *region.Region, off, n uint64) (in uint32, err error) {
-	d := message.Discard{Region: r.ID(), Off: off, Bytes: n, In: m.config.Load(), Primary: m.cfg.ID}
-	rt, err := m.ownRoute(m.Routes.Load(), r)
+func (m *Machine) Discard(ctx context.Context, t *region.Tenure, off, n uint64) (in uint32, err error) {
+	d := message.Discard{Region: t.ID(), Off: off, Bytes: n, In: m.config.Load(), Primary: m.cfg.ID}
+	rt, err := m.ownRoute(m.Routes.Load(), t)
 	if err != nil {
 		return 0, err
 	}
