@@ -220,6 +220,20 @@ func (r *Region) ClearLock(p Ptr) bool {
 	return false
 }
 
+// DropLock removes, at a backup, the lock bit that the slot at p has from the time when the replica
+// was the primary's. It waits for a writer of the object: ApplyBackup uses the bit, too, to keep
+// readers away from a partial write, and readers may still find this replica by an old route.
+func (r *Region) DropLock(p Ptr) bool {
+	off, ok := r.slotAt(p)
+	if !ok {
+		return false
+	}
+	mu := &r.applying[off/lineBytes%uint64(len(r.applying))]
+	mu.Lock()
+	defer mu.Unlock()
+	return r.ClearLock(p)
+}
+
 // Objects yields every slot of every slab in address order, free and locked ones
 // included, with the pointer to its present incarnation. Slots that change
 // meanwhile are yielded in their old or in their new state.

@@ -74,3 +74,22 @@ func TestAnotherTenure(t *testing.T) {
 		t.Errorf("%v, though %v is free", again, first)
 	}
 }
+
+// The lock bit that a former primary has left goes, and with it nothing else.
+func TestDropLock(t *testing.T) {
+	p := newPair(t, 1, MinSize)
+	a := newAllocator(t, AllocatorConfig{Workers: 1, Replicate: p.replicate}, p.primary)
+	ptr, v := mustAlloc(t, a, 0, 200, 0)
+	p.commit(t, ptr, v, []byte("what stays"))
+	before := p.primary.Header(ptr.Addr.Offset())
+	if p.primary.DropLock(ptr) {
+		t.Error("a lock bit where none was")
+	}
+	mustLock(t, p.primary, ptr, before.Version())
+	if !p.primary.DropLock(ptr) || p.primary.Header(ptr.Addr.Offset()) != before {
+		t.Errorf("%v, was %v", p.primary.Header(ptr.Addr.Offset()), before)
+	}
+	if p.primary.DropLock(MakePtr(MakeAddr(1, 8), 0, 0)) {
+		t.Error("where there is no slot")
+	}
+}

@@ -206,6 +206,10 @@ const (
 	// LateBlocks: a former primary goes on writing the block table of its own replica, which has become
 	// a backup.
 	LateBlocks
+	// LeftLocks: a primary that becomes a backup keeps the lock bits in its memory.
+	LeftLocks
+	// SharedLocks: such a lock bit goes while another undecided transaction may hold it.
+	SharedLocks
 	// EarlierLoans: a slot that was lent while a machine was a region's primary earlier may be returned
 	// when it is that once more.
 	EarlierLoans
@@ -388,6 +392,8 @@ var names = [steps]string{
 	Dropped:           "dropped",
 	ReservedIn:        "reserved in",
 	LateBlocks:        "late blocks",
+	LeftLocks:         "left locks",
+	SharedLocks:       "shared locks",
 	EarlierLoans:      "earlier loans",
 	TenureGoesOn:      "tenure goes on",
 	LocateCurrent:     "locate current",
@@ -516,6 +522,8 @@ var texts = [steps]string{
 	Dropped:           "the allocator hands out slots of regions that have left it",
 	ReservedIn:        "a slot that was reserved in a region that has left meanwhile is used",
 	LateBlocks:        "a former primary writes the block table of its replica, which is a backup now",
+	LeftLocks:         "a primary that becomes a backup keeps the lock bits in its memory",
+	SharedLocks:       "such a lock bit goes while another undecided transaction may hold it",
 	EarlierLoans:      "a slot lent in an earlier time as the primary may be returned in a later one",
 	TenureGoesOn:      "a machine that is the primary once more keeps what the allocator knew",
 	LocateCurrent:     "a placement of an older configuration becomes a route",

@@ -96,6 +96,8 @@ var catches = []catch{
 	{step: sabotage.Dropped, pkg: "region", test: "TestDropWhileASlabIsKept"},
 	{step: sabotage.ReservedIn, pkg: "region", test: "TestLeavesBeforeTheConfigurationIsKnown"},
 	{step: sabotage.LateBlocks, pkg: "region", test: "TestBlocksOfAnEarlierTenure"},
+	{step: sabotage.LeftLocks, pkg: "txn/evidence", test: "TestLeftLocks"},
+	{step: sabotage.SharedLocks, pkg: "txn/evidence", test: "TestLeftLocksOfSeveral"},
 	{step: sabotage.EarlierLoans, pkg: "txn", test: "TestEarlierLoansEnd"},
 	{step: sabotage.TenureGoesOn, pkg: "farm", test: "TestTenureBeyondASkippedConfiguration"},
 	{step: sabotage.LocateCurrent, pkg: "txn/worker", test: "TestLocatedInAnEarlierConfiguration"},

@@ -87,6 +87,7 @@ type tracePart struct {
 	writes []record.Write
 	at     Extent
 	locked bool // recoveryState.locks counts its objects
+	left   bool // Recovery.left counts its objects
 }
 
 // part returns the trace's part about a region, and adds one if there is none.
@@ -129,6 +130,7 @@ func (r *Recovery) Drain(in cluster.ID) ([]Evidence, error) {
 	maps.DeleteFunc(r.traces, func(_ record.ID, t *trace) bool {
 		return len(t.parts) == 0 // no evidence is left, at most an outcome
 	})
+	r.countLeftLocked()
 	return r.evidenceLocked(), nil
 }
 

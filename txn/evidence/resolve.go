@@ -155,6 +155,9 @@ func (r *Recovery) finishPartLocked(p *tracePart, commit bool) error {
 		}
 	}
 	p.locked = false
+	if !rt.PrimaryHere {
+		r.dropLeftLocked(p, rt.Local) // only after all writes are applied: then their objects are final
+	}
 	return nil
 }
 
@@ -227,6 +230,7 @@ func (r *Recovery) Settle(c *cluster.Configuration) error {
 	}
 	clear(r.traces)
 	clear(r.over)
+	r.left = nil
 	r.settleRecalledLocked(c.ID, parked)
 	r.notes.forget() // the recovery is over
 	isWhole := !r.awaitsAny()
