@@ -43,8 +43,8 @@ type Status struct {
 	// MovesAwait says what the moves away from machines that are being drained wait for: a region that is
 	// unavailable, moves, or is being filled. It is empty if they wait for nothing.
 	MovesAwait string `json:"movesAwait,omitempty"`
-	// BalanceInMS is the time in milliseconds until regions move to even out the machines, 0 if none
-	// are to move or they may move now; only in the CM's status.
+	// BalanceInMS is the time in milliseconds until regions move, or get another primary, to even out the machines, 0 if none
+	// are to or they may now; only in the CM's status.
 	BalanceInMS float64 `json:"balanceInMS,omitempty"`
 
 	Lease    *LeaseStatus   `json:"lease,omitempty"` // only in StatusOfMachine

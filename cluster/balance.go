@@ -6,11 +6,14 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Moves even out the replicas and the primaries of the machines. What is to be even is measured by
-// one number, the cost: the sum, over the machines, of the squares of the numbers of their replicas
-// and of their primaries. NextMoves returns only moves that lower it. Since a move does exactly what
+// Moves even out the replicas of the machines, and then handovers (handover.go) even out the primaries.
+// What is to be even is measured by one number, the cost: the sum, over the machines, of the squares of
+// the numbers of their replicas. NextMoves returns only moves that lower it. Since a move does exactly what
 // was planned (the target takes the place of the machine that the replica leaves), the cost falls
 // with every move that is carried out, and cannot come back: machines never pass regions to and fro.
+//
+// While a member does not know handovers, moves have to even out the primaries, too: the cost then has
+// the squares of the numbers of primaries in it.
 
 const (
 	// regionsAtOnce bounds how many regions move at once, if it is more than one group. Each of them
@@ -41,14 +44,21 @@ func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
 	}
 }
 
-// MoveOn returns the configuration after c that ends moves, or else begins the next ones: see
-// NextMoves. It returns nil if there is nothing to do.
+// MoveOn returns the configuration after c that ends moves, or else begins the next ones (NextMoves), or
+// else, for the sake of balance, hands over primaries (NextHandovers): the moves of replicas change who
+// is a primary, too. It returns nil if there is nothing to do.
 func (c *Configuration) MoveOn(balance bool) (*Configuration, Remapped) {
 	if d, report := c.EndMoves(); d != nil {
 		return d, report
 	}
 	if moves := c.NextMoves(balance); len(moves) > 0 {
 		return c.StartMoves(moves)
+	}
+	if !balance {
+		return nil, Remapped{}
+	}
+	if handovers := c.NextHandovers(); len(handovers) > 0 {
+		return c.HandOver(handovers)
 	}
 	return nil, Remapped{}
 }
@@ -79,20 +89,25 @@ func (c *Configuration) Urgency() Urgency {
 	if !c.BeginsMoves() {
 		return NothingMoves
 	}
-	_, move, ok := newPlanner(c).next(true)
+	pl := newPlanner(c)
+	_, move, ok := pl.next(true)
 	switch {
-	case !ok:
-		return NothingMoves
-	case c.IsDraining(move.From):
+	case ok && c.IsDraining(move.From):
 		return AtOnce
+	case ok:
+		return ForBalance
 	}
-	return ForBalance
+	if _, _, ok := pl.nextHandover(); ok && c.CanHandOver() {
+		return ForBalance
+	}
+	return NothingMoves
 }
 
 // A planner plans moves of groups. Its counts include those of the moves that it has applied.
 type planner struct {
 	c               *Configuration
 	groups          [][]int                // those that may move
+	together        [][]int                // those that may be handed over
 	load, primaries map[rdma.MachineID]int // once the moves have ended
 	occupied        map[rdma.MachineID]int // the replicas while they are under way: no replica has left
 	targets         []rdma.MachineID
@@ -108,6 +123,9 @@ func newPlanner(c *Configuration) *planner {
 	for _, g := range c.groups() {
 		if c.isComplete(g) {
 			pl.groups = append(pl.groups, g)
+		}
+		if c.Regions[g[0]].IsAvailable() && c.isTogether(g) {
+			pl.together = append(pl.together, g)
 		}
 	}
 	for _, m := range c.Machines {
@@ -134,14 +152,14 @@ func (pl *planner) next(balance bool) (group []int, move Move, ok bool) {
 		return nil, Move{}, false
 	}
 	low := machineLoad{pl.least(pl.load), pl.least(pl.primaries)}
-	lowest := 0
+	var lowest moveCost
 	for _, g := range pl.groups {
 		for _, m := range pl.c.Regions[g[0]].Replicas() {
 			if !pl.isWorth(g, m, low) || pl.c.isPinned(g, m) { // mostly not worth it: this is asked for each new revision
 				continue
 			}
 			to, found := pl.best(g, m)
-			if found && pl.cost(g, m, to) < lowest && pl.isWorth(g, m, machineLoad{pl.load[to], pl.primaries[to]}) {
+			if found && pl.cost(g, m, to).lowers(lowest) && pl.isWorth(g, m, machineLoad{pl.load[to], pl.primaries[to]}) {
 				group, move, lowest = g, Move{m, to}, pl.cost(g, m, to)
 			}
 		}
@@ -169,19 +187,33 @@ func (pl *planner) best(g []int, m rdma.MachineID) (best rdma.MachineID, ok bool
 		if p.Has(to) || !pl.c.sparesDomain(p, to, m) || !pl.c.haveRoom(pl.occupied, []rdma.MachineID{to}, len(g)) {
 			continue
 		}
-		if !ok || pl.cost(g, m, to) < pl.cost(g, m, best) {
+		if !ok || pl.cost(g, m, to).isBelow(pl.cost(g, m, best)) {
 			best, ok = to, true
 		}
 	}
 	return best, ok
 }
 
-// cost returns half of how much a move raises the cost.
-func (pl *planner) cost(g []int, from, to rdma.MachineID) int {
+// A moveCost is half of how much a move raises the cost. Of moves that raise it as much, those are
+// preferred that raise that of the primaries least: there is less left to be handed over.
+type moveCost struct{ all, primaries int }
+
+func (a moveCost) isBelow(b moveCost) bool {
+	return a.all < b.all || a.all == b.all && a.primaries < b.primaries
+}
+
+// lowers reports whether a move lowers the cost, and by more than the best one so far. The zero best
+// stands for none.
+func (a moveCost) lowers(best moveCost) bool { return a.all < 0 && a.isBelow(best) }
+
+func (pl *planner) cost(g []int, from, to rdma.MachineID) moveCost {
 	n := len(g)
-	cost := n * (n + pl.load[to] - pl.load[from])
+	cost := moveCost{all: n * (n + pl.load[to] - pl.load[from])}
 	if pl.c.Regions[g[0]].Primary == from {
-		cost += n * (n + pl.primaries[to] - pl.primaries[from])
+		cost.primaries = n * (n + pl.primaries[to] - pl.primaries[from])
+	}
+	if !pl.c.CanHandOver() {
+		cost.all += cost.primaries
 	}
 	return cost
 }
@@ -189,10 +221,18 @@ func (pl *planner) cost(g []int, from, to rdma.MachineID) int {
 // isWorth reports whether a machine and the target of a move, which has the given load, are so uneven
 // that copying is worth it.
 func (pl *planner) isWorth(g []int, from rdma.MachineID, to machineLoad) bool {
-	uneven := func(d, total int) bool { return d > len(g) && d*evenPart*len(pl.targets) > total }
 	regions := len(pl.c.Regions)
+	if pl.isUneven(g, pl.load[from]-to.replicas, regions*pl.c.Replicas) {
+		return true
+	}
 	isPrimary := pl.c.Regions[g[0]].Primary == from
-	return uneven(pl.load[from]-to.replicas, regions*pl.c.Replicas) || isPrimary && uneven(pl.primaries[from]-to.primaries, regions)
+	return isPrimary && !pl.c.CanHandOver() && pl.isUneven(g, pl.primaries[from]-to.primaries, regions)
+}
+
+// isUneven reports whether a difference between two machines, of the given total of all machines, is
+// large enough for one of them to give a group to the other.
+func (pl *planner) isUneven(g []int, d, total int) bool {
+	return d > len(g) && d*evenPart*len(pl.targets) > total
 }
 
 // apply counts a move as done. The group does not move again.

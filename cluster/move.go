@@ -16,9 +16,8 @@ import (
 //	StartMoves  The target becomes one more backup, which is filled. The region has one replica
 //	            more than it should; no replica leaves yet, so nothing is lost if the target fails.
 //	EndMoves    The target has everything, so the other replica leaves. If that was the primary,
-//	            the target takes its place in the same configuration: there is no other moment at
-//	            which it could, since a primary that stays as a backup would have to give up the
-//	            locks in its memory.
+//	            the target takes its place in the same configuration: then the outcome of a move
+//	            is known before it begins.
 //
 // All regions of a group move together, so that they stay co-located. If one of a moving region's
 // machines fails in between, the move is over, and the configuration that is without the machine
@@ -107,8 +106,8 @@ func (c *Configuration) isFilledMove(group []int) bool {
 	})
 }
 
-// leave removes the replica that moves away. Its place as the primary goes to the target: then the
-// outcome of a move is known before it begins, and NextMoves can tell whether it is worth it.
+// leave removes the replica that moves away. Its place as the primary goes to the target, so that
+// NextMoves can tell whether the move is worth it.
 func (p *Placement) leave(in ID) {
 	if p.Primary == p.Move.From {
 		p.Primary, p.LastPrimaryChange = p.Move.To, in

@@ -27,6 +27,8 @@ type Remapped struct {
 	// Moving are regions of which a replica begins to move: they have one more backup, which is still
 	// empty. Moved are regions of which a replica has left a machine for another one.
 	Moving, Moved []region.ID
+	// HandedOver are regions of which a backup has become the primary, and the primary a backup.
+	HandedOver []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.
 	Short []region.ID
@@ -38,7 +40,7 @@ func (r Remapped) String() string {
 		what    string
 		regions []region.ID
 	}{{"promoted", r.Promoted}, {"refilled", r.Refilled}, {"UNAVAILABLE", r.Unavailable},
-		{"returned", r.Returned}, {"LOST", r.Lost}, {"moving", r.Moving}, {"moved", r.Moved}, {"short of replicas", r.Short}} {
+		{"returned", r.Returned}, {"LOST", r.Lost}, {"moving", r.Moving}, {"moved", r.Moved}, {"handed over", r.HandedOver}, {"short of replicas", r.Short}} {
 		if len(s.regions) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", s.what, s.regions))
 		}

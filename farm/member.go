@@ -59,6 +59,8 @@ type MemberConfig struct {
 	// HoldMoves says that no replicas move: see HoldMoves. It holds them from the beginning, also
 	// those that an earlier life has begun, and those away from machines that are being drained.
 	HoldMoves bool
+	// BalanceDelay is membership.Config's.
+	BalanceDelay time.Duration
 	// Begun, if not nil, is called when the machine starts asking to become a member: from then on
 	// Status and Membership report its progress.
 	Begun func(*Member)
@@ -583,7 +585,7 @@ func (m *Member) membershipConfig() membership.Config {
 		Events:   m.cfg.Events,
 		Step:     m.cfg.Recovering,
 
-		HoldMoves: m.cfg.HoldMoves,
+		HoldMoves: m.cfg.HoldMoves, BalanceDelay: m.cfg.BalanceDelay,
 	}
 }
 

@@ -35,6 +35,10 @@ var earliers = []earlier{
 		"the last before moves, over TCP and with a store of its own", "26eb00667ae00e142f8b2afaa97474a559990fe7",
 		func(t *testing.T) *fleet { return newJoiningFleet(t, 3, newPeers(t)) },
 	},
+	{
+		"the last before handovers, over TCP and with a store of its own", "22788b4c0a5a8c2cf1fdbb7a581661d1174ac18b",
+		func(t *testing.T) *fleet { return newJoiningFleet(t, 3, newPeers(t)) },
+	},
 }
 
 // TestRollingUpgrade replaces the program of each machine of a cluster by this one, machine by machine,
@@ -104,7 +108,9 @@ func (u *upgrade) run() {
 			break // the last: there is no way back from here
 		}
 		u.speaks(before)
-		u.refusesMoves()
+		if before < protocol.Moves {
+			u.refusesMoves()
+		}
 		u.restart(m, u.earlier)
 		u.restart(m, binary)
 		u.speaks(before)

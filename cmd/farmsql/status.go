@@ -223,7 +223,7 @@ func printStatus(w io.Writer, s farmsql.Status) {
 		fmt.Fprintf(w, "leases:   %v, kept by a %s; the one of machine %d is %s\n", duration(s.Lease.LengthMS), s.Lease.KeptBy, s.Machine, validText(s.Lease.IsValid))
 	}
 	if s.BalanceInMS > 0 {
-		fmt.Fprintf(w, "balance:  regions move in %v, if the members stay the same\n", duration(s.BalanceInMS).Round(time.Second))
+		fmt.Fprintf(w, "balance:  regions move, or get another primary, in %v, if the members stay the same\n", duration(s.BalanceInMS).Round(time.Second))
 	}
 	if len(s.Joining) > 0 {
 		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))

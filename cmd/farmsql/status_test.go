@@ -53,7 +53,7 @@ func TestStatusShowsTheNewestView(t *testing.T) {
 	status, out, errs := execute(t, "", "status", "--data", data)
 	for _, want := range []string{
 		"configuration 5", "as machine 0", "0 CM     own", "3                    80.5ms left", "1       0        1 2      2", "LOST, with all their replicas: 7",
-		"regions are being activated, 1 replicas are being filled", "100ms, kept by a thread; the one of machine 0 is valid", "joining:  9", "further moves wait for region 3, which is away", "regions move in 1m1s", "machine-1", "machine-2", "configuration 4",
+		"regions are being activated, 1 replicas are being filled", "100ms, kept by a thread; the one of machine 0 is valid", "joining:  9", "further moves wait for region 3, which is away", "regions move, or get another primary, in 1m1s", "machine-1", "machine-2", "configuration 4",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)

@@ -6,6 +6,7 @@
 //	version 1   programs that do not say what they speak
 //	version 2   ranges; configurations of format 4; greetings that say their version
 //	version 3   moves of replicas, machines that are being drained; configurations of format 5
+//	version 4   primaries that are handed over, and stay as backups
 //
 // Two machines speak the highest version that both know. Data that a third machine may have to
 // read, records and the configuration, have the version of the instance: the highest that all its
@@ -23,9 +24,10 @@ type Version uint8
 
 // The versions that there have been.
 const (
-	First  Version = 1
-	Ranges Version = 2
-	Moves  Version = 3
+	First     Version = 1
+	Ranges    Version = 2
+	Moves     Version = 3
+	Handovers Version = 4
 )
 
 // A Range is the versions that a program speaks. Programs that do not know ranges state the zero
@@ -33,7 +35,7 @@ const (
 type Range struct{ Min, Max Version }
 
 // Own is the range of this program.
-var Own = Range{First, Moves}
+var Own = Range{First, Handovers}
 
 // ErrRange means that machines have no version of the protocol in common.
 var ErrRange = errors.New("protocol: no version of the protocol that both speak")

@@ -54,6 +54,10 @@ type Config struct {
 	Step func(recovery.Step)
 	// HoldMoves says that no replicas move: see Machine.HoldMoves.
 	HoldMoves bool
+	// BalanceDelay, if not 0, is how long the members have been the same before replicas move, or
+	// primaries are handed over, for the sake of balance. By default it is balanceDelay leases, and
+	// lossDelay leases while there are fewer members than there were.
+	BalanceDelay time.Duration
 	// RestartWait is how long machines that restart together wait for further machines; 10 s by
 	// default.
 	RestartWait time.Duration

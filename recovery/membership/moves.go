@@ -17,11 +17,12 @@ import (
 )
 
 // The CM moves replicas: as operators order (order.go), away from machines that are being drained, and to
-// machines that have fewer than others, such as one that has just joined (cluster.Configuration.MoveOn). It does so only while
+// machines that have fewer than others, such as one that has just joined (cluster.Configuration.MoveOn). Where that
+// leaves the primaries uneven, it hands some of them over to machines with backups. It does so only while
 // there is nothing to recover, nobody waits to join, and nobody is about to stop: a move is never
 // urgent, and each of its two configurations interrupts commits for a moment.
 
-// Regions move for the sake of balance only when the members have been the same for a while. A machine
+// Regions move, and primaries are handed over, for the sake of balance only when the members have been the same for a while. A machine
 // that stops is mostly back soon, with its memory; what was moved meanwhile would have to move back.
 const (
 	// balanceDelay is how many lease times that takes.
@@ -98,6 +99,9 @@ func (m *Machine) balanceInLocked() time.Duration {
 	delay := balanceDelay * m.cfg.Keeper.Length()
 	if len(m.mu.current.Machines) < x.most {
 		delay = lossDelay * m.cfg.Keeper.Length()
+	}
+	if m.cfg.BalanceDelay > 0 {
+		delay = m.cfg.BalanceDelay
 	}
 	left := delay - m.cfg.Clock.Now().Sub(x.changed)
 	if left <= 0 {

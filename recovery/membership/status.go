@@ -31,8 +31,8 @@ type Status struct {
 	// changing the configuration, or has asked the CM to change it: another configuration follows,
 	// even if nobody is suspected.
 	Recovering, Changing bool
-	// BalanceIn, only at the CM, is the time until regions move for the sake of balance; 0 if none
-	// are to move, or if they may move now.
+	// BalanceIn, only at the CM, is the time until regions move, or are handed over, for the sake of
+	// balance; 0 if none are to, or if they may now.
 	BalanceIn time.Duration
 	// Err is the reason why the machine is not a member any more.
 	Err error
