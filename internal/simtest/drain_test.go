@@ -8,12 +8,12 @@ import (
 
 // Regions move, while machines die, links break, and the configuration is changed for other reasons.
 func TestDrains(t *testing.T) {
-	drains(t, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Drain, Drain, Drain) })
+	drains(t, 24, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Drain, Drain, Drain) })
 }
 
 // Operators move replicas by hand, also of machines that are being drained, among the same faults.
 func TestOrders(t *testing.T) {
-	drains(t, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Order, Order, Order, Order, Drain) })
+	drains(t, 24, func(o *Options) { o.Overlap.Kinds = append(o.Overlap.Kinds, Order, Order, Order, Order, Drain) })
 }
 
 // Machines die just when regions begin to move, and when replicas leave machines: the CM, the machine
@@ -21,7 +21,7 @@ func TestOrders(t *testing.T) {
 // the machine that a replica has left gets it back when another one dies, also while that failure is
 // recovered from.
 func TestKillsAtMoves(t *testing.T) {
-	drains(t, func(o *Options) {
+	drains(t, 24, func(o *Options) {
 		o.Farm.Machines = 3 + int(o.Seed%2)
 		o.Farm.Replicas = o.Farm.Machines - 1
 		o.Domains = o.Farm.Machines
@@ -30,10 +30,34 @@ func TestKillsAtMoves(t *testing.T) {
 	})
 }
 
-// drains runs the simulator with machines that are drained, with options changed by with.
-func drains(t *testing.T, with func(*Options)) {
+// Primaries are handed over to machines that have come back, while others die, also just then: the new
+// primary, the former one, the CM; sometimes a second one while that failure is recovered from, so that
+// the former primary gets its role back at once. All machines have all regions, so that nothing can move.
+func TestHandovers(t *testing.T) {
+	drains(t, 12, handsOver)
+}
+
+// handsOver makes options with which primaries are handed over.
+func handsOver(o *Options) {
+	o.Farm.Machines = 3 + int(o.Seed%2)
+	o.Farm.Replicas = o.Farm.Machines - int(o.Seed/4%2)
+	o.Domains = o.Farm.Machines
+	o.Balance = leaseTime / 2
+	o.Duration, o.Overlap.Hold = 300*time.Millisecond, 10*time.Millisecond
+	o.Overlap.Kinds = []Fault{KillAtHandover}
+	if o.Seed%3 == 0 { // something else besides
+		o.Overlap.Kinds = append(o.Overlap.Kinds, KillInRecovery, PowerCut, Pause)
+	}
+	o.Overlap.Open, o.Overlap.Core, o.Overlap.Spare, o.Overlap.Max = 1+int(o.Seed/2%2), false, false, 0
+	o.Overlap.Early, o.Overlap.Lost = false, 0
+	o.Clients, o.Objects = 3, 8+o.Farm.Machines // many transactions are caught, and few objects written again soon
+}
+
+// drains runs the simulator with n seeds, with machines that are drained, and with options changed by
+// with.
+func drains(t *testing.T, n uint64, with func(*Options)) {
 	t.Helper()
-	from, n := uint64(1), uint64(24)
+	from := uint64(1)
 	switch {
 	case *seed != 0:
 		from, n = *seed, 1
@@ -55,9 +79,13 @@ func drains(t *testing.T, with func(*Options)) {
 		total.Add(r)
 		runtime.GC() // unmaps the run's memory
 	}
-	t.Logf("%d machines were drained, %d killed at moves, %d replicas were to move by hand, of which %d were granted, %d have moved", total.Faults[Drain], total.Faults[KillAtMove], total.Faults[Order], total.Orders, total.Moves)
-	if *seed == 0 && total.Moves == 0 {
-		t.Error("no replica has moved")
+	t.Logf("%d machines were drained, %d killed at moves, %d replicas were to move by hand, of which %d were granted, %d have moved; %d machines were killed at handovers, %d regions were handed over",
+		total.Faults[Drain], total.Faults[KillAtMove], total.Faults[Order], total.Orders, total.Moves, total.Faults[KillAtHandover], total.Handovers)
+	if *seed == 0 && total.Moves+total.Handovers == 0 {
+		t.Error("no replica has moved, and no region was handed over")
+	}
+	if *seed == 0 && total.Faults[KillAtHandover] > 0 && total.Handovers == 0 {
+		t.Error("no region was handed over")
 	}
 	if *seed == 0 && total.Faults[Order] > 0 && total.Orders == 0 {
 		t.Error("no move by hand has been granted")

@@ -19,6 +19,7 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/call"
 	"github.com/farmsql/farmsql/recovery"
+	"github.com/farmsql/farmsql/recovery/data"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -40,8 +41,8 @@ type members struct {
 	err    error          // the reason why a machine could not begin a life
 	early  bool           // faults may come before all machines serve
 	aside  bool           // leases are kept on a separate processor, so that they stay valid while a machine hangs
-	// patience is farm.MemberConfig.Patience.
-	patience time.Duration
+	// patience is farm.MemberConfig.Patience, and balance its BalanceDelay.
+	patience, balance time.Duration
 	// keptOut holds, by machine, the last time when it was told that it may not join because of its
 	// links.
 	keptOut []time.Duration
@@ -49,8 +50,10 @@ type members struct {
 	moved int
 	// ordered is how many moves an operator has been granted.
 	ordered int
+	// handedOver is how many regions have been handed over to another primary.
+	handedOver int
 	// onMoved, if not nil, is called by the CM when it has stored a configuration in which moves begin
-	// or end.
+	// or end, or primaries are handed over.
 	onMoved func(now *cluster.Configuration, r cluster.Remapped)
 	// exited holds, by machine, the last time when its process exited by itself.
 	exited []time.Duration
@@ -212,10 +215,10 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			}
 			return lease.NewCalls(e, farm.KindLease, lease.Config{Length: leaseTime, Clock: p, Expired: expired}), nil
 		},
-		Patience: c.patience,
-		Begun:    func(m *farm.Member) { c.begun[i] = m },
-		Prepare:  func(m *txn.Machine) { c.hooks.Prepare(i, m) },
-		Ended:    func(error) { over.Set() },
+		Patience: c.patience, BalanceDelay: c.balance, Pace: c.pace(),
+		Begun:   func(m *farm.Member) { c.begun[i] = m },
+		Prepare: func(m *txn.Machine) { c.hooks.Prepare(i, m) },
+		Ended:   func(error) { over.Set() },
 		Steps: func(s step.Step) {
 			if !p.Dead() {
 				c.hooks.Step(i, s)
@@ -226,7 +229,11 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 				c.moved += len(r.Moved)
-				if len(r.Moving)+len(r.Moved) > 0 && c.onMoved != nil {
+				c.handedOver += len(r.HandedOver)
+				if len(r.HandedOver) > 0 {
+					c.note(p, "regions %v are handed over", r.HandedOver)
+				}
+				if len(r.Moving)+len(r.Moved)+len(r.HandedOver) > 0 && c.onMoved != nil {
 					c.onMoved(now, r)
 				}
 				if len(r.Lost) > 0 {
@@ -253,6 +260,15 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Recovering: recovering,
 	})
 	return m, nic, err
+}
+
+// pace returns the pace at which replicas are filled. Where machines that are back are to get their share
+// of the primaries before the faults end, their replicas must be complete by then.
+func (c *members) pace() data.Pace {
+	if c.balance > 0 {
+		return data.Aggressive
+	}
+	return data.Pace{}
 }
 
 // asideKeeper keeps leases on a processor of its own, with datagrams of its own. It passes expired

@@ -48,6 +48,9 @@ type Options struct {
 	// Patience is how long operations wait for an event that only the rest of the instance can
 	// cause; 0 means farm.MemberConfig's default.
 	Patience time.Duration
+	// Balance is farm.MemberConfig.BalanceDelay: if it is short, machines that have come back get
+	// their share of the primaries while there are still faults. 0 means farm.MemberConfig's default.
+	Balance time.Duration
 	// Objects and Keys are the numbers of objects and of keys that the workload uses.
 	Objects, Keys int
 	// LeafBytes and Buckets are so small that indexes of few keys are deep.
@@ -146,6 +149,9 @@ func (o Options) String() string {
 	if o.Patience > 0 {
 		mode += fmt.Sprintf(" patience of %v,", o.Patience)
 	}
+	if o.Balance > 0 {
+		mode += fmt.Sprintf(" balance after %v,", o.Balance)
+	}
 	if o.Workload != nil {
 		mode += fmt.Sprintf(" %d sessions each,", o.Sessions)
 	}
@@ -208,6 +214,13 @@ func (o Options) Overlapping() Options {
 	if o.Farm.Machines > o.Farm.Replicas && struck.IntN(4) == 0 {
 		o.Overlap.Kinds = append(o.Overlap.Kinds, KillAtMove)
 	}
+	even := rand.New(rand.NewPCG(o.Seed, 0xba1a)) // separate, as above: from before primaries were handed over
+	if o.Farm.Replicas > 1 && even.IntN(3) == 0 {
+		o.Balance = time.Duration(1+even.IntN(4)) * leaseTime
+		if even.IntN(2) == 0 {
+			o.Overlap.Kinds = append(o.Overlap.Kinds, KillAtHandover)
+		}
+	}
 	return o.scarce()
 }
 
@@ -229,9 +242,9 @@ func (o Options) scarce() Options {
 
 // plentiful returns the options without the limits that scarce has drawn.
 func (o Options) plentiful() Options {
-	o.Patience, o.Stale, o.Small = 0, 0, 0
+	o.Patience, o.Stale, o.Small, o.Balance = 0, 0, 0, 0
 	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool {
-		return f == FullMemory || f == OldCopy || f == Drain || f == KillAtMove || f == Order
+		return f == FullMemory || f == OldCopy || f == Drain || f == KillAtMove || f == Order || f == KillAtHandover
 	})
 	return o
 }

@@ -35,7 +35,7 @@ type Overlap struct {
 }
 
 // overlapping are the kinds of faults that an Overlap can have, besides Wedge,
-// FullMemory, OldCopy, Drain, KillAtMove and Order.
+// FullMemory, OldCopy, Drain, KillAtMove, Order and KillAtHandover.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -180,6 +180,8 @@ func (t *overlapInjector) inject(f Fault) {
 		t.killAtMove(f)
 	case Order:
 		t.order(f)
+	case KillAtHandover:
+		t.killAtHandover(f)
 	}
 }
 

@@ -81,7 +81,41 @@ func (t *overlapInjector) killAtMove(f Fault) {
 	t.noteChange()
 }
 
+// killAtHandover kills a machine, of whose regions others become primaries. When it is back, primaries
+// are handed over to it: then killAtHandover kills one or two of the machines that have replicas of
+// these regions, or the CM.
+func (t *overlapInjector) killAtHandover(f Fault) {
+	t.die(Kill, []int{t.any()})
+	var now *cluster.Configuration
+	var handed []region.ID
+	stored := t.outside.NewEvent()
+	next := t.members.onMoved // of another such fault
+	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
+		if next != nil {
+			next(c, r)
+		}
+		if now == nil && len(r.HandedOver) > 0 {
+			now, handed = c, r.HandedOver
+			stored.Set()
+		}
+	}
+	if !stored.WaitFor(handoverPatience) {
+		return
+	}
+	if t.rng.IntN(2) == 0 { // once all is recovered, but for what the former primary may have kept
+		t.outside.Sleep(t.upTo(leaseTime))
+	}
+	p, _ := now.Placement(handed[t.rng.IntN(len(handed))])
+	roles := []int{int(now.CM), int(p.Primary), int(p.Primary), int(p.Primary)}
+	for _, m := range p.Backups {
+		roles = append(roles, int(m))
+	}
+	t.strikeMove(f, roles)
+}
+
 const (
+	// handoverPatience bounds the wait for a handover. Often there is none: the primaries are even.
+	handoverPatience = 5 * leaseTime
 	// movePatience bounds the wait for a move.
 	movePatience = 20 * leaseTime
 	// strikeMax bounds the time from the configuration of a move to the failure. By then all have

@@ -31,8 +31,8 @@ func TestPinnedSeeds(t *testing.T) {
 			t.Parallel()
 			o := Draw(p.seed).Overlapping()
 			o.Overlap.Core, o.Tables = p.core, 0
-			o.Small = 0
-			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Drain || f == KillAtMove })
+			o.Small, o.Balance = 0, 0
+			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Drain || f == KillAtMove || f == KillAtHandover })
 			if !p.recent {
 				o = o.plentiful()
 				o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Wedge || slices.Contains(p.without, f) })

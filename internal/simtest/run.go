@@ -35,6 +35,8 @@ type Result struct {
 	Errands int // writes of errands that have succeeded
 	Moves   int // replicas that have moved from one machine to another
 	Orders  int // moves that an operator has been granted
+	// Handovers counts regions of which the primary has become a backup.
+	Handovers int
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
 	Tables, Indexes int
@@ -61,6 +63,7 @@ func (r *Result) Add(other Result) {
 	r.Errands += other.Errands
 	r.Moves += other.Moves
 	r.Orders += other.Orders
+	r.Handovers += other.Handovers
 	r.Tables += other.Tables
 	r.Indexes += other.Indexes
 	for f, n := range other.Faults {
@@ -193,7 +196,7 @@ func Run(o Options) Result {
 	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
 	if m, ok := r.cluster.(*members); ok {
-		r.result.Moves, r.result.Orders = m.moved, m.ordered
+		r.result.Moves, r.result.Orders, r.result.Handovers = m.moved, m.ordered, m.handedOver
 	}
 	return r.result
 }
@@ -222,7 +225,7 @@ func injectionOf(j *injector) (f injection) {
 		Reconfigured: func(i int, _ membership.Timeline) { j.reconfigured(i) },
 	})
 	if m, ok := j.cluster.(*members); ok {
-		m.aside, m.patience = m.aside || o.wedges(), o.Patience
+		m.aside, m.patience, m.balance = m.aside || o.wedges(), o.Patience, o.Balance
 		j.health = newHealth(j.run, m)
 		if o.Overlap != nil {
 			return newOverlapInjector(j)

@@ -96,7 +96,7 @@ var catches = []catch{
 	{step: sabotage.Dropped, pkg: "region", test: "TestDropWhileASlabIsKept"},
 	{step: sabotage.ReservedIn, pkg: "region", test: "TestLeavesBeforeTheConfigurationIsKnown"},
 	{step: sabotage.LateBlocks, pkg: "region", test: "TestBlocksOfAnEarlierTenure"},
-	{step: sabotage.LeftLocks, pkg: "txn/evidence", test: "TestLeftLocks"},
+	{step: sabotage.LeftLocks, options: "handovers", with: handOver},
 	{step: sabotage.SharedLocks, pkg: "txn/evidence", test: "TestLeftLocksOfSeveral"},
 	{step: sabotage.EarlierLoans, pkg: "txn", test: "TestEarlierLoansEnd"},
 	{step: sabotage.TenureGoesOn, pkg: "farm", test: "TestTenureBeyondASkippedConfiguration"},
@@ -141,6 +141,13 @@ var catches = []catch{
 // defineTables makes clients define tables.
 func defineTables(o *Options) {
 	o.Tables = 3
+}
+
+// handOver hands over primaries, and kills machines just then.
+func handOver(o *Options) {
+	*o = o.Overlapping()
+	o.Tables = 0
+	handsOver(o)
 }
 
 // ageMemories makes machines come back with older copies of their memory.
