@@ -97,7 +97,7 @@ func (c *Configuration) Urgency() Urgency {
 	case ok:
 		return ForBalance
 	}
-	if _, _, ok := pl.nextHandover(); ok && c.CanHandOver() {
+	if c.CanHandOver() && pl.chains().next(len(c.Regions)) != nil {
 		return ForBalance
 	}
 	return NothingMoves
@@ -180,6 +180,14 @@ func (pl *planner) least(of map[rdma.MachineID]int) (least int) {
 	return least
 }
 
+// most returns the highest number of a machine that may get replicas.
+func (pl *planner) most(of map[rdma.MachineID]int) (most int) {
+	for _, m := range pl.targets {
+		most = max(most, of[m])
+	}
+	return most
+}
+
 // best returns the machine to which a group's replica at m moves at the lowest cost.
 func (pl *planner) best(g []int, m rdma.MachineID) (best rdma.MachineID, ok bool) {
 	p := &pl.c.Regions[g[0]]
@@ -222,17 +230,17 @@ func (pl *planner) cost(g []int, from, to rdma.MachineID) moveCost {
 // that copying is worth it.
 func (pl *planner) isWorth(g []int, from rdma.MachineID, to machineLoad) bool {
 	regions := len(pl.c.Regions)
-	if pl.isUneven(g, pl.load[from]-to.replicas, regions*pl.c.Replicas) {
+	if pl.isUneven(len(g), pl.load[from]-to.replicas, regions*pl.c.Replicas) {
 		return true
 	}
 	isPrimary := pl.c.Regions[g[0]].Primary == from
-	return isPrimary && !pl.c.CanHandOver() && pl.isUneven(g, pl.primaries[from]-to.primaries, regions)
+	return isPrimary && !pl.c.CanHandOver() && pl.isUneven(len(g), pl.primaries[from]-to.primaries, regions)
 }
 
 // isUneven reports whether a difference between two machines, of the given total of all machines, is
-// large enough for one of them to give a group to the other.
-func (pl *planner) isUneven(g []int, d, total int) bool {
-	return d > len(g) && d*evenPart*len(pl.targets) > total
+// large enough for one of them to give a group of n regions to the other.
+func (pl *planner) isUneven(n, d, total int) bool {
+	return d > n && d*evenPart*len(pl.targets) > total
 }
 
 // apply counts a move as done. The group does not move again.

@@ -22,45 +22,21 @@ func (c *Configuration) CanHandOver() bool { return c.Version() >= protocol.Hand
 
 // NextHandovers returns the handovers that even out the primaries of the machines; none while replicas
 // move or are being filled. They are all of one configuration: each interrupts commits for a moment,
-// and nothing is copied that would take the longer the more there is.
+// and nothing is copied that would take the longer the more there is. So they begin only where machines
+// are uneven enough (isUneven), and then go on as long as any lowers the cost: otherwise one or two
+// regions more would make the machines too uneven again.
 //
-// Each handover lowers the sum of the squares of the numbers of primaries, and moves none of the
+// Each path (chains.go) lowers the sum of the squares of the numbers of primaries, and moves none of the
 // replicas. Moves come first, and lower the sum of the squares of the numbers of replicas. So both end.
-func (c *Configuration) NextHandovers() (handovers []Handover) {
+func (c *Configuration) NextHandovers() []Handover {
 	if !c.CanHandOver() || !c.BeginsMoves() {
 		return nil
 	}
-	for pl := newPlanner(c); ; {
-		g, to, ok := pl.nextHandover()
-		if !ok {
-			return handovers
-		}
-		p := &c.Regions[g[0]]
-		handovers = append(handovers, Handover{p.Group, p.Primary, to})
-		pl.primaries[p.Primary] -= len(g)
-		pl.primaries[to] += len(g)
-		pl.together = slices.DeleteFunc(pl.together, func(x []int) bool { return x[0] == g[0] })
+	ch := newPlanner(c).chains()
+	for path := ch.next(len(c.Regions)); path != nil; path = ch.next(0) {
+		ch.take(path)
 	}
-}
-
-// nextHandover returns the handover that lowers the cost the most, and is worth it. Primaries of machines
-// that are being drained move away instead.
-func (pl *planner) nextHandover() (group []int, to rdma.MachineID, ok bool) {
-	low, lowest := pl.least(pl.primaries), 0
-	for _, g := range pl.together {
-		p := &pl.c.Regions[g[0]]
-		has := pl.primaries[p.Primary]
-		if pl.c.IsDraining(p.Primary) || !pl.isUneven(g, has-low, len(pl.c.Regions)) { // mostly
-			continue
-		}
-		for _, b := range p.Backups {
-			d := has - pl.primaries[b]
-			if cost := len(g) * (len(g) - d); cost < lowest && !pl.c.IsDraining(b) && pl.isUneven(g, d, len(pl.c.Regions)) {
-				group, to, lowest = g, b, cost
-			}
-		}
-	}
-	return group, to, group != nil
+	return ch.handovers()
 }
 
 // HandOver returns the configuration after c in which the given handovers are done. NextHandovers has
@@ -68,17 +44,28 @@ func (pl *planner) nextHandover() (group []int, to rdma.MachineID, ok bool) {
 func (c *Configuration) HandOver(handovers []Handover) (*Configuration, Remapped) {
 	d := c.Succeed()
 	var report Remapped
+	of := make(map[region.ID]Handover, len(handovers)) // by group
 	for _, h := range handovers {
-		for i := range d.Regions {
-			p := &d.Regions[i]
-			if p.Group != h.Group {
-				continue
-			}
-			p.Backups[slices.Index(p.Backups, h.To)] = h.From
-			p.Primary, p.LastPrimaryChange = h.To, d.ID
-			report.HandedOver = append(report.HandedOver, p.Region)
+		of[h.Group] = h
+	}
+	for i := range d.Regions {
+		p := &d.Regions[i]
+		h, ok := of[p.Group]
+		if !ok {
+			continue
 		}
+		p.Backups[slices.Index(p.Backups, h.To)] = h.From
+		p.Primary, p.LastPrimaryChange = h.To, d.ID
+		report.HandedOver = append(report.HandedOver, p.Region)
 	}
 	slices.Sort(report.HandedOver)
 	return d, report
+}
+
+// HandsOver reports whether c, which comes after was, has made a primary of was a backup.
+func (c *Configuration) HandsOver(was *Configuration) bool {
+	return slices.ContainsFunc(c.Regions, func(p Placement) bool {
+		before, ok := was.Placement(p.Region)
+		return ok && before.IsAvailable() && p.Primary != before.Primary && slices.Contains(p.Backups, before.Primary)
+	})
 }

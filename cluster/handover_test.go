@@ -108,36 +108,159 @@ func TestHandoversAreEnough(t *testing.T) {
 	}
 }
 
-// Whatever the machines and the groups: moves and handovers end, the primaries then differ by a group or a
-// tenth at most, wherever a backup could take one, and nothing is handed over between.
+// Whatever the machines and the groups: moves and handovers end. All handovers are one configuration, after
+// the last move, and make the primaries more even. They then differ by a group or a tenth at most,
+// wherever there is a way on which one could be handed over.
 func TestHandoversEnd(t *testing.T) {
-	handovers := 0
+	configurations, regions := 0, 0
 	for seed := range uint64(150) {
 		c := movable(random(t, rand.New(rand.NewPCG(seed, 11))))
-		c, _ = moveAll(t, c, true)
+		isOver := false
 		for n := 0; ; n++ {
 			next, report := c.MoveOn(true)
 			if next == nil {
 				break
 			}
-			handovers += len(report.HandedOver)
-			if n > 1 {
-				t.Fatalf("seed %d: %v, and it goes on", seed, report)
+			if isOver || n > 10000 {
+				t.Fatalf("seed %d: it goes on: %v", seed, report)
+			}
+			if isOver = len(report.HandedOver) > 0; isOver {
+				configurations, regions = configurations+1, regions+len(report.HandedOver)
+				if before, after := squares(c), squares(next); after >= before {
+					t.Errorf("seed %d: squares of primaries %d, before %d", seed, after, before)
+				}
+			}
+			next.Follow(c, func(region.ID) bool { return false })
+			if err := sound(next); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
 			}
 			c = fillAll(next)
 		}
-		for _, g := range c.groups() {
-			p := &c.Regions[g[0]]
-			if !p.IsAvailable() || !c.isTogether(g) || !c.BeginsMoves() {
-				continue
+		if c.BeginsMoves() {
+			allEven(t, seed, c)
+		}
+	}
+	if configurations < 20 || regions < 2*configurations {
+		t.Errorf("%d regions were handed over in %d configurations: hardly any", regions, configurations)
+	}
+}
+
+// squares returns the sum of the squares of the numbers of primaries.
+func squares(c *Configuration) (sum int) {
+	for _, m := range c.Machines {
+		sum += c.PrimaryOf(m) * c.PrimaryOf(m)
+	}
+	return sum
+}
+
+// allEven checks that no two machines are uneven between which primaries could be handed over.
+func allEven(t *testing.T, seed uint64, c *Configuration) {
+	t.Helper()
+	groups := slices.DeleteFunc(c.groups(), func(g []int) bool { return !c.Regions[g[0]].IsAvailable() || !c.isTogether(g) })
+	targets := slices.DeleteFunc(slices.Clone(c.Machines), c.IsDraining)
+	for n := range 20 { // the size of the groups
+		leads := make(map[[2]rdma.MachineID]bool)
+		for _, g := range groups {
+			for _, b := range c.Regions[g[0]].Backups {
+				leads[[2]rdma.MachineID{c.Regions[g[0]].Primary, b}] = leads[[2]rdma.MachineID{c.Regions[g[0]].Primary, b}] || len(g) == n
 			}
-			for _, b := range p.Backups {
-				d := c.PrimaryOf(p.Primary) - c.PrimaryOf(b)
-				if d > len(g) && d*evenPart*len(c.Machines) > len(c.Regions) && !c.IsDraining(b) && !c.IsDraining(p.Primary) {
-					t.Errorf("seed %d: machine %d has %d primaries, and machine %d, with backups of group %d, has %d", seed, p.Primary, c.PrimaryOf(p.Primary), b, p.Group, c.PrimaryOf(b))
+		}
+		for _, over := range targets {
+			for _, a := range targets {
+				for _, b := range targets {
+					if leads[[2]rdma.MachineID{a, over}] && leads[[2]rdma.MachineID{over, b}] {
+						leads[[2]rdma.MachineID{a, b}] = true
+					}
 				}
 			}
 		}
+		for _, a := range targets {
+			for _, b := range targets {
+				d := c.PrimaryOf(a) - c.PrimaryOf(b)
+				if leads[[2]rdma.MachineID{a, b}] && d > n && d*evenPart*len(targets) > len(c.Regions) {
+					t.Errorf("seed %d: machine %d has %d primaries, machine %d has %d, and a way leads from one to the other for groups of %d", seed, a, c.PrimaryOf(a), b, c.PrimaryOf(b), n)
+				}
+			}
+		}
+	}
+}
+
+// ring returns machines in a ring, which have the regions of the two beside them, k each, once as the primary
+// and once as the backup. Machine i is the primary of own[i] of those that it has with the next one.
+func ring(k, size int, own []int) *Configuration {
+	n := len(own)
+	c := movable(instance(n, 2, false))
+	for i := range rdma.MachineID(n) {
+		next := (i + 1) % rdma.MachineID(n)
+		for j := range k {
+			p, b := i, next
+			if j >= own[i] {
+				p, b = next, i
+			}
+			group := c.NextRegion
+			for range size {
+				c.Regions = append(c.Regions, Placement{Region: c.NextRegion, Group: group, Primary: p, Backups: []rdma.MachineID{b}, LastPrimaryChange: c.ID, LastReplicaChange: c.ID})
+				c.NextRegion++
+			}
+		}
+	}
+	return c
+}
+
+// Where those with many primaries have no backups at those with few, machines between pass them on: each
+// gives one, and gets one.
+func TestHandoversOverOthers(t *testing.T) {
+	for size := 1; size <= 3; size++ {
+		c := ring(6, size, []int{1, 0, 0, 1, 3, 5, 6, 6, 5, 3})
+		if got := fmt.Sprint(primariesOf(c)); size == 1 && got != "[4 4 5 5 6 6 7 7 8 8]" {
+			t.Fatal(got)
+		}
+		c, moves := moveAll(t, c, true)
+		if got := primariesOf(c); moves > 0 || got[0] != 6*size || got[9] != 6*size {
+			t.Errorf("groups of %d: %d moves, primaries %v", size, moves, got)
+		}
+	}
+}
+
+// While one machine makes regions there are few handovers: each makes the primaries as even as they can
+// be, so that many regions have to be made until the next is worth it.
+func TestHandoversAreFew(t *testing.T) {
+	for _, n := range []int{30, 100, 300} {
+		c, _ := moveAll(t, uneven(t, n), true)
+		const made = 60
+		handovers := 0
+		for range made {
+			next, _, err := c.Place(0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c = next
+			if next, _ := c.MoveOn(true); next != nil {
+				next.Follow(c, func(region.ID) bool { return false })
+				c, handovers = next, handovers+1
+			}
+		}
+		most := made / (n/3/evenPart + 1)
+		t.Logf("%d regions, and %d more are made: %d handovers", n, made, handovers)
+		if handovers == 0 || handovers > most {
+			t.Errorf("%d regions, and %d more are made: %d handovers, want 1 to %d", n, made, handovers, most)
+		}
+	}
+}
+
+// The successor of a configuration is known by its primaries to have handed some over; one in which
+// a primary has failed has not.
+func TestHandsOver(t *testing.T) {
+	c := uneven(t, 4)
+	d, _ := c.MoveOn(true)
+	if !d.HandsOver(c) {
+		t.Error("handed over, and not seen")
+	}
+	if d.Succeed().HandsOver(d) {
+		t.Error("nothing has changed")
+	}
+	if dead, _ := c.Without([]rdma.MachineID{0}, 1); dead.HandsOver(c) {
+		t.Error("the primary has failed")
 	}
 }
 
@@ -184,5 +307,20 @@ func TestNoHandovers(t *testing.T) {
 	moved, n := moveAll(t, moved, true)
 	if got := primariesOf(moved); n == 0 || got[len(got)-1]-got[0] > 2 {
 		t.Errorf("version %d: %d moves, primaries %v", moved.Version(), n, got)
+	}
+}
+
+// To plan thousands of handovers takes milliseconds: the CM does it while the instance waits for nothing
+// else.
+func BenchmarkHandovers(b *testing.B) {
+	c := movable(instance(10, 3, false))
+	for i := range 3000 {
+		id := region.ID(i + 1)
+		c.Regions = append(c.Regions, Placement{Region: id, Group: id, Primary: 0, Backups: []rdma.MachineID{rdma.MachineID(1 + i%9), rdma.MachineID(1 + (i+1)%9)}})
+	}
+	for b.Loop() {
+		if n := len(c.NextHandovers()); n < 2000 {
+			b.Fatalf("%d handovers", n)
+		}
 	}
 }

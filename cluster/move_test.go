@@ -56,7 +56,7 @@ func fillAll(c *Configuration) *Configuration {
 // moveAll carries out all moves, and returns the last configuration and how many moves there were.
 func moveAll(t *testing.T, c *Configuration, balance bool) (*Configuration, int) {
 	t.Helper()
-	moves := 0
+	moves, handovers := 0, 0
 	for {
 		next, report := c.MoveOn(balance)
 		if next == nil {
@@ -78,6 +78,9 @@ func moveAll(t *testing.T, c *Configuration, balance bool) (*Configuration, int)
 		}
 		if moves += len(report.Moved); moves > 10000 {
 			t.Fatal("the moves do not end")
+		}
+		if handovers += len(report.HandedOver); handovers > 10000 {
+			t.Fatal("the handovers do not end")
 		}
 		c = fillAll(next)
 	}

@@ -22,8 +22,10 @@ import (
 // there is nothing to recover, nobody waits to join, and nobody is about to stop: a move is never
 // urgent, and each of its two configurations interrupts commits for a moment.
 
-// Regions move, and primaries are handed over, for the sake of balance only when the members have been the same for a while. A machine
-// that stops is mostly back soon, with its memory; what was moved meanwhile would have to move back.
+// Regions move, and primaries are handed over, for the sake of balance only when the members have been
+// the same for a while, and nothing was handed over. A machine that stops is mostly back soon, with its
+// memory; what was moved meanwhile would have to move back. And a machine that makes many regions becomes
+// uneven again and again: without a pause, commits would be interrupted as often.
 const (
 	// balanceDelay is how many lease times that takes.
 	balanceDelay = 100
@@ -34,20 +36,22 @@ const (
 
 // moves is what a machine knows about moves. All members know it, since each may become the CM.
 type moves struct {
-	changed time.Time // when the members of the current configuration became those that they are
-	most    int       // how many members there have been that nobody has taken away on purpose
-	awaits  bool      // a goroutine waits for balanceDelay or lossDelay
-	holds   int       // how many calls of HoldMoves are not released
+	// changed is when the members of the current configuration became those that they are, or when
+	// primaries were handed over, if that was later.
+	changed time.Time
+	most    int  // how many members there have been that nobody has taken away on purpose
+	awaits  bool // a goroutine waits for balanceDelay or lossDelay
+	holds   int  // how many calls of HoldMoves are not released
 	// urgency is that of the moves in this revision. To find it out takes a while, and the CM asks
 	// often.
 	revision uint64
 	urgency  cluster.Urgency
 }
 
-// noteMembers notes, before this machine applies next, how many members there are. A machine that was
-// being drained is taken away on purpose.
+// noteMembers notes, before this machine applies next, how many members there are, and since when nothing
+// has changed that balance waits for. A machine that was being drained is taken away on purpose.
 func (x *moves) noteMembers(current, next *cluster.Configuration, now time.Time) {
-	if current != nil && slices.Equal(lease.Members(current), lease.Members(next)) {
+	if current != nil && slices.Equal(lease.Members(current), lease.Members(next)) && !next.HandsOver(current) {
 		return
 	}
 	x.changed = now
@@ -135,7 +139,8 @@ func (m *Machine) awaitBalance() {
 	m.leadLocked()
 }
 
-// HoldMoves makes this machine, as the CM, begin and end no moves until release is called. A change
+// HoldMoves makes this machine, as the CM, begin and end no moves, and hand over no primaries, until
+// release is called. A change
 // of the configuration that has begun goes on: see IsChanging.
 func (m *Machine) HoldMoves() (release func()) {
 	m.mu.Lock()

@@ -376,6 +376,41 @@ func TestHeldMoves(t *testing.T) {
 	})
 }
 
+// While a machine makes regions, primaries are handed over once in balanceDelay at most, although the
+// machines are too uneven again much earlier. While moves are held at the CM, none is handed over.
+func TestHandoversPause(t *testing.T) {
+	simulate(t, sim.Options{Seed: 5}, 3, 3, func(g *group) {
+		begin, before := g.world.Now(), g.settled(3)
+		const pauses = 4
+		for g.world.Now() < begin+pauses*balanceDelay*leaseLength {
+			g.allocate(0)
+			g.world.Outside().Sleep(4 * leaseLength)
+		}
+		after := g.settled(3)
+		if n := after.ID - before.ID; n < 2 || n > pauses {
+			t.Errorf("%d configurations in %d times balanceDelay, in which %d regions were made", n, pauses, len(after.Regions))
+		}
+		if after.PrimaryOf(1) == 0 || after.PrimaryOf(2) == 0 {
+			t.Errorf("nothing is handed over: %+v", after.Regions)
+		}
+		var release func()
+		g.at(g.cm(), func(n *node) { release = n.HoldMoves() })
+		held := g.settled(3)
+		for range 12 {
+			g.allocate(0)
+		}
+		g.world.Outside().Sleep(2 * balanceDelay * leaseLength)
+		if c := g.settled(3); c.ID != held.ID {
+			t.Errorf("configuration %d follows %d", c.ID, held.ID)
+		}
+		g.at(g.cm(), func(*node) { release() })
+		g.until("primaries are handed over", func() bool { return g.cmConfig().ID > held.ID })
+		if c := g.settled(3); c.ID != held.ID+1 || c.PrimaryOf(0) > len(c.Regions)/3+1 {
+			t.Errorf("machine 0 is the primary of %d regions in configuration %d, after %d", c.PrimaryOf(0), c.ID, held.ID)
+		}
+	})
+}
+
 // A request is over, and not granted, when the machine has left before.
 func TestDrainOfWhoLeaves(t *testing.T) {
 	simulate(t, sim.Options{}, 5, 2, func(g *group) {
