@@ -112,7 +112,7 @@ func (m *Machine) borrow(ctx context.Context, w *worker.Worker, routes *route.Li
 	}
 	reply, err := w.Call(ctx, primary, message.Message{Kind: message.Request, B: uint16(worker.HandlerAlloc), Body: arg}, func(late message.Message) {
 		if got, err := decode(late); err == nil && m.isCurrent(got) {
-			w.ReleaseSlotLocked(got.lender, got.connection, got.Ptr) // locked: see Worker.Call
+			w.ReleaseSlotLocked(got.lender, got.connection, got.Slot) // locked: see Worker.Call
 		}
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func (m *Machine) release(w *worker.Worker, e *set.Entry) {
 	}
 	w.Lock()
 	defer w.Unlock()
-	w.ReleaseSlotLocked(s.lender, s.connection, s.Ptr)
+	w.ReleaseSlotLocked(s.lender, s.connection, s.Slot)
 	w.RingPeersLocked()
 }
 

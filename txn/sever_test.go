@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/local"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
 	"github.com/farmsql/farmsql/txn/evidence"
+	"github.com/farmsql/farmsql/txn/message"
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/participant"
 	"github.com/farmsql/farmsql/txn/record"
@@ -182,7 +184,9 @@ func TestEarlierLoansEnd(t *testing.T) {
 	lent, _, err := tx.Alloc(100, r.ptrs[0].Addr)
 	must(t, err)
 	in := uint32(lender.Config())
-	loans := func() []region.Ptr { return lender.Replicas.Loans.Except(func(participant.Loan) bool { return false }) }
+	loans := func() []region.Ptr {
+		return lender.Replicas.Loans.Except(func(participant.Borrower) bool { return false })
+	}
 	if got := loans(); !slices.Contains(got, lent) {
 		t.Fatalf("%v is not lent: %v", lent, got)
 	}
@@ -206,5 +210,96 @@ func TestEarlierLoansEnd(t *testing.T) {
 	lender.ReleaseSlot(lent, uint32(next.ID))
 	if free() == before {
 		t.Error("nothing is ever released")
+	}
+}
+
+// A slot that was lent, and is lent once more to another borrower, is not taken back by the release of
+// the first one: that may be handled so late that the machine has lost the role of the primary meanwhile, and
+// has it again.
+func TestLateReleases(t *testing.T) {
+	r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 2)
+	r.settle()
+	r.lost = true
+	lender, borrower := r.Machine(0), r.Machine(1)
+	lent, _, err := borrower.Begin().Alloc(100, r.ptrs[0].Addr)
+	must(t, err)
+	in := uint32(lender.Config())
+	next := r.Configuration()
+	next.ID += 2
+	for i := range next.Regions {
+		if p := &next.Regions[i]; p.Primary == 0 {
+			p.LastPrimaryChange = next.ID
+		}
+	}
+	const handlerRelease = 0xff01
+	release := func(config uint32) error {
+		_, err := lender.ShipTo(t.Context(), 0, handlerRelease, message.Release{Ptr: lent, Config: config}.Encode(protocol.Own.Max))
+		return err
+	}
+	lender.Replicas.Allocator.Keep(func(region.ID) (isOurs, goesOn bool) { return true, false })
+	lender.Freeze(next)
+	if err := release(in); err != nil {
+		t.Errorf("a loan that has ended: %v", err)
+	}
+	lender.Replicas.Allocator.Add(lender.Route(lent.Addr.Region()).Local)
+	// reserves reserves slots until it gets the one that was lent. For a new slab it would need its backup.
+	reserves := func() bool {
+		for {
+			if p, _, _, err := lender.Replicas.Allocator.Alloc(region.Ordinary, 0, 100, r.ptrs[0].Addr); err != nil || p == lent {
+				return err == nil
+			}
+		}
+	}
+	if !reserves() {
+		t.Fatal("the slot is not free for the next tenure")
+	}
+	second := participant.Loan{Borrower: participant.Borrower{Machine: 1, Connection: 3}, Config: uint32(next.ID)}
+	if !lender.Replicas.Loans.Add(lent, second) {
+		t.Fatal("not lent")
+	}
+	loans := func() []region.Ptr {
+		return lender.Replicas.Loans.Except(func(participant.Borrower) bool { return false })
+	}
+	if err := release(in); err != nil || !slices.Contains(loans(), lent) {
+		t.Errorf("%v: the loans are %v, and no more %v", err, loans(), lent)
+	}
+	if reserves() {
+		t.Error("the slot of the second borrower is reserved once more")
+	}
+	if err := release(uint32(next.ID) + 1); !errors.Is(err, message.ErrBad) {
+		t.Errorf("the release of a loan that has not been: %v", err)
+	}
+	if err := release(uint32(next.ID)); err != nil || slices.Contains(loans(), lent) {
+		t.Errorf("%v: the loans are %v", err, loans())
+	}
+}
+
+// A borrower that does not need a slot says in which configuration it was lent, once all members know
+// that it does.
+func TestReleasesNameTheirLoan(t *testing.T) {
+	for _, version := range []protocol.Version{protocol.Moves, protocol.Handovers} {
+		r := open(t, txntest.Config{Machines: 2, Replicas: 2, Workers: 1, Clock: newHastyClock()}, 2)
+		r.settle()
+		r.lost = true
+		lender, borrower := r.Machine(0), r.Machine(1)
+		tx := borrower.Begin()
+		lent, _, err := tx.Alloc(100, r.ptrs[0].Addr)
+		must(t, err)
+		if !lender.Replicas.Loans.Take(lent) {
+			t.Fatalf("%v is not lent", lent)
+		}
+		second := participant.Loan{Borrower: participant.Borrower{Machine: 1}, Config: uint32(lender.Config()) + 1}
+		if !lender.Replicas.Loans.Add(lent, second) {
+			t.Fatal("not lent")
+		}
+		c := r.Configuration()
+		c.Speaks = version
+		borrower.Remap(c, func(id region.ID) *region.Region { return borrower.Route(id).Local })
+		tx.Abort()
+		must(t, r.idle(1))
+		stands := lender.Replicas.Loans.Return(lent, second.Config)
+		if stands != (version >= protocol.Handovers) {
+			t.Errorf("version %d: another loan of the slot stands: %v", version, stands)
+		}
 	}
 }

@@ -16,15 +16,15 @@ func (r *Recovery) EndLoans() {
 // connections that have ended. If an undecided (parked) transaction has a slot locked, the slot stays
 // until that transaction is decided, and goes back if it then holds no object.
 func (r *Recovery) endLoansLocked() {
-	connections := make(map[participant.Loan]bool)
+	connections := make(map[participant.Borrower]bool)
 	for i, w := range r.Workers {
 		w.Locked(func() {
 			for _, l := range w.LogsLocked() {
-				connections[participant.Loan{Machine: l.From, Worker: uint16(i), Connection: l.Connection}] = true
+				connections[participant.Borrower{Machine: l.From, Worker: uint16(i), Connection: l.Connection}] = true
 			}
 		})
 	}
-	isGood := func(l participant.Loan) bool { return connections[l] }
+	isGood := func(b participant.Borrower) bool { return connections[b] }
 	for _, p := range r.Replicas.Loans.Except(isGood) {
 		if !r.Replicas.Loans.Take(p) {
 			continue // the borrower has just returned this slot

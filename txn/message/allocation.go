@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -72,4 +73,37 @@ func DecodeSlot(b []byte) (s Slot, err error) {
 	b = b[region.PtrBytes:]
 	s.Version, s.Config = region.Version(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])
 	return s, err
+}
+
+// A Release returns a slot, unused, to the machine that has lent it.
+type Release struct {
+	Ptr region.Ptr
+	// Config is that of the Slot; 0 says that the sender does not know that it has to say it. In another
+	// configuration the same slot may have been lent to somebody else.
+	Config uint32
+}
+
+const releaseBytes = region.PtrBytes + 4
+
+// Encode encodes the release. Before protocol.Handovers it has no configuration.
+func (r Release) Encode(version protocol.Version) []byte {
+	b := r.Ptr.Append(nil)
+	if version < protocol.Handovers {
+		return b
+	}
+	return binary.LittleEndian.AppendUint32(b, r.Config)
+}
+
+// DecodeRelease decodes the result of Release.Encode of any version: a sender may know the version of a
+// configuration that has not come to the receiver yet, or the other way round.
+func DecodeRelease(b []byte) (r Release, err error) {
+	switch len(b) {
+	case region.PtrBytes:
+	case releaseBytes:
+		r.Config = binary.LittleEndian.Uint32(b[region.PtrBytes:])
+	default:
+		return r, fmt.Errorf("%w: release of %d bytes", ErrBad, len(b))
+	}
+	r.Ptr, err = region.DecodePtr(b)
+	return r, err
 }

@@ -1,9 +1,11 @@
 package message
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/region"
 )
 
@@ -31,6 +33,13 @@ func TestBodies(t *testing.T) {
 	check("reservation", r.Encode(), func(b []byte) (any, error) { return DecodeReservation(b) }, r)
 	d := Discard{Region: 5, Off: 1 << 20, Bytes: 1 << 30, In: 12, Primary: 7}
 	check("discard", d.Encode(), func(b []byte) (any, error) { return DecodeDiscard(b) }, d)
+
+	back := Release{Ptr: ptr, Config: 12}
+	check("release", back.Encode(protocol.Handovers), func(b []byte) (any, error) { return DecodeRelease(b) }, back)
+	check("release to an earlier program", back.Encode(protocol.Moves), func(b []byte) (any, error) { return DecodeRelease(b) }, Release{Ptr: ptr})
+	if _, err := DecodeRelease(bytes.Repeat([]byte{0xff}, releaseBytes)); !errors.Is(err, region.ErrBadPtr) {
+		t.Errorf("release of no pointer: %v", err)
+	}
 
 	b := r.Encode()
 	b[7] = 1 // no region has such a number

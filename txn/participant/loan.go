@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/prefetch"
+	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -44,8 +45,14 @@ func (l *Loans) of(p region.Ptr) *loanShard {
 	return &l.shards[uint64(p.Addr)*0x9e3779b97f4a7c15>>32%loanShards]
 }
 
-// A Loan names the borrower, and the connection of its worker over which a slot was lent.
+// A Loan says to whom a slot was lent, and in which configuration it was reserved.
 type Loan struct {
+	Borrower
+	Config uint32
+}
+
+// A Borrower is a worker of another machine, and the connection over which it borrows.
+type Borrower struct {
 	Machine    rdma.MachineID
 	Worker     uint16
 	Connection uint32
@@ -77,19 +84,35 @@ func (l *Loans) Add(p region.Ptr, to Loan) bool {
 	return true
 }
 
-// Take ends the loan of p, because the slot has come back or has become an object. It reports whether
-// there was such a loan.
+// Take ends the loan of p, because the slot has become an object, or the connection has ended. It reports
+// whether there was such a loan.
 func (l *Loans) Take(p region.Ptr) bool {
+	return l.takeIf(p, func(Loan) bool { return true })
+}
+
+// Return ends the loan of p, because the borrower does not need the slot. It reports whether there was
+// such a loan of the given configuration; 0 stands for any. A message that returns a slot can come so
+// late that the loan has ended without it, and the slot is somebody else's.
+func (l *Loans) Return(p region.Ptr, config uint32) bool {
+	return l.takeIf(p, func(x Loan) bool {
+		return config == 0 || x.Config == config || sabotage.EarlierLoans.Skipped()
+	})
+}
+
+func (l *Loans) takeIf(p region.Ptr, isMeant func(Loan) bool) bool {
 	x := l.of(p)
 	if x.count.Load() == 0 {
 		return false
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	_, ok := x.slots[p]
+	loan, ok := x.slots[p]
+	if !ok || !isMeant(loan) {
+		return false
+	}
 	delete(x.slots, p)
 	x.count.Store(int64(len(x.slots)))
-	return ok
+	return true
 }
 
 // Forget ends the loans of the slots that the function selects, which are in regions with another
@@ -106,7 +129,7 @@ func (l *Loans) Forget(isOver func(region.Ptr) bool) {
 
 // Except returns, in order, the slots on loan for which good returns false, or whose borrower is
 // refused.
-func (l *Loans) Except(good func(Loan) bool) (ptrs []region.Ptr) {
+func (l *Loans) Except(good func(Borrower) bool) (ptrs []region.Ptr) {
 	for i := range l.shards {
 		ptrs = l.shards[i].except(good, ptrs)
 	}
@@ -115,11 +138,11 @@ func (l *Loans) Except(good func(Loan) bool) (ptrs []region.Ptr) {
 }
 
 // except appends the shard's slots to ptrs, in any order.
-func (x *loanShard) except(good func(Loan) bool, ptrs []region.Ptr) []region.Ptr {
+func (x *loanShard) except(good func(Borrower) bool, ptrs []region.Ptr) []region.Ptr {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for p, to := range x.slots { // any order: Except sorts
-		if x.refused != nil && x.refused(to.Machine) || !good(to) {
+		if x.refused != nil && x.refused(to.Machine) || !good(to.Borrower) {
 			ptrs = append(ptrs, p)
 		}
 	}

@@ -29,7 +29,7 @@ func TestLoanLines(t *testing.T) {
 // Loans of slots in regions with another primary end, and no others.
 func TestForgottenLoans(t *testing.T) {
 	var l Loans
-	to := Loan{Machine: 1}
+	to := Loan{Borrower{Machine: 1}, 5}
 	at := func(id region.ID, i uint32) region.Ptr {
 		return region.Ptr{Addr: region.MakeAddr(id, 64*i)}
 	}
@@ -42,6 +42,21 @@ func TestForgottenLoans(t *testing.T) {
 	for i := range uint32(100) {
 		if l.Take(at(1, i)) || !l.Take(at(2, i)) {
 			t.Fatalf("slot %d is lent in region 1, or not lent in region 2", i)
+		}
+	}
+}
+
+// Only the loan of the configuration that a borrower names comes back.
+func TestReturnedLoans(t *testing.T) {
+	p := region.Ptr{Addr: region.MakeAddr(1, 64)}
+	for config, want := range map[uint32]bool{0: true, 4: false, 5: true, 6: false} { // any order
+		var l Loans
+		l.Add(p, Loan{Borrower{Machine: 1}, 5})
+		if got := l.Return(p, config); got != want || l.Take(p) == want {
+			t.Errorf("of configuration 5, returned of %d: %v, want %v", config, got, want)
+		}
+		if l.Return(p, 5) {
+			t.Error("returned twice")
 		}
 	}
 }

@@ -134,6 +134,8 @@ type Machine struct {
 
 	// draining says that the machine is to have no regions: see IsDraining.
 	draining atomic.Bool
+	// speaks is the version of the protocol that the instance speaks.
+	speaks atomic.Uint32
 
 	// serving counts the goroutines that run for peers, for detached commits, or in the background.
 	serving atomic.Int64

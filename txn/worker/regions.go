@@ -24,6 +24,7 @@ func (m *Machine) Route(id region.ID) *route.Route { return m.Routes.Of(id) }
 // Remap sets the replicas that this machine has in configuration c. It is called only after the
 // machine was frozen for c and has made room for them.
 func (m *Machine) Remap(c *cluster.Configuration, local func(region.ID) *region.Region) {
+	m.speaks.Store(uint32(c.Version()))
 	m.Routes.Remap(c, local, m.cfg.Clock.Now())
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
@@ -15,8 +16,9 @@ import (
 
 // ReleaseSlotLocked returns an unused slot to the machine that has lent it over a connection. If
 // the connection has ended, the loan has ended with it.
-func (w *Worker) ReleaseSlotLocked(lender rdma.MachineID, connection uint32, p region.Ptr) {
-	w.releaseLocked(lender, connection, handlerRelease, p.Append(nil))
+func (w *Worker) ReleaseSlotLocked(lender rdma.MachineID, connection uint32, s message.Slot) {
+	body := message.Release{Ptr: s.Ptr, Config: s.Config}.Encode(protocol.Version(w.m.speaks.Load()))
+	w.releaseLocked(lender, connection, handlerRelease, body)
 }
 
 func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
@@ -32,7 +34,7 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !m.lend(p, in, participant.Loan{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
+	if !m.lend(p, in, participant.Borrower{Machine: a.Machine, Worker: a.Worker, Connection: a.Connection}) {
 		m.ReleaseSlot(p, in)
 		return nil, outcome.ErrLost
 	}
@@ -41,17 +43,19 @@ func (m *Machine) handleAlloc(_ context.Context, arg []byte) ([]byte, error) {
 
 func (m *Machine) handleRelease(_ context.Context, arg []byte) ([]byte, error) {
 	defer m.Start().End()
-	p, err := region.DecodePtr(arg)
+	r, err := message.DecodeRelease(arg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: release: %v", message.ErrBad, err)
+	}
 	m.reserving.RLock() // a slot of which the loan has ended here may be reserved anew in another tenure
 	defer m.reserving.RUnlock()
-	isLent := err == nil && m.Replicas.Loans.Take(p)
-	if err == nil && !isLent && !m.IsPrimary(p.Addr) {
-		return nil, nil // the loan has ended with this machine's part in the region
+	switch {
+	case m.Replicas.Loans.Return(r.Ptr, r.Config):
+		m.cfg.Allocator.Release(r.Ptr)
+	case !m.IsPrimary(r.Ptr.Addr), r.Config != 0 && !m.isReserved(r.Ptr, r.Config): // the loan has ended with this machine's tenure
+	default:
+		return nil, fmt.Errorf("%w: release of %v, which was not lent in configuration %d", message.ErrBad, r.Ptr, r.Config)
 	}
-	if !isLent {
-		return nil, fmt.Errorf("%w: release of %v, which was not lent: %v", message.ErrBad, p, err)
-	}
-	m.cfg.Allocator.Release(p)
 	return nil, nil
 }
 
@@ -75,7 +79,7 @@ func (m *Machine) isReserved(p region.Ptr, in uint32) bool {
 
 // lend records a loan of a slot that was reserved in configuration in. It returns false if the borrower
 // has left the configuration, the connection has ended, or the region has had another primary since.
-func (m *Machine) lend(p region.Ptr, in uint32, to participant.Loan) bool {
+func (m *Machine) lend(p region.Ptr, in uint32, to participant.Borrower) bool {
 	m.reserving.RLock() // Freeze, which forgets loans, comes before or after
 	defer m.reserving.RUnlock()
 	if int(to.Worker) >= len(m.workers) || !m.isReserved(p, in) {
@@ -87,5 +91,5 @@ func (m *Machine) lend(p region.Ptr, in uint32, to participant.Loan) bool {
 	if peer := w.peerLocked(to.Machine); peer == nil || peer.life != to.Connection {
 		return false
 	}
-	return m.Replicas.Loans.Add(p, to)
+	return m.Replicas.Loans.Add(p, participant.Loan{Borrower: to, Config: in})
 }
