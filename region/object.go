@@ -154,7 +154,7 @@ func (r *Region) write(off uint64, c Class, payload []byte, v Version, allocated
 // ApplyBackup makes at a backup the change that Write made at the primary. It makes the change only
 // if v is newer than the object's version at the backup, and reports whether it was. It may be
 // called again for the same record, in any order of versions, and by several goroutines
-// concurrently. It ignores a lock bit that a crash left behind. It returns false if p points to no
+// concurrently. It ignores, and removes, a lock bit that a crash or a former primary has left behind. It returns false if p points to no
 // slot. Never call it at a primary, whose lock bits have owners. While the replica is being filled,
 // it skips an object for which there is no room, and returns true.
 func (r *Region) ApplyBackup(p Ptr, payload []byte, v Version, allocated bool, incarnation uint64) bool {
@@ -232,6 +232,18 @@ func (r *Region) DropLock(p Ptr) bool {
 	mu.Lock()
 	defer mu.Unlock()
 	return r.ClearLock(p)
+}
+
+// HasLock reports whether the slot at p has a lock bit, at a backup, while nobody writes the object.
+func (r *Region) HasLock(p Ptr) bool {
+	off, ok := r.slotAt(p)
+	if !ok {
+		return false
+	}
+	mu := &r.applying[off/lineBytes%uint64(len(r.applying))]
+	mu.Lock()
+	defer mu.Unlock()
+	return r.Header(uint32(off)).Locked()
 }
 
 // Objects yields every slot of every slab in address order, free and locked ones

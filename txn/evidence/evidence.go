@@ -86,7 +86,7 @@ type tracePart struct {
 	seen   Seen
 	writes []record.Write
 	at     Extent
-	locked bool // recoveryState.locks counts its objects
+	locked bool // Recovery.locks counts its objects
 	left   bool // Recovery.left counts its objects
 }
 

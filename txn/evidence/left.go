@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
 )
@@ -16,20 +17,22 @@ import (
 // no earlier recovery is going on, which sets lock bits without such a record. So the bits need not be
 // searched for in the region: they go when the transactions are decided, which is before any of them is
 // truncated, here as at the other replicas. If the next configuration comes first, the transactions are
-// found again, and either stay where they are or are locked once more (LockRegions).
+// found again, and either stay where they are or are locked once more (LockRegions). A record that all
+// others have truncated may still be in a log here, since logs are freed late; it is found with the rest.
 //
-// Several transactions may have LOCK records for one object, of which at most one has locked it. A bit
-// goes when the last of them is decided: until then one that was reported as committed may not have been
-// applied here.
+// Several transactions may write an object, of which at most one has locked it. A bit goes when the last
+// of them is decided: until then one that was reported as committed may not have been applied here. It
+// may go earlier, when one of them is applied: a transaction that commits has had the lock.
 
-// countLeftLocked counts, for each object that transactions have locked here while this machine was the
-// primary, and is a backup's now, the transactions that are undecided.
+// countLeftLocked counts, for each object of a backup here, the undecided transactions that write it. They
+// may have locked it while the replica was the primary's. Which of them have is not asked: at a machine
+// that has never been the primary, to drop a bit that is not there does no harm.
 func (r *Recovery) countLeftLocked() {
 	r.left = make(map[region.Addr]int)
 	for _, t := range r.traces { // any order
 		for _, p := range t.parts {
 			rt := r.Replicas.Routes.Of(p.region)
-			if p.seen&SeenLock == 0 || rt == nil || rt.Local == nil || rt.PrimaryHere {
+			if len(p.writes) == 0 || rt == nil || rt.Local == nil || rt.PrimaryHere {
 				continue
 			}
 			p.left = true
@@ -56,6 +59,20 @@ func (r *Recovery) dropLeftLocked(p *tracePart, backup *region.Region) {
 		delete(r.left, ptr.Addr)
 		if !sabotage.LeftLocks.Skipped() {
 			backup.DropLock(ptr)
+		}
+	}
+}
+
+// checkLeft checks that no backup here has a lock bit. The recovery is over, and nothing is parked.
+func (r *Recovery) checkLeft() {
+	for _, rt := range *r.Replicas.Routes.Load() {
+		if rt == nil || rt.Local == nil || rt.PrimaryHere || len(rt.Filling) > 0 {
+			continue
+		}
+		for p, h := range rt.Local.Objects {
+			if h.Locked() && rt.Local.HasLock(p) { // mostly a writer has it for a moment
+				invariant.Violated("no lock bit is left at a backup", p, h)
+			}
 		}
 	}
 }

@@ -28,8 +28,8 @@ type Recovery struct {
 	mu     lockrank.Mutex[lockrank.Recovery]
 	traces map[record.ID]*trace
 	locks  map[region.Addr]*recoveredLock
-	// left counts the undecided transactions that may have left a lock bit in a replica that is no
-	// longer the primary's: see countLeftLocked.
+	// left counts the undecided transactions that may have left a lock bit in a replica that is a
+	// backup's: see countLeftLocked.
 	left map[region.Addr]int
 	// over holds the transactions that this recovery has truncated: a late copy of a call must not
 	// begin a trace of them again.

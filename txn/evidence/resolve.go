@@ -228,6 +228,9 @@ func (r *Recovery) Settle(c *cluster.Configuration) error {
 	if r.Settling != nil { // from here on the parked notes count instead of the logs, which may now be freed
 		r.Settling(c.ID)
 	}
+	if invariant.Enabled && len(parked) == 0 && !r.awaitsAny() {
+		r.checkLeft()
+	}
 	clear(r.traces)
 	clear(r.over)
 	r.left = nil
