@@ -271,14 +271,19 @@ func (a *Allocator) markDirty(t *Tenure, e extent) error {
 
 var zeroes [64 << 10]byte
 
-// clear makes the bytes from begin to end zero on every replica.
+// clear makes the bytes from begin to end zero on every replica, here in the same pieces as at the
+// others: who ends the tenure waits for a piece, and not for memory that first has to be mapped.
 func (a *Allocator) clear(t *Tenure, begin, end uint64, config uint32) error {
 	for off := begin; off < end; off += uint64(len(zeroes)) {
-		if err := a.replicate(t, off, zeroes[:min(uint64(len(zeroes)), end-off)], config); err != nil {
+		n := min(uint64(len(zeroes)), end-off)
+		if err := a.replicate(t, off, zeroes[:n], config); err != nil {
+			return err
+		}
+		if err := t.During(func() { t.m.Zero(off, n) }); err != nil {
 			return err
 		}
 	}
-	return t.During(func() { t.m.Zero(begin, end-begin) })
+	return nil
 }
 
 // setRun sets the block table's words from block i on, on every replica. It writes the first

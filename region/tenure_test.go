@@ -56,6 +56,80 @@ func TestBlocksOfAnEarlierTenure(t *testing.T) {
 	}
 }
 
+// The same holds for blocks of a former slab, which are marked dirty, and cleared in pieces, before
+// they are a slab again, and for the count of generations that wrap around. The end of a tenure waits for one
+// piece at most: the one before is cleared here when the next is sent.
+func TestClearingOfAnEarlierTenure(t *testing.T) {
+	const size = 1 << 27
+	pieces := 0
+	for endAt := 1; ; endAt++ {
+		p := newPair(t, 1, size)
+		calls, isArmed := 0, false
+		var a *Allocator
+		var e extent
+		var then []byte
+		all := func() []byte {
+			b := make([]byte, uint64(e.head+e.blocks)<<p.primary.shift)
+			p.primary.m.CopyOut(b, 0) // the block table, too
+			return b
+		}
+		hook := func() {
+			if calls++; calls != endAt {
+				return
+			}
+			leave(a, 1)
+			then = all()
+			a.Keep(func(ID) (isOurs, goesOn bool) { return true, false })
+			a.Attach(p.primary)
+		}
+		a = newAllocator(t, AllocatorConfig{
+			Workers: 1,
+			Replicate: func(_ *Tenure, off uint64, data []byte, _ uint32) error {
+				if !isArmed {
+					return nil
+				}
+				if n := uint64(len(zeroes)); len(data) == len(zeroes) && off > e.base+n {
+					if pieces++; endAt > calls && p.primary.m.Load(off-n) != 0 {
+						t.Errorf("the piece before %#x is not cleared yet", off)
+					}
+				}
+				hook()
+				return nil
+			},
+		}, p.primary)
+		sp := a.dir.Load().byID[1]
+		s, err := a.takeBlocks(sp, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e = s.extent
+		begin, end := e.base, uint64(e.head+e.blocks)<<p.primary.shift
+		for off := begin; off < end; off += 4096 {
+			p.primary.m.Store(off, 1)
+		}
+		wrapNext(p.primary, e)
+		isArmed = true
+		err = a.prepare(&sp.tenure, e, true)
+		if calls < endAt {
+			if err != nil || p.primary.m.Load(wrapsOffset) != 1 {
+				t.Errorf("%v; %d generations have wrapped around", err, p.primary.m.Load(wrapsOffset))
+			}
+			break
+		}
+		if !errors.Is(err, ErrDeparted) || string(all()) != string(then) {
+			t.Errorf("the tenure ends at call %d: %v, and the memory is changed: %v", endAt, err, string(all()) != string(then))
+		}
+	}
+	if pieces < 3 {
+		t.Errorf("cleared in %d pieces", pieces)
+	}
+}
+
+// wrapNext makes the generation of a slab's first block wrap around when it is used next.
+func wrapNext(r *Region, e extent) {
+	r.setBlocks(e.head, []uint64{uint64(r.block(e.head).withGeneration(0xffff))})
+}
+
 // A tenure that has been interrupted is another one: slots that were reserved in the former are free.
 func TestAnotherTenure(t *testing.T) {
 	a := newAllocator(t, AllocatorConfig{Workers: 1}, newRegion(t, 1, 1<<20))
