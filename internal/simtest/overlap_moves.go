@@ -85,7 +85,7 @@ func (t *overlapInjector) killAtMove(f Fault) {
 // are handed over to it: then killAtHandover kills one or two of the machines that have replicas of
 // these regions, or the CM.
 func (t *overlapInjector) killAtHandover(f Fault) {
-	t.die(Kill, []int{t.any()})
+	back := t.any()
 	var now *cluster.Configuration
 	var handed []region.ID
 	stored := t.outside.NewEvent()
@@ -94,11 +94,16 @@ func (t *overlapInjector) killAtHandover(f Fault) {
 		if next != nil {
 			next(c, r)
 		}
-		if now == nil && len(r.HandedOver) > 0 {
-			now, handed = c, r.HandedOver
+		to := slices.DeleteFunc(slices.Clone(r.HandedOver), func(id region.ID) bool {
+			p, _ := c.Placement(id)
+			return int(p.Primary) != back
+		})
+		if now == nil && len(to) > 0 {
+			now, handed = c, to
 			stored.Set()
 		}
 	}
+	t.die(Kill, []int{back})
 	if !stored.WaitFor(handoverPatience) {
 		return
 	}
