@@ -24,10 +24,10 @@
 // The run goes on until every region has been active for a while, and has all replicas again for
 // which there are machines. Stopped machines are killed then. The workload's consistency is checked
 // at a survivor; if it is violated there is no result. At last the killed machines are started
-// again, and the next run begins when all replicas are filled.
+// again, and the next run begins when all replicas are filled, and the cluster has moved replicas and handed
+// over primaries until all machines have their share, which it begins some time after they are back.
 //
-// If the CM is not to be killed, the machine with the most primaries is: a machine that has just come
-// back is primary of nothing.
+// If the CM is not to be killed, the machine with the most primaries is.
 //
 // # What is measured
 //

@@ -179,9 +179,11 @@ type measurement struct {
 	log     *Log
 }
 
-// run measures one failure; before and after it the cluster is whole.
+// run measures one failure; before and after it the cluster is whole. Before it nothing is left to move or
+// to hand over, either: some time after the machines of the run before are back, they get primaries, and
+// that would be taken for a part of the failure.
 func (m *measurement) run(ctx context.Context) (*Run, error) {
-	if err := m.await(ctx, "all regions to have all replicas", m.isWhole); err != nil {
+	if err := m.await(ctx, "all regions to have all replicas, and machines to be even", m.isEven); err != nil {
 		return nil, err
 	}
 	victims, err := m.victims()
@@ -378,7 +380,17 @@ func pick(c *cluster.Configuration, groups map[int][]int) []int {
 // isWhole reports whether all machines are members, and all replicas exist and are filled.
 func (m *measurement) isWhole() (bool, error) {
 	c, err := m.configuration()
-	return err == nil && len(c.Machines) == m.cfg.Target.Machines && hasReplicas(c, m.cfg.Target.Replicas), err
+	return err == nil && m.isWholeIn(c), err
+}
+
+func (m *measurement) isWholeIn(c *cluster.Configuration) bool {
+	return len(c.Machines) == m.cfg.Target.Machines && hasReplicas(c, m.cfg.Target.Replicas)
+}
+
+// isEven reports whether the cluster is whole, and nothing is left to move or to hand over.
+func (m *measurement) isEven() (bool, error) {
+	c, err := m.configuration()
+	return err == nil && m.isWholeIn(c) && c.Urgency() == cluster.NothingMoves, err
 }
 
 // isFilled reports whether all replicas for which there are machines are filled.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/region"
 )
@@ -34,6 +35,7 @@ type fake struct {
 	// Errors to return.
 	start, kill, wait, check, restart, load error
 	neverWhole, neverActive, neverBack      bool
+	neverEven                               bool
 	noSteps, lose                           bool
 }
 
@@ -150,6 +152,12 @@ func (f *fake) Configuration() (*cluster.Configuration, error) {
 	if f.neverWhole {
 		c.Regions[0].Filling = []rdma.MachineID{2}
 	}
+	if f.neverEven {
+		c.Speaks = protocol.Handovers
+		for id := region.ID(5); id < 25; id++ {
+			c.Regions = append(c.Regions, cluster.Placement{Region: id, Group: id, Primary: 3, Backups: []rdma.MachineID{4}})
+		}
+	}
 	return c, f.load
 }
 
@@ -262,6 +270,7 @@ func TestMeasureFails(t *testing.T) {
 		"configuration": {func(f *fake) { f.load = broken }, broken, ""},
 		"lost":          {func(f *fake) { f.lose = true }, ErrLost, "[2]"},
 		"never whole":   {func(f *fake) { f.neverWhole = true }, ErrPatience, "replicas"},
+		"never even":    {func(f *fake) { f.neverEven = true }, ErrPatience, "even"},
 		"never active":  {func(f *fake) { f.neverActive = true }, ErrPatience, "active"},
 		"no steps":      {func(f *fake) { f.noSteps = true }, nil, `no steps in "none"`},
 	} {
