@@ -277,7 +277,8 @@ func (o *Operator) Drain(ctx context.Context, machine int, undo bool) error {
 // Move moves the replica of a region, and those of the other regions of its group, from one machine of a
 // cluster to another, while everything is in use; if the first is the primary, the second becomes it. The
 // replica then stays where it is until an operator moves it again, its machine is drained, or is no
-// member any more: RegionStatus.Pinned. Move returns when the move has begun, or was made before; the
+// member any more: RegionStatus.Pinned. Whether it is the primary's may change, since the machines even out
+// their primaries. Move returns when the move has begun, or was made before; the
 // progress is in Status. While other regions move, or the configuration changes, Move tries again until
 // ctx is done; the move may still begin up to two seconds after that.
 //

@@ -11,7 +11,8 @@ import (
 // wholePoll is the interval at which awaitWhole checks.
 const wholePoll = 5 * time.Millisecond
 
-// HoldMoves keeps the members of an instance from moving replicas until release is called. All members
+// HoldMoves keeps the members of an instance from moving replicas, and from handing over primaries, until
+// release is called. All members
 // hold them, since any may become the CM. Moves that are under way stay so; the change of the
 // configuration that begins or ends one goes on.
 func HoldMoves(members []*Member) (release func()) {

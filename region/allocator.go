@@ -292,19 +292,19 @@ func (a *Allocator) Has(id ID) bool { return a.dir.Load().byID[id] != nil }
 //
 // A tenure ends although the machine stays the primary if it has lost that role in a configuration
 // which it has never applied: the others count what was reserved before as lost.
-func (a *Allocator) Keep(of func(ID) (isOurs, goesOn bool)) {
-	for _, sp := range a.dropExcept(of) {
+func (a *Allocator) Keep(fate func(ID) (isOurs, goesOn bool)) {
+	for _, sp := range a.dropExcept(fate) {
 		sp.tenure.end() // without the mutex: it waits for writes
 	}
 }
 
 // dropExcept forgets the regions whose tenure does not go on, and returns them.
-func (a *Allocator) dropExcept(of func(ID) (isOurs, goesOn bool)) (dropped []*space) {
+func (a *Allocator) dropExcept(fate func(ID) (isOurs, goesOn bool)) (dropped []*space) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.mu.keeps = of
+	a.mu.keeps = fate
 	for _, sp := range a.dir.Load().list {
-		if isOurs, goesOn := of(sp.region.id); !isOurs || !goesOn {
+		if isOurs, goesOn := fate(sp.region.id); !isOurs || !goesOn {
 			a.dropLocked(sp)
 			dropped = append(dropped, sp)
 		}
