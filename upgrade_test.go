@@ -117,7 +117,7 @@ func TestClusterOfTheVersionBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, folder := range map[string]string{"as it was left": folder, "its save": restored, "a save of it": again} {
-		for life, format := range []string{`"Format": 3`, `"Format": 5`} {
+		for life, format := range []string{`"Format": 3`, `"Format": 6`} {
 			if b, err := os.ReadFile(filepath.Join(folder, configurationName)); err != nil || !bytes.Contains(b, []byte(format)) {
 				t.Errorf("%s, life %d: %v, %s", name, life, err, b)
 			}

@@ -28,12 +28,13 @@ func (c *Configuration) whole(id region.ID) []Memory {
 }
 
 // Follow completes c, the successor of base, before c is stored. Replicas that have gone are no longer
-// pinned. For each region it records which
+// pinned, and regions that are resized no longer know what they had before. For each region it records which
 // memories have all of it although their machines are not full replicas in c: the memories that had
 // all of it in base. If isUnused reports that no transaction can have committed to the region in base,
 // the memories in base's Before have missed nothing, and are recorded too. For an unavailable region
 // Follow records them in Away, for an available one in Before.
 func (c *Configuration) Follow(base *Configuration, isUnused func(region.ID) bool) {
+	c.endResize()
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		p.unpin()

@@ -44,11 +44,14 @@ func (c *Configuration) NextMoves(balance bool) (moves []GroupMove) {
 	}
 }
 
-// MoveOn returns the configuration after c that ends moves, or else begins the next ones (NextMoves), or
-// else, for the sake of balance, hands over primaries (NextHandovers): the moves of replicas change who
-// is a primary, too. It returns nil if there is nothing to do.
+// MoveOn returns the configuration after c that ends moves, or else resizes regions (ResizeOn), or else
+// begins the next moves (NextMoves), or else, for the sake of balance, hands over primaries (NextHandovers):
+// the moves of replicas change who is a primary, too. It returns nil if there is nothing to do.
 func (c *Configuration) MoveOn(balance bool) (*Configuration, Remapped) {
 	if d, report := c.EndMoves(); d != nil {
+		return d, report
+	}
+	if d, report := c.ResizeOn(); d != nil {
 		return d, report
 	}
 	if moves := c.NextMoves(balance); len(moves) > 0 {
@@ -85,6 +88,9 @@ func (c *Configuration) Urgency() Urgency {
 			return AtOnce
 		}
 		return NothingMoves
+	}
+	if d, _ := c.ResizeOn(); d != nil {
+		return AtOnce
 	}
 	if !c.BeginsMoves() {
 		return NothingMoves

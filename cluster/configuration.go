@@ -58,6 +58,9 @@ type Placement struct {
 	// Pinned are the machines at which an operator has put a replica: balance does not move it away.
 	// Programs that do not know it leave it out.
 	Pinned []rdma.MachineID `json:",omitempty"`
+	// Had, if not 0, is how many replicas the region should have had before Replicas changed: it is not resized yet.
+	// Programs before format 6 do not know it.
+	Had int `json:",omitempty"`
 	// LastPrimaryChange is the last configuration in which another machine became the primary.
 	// LastReplicaChange is the last in which the set of replicas changed (SOSP'15 section 5.3 step
 	// 3).
@@ -147,7 +150,8 @@ type Configuration struct {
 	// version 1.
 	Speaks protocol.Version
 	CM     rdma.MachineID
-	// Replicas is f+1, the number of copies that each region should have.
+	// Replicas is f+1, the number of copies that each region should have. If an operator changes it, regions get there
+	// one after the other: see Resize.
 	Replicas int
 	// NextRegion is the identifier that the next region gets.
 	NextRegion region.ID
@@ -299,9 +303,10 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 	load := c.load()
 	p := Placement{Region: d.NextRegion, Primary: primary, Group: d.NextRegion, LastPrimaryChange: d.ID, LastReplicaChange: d.ID}
 	n, ok := c.Placement(near)
-	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Replicas, c.domainsWith(primary))-1 && c.haveRoom(load, n.Replicas(), 1) {
-		// The region joins its group in a move, too: it is complete at the target from the beginning.
-		p.Backups, p.Group, p.Move, p.Pinned = slices.Clone(n.Backups), n.Group, n.Move, slices.Clone(n.Pinned)
+	if ok && n.IsPrimary(primary) && len(n.Backups) >= min(c.Least(&n), c.domainsWith(primary))-1 && c.haveRoom(load, n.Replicas(), 1) {
+		// The region joins its group in a move, too: it is complete at the target from the beginning. It is
+		// resized with the group.
+		p.Backups, p.Group, p.Move, p.Pinned, p.Had = slices.Clone(n.Backups), n.Group, n.Move, slices.Clone(n.Pinned), n.Had
 	} else if err := c.pickBackups(&p, load); err != nil {
 		return nil, Placement{}, err
 	}

@@ -13,12 +13,13 @@ import (
 // formatVersion is the newest version of an encoded configuration that this program understands.
 // Version 1 had neither revisions nor incarnations. Version 2 had no tokens of memories; regions
 // that are now in Away were lost. Version 3 had neither protocol versions of machines nor their
-// addresses and zones. Version 4 had neither moves nor machines that are being drained.
-const formatVersion = 5
+// addresses and zones. Version 4 had neither moves nor machines that are being drained. In version 5
+// all regions should have the same number of replicas at any time.
+const formatVersion = 6
 
 // formats has, for each version of the protocol before the newest, the format that members of that
 // version can read. Those of version 1 ignore fields that they do not know.
-var formats = map[protocol.Version]int{protocol.First: 3, protocol.Ranges: 4}
+var formats = map[protocol.Version]int{protocol.First: 3, protocol.Ranges: 4, protocol.Moves: 5}
 
 // format returns the version in which c is encoded: the newest that all its members can read.
 func (c *Configuration) format() int {
@@ -143,7 +144,7 @@ func (c *Configuration) validate() error {
 }
 
 func (c *Configuration) validatePlacement(p Placement) error {
-	most := c.Replicas - 1
+	most := c.most(&p) - 1
 	if p.Move != nil {
 		most++
 		if !p.IsAvailable() || !p.Has(p.Move.From) || !slices.Contains(p.Backups, p.Move.To) || p.Move.From == p.Move.To {
@@ -151,7 +152,10 @@ func (c *Configuration) validatePlacement(p Placement) error {
 		}
 	}
 	if len(p.Backups) > most {
-		return fmt.Errorf("region %d has %d backups, %d replicas are wanted", p.Region, len(p.Backups), c.Replicas)
+		return fmt.Errorf("region %d has %d backups, %d replicas are wanted", p.Region, len(p.Backups), c.most(&p))
+	}
+	if p.Had < 0 {
+		return fmt.Errorf("region %d had %d replicas", p.Region, p.Had)
 	}
 	if err := c.validateAway(p); err != nil {
 		return err

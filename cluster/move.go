@@ -118,16 +118,17 @@ func (p *Placement) leave(in ID) {
 	p.Move, p.LastReplicaChange = nil, in
 }
 
-// endBrokenMoves ends the moves of regions that have lost one of their replicas, and so have no more
-// than they should. Those that are left stay, the target included: the region needs it now. But if
+// endBrokenMoves ends the moves of regions that have lost one of the replicas that they had in the configuration
+// before, and so have no more than they should. Those that are left stay, the target included: the region needs it now. But if
 // the target shares a failure domain with the replica that it was to replace, one of the two goes,
 // and the region gets another one elsewhere. It is the target that goes as long as it is being
 // filled: a complete replica must not go then.
-func (c *Configuration) endBrokenMoves() {
+func (c *Configuration) endBrokenMoves(before *Configuration) {
 	for _, g := range c.groups() {
 		var broken []int
 		for _, i := range g {
-			if p := &c.Regions[i]; p.Move != nil && len(p.Replicas()) <= c.Replicas {
+			p := &c.Regions[i]
+			if was, _ := before.Placement(p.Region); p.Move != nil && len(p.Replicas()) < len(was.Replicas()) {
 				broken = append(broken, i)
 			}
 		}
@@ -149,7 +150,7 @@ func (c *Configuration) endBrokenMoves() {
 func (c *Configuration) endBrokenMove(p *Placement, isFilled bool) {
 	move := *p.Move
 	p.Move = nil
-	areTooMany := len(p.Backups) >= c.Replicas // of an unavailable region, whose primary is none of its replicas
+	areTooMany := len(p.Backups) >= c.most(p) // of an unavailable region, whose primary is none of its replicas
 	areTooClose := p.Has(move.From) && p.Has(move.To) && c.domain(move.From) == c.domain(move.To)
 	if !areTooMany && !areTooClose {
 		return
@@ -188,6 +189,9 @@ func (c *Configuration) Drain(m rdma.MachineID) (*Configuration, error) {
 	}
 	d := c.Succeed()
 	d.Draining = append(d.Draining, Memory{Machine: m, Token: member.Memory})
+	if err := d.CheckResize(); err != nil && c.CheckResize() == nil {
+		return nil, fmt.Errorf("%w: regions are to get %d replicas, which have no place without machine %d: wait until they have them, or add a machine first", ErrCannotDrain, c.Replicas, m)
+	}
 	if err := d.CheckDrain(m); err != nil {
 		return nil, err
 	}
@@ -225,13 +229,14 @@ func (c *Configuration) forgetDrained() {
 
 // CheckDrain fails with ErrCannotDrain if replicas of m, which is being drained, have nowhere to
 // go: it says what is missing. It carries out, in a copy, all the moves of all machines that are being
-// drained, since each takes room from the next.
+// drained, since each takes room from the next, and before them what is left of a resize, which comes first.
 func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 	if left := c.domains(); left < c.Replicas {
 		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region has %d replicas: add a machine first",
 			ErrCannotDrain, m, left, c.Replicas)
 	}
 	d := c.Clone()
+	d.resizeAll() // where there is no room for that, the drain is not at fault
 	pl := newPlanner(d)
 	for _, g := range d.groups() {
 		p := &d.Regions[g[0]]
@@ -260,7 +265,8 @@ func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 // isComplete reports whether the regions of a group are together and have as many replicas as they
 // should. Others are helped by a further replica, not by a move.
 func (c *Configuration) isComplete(group []int) bool {
-	return c.isTogether(group) && len(c.Regions[group[0]].Replicas()) == c.Replicas
+	p := &c.Regions[group[0]]
+	return c.isTogether(group) && len(p.Replicas()) >= c.Least(p)
 }
 
 // StandsStill says what all further moves wait for: moves that are under way, replicas that are being

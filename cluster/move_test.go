@@ -72,7 +72,7 @@ func moveAll(t *testing.T, c *Configuration, balance bool) (*Configuration, int)
 		for _, p := range next.Regions {
 			was, _ := c.Placement(p.Region)
 			full := func(p Placement) int { return len(p.Replicas()) - len(p.Filling) }
-			if full(was) >= c.Replicas && full(p) < c.Replicas {
+			if least := c.Least(&was); full(was) >= least && full(p) < least {
 				t.Fatalf("region %d has %d complete replicas after %d", p.Region, full(p), full(was))
 			}
 		}

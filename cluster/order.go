@@ -71,7 +71,7 @@ func (c *Configuration) refuses(o Order) error {
 func (c *Configuration) refusesGroup(o Order, group []int) error {
 	p := &c.Regions[group[0]]
 	if !c.isComplete(group) {
-		return fmt.Errorf("region %d has %d of %d replicas, and moves only when it has all: add a machine, or make room at one", o.Region, len(p.Replicas()), c.Replicas)
+		return fmt.Errorf("region %d has %d of %d replicas, and moves only when it has all: add a machine, or make room at one", o.Region, len(p.Replicas()), c.Least(p))
 	}
 	for _, r := range p.Replicas() {
 		if r != o.From && c.domain(r) == c.domain(o.To) {

@@ -29,6 +29,10 @@ type Remapped struct {
 	Moving, Moved []region.ID
 	// HandedOver are regions of which a backup has become the primary, and the primary a backup.
 	HandedOver []region.ID
+	// Growing are regions that have one more backup, still empty, because regions are to have more
+	// replicas; Grown are those that have all of these filled. Shrunk are regions that have lost one because
+	// they are to have fewer.
+	Growing, Grown, Shrunk []region.ID
 	// Short are regions that have fewer replicas than they should, because no
 	// machine of another failure domain has room.
 	Short []region.ID
@@ -40,7 +44,7 @@ func (r Remapped) String() string {
 		what    string
 		regions []region.ID
 	}{{"promoted", r.Promoted}, {"refilled", r.Refilled}, {"UNAVAILABLE", r.Unavailable},
-		{"returned", r.Returned}, {"LOST", r.Lost}, {"moving", r.Moving}, {"moved", r.Moved}, {"handed over", r.HandedOver}, {"short of replicas", r.Short}} {
+		{"returned", r.Returned}, {"LOST", r.Lost}, {"moving", r.Moving}, {"moved", r.Moved}, {"handed over", r.HandedOver}, {"growing", r.Growing}, {"grown", r.Grown}, {"shrunk", r.Shrunk}, {"short of replicas", r.Short}} {
 		if len(s.regions) > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", s.what, s.regions))
 		}
@@ -108,20 +112,20 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 
 // Refuse returns the configuration after c for a machine m that has no room for the given regions.
 // In it, m is no longer a backup of these regions, and gets no other regions. The regions get another
-// backup if possible. If one of them moves to m, its whole group stays where it was.
+// backup if possible. If one of them moves to m, or grows there, its whole group stays where it was.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
-	var groups []region.ID // that do not move any more
+	var groups []region.ID // that do not move or grow any more
 	for _, id := range regions {
 		if i, ok := d.find(id); ok && slices.Contains(d.Regions[i].Filling, m) {
-			if d.Regions[i].movesTo(m) {
+			if d.Regions[i].movesTo(m) || d.Regions[i].IsGrowing() {
 				groups = append(groups, d.Regions[i].Group)
 			}
 			d.Regions[i].dropBackup(m, d.ID)
 		}
 	}
 	for i := range d.Regions {
-		if p := &d.Regions[i]; p.movesTo(m) && slices.Contains(groups, p.Group) {
+		if p := &d.Regions[i]; (p.movesTo(m) || p.refusesGrowth(m)) && slices.Contains(groups, p.Group) {
 			p.dropBackup(m, d.ID)
 		}
 	}
@@ -167,7 +171,7 @@ func (c *Configuration) isTogether(group []int) bool {
 	first := c.Regions[group[0]]
 	return !slices.ContainsFunc(group, func(i int) bool {
 		p := &c.Regions[i]
-		return p.Primary != first.Primary || !slices.Equal(p.Backups, first.Backups) || !slices.Equal(p.Away, first.Away) || !p.moves(first.Move)
+		return p.Primary != first.Primary || !slices.Equal(p.Backups, first.Backups) || !slices.Equal(p.Away, first.Away) || !p.moves(first.Move) || p.Had != first.Had
 	})
 }
 
@@ -202,7 +206,7 @@ func (c *Configuration) remap(before *Configuration) Remapped {
 	for _, g := range groups {
 		report.Promoted = append(report.Promoted, c.survive(g, before)...)
 	}
-	c.endBrokenMoves() // before refill, which counts replicas
+	c.endBrokenMoves(before) // before refill, which counts replicas
 	for i := range c.Regions {
 		p := &c.Regions[i]
 		if was, _ := before.Placement(p.Region); was.IsAvailable() && !p.IsAvailable() {
@@ -214,7 +218,7 @@ func (c *Configuration) remap(before *Configuration) Remapped {
 		report.Refilled = append(report.Refilled, c.refill(g, load)...)
 	}
 	for i := range c.Regions {
-		if c.Regions[i].IsAvailable() && len(c.Regions[i].Backups) < c.Replicas-1 {
+		if c.Regions[i].IsAvailable() && len(c.Regions[i].Backups) < c.Least(&c.Regions[i])-1 {
 			report.Short = append(report.Short, c.Regions[i].Region)
 		}
 	}
@@ -298,7 +302,7 @@ func (c *Configuration) refill(group []int, load map[rdma.MachineID]int) (refill
 	if !c.Regions[group[0]].IsAvailable() {
 		return nil // without a primary nothing can fill backups
 	}
-	for len(c.Regions[group[0]].Backups) < c.Replicas-1 {
+	for p := &c.Regions[group[0]]; len(p.Backups) < c.Least(p)-1; {
 		m, ok := c.pickReplica(c.Regions[group[0]].Replicas(), load, len(group))
 		if !ok {
 			break

@@ -66,7 +66,7 @@ func TestMembersOfTwoVersions(t *testing.T) {
 // no format that it does not know. As soon as the last one knows them a machine can be drained, and
 // from then on no machine that does not know them is let in.
 func TestDrainAroundTheVersionOfMoves(t *testing.T) {
-	before := protocol.Range{Min: 1, Max: protocol.Moves - 1}
+	before, after := protocol.Range{Min: 1, Max: protocol.Moves - 1}, protocol.Range{Min: 1, Max: protocol.Moves}
 	g := &members{T: t, world: sim.New(sim.Options{Seed: 4})}
 	g.speaks = map[rdma.MachineID]protocol.Range{0: before, 1: before, 2: before, 3: before}
 	g.run(4, 2, func(g *members) {
@@ -87,7 +87,7 @@ func TestDrainAroundTheVersionOfMoves(t *testing.T) {
 				t.Errorf("%d machines know moves: %s", id, c.Encode())
 			}
 			g.kill(id)
-			delete(g.speaks, id)
+			g.speaks[id] = after
 			g.boot(id)
 			g.until("the machine is back and everything is whole", func() bool { return g.up[id] != nil && g.whole() })
 		}

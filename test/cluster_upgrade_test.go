@@ -183,7 +183,7 @@ func (u *upgrade) refusesEarlier(m *machine) {
 	u.f.t.Helper()
 	m.stop()
 	m.program = u.earlier
-	m.refuse(1, "format 5", "use a newer farmsql")
+	m.refuse(1, "format 6", "use a newer farmsql")
 	m.program = binary
 	m.start()
 	u.f.awaitWhole()

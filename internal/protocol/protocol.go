@@ -6,7 +6,8 @@
 //	version 1   programs that do not say what they speak
 //	version 2   ranges; configurations of format 4; greetings that say their version
 //	version 3   moves of replicas, machines that are being drained; configurations of format 5
-//	version 4   primaries that are handed over, and stay as backups
+//	version 4   primaries that are handed over, and stay as backups; numbers of replicas that change;
+//	            configurations of format 6
 //
 // Two machines speak the highest version that both know. Data that a third machine may have to
 // read, records and the configuration, have the version of the instance: the highest that all its
@@ -28,6 +29,7 @@ const (
 	Ranges    Version = 2
 	Moves     Version = 3
 	Handovers Version = 4
+	Resizes   Version = 4
 )
 
 // A Range is the versions that a program speaks. Programs that do not know ranges state the zero
@@ -35,7 +37,7 @@ const (
 type Range struct{ Min, Max Version }
 
 // Own is the range of this program.
-var Own = Range{First, Handovers}
+var Own = Range{First, Resizes}
 
 // ErrRange means that machines have no version of the protocol in common.
 var ErrRange = errors.New("protocol: no version of the protocol that both speak")

@@ -221,6 +221,8 @@ const (
 	OwnEvidence
 	// MoveFilled: a replica moves away before the one that replaces it is filled.
 	MoveFilled
+	// ShrinkFilled: a replica that regions need no more leaves while others are being filled.
+	ShrinkFilled
 	// HeldMoves: replicas move while others compare them.
 	HeldMoves
 	// FullTarget: a machine that is full does not refuse what moves there.
@@ -399,6 +401,7 @@ var names = [steps]string{
 	LocateCurrent:     "locate current",
 	OwnEvidence:       "own evidence",
 	MoveFilled:        "move filled",
+	ShrinkFilled:      "shrink filled",
 	HeldMoves:         "held moves",
 	FullTarget:        "full target",
 	FillingReads:      "filling reads",
@@ -529,6 +532,7 @@ var texts = [steps]string{
 	LocateCurrent:     "a placement of an older configuration becomes a route",
 	OwnEvidence:       "evidence of the present life counts for a replica that is younger",
 	MoveFilled:        "a replica moves away before the one that replaces it is filled",
+	ShrinkFilled:      "a replica that regions need no more leaves while others are being filled",
 	HeldMoves:         "replicas move while they are compared",
 	FullTarget:        "a full machine does not refuse what moves there",
 	FillingReads:      "a replica can be READ before its configuration is committed",

@@ -103,6 +103,7 @@ var catches = []catch{
 	{step: sabotage.LocateCurrent, pkg: "txn/worker", test: "TestLocatedInAnEarlierConfiguration"},
 	{step: sabotage.OwnEvidence, pkg: "txn/evidence", test: "TestEvidenceOfAnEarlierReplica"},
 	{step: sabotage.MoveFilled, pkg: "cluster", test: "TestMoveWaitsForFilling"},
+	{step: sabotage.ShrinkFilled, pkg: "cluster", test: "TestShrinkWaitsForFilling"},
 	{step: sabotage.HeldMoves, pkg: "recovery/membership", test: "TestHeldMoves"},
 	{step: sabotage.FullTarget, pkg: "farm", test: "TestTargetThatBecomesFull"},
 	{step: sabotage.FillingReads, pkg: "farm", test: "TestReadsOfWhatIsBack"},

@@ -3,6 +3,7 @@ package membership
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestMessagesOfVersion1(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = bytes.Replace(b, []byte(`,"Address":"a","Zone":"z","Protocol":{"Min":1,"Max":4}`), nil, 1)
+		b = bytes.Replace(b, fmt.Appendf(nil, `,"Address":"a","Zone":"z","Protocol":{"Min":1,"Max":%d}`, own), nil, 1)
 		if i := bytes.Index(b, []byte(`,"Self":`)); i > 0 {
 			b = append(b[:i], '}')
 		}

@@ -18,6 +18,9 @@ import (
 	"github.com/farmsql/farmsql/rdma/call"
 )
 
+// own is the highest version that this program speaks.
+const own = protocol.Resizes
+
 func speaks(from, to protocol.Version) protocol.Range { return protocol.Range{Min: from, Max: to} }
 
 func addressOf(id rdma.MachineID) string { return fmt.Sprintf("address of %d", id) }
@@ -73,10 +76,10 @@ func TestRollingUpgrade(t *testing.T) {
 		// spoken before and after
 		old, now protocol.Version
 	}{
-		{"from the version that says nothing", protocol.Range{}, protocol.Own, 1, 4},
-		{"from the version before this one", speaks(1, 3), protocol.Own, 3, 4},
-		{"to the version after this one", protocol.Own, speaks(1, 5), 4, 5},
-		{"to one that knows no less than what is spoken", protocol.Own, speaks(4, 5), 4, 5},
+		{"from the version that says nothing", protocol.Range{}, protocol.Own, 1, own},
+		{"from the version before this one", speaks(1, own-1), protocol.Own, own - 1, own},
+		{"to the version after this one", protocol.Own, speaks(1, own+1), own, own + 1},
+		{"to one that knows no less than what is spoken", protocol.Own, speaks(own, own+1), own, own + 1},
 	} {
 		for cmFirst := range 2 {
 			t.Run(fmt.Sprintf("%s, CM first: %v", x.name, cmFirst == 1), func(t *testing.T) {
@@ -179,7 +182,7 @@ func TestMeetingOfTheNextVersion(t *testing.T) {
 
 // A machine of the next version joins machines of this one, and speaks with each what both know.
 func TestNextVersionJoins(t *testing.T) {
-	of := map[rdma.MachineID]protocol.Range{3: speaks(1, 5), 4: speaks(2, 6)}
+	of := map[rdma.MachineID]protocol.Range{3: speaks(1, own+1), 4: speaks(2, own+2)}
 	simulateVersions(t, 3, of, func(g *group) {
 		g.settled(3)
 		g.boot(3, nil)
@@ -188,7 +191,7 @@ func TestNextVersionJoins(t *testing.T) {
 		c := g.settled(5)
 		with2, err2 := c.Between(4, 2)
 		with3, err3 := c.Between(4, 3)
-		if err := errors.Join(err2, err3); err != nil || c.Version() != 4 || with2 != 4 || with3 != 5 {
+		if err := errors.Join(err2, err3); err != nil || c.Version() != own || with2 != own || with3 != own+1 {
 			t.Errorf("the instance speaks %d, machine 4 speaks %d and %d: %v", c.Version(), with2, with3, err)
 		}
 	})
@@ -201,7 +204,7 @@ func TestVersionsApart(t *testing.T) {
 		joins protocol.Range
 		text  string
 	}{
-		"the CM":                {speaks(5, 6), "machine 0 speaks versions 1 to 4, machine 3 speaks versions 5 to 6: start machine 0 with a newer farmsql, which speaks version 5"},
+		"the CM":                {speaks(own+1, own+2), "machine 0 speaks versions 1 to 4, machine 3 speaks versions 5 to 6: start machine 0 with a newer farmsql, which speaks version 5"},
 		"the instance":          {speaks(1, 1), "machine 3 speaks version 1, the instance speaks version 4 since configuration 3 or before: start machine 3 with a newer farmsql"},
 		"one that says nothing": {protocol.Range{}, "machine 3 speaks version 1, the instance speaks version 4"},
 	} {
@@ -230,14 +233,14 @@ func (g *group) isRefused(id rdma.MachineID, text string) {
 
 // So is who has one in common with the CM, but not with another member.
 func TestVersionsApartFromAMember(t *testing.T) {
-	of := map[rdma.MachineID]protocol.Range{1: speaks(1, 5), 3: speaks(1, 5)}
+	of := map[rdma.MachineID]protocol.Range{1: speaks(1, own+1), 3: speaks(1, own+1)}
 	simulateVersions(t, 4, of, func(g *group) {
 		g.settled(4)
 		g.world.Machine(0).Kill()
-		if c := g.settled(3); c.CM == 2 || c.Version() != 4 {
+		if c := g.settled(3); c.CM == 2 || c.Version() != own {
 			t.Fatalf("%+v", c)
 		}
-		of[0] = speaks(5, 6)
+		of[0] = speaks(own+1, own+2)
 		g.isRefused(0, "machine 2 speaks versions 1 to 4, machine 0 speaks versions 5 to 6")
 	})
 }

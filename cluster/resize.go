@@ -1,0 +1,260 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/internal/sabotage"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// The number of replicas changes while the instance runs. Replicas is the new number as soon as
+// Resize has noted it; what a region had before is its Placement.Had, until it is resized:
+//
+//	growing    ResizeOn adds backups to a few groups at once, which are filled as any others. Had is
+//	           forgotten in the configuration after all of the group is filled, which mostly adds the
+//	           next backups. Until then the region needs no more than it had, so the new backup may
+//	           be refused, or fail, and nothing is missing.
+//	shrinking  ResizeOn takes backups from all groups, in one configuration: nothing is filled for
+//	           it, and each configuration interrupts commits. No primary leaves: to promote a backup
+//	           would recover its transactions for nothing.
+//
+// Both wait until nothing moves or is filled, as moves do.
+
+// ErrCannotResize means that regions cannot have the number of replicas that is asked for.
+var ErrCannotResize = errors.New("cluster: the number of replicas cannot change")
+
+// CanResize reports whether all members know that regions may have different numbers of replicas.
+func (c *Configuration) CanResize() bool { return c.Version() >= protocol.Resizes }
+
+// Least returns how many replicas a region of c gets if it has fewer. As long as it is not resized, these are
+// what it had, or what it should have, whichever is less.
+func (c *Configuration) Least(p *Placement) int {
+	if p.Had == 0 {
+		return c.Replicas
+	}
+	return min(p.Had, c.Replicas)
+}
+
+// most returns how many replicas a region of c may have, unless one moves.
+func (c *Configuration) most(p *Placement) int { return max(p.Had, c.Replicas) }
+
+// IsGrowing reports whether the region has more replicas than before a resize that is going on for it: it needs
+// none of those that are being filled.
+func (p Placement) IsGrowing() bool { return p.Had != 0 && len(p.Replicas()) > p.Had }
+
+// Resizing returns the regions that do not have the number of replicas yet that Resize has noted.
+func (c *Configuration) Resizing() (ids []region.ID) {
+	for i := range c.Regions {
+		if c.Regions[i].Had != 0 {
+			ids = append(ids, c.Regions[i].Region)
+		}
+	}
+	return ids
+}
+
+// Resize returns the configuration after c whose regions are to have n replicas, or c if they are to have them
+// already. ResizeOn gives them these. It fails with ErrCannotResize if there is no place for them.
+func (c *Configuration) Resize(n int) (*Configuration, error) {
+	switch {
+	case n < 1:
+		return nil, fmt.Errorf("%w: %d replicas are none: give a number from 1 on", ErrCannotResize, n)
+	case !c.CanResize():
+		return nil, fmt.Errorf("%w: the machines speak version %d of the protocol, and version %d is needed: start those of older programs with this one",
+			ErrCannotResize, c.Version(), protocol.Resizes)
+	case n == c.Replicas:
+		return c, nil
+	case n > c.Replicas && c.domains() < n:
+		return nil, c.tooFewDomains(n)
+	}
+	d := c.Succeed()
+	d.Replicas = n
+	for i := range d.Regions {
+		d.Regions[i].noteHad(c.Replicas, n)
+	}
+	d.endResize()
+	if n > c.Replicas {
+		if err := d.CheckResize(); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// noteHad notes what a region had before the number of replicas becomes now. If it is growing, and is not to any
+// more, what is being filled counts: it is filled before anything leaves.
+func (p *Placement) noteHad(before, now int) {
+	p.Had = cmp.Or(p.Had, before)
+	has := 1 + len(p.Backups)
+	if p.Move != nil {
+		has--
+	}
+	if has > now {
+		p.Had = max(p.Had, has)
+	}
+}
+
+func (c *Configuration) tooFewDomains(n int) error {
+	return fmt.Errorf("%w: the machines that take regions are in %d failure domains, and %d replicas need as many: add machines first",
+		ErrCannotResize, c.domains(), n)
+}
+
+// CheckResize fails with ErrCannotResize if regions have no place for the replicas that they are to get: it says
+// what is missing. It adds all of them in a copy, since each takes room from the next.
+func (c *Configuration) CheckResize() error {
+	d := c.Clone()
+	short := d.resizeAll()
+	switch {
+	case short == nil:
+		return nil
+	case c.domains() < c.Replicas:
+		return c.tooFewDomains(c.Replicas)
+	}
+	return fmt.Errorf("%w: no machine has room for %d more regions, or all of those are in the failure domains of their other replicas: regions %v, which are to have %d replicas: make room, or add a machine",
+		ErrCannotResize, len(short), d.regionsOf(short), c.Replicas)
+}
+
+// resizeAll resizes all regions at once, but for those that are unavailable. It returns a group without a place
+// for one more replica, if there is one. The configuration is the caller's own.
+func (c *Configuration) resizeAll() (short []int) {
+	load := c.load()
+	c.shrinkAll(load)
+	for _, g := range c.groups() {
+		p := &c.Regions[g[0]]
+		if p.Had == 0 || !p.IsAvailable() {
+			continue
+		}
+		if c.grow(g, load); len(p.Replicas()) < c.Replicas && short == nil {
+			short = g
+		}
+	}
+	return short
+}
+
+// ResizeOn returns the configuration after c in which regions lose replicas, or else some get more, as Resize
+// has noted, and those that have got theirs are like any others. It is a configuration, and not a revision, so that
+// all members know how far the resize is. ResizeOn returns nil if there is nothing to do, something stands in the way (BeginsMoves), or no
+// machine has room (CheckResize).
+func (c *Configuration) ResizeOn() (*Configuration, Remapped) {
+	isWanted := c.CanResize() && len(c.Resizing()) > 0 // mostly not
+	if !isWanted || !c.BeginsMoves() && !sabotage.ShrinkFilled.Skipped() {
+		return nil, Remapped{}
+	}
+	d, load := c.Succeed(), c.load()
+	report := Remapped{Grown: d.endResize()}
+	if report.Shrunk = d.shrinkAll(load); len(report.Shrunk) == 0 {
+		report.Growing = d.growSome(load)
+	}
+	if len(report.Grown)+len(report.Shrunk)+len(report.Growing) == 0 {
+		return nil, report
+	}
+	return d, report
+}
+
+// shrinkAll takes replicas from the regions that have too many, and returns these regions.
+func (c *Configuration) shrinkAll(load map[rdma.MachineID]int) (shrunk []region.ID) {
+	c.separate()
+	for _, g := range c.groups() {
+		p := &c.Regions[g[0]]
+		if p.Had <= c.Replicas || p.Move != nil || !p.IsAvailable() {
+			continue
+		}
+		for len(p.Replicas()) > c.Replicas {
+			m := c.leaver(g, load)
+			for _, i := range g {
+				c.Regions[i].dropBackup(m, c.ID)
+			}
+			load[m] -= len(g)
+		}
+		shrunk = append(shrunk, c.regionsOf(g)...)
+	}
+	slices.Sort(shrunk)
+	return shrunk
+}
+
+// leaver returns the machine that loses its backup of a group: one that is being drained, or else the one with
+// the most replicas, and one at which an operator has put the backup only if there is no other.
+func (c *Configuration) leaver(group []int, load map[rdma.MachineID]int) rdma.MachineID {
+	rank := func(m rdma.MachineID) int {
+		switch {
+		case c.IsDraining(m):
+			return 2
+		case !c.isPinned(group, m):
+			return 1
+		}
+		return 0
+	}
+	return slices.MaxFunc(c.Regions[group[0]].Backups, func(a, b rdma.MachineID) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return load[a] - load[b]
+	})
+}
+
+// growSome adds backups to as many regions as are filled at once, and returns these regions.
+func (c *Configuration) growSome(load map[rdma.MachineID]int) (growing []region.ID) {
+	for _, g := range c.groups() {
+		isTooMany := len(growing) > 0 && len(growing)+len(g) > regionsAtOnce
+		if c.Regions[g[0]].Had != 0 && !isTooMany && c.grow(g, load) {
+			growing = append(growing, c.regionsOf(g)...)
+		}
+	}
+	slices.Sort(growing)
+	return growing
+}
+
+// grow adds backups to the regions of a group until they have what they should, or no machine has room for all
+// of them. It reports whether it has added any.
+func (c *Configuration) grow(group []int, load map[rdma.MachineID]int) (hasGrown bool) {
+	for p := &c.Regions[group[0]]; len(p.Replicas()) < c.Replicas; hasGrown = true {
+		m, ok := c.pickReplica(p.Replicas(), load, len(group))
+		if !ok {
+			return hasGrown
+		}
+		for _, i := range group {
+			c.addBackup(i, m, load)
+		}
+	}
+	return hasGrown
+}
+
+// endResize forgets what the regions had before that are resized now, and returns these. It does so for whole groups,
+// whose regions stay alike.
+func (c *Configuration) endResize() (resized []region.ID) {
+	if len(c.Resizing()) == 0 {
+		return nil // mostly
+	}
+	for _, g := range c.groups() {
+		isResizing := func(i int) bool { return c.Regions[i].Had != 0 }
+		isUndone := func(i int) bool { return !c.isResized(&c.Regions[i]) }
+		if !slices.ContainsFunc(g, isResizing) || slices.ContainsFunc(g, isUndone) {
+			continue
+		}
+		for _, i := range g {
+			c.Regions[i].Had = 0
+		}
+		resized = append(resized, c.regionsOf(g)...)
+	}
+	slices.Sort(resized)
+	return resized
+}
+
+// isResized reports whether a region has what it should, or needs only what any region gets that has too few.
+func (c *Configuration) isResized(p *Placement) bool {
+	n := len(p.Replicas())
+	isFew := n < c.Replicas && p.Had >= c.Replicas
+	return p.IsAvailable() && p.Move == nil && len(p.Filling) == 0 && (n == c.Replicas || isFew)
+}
+
+// refusesGrowth reports whether m may refuse a region that grows there, as one of its group: its replica is
+// needless until it is filled, and afterwards as long as there are as many others as before.
+func (p *Placement) refusesGrowth(m rdma.MachineID) bool {
+	isFilling := slices.Contains(p.Filling, m)
+	complete := len(p.Replicas()) - len(p.Filling)
+	return p.IsGrowing() && slices.Contains(p.Backups, m) && (isFilling || complete > p.Had)
+}

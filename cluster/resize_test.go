@@ -1,0 +1,435 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/farmsql/farmsql/internal/protocol"
+	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/region"
+)
+
+// resized returns the configuration that notes the new number.
+func resized(t *testing.T, c *Configuration, n int) *Configuration {
+	t.Helper()
+	d, err := c.Resize(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Follow(c, func(region.ID) bool { return false })
+	if err := sound(d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// checkResized checks that all regions have n replicas, and nothing is left to do.
+func checkResized(t *testing.T, c *Configuration, n int) {
+	t.Helper()
+	for _, p := range c.Regions {
+		if len(p.Replicas()) != n || p.Had != 0 || len(p.Filling) > 0 {
+			t.Errorf("%+v, want %d replicas", p, n)
+		}
+	}
+	if len(c.Resizing()) > 0 || c.Urgency() == AtOnce {
+		t.Errorf("regions %v are being resized, urgency %d", c.Resizing(), c.Urgency())
+	}
+}
+
+// Regions get the new number of replicas, in different failure domains and evenly, and groups stay together.
+func TestResize(t *testing.T) {
+	for _, numbers := range [][]int{{1, 2, 3}, {1, 3, 1}, {2, 3, 2}, {3, 2, 3}, {3, 1, 4}, {2, 4, 3}} {
+		c := withRegions(t, movable(instance(5, numbers[0], false)), 20)
+		for i := range 3 {
+			next, _, err := c.Place(c.Regions[0].Primary, c.Regions[0].Region)
+			if err != nil || next.Regions[20+i].Group != 1 {
+				t.Fatal(err)
+			}
+			c = next
+		}
+		for _, n := range numbers[1:] {
+			before := c
+			c, _ = moveAll(t, resized(t, c, n), false)
+			checkResized(t, c, n)
+			for i, p := range c.Regions {
+				if was := before.Regions[i]; p.Primary != was.Primary || p.Group != was.Group || p.LastPrimaryChange != was.LastPrimaryChange || p.LastReplicaChange <= was.LastReplicaChange {
+					t.Errorf("%+v, was %+v", p, was)
+				}
+			}
+			if load, _ := spread(c); load[1]-load[0] > 5 {
+				t.Errorf("to %d replicas: the machines have %v", n, load)
+			}
+		}
+	}
+}
+
+// Replicas leave all regions in one configuration. They come in batches.
+func TestResizeInBatches(t *testing.T) {
+	c := withRegions(t, movable(instance(4, 2, false)), 12)
+	c = resized(t, c, 3)
+	if len(c.Resizing()) != 12 || c.Urgency() != AtOnce {
+		t.Errorf("regions %v, urgency %d", c.Resizing(), c.Urgency())
+	}
+	d, report := c.MoveOn(false)
+	if d == nil || len(report.Growing) != regionsAtOnce || !strings.Contains(report.String(), "growing [1 2 3 4]") {
+		t.Fatalf("%v, %v", d, report)
+	}
+	if next, _ := d.MoveOn(true); next != nil || d.Urgency() != NothingMoves {
+		t.Error("the next batch begins before the first is filled")
+	}
+	d, report = fillAll(d).MoveOn(false)
+	if len(report.Growing) != regionsAtOnce || !slices.Equal(report.Grown, []region.ID{1, 2, 3, 4}) || len(d.Resizing()) != 8 {
+		t.Errorf("%v, and regions %v are being resized", report, d.Resizing())
+	}
+	d, _ = moveAll(t, fillAll(d), false)
+	d = resized(t, d, 1)
+	e, report := d.MoveOn(false)
+	if e == nil || len(report.Shrunk) != 12 || !strings.Contains(report.String(), "shrunk [1 2") {
+		t.Fatalf("%v, %v", e, report)
+	}
+	e.Follow(d, func(region.ID) bool { return false })
+	checkResized(t, e, 1)
+	for _, p := range e.Regions {
+		if len(p.Before) != 2 || p.LastReplicaChange != e.ID {
+			t.Errorf("%+v: the memories that have left were complete", p)
+		}
+	}
+}
+
+// No replica leaves while another one is being filled, or moves.
+func TestShrinkWaitsForFilling(t *testing.T) {
+	c := withRegions(t, movable(instance(4, 3, false)), 4)
+	filling, _ := c.Without([]rdma.MachineID{1}, 0)
+	filling = resized(t, filling, 2)
+	if d, report := filling.MoveOn(true); d != nil {
+		t.Fatalf("%v: %+v", report, d.Regions)
+	}
+	d, _ := moveAll(t, fillAll(filling), false)
+	checkResized(t, d, 2)
+
+	p := c.Regions[0]
+	to := slices.DeleteFunc(slices.Clone(c.Machines), p.Has)[0]
+	moving, _ := c.StartMoves([]GroupMove{{p.Group, Move{p.Primary, to}}})
+	moving = resized(t, moving, 2)
+	if d, report := moving.MoveOn(true); d != nil {
+		t.Fatalf("%v: %+v", report, d.Regions)
+	}
+	d, _ = moveAll(t, fillAll(moving), false)
+	checkResized(t, d, 2)
+	if q := d.Regions[0]; q.Primary != to {
+		t.Errorf("%+v", q)
+	}
+}
+
+// The replica leaves that is least wanted: of a machine that is being drained, then of the fullest, and last where
+// an operator has put it. A primary never leaves.
+func TestWhichReplicaLeaves(t *testing.T) {
+	c := withRegions(t, movable(instance(5, 3, false)), 1)
+	c.Regions[0].Primary, c.Regions[0].Backups = 0, []rdma.MachineID{1, 2}
+	for range 4 {
+		c, _, _ = c.Place(2, 0)
+	}
+	pinned := c.Clone()
+	pinned.Regions[0].Pinned = []rdma.MachineID{2}
+	draining, err := c.Drain(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		c     *Configuration
+		stays rdma.MachineID
+	}{"plain": {c, 1}, "pinned": {pinned, 2}, "draining": {draining, 2}} {
+		d, _ := resized(t, x.c, 2).MoveOn(false)
+		if p := d.Regions[0]; p.Primary != 0 || !slices.Equal(p.Backups, []rdma.MachineID{x.stays}) {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// What stands in the way of a resize is said.
+func TestCannotResize(t *testing.T) {
+	three := withRegions(t, movable(instance(3, 2, false)), 3)
+	four := withRegions(t, movable(instance(4, 2, false)), 4)
+	paired := withRegions(t, movable(instance(6, 3, true)), 3)
+	full := withRegions(t, movable(instance(4, 2, false)), 8) // 16 replicas; with one more of each region it is 24
+	for i := range full.Capacity {
+		full.Capacity[i] = 5
+	}
+	drained, err := four.Drain(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := withRegions(t, movable(instance(4, 2, false)), 4)
+	old.Speaks = protocol.Moves
+	none := movable(instance(2, 2, false))
+	for _, x := range []struct {
+		c    *Configuration
+		n    int
+		text string
+	}{
+		{three, 4, "in 3 failure domains, and 4 replicas need as many: add machines first"},
+		{paired, 4, "in 3 failure domains"},
+		{drained, 4, "in 3 failure domains"},
+		{none, 3, "in 2 failure domains"},
+		{full, 3, "no machine has room for 1 more regions"},
+		{old, 3, "speak version 3 of the protocol, and version 4 is needed"},
+		{old, 1, "speak version 3 of the protocol, and version 4 is needed"},
+		{four, 0, "0 replicas are none"},
+		{four, -1, "-1 replicas are none"},
+	} {
+		if _, err := x.c.Resize(x.n); !errors.Is(err, ErrCannotResize) || !strings.Contains(err.Error(), x.text) {
+			t.Errorf("to %d: %v, want %q", x.n, err, x.text)
+		}
+	}
+	if same, err := four.Resize(2); same != four || err != nil {
+		t.Errorf("%v, %v", same, err)
+	}
+	old.Regions[0].Had = 1 // a version that all speak never falls
+	if d, _ := old.ResizeOn(); d != nil {
+		t.Error("members that do not know resizes are told to resize")
+	}
+}
+
+// Growth that has been granted stands still when machines have failed since, and that is said. A drain must leave
+// it its place.
+func TestResizeStandsStill(t *testing.T) {
+	c := resized(t, withRegions(t, movable(instance(3, 2, false)), 3), 3)
+	if _, err := c.Drain(2); !errors.Is(err, ErrCannotDrain) {
+		t.Errorf("drained: %v", err)
+	}
+	d, _ := c.Without([]rdma.MachineID{2}, 0)
+	d, _ = moveAll(t, fillAll(d), false)
+	if err := d.CheckResize(); !errors.Is(err, ErrCannotResize) || !strings.Contains(err.Error(), "in 2 failure domains") {
+		t.Error(err)
+	}
+	for _, p := range d.Regions {
+		if len(p.Replicas()) != 2 {
+			t.Errorf("%+v", p)
+		}
+	}
+	back, _ := c.Member(2)
+	d, _ = d.With(back, nil)
+	if d.CheckResize() != nil || d.Urgency() != AtOnce {
+		t.Error(d.CheckResize(), d.Urgency())
+	}
+	d, _ = moveAll(t, d, false)
+	checkResized(t, d, 3)
+
+	full := withRegions(t, movable(instance(4, 2, false)), 4)
+	for i := range full.Capacity {
+		full.Capacity[i] = 2
+	}
+	full.AddMember(Member{Machine: 4, FailureDomain: 4, Incarnation: 1, Memory: 9, Protocol: protocol.Own})
+	full = resized(t, full, 3)
+	if _, err := full.Drain(4); !errors.Is(err, ErrCannotDrain) || !strings.Contains(err.Error(), "regions are to get 3 replicas, which have no place without machine 4") {
+		t.Error(err)
+	}
+}
+
+// A machine is drained as well while regions have more replicas than they should: those leave first.
+func TestDrainOfShrinkingRegions(t *testing.T) {
+	c := resized(t, withRegions(t, movable(instance(3, 3, false)), 3), 2)
+	c, err := c.Drain(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ = moveAll(t, c, false)
+	checkResized(t, c, 2)
+	if c.load()[2] > 0 {
+		t.Errorf("machine 2 has %d replicas", c.load()[2])
+	}
+}
+
+// If one region of a group finds no room where it grows, the group stays as it was, but for what others need.
+func TestRefusedGrowth(t *testing.T) {
+	c := movable(instance(4, 2, false))
+	c, first, err := c.Place(0, 0)
+	if err == nil {
+		c, _, err = c.Place(0, first.Region)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = resized(t, c, 3)
+	d, report := c.MoveOn(false)
+	if !slices.Equal(report.Growing, []region.ID{1, 2}) {
+		t.Fatal(report)
+	}
+	to := d.Regions[0].Backups[1]
+	d = d.Filled(to, []region.ID{1})
+	e, _ := d.Refuse(to, []region.ID{2})
+	if err := sound(e); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range e.Regions {
+		if p.Has(to) || p.Group != first.Group || p.Had != 2 || len(p.Backups) != 1 || len(p.Filling) > 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	e, _ = moveAll(t, e, false) // the fourth machine has room
+	checkResized(t, e, 3)
+
+	// Machine 0 fails first: now the regions need what was new, also what is being filled.
+	f, _ := d.Without([]rdma.MachineID{0}, 1)
+	if p := f.Regions[1]; p.IsGrowing() || len(p.Replicas()) != 2 || !slices.Contains(p.Filling, to) {
+		t.Errorf("%+v", p)
+	}
+	f, _ = moveAll(t, fillAll(f), false)
+	checkResized(t, f, 3)
+}
+
+// If the number becomes again what it was, regions that have grown shrink again, and those that are growing do so
+// when they are filled.
+func TestResizeIsTakenBack(t *testing.T) {
+	c := resized(t, withRegions(t, movable(instance(4, 2, false)), 12), 3)
+	c, _ = c.MoveOn(false)
+	c, _ = fillAll(c).MoveOn(false)
+	c = resized(t, c, 2)
+	if n := len(c.Resizing()); n != 2*regionsAtOnce {
+		t.Errorf("%d regions have to shrink, want %d", n, 2*regionsAtOnce)
+	}
+	if next, _ := c.MoveOn(false); next != nil {
+		t.Error("replicas leave while others are being filled")
+	}
+	c, _ = moveAll(t, fillAll(c), false)
+	checkResized(t, c, 2)
+}
+
+// A region that is made beside one that has not its new number yet is like that one, and others have the new number.
+func TestPlaceDuringAResize(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		c := resized(t, withRegions(t, movable(instance(4, 2, false)), 8), n)
+		c, near, err := c.Place(0, 1)
+		if err != nil || near.Group != 1 || near.Had != 2 || len(near.Replicas()) != 2 {
+			t.Errorf("%+v, %v", near, err)
+		}
+		c, other, err := c.Place(0, 0)
+		if err != nil || other.Had != 0 || len(other.Replicas()) != n {
+			t.Errorf("%+v, %v", other, err)
+		}
+		c, _ = moveAll(t, c, false)
+		checkResized(t, c, n)
+	}
+}
+
+// Programs that speak version 3 read what is stored as long as one of them is a member; nothing is resized then.
+// Once all speak version 4 they refuse it.
+func TestFormat5(t *testing.T) {
+	c := withRegions(t, movable(instance(4, 2, false)), 3)
+	c.Speaks = protocol.Moves
+	b := c.Encode()
+	if !bytes.Contains(b, []byte(`"Format":5`)) || bytes.Contains(b, []byte("Had")) {
+		t.Errorf("%s", b)
+	}
+	d, err := Decode("x", b)
+	if err != nil || !reflect.DeepEqual(c, d) {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if err := d.Agree(); err != nil {
+		t.Fatal(err)
+	}
+	d = resized(t, d, 3)
+	b = d.Encode()
+	if !bytes.Contains(b, []byte(`"Format":6`)) || !bytes.Contains(b, []byte(`"Had":2`)) {
+		t.Errorf("%s", b)
+	}
+	if e, err := Decode("x", b); err != nil || !reflect.DeepEqual(d, e) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	d.Regions[0].Had = -1
+	if _, err := Decode("x", d.Encode()); !errors.Is(err, ErrBadConfiguration) || !strings.Contains(err.Error(), "had -1 replicas") {
+		t.Error(err)
+	}
+}
+
+// Whatever happens in between, configurations stay sound, no region has fewer replicas than before without need,
+// and at last all have what they should, if there is room.
+func TestResizesEnd(t *testing.T) {
+	granted, refused, done := 0, 0, 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		c := movable(random(t, r))
+		for range 2 + r.IntN(12) {
+			d := disturbed(t, r, c, &granted, &refused)
+			if d == nil || d == c {
+				continue
+			}
+			if d.ID != c.ID {
+				d.Follow(c, func(region.ID) bool { return r.IntN(2) == 0 })
+			}
+			if err := sound(d); err != nil {
+				t.Fatalf("seed %d: configuration %d: %v", seed, d.ID, err)
+			}
+			if again, err := Decode("x", d.Encode()); err != nil || !reflect.DeepEqual(again.Encode(), d.Encode()) {
+				t.Fatalf("seed %d: decoded: %v", seed, err)
+			}
+			c = d
+		}
+		c, _ = moveAll(t, fillAll(c), r.IntN(2) == 0)
+		if len(c.Unavailable()) > 0 || c.CheckResize() != nil {
+			continue
+		}
+		done++
+		for _, p := range c.Regions {
+			if p.Had != 0 || len(p.Replicas()) > c.Replicas {
+				t.Errorf("seed %d: %+v, want %d replicas", seed, p, c.Replicas)
+			}
+		}
+	}
+	t.Logf("%d resizes granted, %d refused; %d of 400 instances in order at the end", granted, refused, done)
+	if granted < 300 || refused < 100 || done < 100 {
+		t.Errorf("%d resizes granted, %d refused; %d instances in order at the end", granted, refused, done)
+	}
+}
+
+// disturbed returns a configuration after c, or a revision: another number of replicas, a machine that fails, joins,
+// refuses or is being drained, replicas that are filled, or what the CM does by itself.
+func disturbed(t *testing.T, r *rand.Rand, c *Configuration, granted, refused *int) (d *Configuration) {
+	m := c.Machines[r.IntN(len(c.Machines))]
+	switch r.IntN(8) {
+	case 0, 1:
+		d, err := c.Resize(1 + r.IntN(4))
+		switch {
+		case err == nil && d != c:
+			*granted++
+		case err != nil && !errors.Is(err, ErrCannotResize):
+			t.Error(err)
+		case err != nil:
+			*refused++
+		}
+		return d
+	case 2:
+		if len(c.Machines) > 1 {
+			d, _ = c.Without([]rdma.MachineID{m}, c.Machines[(slices.Index(c.Machines, m)+1)%len(c.Machines)])
+		}
+	case 3:
+		joiner := Member{Machine: rdma.MachineID(100 + r.IntN(100)), FailureDomain: r.IntN(8), Incarnation: r.Uint64(), Memory: r.Uint64() | 1, Protocol: protocol.Own}
+		if _, in := c.Member(joiner.Machine); !in {
+			d, _ = c.With(joiner, []region.ID{region.ID(1 + r.IntN(10))})
+		}
+	case 4:
+		d, _ = c.Drain(m)
+	case 5:
+		var ids []region.ID
+		for _, p := range c.Regions {
+			if slices.Contains(p.Filling, m) && r.IntN(2) == 0 {
+				ids = append(ids, p.Region)
+			}
+		}
+		if r.IntN(3) == 0 {
+			d, _ = c.Refuse(m, ids)
+		} else {
+			d = c.Filled(m, ids)
+		}
+	case 6:
+		d, _ = c.MoveOn(r.IntN(2) == 0)
+	default:
+		d = fillAll(c)
+	}
+	return d
+}
