@@ -45,7 +45,8 @@ type Config struct {
 	Machines int
 
 	// Replicas is how many machines hold each region: one primary and f
-	// backups. 1 by default; at most Machines.
+	// backups. 1 by default; at most Machines. In a cluster it counts only for the first machine, which
+	// begins the instance: afterwards Operator.Resize changes it, and another value is ignored.
 	Replicas int
 
 	// Workers is how many worker threads each machine runs. By default there is one for each
@@ -158,6 +159,8 @@ type Config struct {
 
 	// identity is that of a machine of a cluster that keeps the configuration itself; otherwise nil.
 	identity *join.Identity
+	// replicasGiven is Replicas before anything has taken its place; 0 if it was not given.
+	replicasGiven int
 
 	// starting is called at each step of opening, for tests.
 	starting func(*DB, startStep)

@@ -44,6 +44,7 @@ func Open(cfg Config) (*DB, error) { return OpenContext(context.Background(), cf
 // OpenContext is like Open, but gives up when ctx ends: a machine of a cluster waits until there
 // are enough others.
 func OpenContext(ctx context.Context, cfg Config) (*DB, error) {
+	cfg.replicasGiven = cfg.Replicas
 	cfg, err := cfg.identify(ctx)
 	if err != nil {
 		return nil, err

@@ -79,14 +79,14 @@ func (c Config) identify(ctx context.Context) (Config, error) {
 }
 
 // checkSettings reports the first setting that differs from the cluster's, which its first machine has
-// decided: the machine that begins the instance must not decide anew.
+// decided: the machine that begins the instance must not decide anew. The number of replicas is not compared, since it
+// may have changed: a service that goes on giving the former one must not fail.
 func (c Config) checkSettings(id *join.Identity) error {
 	for _, s := range []struct {
 		name       string
 		given, was any
 		isGiven    bool
 	}{
-		{"Replicas (--replicas)", c.Replicas, id.Replicas, c.Replicas != 0},
 		{"Workers (--workers)", c.Workers, id.Workers, c.Workers != 0},
 		{"RegionSize (--region-size)", c.RegionSize, Size(id.RegionBytes), c.RegionSize != 0},
 		{"LogSize (--log-size)", c.LogSize, Size(id.LogBytes), c.LogSize != 0},
@@ -258,7 +258,7 @@ func (c Config) like(id *join.Identity) Config {
 	c.identity = id
 	c.Cluster = fmt.Sprintf("%s%016x", ClusterRaft, id.Cluster)
 	c.MachineID, c.Transport, c.Advertise = int(id.Machine), TransportTCP, id.Advertise
-	c.Replicas, c.Workers = cmp.Or(c.Replicas, id.Replicas), cmp.Or(c.Workers, id.Workers)
+	c.Replicas, c.Workers = id.Replicas, cmp.Or(c.Workers, id.Workers)
 	c.RegionSize, c.LogSize = cmp.Or(c.RegionSize, Size(id.RegionBytes)), cmp.Or(c.LogSize, Size(id.LogBytes))
 	return c
 }

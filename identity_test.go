@@ -1,9 +1,11 @@
 package farmsql
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cluster/raftstore"
 )
@@ -71,7 +74,8 @@ func TestIdentityStays(t *testing.T) {
 		"its token":       {func(c *Config) { c.Join = token.String() }, ""},
 		"another's token": {func(c *Config) { c.Join = join.Token{Address: "h:1"}.String() }, "a token of another cluster"},
 		"no token":        {func(c *Config) { c.Join = "x" }, "not a token"},
-		"other replicas":  {func(c *Config) { c.Replicas = 1 }, "Replicas (--replicas) is 1, and 3 in the cluster of this machine"},
+		"other replicas":  {func(c *Config) { c.Replicas = 1 }, ""}, // they may have changed since
+		"other workers":   {func(c *Config) { c.Workers = 1 }, "Workers (--workers) is 1, and 3 in the cluster of this machine"},
 		"another log":     {func(c *Config) { c.LogSize = 2 * MiB }, "LogSize (--log-size) is 2MiB, and 64KiB in the cluster of this machine"},
 		"the same":        {func(c *Config) { c.Replicas, c.RegionSize = 3, MiB }, ""},
 		"another address": {func(c *Config) { c.Advertise = "127.0.0.1:7071" }, "was 127.0.0.1:7070 and is now 127.0.0.1:7071: as long as machines are missing"},
@@ -241,5 +245,17 @@ func TestClusterOfOne(t *testing.T) {
 	}
 	if invited != 2 {
 		t.Errorf("it has invited %d machines", invited)
+	}
+}
+
+// A service that gives the number of replicas with which the instance was made is told when there is another one.
+func TestReplicasGiven(t *testing.T) {
+	for given, want := range map[int]bool{0: false, 2: true, 3: false} {
+		var log bytes.Buffer
+		c := Config{replicasGiven: given, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		c.noteReplicas(&cluster.Configuration{Replicas: 3})
+		if got := strings.Contains(log.String(), "--replicas) is ignored"); got != want {
+			t.Errorf("%d replicas are given: %q", given, log.String())
+		}
 	}
 }

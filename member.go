@@ -191,7 +191,18 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 		Events: l.store.listen(o.listen(in.listen(rdma.MachineID(cfg.MachineID), cfg.events(cfg.MachineID)))),
 	})
 	o.failed(nil) // the errors of earlier attempts no longer matter
+	if err == nil {
+		cfg.noteReplicas(l.member.Membership().Configuration())
+	}
 	return err
+}
+
+// noteReplicas logs that the number of replicas that was given is not the instance's: a service goes on giving the
+// number with which the instance was made when it has another one.
+func (c Config) noteReplicas(now *cluster.Configuration) {
+	if c.replicasGiven != 0 && c.replicasGiven != now.Replicas {
+		c.Logger.Info("Replicas (--replicas) is ignored: the instance has another number, which farmsql resize changes", "given", c.replicasGiven, "replicas", now.Replicas)
+	}
 }
 
 // ErrOtherFolder means that a folder does not belong to the instance to be opened: the folder has

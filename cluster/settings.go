@@ -8,8 +8,9 @@ import (
 	"github.com/farmsql/farmsql/rdma"
 )
 
-// Settings are chosen when an instance is made. They never change, and all its machines have the same
-// ones: they determine how many queues and logs machines have for each other, and where regions end.
+// Settings are chosen when an instance is made. They never change, but for the number of replicas (Resize), and all
+// its machines have the same ones: they determine how many queues and logs machines have for each other, and where
+// regions end.
 type Settings struct {
 	// Replicas is Configuration.Replicas.
 	Replicas int
@@ -50,11 +51,13 @@ func (s Settings) Differences(now Settings) (differ []Difference) {
 
 // Suits fails with ErrSettings if a machine has other settings than c's instance; the error names each
 // setting with both values. It does not compare the zero Settings: earlier programs do not state
-// theirs.
+// theirs. Nor does it compare the number of replicas, for which machines look at the configuration: a machine may have
+// read the former one. Programs before version 4 of the protocol do, and with them it does not change.
 func (c *Configuration) Suits(m rdma.MachineID, s Settings) error {
 	if s == (Settings{}) {
 		return nil
 	}
+	s.Replicas = c.Replicas
 	var others []string
 	for _, d := range c.Settings().Differences(s) {
 		others = append(others, fmt.Sprintf("%s is %d in configuration %d and %d at machine %d", d.Name, d.Was, c.ID, d.Now, m))

@@ -17,7 +17,6 @@ import (
 // its next life has the settings of the first.
 func TestFoundersOfOtherSettings(t *testing.T) {
 	for name, change := range map[string]func(c *Config){
-		"replicas":    func(c *Config) { c.Replicas = 1 },
 		"workers":     func(c *Config) { c.Workers = 5 },
 		"region size": func(c *Config) { c.RegionBytes *= 2 },
 		"log size":    func(c *Config) { c.LogBytes /= 2 },
