@@ -19,7 +19,7 @@ import (
 const (
 	fillRetry    = 10 * time.Millisecond
 	fillRetryMax = 320 * time.Millisecond
-	// refuseAfter is how many attempts to fill a replica that moves here may find no room. Meanwhile
+	// refuseAfter is how many attempts to fill a replica that moves or grows here may find no room. Meanwhile
 	// memory that has moved away may become free.
 	refuseAfter = 8
 )
@@ -142,21 +142,22 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 			if full++; full == 1 {
 				m.reclaimWaiting()
 			}
-			m.refuseMove(ctx, p, full)
+			m.refuseNeedless(ctx, p, full)
 		}
 		m.clock.Sleep(delay)
 	}
 }
 
-// refuseMove refuses what moves to this machine if it has found no room too often: nothing is lost, and
-// no other region moves as long as this one does. A replica that a region lacks is not given up.
-func (m *Member) refuseMove(ctx configurationContext, p cluster.Placement, full int) {
-	if p.Move == nil || p.Move.To != m.id || full < refuseAfter || sabotage.FullTarget.Skipped() {
+// refuseNeedless refuses what moves to this machine, or grows here, if it has found no room too often: nothing is lost,
+// and no other region moves or grows as long as this one does. A replica that a region lacks is not given up.
+func (m *Member) refuseNeedless(ctx configurationContext, p cluster.Placement, full int) {
+	isNeedless := p.IsGrowing() || p.Move != nil && p.Move.To == m.id
+	if !isNeedless || full < refuseAfter || sabotage.FullTarget.Skipped() {
 		return
 	}
 	m.needRoomForAll()
 	if err := m.membership.Refuse(ctx, ctx.id, []region.ID{p.Region}); err != nil && ctx.Err() == nil {
-		m.log.Debug("the CM does not know yet that there is no room for what moves here", "machine", m.id, "region", p.Region, "error", err)
+		m.log.Debug("the CM does not know yet that there is no room for what moves or grows here", "machine", m.id, "region", p.Region, "error", err)
 	}
 }
 
@@ -242,10 +243,10 @@ func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 }
 
 // paceOf returns the aggressive pace if only one replica is left that has everything (SOSP'15 section 6.4). A
-// region that moves has all that it should have, even if that is one, and is in no hurry.
+// region that moves or grows has all that it needs, even if that is one, and is in no hurry.
 func (m *Member) paceOf(p cluster.Placement) data.Pace {
 	switch {
-	case isLast(p) && p.Move == nil:
+	case isLast(p) && p.Move == nil && !p.IsGrowing():
 		return data.Aggressive
 	case m.cfg.Pace == data.Pace{}:
 		return data.Slow

@@ -183,7 +183,7 @@ func (m *Member) mark(c *cluster.Configuration) {
 		r := m.replica(p.Region)
 		switch {
 		case r == nil:
-		case len(p.Filling) == 0 && len(p.Backups) >= c.Replicas-1:
+		case len(p.Filling) == 0 && len(p.Backups) >= c.Least(&p)-1:
 			r.Unmark()
 		default:
 			r.Mark(uint32(c.ID))

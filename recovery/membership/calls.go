@@ -36,6 +36,7 @@ const (
 	kindDrain
 	kindRefuse
 	kindMove
+	kindResize
 )
 
 const codeFirst = 16
@@ -44,7 +45,7 @@ var known = []error{
 	recovery.ErrNotCM, recovery.ErrNotMember, recovery.ErrSuperseded, errChanging, ErrTaken, ErrOtherCluster, ErrNoRegion, ErrLost,
 	cluster.ErrNoRoom, cluster.ErrMoved, cluster.ErrUnreachable, region.ErrFull, context.DeadlineExceeded,
 	nvram.ErrNoSpace, call.ErrOtherLife, ErrNeeded, ErrNotAwaited, ErrApart,
-	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove, errWaits, errUnheard,
+	cluster.ErrSettings, cluster.ErrCannotDrain, cluster.ErrCannotMove, errWaits, errUnheard, cluster.ErrCannotResize,
 }
 
 // handle registers the handlers of other machines' calls.
@@ -73,6 +74,7 @@ func (m *Machine) handle() {
 		kindDrain:            m.onDrain,
 		kindRefuse:           m.onRefuse,
 		kindMove:             m.onMove,
+		kindResize:           m.onResize,
 	} {
 		m.cfg.Endpoint.Handle(kind, h)
 	}

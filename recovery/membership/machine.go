@@ -102,6 +102,7 @@ type Machine struct {
 		refusals                            []refusal       // machines that have no room for what moves to them
 		forget                              []forgetRequest // requests to stop waiting for the memories of machines
 		drains                              []drainRequest  // requests to drain machines, or not to any more
+		resizes                             []resizeRequest // the last request for another number of replicas, if any
 		orders                              []orderRequest  // moves that operators ask for
 		moves                               moves
 		unproven                            cluster.ID                        // this machine has made this configuration and all later ones, and has committed none of them; 0: none

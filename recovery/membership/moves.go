@@ -16,9 +16,10 @@ import (
 	"github.com/farmsql/farmsql/region"
 )
 
-// The CM moves replicas: as operators order (order.go), away from machines that are being drained, and to
-// machines that have fewer than others, such as one that has just joined (cluster.Configuration.MoveOn). Where that
-// leaves the primaries uneven, it hands some of them over to machines with backups. It does so only while
+// The CM moves replicas: as operators order (order.go), so that regions have the number that they should
+// have (resize.go), away from machines that are being drained, and to machines that have fewer than others,
+// such as one that has just joined (cluster.Configuration.MoveOn). Where that leaves the primaries uneven, it
+// hands some of them over to machines with backups. It does so only while
 // there is nothing to recover, nobody waits to join, and nobody is about to stop: a move is never
 // urgent, and each of its two configurations interrupts commits for a moment.
 
@@ -170,8 +171,8 @@ type refusal struct {
 	from call.Peer
 }
 
-// Refuse tells the CM that there is no room here for what moves to this machine, and is already being
-// filled: the moves are over, and the machine gets no replicas until HasRoom. Refuse does not wait for
+// Refuse tells the CM that there is no room here for what moves to this machine, or grows here, and is already being
+// filled: the moves are over, the regions stay as they were, and the machine gets no replicas until HasRoom. Refuse does not wait for
 // that. Errors: all for which IsPassing is true.
 //
 // A replica that a region lacks is not refused so late: it would only be begun elsewhere.
@@ -195,7 +196,8 @@ func (m *Machine) onRefuse(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	r.Regions = slices.DeleteFunc(r.Regions, func(id region.ID) bool {
 		p, _ := c.Placement(id)
-		return p.Move == nil || p.Move.To != from.Machine || !slices.Contains(p.Filling, from.Machine)
+		isNeedless := p.IsGrowing() || p.Move != nil && p.Move.To == from.Machine
+		return !isNeedless || !slices.Contains(p.Filling, from.Machine)
 	})
 	m.mu.refusals = slices.DeleteFunc(m.mu.refusals, func(x refusal) bool { return x.from == from })
 	if len(r.Regions) > 0 {

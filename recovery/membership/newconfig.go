@@ -222,6 +222,7 @@ func (m *Machine) begin(c *cluster.Configuration) (isNew bool, err error) {
 	m.mu.forget = slices.DeleteFunc(m.mu.forget, func(r forgetRequest) bool { return r.isOver(c) })
 	m.mu.orders = slices.DeleteFunc(m.mu.orders, func(r orderRequest) bool { return c.IsGranted(r.Order) })
 	m.mu.drains = slices.DeleteFunc(m.mu.drains, func(r drainRequest) bool { return r.isOver(c) })
+	m.mu.resizes = slices.DeleteFunc(m.mu.resizes, func(r resizeRequest) bool { return r.isOver(c) })
 	m.mu.isActive, m.mu.renew, m.mu.handed = nil, false, false
 	m.mu.isSettled = make(map[rdma.MachineID]bool)
 	clear(m.mu.incoming)

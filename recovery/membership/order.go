@@ -137,12 +137,15 @@ func (m *Machine) movesAwaitLocked() string {
 // order before the others. It drops orders that have become impossible since they came: who has given
 // them is told.
 func (m *Machine) moveOn(base *cluster.Configuration) (*cluster.Configuration, cluster.Remapped) {
-	if next, report := base.EndMoves(); next != nil || !base.BeginsMoves() {
+	if next, report := base.EndMoves(); next != nil {
 		return next, report
 	}
-	m.mu.Lock()
-	orders := slices.Clone(m.ordersLocked())
-	m.mu.Unlock()
+	var orders []orderRequest
+	if base.BeginsMoves() {
+		m.mu.Lock()
+		orders = slices.Clone(m.ordersLocked())
+		m.mu.Unlock()
+	}
 	for _, r := range orders {
 		if next, report, err := base.Obey(r.Order); err == nil {
 			return next, report

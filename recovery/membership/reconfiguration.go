@@ -40,7 +40,7 @@ func (m *Machine) isWorkLocked() bool {
 	m.dropJoinersLocked()
 	isCM := m.mu.current.CM == m.self.Machine
 	isSettled := isCM && m.isSettledLocked()
-	asCM := isCM && (m.mu.renew || len(m.mu.forget)+len(m.mu.drains) > 0) ||
+	asCM := isCM && (m.mu.renew || len(m.mu.forget)+len(m.mu.drains)+len(m.mu.resizes) > 0) ||
 		isSettled && (len(m.mu.joiners)+len(m.mu.roomy)+len(m.mu.refusals) > 0 || m.movesLocked())
 	return asCM || len(m.mu.suspects) > 0 || m.mu.handed || len(m.victimsLocked(m.mu.current)) > 0
 }
@@ -101,6 +101,7 @@ type reasons struct {
 	joiners       []joinRequest // empty while there is something to recover
 	roomy         []roomRequest // machines that have room again; empty while there is something to recover
 	drains        []drainRequest
+	resizes       []resizeRequest
 	refusals      []refusal // of what moves; empty while there is something to recover
 	moves         bool      // replicas are to move; never while there is something to recover
 	renew, handed bool
@@ -116,7 +117,7 @@ func (m *Machine) reasons() reasons {
 	c := m.mu.current
 	r := reasons{
 		current: c, suspects: slices.Clone(m.mu.suspects), since: m.mu.since, forget: slices.Clone(m.mu.forget), drains: slices.Clone(m.mu.drains),
-		renew: m.mu.renew, handed: m.mu.handed, victims: m.victimsLocked(c), links: m.lastingLocked(),
+		resizes: slices.Clone(m.mu.resizes), renew: m.mu.renew, handed: m.mu.handed, victims: m.victimsLocked(c), links: m.lastingLocked(),
 	}
 	if m.isSettledLocked() {
 		r.joiners, r.roomy, r.moves = slices.Clone(m.mu.joiners), slices.Clone(m.mu.roomy), m.movesLocked()
@@ -198,6 +199,7 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 	m.proceed(remapping)
 	forget := slices.DeleteFunc(slices.Clone(why.forget), func(r forgetRequest) bool { return r.isOver(base) })
 	drains := slices.DeleteFunc(slices.Clone(why.drains), func(r drainRequest) bool { return r.isOver(base) })
+	resizes := slices.DeleteFunc(slices.Clone(why.resizes), func(r resizeRequest) bool { return r.isOver(base) })
 	switch {
 	case len(missing) > 0:
 		next, report = base.Without(missing, m.self.Machine)
@@ -205,6 +207,8 @@ func (m *Machine) remap(base *cluster.Configuration, missing []rdma.MachineID, w
 		next, report = base.Forget(forget[0].Machine)
 	case len(drains) > 0:
 		next, err = m.drained(base, drains[0])
+	case len(resizes) > 0:
+		next, err = m.resized(base, resizes[0])
 	case len(why.joiners) > 0:
 		j := why.joiners[0]
 		next, report = base.With(j.Member, j.Holds)

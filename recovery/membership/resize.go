@@ -1,0 +1,89 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma/call"
+	"github.com/farmsql/farmsql/recovery"
+)
+
+// A resizeRequest is the argument of RESIZE.
+type resizeRequest struct{ Replicas int }
+
+// isOver reports whether there is nothing left to do for a request in c: what is left is done by each CM without it.
+func (r resizeRequest) isOver(c *cluster.Configuration) bool { return c.Replicas == r.Replicas }
+
+// Resize makes the instance give all regions another number of replicas. It returns once a configuration says so;
+// regions get and lose replicas afterwards, as soon as nothing else is being filled. Errors:
+// cluster.ErrCannotResize, ctx's, and those for which IsPassing is true.
+func (m *Machine) Resize(ctx context.Context, replicas int) error {
+	r := resizeRequest{replicas}
+	if c := m.Configuration(); c != nil && !c.CanResize() {
+		if _, err := c.Resize(replicas); err != nil { // a CM of an earlier program does not know the call
+			return err
+		}
+	}
+	if err := m.askCM(ctx, kindResize, m.onResize, r, nil); err != nil {
+		return err
+	}
+	return m.knows(r.isOver)
+}
+
+func (m *Machine) onResize(from call.Peer, arg []byte) ([]byte, error) {
+	var r resizeRequest
+	if err := json.Unmarshal(arg, &r); err != nil {
+		return nil, fmt.Errorf("membership: RESIZE: %w", err)
+	}
+	if err := m.beginResize(from, r); err != nil {
+		return nil, err
+	}
+	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || r.isOver(m.mu.current) }) {
+		return nil, errChanging // the caller makes the call again
+	}
+	return nil, m.answerResize(r)
+}
+
+// answerResize returns nil if a request is granted. It is over without that only with this machine's life.
+func (m *Machine) answerResize(r resizeRequest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !r.isOver(m.mu.current) {
+		return recovery.ErrNotMember
+	}
+	return nil
+}
+
+// beginResize makes the CM begin a configuration that grants the request, unless it is granted already. An earlier
+// request for another number is dropped.
+func (m *Machine) beginResize(from call.Peer, r resizeRequest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.refusesLocked(from); err != nil {
+		return err
+	}
+	if _, err := m.mu.current.Resize(r.Replicas); err != nil {
+		return err
+	}
+	m.mu.resizes = nil
+	if !r.isOver(m.mu.current) {
+		m.mu.resizes = []resizeRequest{r}
+		m.leadLocked()
+	}
+	return nil
+}
+
+// resized returns the configuration after base that grants a request. If the request has become impossible since it
+// came, it is dropped: the machine that has asked is told when it asks again.
+func (m *Machine) resized(base *cluster.Configuration, r resizeRequest) (*cluster.Configuration, error) {
+	next, err := base.Resize(r.Replicas)
+	if err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.mu.resizes = slices.DeleteFunc(m.mu.resizes, func(x resizeRequest) bool { return x == r })
+	}
+	return next, err
+}
