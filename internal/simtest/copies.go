@@ -162,6 +162,11 @@ func (k *copies) canLose(m rdma.MachineID) bool {
 	return !k.isOnly(m, anybody) && k.isMajority(func(x rdma.MachineID) bool { return x != m })
 }
 
+// hasSingle reports whether regions have one replica only, or some have.
+func (k *copies) hasSingle() bool {
+	return k.now.Replicas == 1 || slices.ContainsFunc(k.now.Regions, func(p cluster.Placement) bool { return len(p.Backups) == 0 })
+}
+
 // isMember reports whether machine m is in the current configuration.
 func (k *copies) isMember(m rdma.MachineID) bool {
 	if k.now == nil {

@@ -60,6 +60,26 @@ func handsOver(o *Options) {
 	o.Clients, o.Objects = 3, 8+o.Farm.Machines // many transactions are caught, and few objects written again soon
 }
 
+// The number of replicas changes, among the same faults, and with machines that are drained and replicas that are moved
+// by hand.
+func TestResizes(t *testing.T) {
+	haveResized(t, drains(t, 24, func(o *Options) {
+		o.Overlap.Kinds = append(o.Overlap.Kinds, Resize, Resize, Resize, KillAtResize, KillAtResize, Drain, Order)
+	}))
+}
+
+// Machines die just when regions get or lose replicas: the CM, the primary, a backup, one that has just lost the
+// region, any other, and one more while that is recovered from.
+func TestKillsAtResizes(t *testing.T) {
+	haveResized(t, drains(t, 24, func(o *Options) {
+		o.Farm.Machines = 3 + int(o.Seed%3)
+		o.Farm.Replicas = 1 + int(o.Seed/3%3)
+		o.Domains = o.Farm.Machines
+		o.Overlap.Kinds = []Fault{KillAtResize, KillAtResize, KillAtResize, KillInRecovery}
+		o.Overlap.Open, o.Overlap.Core, o.Overlap.Spare = 1+int(o.Seed/2%2), false, false
+	}))
+}
+
 // drains runs the simulator with n seeds, with machines that are drained, and with options changed by
 // with. It returns the sum of their results.
 func drains(t *testing.T, n uint64, with func(*Options)) (total Result) {
@@ -85,8 +105,8 @@ func drains(t *testing.T, n uint64, with func(*Options)) (total Result) {
 		total.Add(r)
 		runtime.GC() // unmaps the run's memory
 	}
-	t.Logf("%d machines were drained, %d killed at moves, %d replicas were to move by hand, of which %d were granted, %d have moved; %d machines were killed at handovers, %d regions were handed over",
-		total.Faults[Drain], total.Faults[KillAtMove], total.Faults[Order], total.Orders, total.Moves, total.Faults[KillAtHandover], total.Handovers)
+	t.Logf("%d machines were drained, %d killed at moves, %d at resizes, %d at handovers; %d replicas were to move by hand, of which %d were granted, %d have moved; %d regions were handed over; %d other numbers of replicas were asked for, of which %d were granted, regions have got or lost replicas %d times for them",
+		total.Faults[Drain], total.Faults[KillAtMove], total.Faults[KillAtResize], total.Faults[KillAtHandover], total.Faults[Order], total.Orders, total.Moves, total.Handovers, total.Faults[Resize], total.Resizes, total.Regrown)
 	return total
 }
 
@@ -95,5 +115,13 @@ func haveMoved(t *testing.T, total Result) {
 	t.Helper()
 	if *seed == 0 && total.Moves == 0 {
 		t.Error("no replica has moved")
+	}
+}
+
+// haveResized checks that the runs with several seeds have changed the number of replicas.
+func haveResized(t *testing.T, total Result) {
+	t.Helper()
+	if *seed == 0 && (total.Resizes == 0 || total.Regrown == 0) {
+		t.Error("no number of replicas has changed")
 	}
 }

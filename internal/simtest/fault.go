@@ -46,6 +46,8 @@ const (
 	KillAtMove                      // machines stop just when a move begins or ends, and keep their memory
 	Order                           // not a fault: an operator moves a replica
 	KillAtHandover                  // machines stop just when primaries are handed over, and keep their memory
+	Resize                          // not a fault: an operator changes the number of replicas
+	KillAtResize                    // machines stop just when regions get or lose replicas, and keep their memory
 	faults
 )
 
@@ -54,7 +56,7 @@ const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
 	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
-	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy", "drain", "kill at a move", "order", "kill at a handover"}
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy", "drain", "kill at a move", "order", "kill at a handover", "resize", "kill at a resize"}
 
 func (f Fault) String() string { return faultNames[f] }
 

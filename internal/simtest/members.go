@@ -52,8 +52,11 @@ type members struct {
 	ordered int
 	// handedOver is how many regions have been handed over to another primary.
 	handedOver int
+	// resized is how many other numbers of replicas an operator has been granted, regrown how often regions have got
+	// or lost replicas for that.
+	resized, regrown int
 	// onMoved, if not nil, is called by the CM when it has stored a configuration in which moves begin
-	// or end, or primaries are handed over.
+	// or end, primaries are handed over, or regions get or lose replicas because of their number.
 	onMoved func(now *cluster.Configuration, r cluster.Remapped)
 	// exited holds, by machine, the last time when its process exited by itself.
 	exited []time.Duration
@@ -230,10 +233,11 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
 				c.moved += len(r.Moved)
 				c.handedOver += len(r.HandedOver)
+				c.regrown += len(r.Growing) + len(r.Shrunk)
 				if len(r.HandedOver) > 0 {
 					c.note(p, "regions %v are handed over", r.HandedOver)
 				}
-				if len(r.Moving)+len(r.Moved)+len(r.HandedOver) > 0 && c.onMoved != nil {
+				if len(r.Moving)+len(r.Moved)+len(r.HandedOver)+len(r.Growing)+len(r.Shrunk) > 0 && c.onMoved != nil {
 					c.onMoved(now, r)
 				}
 				if len(r.Lost) > 0 {
@@ -366,11 +370,18 @@ func (c *members) state() string {
 	return b.String()
 }
 
-// isFilled reports whether every region has all of its replicas, and all of them are filled.
+// isFilled reports whether every region has all of its replicas, and all of them are filled. What is left
+// of a resize does not count: it waits while replicas are compared.
 func isFilled(c *cluster.Configuration) bool {
 	return !slices.ContainsFunc(c.Regions, func(p cluster.Placement) bool {
-		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Replicas
+		return len(p.Filling) > 0 || len(p.Backups)+1 < c.Least(&p)
 	})
+}
+
+// isResized reports whether no region gets or loses replicas any more because their number has changed.
+func (c *members) isResized() bool {
+	now, _ := c.store.Load()
+	return now == nil || len(now.Resizing()) == 0
 }
 
 // isFresh reports whether all leases have been renewed lately. Then no machine is about to be

@@ -221,6 +221,12 @@ func (o Options) Overlapping() Options {
 			o.Overlap.Kinds = append(o.Overlap.Kinds, KillAtHandover)
 		}
 	}
+	resized := rand.New(rand.NewPCG(o.Seed, 0x5e512e)) // separate, as above: from before the number of replicas could change
+	for _, f := range []Fault{Resize, KillAtResize} {
+		if resized.IntN(4) == 0 {
+			o.Overlap.Kinds = append(o.Overlap.Kinds, f)
+		}
+	}
 	return o.scarce()
 }
 
@@ -244,7 +250,7 @@ func (o Options) scarce() Options {
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale, o.Small, o.Balance = 0, 0, 0, 0
 	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool {
-		return f == FullMemory || f == OldCopy || f == Drain || f == KillAtMove || f == Order || f == KillAtHandover
+		return slices.Contains([]Fault{FullMemory, OldCopy, Drain, KillAtMove, Order, KillAtHandover, Resize, KillAtResize}, f)
 	})
 	return o
 }

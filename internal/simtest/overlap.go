@@ -35,7 +35,7 @@ type Overlap struct {
 }
 
 // overlapping are the kinds of faults that an Overlap can have, besides Wedge,
-// FullMemory, OldCopy, Drain, KillAtMove, Order and KillAtHandover.
+// FullMemory, OldCopy, Drain, KillAtMove, Order, KillAtHandover, Resize and KillAtResize.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -126,7 +126,7 @@ func (t *overlapInjector) goesOn() bool {
 
 // heal waits until the state is as before the first fault.
 func (t *overlapInjector) heal() error {
-	for end := t.world.Now() + wholeMax; !t.members.Whole(); t.outside.Sleep(time.Millisecond) {
+	for end := t.world.Now() + wholeMax; !t.members.Whole() || !t.members.isResized(); t.outside.Sleep(time.Millisecond) {
 		t.undrainAll()
 		switch {
 		case t.members.err != nil:
@@ -182,6 +182,10 @@ func (t *overlapInjector) inject(f Fault) {
 		t.order(f)
 	case KillAtHandover:
 		t.killAtHandover(f)
+	case Resize:
+		t.resize(f)
+	case KillAtResize:
+		t.killAtResize(f)
 	}
 }
 
@@ -227,6 +231,9 @@ func (t *overlapInjector) mayLose(i int) bool {
 	m := rdma.MachineID(i)
 	if !t.copies.isMember(m) {
 		return !t.copies.isOnly(m, anybody)
+	}
+	if t.members.resized > 0 && t.copies.hasSingle() {
+		return false // a region may just be made there, which no other machine has
 	}
 	return t.members.isSteady(t.copies.now) && t.copies.canLose(m)
 }

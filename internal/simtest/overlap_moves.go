@@ -53,27 +53,16 @@ func (t *overlapInjector) order(f Fault) {
 // machine that the replica has left may get it back at once.
 func (t *overlapInjector) killAtMove(f Fault) {
 	from := t.target()
-	var now *cluster.Configuration
-	var moves []region.ID
-	begins, stored := t.rng.IntN(4) == 0, t.outside.NewEvent()
-	next := t.members.onMoved // of another such fault
-	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
-		if next != nil {
-			next(c, r)
-		}
-		ids := r.Moved
+	begins := t.rng.IntN(4) == 0
+	next := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID {
 		if begins {
-			ids = r.Moving
+			return r.Moving
 		}
-		if now == nil && len(ids) > 0 {
-			now, moves = c, ids
-			stored.Set()
-		}
-	}
+		return r.Moved
+	})
 	t.disturbs++
 	t.askToDrain(from, false)
-	if stored.WaitFor(movePatience) {
-		p, _ := now.Placement(moves[t.rng.IntN(len(moves))])
+	if now, p := next(movePatience); now != nil {
 		t.strikeMove(f, []int{int(now.CM), from, int(p.Primary), t.any(), t.any()})
 	}
 	t.askToDrain(from, true)
@@ -86,36 +75,96 @@ func (t *overlapInjector) killAtMove(f Fault) {
 // these regions, or the CM.
 func (t *overlapInjector) killAtHandover(f Fault) {
 	back := t.any()
+	next := t.onceMoved(func(c *cluster.Configuration, r cluster.Remapped) []region.ID {
+		return slices.DeleteFunc(slices.Clone(r.HandedOver), func(id region.ID) bool {
+			p, _ := c.Placement(id)
+			return int(p.Primary) != back
+		})
+	})
+	t.die(Kill, []int{back})
+	now, p := next(handoverPatience)
+	if now == nil {
+		return
+	}
+	if t.rng.IntN(2) == 0 { // once all is recovered, but for what the former primary may have kept
+		t.outside.Sleep(t.upTo(leaseTime))
+	}
+	roles := []int{int(now.CM), int(p.Primary), int(p.Primary), int(p.Primary)}
+	for _, m := range p.Backups {
+		roles = append(roles, int(m))
+	}
+	t.strikeMove(f, roles)
+}
+
+// onceMoved returns a function that waits for the next configuration that affects regions in a way that are picked
+// from it and its report, and returns it with one of them, or nil if none comes within the time.
+func (t *overlapInjector) onceMoved(pick func(*cluster.Configuration, cluster.Remapped) []region.ID) (wait func(patience time.Duration) (*cluster.Configuration, cluster.Placement)) {
 	var now *cluster.Configuration
-	var handed []region.ID
+	var picked []region.ID
 	stored := t.outside.NewEvent()
 	next := t.members.onMoved // of another such fault
 	t.members.onMoved = func(c *cluster.Configuration, r cluster.Remapped) {
 		if next != nil {
 			next(c, r)
 		}
-		to := slices.DeleteFunc(slices.Clone(r.HandedOver), func(id region.ID) bool {
-			p, _ := c.Placement(id)
-			return int(p.Primary) != back
-		})
-		if now == nil && len(to) > 0 {
-			now, handed = c, to
+		if ids := pick(c, r); now == nil && len(ids) > 0 {
+			now, picked = c, ids
 			stored.Set()
 		}
 	}
-	t.die(Kill, []int{back})
-	if !stored.WaitFor(handoverPatience) {
-		return
+	return func(patience time.Duration) (*cluster.Configuration, cluster.Placement) {
+		if !stored.WaitFor(patience) {
+			return nil, cluster.Placement{}
+		}
+		p, _ := now.Placement(picked[t.rng.IntN(len(picked))])
+		return now, p
 	}
-	if t.rng.IntN(2) == 0 { // once all is recovered, but for what the former primary may have kept
-		t.outside.Sleep(t.upTo(leaseTime))
+}
+
+// resize changes the number of replicas, which may be impossible.
+func (t *overlapInjector) resize(f Fault) {
+	t.countFault(f)
+	t.disturbs++
+	t.askToResize()
+	t.outside.Sleep(drainMin + t.upTo(t.plan.Hold))
+	t.disturbs--
+	t.noteChange()
+}
+
+// killAtResize changes the number of replicas, and kills a machine just when a region loses replicas, or gets some;
+// sometimes it kills a second one, while the first failure is recovered from.
+func (t *overlapInjector) killAtResize(f Fault) {
+	next := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID { return slices.Concat(r.Shrunk, r.Growing) })
+	t.disturbs++
+	t.askToResize()
+	if now, p := next(movePatience); now != nil {
+		roles := []int{int(now.CM), int(p.Primary), t.any()}
+		for _, m := range p.Backups {
+			roles = append(roles, int(m))
+		}
+		for _, m := range p.Before { // what has left
+			roles = append(roles, int(m.Machine))
+		}
+		t.strikeMove(f, roles)
 	}
-	p, _ := now.Placement(handed[t.rng.IntN(len(handed))])
-	roles := []int{int(now.CM), int(p.Primary), int(p.Primary), int(p.Primary)}
-	for _, m := range p.Backups {
-		roles = append(roles, int(m))
+	t.disturbs--
+	t.noteChange()
+}
+
+// askToResize asks for another number of replicas.
+func (t *overlapInjector) askToResize() {
+	most := min(4, t.options.Domains)
+	n := 1 + t.rng.IntN(most)
+	if t.copies.now != nil && n == t.copies.now.Replicas {
+		n = 1 + n%most
 	}
-	t.strikeMove(f, roles)
+	t.ask(fmt.Sprintf("%d replicas", n), func(m *membership.Machine) error {
+		err := m.Resize(ctx, n)
+		if err == nil {
+			t.members.resized++
+		}
+		return err
+	})
 }
 
 const (

@@ -32,7 +32,8 @@ func TestPinnedSeeds(t *testing.T) {
 			o := Draw(p.seed).Overlapping()
 			o.Overlap.Core, o.Tables = p.core, 0
 			o.Small, o.Balance = 0, 0
-			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Drain || f == KillAtMove || f == KillAtHandover })
+			since := []Fault{Drain, KillAtMove, KillAtHandover, Resize, KillAtResize}
+			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return slices.Contains(since, f) })
 			if !p.recent {
 				o = o.plentiful()
 				o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return f == Wedge || slices.Contains(p.without, f) })

@@ -37,6 +37,8 @@ type Result struct {
 	Orders  int // moves that an operator has been granted
 	// Handovers counts regions of which the primary has become a backup.
 	Handovers int
+	Resizes   int // other numbers of replicas that an operator has been granted
+	Regrown   int // how often regions have got or lost replicas for that
 	// Tables counts statements that have created, changed, renamed or dropped a table,
 	// Indexes those that have built an index.
 	Tables, Indexes int
@@ -64,6 +66,8 @@ func (r *Result) Add(other Result) {
 	r.Moves += other.Moves
 	r.Orders += other.Orders
 	r.Handovers += other.Handovers
+	r.Resizes += other.Resizes
+	r.Regrown += other.Regrown
 	r.Tables += other.Tables
 	r.Indexes += other.Indexes
 	for f, n := range other.Faults {
@@ -196,7 +200,7 @@ func Run(o Options) Result {
 	r.result.Hash = w.Hash() ^ history.Digest(r.rec.Transactions())
 	r.result.Err = r.failure
 	if m, ok := r.cluster.(*members); ok {
-		r.result.Moves, r.result.Orders, r.result.Handovers = m.moved, m.ordered, m.handedOver
+		r.result.Moves, r.result.Orders, r.result.Handovers, r.result.Resizes, r.result.Regrown = m.moved, m.ordered, m.handedOver, m.resized, m.regrown
 	}
 	return r.result
 }
