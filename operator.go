@@ -22,7 +22,7 @@ import (
 )
 
 // An Operator reports the state of an instance to people, and lets them give up lost memory (Forget),
-// take the data off a machine (Drain) and move regions (Move), while a database is being opened and while it is open: see Config.Opening. It is safe for
+// take the data off a machine (Drain), move regions (Move) and change the number of replicas (Resize), while a database is being opened and while it is open: see Config.Opening. It is safe for
 // concurrent use.
 type Operator struct {
 	cfg Config
@@ -296,6 +296,32 @@ func (o *Operator) Move(ctx context.Context, id, from, to int) error {
 	}
 	order := cluster.Order{Region: region.ID(id), Move: cluster.Move{From: rdma.MachineID(from), To: rdma.MachineID(to)}}
 	return o.again(ctx, func(ctx context.Context) error { return m.Membership().Move(ctx, order) })
+}
+
+// Resize gives all regions of a cluster another number of replicas, while everything is in use: a few regions at a time
+// get more, and keep what they have until then; or all lose some, in a moment. Resize returns when the instance has
+// agreed on that; the progress is in Status.Resize. It goes on whatever fails meanwhile. While the configuration is
+// changing, Resize tries again until ctx is done.
+//
+// Errors: cluster.ErrCannotResize if regions cannot have that many, ErrNoCluster, and, when ctx ends, its error, with
+// that of the attempts.
+func (o *Operator) Resize(ctx context.Context, replicas int) error {
+	if o.local.Load() != nil {
+		return ErrNoCluster
+	}
+	if replicas < 1 || replicas > machinesMax {
+		return fmt.Errorf("farmsql: %d replicas: must be 1 to %d", replicas, machinesMax)
+	}
+	m := o.member.Load()
+	if m == nil {
+		return fmt.Errorf("farmsql: resize to %d replicas: this machine %s", replicas, o.waitsFor(Status{}))
+	}
+	return o.again(ctx, func(ctx context.Context) error { return m.Membership().Resize(ctx, replicas) })
+}
+
+// Resize is Operator.Resize for the DB's instance.
+func (db *DB) Resize(ctx context.Context, replicas int) error {
+	return db.operator.Resize(ctx, replicas)
 }
 
 // Move is Operator.Move for the DB's instance.

@@ -166,6 +166,15 @@ func TestMoveWithoutACluster(t *testing.T) {
 	}
 }
 
+func TestResizeWithoutACluster(t *testing.T) {
+	if err := mustOpen(t, small(t.TempDir())).Resize(t.Context(), 1); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("other numbers of replicas at machines of one process: %v", err)
+	}
+	if err := newOperator(Config{Cluster: "file:///x"}).Resize(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "resize to 3 replicas: this machine reads its memory") {
+		t.Errorf("asked for before there is a machine: %v", err)
+	}
+}
+
 // A number that no machine or region can have is not taken for another one.
 func TestNumbersOfAnOperator(t *testing.T) {
 	o := newOperator(Config{Cluster: "file:///x"})
@@ -173,9 +182,11 @@ func TestNumbersOfAnOperator(t *testing.T) {
 		"no region 4294967297: name one": o.Move(t.Context(), 1<<32+1, 0, 1),
 		"no region -1":                   o.Move(t.Context(), -1, 0, 1),
 		"no machine 65536: the numbers of machines are 0 to 1023": o.Move(t.Context(), 1, 65536, 1),
-		"no machine 65537": o.Move(t.Context(), 1, 0, 65537),
-		"no machine -2":    o.Drain(t.Context(), -2, false),
-		"no machine 1024":  o.Forget(t.Context(), 1024, nil),
+		"no machine 65537":                     o.Move(t.Context(), 1, 0, 65537),
+		"no machine -2":                        o.Drain(t.Context(), -2, false),
+		"no machine 1024":                      o.Forget(t.Context(), 1024, nil),
+		"farmsql: 0 replicas: must be 1 to 64": o.Resize(t.Context(), 0),
+		"65 replicas: must be 1 to 64":         o.Resize(t.Context(), 65),
 	} {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %q", err, text)

@@ -24,7 +24,7 @@ type Status struct {
 	Cluster       string          `json:"cluster"` // identifies the instance
 	Configuration int             `json:"configuration"`
 	Revision      uint64          `json:"revision"`
-	Replicas      int             `json:"replicas"` // how many replicas each region has, if there are enough machines
+	Replicas      int             `json:"replicas"` // how many replicas each region has, if there are enough machines; see Resize
 	Protocol      int             `json:"protocol"` // the version that the instance speaks
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
@@ -40,7 +40,10 @@ type Status struct {
 	// for a minute.
 	FoundersRival string `json:"foundersRival,omitempty"`
 
-	// MovesAwait says what the moves away from machines that are being drained wait for: a region that is
+	// Resize says how far a change of the number of replicas is, nil if none is going on.
+	Resize *ResizeStatus `json:"resize,omitempty"`
+	// MovesAwait says what the moves away from machines that are being drained, or regions that are to get or lose
+	// replicas, wait for: a region that is
 	// unavailable, moves, or is being filled. It is empty if they wait for nothing.
 	MovesAwait string `json:"movesAwait,omitempty"`
 	// BalanceInMS is the time in milliseconds until regions move, or get another primary, to even out the machines, 0 if none
@@ -118,6 +121,14 @@ type RegionStatus struct {
 	Group int `json:"group"`
 	// Pinned are the machines where an operator has put a replica: see Operator.Move.
 	Pinned []int `json:"pinned,omitempty"`
+}
+
+// A ResizeStatus says how far the change to another number of replicas is: see Operator.Resize.
+type ResizeStatus struct {
+	// Regions is how many regions do not have Status.Replicas replicas yet. Obstacle says why they cannot get them;
+	// it is empty if they can.
+	Regions  int    `json:"regions"`
+	Obstacle string `json:"obstacle,omitempty"`
 }
 
 // A MoveStatus says that the replica at From leaves when the one at To has all of the region.
@@ -201,13 +212,26 @@ func statusOf(f farm.Status) Status {
 		s.Regions = append(s.Regions, regionStatus(p))
 		s.Recovery.FillingReplicas += len(p.Filling)
 	}
+	s.Resize = resizeStatus(c)
 	isDrained := func(m MachineStatus) bool { return m.IsDraining && s.ReplicasAt(m.Machine) > 0 }
-	if slices.ContainsFunc(s.Machines, isDrained) {
+	if s.Resize != nil || slices.ContainsFunc(s.Machines, isDrained) {
 		s.MovesAwait = c.StandsStill()
 	}
 	s.BalanceInMS = milliseconds(f.BalanceIn)
 	for _, r := range c.Lost {
 		s.Lost = append(s.Lost, int(r))
+	}
+	return s
+}
+
+func resizeStatus(c *cluster.Configuration) *ResizeStatus {
+	left := c.Resizing()
+	if len(left) == 0 {
+		return nil
+	}
+	s := &ResizeStatus{Regions: len(left)}
+	if err := c.CheckResize(); err != nil {
+		s.Obstacle = ours(err).Error()
 	}
 	return s
 }

@@ -114,6 +114,32 @@ func TestFolderOfAnotherInstance(t *testing.T) {
 	}
 }
 
+// The status says how many regions do not have their new number of replicas, and what is in the way.
+func TestStatusOfAResize(t *testing.T) {
+	c := &cluster.Configuration{ID: 5, Revision: 9, Replicas: 2, CM: 1, NextRegion: 2, Speaks: protocol.Own.Max}
+	for id := range rdma.MachineID(3) {
+		c.AddMember(cluster.Member{Machine: id, FailureDomain: int(id), Incarnation: 7, Memory: uint64(id) + 1, Protocol: protocol.Own})
+	}
+	for range 6 {
+		c, _, _ = c.Place(1, 0)
+	}
+	if s := statusOf(farm.Status{Configuration: c}); s.Resize != nil || s.Replicas != 2 {
+		t.Errorf("%+v", s)
+	}
+	resized, err := c.Resize(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	growing, _ := resized.MoveOn(false)
+	if s := statusOf(farm.Status{Configuration: growing}); s.Replicas != 3 || s.Resize == nil || *s.Resize != (ResizeStatus{Regions: 6}) || !strings.Contains(s.MovesAwait, "being filled") {
+		t.Errorf("%+v", s)
+	}
+	failed, _ := resized.Without([]rdma.MachineID{2}, 1)
+	if s := statusOf(farm.Status{Configuration: failed}); s.Resize == nil || !strings.Contains(s.Resize.Obstacle, "in 2 failure domains, and 3 replicas need as many") {
+		t.Errorf("%+v", s)
+	}
+}
+
 // The status says which machines are drained, what moves, and why what should move does not.
 func TestStatusOfMoves(t *testing.T) {
 	c := &cluster.Configuration{ID: 5, Revision: 9, Replicas: 2, CM: 1, NextRegion: 2, Speaks: protocol.Own.Max}

@@ -18,7 +18,7 @@ import (
 
 type growthCommand struct {
 	Program    string        `placeholder:"FILE" help:"The farmsql program. Without it the one in the folder of this program."`
-	Replicas   int           `default:"1" placeholder:"N" help:"Machines that hold each region. The cluster begins with as many machines (one more if that is even), and the number cannot change later (${default})."`
+	Replicas   int           `default:"1" placeholder:"N" help:"Machines that hold each region. The cluster begins with as many machines (one more if that is even), and the number does not change (${default})."`
 	Machines   int           `default:"5" placeholder:"N" help:"Machines to which the cluster grows (${default})."`
 	Back       int           `default:"3" placeholder:"N" help:"Machines to which it shrinks then (${default})."`
 	Clients    int           `placeholder:"N" help:"Clients of all machines together that run transactions at a time. Without it two for each of --machines."`

@@ -59,29 +59,35 @@ func (c *drainCommand) Run(std cli.Streams) error {
 }
 
 // checkMoves returns an error if the instance, of which a process has answered s, cannot move replicas;
-// consequence says what that prevents if its machines are in one process. Members of an earlier program
-// are named here, since the process that is asked may be one, which does not know the request.
+// consequence says what that prevents if its machines are in one process.
 func checkMoves(s farmsql.Status, consequence string) error {
+	return checkSpeaks(s, protocol.Moves, "regions to move", consequence)
+}
+
+// checkSpeaks returns an error if the instance, of which a process has answered s, is none of several processes, or
+// does not speak the version of the protocol that something needs. Members of an earlier program are named here,
+// since the process that is asked may be one, which does not know the request.
+func checkSpeaks(s farmsql.Status, needed protocol.Version, what, consequence string) error {
 	switch {
 	case s.Source == farmsql.StatusOfProcess:
 		return fmt.Errorf("%w, and %s", farmsql.ErrNoCluster, consequence)
 	case s.Configuration == 0:
 		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", s.Machine, s.Starting)
 	case s.Protocol == 0:
-		return fmt.Errorf("machine %d runs a program that knows one version of the protocol, and version %d is needed for regions to move: start it, and all others of earlier programs, with this farmsql",
-			s.Machine, protocol.Moves)
+		return fmt.Errorf("machine %d runs a program that knows one version of the protocol, and version %d is needed for %s: start it, and all others of earlier programs, with this farmsql",
+			s.Machine, needed, what)
 	}
 	var older []int
 	for _, m := range s.Machines {
-		if m.ProtocolMax < int(protocol.Moves) {
+		if m.ProtocolMax < int(needed) {
 			older = append(older, m.Machine)
 		}
 	}
-	if s.Protocol >= int(protocol.Moves) || len(older) == 0 {
+	if s.Protocol >= int(needed) || len(older) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the instance speaks version %d of the protocol, and version %d is needed for regions to move: start %s with this farmsql",
-		s.Protocol, protocol.Moves, numbered("machine", older))
+	return fmt.Errorf("the instance speaks version %d of the protocol, and version %d is needed for %s: start %s with this farmsql",
+		s.Protocol, needed, what, numbered("machine", older))
 }
 
 // numbered returns the numbers in words.

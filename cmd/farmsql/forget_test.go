@@ -26,6 +26,7 @@ type fakeOperator struct {
 	asked  []forgetRequest
 	drains []drainRequest
 	moves  []moveRequest
+	sizes  []int // numbers of replicas that were asked for
 	err    error
 	waits  []error // errors of Move before err, each for one call
 }
@@ -65,6 +66,11 @@ func (o *fakeOperator) Move(_ context.Context, region, from, to int) error {
 		o.waits = o.waits[1:]
 		return err
 	}
+	return o.err
+}
+
+func (o *fakeOperator) Resize(_ context.Context, replicas int) error {
+	o.sizes = append(o.sizes, replicas)
 	return o.err
 }
 

@@ -37,6 +37,7 @@ type commands struct {
 	Token   tokenCommand   `cmd:"" help:"Make a token with which machines of other hosts can join a cluster that keeps its configuration itself."`
 	Forget  forgetCommand  `cmd:"" help:"Give up regions of a cluster that wait for a machine whose memory is gone for ever."`
 	Move    moveCommand    `cmd:"" help:"Move a replica of a region to another machine of a cluster."`
+	Resize  resizeCommand  `cmd:"" help:"Change the number of replicas of a cluster while it runs."`
 	Drain   drainCommand   `cmd:"" help:"Take the data off a machine of a cluster, so that it can be stopped for good."`
 	Refound refoundCommand `cmd:"" help:"Make one machine the only one that keeps the configuration of a cluster, because most of those that did are lost for good."`
 	Check   checkCommand   `cmd:"" help:"Examine a stopped database or cluster for leaks, orphans, broken indexes and replicas that differ."`

@@ -36,6 +36,7 @@ type operatorRequest struct {
 	Forget *forgetRequest `json:"forget,omitempty"`
 	Drain  *drainRequest  `json:"drain,omitempty"`
 	Move   *moveRequest   `json:"move,omitempty"`
+	Resize *resizeRequest `json:"resize,omitempty"`
 }
 
 // A drainRequest has the parameters of farmsql.Operator.Drain.
@@ -49,6 +50,11 @@ type moveRequest struct {
 	Region int `json:"region"`
 	From   int `json:"from"`
 	To     int `json:"to"`
+}
+
+// A resizeRequest has the parameter of farmsql.Operator.Resize.
+type resizeRequest struct {
+	Replicas int `json:"replicas"`
 }
 
 // A forgetRequest has the parameters of farmsql.Operator.Forget.
@@ -79,6 +85,7 @@ type operator interface {
 	Forget(ctx context.Context, machine int, lost []int) error
 	Drain(ctx context.Context, machine int, undo bool) error
 	Move(ctx context.Context, region, from, to int) error
+	Resize(ctx context.Context, replicas int) error
 }
 
 // serveOperator answers at the sockets in a folder, which this process has locked, until
@@ -125,6 +132,8 @@ func obey(c net.Conn, o operator) error {
 		return o.Drain(ctx, r.Drain.Machine, r.Drain.Undo)
 	case r.Move != nil:
 		return o.Move(ctx, r.Move.Region, r.Move.From, r.Move.To)
+	case r.Resize != nil:
+		return o.Resize(ctx, r.Resize.Replicas)
 	}
 	return errors.New(unknownRequest)
 }

@@ -225,6 +225,9 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.BalanceInMS > 0 {
 		fmt.Fprintf(w, "balance:  regions move, or get another primary, in %v, if the members stay the same\n", duration(s.BalanceInMS).Round(time.Second))
 	}
+	if s.Resize != nil {
+		fmt.Fprintf(w, "resize:   regions get %s; %d of %d do not have them yet\n", plural(s.Replicas, "replica", "replicas"), s.Resize.Regions, len(s.Regions))
+	}
 	if len(s.Joining) > 0 {
 		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))
 	}
@@ -344,6 +347,9 @@ func printRegions(w io.Writer, s farmsql.Status) {
 		if m.Obstacle != "" {
 			fmt.Fprintf(w, "NOT MOVING: %s\n", m.Obstacle)
 		}
+	}
+	if s.Resize != nil && s.Resize.Obstacle != "" {
+		fmt.Fprintf(w, "NOT RESIZING: %s\n", s.Resize.Obstacle)
 	}
 	if s.MovesAwait != "" {
 		fmt.Fprintf(w, "further moves wait for %s\n", s.MovesAwait)

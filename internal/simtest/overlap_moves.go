@@ -134,7 +134,9 @@ func (t *overlapInjector) resize(f Fault) {
 // killAtResize changes the number of replicas, and kills a machine just when a region loses replicas, or gets some;
 // sometimes it kills a second one, while the first failure is recovered from.
 func (t *overlapInjector) killAtResize(f Fault) {
-	next := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID { return slices.Concat(r.Shrunk, r.Growing) })
+	next := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID {
+		return slices.Concat(r.Shrunk, r.Growing)
+	})
 	t.disturbs++
 	t.askToResize()
 	if now, p := next(movePatience); now != nil {
