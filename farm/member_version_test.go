@@ -108,3 +108,50 @@ func TestDrainAroundTheVersionOfMoves(t *testing.T) {
 		}
 	})
 }
+
+// While a member does not know that the number of replicas can change, it does not, drains go on, and the
+// configuration has the format of before. As soon as the last one knows it, regions grow, and from then on no machine
+// that does not know it is let in.
+func TestResizeAroundItsVersion(t *testing.T) {
+	before := protocol.Range{Min: 1, Max: protocol.Resizes - 1}
+	g := &members{T: t, world: sim.New(sim.Options{Seed: 5})}
+	g.speaks = map[rdma.MachineID]protocol.Range{0: before, 1: before, 2: before, 3: before}
+	g.run(4, 2, func(g *members) {
+		g.add(0, 7)
+		for id := range rdma.MachineID(4) {
+			for by := range rdma.MachineID(4) {
+				g.at(by, func(m *Member) {
+					if err := m.Membership().Resize(context.Background(), 3); !errors.Is(err, cluster.ErrCannotResize) || !strings.Contains(err.Error(), "version 4 is needed") {
+						t.Errorf("machine %d asks, %d machines know resizes: %v", by, id, err)
+					}
+				})
+			}
+			other := (id + 1) % 4
+			g.drain(id, other, false)
+			g.until("the machine is drained", g.atRest)
+			g.drain(id, other, true)
+			g.until("the machine has its share", g.atRest)
+			if c, _ := g.store.Load(); c.Replicas != 2 || !strings.Contains(string(c.Encode()), `"Format":5`) {
+				t.Errorf("%d machines know resizes: %s", id, c.Encode())
+			}
+			g.kill(id)
+			delete(g.speaks, id)
+			g.boot(id)
+			g.until("the machine is back and everything is whole", func() bool { return g.up[id] != nil && g.whole() })
+		}
+		g.resize(3, 3)
+		g.until("all regions have 3 replicas", func() bool { return g.isResized(3) })
+		if c, _ := g.store.Load(); !strings.Contains(string(c.Encode()), `"Format":6`) {
+			t.Errorf("%s", c.Encode())
+		}
+		g.sees(7, 1)
+		g.kill(1)
+		g.speaks[1] = before
+		g.isOld = true
+		g.boot(1)
+		g.world.Outside().Sleep(time.Second)
+		if c, _ := g.store.Load(); !errors.Is(g.ended[1], protocol.ErrRange) || len(c.Machines) != 3 {
+			t.Errorf("a machine that does not know resizes is a member: %v", c.Machines)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -36,8 +37,12 @@ var earliers = []earlier{
 		func(t *testing.T) *fleet { return newJoiningFleet(t, 3, newPeers(t)) },
 	},
 	{
-		"the last before handovers, over TCP and with a store of its own", "22788b4c0a5a8c2cf1fdbb7a581661d1174ac18b",
+		"the last of version 3, over TCP and with a store of its own", "e1d2e0872c2c97aedf2e64aefe5afa06319ea3de",
 		func(t *testing.T) *fleet { return newJoiningFleet(t, 3, newPeers(t)) },
+	},
+	{
+		"the last of version 3, on one host", "e1d2e0872c2c97aedf2e64aefe5afa06319ea3de",
+		func(t *testing.T) *fleet { return newFleet(t, 3, 2, "") },
 	},
 }
 
@@ -111,12 +116,14 @@ func (u *upgrade) run() {
 		if before < protocol.Moves {
 			u.refusesMoves()
 		}
+		u.refusesResizes()
 		u.restart(m, u.earlier)
 		u.restart(m, binary)
 		u.speaks(before)
 	}
 	u.speaks(protocol.Own.Max)
 	u.refusesEarlier(f.machines[1])
+	u.resizes()
 	u.moves()
 	l.end()
 	if t.Failed() {
@@ -175,6 +182,40 @@ func (u *upgrade) refusesMoves() {
 	if c := u.f.configuration(); len(c.Draining) > 0 {
 		t.Errorf("machines %v are being drained", c.Draining)
 	}
+}
+
+// resize asks for another number of replicas, at a machine's folder, and returns what is printed.
+func (u *upgrade) resize(at *machine, n int) (out string, code int) {
+	u.f.t.Helper()
+	ctx, cancel := context.WithTimeout(u.f.t.Context(), startTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "resize", "--data", at.data(), "--replicas", strconv.Itoa(n))
+	b, _ := cmd.CombinedOutput() // the code says it
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+// refusesResizes checks that the number of replicas cannot change, whichever machine is asked, and that this says why.
+func (u *upgrade) refusesResizes() {
+	t := u.f.t
+	t.Helper()
+	for _, at := range u.f.machines {
+		if out, code := u.resize(at, 5-u.f.replicas); code != 1 || !strings.Contains(out, "version 4 is needed") || !strings.Contains(out, "with this farmsql") {
+			t.Errorf("resize, asked at machine %d: status %d: %s", at.id, code, out)
+		}
+	}
+}
+
+// resizes checks that the number of replicas can change now, from two to three and back, or the other way round.
+func (u *upgrade) resizes() {
+	t, f := u.f.t, u.f
+	t.Helper()
+	for _, n := range []int{5 - f.replicas, f.replicas} {
+		if out, code := u.resize(f.machines[1], n); code != 0 || !strings.Contains(out, fmt.Sprintf("regions have %d replicas\n", n)) {
+			t.Errorf("resize to %d: status %d: %s", n, code, out)
+		}
+		f.haveReplicas(n)
+	}
+	u.load.awaitAnswers(time.Now(), hasClients)
 }
 
 // refusesEarlier checks that the earlier program is refused for a machine of an instance that has gone on
