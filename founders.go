@@ -26,7 +26,9 @@ import (
 //
 // A founder that was replaced while it was away is told so by the others when it comes back. It asks them
 // from then on, as machines do that never were founders. If a majority is lost, an operator makes a machine that is
-// left the only founder (Refounding), and the CM gives further places to members as above.
+// left the only founder (Refounding), and the CM gives further places to members as above. So it does when regions are to
+// have more replicas than those that the cluster was made for: whoever has three wants to lose any machine, and a cluster that
+// was made with one replica has one founder, without which nobody could go on.
 
 // tendPeriod is how often a machine looks whether the founders have changed.
 const tendPeriod = 2 * time.Second
@@ -72,8 +74,31 @@ func (s *ownStore) follow() error {
 		return s.succeed(f)
 	}
 	if c := s.applied.Load(); c != nil && c.CM == s.id.Machine {
-		return s.replaceFounder(c, f)
+		return errors.Join(s.wantFounders(s.asked(), c, f), s.replaceFounder(c, f))
 	}
+	return nil
+}
+
+// foundersFor returns how many machines keep the configuration where regions have some number of replicas: an odd number,
+// since one more than that survives no further failure.
+func foundersFor(replicas int) int { return replicas | 1 }
+
+// wantFounders tells the store, as the CM, that there should be more founders, since regions have more replicas than there
+// were. It never asks for fewer: a vote less helps nobody.
+func (s *ownStore) wantFounders(store foundersStore, c *cluster.Configuration, f raftstore.Founders) error {
+	n := foundersFor(c.Replicas)
+	if !c.CanResize() || n <= max(f.Wanted, len(f.Machines)) {
+		return nil
+	}
+	if err := store.Want(n); err != nil {
+		if errors.Is(err, raftstore.ErrFounders) && !s.isRefused { // an operator has to start something anew
+			s.cfg.Logger.Warn("fewer machines keep the configuration than regions have replicas, and others cannot be added", "machine", s.id.Machine, "machines", len(f.Machines), "wanted", n, "error", err)
+			s.isRefused = true
+		}
+		return err
+	}
+	s.isRefused = false
+	s.cfg.Logger.Info("more machines are to keep the configuration, since regions have more replicas", "machine", s.id.Machine, "machines", len(f.Machines), "wanted", n)
 	return nil
 }
 

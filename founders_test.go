@@ -1,10 +1,15 @@
 package farmsql
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/raftstore"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 )
 
@@ -33,5 +38,52 @@ func TestSuccessor(t *testing.T) {
 		if ok != (c.want != 0) || ok && got != (raftstore.Successor{Machine: c.want, Address: "x:1", For: 0}) {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
+	}
+}
+
+// A wantingStore notes how many founders it is asked for.
+type wantingStore struct {
+	foundersStore
+	wanted []int
+	err    error
+}
+
+func (s *wantingStore) Want(n int) error {
+	s.wanted = append(s.wanted, n)
+	return s.err
+}
+
+// TestWantFounders: the CM asks for as many founders as the replicas call for, if these are more than there are, or are
+// wanted already. That the store refuses it is said once.
+func TestWantFounders(t *testing.T) {
+	var log bytes.Buffer
+	s := &ownStore{cfg: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	for _, c := range []struct {
+		replicas, founders, wanted int
+		speaks                     protocol.Version
+		want                       int // 0 if nothing is asked for
+	}{
+		{1, 1, 0, protocol.Resizes, 0}, {2, 1, 0, protocol.Resizes, 3}, {3, 1, 0, protocol.Resizes, 3}, {3, 1, 3, protocol.Resizes, 0},
+		{3, 2, 3, protocol.Resizes, 0}, {4, 3, 0, protocol.Resizes, 5}, {1, 3, 3, protocol.Resizes, 0}, {3, 1, 0, protocol.Resizes - 1, 0},
+	} {
+		f := raftstore.Founders{Machines: make(map[rdma.MachineID]string), Wanted: c.wanted}
+		for m := range c.founders {
+			f.Machines[rdma.MachineID(m)] = "a:1"
+		}
+		var store wantingStore
+		err := s.wantFounders(&store, &cluster.Configuration{Replicas: c.replicas, Speaks: c.speaks}, f)
+		if err != nil || len(store.wanted) > 1 || len(store.wanted) == 1 && store.wanted[0] != c.want || (len(store.wanted) == 0) != (c.want == 0) {
+			t.Errorf("%+v: asked for %v, %v", c, store.wanted, err)
+		}
+	}
+	log.Reset()
+	store := wantingStore{err: fmt.Errorf("%w: machines [1] have an earlier farmsql", raftstore.ErrFounders)}
+	for range 2 {
+		if err := s.wantFounders(&store, &cluster.Configuration{Replicas: 3, Speaks: protocol.Resizes}, raftstore.Founders{}); err == nil {
+			t.Error("refused, and no error")
+		}
+	}
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "machines [1] have an earlier farmsql") {
+		t.Errorf("%s", text)
 	}
 }

@@ -240,7 +240,7 @@ func (c Config) settings() join.Settings {
 	d := c.withDefaults()
 	return join.Settings{
 		Replicas: d.Replicas, Workers: d.Workers, RegionBytes: int64(d.RegionSize), LogBytes: int64(d.LogSize),
-		Founders: d.Replicas | 1,
+		Founders: foundersFor(d.Replicas),
 	}
 }
 

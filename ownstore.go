@@ -37,6 +37,8 @@ type ownStore struct {
 	applied atomic.Pointer[cluster.Configuration] // by this machine; nil until there is one
 	known   atomic.Pointer[raftstore.Founders]    // the newest that this machine knows
 	alone   bool                                  // tend has said that nobody can take the place of a founder
+	// isRefused is set while the store refuses to have more founders, and tend has said so.
+	isRefused bool
 	// hasFailed is set once tend has said that this machine's part has ended, and isSplit that another machine was
 	// refounded than the one that this one follows.
 	hasFailed, isSplit bool
@@ -55,6 +57,7 @@ type foundersStore interface {
 	Founders() (raftstore.Founders, error)
 	Forget(m rdma.MachineID) error
 	Replace(by raftstore.Successor) error
+	Want(n int) error
 }
 
 // asked returns what calls go to: the client if there is one, because the part of a successor has yet to get

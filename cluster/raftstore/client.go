@@ -160,13 +160,19 @@ func (c *Client) Founders() (f Founders, err error) {
 
 // Forget is as Store.Forget.
 func (c *Client) Forget(m rdma.MachineID) error {
-	_, err := c.ask(call{operation: operationChange, change: change{kind: changeForget, id: c.newID(), Successor: Successor{For: m}}})
+	_, err := c.ask(call{operation: operationChange, change: change{kind: changeForget, id: c.newID(), changeText: changeText{Successor: Successor{For: m}}}})
 	return err
 }
 
 // Replace is as Store.Replace.
 func (c *Client) Replace(by Successor) error {
-	_, err := c.ask(call{operation: operationChange, change: change{kind: changeReplace, id: c.newID(), Successor: by}})
+	_, err := c.ask(call{operation: operationChange, change: change{kind: changeReplace, id: c.newID(), changeText: changeText{Successor: by}}})
+	return err
+}
+
+// Want is as Store.Want.
+func (c *Client) Want(n int) error {
+	_, err := c.ask(call{operation: operationChange, change: change{kind: changeWant, id: c.newID(), changeText: changeText{Wanted: n}}})
 	return err
 }
 

@@ -85,7 +85,10 @@
 // refounded apart, each has a line of its own (cluster.Line). Who follows one of them refuses founders of the other,
 // with ErrSplit, wherever it finds them: nobody goes over unnoticed.
 //
-// Entries and snapshots of such changes have format 2; until the first, everything is as the version
+// If more founders are wanted than there are (Want), as when regions get more replicas, machines get free places in the same way,
+// one at a time. While their number is even, it takes one more of them than before to go on.
+//
+// Entries and snapshots of such changes have format 2, and entries of Want format 3; until the first, everything is as the version
 // before writes it. Changes are refused while a machine with a program that does not know them is connected; and after a
 // Refounding, no machine gets a vote whose program does not know what that has left behind (knowsRefounded).
 //

@@ -16,6 +16,7 @@ const configurationBytesMax = 4 << 20
 const (
 	entryFormat    = 1
 	foundersFormat = 2 // changes of the founders, and snapshots after one
+	wantedFormat   = 3 // changes of how many founders are wanted
 )
 
 const (
@@ -66,7 +67,7 @@ func (s *swap) encode() []byte {
 }
 
 func decodeSwap(b []byte) (s swap, err error) {
-	if err := checkFormat("an entry", b, swapHeaderBytes); err != nil {
+	if err := checkFormat("an entry", b, swapHeaderBytes, wantedFormat); err != nil {
 		return s, err
 	}
 	s.old, s.revision = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
@@ -75,12 +76,14 @@ func decodeSwap(b []byte) (s swap, err error) {
 	return s, nil
 }
 
-func checkFormat(what string, b []byte, headerBytes int) error {
+// checkFormat refuses what is shorter than its header, or of a newer format than the newest that this program knows of
+// its kind.
+func checkFormat(what string, b []byte, headerBytes int, newest byte) error {
 	switch {
 	case len(b) < headerBytes || b[0] == 0:
 		return fmt.Errorf("%w: %s of %d bytes", ErrDamaged, what, len(b))
-	case b[0] > foundersFormat:
-		return fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql", ErrNewer, what, b[0], foundersFormat)
+	case b[0] > newest:
+		return fmt.Errorf("%w: %s has format %d, this program knows formats up to %d: use a newer farmsql", ErrNewer, what, b[0], newest)
 	}
 	return nil
 }
@@ -111,7 +114,7 @@ func (s *state) encode() []byte {
 }
 
 func decodeState(b []byte) (s state, err error) {
-	if err := checkFormat("a snapshot", b, stateHeaderBytes); err != nil {
+	if err := checkFormat("a snapshot", b, stateHeaderBytes, foundersFormat); err != nil {
 		return s, err
 	}
 	s.revision = binary.LittleEndian.Uint64(b[8:])

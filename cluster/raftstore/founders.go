@@ -23,7 +23,8 @@ import (
 //	          Leaving (Raft's joint configuration: a majority of both sets must agree)
 //	          the machine that is gone is in Removed
 //
-// So the number of machines never changes, and no step needs more machines than were needed before.
+// So the number of machines does not change, and no step needs more machines than were needed before. It grows when
+// more are wanted (Want), or fewer are left than were (Refounding): then Replace gives machines places that are free.
 type Founders struct {
 	// Version grows with every change. It is 0 as long as the founders are those of the Founding. Its upper bits
 	// tell Refoundings apart: see refoundedVersion.
@@ -39,8 +40,8 @@ type Founders struct {
 	// Removed are machines that were founders, or were about to become founders, and never can again;
 	// ascending.
 	Removed []rdma.MachineID `json:",omitempty"`
-	// Wanted is how many founders there should be, if it is more than there are: see Refounding. Replace gives
-	// votes to machines until there are as many.
+	// Wanted is how many founders there should be, if it is more than there are: see Want, and Refounding. Replace gives
+	// votes to machines until there are as many. It never falls.
 	Wanted int `json:",omitempty"`
 	// Left are those of Removed that a Refounding left behind, with their addresses: they are asked whether they
 	// keep another configuration.
@@ -111,39 +112,56 @@ func (f *Founders) address(m rdma.MachineID) string {
 
 // A change is the content of an entry that changes the founders:
 //
-//	| format 1 | kind 1 | zeros 6 | id 16 | JSON of a Successor |
+//	| format 1 | kind 1 | zeros 6 | id 16 | JSON of the rest |
 //
 // The votes change by entries of the library.
 type change struct {
 	kind byte
 	id   requestID
+	changeText
+}
+
+// A changeText is what a change says. Which fields count depends on its kind.
+type changeText struct {
 	Successor
+	Wanted int `json:",omitempty"`
 }
 
 // The kinds of changes.
 const (
 	changeForget  = 1 // For is gone; the rest means nothing
 	changeReplace = 2
+	changeWant    = 3 // there should be Wanted founders, if that is more than there should be so far
 )
 
 const changeHeaderBytes = 24
 
 func (c *change) encode() []byte {
-	b := append([]byte{foundersFormat, c.kind, 0, 0, 0, 0, 0, 0}, c.id[:]...)
-	text, _ := json.Marshal(c.Successor) // never fails
+	b := append([]byte{c.format(), c.kind, 0, 0, 0, 0, 0, 0}, c.id[:]...)
+	text, _ := json.Marshal(c.changeText) // never fails
 	return append(b, text...)
 }
 
+// format returns that of the change: programs that do not know its kind must not take it for a damaged one.
+func (c *change) format() byte {
+	if c.kind == changeWant {
+		return wantedFormat
+	}
+	return foundersFormat
+}
+
 // isChange reports whether the content of an entry is a change, and not a swap.
-func isChange(b []byte) bool { return len(b) > 0 && b[0] == foundersFormat }
+func isChange(b []byte) bool {
+	return len(b) > 0 && (b[0] == foundersFormat || b[0] == wantedFormat)
+}
 
 func decodeChange(b []byte) (c change, err error) {
-	if err := checkFormat("an entry", b, changeHeaderBytes); err != nil {
+	if err := checkFormat("an entry", b, changeHeaderBytes, wantedFormat); err != nil {
 		return c, err
 	}
 	c.kind = b[1]
 	copy(c.id[:], b[8:])
-	if err := json.Unmarshal(b[changeHeaderBytes:], &c.Successor); err != nil || c.kind != changeForget && c.kind != changeReplace {
+	if err := json.Unmarshal(b[changeHeaderBytes:], &c.changeText); err != nil || c.kind < changeForget || c.kind > changeWant || b[0] != c.format() {
 		return c, fmt.Errorf("%w: a change of kind %d", ErrDamaged, c.kind)
 	}
 	return c, nil
@@ -154,8 +172,19 @@ func (f *Founders) apply(c change) error {
 	switch c.kind {
 	case changeForget:
 		return f.forget(c.For)
+	case changeWant:
+		f.want(c.Wanted)
+		return nil
 	default:
 		return f.replace(c.Successor)
+	}
+}
+
+// want notes how many founders there should be, if that is more than there should be so far.
+func (f *Founders) want(n int) {
+	if n > max(f.Wanted, len(f.Machines)) {
+		f.Wanted = n
+		f.Version++
 	}
 }
 

@@ -313,7 +313,7 @@ func (g *group) churn(stop <-chan struct{}) {
 		again(func() bool { // not by Forget: the machines are members in the suite's configurations
 			s := g.store(at)
 			id := s.newID()
-			_, err := s.ask(&request{id: id, change: &change{kind: changeForget, id: id, Successor: next}}, g.patience)
+			_, err := s.ask(&request{id: id, change: &change{kind: changeForget, id: id, changeText: changeText{Successor: next}}}, g.patience)
 			return err == nil
 		})
 		again(func() bool { return g.store(at).Replace(next) == nil })
@@ -382,15 +382,15 @@ func TestFounders(t *testing.T) {
 		c    change
 		want string // error, or "" and nothing changes
 	}{
-		"forgotten twice":          {forgotten(), change{kind: changeForget, Successor: Successor{For: 0}}, ""},
-		"forgotten when replaced":  {left(), change{kind: changeForget, Successor: Successor{For: 0}}, ""},
-		"a successor twice":        {next(), change{kind: changeReplace, Successor: Successor{3, "x:1", 0}}, ""},
-		"a successor once more":    {left(), change{kind: changeReplace, Successor: Successor{3, "x:1", 0}}, ""},
-		"two changes at a time":    {leaving(), change{kind: changeReplace, Successor: Successor{4, "x:2", 0}}, "one change at a time"},
-		"a founder as a successor": {forgotten(), change{kind: changeReplace, Successor: Successor{1, "x:2", 0}}, "machine 1 keeps"},
-		"one that was replaced":    {left(), change{kind: changeReplace, Successor: Successor{0, "x:2", 1}}, "not one that was forgotten"},
-		"no founder":               {start(), change{kind: changeForget, Successor: Successor{For: 7}}, "does not keep"},
-		"the only founder":         {founding(1, 0).founders(), change{kind: changeForget, Successor: Successor{For: 0}}, "alone"},
+		"forgotten twice":          {forgotten(), change{kind: changeForget, changeText: changeText{Successor: Successor{For: 0}}}, ""},
+		"forgotten when replaced":  {left(), change{kind: changeForget, changeText: changeText{Successor: Successor{For: 0}}}, ""},
+		"a successor twice":        {next(), change{kind: changeReplace, changeText: changeText{Successor: Successor{3, "x:1", 0}}}, ""},
+		"a successor once more":    {left(), change{kind: changeReplace, changeText: changeText{Successor: Successor{3, "x:1", 0}}}, ""},
+		"two changes at a time":    {leaving(), change{kind: changeReplace, changeText: changeText{Successor: Successor{4, "x:2", 0}}}, "one change at a time"},
+		"a founder as a successor": {forgotten(), change{kind: changeReplace, changeText: changeText{Successor: Successor{1, "x:2", 0}}}, "machine 1 keeps"},
+		"one that was replaced":    {left(), change{kind: changeReplace, changeText: changeText{Successor: Successor{0, "x:2", 1}}}, "not one that was forgotten"},
+		"no founder":               {start(), change{kind: changeForget, changeText: changeText{Successor: Successor{For: 7}}}, "does not keep"},
+		"the only founder":         {founding(1, 0).founders(), change{kind: changeForget, changeText: changeText{Successor: Successor{For: 0}}}, "alone"},
 	} {
 		before := c.f.clone()
 		err := c.f.apply(c.c)
@@ -400,6 +400,44 @@ func TestFounders(t *testing.T) {
 		if !reflect.DeepEqual(c.f, before) {
 			t.Errorf("%s: %+v has become %+v", name, before, c.f)
 		}
+	}
+}
+
+// A store with one founder gets two more when three are wanted, and goes on without the first, also after a restart of
+// all. Fewer are never wanted.
+func TestWant(t *testing.T) {
+	t.Parallel()
+	g := newGroupWith(t, 1, 4)
+	c, _ := g.client()
+	mustSwap(t, g.store(0), 0, others(1, 0))
+	further := func(m int) Successor { return Successor{rdma.MachineID(m), addressOf(m), rdma.MachineID(m)} }
+	if err := g.store(0).Replace(further(1)); !errors.Is(err, ErrFounders) || !strings.Contains(err.Error(), "no place is free") {
+		t.Errorf("a second founder, though one is wanted: %v", err)
+	}
+	eventually(t, func() error { return c.Want(3) })
+	for _, n := range []int{3, 1} {
+		eventually(t, func() error { return g.store(0).Want(n) })
+	}
+	if f := g.founders(0); f.Wanted != 3 || f.Version != 1 {
+		t.Errorf("%+v", f)
+	}
+	for by := 1; by < 3; by++ {
+		eventually(t, func() error { return c.Replace(further(by)) })
+		g.join(0, by)
+		until(t, "another machine votes", func() bool { return g.know(Successor{Machine: rdma.MachineID(by), For: 99}) })
+	}
+	if err := g.store(0).Replace(further(3)); !errors.Is(err, ErrFounders) {
+		t.Errorf("a fourth founder: %v", err)
+	}
+	mustSwap(t, g.store(0), 1, others(2, 0))
+	for m := range 3 {
+		g.kill(m)
+	}
+	g.start(1)
+	g.start(2)
+	mustSwap(t, g.store(2), 2, others(3, 0))
+	if f := g.founders(2); f.Wanted != 3 || len(f.Machines) != 3 {
+		t.Errorf("%+v", f)
 	}
 }
 
@@ -418,13 +456,25 @@ func TestFoundersFormat(t *testing.T) {
 			t.Errorf("%q: %v", b, err)
 		}
 	}
-	c := change{changeReplace, requestID{3}, Successor{7, "x:1", 2}}
+	c := change{changeReplace, requestID{3}, changeText{Successor: Successor{7, "x:1", 2}}}
 	if got, err := decodeChange(c.encode()); err != nil || got != c {
 		t.Errorf("%+v, %v", got, err)
 	}
+	want := change{kind: changeWant, id: requestID{3}, changeText: changeText{Wanted: 3}}
+	if got, err := decodeChange(want.encode()); err != nil || got != want || !isChange(want.encode()) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if b := want.encode(); b[0] <= foundersFormat { // they would take it for damage
+		t.Errorf("programs that do not know %+v read it as format %d", want, b[0])
+	}
+	if b := string(c.encode()[changeHeaderBytes:]); b != `{"Machine":7,"Address":"x:1","For":2}` {
+		t.Errorf("earlier programs do not know %s", b)
+	}
 	unknown := c.encode()
 	unknown[1] = 9
-	for _, b := range [][]byte{unknown, c.encode()[:changeHeaderBytes+2], c.encode()[:5]} {
+	earlier := want.encode()
+	earlier[0] = foundersFormat
+	for _, b := range [][]byte{unknown, earlier, c.encode()[:changeHeaderBytes+2], c.encode()[:5]} {
 		if _, err := decodeChange(b); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%q: %v", b, err)
 		}
@@ -473,7 +523,7 @@ func TestFormatIsThatBefore(t *testing.T) {
 func TestEarlierProgram(t *testing.T) {
 	s := unopened(founding(3, 0))
 	l := s.peers.Load().links[raftID(1)]
-	if err := s.checkPrograms(); err != nil {
+	if err := s.checkPrograms(changeReplace); err != nil {
 		t.Errorf("nobody is connected: %v", err)
 	}
 	l.mu.reason = nil
@@ -481,18 +531,29 @@ func TestEarlierProgram(t *testing.T) {
 		t.Error(err)
 	}
 	l.mu.knows = knowsChanges
-	if err := s.checkPrograms(); err != nil {
+	if err := s.checkPrograms(changeReplace); err != nil {
 		t.Error(err)
 	}
 	f := s.founding.founders()
 	f.Line = cluster.Line{1}
 	s.peers.Store(&peers{links: s.peers.Load().links, founders: f})
-	if err := s.checkPrograms(); !errors.Is(err, ErrFounders) {
+	if err := s.checkPrograms(changeReplace); !errors.Is(err, ErrFounders) {
 		t.Errorf("a machine that does not know what a Refounding leaves behind: %v", err)
 	}
-	l.mu.knows = knowsFormat
-	if err := s.checkPrograms(); err != nil {
+	l.mu.knows = knowsRefounded
+	if err := s.checkPrograms(changeReplace); err != nil {
 		t.Error(err)
+	}
+	if err := s.Want(5); !errors.Is(err, ErrFounders) || !strings.Contains(err.Error(), "machines [1] have an earlier farmsql") {
+		t.Errorf("a machine that does not know how many are wanted: %v", err)
+	}
+	l.mu.knows = knowsFormat
+	if err := s.checkPrograms(changeWant); err != nil {
+		t.Error(err)
+	}
+	f.Line, f.Wanted = nil, 3
+	if l.mu.knows = knowsChanges; f.needs(changeReplace) != knowsRefounded || !l.isEarlier(f.needs(changeReplace)) {
+		t.Error("a machine that drops the number that is wanted")
 	}
 }
 
@@ -505,6 +566,11 @@ func TestEarlierSuccessor(t *testing.T) {
 		t.Error("there was no Refounding")
 	}
 	f.Line = cluster.Line{1}
+	f.Line, f.Wanted = nil, 3
+	if l := r.store.peers.Load().links[raftID(1)]; l.mu.knows != 0 || !r.isTooEarly(f) {
+		t.Error("a program that drops the number that is wanted")
+	}
+	f.Line, f.Wanted = cluster.Line{1}, 0
 	l := r.store.peers.Load().links[raftID(1)]
 	for knows, want := range map[byte]bool{0: true, knowsChanges: true, knowsRefounded: false} {
 		if l.mu.knows = knows; r.isTooEarly(f) != want {

@@ -25,11 +25,13 @@ const (
 	wireFormat    = 1          // of everything that is sent
 	greetingBytes = 32
 	replyBytes    = 8
-	// knowsFormat is the format of entries that this program knows, as it tells others. Those that know 2 do not know
-	// Founders of a Refounding, and would drop a part of them; earlier ones say 0, and know no changes of the founders.
-	knowsFormat    = 3
+	// knowsFormat is what this program knows of founders, as it tells others. Those that know 3 do not know Want; those that
+	// know 2 do not know Founders with Wanted, or of a Refounding, and would drop a part of them; earlier ones say 0, and know no
+	// changes of the founders.
+	knowsFormat    = 4
 	knowsChanges   = 2
 	knowsRefounded = 3
+	knowsWant      = 4
 	headerBytes    = 12
 	// payloadBytesMax is how long a message can be: one configuration, or several small ones.
 	payloadBytesMax = configurationBytesMax + appendBytesMax + 64<<10

@@ -88,7 +88,7 @@ func (s *Store) Founders() (Founders, error) { return s.peers.Load().founders.cl
 // fails with ErrFounders if the machine is no founder, or a member of the configuration, and otherwise as
 // CompareAndSwap does.
 func (s *Store) Forget(m rdma.MachineID) error {
-	return s.change(&change{kind: changeForget, id: s.newID(), Successor: Successor{For: m}}, s.cfg.Patience)
+	return s.change(&change{kind: changeForget, id: s.newID(), changeText: changeText{Successor: Successor{For: m}}}, s.cfg.Patience)
 }
 
 // Replace has a machine take the place of a founder that was forgotten. When it returns nil the store will
@@ -97,12 +97,18 @@ func (s *Store) Forget(m rdma.MachineID) error {
 // machine, which has not got the vote yet, it gives it to this one instead. It fails with ErrFounders if that
 // cannot be, and otherwise as CompareAndSwap does.
 func (s *Store) Replace(by Successor) error {
-	return s.change(&change{kind: changeReplace, id: s.newID(), Successor: by}, s.cfg.Patience)
+	return s.change(&change{kind: changeReplace, id: s.newID(), changeText: changeText{Successor: by}}, s.cfg.Patience)
+}
+
+// Want says how many founders there should be: Replace may give free places to machines until there are as many. If there
+// should be as many already, or more, nothing changes. It fails as Replace does.
+func (s *Store) Want(n int) error {
+	return s.change(&change{kind: changeWant, id: s.newID(), changeText: changeText{Wanted: n}}, s.cfg.Patience)
 }
 
 // change carries out a change of the founders.
 func (s *Store) change(c *change, patience time.Duration) error {
-	if err := s.checkPrograms(); err != nil {
+	if err := s.checkPrograms(c.kind); err != nil {
 		return err
 	}
 	if c.kind == changeForget {
@@ -118,21 +124,28 @@ func (s *Store) change(c *change, patience time.Duration) error {
 	return err
 }
 
-// needs returns what a machine must know, of knowsFormat, to apply changes of the founders.
-func (f *Founders) needs() byte {
-	if len(f.Line) > 0 {
+// needs returns what a machine must know, of knowsFormat, to apply a change of the founders of some kind.
+func (f *Founders) needs(kind byte) byte {
+	switch {
+	case kind == changeWant:
+		return knowsWant
+	case f.isFurther():
 		return knowsRefounded
 	}
 	return knowsChanges
 }
 
+// isFurther reports whether the founders have what only programs know that know knowsRefounded: others would drop it, and
+// apply later changes otherwise.
+func (f *Founders) isFurther() bool { return len(f.Line) > 0 || f.Wanted > 0 }
+
 // checkPrograms refuses changes of the founders as long as a founder could not read them. One that is not
 // connected, and has an earlier program, stops with ErrNewer when it gets them.
-func (s *Store) checkPrograms() error {
+func (s *Store) checkPrograms(kind byte) error {
 	var earlier []string
 	p := s.peers.Load()
 	for _, id := range slices.Sorted(maps.Keys(p.links)) {
-		if p.links[id].isEarlier(p.founders.needs()) {
+		if p.links[id].isEarlier(p.founders.needs(kind)) {
 			earlier = append(earlier, fmt.Sprint(machineOf(id)))
 		}
 	}

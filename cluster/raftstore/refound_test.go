@@ -630,8 +630,8 @@ func TestRefoundTakesAll(t *testing.T) {
 	}
 	first, _ := newSwap(requestID{1}, 0, others(1, 0))
 	second, _ := newSwap(requestID{2}, 1, others(2, 0))
-	forget := change{kind: changeForget, Successor: Successor{For: 1}}
-	replace := change{kind: changeReplace, Successor: Successor{3, addressOf(3), 1}}
+	forget := change{kind: changeForget, changeText: changeText{Successor: Successor{For: 1}}}
+	replace := change{kind: changeReplace, changeText: changeText{Successor: Successor{3, addressOf(3), 1}}}
 	_, vote, _ := raftpb.MarshalConfChange(votesChange(raftID(3), raftpb.ConfChangeAddNode))
 	mustAppend(t, l, hard(1, 0, 1), entryOf(2, raftpb.EntryNormal, first.encode()), entryOf(3, raftpb.EntryNormal, second.encode()),
 		entryOf(4, raftpb.EntryNormal, forget.encode()), entryOf(5, raftpb.EntryNormal, replace.encode()), entryOf(6, raftpb.EntryConfChangeV2, vote))

@@ -358,7 +358,7 @@ func TestContradiction(t *testing.T) {
 // what it does not understand.
 func TestStrangeEntries(t *testing.T) {
 	newer := (&swap{}).encode()
-	newer[0] = foundersFormat + 1
+	newer[0] = wantedFormat + 1
 	for name, c := range map[string]struct {
 		data []byte
 		want error

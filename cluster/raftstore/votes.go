@@ -133,11 +133,11 @@ func (r *replica) drive() {
 	_ = r.node.ProposeConfChange(c) // fails if the leader has too much to do
 }
 
-// isTooEarly reports whether the successor has a program that would drop a part of the founders after a Refounding,
-// and apply later changes otherwise than the others: it gets no vote until it has another one.
+// isTooEarly reports whether the successor has a program that would drop a part of the founders, and apply later changes
+// otherwise than the others: it gets no vote until it has another one.
 func (r *replica) isTooEarly(f Founders) bool {
 	l := r.store.peers.Load().links[raftID(f.Next.Machine)]
-	return len(f.Line) > 0 && (l == nil || !l.isRefoundable())
+	return f.isFurther() && (l == nil || !l.isRefoundable())
 }
 
 // handOver makes another machine the leader, since this one is about to lose its vote. A leader that is
