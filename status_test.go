@@ -176,7 +176,7 @@ func TestStatusOfMoves(t *testing.T) {
 		t.Errorf("%+v, without an order %+v", r, s.Regions[0])
 	}
 	fewer, _ := drained.Without([]rdma.MachineID{2}, 1)
-	if s := statusOf(farm.Status{Configuration: fewer}); !strings.Contains(s.Machines[1].Obstacle, "add a machine first") {
+	if s := statusOf(farm.Status{Configuration: fewer}); !strings.Contains(s.Machines[1].Obstacle, "start machines that are away, or add one, first") {
 		t.Errorf("%+v", s.Machines[1])
 	}
 }

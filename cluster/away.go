@@ -71,7 +71,8 @@ func (c *Configuration) hasMemory(m Memory, p *Placement) bool {
 // With returns the configuration after c that has m as an additional member. m's memory has replicas,
 // complete or not, of the regions in holds. If such a region is unavailable and waits for that memory,
 // it becomes available, with m as its primary. If m holds an older state of a region, m replaces a
-// backup that is being filled from nothing, unless an operator has ordered that one. m also gets replicas of regions that have too few.
+// backup that is being filled from nothing, unless an operator has ordered that one, or becomes one more of a region that is to
+// grow. m also gets replicas of regions that have too few.
 func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	d.AddMember(m)
@@ -79,9 +80,10 @@ func (c *Configuration) With(m Member, holds []region.ID) (*Configuration, Remap
 	returned := d.bringBack(m, holds)
 	replaced := d.replaceFilling(m.Machine, holds)
 	d.separate()
+	growing := d.growAgain(m.Machine, holds)
 	report := d.remap(c)
 	d.keep(m.Machine, holds)
-	report.Returned = returned
+	report.Returned, report.Growing = returned, growing
 	report.Refilled = append(report.Refilled, replaced...)
 	slices.Sort(report.Refilled)
 	return d, report

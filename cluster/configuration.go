@@ -58,7 +58,8 @@ type Placement struct {
 	// Pinned are the machines at which an operator has put a replica: balance does not move it away.
 	// Programs that do not know it leave it out.
 	Pinned []rdma.MachineID `json:",omitempty"`
-	// Had, if not 0, is how many replicas the region should have had before Replicas changed: it is not resized yet.
+	// Had, if not 0, is how many replicas the region should have had before Replicas changed, or what it could get when it
+	// was made after that: it is not resized yet.
 	// Programs before format 6 do not know it.
 	Had int `json:",omitempty"`
 	// LastPrimaryChange is the last configuration in which another machine became the primary.
@@ -317,7 +318,8 @@ func (c *Configuration) Place(primary rdma.MachineID, near region.ID) (*Configur
 
 // pickBackups picks the least loaded machines of other failure domains. While machines are away,
 // there may be fewer domains than replicas. A new region then gets as many replicas as there are
-// domains, and more when the machines are back. The first region must get all its replicas.
+// domains, and more when the machines are back. While regions wait for room to grow, it gets at least as many as those have,
+// and grows with them. The first region must get all its replicas.
 func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) error {
 	if !c.haveRoom(load, []rdma.MachineID{p.Primary}, 1) {
 		return fmt.Errorf("%w: machine %d has all regions that it has room for", ErrNoRoom, p.Primary)
@@ -326,6 +328,10 @@ func (c *Configuration) pickBackups(p *Placement, load map[rdma.MachineID]int) e
 	for len(p.Backups) < c.Replicas-1 {
 		m, ok := c.pickReplica(p.Replicas(), load, 1)
 		if !ok && len(c.Regions) > 0 && len(p.Backups)+1 == c.domainsWith(p.Primary) {
+			return nil
+		}
+		if !ok && len(p.Backups)+1 >= c.fewest() {
+			p.Had = len(p.Backups) + 1
 			return nil
 		}
 		if !ok {

@@ -232,7 +232,7 @@ func (c *Configuration) forgetDrained() {
 // drained, since each takes room from the next, and before them what is left of a resize, which comes first.
 func (c *Configuration) CheckDrain(m rdma.MachineID) error {
 	if left := c.domains(); left < c.Replicas {
-		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region has %d replicas: add a machine first",
+		return fmt.Errorf("%w: without machine %d the machines that take regions are in %d failure domains, and each region is to have %d replicas: start machines that are away, or add one, first",
 			ErrCannotDrain, m, left, c.Replicas)
 	}
 	d := c.Clone()

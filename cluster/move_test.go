@@ -383,7 +383,7 @@ func TestCannotDrain(t *testing.T) {
 		machine rdma.MachineID
 		text    string
 	}{
-		{three, 1, "in 2 failure domains, and each region has 3 replicas"},
+		{three, 1, "in 2 failure domains, and each region is to have 3 replicas"},
 		{full, 1, "no other machine has room"},
 		{one, 1, "no other machine has room"},
 		{short, shortAt, "fewer replicas than they should"},

@@ -95,6 +95,11 @@ func (c *Configuration) hindersDrain(group []int, move Move) (rdma.MachineID, bo
 	}
 	d := c.Clone()
 	newPlanner(d).carryOut(group, move)
+	return c.losesPlaces(d)
+}
+
+// losesPlaces returns a machine that is being drained whose replicas all have a place to go to in c, but not in d.
+func (c *Configuration) losesPlaces(d *Configuration) (rdma.MachineID, bool) {
 	for _, m := range c.Machines {
 		if c.IsDraining(m) && c.CheckDrain(m) == nil && d.CheckDrain(m) != nil {
 			return m, true

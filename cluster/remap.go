@@ -112,20 +112,21 @@ func (c *Configuration) Filled(m rdma.MachineID, regions []region.ID) *Configura
 
 // Refuse returns the configuration after c for a machine m that has no room for the given regions.
 // In it, m is no longer a backup of these regions, and gets no other regions. The regions get another
-// backup if possible. If one of them moves to m, or grows there, its whole group stays where it was.
+// backup if possible. If one of them moves to m, or does not need its replica there (NeedsFilling), its whole group stays
+// where it was.
 func (c *Configuration) Refuse(m rdma.MachineID, regions []region.ID) (*Configuration, Remapped) {
 	d := c.Succeed()
 	var groups []region.ID // that do not move or grow any more
 	for _, id := range regions {
 		if i, ok := d.find(id); ok && slices.Contains(d.Regions[i].Filling, m) {
-			if d.Regions[i].movesTo(m) || d.Regions[i].IsGrowing() {
+			if d.Regions[i].movesTo(m) || !d.NeedsFilling(&d.Regions[i]) {
 				groups = append(groups, d.Regions[i].Group)
 			}
 			d.Regions[i].dropBackup(m, d.ID)
 		}
 	}
 	for i := range d.Regions {
-		if p := &d.Regions[i]; (p.movesTo(m) || p.refusesGrowth(m)) && slices.Contains(groups, p.Group) {
+		if p := &d.Regions[i]; (p.movesTo(m) || d.refusesGrowth(p, m)) && slices.Contains(groups, p.Group) {
 			p.dropBackup(m, d.ID)
 		}
 	}

@@ -18,12 +18,13 @@ import (
 //	growing    ResizeOn adds backups to a few groups at once, which are filled as any others. Had is
 //	           forgotten in the configuration after all of the group is filled, which mostly adds the
 //	           next backups. Until then the region needs no more than it had, so the new backup may
-//	           be refused, or fail, and nothing is missing.
+//	           be refused, or fail, and nothing is missing. If its machine is back with what it has copied, it goes on.
 //	shrinking  ResizeOn takes backups from all groups, in one configuration: nothing is filled for
 //	           it, and each configuration interrupts commits. No primary leaves: to promote a backup
 //	           would recover its transactions for nothing.
 //
-// Both wait until nothing moves or is filled, as moves do.
+// Both wait until nothing moves or is filled, as moves do. Growing does not wait for regions that are unavailable: while
+// machines are away, further replicas are wanted most.
 
 // ErrCannotResize means that regions cannot have the number of replicas that is asked for.
 var ErrCannotResize = errors.New("cluster: the number of replicas cannot change")
@@ -43,9 +44,21 @@ func (c *Configuration) Least(p *Placement) int {
 // most returns how many replicas a region of c may have, unless one moves.
 func (c *Configuration) most(p *Placement) int { return max(p.Had, c.Replicas) }
 
-// IsGrowing reports whether the region has more replicas than before a resize that is going on for it: it needs
-// none of those that are being filled.
-func (p Placement) IsGrowing() bool { return p.Had != 0 && len(p.Replicas()) > p.Had }
+// NeedsFilling reports whether region p has fewer complete replicas than it is to have at least. Otherwise it moves or
+// grows, or is to shrink once nothing is being filled: then what is being filled is in no hurry, and can be given up.
+func (c *Configuration) NeedsFilling(p *Placement) bool {
+	return !p.IsAvailable() || len(p.Replicas())-len(p.Filling) < c.Least(p)
+}
+
+// fewest returns how many replicas a region needs that is made now. While others wait for room to grow, tables must grow
+// all the same.
+func (c *Configuration) fewest() int {
+	n := c.Replicas
+	for i := range c.Regions {
+		n = min(n, c.Least(&c.Regions[i]))
+	}
+	return n
+}
 
 // Resizing returns the regions that do not have the number of replicas yet that Resize has noted.
 func (c *Configuration) Resizing() (ids []region.ID) {
@@ -58,7 +71,8 @@ func (c *Configuration) Resizing() (ids []region.ID) {
 }
 
 // Resize returns the configuration after c whose regions are to have n replicas, or c if they are to have them
-// already. ResizeOn gives them these. It fails with ErrCannotResize if there is no place for them.
+// already. ResizeOn gives them these. It fails with ErrCannotResize if there is no place for them, or if they would take
+// the last place of what is at a machine that is being drained.
 func (c *Configuration) Resize(n int) (*Configuration, error) {
 	switch {
 	case n < 1:
@@ -77,10 +91,16 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 		d.Regions[i].noteHad(c.Replicas, n)
 	}
 	d.endResize()
-	if n > c.Replicas {
-		if err := d.CheckResize(); err != nil {
-			return nil, err
-		}
+	grows := func(p Placement) bool { return p.Had != 0 && p.Had < n } // also if fewer are asked for than just before
+	if !slices.ContainsFunc(d.Regions, grows) {
+		return d, nil
+	}
+	if err := d.CheckResize(); err != nil {
+		return nil, err
+	}
+	if m, ok := c.losesPlaces(d); ok {
+		return nil, fmt.Errorf("%w: with %d replicas of all regions no place is left for what is at machine %d, which is being drained: take that back first, or add a machine",
+			ErrCannotResize, n, m)
 	}
 	return d, nil
 }
@@ -99,7 +119,7 @@ func (p *Placement) noteHad(before, now int) {
 }
 
 func (c *Configuration) tooFewDomains(n int) error {
-	return fmt.Errorf("%w: the machines that take regions are in %d failure domains, and %d replicas need as many: add machines first",
+	return fmt.Errorf("%w: the machines that take regions are in %d failure domains, and %d replicas need as many: start machines that are away, or add some, first",
 		ErrCannotResize, c.domains(), n)
 }
 
@@ -137,22 +157,31 @@ func (c *Configuration) resizeAll() (short []int) {
 
 // ResizeOn returns the configuration after c in which regions lose replicas, or else some get more, as Resize
 // has noted, and those that have got theirs are like any others. It is a configuration, and not a revision, so that
-// all members know how far the resize is. ResizeOn returns nil if there is nothing to do, something stands in the way (BeginsMoves), or no
+// all members know how far the resize is. ResizeOn returns nil if there is nothing to do, something stands in the way (BeginsMoves, mayGrow), or no
 // machine has room (CheckResize).
 func (c *Configuration) ResizeOn() (*Configuration, Remapped) {
 	isWanted := c.CanResize() && len(c.Resizing()) > 0 // mostly not
-	if !isWanted || !c.BeginsMoves() && !sabotage.ShrinkFilled.Skipped() {
+	shrinks := c.BeginsMoves() || sabotage.ShrinkFilled.Skipped()
+	if !isWanted || !shrinks && !c.mayGrow() {
 		return nil, Remapped{}
 	}
 	d, load := c.Succeed(), c.load()
 	report := Remapped{Grown: d.endResize()}
-	if report.Shrunk = d.shrinkAll(load); len(report.Shrunk) == 0 {
+	if shrinks {
+		report.Shrunk = d.shrinkAll(load)
+	}
+	if len(report.Shrunk) == 0 {
 		report.Growing = d.growSome(load)
 	}
 	if len(report.Grown)+len(report.Shrunk)+len(report.Growing) == 0 {
 		return nil, report
 	}
 	return d, report
+}
+
+// mayGrow reports whether nothing moves, or is being filled, that can be filled now.
+func (c *Configuration) mayGrow() bool {
+	return !slices.ContainsFunc(c.Regions, func(p Placement) bool { return p.IsAvailable() && p.isBusy() })
 }
 
 // shrinkAll takes replicas from the regions that have too many, and returns these regions.
@@ -200,7 +229,7 @@ func (c *Configuration) leaver(group []int, load map[rdma.MachineID]int) rdma.Ma
 func (c *Configuration) growSome(load map[rdma.MachineID]int) (growing []region.ID) {
 	for _, g := range c.groups() {
 		isTooMany := len(growing) > 0 && len(growing)+len(g) > regionsAtOnce
-		if c.Regions[g[0]].Had != 0 && !isTooMany && c.grow(g, load) {
+		if p := &c.Regions[g[0]]; p.Had != 0 && p.IsAvailable() && !isTooMany && c.grow(g, load) {
 			growing = append(growing, c.regionsOf(g)...)
 		}
 	}
@@ -221,6 +250,29 @@ func (c *Configuration) grow(group []int, load map[rdma.MachineID]int) (hasGrown
 		}
 	}
 	return hasGrown
+}
+
+// growAgain makes a machine that has come back a backup of groups that are to grow, and of which its memory has all
+// regions: those that had grown there, or were about to, when it went. They have less to copy there than elsewhere, or nothing.
+func (c *Configuration) growAgain(m rdma.MachineID, holds []region.ID) (growing []region.ID) {
+	isMissing := func(i int) bool { return !slices.Contains(holds, c.Regions[i].Region) }
+	load := c.load()
+	for _, g := range c.groups() {
+		p := &c.Regions[g[0]]
+		isShort := p.Had != 0 && p.IsAvailable() && p.Move == nil && len(p.Replicas()) < c.Replicas && !p.Has(m)
+		if !isShort || c.IsDraining(m) || slices.ContainsFunc(g, isMissing) {
+			continue
+		}
+		if !c.sparesDomain(p, m, m) || !c.haveRoom(load, []rdma.MachineID{m}, len(g)) {
+			continue
+		}
+		for _, i := range g {
+			c.addBackup(i, m, load)
+		}
+		growing = append(growing, c.regionsOf(g)...)
+	}
+	slices.Sort(growing)
+	return growing
 }
 
 // endResize forgets what the regions had before that are resized now, and returns these. It does so for whole groups,
@@ -251,10 +303,12 @@ func (c *Configuration) isResized(p *Placement) bool {
 	return p.IsAvailable() && p.Move == nil && len(p.Filling) == 0 && (n == c.Replicas || isFew)
 }
 
-// refusesGrowth reports whether m may refuse a region that grows there, as one of its group: its replica is
-// needless until it is filled, and afterwards as long as there are as many others as before.
-func (p *Placement) refusesGrowth(m rdma.MachineID) bool {
-	isFilling := slices.Contains(p.Filling, m)
-	complete := len(p.Replicas()) - len(p.Filling)
-	return p.IsGrowing() && slices.Contains(p.Backups, m) && (isFilling || complete > p.Had)
+// refusesGrowth reports whether m may give up its backup of a region that is being resized, with others of its group: as
+// many others are complete as the region is to have at least.
+func (c *Configuration) refusesGrowth(p *Placement, m rdma.MachineID) bool {
+	others := len(p.Replicas()) - len(p.Filling)
+	if !slices.Contains(p.Filling, m) {
+		others--
+	}
+	return p.Had != 0 && p.IsAvailable() && p.Move == nil && slices.Contains(p.Backups, m) && others >= c.Least(p)
 }

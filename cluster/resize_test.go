@@ -172,7 +172,7 @@ func TestCannotResize(t *testing.T) {
 		n    int
 		text string
 	}{
-		{three, 4, "in 3 failure domains, and 4 replicas need as many: add machines first"},
+		{three, 4, "in 3 failure domains, and 4 replicas need as many: start machines that are away, or add some, first"},
 		{paired, 4, "in 3 failure domains"},
 		{drained, 4, "in 3 failure domains"},
 		{none, 3, "in 2 failure domains"},
@@ -276,11 +276,137 @@ func TestRefusedGrowth(t *testing.T) {
 
 	// Machine 0 fails first: now the regions need what was new, also what is being filled.
 	f, _ := d.Without([]rdma.MachineID{0}, 1)
-	if p := f.Regions[1]; p.IsGrowing() || len(p.Replicas()) != 2 || !slices.Contains(p.Filling, to) {
+	if p := f.Regions[1]; !f.NeedsFilling(&p) || len(p.Replicas()) != 2 || !slices.Contains(p.Filling, to) {
 		t.Errorf("%+v", p)
 	}
 	f, _ = moveAll(t, fillAll(f), false)
 	checkResized(t, f, 3)
+}
+
+// What is being filled is needed as long as fewer replicas are complete than the region had, or is to have, whichever is
+// less: it is not the number of replicas that counts.
+func TestNeedsFilling(t *testing.T) {
+	never := func(region.ID) bool { return false }
+	grows := func(from, to int) *Configuration {
+		c, _ := resized(t, withRegions(t, movable(instance(5, from, false)), 1), to).MoveOn(false)
+		return c
+	}
+	twoMore := grows(2, 4)
+	if p := twoMore.Regions[0]; len(p.Filling) != 2 || twoMore.NeedsFilling(&p) {
+		t.Errorf("%+v", p)
+	}
+	failed, _ := twoMore.Without([]rdma.MachineID{twoMore.Regions[0].Backups[0]}, twoMore.Regions[0].Primary)
+	failed.Follow(twoMore, never)
+	if p := failed.Regions[0]; len(p.Filling) != 2 || !failed.NeedsFilling(&p) {
+		t.Errorf("one complete replica is left: %+v", p)
+	}
+
+	c := withRegions(t, movable(instance(4, 3, false)), 1)
+	lost, _ := c.Without([]rdma.MachineID{c.Regions[0].Backups[0]}, c.Regions[0].Primary)
+	lost.Follow(c, never)
+	if p := lost.Regions[0]; len(p.Filling) != 1 || !lost.NeedsFilling(&p) {
+		t.Errorf("%+v", p)
+	}
+	for name, taken := range map[string]*Configuration{"taken back": resized(t, grows(2, 3), 2), "fewer than the machines have": resized(t, lost, 2)} {
+		p := taken.Regions[0]
+		if len(p.Replicas()) != 3 || len(p.Filling) != 1 || taken.NeedsFilling(&p) {
+			t.Errorf("%s: %+v", name, p)
+		}
+		d, _ := taken.Refuse(p.Filling[0], []region.ID{p.Region})
+		d.Follow(taken, never)
+		if err := sound(d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		checkResized(t, d, 2)
+	}
+}
+
+// Growth does not wait for regions that are unavailable: the others are not to be lost as well.
+func TestGrowthBesideUnavailableRegions(t *testing.T) {
+	c := withRegions(t, movable(instance(4, 1, false)), 8)
+	m, _ := c.Member(3)
+	lost := c.PrimaryOf(3)
+	d, _ := c.Without([]rdma.MachineID{3}, 0)
+	d.Follow(c, func(region.ID) bool { return false })
+	e, _ := moveAll(t, resized(t, d, 2), false)
+	if lost == 0 || len(e.Unavailable()) != lost || len(e.Resizing()) != lost {
+		t.Errorf("%d regions wait for machine 3, %v are unavailable, %v are being resized", lost, e.Unavailable(), e.Resizing())
+	}
+	for _, p := range e.Regions {
+		if p.IsAvailable() && len(p.Replicas()) != 2 {
+			t.Errorf("%+v", p)
+		}
+	}
+	f, report := e.With(m, e.Unavailable())
+	f.Follow(e, func(region.ID) bool { return false })
+	if len(report.Returned) != lost {
+		t.Error(report)
+	}
+	f, _ = moveAll(t, f, false)
+	checkResized(t, f, 2)
+	if next, report := resized(t, e, 1).MoveOn(false); next != nil {
+		t.Errorf("replicas leave while regions are unavailable: %v", report)
+	}
+}
+
+// A machine that was away for a moment while regions grew there has them again, with what it has copied. Groups stay
+// together.
+func TestGrowthGoesOnWhenTheTargetIsBack(t *testing.T) {
+	c := withRegions(t, movable(instance(3, 2, false)), 3)
+	c, _, err := c.Place(c.Regions[0].Primary, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = resized(t, c, 3)
+	never := func(region.ID) bool { return false }
+	d, _ := c.MoveOn(false)
+	d.Follow(c, never)
+	c = fillAll(d) // Had is not forgotten yet
+	d, _ = c.Without([]rdma.MachineID{2}, 0)
+	d.Follow(c, never)
+	m, _ := c.Member(2)
+	m.Incarnation++
+	var grew, half []region.ID // half of a group is not enough
+	for i, p := range d.Regions {
+		if c.Regions[i].Has(2) && !p.Has(2) && p.Had != 0 && len(p.Replicas()) == 2 {
+			grew = append(grew, p.Region)
+			if p.Region != p.Group || p.Region != 1 {
+				half = append(half, p.Region)
+			}
+		}
+	}
+	e, report := d.With(m, grew)
+	e.Follow(d, never)
+	if err := sound(e); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range e.Regions {
+		if slices.Contains(grew, p.Region) && (!slices.Contains(p.Kept, 2) || !slices.Contains(report.Growing, p.Region)) {
+			t.Errorf("%+v: %v", p, report)
+		}
+	}
+	e, _ = moveAll(t, fillAll(e), false)
+	checkResized(t, e, 3)
+	if len(grew) == len(half) {
+		t.Fatalf("the group of region 1 has not grown at machine 2: %v", grew)
+	}
+	e, _ = d.With(m, half)
+	e.Follow(d, never)
+	if p, q := e.Regions[0], e.Regions[3]; p.Group != q.Group || p.Has(2) || q.Has(2) {
+		t.Errorf("%+v, %+v", p, q)
+	}
+	full := m
+	full.Capacity = 1
+	e, _ = d.With(full, grew)
+	e.Follow(d, never)
+	if err := sound(e); err != nil || e.load()[2] > 1 {
+		t.Errorf("machine 2, with room for one region, has %d: %v", e.load()[2], err)
+	}
+	draining := d.Clone()
+	draining.Draining = []Memory{{Machine: 2, Token: m.Memory}}
+	if e, _ = draining.With(m, grew); e.load()[2] > 0 {
+		t.Errorf("machine 2, which is being drained, has %d regions", e.load()[2])
+	}
 }
 
 // If the number becomes again what it was, regions that have grown shrink again, and those that are growing do so
@@ -315,6 +441,81 @@ func TestPlaceDuringAResize(t *testing.T) {
 		c, _ = moveAll(t, c, false)
 		checkResized(t, c, n)
 	}
+}
+
+// While growth stands still for want of room, regions can be made as before. They have as many replicas as there is
+// room for, and grow with the others.
+func TestPlaceWhileGrowthStandsStill(t *testing.T) {
+	c := resized(t, withRegions(t, movable(instance(3, 2, false)), 3), 3)
+	c, _ = c.MoveOn(false)
+	c, _ = c.Refuse(2, []region.ID{c.Regions[0].Region, c.Regions[1].Region, c.Regions[2].Region})
+	c, _ = moveAll(t, fillAll(c), false)
+	if err := c.CheckResize(); err == nil {
+		t.Fatal("growth does not stand still")
+	}
+	d, p, err := c.Place(0, 0)
+	if err != nil || len(p.Replicas()) != 2 || p.Had != 2 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if err := sound(d); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.Place(2, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("a region at the full machine: %v", err)
+	}
+	full := c.Clone()
+	full.Capacity[1] = -1
+	if _, p, err := full.Place(0, 0); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("a region with fewer replicas than the others: %+v, %v", p, err)
+	}
+	d, _ = d.WithRoom(2, 0)
+	d, _ = moveAll(t, d, false)
+	checkResized(t, d, 3)
+}
+
+// More replicas are refused if they would take the last place of what is at a machine that is being drained.
+func TestResizeLeavesADrainItsPlace(t *testing.T) {
+	granted, refused := 0, 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		n := 4 + r.IntN(3)
+		c := withRegions(t, movable(instance(n, 2, false)), 4+r.IntN(4))
+		load := c.load()
+		for i, m := range c.Machines {
+			c.Capacity[i] = max(1, load[m]+r.IntN(6))
+		}
+		last := c.Machines[n-1]
+		d, err := c.Drain(last)
+		if err != nil {
+			continue
+		}
+		e, err := d.Resize(3)
+		switch {
+		case err == nil:
+			granted++
+			if err := e.CheckDrain(last); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		case strings.Contains(err.Error(), "which is being drained: take that back first"):
+			refused++
+			if _, err := c.Resize(3); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+	}
+	if granted < 20 || refused < 20 {
+		t.Errorf("%d granted, %d refused", granted, refused)
+	}
+}
+
+// A lower number than the one just asked for is checked, too, if regions have to grow to it.
+func TestResizeToLessIsChecked(t *testing.T) {
+	c := resized(t, withRegions(t, movable(instance(4, 2, false)), 2), 4)
+	c, _ = c.Without([]rdma.MachineID{2, 3}, 0)
+	if _, err := c.Resize(3); !errors.Is(err, ErrCannotResize) || !strings.Contains(err.Error(), "in 2 failure domains, and 3 replicas need as many") {
+		t.Error(err)
+	}
+	resized(t, c, 2)
 }
 
 // Programs that speak version 3 read what is stored as long as one of them is a member; nothing is resized then.

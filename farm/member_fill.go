@@ -102,7 +102,7 @@ func (m *Member) refill(c *cluster.Configuration, p cluster.Placement, stale *re
 		},
 		Hold:  func() func() { return m.txn.Start().End },
 		Clock: m.clock,
-		Pace:  m.paceOf(p),
+		Pace:  m.paceOf(c, p),
 	}
 }
 
@@ -142,16 +142,17 @@ func (m *Member) fillRegion(c *cluster.Configuration, p cluster.Placement) error
 			if full++; full == 1 {
 				m.reclaimWaiting()
 			}
-			m.refuseNeedless(ctx, p, full)
+			m.refuseNeedless(ctx, c, p, full)
 		}
 		m.clock.Sleep(delay)
 	}
 }
 
-// refuseNeedless refuses what moves to this machine, or grows here, if it has found no room too often: nothing is lost,
-// and no other region moves or grows as long as this one does. A replica that a region lacks is not given up.
-func (m *Member) refuseNeedless(ctx configurationContext, p cluster.Placement, full int) {
-	isNeedless := p.IsGrowing() || p.Move != nil && p.Move.To == m.id
+// refuseNeedless refuses what moves to this machine, or grows here, or is not needed since fewer replicas are wanted, if it has
+// found no room too often: nothing is lost, and no other region moves, grows or shrinks as long as this one is being filled.
+// A replica that a region lacks is not given up.
+func (m *Member) refuseNeedless(ctx configurationContext, c *cluster.Configuration, p cluster.Placement, full int) {
+	isNeedless := !c.NeedsFilling(&p) || p.Move != nil && p.Move.To == m.id
 	if !isNeedless || full < refuseAfter || sabotage.FullTarget.Skipped() {
 		return
 	}
@@ -244,9 +245,9 @@ func (m *Member) releaseLocked(r *region.Region, release func() error) error {
 
 // paceOf returns the aggressive pace if only one replica is left that has everything (SOSP'15 section 6.4). A
 // region that moves or grows has all that it needs, even if that is one, and is in no hurry.
-func (m *Member) paceOf(p cluster.Placement) data.Pace {
+func (m *Member) paceOf(c *cluster.Configuration, p cluster.Placement) data.Pace {
 	switch {
-	case isLast(p) && p.Move == nil && !p.IsGrowing():
+	case isLast(p) && c.NeedsFilling(&p):
 		return data.Aggressive
 	case m.cfg.Pace == data.Pace{}:
 		return data.Slow

@@ -173,16 +173,21 @@ func TestFillIsTriedAgain(t *testing.T) {
 // have, which may be one.
 func TestPaceOf(t *testing.T) {
 	move := &cluster.Move{From: 0, To: 1}
+	one, two := []rdma.MachineID{1}, []rdma.MachineID{1, 2}
 	for name, c := range map[string]struct {
-		p    cluster.Placement
-		want data.Pace
+		replicas int
+		p        cluster.Placement
+		want     data.Pace
 	}{
-		"one left":               {cluster.Placement{Backups: []rdma.MachineID{1, 2}, Filling: []rdma.MachineID{1, 2}}, data.Aggressive},
-		"two left":               {cluster.Placement{Backups: []rdma.MachineID{1, 2}, Filling: []rdma.MachineID{2}}, data.Slow},
-		"moves, with all":        {cluster.Placement{Backups: []rdma.MachineID{1, 2}, Filling: []rdma.MachineID{1}, Move: move}, data.Slow},
-		"moves, and has but one": {cluster.Placement{Backups: []rdma.MachineID{1}, Filling: []rdma.MachineID{1}, Move: move}, data.Slow},
+		"one left":                       {3, cluster.Placement{Backups: two, Filling: two}, data.Aggressive},
+		"two left":                       {3, cluster.Placement{Backups: two, Filling: two[1:]}, data.Slow},
+		"moves, with all":                {2, cluster.Placement{Backups: two, Filling: one, Move: move}, data.Slow},
+		"moves, and has but one":         {1, cluster.Placement{Backups: one, Filling: one, Move: move}, data.Slow},
+		"grows from one":                 {2, cluster.Placement{Backups: one, Filling: one, Had: 1}, data.Slow},
+		"grows from one, and taken back": {1, cluster.Placement{Backups: one, Filling: one, Had: 2}, data.Slow},
+		"grows from two, one left":       {4, cluster.Placement{Backups: two, Filling: two, Had: 2}, data.Aggressive},
 	} {
-		if got := new(Member).paceOf(c.p); got != c.want {
+		if got := new(Member).paceOf(&cluster.Configuration{Replicas: c.replicas}, c.p); got != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -88,6 +88,90 @@ func TestFailuresDuringAResize(t *testing.T) {
 	}
 }
 
+// isGrowing reports whether a region has more replicas than before a resize that goes on for it.
+func isGrowing(p cluster.Placement) bool { return p.Had != 0 && len(p.Replicas()) > p.Had }
+
+// beingFilled waits until a region is being filled where it grows, and returns the machine.
+func (g *members) beingFilled() (target rdma.MachineID) {
+	g.until("a region is being filled where it grows", func() bool {
+		now, _ := g.store.Load()
+		i := slices.IndexFunc(now.Regions, isGrowing)
+		if i < 0 || len(now.Regions[i].Filling) == 0 {
+			return false
+		}
+		target = now.Regions[i].Filling[0]
+		m := g.up[target]
+		if m == nil {
+			return false
+		}
+		m.replicas.Lock()
+		defer m.replicas.Unlock()
+		return m.read[now.Regions[i].Region] > 0
+	})
+	return target
+}
+
+// If the former number is asked for while a region is being filled, and its machine becomes full, the machine gives up what
+// nobody needs any more: nothing waits for it.
+func TestTakenBackWhileTheTargetIsFull(t *testing.T) {
+	aFewMembers(t, 9, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(40)
+		g.resize(1, 3)
+		target := g.beingFilled()
+		g.world.Machine(target).Fill(0)
+		g.resize(1, 2)
+		g.until("all regions have 2 replicas", func() bool { return g.isResized(2) })
+		g.world.Machine(target).Relieve()
+		c.finish()
+	})
+}
+
+// Regions that are unavailable do not keep the others from growing: these may be lost next. When the machine is back with
+// its memory, its regions grow, too.
+func TestGrowthBesideUnavailableRegions(t *testing.T) {
+	aFewMembers(t, 41, 4, 1, func(g *members) {
+		c := &counters{g: g}
+		c.begin(20)
+		g.kill(3)
+		g.until("the others go on, without some regions", func() bool {
+			now, _ := g.store.Load()
+			return len(now.Machines) == 3 && len(now.Unavailable()) > 0
+		})
+		g.resize(1, 2)
+		g.until("all other regions have 2 replicas", func() bool {
+			now, _ := g.store.Load()
+			isShort := func(p cluster.Placement) bool { return p.IsAvailable() && (len(p.Backups) != 1 || len(p.Filling) > 0) }
+			return len(now.Unavailable()) > 0 && !slices.ContainsFunc(now.Regions, isShort)
+		})
+		g.boot(3)
+		g.until("all regions have 2 replicas", func() bool { return len(g.up) == 4 && g.isResized(2) })
+		c.finish()
+	})
+}
+
+// A machine that fails while a region grows there, and is back, goes on with what it has copied.
+func TestGrowthGoesOnWhenTheTargetIsBack(t *testing.T) {
+	aFewMembers(t, 43, 3, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(40)
+		g.resize(1, 3)
+		target := g.beingFilled()
+		g.kill(target)
+		g.until("the others go on", func() bool {
+			now, _ := g.store.Load()
+			return len(now.Machines) == 2
+		})
+		g.boot(target)
+		g.until("a region grows there again, with what was copied", func() bool {
+			now, _ := g.store.Load()
+			return slices.ContainsFunc(now.Regions, func(p cluster.Placement) bool { return isGrowing(p) && slices.Contains(p.Kept, target) })
+		})
+		g.until("all regions have 3 replicas", func() bool { return len(g.up) == 3 && g.isResized(3) })
+		c.finish()
+	})
+}
+
 // A machine that becomes full while a region grows there refuses it. The region has what it had, grows at another
 // machine, and nothing else waits for the full one.
 func TestGrowthThatFindsNoRoom(t *testing.T) {
@@ -95,19 +179,7 @@ func TestGrowthThatFindsNoRoom(t *testing.T) {
 		c := &counters{g: g}
 		c.begin(40)
 		g.resize(1, 3)
-		var target rdma.MachineID
-		g.until("a region is being filled where it grows", func() bool {
-			now, _ := g.store.Load()
-			i := slices.IndexFunc(now.Regions, cluster.Placement.IsGrowing)
-			if i < 0 || len(now.Regions[i].Filling) == 0 {
-				return false
-			}
-			target = now.Regions[i].Filling[0]
-			m := g.up[target]
-			m.replicas.Lock()
-			defer m.replicas.Unlock()
-			return m.read[now.Regions[i].Region] > 0
-		})
+		target := g.beingFilled()
 		g.world.Machine(target).Fill(0)
 		g.until("the machine has refused", func() bool {
 			now, _ := g.store.Load()

@@ -171,8 +171,8 @@ type refusal struct {
 	from call.Peer
 }
 
-// Refuse tells the CM that there is no room here for what moves to this machine, or grows here, and is already being
-// filled: the moves are over, the regions stay as they were, and the machine gets no replicas until HasRoom. Refuse does not wait for
+// Refuse tells the CM that there is no room here for what moves to this machine, or grows here, or is not needed any more,
+// and is already being filled: the moves are over, the regions stay as they were, and the machine gets no replicas until HasRoom. Refuse does not wait for
 // that. Errors: all for which IsPassing is true.
 //
 // A replica that a region lacks is not refused so late: it would only be begun elsewhere.
@@ -196,7 +196,7 @@ func (m *Machine) onRefuse(from call.Peer, arg []byte) ([]byte, error) {
 	}
 	r.Regions = slices.DeleteFunc(r.Regions, func(id region.ID) bool {
 		p, _ := c.Placement(id)
-		isNeedless := p.IsGrowing() || p.Move != nil && p.Move.To == from.Machine
+		isNeedless := !c.NeedsFilling(&p) || p.Move != nil && p.Move.To == from.Machine
 		return !isNeedless || !slices.Contains(p.Filling, from.Machine)
 	})
 	m.mu.refusals = slices.DeleteFunc(m.mu.refusals, func(x refusal) bool { return x.from == from })

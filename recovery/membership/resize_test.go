@@ -174,7 +174,7 @@ func TestGrowthRefused(t *testing.T) {
 		}
 		g.until("regions grow", func() bool { return len(g.cmConfig().Regions[0].Filling) > 0 })
 		c := g.settled(4)
-		at := slices.IndexFunc(c.Regions, cluster.Placement.IsGrowing)
+		at := slices.IndexFunc(c.Regions, func(p cluster.Placement) bool { return p.Had != 0 && len(p.Replicas()) > p.Had })
 		full := c.Regions[at].Filling[0]
 		g.at(full, func(n *node) {
 			if err := n.Refuse(context.Background(), c.ID, []region.ID{c.Regions[at].Region}); err != nil {
