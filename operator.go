@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/internal/clock"
+	"github.com/farmsql/farmsql/internal/protocol"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/recovery/membership"
 	"github.com/farmsql/farmsql/region"
@@ -119,6 +120,9 @@ func (o *Operator) Status() Status {
 	s.Unavailable, s.Missing = f.Unavailable, ints(f.Missing)
 	if own := o.store.Load(); own != nil {
 		s.Founders, s.FoundersWanted = own.status()
+		if n := foundersFor(s.Replicas); s.Protocol >= int(protocol.Resizes) && len(s.Founders) > 0 && n > len(s.Founders) { // the CM may have yet to ask for them
+			s.FoundersWanted = max(s.FoundersWanted, n)
+		}
 		s.FoundersRival = own.rivalAt(clock.System{}.Now())
 	}
 	if m != nil {

@@ -1,6 +1,7 @@
 package farmsql
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -24,7 +25,7 @@ type Status struct {
 	Cluster       string          `json:"cluster"` // identifies the instance
 	Configuration int             `json:"configuration"`
 	Revision      uint64          `json:"revision"`
-	Replicas      int             `json:"replicas"` // how many replicas each region has, if there are enough machines; see Resize
+	Replicas      int             `json:"replicas"` // how many replicas each region should have; see Short and Resize
 	Protocol      int             `json:"protocol"` // the version that the instance speaks
 	Machines      []MachineStatus `json:"machines"`
 	Regions       []RegionStatus  `json:"regions"`
@@ -34,17 +35,21 @@ type Status struct {
 	// Founders are the machines that keep the configuration, as the machine knows them; empty if it is kept
 	// elsewhere. Only in StatusOfMachine.
 	Founders []FounderStatus `json:"founders,omitempty"`
-	// FoundersWanted is how many machines should keep the configuration, if these are fewer: after farmsql refound.
+	// FoundersWanted is how many machines should keep the configuration, if these are fewer: after farmsql refound, or since
+	// regions have more replicas than those that the cluster was made for.
 	FoundersWanted int `json:"foundersWanted,omitempty"`
 	// FoundersRival says that another machine keeps a configuration of this cluster, too; empty if none has been heard of
 	// for a minute.
 	FoundersRival string `json:"foundersRival,omitempty"`
 
+	// Short are the regions that have fewer complete replicas than they should, those that are unavailable included;
+	// ascending.
+	Short []int `json:"short,omitempty"`
 	// Resize says how far a change of the number of replicas is, nil if none is going on.
 	Resize *ResizeStatus `json:"resize,omitempty"`
 	// MovesAwait says what the moves away from machines that are being drained, or regions that are to get or lose
 	// replicas, wait for: a region that is
-	// unavailable, moves, or is being filled. It is empty if they wait for nothing.
+	// unavailable, moves, or is being filled; in the CM's status, also what else keeps the CM. It is empty if nothing is known.
 	MovesAwait string `json:"movesAwait,omitempty"`
 	// BalanceInMS is the time in milliseconds until regions move, or get another primary, to even out the machines, 0 if none
 	// are to or they may now; only in the CM's status.
@@ -125,8 +130,8 @@ type RegionStatus struct {
 
 // A ResizeStatus says how far the change to another number of replicas is: see Operator.Resize.
 type ResizeStatus struct {
-	// Regions is how many regions do not have Status.Replicas replicas yet. Obstacle says why they cannot get them;
-	// it is empty if they can.
+	// Regions is how many regions do not have Status.Replicas replicas yet, all of them complete and no others. Obstacle says
+	// why they cannot get them; it is empty if they can.
 	Regions  int    `json:"regions"`
 	Obstacle string `json:"obstacle,omitempty"`
 }
@@ -211,11 +216,14 @@ func statusOf(f farm.Status) Status {
 	for _, p := range c.Regions {
 		s.Regions = append(s.Regions, regionStatus(p))
 		s.Recovery.FillingReplicas += len(p.Filling)
+		if isShort(c, &p) {
+			s.Short = append(s.Short, int(p.Region))
+		}
 	}
 	s.Resize = resizeStatus(c)
 	isDrained := func(m MachineStatus) bool { return m.IsDraining && s.ReplicasAt(m.Machine) > 0 }
-	if s.Resize != nil || slices.ContainsFunc(s.Machines, isDrained) {
-		s.MovesAwait = c.StandsStill()
+	if s.Resize != nil || len(s.Short) > 0 || slices.ContainsFunc(s.Machines, isDrained) {
+		s.MovesAwait = cmp.Or(c.StandsStill(), f.MovesAwait)
 	}
 	s.BalanceInMS = milliseconds(f.BalanceIn)
 	for _, r := range c.Lost {
@@ -224,12 +232,21 @@ func statusOf(f farm.Status) Status {
 	return s
 }
 
+// isShort reports whether a region has fewer complete replicas than it should.
+func isShort(c *cluster.Configuration, p *cluster.Placement) bool {
+	return !p.IsAvailable() || len(p.Replicas())-len(p.Filling) < c.Replicas
+}
+
 func resizeStatus(c *cluster.Configuration) *ResizeStatus {
-	left := c.Resizing()
-	if len(left) == 0 {
+	if len(c.Resizing()) == 0 {
 		return nil
 	}
-	s := &ResizeStatus{Regions: len(left)}
+	s := new(ResizeStatus)
+	for _, p := range c.Regions {
+		if p.Had != 0 || isShort(c, &p) {
+			s.Regions++
+		}
+	}
 	if err := c.CheckResize(); err != nil {
 		s.Obstacle = ours(err).Error()
 	}

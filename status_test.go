@@ -134,6 +134,19 @@ func TestStatusOfAResize(t *testing.T) {
 	if s := statusOf(farm.Status{Configuration: growing}); s.Replicas != 3 || s.Resize == nil || *s.Resize != (ResizeStatus{Regions: 6}) || !strings.Contains(s.MovesAwait, "being filled") {
 		t.Errorf("%+v", s)
 	}
+	if s := statusOf(farm.Status{Configuration: growing}); len(s.Short) != 6 || s.Short[5] != 7 {
+		t.Errorf("%+v", s)
+	}
+	if s := statusOf(farm.Status{Configuration: resized, MovesAwait: "a check"}); s.MovesAwait != "a check" {
+		t.Errorf("moves wait for %q", s.MovesAwait)
+	}
+	lost, _ := c.Without([]rdma.MachineID{0}, 1)
+	if s := statusOf(farm.Status{Configuration: lost}); s.Resize != nil || len(s.Short) == 0 || !strings.Contains(s.MovesAwait, "being filled") {
+		t.Errorf("regions are being filled that lack a replica: %+v", s)
+	}
+	if s := statusOf(farm.Status{Configuration: c, MovesAwait: "a check"}); len(s.Short) > 0 || s.MovesAwait != "" {
+		t.Errorf("nothing is wanted: %+v", s)
+	}
 	failed, _ := resized.Without([]rdma.MachineID{2}, 1)
 	if s := statusOf(farm.Status{Configuration: failed}); s.Resize == nil || !strings.Contains(s.Resize.Obstacle, "in 2 failure domains, and 3 replicas need as many") {
 		t.Errorf("%+v", s)

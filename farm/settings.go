@@ -17,7 +17,7 @@ import (
 // ErrMismatch means that an instance is opened with other settings than it was made with.
 var ErrMismatch = errors.New("farm: the instance was made with other settings")
 
-// Stored returns, for the instance in a folder, the settings that can never change: the numbers of
+// Stored returns, for the instance in a folder, the settings that do not change while all machines are in one process: the numbers of
 // machines, replicas and workers, and the sizes of regions and logs. It returns false if the folder
 // holds no instance.
 func Stored(folder string) (Config, bool, error) {
@@ -97,7 +97,7 @@ func (c Config) adopts(last *cluster.Configuration, machines int) error {
 	}
 	if len(differ) > 0 {
 		d := differ[0]
-		return fmt.Errorf("%w: %s was %d and is now %d; open it with the former value, or give another folder", ErrMismatch, d.Name, d.Was, d.Now)
+		return fmt.Errorf("%w: %s was %d and is now %d; open it with %d, or give another folder", ErrMismatch, d.Name, d.Was, d.Now, d.Was)
 	}
 	return nil
 }

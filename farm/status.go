@@ -35,6 +35,8 @@ type Status struct {
 	// BalanceIn, in the CM's status, is the time until regions move for the sake of balance; 0 if none
 	// are to move.
 	BalanceIn time.Duration
+	// MovesAwait, in the CM's status, is what moves would wait for now; empty if nothing is in the way.
+	MovesAwait string
 	// Err is the reason why the machine is no longer part of the instance.
 	Err error
 }
@@ -52,6 +54,6 @@ func (m *Member) Status() Status {
 		Leases: m.keeper.Leases(), IsValid: m.keeper.Valid(), Length: m.keeper.Length(), KeptBy: m.keeper.Variant(),
 		Suspects: s.Suspects, Joining: s.Joining, Missing: s.Missing,
 		IsRecovering: s.Recovering, Recovery: m.transactions.Progress(),
-		BalanceIn: s.BalanceIn, Err: s.Err,
+		BalanceIn: s.BalanceIn, MovesAwait: s.MovesAwait, Err: s.Err,
 	}
 }

@@ -1,7 +1,10 @@
 package test
 
 import (
+	"context"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +73,52 @@ func TestResize(t *testing.T) {
 	f.haveReplicas(2)
 	f.terminate()
 	f.check()
+}
+
+// TestResizeOfAClusterOfOne: a cluster that one machine has begun, with one replica, alone keeps the configuration. Two
+// machines join it, and regions get three replicas: then all three keep the configuration, and the first may be lost. As
+// long as it is away nobody is told that all regions have three replicas.
+func TestResizeOfAClusterOfOne(t *testing.T) {
+	f := newJoiningFleet(t, 1, newPeers(t))
+	f.joining.replicas = 1
+	f.start()
+	f.awaitWhole()
+	f.grow()
+	f.grow()
+	l := &fleetLoad{t: t, fleet: f, seed: seedOf(t)}
+	l.prepare()
+	l.begin(l.transfer, l.replace)
+	out, err := f.machines[0].resize(3)
+	if err != nil || !strings.Contains(out, "regions have 3 replicas\n") || !strings.HasSuffix(out, "3 machines keep the configuration\n") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	l.end()
+	f.haveReplicas(3)
+	if keepers := f.keepers(3); keepers.Wanted != 3 {
+		t.Errorf("%+v", keepers)
+	}
+	f.machines[0].kill()
+	f.wait("the others to go on", func() bool { return !f.isMember(f.machines[0]) })
+	for _, m := range f.machines[1:] {
+		l.verify(m)
+	}
+	if out, err := f.machines[1].resize(3); err == nil || !strings.Contains(out, "fewer than 3 replicas, since machines are away") {
+		t.Errorf("%v: %s", err, out)
+	}
+	f.machines[0].start()
+	f.replicas = 3
+	f.awaitWhole()
+	if out, err := f.cm().resize(3); err != nil { // it is told at once that regions are filled
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// resize asks a machine for another number of replicas, and returns what farmsql prints.
+func (m *machine) resize(replicas int) (string, error) {
+	ctx, cancel := context.WithTimeout(m.fleet.t.Context(), startTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, m.fleet.program, "resize", "--data", m.data(), "--replicas", strconv.Itoa(replicas)).CombinedOutput()
+	return string(out), err
 }
 
 // haveReplicas checks that all regions have n replicas, all of them filled.

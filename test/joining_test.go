@@ -24,6 +24,8 @@ type joining struct {
 	peers  *peers
 	tokens chan string // that machines have printed
 	token  string      // of all machines that join
+	// replicas is the number with which machine 0 makes the cluster.
+	replicas int
 }
 
 // newJoiningFleet makes a fleet of as many machines as a region has replicas.
@@ -35,7 +37,7 @@ func newJoiningFleet(t *testing.T, replicas int, p *peers) *fleet {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	f := &fleet{t: t, folder: folder, replicas: replicas, program: binary, patience: startTimeout}
-	f.joining = &joining{peers: p, tokens: make(chan string, 10)}
+	f.joining = &joining{peers: p, tokens: make(chan string, 10), replicas: 3}
 	for id := range replicas {
 		f.machines = append(f.machines, &machine{fleet: f, id: id})
 	}
@@ -54,7 +56,7 @@ func (j *joining) flags(m *machine) []string {
 		"--advertise", j.peers.address(m.id),
 	}
 	if m.id == 0 {
-		return append(flags, "--cluster", "raft:", "--replicas", "3", "--region-size", "16MiB", "--log-size", "1MiB", "--workers", "2")
+		return append(flags, "--cluster", "raft:", "--replicas", strconv.Itoa(j.replicas), "--region-size", "16MiB", "--log-size", "1MiB", "--workers", "2")
 	}
 	if j.token == "" {
 		j.token = <-j.tokens

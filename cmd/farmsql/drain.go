@@ -129,9 +129,9 @@ func (c *drainCommand) await(std cli.Streams) error {
 		case left != last:
 			fmt.Fprintf(std.Out, "machine %d has %s\n", c.Machine, plural(left, "replica", "replicas"))
 			changed, told = time.Now(), ""
-		case now.MovesAwait != told && time.Since(changed) > drainQuiet:
-			fmt.Fprintf(std.Out, "waiting for %s\n", now.MovesAwait)
-			told = now.MovesAwait
+		case movesAwait(now.Status) != told && time.Since(changed) > drainQuiet:
+			told = movesAwait(now.Status)
+			fmt.Fprintf(std.Out, "waiting for %s\n", told)
 		}
 		last = left
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,10 @@ then. To take them away takes a moment. resize waits, and prints how many region
 ended at any time, and the machines go on. They also do when some of them are started anew meanwhile,
 with whatever --replicas: that counts only for a new cluster. With one replica a machine that stops makes
 its regions unavailable until it is back, and if its memory is lost, so are they: resize asks first.
-Exits 1 if regions cannot have that many: there must be as many failure domains of machines that are
-not being drained, and room. All machines must run this program.`
+If the machines keep the configuration themselves (--cluster raft:), more of them do so when there are more
+replicas, and resize waits for that, too. Exits 1 if regions cannot have that many: there must be as many
+failure domains of machines that are not being drained, and room. That a machine has no room is often found
+out only when a region is to get there: then it keeps what it has. All machines must run this program.`
 }
 
 // Run makes the cluster change the number, and waits until all regions have it.
@@ -39,7 +42,7 @@ func (c *resizeCommand) Run(std cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := checkSpeaks(best.Status, protocol.Resizes, "the number of replicas to change", "they have as many replicas as they were made with: start its machines as processes of their own"); err != nil {
+	if err := checkSpeaks(best.Status, protocol.Resizes, "the number of replicas to change", "they keep the number of replicas that they have: start its machines as processes of their own"); err != nil {
 		return err
 	}
 	if c.Replicas == 1 && best.Replicas > 1 && !c.Yes && !c.confirmed(std) {
@@ -68,8 +71,13 @@ func (c *resizeCommand) confirmed(std cli.Streams) bool {
 	return strings.TrimSpace(line) == want
 }
 
+// obstaclePatience is how long somebody else must have something to remove until await fails: for so long a machine may be
+// away that is restarted. Tests make it short.
+var obstaclePatience = 20 * time.Second
+
 // await prints how many regions have the number of replicas, whenever that changes, until all have it, and what the
-// others wait for if nothing changes for a while. If what is in the way then does not go away by itself, it fails.
+// others wait for if nothing changes for a while. If what is in the way then does not go away by itself, it fails. Then it
+// waits for the machines that are to keep the configuration.
 func (c *resizeCommand) await(std cli.Streams) error {
 	changed, told := time.Now(), ""
 	for last := -1; ; time.Sleep(drainPoll) {
@@ -80,31 +88,114 @@ func (c *resizeCommand) await(std cli.Streams) error {
 		if now.Configuration == 0 {
 			continue // the machine that answers is starting
 		}
-		total, left := len(now.Regions), regionsToResize(now.Status)
-		isQuiet := time.Since(changed) > drainQuiet
-		switch {
-		case now.Replicas != c.Replicas:
+		if now.Replicas != c.Replicas {
 			return fmt.Errorf("regions get %s now: somebody has asked for another number", plural(now.Replicas, "replica", "replicas"))
-		case left == 0:
-			fmt.Fprintf(std.Out, "all %s %s\n", plural(total, "region has", "regions have"), c.replicas())
-			return nil
-		case left != last:
-			fmt.Fprintf(std.Out, "%d of %s %s\n", total-left, plural(total, "region has", "regions have"), c.replicas())
-			changed, told = time.Now(), ""
-		case isQuiet && now.Resize.Obstacle != "":
-			return fmt.Errorf("%s; the machines go on when that has changed", now.Resize.Obstacle)
-		case isQuiet && now.MovesAwait != told:
-			fmt.Fprintf(std.Out, "waiting for %s\n", now.MovesAwait)
-			told = now.MovesAwait
 		}
-		last = left
+		total, left := len(now.Regions), regionsToResize(now.Status)
+		if left == 0 {
+			fmt.Fprintf(std.Out, "all %s %s\n", plural(total, "region has", "regions have"), c.replicas())
+			return c.awaitFounders(std)
+		}
+		if left != last {
+			fmt.Fprintf(std.Out, "%d of %s %s\n", total-left, plural(total, "region has", "regions have"), c.replicas())
+			last, changed, told = left, time.Now(), ""
+			continue
+		}
+		obstacle := obstacleTo(now.Status)
+		if obstacle != "" && time.Since(changed) > obstaclePatience {
+			return fmt.Errorf("%s; the machines go on when that has changed", obstacle)
+		}
+		what := "waiting for " + movesAwait(now.Status)
+		if obstacle != "" {
+			what = "waiting: " + obstacle
+		}
+		if what != told && time.Since(changed) > drainQuiet {
+			fmt.Fprintln(std.Out, what)
+			told = what
+		}
 	}
 }
 
-// regionsToResize returns how many regions do not have the number of replicas that they are to have.
+// regionsToResize returns how many regions do not have the number of replicas that they are to have, all complete.
 func regionsToResize(s farmsql.Status) int {
 	if s.Resize == nil {
-		return 0
+		return len(s.Short)
 	}
 	return s.Resize.Regions
+}
+
+// obstacleTo returns why regions do not get the replicas that they are to have; "" if they may get them.
+func obstacleTo(s farmsql.Status) string {
+	isUnavailable := func(r farmsql.RegionStatus) bool { return r.Primary < 0 }
+	switch {
+	case s.Resize != nil:
+		return s.Resize.Obstacle
+	case isOnlyFilling(s) && cmOf(s) != s.Machine:
+		return fmt.Sprintf("%s filled, as far as machine %d knows, but that they are it is told only with the next change of the configuration: ask machine %d, the configuration manager",
+			plural(len(s.Short), "region is still being", "regions are still being"), s.Machine, cmOf(s))
+	case s.MovesAwait != "" || slices.ContainsFunc(s.Regions, isUnavailable): // the machines are at work, or wait for one
+		return ""
+	}
+	return fmt.Sprintf("%s fewer than %d replicas, since machines are away or have no room: start those, make room, or add machines",
+		plural(len(s.Short), "region has", "regions have"), s.Replicas)
+}
+
+// isOnlyFilling reports whether the regions that are short have all their replicas, which are not complete yet.
+func isOnlyFilling(s farmsql.Status) bool {
+	return !slices.ContainsFunc(s.Regions, func(r farmsql.RegionStatus) bool { return r.Primary < 0 || 1+len(r.Backups) < s.Replicas })
+}
+
+// cmOf returns the number of the configuration manager, that of the machine itself if it is not known.
+func cmOf(s farmsql.Status) int {
+	for _, m := range s.Machines {
+		if m.IsCM {
+			return m.Machine
+		}
+	}
+	return s.Machine
+}
+
+// movesAwait says what moves, and regions that get or lose replicas, wait for. Not all that keeps the CM is known to others.
+func movesAwait(s farmsql.Status) string {
+	if s.MovesAwait != "" {
+		return s.MovesAwait
+	}
+	if cm := cmOf(s); cm != s.Machine {
+		return fmt.Sprintf("machine %d, the configuration manager, whose status may say more", cm)
+	}
+	return "the configuration manager"
+}
+
+// foundersPatience is how long the number of machines that keep the configuration may stay the same while others are to
+// become ones: that takes some seconds for each. Tests make it short.
+var foundersPatience = 30 * time.Second
+
+// awaitFounders waits until as many machines keep the configuration as the replicas ask for: before that, data that would
+// survive the loss of a machine may be of no use to anybody. If there are too few machines, it says so.
+func (c *resizeCommand) awaitFounders(std cli.Streams) error {
+	changed, last := time.Now(), -1
+	for ; ; time.Sleep(drainPoll) {
+		now, err := askNewest(c.Data)
+		if err != nil {
+			return err
+		}
+		n, wanted := len(now.Founders), now.FoundersWanted
+		switch {
+		case n == 0 && last < 0 || wanted <= n && n > 0: // it is kept elsewhere, or all is done
+			if last > 0 {
+				fmt.Fprintf(std.Out, "%d machines keep the configuration\n", n)
+			}
+			return nil
+		case n > 0 && n >= len(now.Machines):
+			fmt.Fprintf(std.Out, "NOTE: %s the configuration, and %d should: as long as there are no more machines, the loss of one may be that of the cluster\n",
+				plural(n, "machine keeps", "machines keep"), wanted)
+			return nil
+		case n > 0 && n != last:
+			fmt.Fprintf(std.Out, "%s the configuration, %d are to\n", plural(n, "machine keeps", "machines keep"), wanted)
+			changed, last = time.Now(), n
+		case time.Since(changed) > foundersPatience:
+			return fmt.Errorf("%s the configuration, and %d should: the loss of one may be that of the cluster, whatever replicas there are; farmsql status (founders) and the logs say more",
+				plural(last, "machine keeps", "machines keep"), wanted)
+		}
+	}
 }

@@ -25,7 +25,7 @@ type dataFlags struct {
 	Data       string        `default:"./farmsql-data" placeholder:"FOLDER" help:"Data folder, created if need be (${default}). On an ordinary disk it survives a killed process, NOT A POWER CUT; use tmpfs, hugetlbfs or DAX for memory that is backed by a battery."`
 	Saves      string        `placeholder:"FOLDER" help:"Folder that outlives a power cut: stopping saves everything there, starting restores from there if the data folder is gone, like a tmpfs after a reboot."`
 	Trust      bool          `help:"Open a data folder that was in use when the computer went down, or that is a copy of one, unless a check of it, which comes first, finds it torn. Right if the computer was shut down in good order and the folder is on a disk."`
-	Machines   *int          `placeholder:"N" help:"FaRM machines to run in this process (1). Fixed when the folder is created, as are the next four; from then on they need not be given."`
+	Machines   *int          `placeholder:"N" help:"FaRM machines to run in this process (1). Fixed when the folder is created, as are the next four, but for what is said of replicas; from then on they need not be given."`
 	Replicas   *int          `placeholder:"N" help:"Machines that hold each region, one primary and the rest backups (1). In a cluster it counts only for the machine that begins it: farmsql resize changes it."`
 	Workers    *int          `placeholder:"N" help:"Workers per machine (${workers} on this computer)."`
 	RegionSize *farmsql.Size `placeholder:"SIZE" help:"Unit of placement and replication, a power of two from 1MiB to 2GiB (2GiB). Space is taken as it fills."`

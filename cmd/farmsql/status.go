@@ -228,6 +228,9 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.Resize != nil {
 		fmt.Fprintf(w, "resize:   regions get %s; %d of %d do not have them yet\n", plural(s.Replicas, "replica", "replicas"), s.Resize.Regions, len(s.Regions))
 	}
+	if s.Resize == nil && len(s.Short) > 0 {
+		fmt.Fprintf(w, "short:    %s fewer than %d complete replicas%s\n", plural(len(s.Short), "region has", "regions have"), s.Replicas, knownTo(s))
+	}
 	if len(s.Joining) > 0 {
 		fmt.Fprintf(w, "joining:  %s\n", list(s.Joining))
 	}
@@ -237,6 +240,14 @@ func printStatus(w io.Writer, s farmsql.Status) {
 	if s.FoundersRival != "" {
 		fmt.Fprintf(w, "PROBLEM:  %s\n", s.FoundersRival)
 	}
+}
+
+// knownTo says whose knowledge it is that regions lack replicas: only the CM is told at once that they are filled.
+func knownTo(s farmsql.Status) string {
+	if cm := cmOf(s); cm != s.Machine && isOnlyFilling(s) {
+		return fmt.Sprintf(", as far as machine %d knows; machine %d, the configuration manager, knows more", s.Machine, cm)
+	}
+	return ""
 }
 
 // foundersText says which machines keep the configuration, and which of them are to be replaced.

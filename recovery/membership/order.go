@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,8 +119,14 @@ func (m *Machine) answerOrder(from call.Peer, o cluster.Order) error {
 	return fmt.Errorf("%w for %s", errWaits, m.movesAwaitLocked())
 }
 
+// anotherChange is what moves wait for while the CM is busy otherwise.
+const anotherChange = "another change of the configuration"
+
 // movesAwaitLocked says what the moves that are wanted wait for.
-func (m *Machine) movesAwaitLocked() string {
+func (m *Machine) movesAwaitLocked() string { return cmp.Or(m.movesHeldLocked(), anotherChange) }
+
+// movesHeldLocked says what keeps the CM from moving anything; "" if nothing does.
+func (m *Machine) movesHeldLocked() string {
 	switch busy := m.mu.current.StandsStill(); {
 	case busy != "":
 		return busy
@@ -129,8 +136,10 @@ func (m *Machine) movesAwaitLocked() string {
 		return "a machine that is about to stop"
 	case m.mu.moves.holds > 0:
 		return "a check that compares replicas"
+	case m.mu.leads:
+		return anotherChange
 	}
-	return "another change of the configuration"
+	return ""
 }
 
 // moveOn returns the configuration after base in which moves end, or others begin: those that operators

@@ -155,6 +155,11 @@ func TestHeldResize(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.world.Outside().Sleep(10 * leaseLength)
+		g.at(g.cm(), func(n *node) {
+			if s := n.Status(); s.MovesAwait != "a check that compares replicas" {
+				t.Errorf("the CM waits for %q", s.MovesAwait)
+			}
+		})
 		if c := g.settled(4); len(c.Resizing()) != 4 || haveAll(2)(c) {
 			t.Errorf("%+v", c.Regions)
 		}

@@ -34,6 +34,9 @@ type Status struct {
 	// BalanceIn, only at the CM, is the time until regions move, or are handed over, for the sake of
 	// balance; 0 if none are to, or if they may now.
 	BalanceIn time.Duration
+	// MovesAwait, only at the CM, says what moves would wait for now, and regions that are to get or lose replicas; empty if
+	// nothing is in the way.
+	MovesAwait string
 	// Err is the reason why the machine is not a member any more.
 	Err error
 }
@@ -55,6 +58,9 @@ func (m *Machine) Status() Status {
 	s.Apart = m.mu.links.reportedLocked(m.cfg.Clock.Now(), m.cfg.Keeper.Length())
 	if m.mu.phase == active && m.mu.current.CM == m.self.Machine && m.urgencyLocked() == cluster.ForBalance {
 		s.BalanceIn = m.balanceInLocked()
+	}
+	if m.mu.phase.isMember() && m.mu.current.CM == m.self.Machine {
+		s.MovesAwait = m.movesHeldLocked()
 	}
 	return s
 }
