@@ -79,14 +79,15 @@ func (c Config) identify(ctx context.Context) (Config, error) {
 }
 
 // checkSettings reports the first setting that differs from the cluster's, which its first machine has
-// decided: the machine that begins the instance must not decide anew. The number of replicas is not compared, since it
-// may have changed: a service that goes on giving the former one must not fail.
+// decided: the machine that begins the instance must not decide anew. The number of replicas is compared only as long as
+// machines are missing: afterwards it may have changed, and a service that goes on giving the former one must not fail.
 func (c Config) checkSettings(id *join.Identity) error {
 	for _, s := range []struct {
 		name       string
 		given, was any
 		isGiven    bool
 	}{
+		{"Replicas (--replicas)", c.Replicas, id.Replicas, c.Replicas != 0 && id.Store == nil},
 		{"Workers (--workers)", c.Workers, id.Workers, c.Workers != 0},
 		{"RegionSize (--region-size)", c.RegionSize, Size(id.RegionBytes), c.RegionSize != 0},
 		{"LogSize (--log-size)", c.LogSize, Size(id.LogBytes), c.LogSize != 0},
@@ -94,6 +95,9 @@ func (c Config) checkSettings(id *join.Identity) error {
 		if s.isGiven && s.given != s.was {
 			return fmt.Errorf("farmsql: %w: %s is %v, and %v in the cluster of this machine: leave it out", farm.ErrMismatch, s.name, s.given, s.was)
 		}
+	}
+	if c.Replicas < 0 || c.Replicas > machinesMax {
+		return fmt.Errorf("farmsql: Replicas (--replicas) is %d: must be 1 to %d", c.Replicas, machinesMax)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/cluster/join"
 	"github.com/farmsql/farmsql/cluster/raftstore"
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // TestIdentitySettings: what a machine cannot be told that makes a cluster or joins one. Nothing is made
@@ -74,7 +75,7 @@ func TestIdentityStays(t *testing.T) {
 		"its token":       {func(c *Config) { c.Join = token.String() }, ""},
 		"another's token": {func(c *Config) { c.Join = join.Token{Address: "h:1"}.String() }, "a token of another cluster"},
 		"no token":        {func(c *Config) { c.Join = "x" }, "not a token"},
-		"other replicas":  {func(c *Config) { c.Replicas = 1 }, ""}, // they may have changed since
+		"other replicas":  {func(c *Config) { c.Replicas = 1 }, "Replicas (--replicas) is 1, and 3 in the cluster of this machine: leave it out"},
 		"other workers":   {func(c *Config) { c.Workers = 1 }, "Workers (--workers) is 1, and 3 in the cluster of this machine"},
 		"another log":     {func(c *Config) { c.LogSize = 2 * MiB }, "LogSize (--log-size) is 2MiB, and 64KiB in the cluster of this machine"},
 		"the same":        {func(c *Config) { c.Replicas, c.RegionSize = 3, MiB }, ""},
@@ -90,6 +91,13 @@ func TestIdentityStays(t *testing.T) {
 		}
 		if err == nil && (got.Transport != TransportTCP || got.Replicas != 3 || got.Workers != 3 || got.PeerTLS == nil || got.identity.Cluster != id.Cluster) {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	begun := *id
+	begun.Store = map[rdma.MachineID]string{0: "127.0.0.1:7070"}
+	for n, says := range map[int]string{1: "", 3: "", 1000: "Replicas (--replicas) is 1000: must be 1 to 64", -1: "must be 1 to 64"} { // they may have changed since
+		if err := (Config{Replicas: n}).checkSettings(&begun); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%d replicas, in a cluster that has begun: %v, want %q", n, err, says)
 		}
 	}
 	if token, err := NewToken(cfg.Folder, 1, time.Hour); err != nil || !strings.HasPrefix(token, "farmsql-") {
