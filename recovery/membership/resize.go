@@ -41,20 +41,29 @@ func (m *Machine) onResize(from call.Peer, arg []byte) ([]byte, error) {
 	if err := m.beginResize(from, r); err != nil {
 		return nil, err
 	}
-	if !m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || r.isOver(m.mu.current) }) {
-		return nil, errChanging // the caller makes the call again
-	}
+	m.waitFor(m.patience(), func() bool { return !m.mu.phase.isMember() || !slices.Contains(m.mu.resizes, r) })
 	return nil, m.answerResize(r)
 }
 
-// answerResize returns nil if a request is granted. It is over without that only with this machine's life.
+// answerResize returns nil if a request is granted. If it was dropped, it must not be made again: the last one who asks
+// decides, not the one who asks most often.
 func (m *Machine) answerResize(r resizeRequest) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !r.isOver(m.mu.current) {
+	switch {
+	case r.isOver(m.mu.current):
+		return nil
+	case !m.mu.phase.isMember():
 		return recovery.ErrNotMember
+	case m.mu.current.CM != m.self.Machine:
+		return recovery.ErrNotCM
+	case slices.Contains(m.mu.resizes, r):
+		return errChanging // the caller makes the call again
 	}
-	return nil
+	if _, err := m.mu.current.Resize(r.Replicas); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w to %d: somebody has asked for another number meanwhile", cluster.ErrCannotResize, r.Replicas)
 }
 
 // beginResize makes the CM begin a configuration that grants the request, unless it is granted already. An earlier
@@ -73,17 +82,19 @@ func (m *Machine) beginResize(from call.Peer, r resizeRequest) error {
 		m.mu.resizes = []resizeRequest{r}
 		m.leadLocked()
 	}
+	m.wakeLocked() // whoever has made a request that is dropped
 	return nil
 }
 
 // resized returns the configuration after base that grants a request. If the request has become impossible since it
-// came, it is dropped: the machine that has asked is told when it asks again.
+// came, it is dropped, and the machine that has asked is told.
 func (m *Machine) resized(base *cluster.Configuration, r resizeRequest) (*cluster.Configuration, error) {
 	next, err := base.Resize(r.Replicas)
 	if err != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.mu.resizes = slices.DeleteFunc(m.mu.resizes, func(x resizeRequest) bool { return x == r })
+		m.wakeLocked()
 	}
 	return next, err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/protocol"
@@ -82,8 +83,61 @@ func TestResizeRefused(t *testing.T) {
 		if err := g.nodes[g.others()[0]].beginResize(cm.self, resizeRequest{3}); !errors.Is(err, recovery.ErrNotCM) {
 			t.Errorf("at a machine that is not the CM: %v", err)
 		}
-		if err := cm.answerResize(resizeRequest{3}); !errors.Is(err, recovery.ErrNotMember) {
-			t.Errorf("not granted in this life: %v", err)
+		for name, x := range map[string]struct {
+			at       *node
+			n        int
+			requests []resizeRequest
+			want     error
+			text     string
+		}{
+			"granted":               {cm, 2, nil, nil, ""},
+			"not yet":               {cm, 3, []resizeRequest{{3}}, errChanging, ""},
+			"another one was asked": {cm, 3, []resizeRequest{{1}}, cluster.ErrCannotResize, "somebody has asked for another number meanwhile"},
+			"impossible meanwhile":  {cm, 4, nil, cluster.ErrCannotResize, "in 3 failure domains"},
+			"the CM is another one": {g.nodes[g.others()[0]], 3, []resizeRequest{{3}}, recovery.ErrNotCM, ""},
+		} {
+			x.at.mu.resizes = x.requests
+			err := x.at.answerResize(resizeRequest{x.n})
+			x.at.mu.resizes = nil
+			if !errors.Is(err, x.want) || x.text != "" && !strings.Contains(err.Error(), x.text) {
+				t.Errorf("%s: %v, want %v", name, err, x.want)
+			}
+		}
+	})
+}
+
+// Of two who ask for different numbers at a time, the later one gets it; the other one is told, and does not turn it back.
+func TestResizeIsOvertaken(t *testing.T) {
+	simulate(t, sim.Options{}, 4, 2, func(g *group) {
+		g.allocate(0)
+		g.settled(4)
+		cm := g.nodes[g.cm()]
+		var first error
+		isTold := false
+		g.at(g.cm(), func(n *node) {
+			p := g.world.Machine(cm.self.Machine).Process()
+			n.cfg.Clock.Lock(&n.change) // no configuration is made before both have asked
+			defer n.change.Unlock()
+			p.Go(func() {
+				_, first = n.onResize(n.self, []byte(`{"Replicas":3}`))
+				isTold = true
+			})
+			for hasCome := false; !hasCome; p.Sleep(time.Microsecond) {
+				n.mu.Lock()
+				hasCome = len(n.mu.resizes) > 0
+				n.mu.Unlock()
+			}
+			if err := n.beginResize(n.self, resizeRequest{1}); err != nil {
+				t.Error(err)
+			}
+		})
+		g.until("it is answered", func() bool { return isTold })
+		if !errors.Is(first, cluster.ErrCannotResize) || !strings.Contains(first.Error(), "another number") {
+			t.Error(first)
+		}
+		g.moveUntil("all regions have one replica", haveAll(1))
+		if c := g.settled(4); c.Replicas != 1 {
+			t.Errorf("%d replicas", c.Replicas)
 		}
 	})
 }
