@@ -145,7 +145,7 @@ func (k *hosts) meet(members []call.Peer) (strangers []call.Peer) {
 			k.peers.members[p.Machine] = known
 		default:
 			k.peers.members[p.Machine] = &partner{peer: p}
-			k.unseal(p.Machine)
+			k.unseal(p.Machine, false)
 			strangers = append(strangers, p)
 		}
 	}
@@ -219,7 +219,7 @@ func (k *hosts) learn(m *partner, key [LineKeyBytes]byte, at netip.AddrPort, err
 		k.seal(m.peer.Machine, at, key)
 	case errors.Is(err, errors.ErrUnsupported):
 		m.asking = false
-		k.unseal(m.peer.Machine) // a key of another life would not count there
+		k.unseal(m.peer.Machine, true) // a key of another life would not count there
 	}
 	return true
 }
@@ -361,11 +361,12 @@ func (k *hosts) seal(m rdma.MachineID, at netip.AddrPort, key [LineKeyBytes]byte
 	C.lease_thread_seal(k.c, C.uint16_t(m), &ip[0], C.uint16_t(at.Port()), C.uint32_t(scopeOf(at.Addr().Zone())), &c)
 }
 
-func (k *hosts) unseal(m rdma.MachineID) {
+// unseal makes messages to a machine notices, until there is a key: isKeyless says that it hands out none.
+func (k *hosts) unseal(m rdma.MachineID, isKeyless bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	if k.c != nil {
-		C.lease_thread_unseal(k.c, C.uint16_t(m))
+		C.lease_thread_unseal(k.c, C.uint16_t(m), C._Bool(isKeyless))
 	}
 }
 

@@ -47,6 +47,7 @@ type testLine struct {
 	// behind, if it is valid, is the address that others are told.
 	behind netip.AddrPort
 	isOld  bool // hands out no keys
+	later  int  // so many times it cannot be asked yet
 
 	handOut func(rdma.MachineID, [LineKeyBytes]byte)
 }
@@ -87,7 +88,8 @@ func (x *testLine) Ask(_ context.Context, m rdma.MachineID) (key [LineKeyBytes]b
 		return key, at, errors.New("nobody is there")
 	case y.isOld:
 		return key, at, errors.ErrUnsupported
-	case y.handOut == nil:
+	case y.handOut == nil || y.later > 0:
+		y.later--
 		return key, at, errors.New("not yet")
 	}
 	_, _ = rand.Read(key[:])
@@ -235,6 +237,31 @@ func TestLineOfWhichOnlyOneHasAKey(t *testing.T) {
 	eventually(t, "leases of the longer time at both", func() bool {
 		return cm.Valid() && m1.Valid() && cm.Length() == LengthCalls && m1.Length() == LengthCalls
 	})
+}
+
+// Machines that are about to exchange keys do not lengthen the leases meanwhile: when one of them failed soon after it
+// has become a member, the others would wait for a longer one. On a slow computer the time for that may be over: then it
+// is tried again.
+func TestLineIsShortFromTheBeginning(t *testing.T) {
+	shortest := time.Hour
+	for range 20 {
+		l := newLines(t)
+		a, b := l.line(0), l.line(1)
+		a.later, b.later = 1, 1
+		standard := func(c *Config) { c.Length = 0 }
+		cm, _, _ := l.keeper(a, standard)
+		m1, _, _ := l.keeper(b, standard)
+		for _, k := range []Keeper{cm, m1} {
+			k.Configure(0, peers(0, 1))
+		}
+		eventually(t, "leases by notices", func() bool { return cm.Valid() && m1.Valid() })
+		cm.Configure(0, peers(0))
+		m1.Configure(1, peers(1))
+		if shortest = min(shortest, max(cm.Outstanding(), m1.Outstanding())); shortest < 2*LengthLine {
+			return
+		}
+	}
+	t.Errorf("leases were granted for %v", shortest)
 }
 
 // TestStrangersOfALine: garbage, recorded datagrams and those of another cluster's keys are dropped, counted and

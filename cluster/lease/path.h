@@ -36,6 +36,7 @@ struct lease_opener {
 struct lease_path {
 	uint16_t machine;
 	int sealed;             // there are a key and an address for datagrams to the machine
+	_Bool keyless;          // it has answered that it hands out no key
 	struct lease_key sealer;
 	uint64_t sent;          // numbers the datagrams of the sealer
 	uint64_t heard;         // datagrams that the machine has sent since the sealer is known

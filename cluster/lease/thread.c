@@ -39,6 +39,7 @@ enum { STACK_BYTES = 256 << 10, BATCH = 16, LATE = 4, STARVED = 8, ROUNDS = 64, 
 static const int64_t REPORT = 10000000000, LENGTH_MAX = 60000000000;
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 // Messages being sent or received, with the structures that the kernel needs.
 struct lease_batch {
@@ -72,6 +73,7 @@ struct lease_thread {
 	struct lease_path *paths;
 	int paths_n;
 	int64_t keyed, unsealed, told; // lease times: with keys everywhere, without, and the CM's; 0 is unknown
+	int64_t settles;               // until then peers that have not been heard get time to exchange keys; 0 if all have had it
 	struct lease_message post[LEASE_MEMBERS_MAX];
 	int post_n;
 	uint64_t verdicts[LEASE_VERDICTS];
@@ -176,10 +178,13 @@ IN_SECTION static void ask(struct lease_thread *t, int64_t now) {
 
 // Returns how long a lease must last for one machine. Until a datagram of it has come it may lack the key of
 // this machine, and answer by goroutines.
-IN_SECTION static int64_t length_with(struct lease_thread *t, uint16_t machine) {
-	struct lease_path *p = path_of(t, machine);
+IN_SECTION static int64_t length_with(struct lease_thread *t, const struct lease_path *p) {
 	return p && p->sealed && p->heard > 0 ? t->keyed : MAX(t->keyed, t->unsealed);
 }
+
+// Returns 1 if a machine may be about to exchange keys. Meanwhile it does not lengthen the leases: one that
+// lasts longer is waited for when its holder fails, however soon the next is short again.
+IN_SECTION static int is_settling(const struct lease_thread *t, const struct lease_path *p) { return t->settles != 0 && !(p && p->keyless); }
 
 // Sets the lease time: the longer one while a peer has no key, because goroutines keep its leases. The
 // others learn it from the CM.
@@ -187,9 +192,31 @@ IN_SECTION static void adapt(struct lease_thread *t) {
 	if (!t->line)
 		return;
 	int64_t length = t->core.is_cm ? t->keyed : MAX(t->keyed, t->told);
-	for (int i = 0; i < t->core.n; i++)
-		length = MAX(length, length_with(t, t->core.relations[i].peer.machine));
+	for (int i = 0; i < t->core.n; i++) {
+		struct lease_path *p = path_of(t, t->core.relations[i].peer.machine);
+		if (!is_settling(t, p))
+			length = MAX(length, length_with(t, p));
+	}
 	t->core.length = length;
+}
+
+// Ends the time for the exchange of keys if it is over.
+IN_SECTION static void settle(struct lease_thread *t, int64_t now) {
+	if (t->settles == 0 || now < t->settles)
+		return;
+	t->settles = 0;
+	adapt(t);
+}
+
+// Takes note of the first datagram of a machine: from now on it gets no more time than any other.
+IN_SECTION static void meet(struct lease_thread *t, uint16_t machine) {
+	adapt(t);
+	int64_t most = lease_now() + LEASE_GRACE * t->core.length;
+	for (int i = 0; i < t->core.n; i++) {
+		struct lease_relation *r = &t->core.relations[i];
+		if (r->peer.machine == machine)
+			r->patience = MIN(r->patience, most);
+	}
 }
 
 // Returns 1 if another thread of the process is waiting for a processor. Only the kernel knows
@@ -245,7 +272,7 @@ IN_SECTION static int admits(struct lease_thread *t, int i) {
 		return 0;
 	}
 	if (p->heard++ == 0)
-		adapt(t);
+		meet(t, p->machine);
 	return 1;
 }
 
@@ -303,6 +330,7 @@ IN_SECTION static void publish(struct lease_thread *t) { __atomic_store_n(t->val
 IN_SECTION static int64_t step(struct lease_thread *t) {
 	int n, old = t->expired_n;
 	int64_t now = lease_now();
+	settle(t, now);
 	if (lease_core_tick(&t->core, now, t->found, &n))
 		ask(t, now);
 	for (int i = 0; i < n; i++) {
@@ -316,7 +344,8 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 	report(t, now);
 	if (t->expired_n > old)
 		signal_event(t->event);
-	return lease_core_next(&t->core, now);
+	int64_t next = lease_core_next(&t->core, now);
+	return t->settles != 0 ? MIN(next, t->settles) : next;
 }
 
 // Returns 1 if the thread wakes for messages. The CM does not: it finds the answers to its messages
@@ -558,11 +587,17 @@ void lease_thread_stop(struct lease_thread *t) {
 
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n) {
 	pthread_mutex_lock(&t->mu);
-	// The first exchange with a machine has a time that depends on the length.
-	for (int i = 0; t->line && i < n; i++)
-		if (members[i].machine != t->core.self && (cm == t->core.self || members[i].machine == cm))
-			t->core.length = MAX(t->core.length, length_with(t, members[i].machine));
-	lease_core_configure(&t->core, lease_now(), cm, members, n);
+	int64_t now = lease_now();
+	// The first exchange with a machine has a time that depends on the length: the longer one, until it has been heard.
+	for (int i = 0; t->line && i < n; i++) {
+		if (members[i].machine == t->core.self || (cm != t->core.self && members[i].machine != cm))
+			continue;
+		int64_t length = length_with(t, path_of(t, members[i].machine));
+		t->core.length = MAX(t->core.length, length);
+		if (length > t->keyed)
+			t->settles = now + t->keyed;
+	}
+	lease_core_configure(&t->core, now, cm, members, n);
 	t->told = 0;
 	adapt(t);
 	t->expired_n = 0;
@@ -647,17 +682,20 @@ void lease_thread_seal(struct lease_thread *t, uint16_t machine, const uint8_t i
 		p->sealer = *key;
 		p->sent = p->heard = 0;
 		p->sealed = p->bytes > 0;
+		p->keyless = 0;
 	}
 	adapt(t);
 	pthread_mutex_unlock(&t->mu);
 	signal_event(t->wake);
 }
 
-void lease_thread_unseal(struct lease_thread *t, uint16_t machine) {
+void lease_thread_unseal(struct lease_thread *t, uint16_t machine, _Bool keyless) {
 	pthread_mutex_lock(&t->mu);
-	struct lease_path *p = path_of(t, machine);
-	if (p)
+	struct lease_path *p = keyless ? add_path(t, machine) : path_of(t, machine);
+	if (p) {
 		p->sealed = 0;
+		p->keyless = keyless;
+	}
 	adapt(t);
 	pthread_mutex_unlock(&t->mu);
 	signal_event(t->wake);
@@ -692,7 +730,7 @@ int lease_thread_post(struct lease_thread *t, struct lease_message *messages, in
 int lease_thread_take(struct lease_thread *t, struct lease_peer from, const struct lease_message *m, struct lease_message *reply) {
 	pthread_mutex_lock(&t->mu);
 	look(t);
-	if (t->line && !t->core.is_cm && from.machine == t->core.cm) {
+	if (t->line && !t->core.is_cm && from.machine == t->core.cm && !is_settling(t, path_of(t, from.machine))) {
 		// The CM has no key of this machine, so it goes by the longer time. Its next datagram corrects that.
 		t->told = MAX(t->told, t->unsealed);
 		adapt(t);

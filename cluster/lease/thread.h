@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define LEASE_MEMBERS_MAX 1024
+#define LEASE_GRACE 2 // lease times that a machine has to begin the exchange
 
 // The thread's name in tools that list threads.
 #define LEASE_THREAD_NAME "farmsql-lease"
@@ -109,12 +110,13 @@ int lease_may_realtime(void);
 
 // Makes the thread, before it has a configuration, exchange messages over a UDP socket, which it does not
 // close, in place of its own: with machines for which lease_thread_seal has been called. Messages to
-// others it leaves to lease_thread_post. While it has such a peer, leases last unsealed nanoseconds.
+// others it leaves to lease_thread_post. While it has such a peer, leases last unsealed nanoseconds; after a configuration, peers that may
+// hand out a key get the time of a lease for that first.
 struct lease_thread *lease_thread_start_line(int line, uint16_t self, uint64_t incarnation, uint8_t lowest, uint8_t highest, int64_t length, int64_t unsealed, int want, int64_t *valid, const int64_t *beat);
 // From now on datagrams to the machine go to this address, an IPv6 or mapped IPv4 one, with this key.
 void lease_thread_seal(struct lease_thread *t, uint16_t machine, const uint8_t ip[16], uint16_t port, uint32_t scope, const struct lease_key *key);
-// Forgets key and address of a machine.
-void lease_thread_unseal(struct lease_thread *t, uint16_t machine);
+// Forgets key and address of a machine. keyless says that it has answered that it hands out no key.
+void lease_thread_unseal(struct lease_thread *t, uint16_t machine, _Bool keyless);
 // From now on datagrams from the machine count if they are sealed with this key, or the one before it.
 void lease_thread_hand_out(struct lease_thread *t, uint16_t machine, const struct lease_key *key);
 // Returns how many datagrams of the machine have counted since lease_thread_seal.
