@@ -14,8 +14,9 @@ import (
 // concurrent use.
 type addressBook struct {
 	cluster.Store
-	applied func(c *cluster.Configuration) // is told of the configurations that the machine applies; may be nil
-	mu      struct {
+	applied   func(c *cluster.Configuration) // is told of the configurations that the machine applies; may be nil
+	suspected func(m rdma.MachineID)         // is told of the machines that the machine suspects; may be nil
+	mu        struct {
 		lockrank.Mutex[lockrank.Leaf]
 		addresses map[rdma.MachineID]string
 		revision  uint64 // of the newest configuration seen
@@ -37,9 +38,17 @@ func (b *addressBook) Load() (*cluster.Configuration, error) {
 	return c, err
 }
 
-// listen returns events that also note the configurations that the machine applies.
+// listen returns events that also note the configurations that the machine applies, and tell who is suspected.
 func (b *addressBook) listen(e membership.Events) membership.Events {
-	next := e.Applying
+	next, suspected := e.Applying, e.Suspected
+	e.Suspected = func(m rdma.MachineID) {
+		if b.suspected != nil {
+			b.suspected(m)
+		}
+		if suspected != nil {
+			suspected(m)
+		}
+	}
 	e.Applying = func(c *cluster.Configuration) {
 		b.note(c)
 		if b.applied != nil {

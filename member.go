@@ -155,6 +155,7 @@ func (l *ownMachine) open(ctx context.Context, cfg Config, o *Operator, in *inst
 		}
 		l.store, l.door = newAddressBook(store), store.port.Listener(peerport.Operations)
 		l.store.applied = func(c *cluster.Configuration) { store.applied.Store(c) }
+		l.store.suspected = store.suspect
 	}
 	at, err := cfg.join(l.store, l.door)
 	if err != nil {

@@ -58,6 +58,7 @@ type foundersStore interface {
 	Forget(m rdma.MachineID) error
 	Replace(by raftstore.Successor) error
 	Want(n int) error
+	Suspect(m rdma.MachineID)
 }
 
 // asked returns what calls go to: the client if there is one, because the part of a successor has yet to get
@@ -72,6 +73,18 @@ func (s *ownStore) asked() foundersStore {
 		return s.mu.part
 	}
 	return nil
+}
+
+// suspect tells the store that this machine suspects another one: the founders do not wait for its silence then.
+func (s *ownStore) suspect(m rdma.MachineID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.part != nil {
+		s.mu.part.Suspect(m)
+	}
+	if s.mu.client != nil {
+		s.mu.client.Suspect(m)
+	}
 }
 
 // Load implements cluster.Store.

@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
+	"github.com/farmsql/farmsql/rdma"
 )
 
 // A call is what a client asks a machine to do:
 //
-//	| operation 1 | zeros 3 | patience in ms 4 | swap |
+//	| operation 1 | has suspect 1 | suspect 2 | patience in ms 4 | swap |
 //
-// It is the payload of a frame. Of swaps of operations that are none, only the identifier counts; that of
+// The suspect is a machine that the client takes to have failed; earlier programs have zeros there, and do not read it. It is the payload of a frame. Of swaps of operations that are none, only the identifier counts; that of
 // operationStanding has the standing of the machine that asks in the place of the configuration. A change has
 // its own encoding in the place of the swap's.
 type call struct {
 	operation byte
-	patience  time.Duration // after which the client does not wait any longer
+	suspect   *rdma.MachineID // a machine that the client takes to have failed; nil if there is none
+	patience  time.Duration   // after which the client does not wait any longer
 	swap      swap
 	change    change // of operationChange
 }
@@ -37,6 +39,10 @@ const (
 // encode returns the frame of a call.
 func (c *call) encode() []byte {
 	payload := []byte{c.operation, 0, 0, 0}
+	if c.suspect != nil {
+		payload[1] = 1
+		binary.LittleEndian.PutUint16(payload[2:], uint16(*c.suspect))
+	}
 	payload = binary.LittleEndian.AppendUint32(payload, uint32(c.patience.Milliseconds()))
 	if c.operation == operationChange {
 		return payloadFrame(frameCall, append(payload, c.change.encode()...))
@@ -52,6 +58,9 @@ func (c *call) id() requestID {
 	return c.swap.id
 }
 
+// takesLeader reports whether a machine cannot carry out the call without the leader.
+func (c *call) takesLeader() bool { return c.operation == operationLoad || c.changes() }
+
 // changes reports whether the call is to change something.
 func (c *call) changes() bool { return c.operation == operationSwap || c.operation == operationChange }
 
@@ -64,6 +73,9 @@ func readCall(r io.Reader) (c call, err error) {
 		return c, fmt.Errorf("%w: a call of %d bytes", errGarbage, len(payload))
 	}
 	c.operation = payload[0]
+	if payload[1] != 0 {
+		c.suspect = new(rdma.MachineID(binary.LittleEndian.Uint16(payload[2:])))
+	}
 	c.patience = time.Duration(binary.LittleEndian.Uint32(payload[4:])) * time.Millisecond
 	if content := payload[callHeaderBytes:]; c.operation == operationChange {
 		c.change, err = decodeChange(content)

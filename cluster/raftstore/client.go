@@ -83,6 +83,7 @@ type Client struct {
 		founders Founders         // the newest that are known
 		machines []rdma.MachineID // those of founders, in order
 		first    rdma.MachineID   // is asked first: it has served last
+		suspect  *rdma.MachineID  // is asked last, and the others are told; nil if none is suspected
 		idle     []clientConn     // the one that was used last at the end
 	}
 }
@@ -250,19 +251,44 @@ func (r *result) err(isLost bool) error {
 	return nil
 }
 
+// Suspect says that a machine is taken to have failed. Until a call has been carried out that the leader takes part in, the
+// machine is asked last, and the others are told, so that they choose another leader if it is the leader: see Store.Suspect.
+func (c *Client) Suspect(m rdma.MachineID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.suspect = &m
+}
+
+func (c *Client) suspect() *rdma.MachineID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.suspect
+}
+
 // order returns the machines in the order in which they are asked.
 func (c *Client) order() []rdma.MachineID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := max(slices.Index(c.mu.machines, c.mu.first), 0)
-	return slices.Concat(c.mu.machines[i:], c.mu.machines[:i])
+	order := slices.Concat(c.mu.machines[i:], c.mu.machines[:i])
+	if c.mu.suspect == nil {
+		return order
+	}
+	if k := slices.Index(order, *c.mu.suspect); k >= 0 {
+		order = append(slices.Delete(order, k, k+1), *c.mu.suspect)
+	}
+	return order
 }
 
-// prefer has a machine asked first from now on.
-func (c *Client) prefer(m rdma.MachineID) {
+// prefer has a machine asked first from now on: it has carried out a call. If the leader took part in that, the machines
+// have one, and none of them needs to be told of a suspicion any more.
+func (c *Client) prefer(m rdma.MachineID, tookLeader bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.first = m
+	if tookLeader {
+		c.mu.suspect = nil
+	}
 }
 
 // unanswered returns the error of a call that no machine has carried out.
@@ -292,7 +318,7 @@ func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) reply {
 	conn, err := c.connection(ctx, m)
 	if err == nil {
 		deadline, _ := ctx.Deadline()
-		k.patience = max(time.Until(deadline)*3/4, time.Millisecond)
+		k.patience, k.suspect = max(time.Until(deadline)*3/4, time.Millisecond), c.suspect()
 		r.isSent = true
 		r.result, err = c.exchange(ctx, conn, deadline, k)
 	}

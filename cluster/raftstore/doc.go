@@ -34,7 +34,8 @@
 //
 // With CheckQuorum and PreVote, a leader without a majority steps down, and a machine that comes back
 // does not disturb the leader. When the leader fails, another is elected within 0.5 to 1 s, and
-// requests wait that long.
+// requests wait that long. Who knows sooner that it has failed says so ([Store.Suspect]), and another stands for
+// election at once.
 //
 // # Clients
 //

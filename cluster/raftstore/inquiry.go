@@ -72,7 +72,7 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 				}
 				last, left = &r.result, nil
 			default:
-				q.client.prefer(r.machine)
+				q.client.prefer(r.machine, q.call.takesLeader())
 				return &r.result
 			}
 			if ctx.Err() != nil {

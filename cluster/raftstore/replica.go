@@ -29,6 +29,7 @@ type replica struct {
 	told    uint64            // the revision last given to Config.Changed
 	driven  int               // ticks until the leader may propose a change of the votes again
 	fresh   bool              // the next snapshot must have the present votes
+	stands  bool              // it is about to stand for election: see suspect
 	pending map[requestID]*request
 }
 
@@ -96,6 +97,10 @@ func (r *replica) run(ctx context.Context) (err error) {
 			q.again = r.store.cfg.after(retryTicks)
 			r.pending[q.id] = q
 			r.begin(q, time.Now())
+		case m := <-r.store.suspected:
+			r.suspect(m)
+		case leader := <-r.store.stand:
+			r.standAgainst(leader)
 		case reason := <-r.store.ending:
 			return reason
 		case <-ctx.Done():

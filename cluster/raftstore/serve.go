@@ -38,6 +38,9 @@ func (s *Store) serve(stream net.Conn) {
 // identifier, so that all copies of it are one, whatever machines it was sent to. A Load gets an
 // identifier here: the leader answers only the first of two reads with one identifier.
 func (s *Store) carryOut(c *call) result {
+	if c.suspect != nil {
+		s.Suspect(*c.suspect)
+	}
 	patience := min(c.patience, s.cfg.Patience)
 	switch c.operation {
 	case operationLoad:

@@ -32,9 +32,11 @@ type Store struct {
 	heirs    atomic.Pointer[Founders] // who goes on without this machine, once it has been told
 	leader   atomic.Uint64            // its number in the library; raft.None if there is none, or it is not known
 
-	requests chan *request
-	received chan *raftpb.Message
-	ending   chan error // why the loop must end
+	requests  chan *request
+	received  chan *raftpb.Message
+	suspected chan rdma.MachineID
+	stand     chan uint64 // the leader against which to stand for election now, or raft.None
+	ending    chan error  // why the loop must end
 
 	ctx     context.Context    // of everything
 	cancel  context.CancelFunc // ends everything
@@ -118,7 +120,8 @@ func openFolder(folder string) (Founding, *logFile, error) {
 func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 	s := &Store{
 		cfg: cfg, founding: founding, life: rand.Uint32(),
-		requests: make(chan *request), received: make(chan *raftpb.Message), ending: make(chan error, 1), ended: make(chan struct{}),
+		requests: make(chan *request), received: make(chan *raftpb.Message), suspected: make(chan rdma.MachineID, suspicionsMax), stand: make(chan uint64),
+		ending: make(chan error, 1), ended: make(chan struct{}),
 	}
 	s.mu.accepted = make(map[rdma.MachineID]net.Conn)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
