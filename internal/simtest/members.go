@@ -229,21 +229,7 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		},
 		Events: membership.Events{
 			Suspected: func(x rdma.MachineID) { c.note(p, "suspects machine %d", x) },
-			Stored: func(now *cluster.Configuration, r cluster.Remapped) {
-				c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
-				c.moved += len(r.Moved)
-				c.handedOver += len(r.HandedOver)
-				c.regrown += len(r.Growing) + len(r.Shrunk)
-				if len(r.HandedOver) > 0 {
-					c.note(p, "regions %v are handed over", r.HandedOver)
-				}
-				if len(r.Moving)+len(r.Moved)+len(r.HandedOver)+len(r.Growing)+len(r.Shrunk) > 0 && c.onMoved != nil {
-					c.onMoved(now, r)
-				}
-				if len(r.Lost) > 0 {
-					c.note(p, "regions %v are lost", r.Lost)
-				}
-			},
+			Stored:    func(now *cluster.Configuration, r cluster.Remapped) { c.stored(p, now, r) },
 			Slow: func(_ *cluster.Configuration, since time.Duration, progress string) {
 				c.note(p, "recovers for %v: %s", since, progress)
 			},
@@ -264,6 +250,23 @@ func (c *members) open(i int, p *sim.Process, over clock.Event) (*farm.Member, r
 		Recovering: recovering,
 	})
 	return m, nic, err
+}
+
+// stored counts what a configuration that a machine has stored does to the regions.
+func (c *members) stored(p *sim.Process, now *cluster.Configuration, r cluster.Remapped) {
+	c.note(p, "configuration %d of machines %v", now.ID, now.Machines)
+	c.moved += len(r.Moved)
+	c.handedOver += len(r.HandedOver)
+	c.regrown += len(r.Growing) + len(r.Shrunk)
+	if len(r.HandedOver) > 0 {
+		c.note(p, "regions %v are handed over", r.HandedOver)
+	}
+	if len(r.Moving)+len(r.Moved)+len(r.HandedOver)+len(r.Growing)+len(r.Shrunk) > 0 && c.onMoved != nil {
+		c.onMoved(now, r)
+	}
+	if len(r.Lost) > 0 {
+		c.note(p, "regions %v are lost", r.Lost)
+	}
 }
 
 // pace returns the pace at which replicas are filled. Where machines that are back are to get their share
