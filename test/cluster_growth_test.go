@@ -13,16 +13,24 @@ import (
 	"github.com/farmsql/farmsql/bench/tpcc"
 )
 
-// TestGrowth: a cluster grows from one machine to five and shrinks to three while clients run TPC-C at all of
-// them. Measure fails if a consistency condition is violated, an acknowledged order is missing, or a client
+// TestGrowth: a cluster grows from one machine to five, with one replica and, in another run, from one replica to three,
+// and shrinks to three while clients run TPC-C at all of them. Measure fails if a consistency condition is violated, an acknowledged order is missing, or a client
 // meets an error that a machine that stops or is evicted does not explain. Regions and primaries are even within 20 %, or
 // within one region where that is more.
 func TestGrowth(t *testing.T) {
 	if !nightly {
-		t.Skip("a minute (FARMSQL_NIGHTLY=1)")
+		t.Skip("two minutes (FARMSQL_NIGHTLY=1)")
 	}
+	for name, replicas := range map[string]int{"one replica": 0, "to three replicas": 3} {
+		t.Run(name, func(t *testing.T) { grow(t, replicas) })
+	}
+}
+
+// grow lets a cluster of one machine and one replica grow, to another number of replicas unless that is 0, and shrink.
+func grow(t *testing.T, replicas int) {
+	t.Helper()
 	c := growth.Config{
-		Program: binary, Replicas: 1, Machines: 5, Back: 3, RegionSize: farmsql.MiB, Clients: 5, Seed: seedOf(t), AnyBuild: true,
+		Program: binary, Replicas: 1, Machines: 5, Back: 3, Resize: replicas, RegionSize: farmsql.MiB, Clients: 5, Seed: seedOf(t), AnyBuild: true,
 		Lease:   150 * time.Millisecond, // regions begin to move 100 leases after the last machine has joined, or was evicted and is back
 		Between: 300 * time.Millisecond,
 	}

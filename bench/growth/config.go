@@ -20,8 +20,9 @@ type Config struct {
 	// it removes.
 	Data string
 	// Replicas is the number of replicas of each region, 1 by default. Machines is how many machines there
-	// are when the last has joined, Back how many when the last has left.
-	Replicas, Machines, Back int
+	// are when the last has joined, Back how many when the last has left. Resize, if it is not 0, is the number of
+	// replicas that regions are given when the last machine has joined.
+	Replicas, Machines, Back, Resize int
 	// Workers, RegionSize, LogSize, Lease and Pace are as in farmsql.Config; the defaults are 1 worker,
 	// 4 MiB, 1 MiB, 400 ms and farmsql.PaceSlow.
 	Workers             int
@@ -53,6 +54,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: a cluster of %d replicas (--replicas) begins with %d machines, and cannot grow to %d (--machines)", ErrConfig, c.Replicas, c.first(), c.Machines)
 	case c.Back >= c.Machines || c.Back < c.first():
 		return fmt.Errorf("%w: from %d machines (--machines) to %d (--back): it must be fewer, and at least the %d that keep the configuration", ErrConfig, c.Machines, c.Back, c.first())
+	case c.Resize < 0 || c.Resize > c.Back:
+		return fmt.Errorf("%w: from %d replicas (--replicas) to %d (--resize) with %d machines at the end (--back): there must be a machine for each", ErrConfig, c.Replicas, c.Resize, c.Back)
 	case c.Clients < 1:
 		return fmt.Errorf("%w: %d clients (--clients)", ErrConfig, c.Clients)
 	case c.WarmUp < 0 || c.Between < 0:

@@ -11,7 +11,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	for _, c := range []Config{{}, {Replicas: 3}, {Replicas: 2, Machines: 4}, {Machines: 2, Back: 1}} {
+	for _, c := range []Config{{}, {Replicas: 3}, {Replicas: 2, Machines: 4}, {Machines: 2, Back: 1}, {Resize: 3}} {
 		if err := c.Validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -22,6 +22,8 @@ func TestValidate(t *testing.T) {
 		"begins with 3":         {Replicas: 2, Machines: 3},
 		"from 5 machines":       {Back: 5},
 		"at least the 3 that":   {Replicas: 3, Back: 2},
+		"to 4 (--resize) with":  {Resize: 4},
+		"to -1 (--resize)":      {Resize: -1},
 		"-3 clients":            {Clients: -3},
 		"a warm-up of -1s":      {WarmUp: -time.Second},
 		"-2s between the steps": {Between: -2 * time.Second},

@@ -8,15 +8,15 @@
 //
 // # A run
 //
-//	load   warm-up     joins, one after the other    regions move   drain, stop, each          check
+//	load   warm-up     joins, one after the other,   regions move   drain, stop, each          check
 //	-----|--------|---|------|---|------|---|------|---|----------|---|-----|---|----|---|---|-----
-//	                 machine 1 ...                      evenness                     evenness
+//	                 machine 1 ..., then resize         evenness                     evenness
 //
 // Each machine is a process of farmsql serve with a data folder and a loopback address of its own, as a
 // user starts it: the first with --cluster raft:, the others with a token of farmsql token. They reach
 // each other over TCP, with TLS. There are as many machines at first as a cluster with so many replicas
-// begins with (first): one if there is one replica, three if there are three. The number of replicas is
-// that of the beginning; a cluster that is to grow from one machine has one.
+// begins with (first): one if there is one replica, three if there are three. A cluster that grows from one machine
+// begins with one replica; farmsql resize can give it more (Config.Resize) before regions move.
 //
 // A fixed number of clients runs the workload over MySQL. They spread evenly over the machines that
 // serve: when a machine has joined, some clients of the others connect to it, one at a time. Nobody tells

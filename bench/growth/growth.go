@@ -150,7 +150,13 @@ func (m *measurement) run(ctx context.Context) error {
 }
 
 // stepsTotal is the number of steps.
-func (c *Config) stepsTotal() int { return c.Machines - c.first() + 1 + 2*(c.Machines-c.Back) + 1 }
+func (c *Config) stepsTotal() int {
+	n := c.Machines - c.first() + 1 + 2*(c.Machines-c.Back) + 1
+	if c.Resize > 0 {
+		n++
+	}
+	return n
+}
 
 // goThrough goes through all steps.
 func (m *measurement) goThrough(ctx context.Context, stage *bench.Stage) error {
@@ -161,6 +167,9 @@ func (m *measurement) goThrough(ctx context.Context, stage *bench.Stage) error {
 	var steps []step
 	for i := c.first(); i < c.Machines; i++ {
 		steps = append(steps, step{fmt.Sprintf("machine %d joins", i), m.join})
+	}
+	if c.Resize > 0 {
+		steps = append(steps, step{fmt.Sprintf("%d replicas", c.Resize), func(ctx context.Context) error { return m.machines.resize(ctx, c.Resize) }})
 	}
 	steps = append(steps, step{"regions move to them", m.evenOut(fmt.Sprintf("with %d machines", c.Machines), c.Machines)})
 	for i := c.Machines - 1; i >= c.Back; i-- {

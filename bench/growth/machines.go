@@ -131,6 +131,12 @@ func (m *machines) command(ctx context.Context, args ...string) (string, error) 
 	return string(out), nil
 }
 
+// resize gives all regions another number of replicas.
+func (m *machines) resize(ctx context.Context, replicas int) error {
+	_, err := m.command(ctx, "resize", "--data", m.data(0), "--replicas", strconv.Itoa(replicas))
+	return err
+}
+
 // drain takes the data off a machine.
 func (m *machines) drain(ctx context.Context, id int) error {
 	_, err := m.command(ctx, "drain", "--data", m.data(0), "--machine", strconv.Itoa(id))

@@ -24,6 +24,7 @@ type Result struct {
 	First      int              `json:"first"`      // how many machines there were at first
 	Machines   int              `json:"machines"`   // how many when the last had joined
 	Back       int              `json:"back"`       // how many when the last had left
+	Resized    int              `json:"resized"`    // how many replicas there were from then on, when the last had joined; 0: as before
 	Clients    int              `json:"clients"`    // of all machines together
 	RegionSize int64            `json:"regionBytes"`
 	Lease      float64          `json:"leaseMilliseconds"`
@@ -68,7 +69,7 @@ type Step struct {
 func (m *measurement) result() *Result {
 	c, w := m.cfg, m.endpoints[0].workload
 	r := &Result{
-		Conditions: m.watch.Conditions(), First: c.first(), Machines: c.Machines, Back: c.Back, Clients: c.Clients, RegionSize: int64(c.RegionSize),
+		Conditions: m.watch.Conditions(), First: c.first(), Machines: c.Machines, Back: c.Back, Resized: c.Resize, Clients: c.Clients, RegionSize: int64(c.RegionSize),
 		Lease: c.Lease.Seconds() * 1000, Pace: c.Pace, Between: c.Between.Seconds(), Measured: m.measured.Seconds(),
 		Evenness: m.evenness, Samples: m.samples, Errors: make(map[string]int), Aborts: m.work.aborts,
 		LongestWait: m.work.longest.length.Seconds(), WaitBegan: m.work.longest.from.Seconds(),
@@ -180,6 +181,9 @@ func (r *Result) title() string {
 	replicas := fmt.Sprintf("%d replicas", c.Replicas)
 	if c.Replicas == 1 {
 		replicas = "1 replica"
+	}
+	if r.Resized > 0 {
+		replicas += fmt.Sprintf(", then %d", r.Resized)
 	}
 	return fmt.Sprintf("%s, %s, %s: from %d to %d machines, and back to %d", c.Workload, c.API, replicas, r.First, r.Machines, r.Back)
 }

@@ -18,7 +18,8 @@ import (
 
 type growthCommand struct {
 	Program    string        `placeholder:"FILE" help:"The farmsql program. Without it the one in the folder of this program."`
-	Replicas   int           `default:"1" placeholder:"N" help:"Machines that hold each region. The cluster begins with as many machines (one more if that is even), and the number does not change (${default})."`
+	Replicas   int           `default:"1" placeholder:"N" help:"Machines that hold each region. The cluster begins with as many machines (one more if that is even), and the number changes only with --resize (${default})."`
+	Resize     int           `placeholder:"N" help:"Give regions so many replicas, by farmsql resize, when all machines have joined. Without it their number does not change."`
 	Machines   int           `default:"5" placeholder:"N" help:"Machines to which the cluster grows (${default})."`
 	Back       int           `default:"3" placeholder:"N" help:"Machines to which it shrinks then (${default})."`
 	Clients    int           `placeholder:"N" help:"Clients of all machines together that run transactions at a time. Without it two for each of --machines."`
@@ -42,7 +43,7 @@ func (growthCommand) Help() string {
 	return `
 Runs TPC-C over MySQL on machines that are processes of farmsql serve, reach each other over TCP
 with TLS, and keep the configuration themselves. Machines join with tokens, one after the other;
-regions move to them; then machines are drained and stopped, the last first. The clients spread over
+the number of replicas changes (--resize); regions move to them; then machines are drained and stopped, the last first. The clients spread over
 the machines that serve. At the end the data are checked: a run whose data are inconsistent, or that
 lacks an acknowledged order, has no result. Exits 1 if the bytes or the primaries of the machines are more
 than 20 % of their mean apart after growing or after shrinking.`
@@ -50,7 +51,7 @@ than 20 % of their mean apart after growing or after shrinking.`
 
 func (c *growthCommand) config(p *bench.Progress) growth.Config {
 	return growth.Config{
-		Program: c.Program, Data: c.Data, Replicas: c.Replicas, Machines: c.Machines, Back: c.Back, Workers: c.Workers, RegionSize: c.RegionSize,
+		Program: c.Program, Data: c.Data, Replicas: c.Replicas, Machines: c.Machines, Back: c.Back, Resize: c.Resize, Workers: c.Workers, RegionSize: c.RegionSize,
 		Lease: c.Lease, Pace: c.Pace, Clients: c.Clients, WarmUp: c.WarmUp, Between: c.Between, Seed: c.Seed, Progress: p,
 	}
 }
