@@ -87,8 +87,8 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 	}
 	d := c.Succeed()
 	d.Replicas = n
-	for i := range d.Regions {
-		d.Regions[i].noteHad(c.Replicas, n)
+	for _, g := range d.groups() {
+		d.noteHad(g, c.Replicas)
 	}
 	d.endResize()
 	grows := func(p Placement) bool { return p.Had != 0 && p.Had < n } // also if fewer are asked for than just before
@@ -105,16 +105,28 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 	return d, nil
 }
 
-// noteHad notes what a region had before the number of replicas becomes now. If it is growing, and is not to any
-// more, what is being filled counts: it is filled before anything leaves.
-func (p *Placement) noteHad(before, now int) {
-	p.Had = cmp.Or(p.Had, before)
-	has := 1 + len(p.Backups)
-	if p.Move != nil {
-		has--
+// noteHad notes what the regions of a group had before the number of replicas became what it is. If they are growing, and are
+// not to any more, what is being filled counts: it is filled before anything leaves. If they are to have it once more, it does
+// not count any longer: the regions need what is complete, and no less than just before, so that it can be refused.
+func (c *Configuration) noteHad(group []int, before int) {
+	complete := func(i int) int { return len(c.Regions[i].Replicas()) - len(c.Regions[i].Filling) }
+	least := complete(group[0])
+	for _, i := range group {
+		least = min(least, complete(i))
 	}
-	if has > now {
-		p.Had = max(p.Had, has)
+	for _, i := range group {
+		p := &c.Regions[i]
+		p.Had = cmp.Or(p.Had, before)
+		has := 1 + len(p.Backups)
+		if p.Move != nil {
+			has--
+		}
+		switch {
+		case has > c.Replicas:
+			p.Had = max(p.Had, has)
+		case c.Replicas > before:
+			p.Had = min(p.Had, max(before, least))
+		}
 	}
 }
 

@@ -321,6 +321,45 @@ func TestNeedsFilling(t *testing.T) {
 	}
 }
 
+// If growth is taken back and asked for once more, what is being filled is needed no more than the first time, and a group
+// stays together although some of its regions are filled.
+func TestGrowthAskedForAgain(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		c := withRegions(t, movable(instance(4, n, false)), 1)
+		c, second, err := c.Place(c.Regions[0].Primary, c.Regions[0].Region)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grows, _ := resized(t, c, n+1).MoveOn(false)
+		target := grows.Regions[0].Filling[0]
+		grows = grows.Filled(target, []region.ID{second.Region})
+		again := resized(t, resized(t, grows, n), n+1)
+		for i, p := range again.Regions {
+			if again.NeedsFilling(&p) || p.Group != c.Regions[0].Group || len(p.Filling) != 1-i {
+				t.Errorf("%d replicas before: %+v", n, p)
+			}
+		}
+		d, _ := again.Refuse(target, []region.ID{again.Regions[0].Region})
+		d.Follow(again, func(region.ID) bool { return false })
+		if p := d.Regions[1]; p.Has(target) || len(d.Resizing()) != 2 {
+			t.Errorf("refused: %+v", d.Regions)
+		}
+		d, _ = moveAll(t, d, false)
+		checkResized(t, d, n+1)
+	}
+
+	// What is complete is needed, and what was needed just before.
+	c := withRegions(t, movable(instance(5, 3, false)), 1)
+	if p := resized(t, resized(t, c, 2), 4).Regions[0]; p.Had != 3 {
+		t.Errorf("three are complete: %+v", p)
+	}
+	one, _ := c.Without([]rdma.MachineID{c.Regions[0].Backups[0], c.Regions[0].Backups[1]}, c.Regions[0].Primary)
+	one.Follow(c, func(region.ID) bool { return false })
+	if d := resized(t, resized(t, one, 2), 3); !d.NeedsFilling(&d.Regions[0]) || d.Least(&d.Regions[0]) != 2 {
+		t.Errorf("one is complete: %+v", d.Regions[0])
+	}
+}
+
 // Growth does not wait for regions that are unavailable: the others are not to be lost as well.
 func TestGrowthBesideUnavailableRegions(t *testing.T) {
 	c := withRegions(t, movable(instance(4, 1, false)), 8)

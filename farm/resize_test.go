@@ -127,6 +127,22 @@ func TestTakenBackWhileTheTargetIsFull(t *testing.T) {
 	})
 }
 
+// So it does if more replicas are asked for once again meanwhile: the regions then grow elsewhere.
+func TestAskedForAgainWhileTheTargetIsFull(t *testing.T) {
+	aFewMembers(t, 9, 4, 2, func(g *members) {
+		c := &counters{g: g}
+		c.begin(40)
+		g.resize(1, 3)
+		target := g.beingFilled()
+		g.world.Machine(target).Fill(0)
+		g.resize(1, 2)
+		g.resize(1, 3)
+		g.until("all regions have 3 replicas", func() bool { return g.isResized(3) })
+		g.world.Machine(target).Relieve()
+		c.finish()
+	})
+}
+
 // Regions that are unavailable do not keep the others from growing: these may be lost next. When the machine is back with
 // its memory, its regions grow, too.
 func TestGrowthBesideUnavailableRegions(t *testing.T) {
