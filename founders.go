@@ -374,7 +374,8 @@ func placeOf(s raftstore.Successor) string {
 }
 
 // successor chooses a member for the place of the first founder that is gone, or for one that is free: one of a
-// failure domain without a founder, if there is one.
+// failure domain without a founder, if there is one. None that is being drained: it is about to go, and its place would have to be
+// given away once more.
 func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.Successor, ok bool) {
 	taken := make(map[int]bool)
 	for m := range f.Machines {
@@ -385,7 +386,7 @@ func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.S
 	for _, m := range c.Machines {
 		member, _ := c.Member(m)
 		address, isTCP := strings.CutPrefix(member.Address, tcpAddress(""))
-		if !isTCP || f.Has(m) || slices.Contains(f.Removed, m) {
+		if !isTCP || f.Has(m) || slices.Contains(f.Removed, m) || c.IsDraining(m) {
 			continue
 		}
 		if !ok || !taken[member.FailureDomain] {

@@ -29,10 +29,12 @@ func TestSuccessor(t *testing.T) {
 		"the lowest":                 {map[rdma.MachineID]int{1: 1, 2: 2, 5: 5, 6: 6}, 5},
 		"the other failure domain":   {map[rdma.MachineID]int{1: 1, 2: 2, 5: 2, 6: 1, 7: 3}, 7},
 		"the domain of who was gone": {map[rdma.MachineID]int{0: 9, 1: 1, 2: 2, 5: 2, 6: 9}, 6},
+		"one that is drained":        {map[rdma.MachineID]int{1: 1, 2: 2, 8: 8}, 0},
+		"one that is not drained":    {map[rdma.MachineID]int{1: 1, 2: 2, 8: 8, 9: 2}, 9},
 	} {
-		configuration := new(cluster.Configuration)
+		configuration := &cluster.Configuration{Draining: []cluster.Memory{{Machine: 8, Token: 1}}}
 		for m, d := range c.domains {
-			configuration.AddMember(cluster.Member{Machine: m, FailureDomain: d, Address: tcpAddress("x:1")})
+			configuration.AddMember(cluster.Member{Machine: m, FailureDomain: d, Memory: 1, Address: tcpAddress("x:1")})
 		}
 		got, ok := successor(configuration, founders)
 		if ok != (c.want != 0) || ok && got != (raftstore.Successor{Machine: c.want, Address: "x:1", For: 0}) {
