@@ -80,6 +80,38 @@ func TestKillsAtResizes(t *testing.T) {
 	}))
 }
 
+// Primaries are handed over, and just then regions lose replicas, also those that the former primaries have, and get
+// others; machines die, all of them now and then. Besides, machines are drained and replicas moved by hand, some of them
+// have no room, or cannot be reached for a while.
+func TestHandoversAmongResizes(t *testing.T) {
+	total := drains(t, 12, handsOverAndResizes)
+	haveMoved(t, total)
+	if *seed == 0 && (total.Handovers == 0 || total.Regrown == 0 || total.Faults[ShrinkAtHandover] == 0) {
+		t.Errorf("%d regions were handed over, regions have got or lost replicas %d times, %d times just after a handover: want some", total.Handovers, total.Regrown, total.Faults[ShrinkAtHandover])
+	}
+}
+
+// handsOverAndResizes makes options with which primaries are handed over, and the number of replicas changes.
+func handsOverAndResizes(o *Options) {
+	o.Farm.Machines = 3 + int(o.Seed%3)
+	o.Farm.Replicas = 1 + int(o.Seed/3%3)
+	o.Domains = o.Farm.Machines
+	o.Balance = leaseTime / 2 << (o.Seed % 2 * 2)
+	o.Duration, o.Overlap.Hold = 400*time.Millisecond, 10*time.Millisecond
+	o.Overlap.Kinds = []Fault{ShrinkAtHandover, ShrinkAtHandover, ShrinkAtHandover, KillAtHandover, KillAtHandover, KillAtResize, Resize, Drain}
+	switch o.Seed % 5 { // something else besides
+	case 0:
+		o.Overlap.Kinds = append(o.Overlap.Kinds, KillInRecovery, PowerCut, Pause, Order)
+	case 1:
+		o.Overlap.Kinds = append(o.Overlap.Kinds, KillAtMove, Order, Order, FullMemory)
+	case 2:
+		o.Overlap.Kinds = append(o.Overlap.Kinds, Cut, KillInRecovery, Storm, StoreFailures)
+	}
+	o.Overlap.Open, o.Overlap.Core, o.Overlap.Spare, o.Overlap.Max = 1+int(o.Seed/2%3), false, false, 0
+	o.Overlap.Early = false
+	o.Clients, o.Objects = 3, 8+o.Farm.Machines
+}
+
 // drains runs the simulator with n seeds, with machines that are drained, and with options changed by
 // with. It returns the sum of their results.
 func drains(t *testing.T, n uint64, with func(*Options)) (total Result) {
@@ -118,10 +150,10 @@ func haveMoved(t *testing.T, total Result) {
 	}
 }
 
-// haveResized checks that the runs with several seeds have changed the number of replicas.
+// haveResized checks that the runs with several seeds have changed the number of replicas, and killed machines just then.
 func haveResized(t *testing.T, total Result) {
 	t.Helper()
-	if *seed == 0 && (total.Resizes == 0 || total.Regrown == 0) {
-		t.Error("no number of replicas has changed")
+	if *seed == 0 && (total.Resizes == 0 || total.Regrown == 0 || total.Faults[KillAtResize] == 0) {
+		t.Errorf("%d numbers of replicas were granted, regions have got or lost replicas %d times, %d machines killed at that: want some", total.Resizes, total.Regrown, total.Faults[KillAtResize])
 	}
 }

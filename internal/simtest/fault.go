@@ -32,22 +32,23 @@ const (
 	CutInRecovery                   // a machine is killed, and another one cut off while it is suspected and replaced
 	single                          // not a fault: the kinds above come one after the other, unless there is an Overlap
 
-	Rolling        Fault = iota - 1 // machines are killed one after the other, each as soon as the one before serves again
-	LinkCut                         // two machines cannot reach each other, or one cannot reach the other
-	Flap                            // a link is cut and mended again and again
-	Slow                            // a machine's processors are slow
-	Storm                           // datagrams arrive twice, and later than a lease lasts
-	StoreCut                        // a machine cannot reach the store of configurations
-	StoreFailures                   // the store fails now and then, before or after it has carried out a request
-	Wedge                           // a machine does nothing for a while, but keeps its leases
-	FullMemory                      // a machine's memory is full: it can use only the storage that it gives back
-	OldCopy                         // a machine stops, and its memory is replaced by an older copy of it
-	Drain                           // not a fault: a machine is drained for a while, so that regions move
-	KillAtMove                      // machines stop just when a move begins or ends, and keep their memory
-	Order                           // not a fault: an operator moves a replica
-	KillAtHandover                  // machines stop just when primaries are handed over, and keep their memory
-	Resize                          // not a fault: an operator changes the number of replicas
-	KillAtResize                    // machines stop just when regions get or lose replicas, and keep their memory
+	Rolling          Fault = iota - 1 // machines are killed one after the other, each as soon as the one before serves again
+	LinkCut                           // two machines cannot reach each other, or one cannot reach the other
+	Flap                              // a link is cut and mended again and again
+	Slow                              // a machine's processors are slow
+	Storm                             // datagrams arrive twice, and later than a lease lasts
+	StoreCut                          // a machine cannot reach the store of configurations
+	StoreFailures                     // the store fails now and then, before or after it has carried out a request
+	Wedge                             // a machine does nothing for a while, but keeps its leases
+	FullMemory                        // a machine's memory is full: it can use only the storage that it gives back
+	OldCopy                           // a machine stops, and its memory is replaced by an older copy of it
+	Drain                             // not a fault: a machine is drained for a while, so that regions move
+	KillAtMove                        // machines stop just when a move begins or ends, and keep their memory
+	Order                             // not a fault: an operator moves a replica
+	KillAtHandover                    // machines stop just when primaries are handed over, and keep their memory
+	Resize                            // not a fault: an operator changes the number of replicas
+	KillAtResize                      // machines stop just when regions get or lose replicas, and keep their memory
+	ShrinkAtHandover                  // regions lose replicas, and then get some, just after primaries were handed over, while machines stop
 	faults
 )
 
@@ -56,7 +57,7 @@ const Faults = int(faults)
 
 var faultNames = [faults]string{"spike", "pause", "power cut", "power cut at a step", "power cut in recovery", "power cut without a save",
 	"kill", "kill at a step", "kill in recovery", "destroy", "failure of a domain", "cut", "one-way cut", "cut in recovery",
-	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy", "drain", "kill at a move", "order", "kill at a handover", "resize", "kill at a resize"}
+	"rolling kill", "cut link", "flapping link", "slow machine", "storm", "cut from the store", "failures of the store", "wedge", "full memory", "old copy", "drain", "kill at a move", "order", "kill at a handover", "resize", "kill at a resize", "shrink at a handover"}
 
 func (f Fault) String() string { return faultNames[f] }
 

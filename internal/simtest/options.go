@@ -250,7 +250,7 @@ func (o Options) scarce() Options {
 func (o Options) plentiful() Options {
 	o.Patience, o.Stale, o.Small, o.Balance = 0, 0, 0, 0
 	o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool {
-		return slices.Contains([]Fault{FullMemory, OldCopy, Drain, KillAtMove, Order, KillAtHandover, Resize, KillAtResize}, f)
+		return slices.Contains([]Fault{FullMemory, OldCopy, Drain, KillAtMove, Order, KillAtHandover, Resize, KillAtResize, ShrinkAtHandover}, f)
 	})
 	return o
 }

@@ -35,7 +35,7 @@ type Overlap struct {
 }
 
 // overlapping are the kinds of faults that an Overlap can have, besides Wedge,
-// FullMemory, OldCopy, Drain, KillAtMove, Order, KillAtHandover, Resize and KillAtResize.
+// FullMemory, OldCopy, Drain, KillAtMove, Order, KillAtHandover, Resize, KillAtResize and ShrinkAtHandover.
 var overlapping = []Fault{
 	Spike, Pause, PowerCut, Kill, KillAtStep, KillInRecovery, FailDomain, Cut, CutOneWay,
 	Rolling, LinkCut, Flap, Slow, Storm, StoreCut, StoreFailures,
@@ -186,6 +186,8 @@ func (t *overlapInjector) inject(f Fault) {
 		t.resize(f)
 	case KillAtResize:
 		t.killAtResize(f)
+	case ShrinkAtHandover:
+		t.shrinkAtHandover(f)
 	}
 }
 

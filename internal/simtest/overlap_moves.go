@@ -153,6 +153,53 @@ func (t *overlapInjector) killAtResize(f Fault) {
 	t.noteChange()
 }
 
+// shrinkAtHandover kills a machine, waits until primaries are handed over to it or others, and then makes all regions
+// lose replicas, some of which former primaries have. One or two machines die just then, or all do, and mostly the
+// number of replicas goes up again meanwhile, so that former primaries get some of them back.
+func (t *overlapInjector) shrinkAtHandover(f Fault) {
+	handed := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID { return r.HandedOver })
+	t.die(Kill, []int{t.any()})
+	now, p := handed(handoverPatience)
+	if now == nil {
+		return
+	}
+	t.disturbs++
+	t.maybeCutPower()
+	shrunk := t.onceMoved(func(_ *cluster.Configuration, r cluster.Remapped) []region.ID {
+		return slices.DeleteFunc(slices.Clone(r.Shrunk), func(id region.ID) bool { return id != p.Region })
+	})
+	t.askToHaveReplicas(1 + t.rng.IntN(max(1, now.Replicas-1)))
+	if now, q := shrunk(movePatience); now != nil {
+		t.countFault(f)
+		if t.rng.IntN(2) == 0 {
+			t.outside.Go(func() {
+				t.outside.Sleep(t.upTo(strikeMax))
+				t.askToResize()
+			})
+		}
+		if !t.maybeCutPower() {
+			roles := []int{int(now.CM), int(q.Primary), int(q.Primary), t.any()}
+			for _, m := range p.Backups { // of before: some of them have lost it
+				roles = append(roles, int(m))
+			}
+			t.strikeMove(f, roles)
+		}
+	}
+	t.askToHaveReplicas(min(3, t.options.Domains))
+	t.disturbs--
+	t.noteChange()
+}
+
+// maybeCutPower kills all machines, once in a while, just when the configuration has changed, and reports whether it has.
+func (t *overlapInjector) maybeCutPower() bool {
+	if t.rng.IntN(8) > 0 {
+		return false
+	}
+	t.outside.Sleep(t.upTo(strikeMax))
+	t.die(PowerCut, t.all())
+	return true
+}
+
 // askToResize asks for another number of replicas.
 func (t *overlapInjector) askToResize() {
 	most := min(4, t.options.Domains)
@@ -160,6 +207,11 @@ func (t *overlapInjector) askToResize() {
 	if t.copies.now != nil && n == t.copies.now.Replicas {
 		n = 1 + n%most
 	}
+	t.askToHaveReplicas(n)
+}
+
+// askToHaveReplicas asks for a number of replicas.
+func (t *overlapInjector) askToHaveReplicas(n int) {
 	t.ask(fmt.Sprintf("%d replicas", n), func(m *membership.Machine) error {
 		err := m.Resize(ctx, n)
 		if err == nil {

@@ -32,7 +32,7 @@ func TestPinnedSeeds(t *testing.T) {
 			o := Draw(p.seed).Overlapping()
 			o.Overlap.Core, o.Tables = p.core, 0
 			o.Small, o.Balance = 0, 0
-			since := []Fault{Drain, KillAtMove, KillAtHandover, Resize, KillAtResize}
+			since := []Fault{Drain, KillAtMove, KillAtHandover, Resize, KillAtResize, ShrinkAtHandover}
 			o.Overlap.Kinds = slices.DeleteFunc(o.Overlap.Kinds, func(f Fault) bool { return slices.Contains(since, f) })
 			if !p.recent {
 				o = o.plentiful()
