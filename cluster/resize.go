@@ -107,25 +107,29 @@ func (c *Configuration) Resize(n int) (*Configuration, error) {
 
 // noteHad notes what the regions of a group had before the number of replicas became what it is. If they are growing, and are
 // not to any more, what is being filled counts: it is filled before anything leaves. If they are to have it once more, it does
-// not count any longer: the regions need what is complete, and no less than just before, so that it can be refused.
+// not: the regions need what is complete in all of the group, and no less than just before. So what is being filled can be
+// refused, and regions grow that have fewer, since nothing was added for machines that came while fewer were wanted.
 func (c *Configuration) noteHad(group []int, before int) {
-	complete := func(i int) int { return len(c.Regions[i].Replicas()) - len(c.Regions[i].Filling) }
-	least := complete(group[0])
+	has := func(i int) int { // once its move has ended
+		p := &c.Regions[i]
+		if p.Move != nil {
+			return len(p.Backups)
+		}
+		return len(p.Backups) + 1
+	}
+	complete := has(group[0])
 	for _, i := range group {
-		least = min(least, complete(i))
+		p := &c.Regions[i]
+		complete = min(complete, has(i), len(p.Replicas())-len(p.Filling))
 	}
 	for _, i := range group {
 		p := &c.Regions[i]
 		p.Had = cmp.Or(p.Had, before)
-		has := 1 + len(p.Backups)
-		if p.Move != nil {
-			has--
-		}
 		switch {
-		case has > c.Replicas:
-			p.Had = max(p.Had, has)
+		case has(i) > c.Replicas:
+			p.Had = max(p.Had, has(i))
 		case c.Replicas > before:
-			p.Had = min(p.Had, max(before, least))
+			p.Had = min(p.Had, max(before, complete))
 		}
 	}
 }

@@ -348,6 +348,34 @@ func TestGrowthAskedForAgain(t *testing.T) {
 		checkResized(t, d, n+1)
 	}
 
+	// Where fewer were wanted for a while, nothing was added for a machine that was back, nor for one replica that leaves in
+	// the end of a move: these regions grow.
+	three := withRegions(t, movable(instance(4, 3, false)), 1)
+	p := three.Regions[0]
+	m, _ := three.Member(p.Backups[0])
+	never := func(region.ID) bool { return false }
+	two, _ := three.Without([]rdma.MachineID{m.Machine}, p.Primary)
+	if two.Follow(three, never); len(two.Regions[0].Filling) != 1 {
+		t.Fatalf("%+v", two.Regions[0])
+	}
+	two = fillAll(two)
+	other, _ := two.Without([]rdma.MachineID{two.Regions[0].Backups[1]}, p.Primary) // no machine is left for the third
+	other.Follow(two, never)
+	wants := resized(t, other, 1)
+	back, _ := wants.With(m, nil)
+	back.Follow(wants, never)
+	moves, _, err := back.Obey(Order{1, Move{p.Primary, m.Machine}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves.Follow(back, never)
+	for name, c := range map[string]*Configuration{"a machine is back": back, "a move": fillAll(moves)} {
+		d, _ := moveAll(t, fillAll(resized(t, c, 3)), false)
+		if p := d.Regions[0]; len(p.Replicas()) != 3 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+
 	// What is complete is needed, and what was needed just before.
 	c := withRegions(t, movable(instance(5, 3, false)), 1)
 	if p := resized(t, resized(t, c, 2), 4).Regions[0]; p.Had != 3 {
