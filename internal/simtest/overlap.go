@@ -234,10 +234,15 @@ func (t *overlapInjector) mayLose(i int) bool {
 	if !t.copies.isMember(m) {
 		return !t.copies.isOnly(m, anybody)
 	}
-	if t.members.resized > 0 && t.copies.hasSingle() {
+	if t.resizes() && t.copies.hasSingle() {
 		return false // a region may just be made there, which no other machine has
 	}
 	return t.members.isSteady(t.copies.now) && t.copies.canLose(m)
+}
+
+// resizes reports whether the plan changes the number of replicas.
+func (t *overlapInjector) resizes() bool {
+	return slices.ContainsFunc(t.plan.Kinds, func(f Fault) bool { return f == Resize || f == KillAtResize || f == ShrinkAtHandover })
 }
 
 // loses draws whether a machine that dies loses its memory.
