@@ -100,6 +100,11 @@ func (c *Configuration) bringBack(m Member, holds []region.ID) (returned []regio
 		case p.awaits(m) && slices.Contains(holds, p.Region):
 			p.Away, p.Primary = nil, m.Machine
 			p.LastPrimaryChange, p.LastReplicaChange = c.ID, c.ID
+			for _, b := range slices.Clone(p.Backups) { // chosen beside others: none is complete
+				if c.domain(b) == m.FailureDomain {
+					p.dropBackup(b, c.ID)
+				}
+			}
 			returned = append(returned, p.Region)
 		case slices.ContainsFunc(p.Away, func(a Memory) bool { return a.Machine != m.Machine }):
 			p.giveUp(func(a Memory) bool { return a.Machine == m.Machine && !a.isOlder(m) })

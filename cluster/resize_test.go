@@ -388,6 +388,34 @@ func TestGrowthAskedForAgain(t *testing.T) {
 	}
 }
 
+// A memory that is back may be in the failure domain of a backup that is being filled: there a replica was to move, which
+// may be in the domain of the one that it replaces. Then the region gets another backup.
+func TestReturnsBesideItsOwnDomain(t *testing.T) {
+	never := func(region.ID) bool { return false }
+	c := withRegions(t, movable(instance(6, 1, true)), 1)
+	from := c.Regions[0].Primary
+	to := c.Machines[slices.IndexFunc(c.Machines, func(m rdma.MachineID) bool { return m != from && c.domain(m) == c.domain(from) })]
+	m, _ := c.Member(from)
+	moves, _, err := c.Obey(Order{1, Move{from, to}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves.Follow(c, never)
+	grows := resized(t, moves, 2)
+	away, _ := grows.Without([]rdma.MachineID{from}, to)
+	away.Follow(grows, never)
+	if p := away.Regions[0]; p.IsAvailable() || !slices.Contains(p.Filling, to) {
+		t.Fatalf("%+v", p)
+	}
+	back, _ := away.With(m, []region.ID{1})
+	back.Follow(away, never)
+	if err := sound(back); err != nil || !back.Regions[0].IsAvailable() {
+		t.Errorf("%+v: %v", back.Regions[0], err)
+	}
+	d, _ := moveAll(t, fillAll(back), false)
+	checkResized(t, d, 2)
+}
+
 // Growth does not wait for regions that are unavailable: the others are not to be lost as well.
 func TestGrowthBesideUnavailableRegions(t *testing.T) {
 	c := withRegions(t, movable(instance(4, 1, false)), 8)
