@@ -347,10 +347,8 @@ func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders
 	if len(f.Gone) == 0 && len(f.Machines) >= f.Wanted || f.Leaving != nil {
 		return nil
 	}
-	if f.Next != nil {
-		if _, isMember := c.Member(f.Next.Machine); isMember {
-			return nil // it is catching up
-		}
+	if isAwaited(c, f) {
+		return nil
 	}
 	by, ok := successor(c, f)
 	if !ok {
@@ -363,6 +361,19 @@ func (s *ownStore) replaceFounder(c *cluster.Configuration, f raftstore.Founders
 	s.alone = false
 	s.cfg.Logger.Info("a machine takes a place among those that keep the configuration", "machine", by.Machine, "place", placeOf(by))
 	return s.asked().Replace(by)
+}
+
+// isAwaited reports whether the machine that is about to become a founder is waited for: it is catching up, or it is away, and
+// without it there would be fewer machines than places. One that another one replaces can never become a founder.
+func isAwaited(c *cluster.Configuration, f raftstore.Founders) bool {
+	if f.Next == nil {
+		return false
+	}
+	if _, isMember := c.Member(f.Next.Machine); isMember {
+		return true
+	}
+	places := max(f.Wanted-len(f.Machines), 0) + len(f.Gone)
+	return len(eligible(c, f)) < places
 }
 
 // placeOf says whose place a successor takes.
@@ -383,14 +394,9 @@ func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.S
 			taken[member.FailureDomain] = true
 		}
 	}
-	for _, m := range c.Machines {
-		member, _ := c.Member(m)
-		address, isTCP := strings.CutPrefix(member.Address, tcpAddress(""))
-		if !isTCP || f.Has(m) || slices.Contains(f.Removed, m) || c.IsDraining(m) {
-			continue
-		}
+	for _, member := range eligible(c, f) {
 		if !ok || !taken[member.FailureDomain] {
-			best, ok = raftstore.Successor{Machine: m, Address: address, For: m}, true
+			best, ok = raftstore.Successor{Machine: member.Machine, Address: strings.TrimPrefix(member.Address, tcpAddress("")), For: member.Machine}, true
 			if len(f.Gone) > 0 {
 				best.For = f.Gone[0]
 			}
@@ -400,6 +406,17 @@ func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.S
 		}
 	}
 	return best, ok
+}
+
+// eligible returns the members that may become founders.
+func eligible(c *cluster.Configuration, f raftstore.Founders) (all []cluster.Member) {
+	for _, m := range c.Machines {
+		member, _ := c.Member(m)
+		if strings.HasPrefix(member.Address, tcpAddress("")) && !f.Has(m) && !slices.Contains(f.Removed, m) && !c.IsDraining(m) {
+			all = append(all, member)
+		}
+	}
+	return all
 }
 
 // forget says that a founder is gone. It tries again until ctx is done.

@@ -43,6 +43,43 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
+// TestFounderIsAwaited: another machine becomes a founder in place of one that is away only if there are enough for all
+// places: that one can never become a founder then.
+func TestFounderIsAwaited(t *testing.T) {
+	for name, c := range map[string]struct {
+		founders, gone, wanted int
+		members                []rdma.MachineID // 9 is about to become a founder
+		want                   bool
+	}{
+		"catching up":             {3, 1, 0, []rdma.MachineID{0, 1, 9, 10}, true},
+		"away, with others":       {3, 1, 0, []rdma.MachineID{0, 1, 10}, false},
+		"away, without others":    {3, 1, 0, []rdma.MachineID{0, 1}, true},
+		"both places need it":     {1, 0, 3, []rdma.MachineID{0, 10}, true},
+		"others for both places":  {1, 0, 3, []rdma.MachineID{0, 10, 11}, false},
+		"the last place, another": {2, 0, 3, []rdma.MachineID{0, 1, 10}, false},
+		"a place free, one gone":  {3, 1, 5, []rdma.MachineID{0, 1, 10, 11}, true},
+		"enough for three places": {3, 1, 5, []rdma.MachineID{0, 1, 10, 11, 12}, false},
+	} {
+		configuration := new(cluster.Configuration)
+		for _, m := range c.members {
+			configuration.AddMember(cluster.Member{Machine: m, Memory: 1, Address: tcpAddress("x:1")})
+		}
+		f := raftstore.Founders{Machines: make(map[rdma.MachineID]string), Wanted: c.wanted, Next: &raftstore.Successor{Machine: 9}}
+		for m := range c.founders {
+			f.Machines[rdma.MachineID(m)] = "a:1"
+		}
+		for m := range c.gone {
+			f.Gone = append(f.Gone, rdma.MachineID(c.founders-1-m))
+		}
+		if got := isAwaited(configuration, f); got != c.want {
+			t.Errorf("%s: awaited %v", name, got)
+		}
+	}
+	if isAwaited(new(cluster.Configuration), raftstore.Founders{}) {
+		t.Error("nobody is awaited")
+	}
+}
+
 // A wantingStore notes how many founders it is asked for.
 type wantingStore struct {
 	foundersStore

@@ -102,6 +102,25 @@ func numbered(what string, numbers []int) string {
 // short.
 var drainQuiet = 5 * time.Second
 
+// vote says what to do about the vote of a machine that keeps the configuration.
+func (c *drainCommand) vote(s *farmsql.Status) string {
+	is := func(f farmsql.FounderStatus) bool { return f.Machine == c.Machine }
+	if !slices.ContainsFunc(s.Founders, is) {
+		return ""
+	}
+	others := len(s.Machines)
+	for _, f := range s.Founders {
+		if slices.ContainsFunc(s.Machines, func(m farmsql.MachineStatus) bool { return m.Machine == f.Machine }) {
+			others--
+		}
+	}
+	text := fmt.Sprintf("\nit is one of the %d that keep the configuration, of which a majority must stay: ", len(s.Founders))
+	if others == 0 {
+		text += "let another machine join first, and "
+	}
+	return text + fmt.Sprintf("when it is stopped for good, have another take its place with farmsql forget --machine %d", c.Machine)
+}
+
 // await prints how many replicas the machine has, whenever that changes, until it has none, and what
 // the moves wait for if nothing changes for a while.
 func (c *drainCommand) await(std cli.Streams) error {
@@ -122,7 +141,7 @@ func (c *drainCommand) await(std cli.Streams) error {
 		case !now.Machines[at].IsDraining:
 			return fmt.Errorf("machine %d is not drained any more: somebody has taken it back", c.Machine)
 		case left == 0:
-			fmt.Fprintf(std.Out, "machine %d has no data; it may be stopped\n", c.Machine)
+			fmt.Fprintf(std.Out, "machine %d has no data; it may be stopped%s\n", c.Machine, c.vote(&now.Status))
 			return nil
 		case now.Machines[at].Obstacle != "":
 			return errors.New(now.Machines[at].Obstacle)

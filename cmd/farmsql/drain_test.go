@@ -34,6 +34,11 @@ func TestDrain(t *testing.T) {
 	oldest.Protocol = 0
 	stuck := draining
 	stuck.Obstacle = "farmsql: no other machine has room"
+	founder, alone := has(draining), has(draining)
+	founder.Founders = []farmsql.FounderStatus{{Machine: 1}, {Machine: 7}, {Machine: 8}}
+	alone.Founders = []farmsql.FounderStatus{{Machine: 0}, {Machine: 1}}
+	other := has(draining)
+	other.Founders = []farmsql.FounderStatus{{Machine: 0}}
 	for _, x := range []struct {
 		name   string
 		status farmsql.Status
@@ -42,6 +47,9 @@ func TestDrain(t *testing.T) {
 		text   string
 	}{
 		{"without data", has(draining), nil, 0, "machine 1 has no data; it may be stopped"},
+		{"keeps the configuration", founder, nil, 0, "one of the 3 that keep the configuration, of which a majority must stay: when it is stopped for good, have another take its place with farmsql forget --machine 1\n"},
+		{"keeps the configuration, as all", alone, nil, 0, "must stay: let another machine join first, and when it is stopped"},
+		{"does not keep the configuration", other, nil, 0, "it may be stopped\n"},
 		{"undone", has(draining, 1), []string{"--undo"}, 0, "machine 1 may have data again"},
 		{"not waited for", has(draining, 1), []string{"--no-wait"}, 0, "machine 1 is being drained"},
 		{"stuck", has(stuck, 1), nil, 1, "no other machine has room"},
@@ -58,7 +66,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s: status %d: %s%s", x.name, code, out, errs)
 		}
 	}
-	if want := []drainRequest{{1, false}, {1, true}, {1, false}, {1, false}, {1, false}, {1, false}}; !reflect.DeepEqual(o.drains, want) {
+	if want := []drainRequest{{1, false}, {1, false}, {1, false}, {1, false}, {1, true}, {1, false}, {1, false}, {1, false}, {1, false}}; !reflect.DeepEqual(o.drains, want) {
 		t.Errorf("asked for %v", o.drains)
 	}
 	o.set(has(draining, 1))
