@@ -53,18 +53,41 @@ type shows struct{ setup, query, want string }
 
 func (s shows) test(t *testing.T) {
 	t.Run(s.query, func(t *testing.T) {
-		c := newInstance(t).client("")
-		c.exec("create database d")
-		c.exec("use d")
-		for _, q := range strings.Split(s.setup, ";") {
-			if strings.TrimSpace(q) != "" {
-				c.exec(q)
-			}
-		}
-		if got := c.shown(s.query); got != s.want {
+		if got := s.client(t).shown(s.query); got != s.want {
 			t.Errorf("got %q, want %q", got, s.want)
 		}
 	})
+}
+
+// testTwice tests the query as a text, and prepared.
+func (s shows) testTwice(t *testing.T) {
+	s.test(t)
+	t.Run("prepared "+s.query, func(t *testing.T) {
+		c := s.client(t)
+		_, _, err := c.run("prepare q from '" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s.query) + "'")
+		var got string
+		if err != nil {
+			got = fmt.Sprintf("error %d", myerr.Of(err).Num)
+		} else {
+			got = c.shown("execute q")
+		}
+		if got != s.want {
+			t.Errorf("got %q, want %q", got, s.want)
+		}
+	})
+}
+
+// client returns a client for which the statements of the setup have been executed.
+func (s shows) client(t *testing.T) *client {
+	c := newInstance(t).client("")
+	c.exec("create database d")
+	c.exec("use d")
+	for _, q := range strings.Split(s.setup, ";") {
+		if strings.TrimSpace(q) != "" {
+			c.exec(q)
+		}
+	}
+	return c
 }
 
 // TestDropColumnOfPrimaryKey: what remains of the key is the key, and must be unique.

@@ -19,10 +19,11 @@ const (
 
 // CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's: SUM
 // and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
-// rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; and GROUP_CONCAT,
-// where it uses only the first of several expressions.
+// rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; GROUP_CONCAT, where
+// it uses only the first of several expressions; and aggregates in subqueries.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
+	nestAggregates(query, stmt)
 	if ContainsFold(query, "distinct") && ContainsFold(query, "order") {
 		nameOrdinals(stmt)
 	}
@@ -119,11 +120,14 @@ func containsDecimal(s string) bool {
 
 // ContainsFold reports whether s contains the lower-case ASCII word, in any case
 // of letters.
-func ContainsFold(s, word string) bool {
+func ContainsFold(s, word string) bool { return indexFold(s, word) >= 0 }
+
+// indexFold returns where ContainsFold finds the word; -1 if it does not.
+func indexFold(s, word string) int {
 	for i := 0; i+len(word) <= len(s); i++ {
 		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }

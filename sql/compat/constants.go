@@ -10,21 +10,22 @@ import (
 )
 
 // go-mysql-server's check of ONLY_FULL_GROUP_BY refuses expressions without columns beside
-// aggregates.
+// aggregates, and subqueries.
 
 // validateGroups is the name of the rule that enforces ONLY_FULL_GROUP_BY.
 const validateGroups = "validateGroupBy"
 
 // withConstants makes validateGroups allow, beside aggregates, expressions that have no operands
-// and are not columns, such as NOW(), JSON_ARRAY() and variables. The rule itself treats all of
-// these except literals as columns.
+// and are not columns, such as NOW(), JSON_ARRAY() and variables, and subqueries whose only columns
+// of the query around are grouped by. The rule itself treats all of these except literals as
+// columns.
 func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *gms.Context, a *analyzer.Analyzer, n gms.Node, scope *plan.Scope, sel analyzer.RuleSelector, flags *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 		out, same, err := apply(ctx, a, n, scope, sel, flags)
 		if err == nil {
 			return out, same, nil
 		}
-		literal, same, failed := transform.NodeExprsWithOpaque(ctx, n, asLiteral)
+		literal, same, failed := transform.NodeWithOpaque(ctx, n, withLiterals)
 		if failed != nil || same {
 			return out, transform.SameTree, err
 		}
@@ -37,10 +38,49 @@ func withConstants(apply analyzer.RuleFunc) analyzer.RuleFunc {
 // identifies expressions by their text.
 type asWritten string
 
-// asLiteral replaces an expression by a literal, unless it has operands or is a column.
-func asLiteral(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-	if len(e.Children()) > 0 {
-		return e, transform.SameTree, nil
+// withLiterals replaces the expressions of a node by asLiteral.
+func withLiterals(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
+	e, ok := n.(gms.Expressioner)
+	if !ok {
+		return n, transform.SameTree, nil
+	}
+	all, same, err := allAsLiterals(ctx, e.Expressions())
+	if err != nil || bool(same) {
+		return n, transform.SameTree, err
+	}
+	n, err = e.WithExpressions(ctx, all...)
+	return n, transform.NewTree, err
+}
+
+func allAsLiterals(ctx *gms.Context, all []gms.Expression) ([]gms.Expression, transform.TreeIdentity, error) {
+	out, same := make([]gms.Expression, len(all)), transform.SameTree
+	for i, e := range all {
+		literal, unchanged, err := asLiteral(ctx, e)
+		if err != nil {
+			return nil, same, err
+		}
+		out[i], same = literal, same && unchanged
+	}
+	return out, same, nil
+}
+
+// asLiteral replaces an expression by a literal, unless it has operands or is a column, and a
+// subquery by the columns of the query around that it uses. It goes from the top down, because
+// EXISTS takes nothing but a subquery.
+func asLiteral(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	switch e := e.(type) {
+	case *plan.ExistsSubquery:
+		return outerColumns(ctx, e.Query), transform.NewTree, nil
+	case *plan.Subquery:
+		return outerColumns(ctx, e), transform.NewTree, nil
+	}
+	if children := e.Children(); len(children) > 0 {
+		all, same, err := allAsLiterals(ctx, children)
+		if err != nil || bool(same) {
+			return e, transform.SameTree, err
+		}
+		e, err = e.WithChildren(ctx, all...)
+		return e, transform.NewTree, err
 	}
 	switch e.(type) {
 	case gms.WindowAdaptableExpression:
@@ -49,4 +89,38 @@ func asLiteral(_ *gms.Context, e gms.Expression) (gms.Expression, transform.Tree
 		return expression.NewLiteral(asWritten(e.String()), types.LongText), transform.NewTree, nil
 	}
 	return e, transform.SameTree, nil
+}
+
+// outerColumns returns the columns of the query around that a subquery uses, as a tuple, or a
+// literal if it uses none.
+func outerColumns(ctx *gms.Context, q *plan.Subquery) gms.Expression {
+	outer := q.Correlated()
+	if outer.Empty() {
+		return expression.NewLiteral(asWritten(q.String()), types.LongText)
+	}
+	var columns expression.Tuple
+	var look func(*gms.Context, gms.Expression) bool
+	within := func(ctx *gms.Context, n gms.Node) bool {
+		if n, ok := n.(gms.Expressioner); ok {
+			for _, e := range n.Expressions() {
+				gms.Inspect(ctx, e, look)
+			}
+		}
+		return true
+	}
+	look = func(ctx *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *expression.GetField:
+			if outer.Contains(e.Id()) {
+				columns = append(columns, e)
+			}
+		case *plan.Subquery:
+			transform.InspectWithOpaque(ctx, e.Query, within)
+		case *plan.ExistsSubquery:
+			transform.InspectWithOpaque(ctx, e.Query.Query, within)
+		}
+		return true
+	}
+	transform.InspectWithOpaque(ctx, q.Query, within)
+	return columns
 }

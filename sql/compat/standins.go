@@ -26,6 +26,8 @@ func StandIn(name string) (gms.Function, bool) {
 		return exactSum, true
 	case name == ExactAvgName || strings.EqualFold(name, "avg"):
 		return exactAvg, true
+	case name == nestedName:
+		return nestedArgument, true
 	case name == refusedName:
 		return refused, true
 	}

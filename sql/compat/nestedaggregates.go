@@ -1,0 +1,109 @@
+package compat
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// go-mysql-server takes an aggregate in a subquery for that of the query around if both have the
+// same text, as in HAVING SUM(v) > (SELECT SUM(v) FROM the same table): the subquery then has a row
+// for each of its table's. This file gives the inner aggregate another text.
+
+// nestedName is the name of the function that encloses the argument of a nested aggregate. No
+// client can write it.
+const nestedName = "farmsql.nested"
+
+// nestAggregates encloses the arguments of the aggregates of subqueries, once for each query around
+// that has an aggregate of the same name. Only subqueries that are planned after the aggregates
+// around them are looked at: those of WHERE and FROM come before.
+func nestAggregates(query string, stmt sqlparser.Statement) {
+	if !containsTwice(query, "select") {
+		return
+	}
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		s, ok := node.(*sqlparser.Select)
+		if !ok {
+			return true, nil
+		}
+		own, subqueries := make(map[string]bool), []*sqlparser.Subquery(nil)
+		_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+			switch n := node.(type) {
+			case *sqlparser.FuncExpr:
+				own[n.Name.Lowered()] = true
+			case *sqlparser.Subquery:
+				subqueries = append(subqueries, n)
+				return false, nil
+			}
+			return true, nil
+		}, s.SelectExprs, s.Having, s.OrderBy)
+		for _, q := range subqueries {
+			nestThose(q, own)
+		}
+		return true, nil
+	}, stmt)
+}
+
+// nestThose encloses the arguments of the aggregates with the given names.
+func nestThose(q *sqlparser.Subquery, names map[string]bool) {
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		f, ok := node.(*sqlparser.FuncExpr)
+		if !ok || f.Over != nil || !names[f.Name.Lowered()] || !planbuilder.IsAggregateFunc(f.Name.Lowered()) || len(f.Exprs) == 0 {
+			return true, nil
+		}
+		if a, ok := f.Exprs[0].(*sqlparser.AliasedExpr); ok {
+			a.Expr = &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(nestedName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: a.Expr}}}
+		}
+		return true, nil
+	}, q)
+}
+
+// containsTwice reports whether s contains the lower-case ASCII word at least twice, in any case of
+// letters.
+func containsTwice(s, word string) bool {
+	first := indexFold(s, word)
+	return first >= 0 && ContainsFold(s[first+len(word):], word)
+}
+
+var nestedArgument = gms.Function1{Name: nestedName, Fn: func(_ *gms.Context, e gms.Expression) gms.Expression {
+	return newInnerArgument(e)
+}}
+
+// An innerArgument is the argument of a nested aggregate.
+type innerArgument struct{ expression.UnaryExpressionStub }
+
+var (
+	_ gms.Expression         = (*innerArgument)(nil)
+	_ gms.CollationCoercible = (*innerArgument)(nil)
+)
+
+func newInnerArgument(e gms.Expression) *innerArgument {
+	return &innerArgument{expression.UnaryExpressionStub{Child: e}}
+}
+
+// Type implements gms.Expression.
+func (n *innerArgument) Type(ctx *gms.Context) gms.Type { return n.Child.Type(ctx) }
+
+// Eval implements gms.Expression.
+func (n *innerArgument) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	return n.Child.Eval(ctx, row)
+}
+
+// String implements gms.Expression. The parentheses are all that distinguishes the aggregate from
+// the one of the query around.
+func (n *innerArgument) String() string { return "(" + n.Child.String() + ")" }
+
+// CollationCoercibility implements gms.CollationCoercible.
+func (n *innerArgument) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byte) {
+	return gms.GetCoercibility(ctx, n.Child)
+}
+
+// WithChildren implements gms.Expression.
+func (n *innerArgument) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(n, len(children), 1)
+	}
+	return newInnerArgument(children[0]), nil
+}
