@@ -20,7 +20,8 @@ const (
 // CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's: SUM
 // and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
 // rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; GROUP_CONCAT, where
-// it uses only the first of several expressions; and aggregates in subqueries.
+// it uses only the first of several expressions; aggregates in subqueries; and casts to CHAR, whose
+// type has not the collation.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
@@ -30,7 +31,8 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	aggregates := ContainsFold(query, "sum") || ContainsFold(query, "avg") || ContainsFold(query, "std") || ContainsFold(query, "var")
 	groups := ContainsFold(query, "group_concat")
 	decimals := runsNow(stmt) && containsDecimal(query)
-	if stmt == nil || !(aggregates || groups || decimals) {
+	casts := runsNow(stmt) && ContainsFold(query, "char") && (ContainsFold(query, "cast") || ContainsFold(query, "convert"))
+	if stmt == nil || !(aggregates || groups || decimals || casts) {
 		return // walking costs more than parsing
 	}
 	// The visitor never fails, so neither does Walk.
@@ -43,6 +45,14 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 		case *sqlparser.ComparisonExpr:
 			if decimals {
 				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
+			}
+		case *sqlparser.AliasedExpr:
+			n.Expr = castToText(n.Expr)
+		case *sqlparser.Order:
+			n.Expr = castToText(n.Expr)
+		case *sqlparser.Select:
+			for i, e := range n.GroupBy {
+				n.GroupBy[i] = castToText(e)
 			}
 		}
 		return true, nil

@@ -28,6 +28,8 @@ func StandIn(name string) (gms.Function, bool) {
 		return exactAvg, true
 	case name == nestedName:
 		return nestedArgument, true
+	case name == toTextName:
+		return toText, true
 	case name == refusedName:
 		return refused, true
 	}
@@ -37,7 +39,15 @@ func StandIn(name string) (gms.Function, bool) {
 	if f, ok := wholeFunction(strings.ToLower(name)); ok {
 		return f, true
 	}
-	return textFunction(name)
+	name = strings.ToLower(name)
+	f, ok := textFunction(name)
+	if !losesCollation[name] {
+		return f, ok
+	}
+	if !ok {
+		f = BuiltIns[name]
+	}
+	return withCollation(name, f), true
 }
 
 // Replacements of go-mysql-server's functions.

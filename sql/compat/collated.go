@@ -1,0 +1,136 @@
+package compat
+
+import (
+	"sync"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// The type of many text functions of go-mysql-server says that their results are compared by bytes,
+// although they know the collation of their arguments. Sorting, grouping and joins go by the type.
+
+// losesCollation are the functions whose type has not the collation of their arguments. Most
+// functions of a single text have it.
+var losesCollation = setOf("coalesce", "concat", "concat_ws", "elt", "greatest", "if", "ifnull", "insert", "least", "left", "lpad", "quote", "repeat", "replace", "right", "rpad",
+	"substring_index")
+
+// toTextName is the name of the function that encloses a CAST to CHAR in a syntax tree. No client
+// can write it.
+const toTextName = "farmsql.text"
+
+var toText = gms.Function1{Name: toTextName, Fn: func(_ *gms.Context, e gms.Expression) gms.Expression { return newCollated(e) }}
+
+// castToText encloses a CAST to CHAR in a call of toText, because go-mysql-server builds casts
+// without asking for a function. The parentheses keep the cast from being enclosed again.
+func castToText(e sqlparser.Expr) sqlparser.Expr {
+	c, ok := e.(*sqlparser.ConvertExpr)
+	if !ok || c.Type == nil || !ContainsFold(c.Type.Type, "char") {
+		return e
+	}
+	return &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(toTextName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: &sqlparser.ParenExpr{Expr: e}}}}
+}
+
+// withCollation returns a function whose type has the collation of its arguments.
+func withCollation(name string, f gms.Function) gms.Function {
+	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+		call, err := f.NewInstance(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		return newCollated(call), nil
+	}}
+}
+
+// A collated is a call whose type has the collation of its result.
+type collated struct{ expression.UnaryExpressionStub }
+
+var (
+	_ gms.FunctionExpression = (*collated)(nil)
+	_ gms.CollationCoercible = (*collated)(nil)
+)
+
+func newCollated(e gms.Expression) *collated {
+	return &collated{expression.UnaryExpressionStub{Child: e}}
+}
+
+// Type implements gms.Expression. Where it is not certain that the result can be told in the
+// collation's character set, the type remains.
+func (c *collated) Type(ctx *gms.Context) gms.Type {
+	typ := c.Child.Type(ctx)
+	text, ok := typ.(gms.TypeWithCollation)
+	if !ok || !types.IsTextOnly(typ) || ctx == nil {
+		return typ // go-mysql-server makes calls without a context, and a cast needs the session's collation
+	}
+	collation, _ := c.CollationCoercibility(ctx)
+	if collation == text.Collation() || collation == gms.Collation_Unspecified || collation.CharacterSet() != text.Collation().CharacterSet() {
+		return typ
+	}
+	if typ == types.LongText {
+		return longTextIn(collation)
+	}
+	changed, err := text.WithNewCollation(collation)
+	if err != nil {
+		return typ
+	}
+	return changed
+}
+
+// longTexts has the types that longTextIn has returned: a type is asked for with each row.
+var longTexts sync.Map
+
+func longTextIn(c gms.CollationID) gms.Type {
+	if known, ok := longTexts.Load(c); ok {
+		return known.(gms.Type)
+	}
+	typ := types.CreateLongText(c)
+	longTexts.Store(c, typ)
+	return typ
+}
+
+// CollationCoercibility implements gms.CollationCoercible. COALESCE of go-mysql-server has its
+// type's, in place of its arguments'.
+func (c *collated) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byte) {
+	if _, ok := c.Child.(*function.Coalesce); !ok {
+		return gms.GetCoercibility(ctx, c.Child)
+	}
+	collation, coercibility := gms.Collation_binary, byte(6)
+	for _, e := range c.Child.Children() {
+		of, weight := gms.GetCoercibility(ctx, e)
+		collation, coercibility = gms.ResolveCoercibility(collation, coercibility, of, weight)
+	}
+	return collation, coercibility
+}
+
+// FunctionName implements gms.FunctionExpression.
+func (c *collated) FunctionName() string {
+	if f, ok := c.Child.(gms.FunctionExpression); ok {
+		return f.FunctionName()
+	}
+	return ""
+}
+
+// Description implements gms.FunctionExpression.
+func (c *collated) Description() string {
+	if f, ok := c.Child.(gms.FunctionExpression); ok {
+		return f.Description()
+	}
+	return ""
+}
+
+// String implements gms.Expression.
+func (c *collated) String() string { return c.Child.String() }
+
+// Eval implements gms.Expression.
+func (c *collated) Eval(ctx *gms.Context, row gms.Row) (any, error) { return c.Child.Eval(ctx, row) }
+
+// WithChildren implements gms.Expression.
+func (c *collated) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(c, len(children), 1)
+	}
+	return newCollated(children[0]), nil
+}
