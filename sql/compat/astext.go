@@ -34,11 +34,14 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-// textFunction returns a function of go-mysql-server's with its arguments converted to text, or
-// numbers, and with a bounded result.
+// textFunction returns a scalar, or a function of go-mysql-server's with a bounded result, with its
+// arguments converted to text, or numbers.
 func textFunction(name string) (gms.Function, bool) {
 	name = strings.ToLower(name)
 	function, ok := boundedFunction(name)
+	if !ok {
+		function, ok = scalarFunction(name)
+	}
 	wants := textWanted(name)
 	if wants == nil {
 		return function, ok

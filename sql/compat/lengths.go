@@ -62,7 +62,7 @@ var measures = map[string]*measure{
 	"rpad":    {strict: true, most: paddedBytes, eval: padRight},
 	"concat":  {strict: true, most: func(a gms.Row) int64 { return textsBytes(a) }},
 	"replace": {strict: true, most: replaced},
-	"insert":  {strict: true, most: func(a gms.Row) int64 { return TextBytes(a[0]) + TextBytes(a[3]) }},
+	"insert":  {strict: true, most: func(a gms.Row) int64 { return TextBytes(a[0]) + TextBytes(a[3]) }, eval: inserted},
 	"concat_ws": {most: func(a gms.Row) int64 {
 		return textsBytes(a[1:]) + product(TextBytes(a[0]), int64(max(0, len(a)-2)))
 	}},

@@ -1,0 +1,127 @@
+package compat
+
+import (
+	"encoding/binary"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+)
+
+// go-mysql-server's LOCATE ignores the case of letters whatever the collation is, INSTR never does,
+// and INSERT counts bytes.
+
+func init() {
+	locate := func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
+		from := int64(1)
+		if len(v) > 2 {
+			n, err := wholeOf(ctx, v[2])
+			if err != nil {
+				return nil, err
+			}
+			from = n
+		}
+		return position(ctx, c, v[1], v[0], from)
+	}
+	asScalar(
+		&scalar{"locate", 2, 3, always(types.Int64), locate},
+		&scalar{"instr", 2, 2, always(types.Int64), func(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
+			return position(ctx, c, v[0], v[1], 1)
+		}})
+}
+
+// position returns where a text contains another, by the collation of the two, from a character on;
+// 0 if it does not. The first character is 1. Binary strings are compared, and counted, by bytes.
+func position(ctx *gms.Context, c *scalarCall, within, what any, from int64) (any, error) {
+	text, err := padText(ctx, within)
+	if err != nil {
+		return nil, err
+	}
+	part, err := padText(ctx, what)
+	if err != nil {
+		return nil, err
+	}
+	units, parts, size := text, part, int64(1)
+	if weight := sorterOf(ctx, c.ChildExpressions[0], c.ChildExpressions[1]); weight != nil {
+		units, parts, size = weightsOf(text, weight), weightsOf(part, weight), weightBytes
+	}
+	if from < 1 || (from-1)*size > int64(len(units)) || from > 1 && (from-1)*size == int64(len(units)) {
+		return int64(0), nil
+	}
+	for at := int((from - 1) * size); ; at++ {
+		next := strings.Index(units[at:], parts)
+		if next < 0 {
+			return int64(0), nil
+		}
+		if at += next; at%int(size) == 0 { // elsewhere it is in the middle of two weights
+			return int64(at)/size + 1, nil
+		}
+	}
+}
+
+// sorterOf returns the weights of the collation in which two expressions are compared; nil if that
+// is by their bytes.
+func sorterOf(ctx *gms.Context, a, b gms.Expression) gms.CollationSorter {
+	if types.IsBinaryType(a.Type(ctx)) || types.IsBinaryType(b.Type(ctx)) {
+		return nil
+	}
+	left, l := gms.GetCoercibility(ctx, a)
+	right, r := gms.GetCoercibility(ctx, b)
+	collation, _ := gms.ResolveCoercibility(left, l, right, r)
+	if collation == gms.Collation_binary || collation == gms.Collation_Unspecified { // of numbers, too
+		collation = gms.Collation_Default
+	}
+	return collation.Sorter()
+}
+
+// weightBytes is the length of a weight in weightsOf.
+const weightBytes = 4
+
+// weightsOf returns the weights of a text's characters one after the other, each as four bytes.
+func weightsOf(s string, weight gms.CollationSorter) string {
+	b := make([]byte, 0, weightBytes*len(s))
+	for _, r := range s {
+		b = binary.BigEndian.AppendUint32(b, uint32(weight(r)))
+	}
+	return string(b)
+}
+
+// inserted computes INSERT.
+func inserted(ctx *gms.Context, args gms.Row) (any, error) {
+	text, err := padText(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	instead, err := padText(ctx, args[3])
+	if err != nil {
+		return nil, err
+	}
+	from, err := wholeOf(ctx, args[1])
+	if err != nil {
+		return nil, err
+	}
+	length, err := wholeOf(ctx, args[2])
+	if err != nil {
+		return nil, err
+	}
+	_, isBinary := args[0].([]byte)
+	if _, isBytes := args[3].([]byte); isBinary || isBytes {
+		return splice([]byte(text), []byte(instead), from, length), nil
+	}
+	return string(splice([]rune(text), []rune(instead), from, length)), nil
+}
+
+// splice puts instead in the place of length characters from the from-th on; all that are left if
+// length is negative, or greater.
+func splice[C byte | rune](text, instead []C, from, length int64) []C {
+	n := int64(len(text))
+	if from < 1 || from > n {
+		return text
+	}
+	if rest := n - from + 1; length < 0 || length > rest {
+		length = rest
+	}
+	out := make([]C, 0, len(text)+len(instead))
+	out = append(append(out, text[:from-1]...), instead...)
+	return append(out, text[from-1+length:]...)
+}
