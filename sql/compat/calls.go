@@ -32,7 +32,8 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	groups := ContainsFold(query, "group_concat")
 	decimals := runsNow(stmt) && containsDecimal(query)
 	casts := runsNow(stmt) && ContainsFold(query, "char") && (ContainsFold(query, "cast") || ContainsFold(query, "convert"))
-	if stmt == nil || !(aggregates || groups || decimals || casts) {
+	inverts := strings.IndexByte(query, '~') >= 0 && (runsNow(stmt) || isView(stmt))
+	if stmt == nil || !(aggregates || groups || decimals || casts || inverts) {
 		return // walking costs more than parsing
 	}
 	// The visitor never fails, so neither does Walk.
@@ -42,6 +43,10 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 			useOurAggregate(n)
 		case *sqlparser.GroupConcatExpr:
 			concatAll(n)
+		case *sqlparser.UnaryExpr:
+			if inverts {
+				invertBits(n)
+			}
 		case *sqlparser.ComparisonExpr:
 			if decimals {
 				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
@@ -105,6 +110,12 @@ func runsNow(stmt sqlparser.Statement) bool {
 		return true
 	}
 	return false
+}
+
+// isView reports whether a statement makes a view, which is kept as the client has written it.
+func isView(stmt sqlparser.Statement) bool {
+	d, ok := stmt.(*sqlparser.DDL)
+	return ok && d.ViewSpec != nil
 }
 
 // exactDecimal wraps a literal that is a decimal.

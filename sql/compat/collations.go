@@ -89,6 +89,8 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 			changed, err := e.WithChildren(ctx, newAsDigits(ctx, e.Child))
 			return changed, transform.NewTree, err
 		}
+	case *expression.BitOp:
+		instead = newExactBits(ctx, e)
 	case *expression.Arithmetic:
 		if moved := newMoved(e); moved != nil {
 			return moved, transform.NewTree, nil

@@ -11,7 +11,7 @@ import (
 
 // This file has the functions that replace go-mysql-server's: SUM and AVG, which it computes in
 // doubles (aggregates.go), functions of texts, times and numbers (astext.go, timeparts.go,
-// wholes.go), and decimal literals, which it rounds to the scale of the column that they are
+// wholes.go, scalars.go), and decimal literals, which it rounds to the scale of the column that they are
 // compared with.
 
 var _ gms.Expression = (*exactLiteral)(nil)
@@ -40,6 +40,9 @@ func StandIn(name string) (gms.Function, bool) {
 		return f, true
 	}
 	name = strings.ToLower(name)
+	if f, ok := numberFunction(name); ok {
+		return f, true
+	}
 	f, ok := textFunction(name)
 	if !losesCollation[name] {
 		return f, ok
