@@ -154,10 +154,19 @@ func (b *body) execute(s sqlparser.Statement) error {
 		return b.selectRows(s)
 	}
 	schema, rows, err := b.query(s)
-	if err == nil && !b.selected {
-		b.schema, b.rows = schema, rows
+	if err == nil && (!b.selected || hasRows(schema, rows)) {
+		b.schema, b.rows, b.selected = schema, rows, hasRows(schema, rows)
 	}
 	return err
+}
+
+// hasRows reports whether a statement has a result, like SHOW and an EXECUTE of a SELECT, and not
+// only a number of rows that it has changed.
+func hasRows(schema gms.Schema, rows []gms.Row) bool {
+	if len(schema) == 0 || types.IsOkResultSchema(schema) {
+		return false
+	}
+	return len(rows) == 0 || !types.IsOkResult(rows[0])
 }
 
 // block runs BEGIN ... END in a scope of its own.
@@ -358,7 +367,7 @@ func (b *body) call(s *sqlparser.Call) error {
 	if err != nil {
 		return err
 	}
-	if len(schema) > 0 && !types.IsOkResultSchema(schema) {
+	if hasRows(schema, rows) {
 		b.schema, b.rows, b.selected = schema, rows, true
 	}
 	for i, p := range s.Params {
