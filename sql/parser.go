@@ -171,6 +171,13 @@ func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckBody(stmt); err != nil {
 		return err
 	}
+	compat.DropQuick(stmt) // before the check of targets, to which QUICK is one
+	if err := compat.CheckTargets(stmt); err != nil {
+		return err
+	}
+	if err := compat.CheckPrimaryKeys(stmt); err != nil {
+		return err
+	}
 	return compat.CheckDefaults(query, stmt)
 }
 

@@ -21,6 +21,7 @@ import (
 //     sets;
 //   - defaults that are calls or columns, as MariaDB dumps them, are put into parentheses;
 //   - columns of ALTER TABLE whose names are words of SQL are quoted where the parser wants it;
+//   - LOW_PRIORITY, HIGH_PRIORITY, DELAYED and QUICK of statements that change rows are removed;
 //   - DO becomes SELECT, until it is parsed (AsDo);
 //   - expressions in the indexes of CREATE TABLE and ALTER TABLE become columns, until they are parsed
 //     (withKeys).

@@ -25,9 +25,38 @@ func synonyms(s *Tokens) []Edit {
 		return describedColumns(s)
 	case sqlparser.CREATE:
 		return parameterCharsets(s)
+	case sqlparser.INSERT, sqlparser.REPLACE, sqlparser.UPDATE, sqlparser.DELETE:
+		return priorities(s)
 	case sqlparser.SET:
 		if s.Next() == sqlparser.PASSWORD {
 			return passwordFor(s)
+		}
+	}
+	return nil
+}
+
+// priorities removes LOW_PRIORITY, HIGH_PRIORITY, DELAYED and QUICK after the verb: they advise only
+// engines that lock whole tables. QUICK may be a table's alias, except before FROM.
+func priorities(s *Tokens) []Edit {
+	verb := s.Token
+	if s.Next(); s.IsOver() {
+		return nil
+	}
+	e := Edit{Start: s.before, End: s.end}
+	switch strings.ToLower(strings.TrimSpace(s.query[e.Start:e.End])) {
+	case "low_priority":
+		return []Edit{e}
+	case "high_priority":
+		if verb == sqlparser.INSERT {
+			return []Edit{e}
+		}
+	case "delayed":
+		if verb == sqlparser.INSERT || verb == sqlparser.REPLACE {
+			return []Edit{e}
+		}
+	case "quick":
+		if verb == sqlparser.DELETE && s.Next() == sqlparser.FROM {
+			return []Edit{e}
 		}
 	}
 	return nil

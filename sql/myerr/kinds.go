@@ -118,6 +118,8 @@ var (
 // Statements and definitions.
 var (
 	NoSuchTable          = kind(1146, "Table '%s.%s' doesn't exist")
+	UnknownTarget        = kind(1109, "Unknown table '%s' in MULTI DELETE")
+	SeveralPrimaryKeys   = kind(1068, "Multiple primary key defined")
 	UnknownColumn        = kind(1054, "Unknown column '%s' in 'field list'")
 	AmbiguousColumn      = kind(1052, "Column '%s' in field list is ambiguous")
 	ValueCount           = kind(1136, "Column count doesn't match value count at row 1")

@@ -236,6 +236,9 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	if err != nil {
 		return nil, tr.Fail(err)
 	}
+	if isAdded := old == nil && col != nil; isAdded && col.PrimaryKey && tbl.Primary.Declared {
+		return nil, gms.ErrMultiplePrimaryKeysDefined.New()
+	}
 	if err := t.setDescriptor(tr, tbl); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,97 @@
+package compat
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// go-mysql-server takes an alias that a DELETE or UPDATE of several tables does not have for a table,
+// and the word QUICK of DELETE for an alias.
+
+// CheckTargets refuses DELETE and UPDATE of what is none of their tables.
+func CheckTargets(stmt sqlparser.Statement) error {
+	switch s := stmt.(type) {
+	case *sqlparser.Delete:
+		for _, t := range s.Targets {
+			if name := t.Name.String(); t.DbQualifier.IsEmpty() && !isAmong(name, s.TableExprs) {
+				return myerr.UnknownTarget.New(name)
+			}
+		}
+	case *sqlparser.Update:
+		for _, e := range s.Exprs {
+			of := e.Name.Qualifier
+			if name := of.Name.String(); name != "" && of.DbQualifier.IsEmpty() && !isAmong(name, s.TableExprs) {
+				return myerr.UnknownColumn.New(name + "." + e.Name.Name.String())
+			}
+		}
+	}
+	return nil
+}
+
+// DropQuick turns DELETE QUICK FROM into DELETE FROM, as MySQL reads it.
+func DropQuick(stmt sqlparser.Statement) {
+	d, ok := stmt.(*sqlparser.Delete)
+	if !ok || len(d.Targets) != 1 || len(d.TableExprs) != 1 || !d.Targets[0].DbQualifier.IsEmpty() {
+		return
+	}
+	if _, isTable := d.TableExprs[0].(*sqlparser.AliasedTableExpr); isTable && strings.EqualFold(d.Targets[0].Name.String(), "quick") && !isAmong("quick", d.TableExprs) {
+		d.Targets = nil
+	}
+}
+
+// isAmong reports whether a name is that of one of the tables, or its alias, if it has one.
+func isAmong(name string, tables sqlparser.TableExprs) bool {
+	found := false
+	for _, t := range tables {
+		switch t := t.(type) {
+		case *sqlparser.AliasedTableExpr:
+			table, isTable := t.Expr.(sqlparser.TableName)
+			of := t.As.String()
+			if of == "" && isTable {
+				of = table.Name.String()
+			}
+			found = strings.EqualFold(of, name)
+		case *sqlparser.JoinTableExpr:
+			found = isAmong(name, sqlparser.TableExprs{t.LeftExpr, t.RightExpr})
+		case *sqlparser.ParenTableExpr:
+			found = isAmong(name, t.Exprs)
+		default:
+			found = true // its name is not known here
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// keyOptionPrimary is the parser's number of a column's PRIMARY KEY, whose constant it keeps to
+// itself.
+const keyOptionPrimary = 1
+
+// CheckPrimaryKeys refuses a CREATE TABLE with several primary keys, of which go-mysql-server would
+// take the first.
+func CheckPrimaryKeys(stmt sqlparser.Statement) error {
+	d, ok := stmt.(*sqlparser.DDL)
+	if !ok || d.Action != sqlparser.CreateStr || d.TableSpec == nil {
+		return nil
+	}
+	keys := 0
+	for _, c := range d.TableSpec.Columns {
+		if c.Type.KeyOpt == keyOptionPrimary {
+			keys++
+		}
+	}
+	for _, i := range d.TableSpec.Indexes {
+		if i.Info.Primary {
+			keys++
+		}
+	}
+	if keys > 1 {
+		return myerr.SeveralPrimaryKeys.New()
+	}
+	return nil
+}
