@@ -192,6 +192,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	account.Note(stmt)
 	change.Note(stmt)
 	bareSubqueries(query, stmt)
+	compat.SetNames(query, stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
 		d.ProcedureSpec.Body = routine.Prepare(d.ProcedureSpec.Body, func(s sqlparser.Statement) { useOurs(query, s) })
 		return

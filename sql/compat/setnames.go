@@ -1,0 +1,51 @@
+package compat
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// go-mysql-server's parser drops the COLLATE of SET NAMES.
+
+// SetNames makes SET NAMES utf8mb4 set the collation of the connection to the one after COLLATE, if
+// there is one. With another character set COLLATE remains without effect: literals would have that
+// character set, but they are all in UTF-8 here.
+func SetNames(query string, stmt sqlparser.Statement) {
+	set, ok := stmt.(*sqlparser.Set)
+	if !ok || !ContainsFold(query, "names") {
+		return
+	}
+	for i, e := range set.Exprs {
+		if !strings.EqualFold(e.Name.String(), "names") {
+			continue
+		}
+		charset, collation := namesOf(query)
+		if collation == "" || !strings.EqualFold(charset, gms.CharacterSet_utf8mb4.Name()) {
+			return
+		}
+		all := append(sqlparser.SetVarExprs{}, set.Exprs[:i+1]...)
+		all = append(all, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"), Expr: sqlparser.NewStrVal([]byte(collation))})
+		set.Exprs = append(all, set.Exprs[i+1:]...)
+		return
+	}
+}
+
+// namesOf returns the character set and the collation of a statement's SET NAMES; the collation is
+// empty if the statement has none.
+func namesOf(query string) (charset, collation string) {
+	s := NewTokens(query, sqlparser.ParserOptions{})
+	for s.Next() != sqlparser.NAMES {
+		if s.IsOver() {
+			return "", ""
+		}
+	}
+	s.Next()
+	charset = string(s.value)
+	if s.Next() == sqlparser.COLLATE {
+		s.Next()
+		collation = string(s.value)
+	}
+	return charset, collation
+}
