@@ -2,10 +2,12 @@ package change
 
 import (
 	"reflect"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -31,7 +33,13 @@ type assigned struct {
 // checked when it is evaluated; nil if the column, or the statement, takes any value.
 func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expression {
 	column, ok := set.LeftChild.(*expression.GetField)
-	if !ok || ignores(n) {
+	if !ok {
+		return nil
+	}
+	if value := defaultOf(ctx, n, column, set.RightChild); value != nil {
+		return expression.NewSetField(column, value)
+	}
+	if ignores(n) {
 		return nil
 	}
 	if _, done := set.RightChild.(*assigned); done {
@@ -41,6 +49,52 @@ func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expres
 		return nil
 	}
 	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column})
+}
+
+// defaultOf returns the default of a column, to which ON DUPLICATE KEY UPDATE sets it; nil if it does
+// not. go-mysql-server has put the default into the plan of an UPDATE by itself.
+func defaultOf(ctx *gms.Context, n gms.Node, column *expression.GetField, value gms.Expression) gms.Expression {
+	insert, ok := n.(*plan.InsertInto)
+	if !ok {
+		return nil
+	}
+	if wrapped, ok := value.(*expression.Wrapper); ok {
+		value = wrapped.Unwrap()
+	}
+	if _, ok := value.(*expression.DefaultColumn); !ok {
+		return nil
+	}
+	for _, c := range insert.Destination.Schema(ctx) {
+		switch {
+		case !strings.EqualFold(c.Name, column.Name()):
+		case c.Default != nil:
+			return c.Default
+		case c.Nullable:
+			return expression.NewLiteral(nil, types.Null)
+		default:
+			return &noDefault{expression.DefaultColumn{}, c.Name}
+		}
+	}
+	return nil
+}
+
+// A noDefault is the default of a column that has none.
+type noDefault struct {
+	expression.DefaultColumn
+	name string
+}
+
+// Eval implements gms.Expression.
+func (d *noDefault) Eval(*gms.Context, gms.Row) (any, error) {
+	return nil, gms.ErrInsertIntoNonNullableDefaultNullColumn.New(d.name)
+}
+
+// WithChildren implements gms.Expression.
+func (d *noDefault) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 0 {
+		return nil, gms.ErrInvalidChildrenNumber.New(d, len(children), 0)
+	}
+	return d, nil
 }
 
 // ignores reports whether a statement is an UPDATE IGNORE, or INSERT IGNORE.
