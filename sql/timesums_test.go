@@ -33,3 +33,20 @@ func TestTimeSums(t *testing.T) {
 		s.testTwice(t)
 	}
 }
+
+// TestMovedTimes: a TIME plus or minus an interval went round at midnight.
+func TestMovedTimes(t *testing.T) {
+	const setup = "create table t (id int primary key, tm time, i int); insert into t values (1, '-01:00:00', 90), (2, '23:00:00', 120), (3, '800:00:00', 6000), (4, null, 1), (5, '10:00:00', null)"
+	for _, s := range []shows{
+		{setup, "select tm + interval i minute from t order by id", "00:30:00.000000\n25:00:00.000000\nNULL\nNULL\nNULL\n"},
+		{setup, "select tm - interval i minute, date_sub(tm, interval i minute) from t where id < 4 order by id", "-02:30:00.000000 | -02:30:00.000000\n21:00:00.000000 | 21:00:00.000000\n700:00:00.000000 | 700:00:00.000000\n"},
+		{setup, "select date_add(tm, interval 2 hour), tm + interval 1 microsecond, interval 3 second + tm, adddate(tm, interval '1' hour) from t where id = 1", "01:00:00.000000 | -00:59:59.999999 | -00:59:57.000000 | 00:00:00.000000\n"},
+		{setup, "select cast('01:00:00' as time) - interval 90 minute, cast('10:00:00' as time) - interval 11 hour", "-00:30:00.000000 | -01:00:00.000000\n"},
+		{setup, "select id from t where tm + interval 1 hour > '24:00:00' or tm - interval 1 hour < '-01:30:00' order by id", "1\n3\n"},
+		{setup, "select date('2020-01-01 10:00:00' + interval 1 hour), cast('10:00:00' as time) + interval 1 day > '2020-01-01'", "2020-01-01 | 1\n"},
+	} {
+		s.testTwice(t)
+	}
+	s := shows{setup + "; create procedure p() select tm + interval 2 hour from t where id = 2", "call p()", "25:00:00.000000\n"}
+	s.test(t)
+}

@@ -11,6 +11,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 var _ gms.Expression = (*movedTime)(nil)
@@ -70,6 +72,40 @@ func (m *movedTime) Type(ctx *gms.Context) gms.Type {
 	return types.MustCreateDatetimeType(sqltypes.Datetime, digits)
 }
 
+// Eval implements gms.Expression. A TIME plus hours, minutes or seconds is a TIME, which may be
+// negative or longer than a day: go-mysql-server goes round at midnight. Beyond what a TIME holds the
+// result is NULL.
+func (m *movedTime) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	if !types.IsTimespan(m.from.Type(ctx)) || !ofDay[m.by.Unit] {
+		return m.Expression.Eval(ctx, row)
+	}
+	v, err := m.from.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	from, err := types.Time.ConvertToTimespan(v)
+	if err != nil {
+		return nil, err
+	}
+	by, err := m.by.EvalDelta(ctx, row)
+	if err != nil || by == nil {
+		return nil, err
+	}
+	delta := ((by.Hours*60+by.Minutes)*60+by.Seconds)*1e6 + by.Microseconds
+	if _, isSub := m.Expression.(*function.DateSub); isSub {
+		delta = -delta
+	}
+	us := from.AsMicroseconds() + delta
+	if us > greatestTime || us < -greatestTime {
+		myerr.TimeOverflow.Warn(ctx)
+		return nil, nil
+	}
+	return types.Timespan(us), nil
+}
+
+// ofDay are the units of intervals shorter than a day.
+var ofDay = setOf("HOUR", "MINUTE", "SECOND", "MICROSECOND")
+
 // Children implements gms.Expression. go-mysql-server accepts an interval only below
 // certain expressions, so the interval stays below the original one.
 func (m *movedTime) Children() []gms.Expression { return []gms.Expression{m.Expression} }
@@ -87,8 +123,8 @@ func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 
 // Moved is a rule that corrects additions of intervals to times in statements with an interval.
 func Moved(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-	if !ContainsFold(ctx.Query(), "interval") {
-		return n, transform.SameTree, nil
+	if text := ctx.Query(); text != "" && !ContainsFold(text, "interval") && !ContainsFold(text, "execute") {
+		return n, transform.SameTree, nil // of an EXECUTE, and a procedure's statement, the text is not here
 	}
 	return transform.NodeExprsWithOpaque(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		if m := newMoved(e); m != nil {

@@ -153,7 +153,8 @@ var (
 	IncorrectNumber    = kind(1366, "Incorrect %s value: '%s' for column '%s' at row %d")
 	IncorrectTimeOf    = kind(1292, "Incorrect %s value: '%v' for column '%s' at row %d")
 	IncorrectDatetime  = kind(1292, "Incorrect datetime value: '%v'")
-	TruncatedTimeValue = kind(1292, "Truncated incorrect time value: '%v'") // a warning
+	TimeOverflow       = kind(1441, "Datetime function: time field overflow") // a warning
+	TruncatedTimeValue = kind(1292, "Truncated incorrect time value: '%v'")   // a warning
 	DivisionByZero     = kind(1365, "Division by 0")
 )
 

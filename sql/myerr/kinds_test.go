@@ -96,6 +96,7 @@ var kinds = []struct {
 	{"IncorrectNumber", IncorrectNumber.New("a", "b", "c", 10), 1366, "HY000", "Incorrect a value: 'b' for column 'c' at row 10"},
 	{"IncorrectTimeOf", IncorrectTimeOf.New("a", "b", "c", 10), 1292, "22007", "Incorrect a value: 'b' for column 'c' at row 10"},
 	{"IncorrectDatetime", IncorrectDatetime.New("a"), 1292, "22007", "Incorrect datetime value: 'a'"},
+	{"TimeOverflow", TimeOverflow.New(), 1441, "22008", "Datetime function: time field overflow"},
 	{"TruncatedTimeValue", TruncatedTimeValue.New("a"), 1292, "22007", "Truncated incorrect time value: 'a'"},
 	{"DivisionByZero", DivisionByZero.New(), 1365, "22012", "Division by 0"},
 	{"ProcedureRecursion", ProcedureRecursion.New(7, "b"), 1456, "HY000", "Recursive limit 7 was exceeded for routine b"},
