@@ -78,12 +78,13 @@ func (s *ownStore) asked() foundersStore {
 // suspect tells the store that this machine suspects another one: the founders do not wait for its silence then.
 func (s *ownStore) suspect(m rdma.MachineID) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.part != nil {
-		s.mu.part.Suspect(m)
+	part, client := s.mu.part, s.mu.client
+	s.mu.Unlock()
+	if part != nil {
+		part.Suspect(m)
 	}
-	if s.mu.client != nil {
-		s.mu.client.Suspect(m)
+	if client != nil {
+		client.Suspect(m)
 	}
 }
 

@@ -160,6 +160,20 @@ func TestLineIsKept(t *testing.T) {
 	}
 }
 
+// A machine that has a part of the store, and asks others until that has got the log, tells both whom it suspects. With
+// -tags invariants this also checks the order of the mutexes.
+func TestSuspect(t *testing.T) {
+	s := newOwnStore(t)
+	s.suspect(1) // it has a part only
+	if err := s.openClient(s.current()); err != nil {
+		t.Fatal(err)
+	}
+	s.suspect(1)
+	if c, err := s.Load(); err != nil || c == nil {
+		t.Errorf("after a suspicion: %+v, %v", c, err)
+	}
+}
+
 // TestHeed: a machine that is told that it was removed asks those who keep the configuration now, even if its part, which
 // was refounded and has not noted anything yet, has a later version.
 func TestHeed(t *testing.T) {
