@@ -84,6 +84,7 @@ type Client struct {
 		machines []rdma.MachineID // those of founders, in order
 		first    rdma.MachineID   // is asked first: it has served last
 		suspect  *rdma.MachineID  // is asked last, and the others are told; nil if none is suspected
+		forget   time.Time        // when suspect is out of date
 		idle     []clientConn     // the one that was used last at the end
 	}
 }
@@ -251,17 +252,25 @@ func (r *result) err(isLost bool) error {
 	return nil
 }
 
-// Suspect says that a machine is taken to have failed. Until a call has been carried out that the leader takes part in, the
+// Suspect says that a machine is taken to have failed. Until a call that told of it has been carried out with the leader, the
 // machine is asked last, and the others are told, so that they choose another leader if it is the leader: see Store.Suspect.
+// After ClientConfig.Patience that ends in any case: a machine that seldom calls must not tell of it when the other is back.
 func (c *Client) Suspect(m rdma.MachineID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.suspect = &m
+	c.mu.suspect, c.mu.forget = &m, time.Now().Add(c.cfg.Patience)
 }
 
 func (c *Client) suspect() *rdma.MachineID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.suspectLocked()
+}
+
+func (c *Client) suspectLocked() *rdma.MachineID {
+	if c.mu.suspect != nil && time.Now().After(c.mu.forget) {
+		c.mu.suspect = nil
+	}
 	return c.mu.suspect
 }
 
@@ -271,22 +280,28 @@ func (c *Client) order() []rdma.MachineID {
 	defer c.mu.Unlock()
 	i := max(slices.Index(c.mu.machines, c.mu.first), 0)
 	order := slices.Concat(c.mu.machines[i:], c.mu.machines[:i])
-	if c.mu.suspect == nil {
+	suspect := c.suspectLocked()
+	if suspect == nil {
 		return order
 	}
-	if k := slices.Index(order, *c.mu.suspect); k >= 0 {
-		order = append(slices.Delete(order, k, k+1), *c.mu.suspect)
+	if k := slices.Index(order, *suspect); k >= 0 {
+		order = append(slices.Delete(order, k, k+1), *suspect)
 	}
 	return order
 }
 
-// prefer has a machine asked first from now on: it has carried out a call. If the leader took part in that, the machines
-// have one, and none of them needs to be told of a suspicion any more.
-func (c *Client) prefer(m rdma.MachineID, tookLeader bool) {
+// prefer has a machine asked first from now on: it has carried out a call.
+func (c *Client) prefer(m rdma.MachineID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.first = m
-	if tookLeader {
+}
+
+// trust ends a suspicion that the machines have been told of: they have a leader. One that has come meanwhile goes on.
+func (c *Client) trust(suspect *rdma.MachineID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.suspect == suspect {
 		c.mu.suspect = nil
 	}
 }
@@ -319,7 +334,7 @@ func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) reply {
 	if err == nil {
 		deadline, _ := ctx.Deadline()
 		k.patience, k.suspect = max(time.Until(deadline)*3/4, time.Millisecond), c.suspect()
-		r.isSent = true
+		r.isSent, r.suspect = true, k.suspect
 		r.result, err = c.exchange(ctx, conn, deadline, k)
 	}
 	switch {

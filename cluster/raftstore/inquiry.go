@@ -28,7 +28,8 @@ type inquiry struct {
 type reply struct {
 	machine rdma.MachineID
 	result  result
-	isSent  bool // the machine may have got it
+	isSent  bool            // the machine may have got it
+	suspect *rdma.MachineID // of which it told
 	err     error
 }
 
@@ -72,7 +73,10 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 				}
 				last, left = &r.result, nil
 			default:
-				q.client.prefer(r.machine, q.call.takesLeader())
+				q.client.prefer(r.machine)
+				if q.call.takesLeader() && r.result.outcome == outcomeDone { // a machine alone knows what is refused, or has moved
+					q.client.trust(r.suspect)
+				}
 				return &r.result
 			}
 			if ctx.Err() != nil {

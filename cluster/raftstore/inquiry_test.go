@@ -34,7 +34,7 @@ func clientOf(t *testing.T, hedge time.Duration, dial ...func(ctx context.Contex
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.prefer(0, false)
+	c.prefer(0)
 	return c
 }
 

@@ -128,7 +128,7 @@ func TestClientSuspects(t *testing.T) {
 	g := newGroup(t, 3, nil)
 	leader := g.awaitLeader(nobody, anyLeader)
 	c, _ := g.client()
-	c.prefer(rdma.MachineID(leader), false)
+	c.prefer(rdma.MachineID(leader))
 	c.Suspect(rdma.MachineID(leader))
 	if order := c.order(); len(order) != 3 || order[2] != rdma.MachineID(leader) {
 		t.Errorf("machines are asked in the order %v, though machine %d is suspected", order, leader)
@@ -146,6 +146,55 @@ func TestClientSuspects(t *testing.T) {
 		t.Error("a machine is suspected for ever")
 	}
 	g.awaitLeader(nobody, func(l int) bool { return l != leader })
+}
+
+// A suspicion lasts until a call has been carried out that told of it, and took the leader: others do not show that there
+// is one.
+func TestSuspicionLasts(t *testing.T) {
+	load := func(c *Client) error { _, err := c.Load(); return err }
+	swap := func(c *Client) error { return c.CompareAndSwap(1, configuration(2, 0)) }
+	for name, x := range map[string]struct {
+		outcome outcome
+		ask     func(c *Client) error
+		late    bool // the machine is suspected while the call is under way
+		lasts   bool
+	}{
+		"a load":                       {outcomeDone, load, false, false},
+		"a swap":                       {outcomeDone, swap, false, false},
+		"a swap that came too late":    {outcomeMoved, swap, false, true}, // which a machine knows without the leader
+		"a change that was refused":    {outcomeRefused, func(c *Client) error { return c.Forget(0) }, false, true},
+		"a load that has begun before": {outcomeDone, load, true, true},
+	} {
+		var c *Client
+		f := newFakeMember(t, func(k call) *result {
+			if x.late {
+				c.Suspect(9)
+			}
+			return &result{k.id(), x.outcome, nil}
+		})
+		c = clientOf(t, forever, dials(f.listener))
+		c.Suspect(9)
+		if err := inTime(t, func() error { return x.ask(c) }); (err != nil) != (x.outcome != outcomeDone) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if lasts := c.suspect() != nil; lasts != x.lasts {
+			t.Errorf("after %s the suspicion lasts: %v", name, lasts)
+		}
+	}
+}
+
+// A machine that calls seldom does not tell of a suspicion of long ago: the other may be back, and lead.
+func TestSuspicionGetsOld(t *testing.T) {
+	f := newFakeMember(t, func(k call) *result { return &result{k.id(), outcomeFailed, nil} })
+	c := f.client(t, time.Hour, time.Millisecond)
+	c.Suspect(0)
+	if c.suspect() == nil {
+		t.Error("it is forgotten at once")
+	}
+	c.mu.forget = time.Now().Add(-time.Millisecond)
+	if s := c.suspect(); s != nil {
+		t.Errorf("machine %d is suspected for ever", *s)
+	}
 }
 
 // A call names the machine that is suspected, machine 0 too, or none.
