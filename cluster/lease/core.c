@@ -4,7 +4,7 @@
 #include "section.h"
 
 // Constants as in core.go.
-enum { RENEWALS = 5, BEGINNINGS = 50, DRIFT = 32, GRACE = LEASE_GRACE, AGAIN = 2, MARGIN = 8 };
+enum { RENEWALS = LEASE_RENEWALS, BEGINNINGS = 50, DRIFT = 32, GRACE = LEASE_GRACE, AGAIN = 2, MARGIN = 8 };
 enum { GRANT_REQUEST = 1, GRANT = 2 };
 static const int64_t FOREVER = (int64_t)1 << 62;
 

@@ -264,6 +264,46 @@ func TestLineIsShortFromTheBeginning(t *testing.T) {
 	t.Errorf("leases were granted for %v", shortest)
 }
 
+// When a new member takes longer for the exchange of keys, leases become longer, and renewals rarer. The others keep their
+// leases meanwhile, though those granted before end sooner than the next ones are due. That shows when it is so three
+// times in a row, because it depends on the moment; a slow computer gets more attempts.
+func TestLineBecomesLonger(t *testing.T) {
+	row := 0
+	for range 15 {
+		l := newLines(t)
+		standard := func(c *Config) { c.Length = 0 }
+		cm, _, _ := l.keeper(l.line(0), standard)
+		m1, _, _ := l.keeper(l.line(1), standard)
+		for _, k := range []Keeper{cm, m1} {
+			k.Configure(0, peers(0, 1))
+		}
+		eventually(t, "short leases", func() bool { return m1.Valid() && cm.Length() == LengthLine && cm.heard(1) > 0 && m1.heard(0) > 0 })
+		slow := l.line(2)
+		slow.later = 1 << 20
+		m2, _, _ := l.keeper(slow, standard)
+		for _, k := range []Keeper{cm, m1, m2} {
+			k.Configure(0, peers(0, 1, 2))
+		}
+		eventually(t, "longer leases", func() bool { return cm.Length() == LengthCalls })
+		without := 0
+		for range 200 {
+			if time.Sleep(time.Millisecond); !m1.Valid() {
+				without++
+			}
+		}
+		for _, k := range []Keeper{cm, m1, m2} {
+			k.Close()
+		}
+		if row++; without > 10 {
+			row = 0
+		}
+		if row == 3 {
+			return
+		}
+	}
+	t.Error("a member has no lease while leases become longer")
+}
+
 // TestStrangersOfALine: garbage, recorded datagrams and those of another cluster's keys are dropped, counted and
 // logged, and cost no lease.
 func TestStrangersOfALine(t *testing.T) {

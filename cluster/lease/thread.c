@@ -74,6 +74,7 @@ struct lease_thread {
 	int paths_n;
 	int64_t keyed, unsealed, told; // lease times: with keys everywhere, without, and the CM's; 0 is unknown
 	int64_t settles;               // until then peers that have not been heard get time to exchange keys; 0 if all have had it
+	int64_t hurries;               // until then the CM asks as often as for short leases: see hurry
 	struct lease_message post[LEASE_MEMBERS_MAX];
 	int post_n;
 	uint64_t verdicts[LEASE_VERDICTS];
@@ -197,7 +198,19 @@ IN_SECTION static void adapt(struct lease_thread *t) {
 		if (!is_settling(t, p))
 			length = MAX(length, length_with(t, p));
 	}
+	if (t->core.is_cm && length > t->core.length)
+		t->hurries = lease_now() + t->core.length;
 	t->core.length = length;
+}
+
+// Has the CM ask as often as for short leases for a while after leases have become longer. Those granted before end sooner
+// than the longer ones are renewed: machines would be without a lease meanwhile, or be suspected for one lost message.
+IN_SECTION static int hurry(struct lease_thread *t, int64_t now) {
+	if (!t->core.is_cm || now >= t->hurries)
+		return 0;
+	if (now - t->core.asked >= t->keyed / LEASE_RENEWALS)
+		t->core.asked = 0; // messages are due
+	return 1;
 }
 
 // Ends the time for the exchange of keys if it is over.
@@ -331,6 +344,7 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 	int n, old = t->expired_n;
 	int64_t now = lease_now();
 	settle(t, now);
+	int hurries = hurry(t, now);
 	if (lease_core_tick(&t->core, now, t->found, &n))
 		ask(t, now);
 	for (int i = 0; i < n; i++) {
@@ -345,6 +359,8 @@ IN_SECTION static int64_t step(struct lease_thread *t) {
 	if (t->expired_n > old)
 		signal_event(t->event);
 	int64_t next = lease_core_next(&t->core, now);
+	if (hurries)
+		next = MIN(next, now + t->keyed / LEASE_RENEWALS); // not from when it asked last: it does not ask while it hangs
 	return t->settles != 0 ? MIN(next, t->settles) : next;
 }
 
@@ -587,7 +603,7 @@ void lease_thread_stop(struct lease_thread *t) {
 
 void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct lease_peer *members, int n) {
 	pthread_mutex_lock(&t->mu);
-	int64_t now = lease_now();
+	int64_t now = lease_now(), before = t->core.length;
 	// The first exchange with a machine has a time that depends on the length: the longer one, until it has been heard.
 	for (int i = 0; t->line && i < n; i++) {
 		if (members[i].machine == t->core.self || (cm != t->core.self && members[i].machine != cm))
@@ -599,6 +615,7 @@ void lease_thread_configure(struct lease_thread *t, uint16_t cm, const struct le
 	}
 	lease_core_configure(&t->core, now, cm, members, n);
 	t->told = 0;
+	t->core.length = before; // by which leases have been granted
 	adapt(t);
 	t->expired_n = 0;
 	publish(t);

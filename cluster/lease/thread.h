@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define LEASE_MEMBERS_MAX 1024
+#define LEASE_RENEWALS 5 // how often a lease is renewed in its time
 #define LEASE_GRACE 2 // lease times that a machine has to begin the exchange
 
 // The thread's name in tools that list threads.
