@@ -304,6 +304,54 @@ func TestLineBecomesLonger(t *testing.T) {
 	t.Error("a member has no lease while leases become longer")
 }
 
+// A machine that has not been heard gets the time of two longer leases, and one that has been heard no more than any
+// other. On a slow computer the latter is tried again.
+func TestLineIsPatientAtFirst(t *testing.T) {
+	const most = grace * LengthCalls
+	standard := func(c *Config) { c.Length = 0 }
+	l := newLines(t)
+	cm, atCM, _ := l.keeper(l.line(0), standard)
+	begin := time.Now()
+	cm.Configure(0, peers(0, 1))
+	eventually(t, "a machine that is not there is suspected", func() bool { return atCM.has(1) })
+	if after := time.Since(begin); after < most {
+		t.Errorf("it is suspected after %v", after)
+	}
+	shortest := time.Hour
+	for range 10 {
+		l := newLines(t)
+		cm, atCM, _ := l.keeper(l.line(0), standard)
+		m1, _, _ := l.keeper(l.line(1), standard)
+		m1.Configure(0, peers(0, 1))
+		begin := time.Now()
+		cm.Configure(0, peers(0, 1))
+		eventually(t, "the first datagram", func() bool { return cm.heard(1) > 0 })
+		m1.Close()
+		eventually(t, "a machine that was heard is suspected", func() bool { return atCM.has(1) })
+		if shortest = min(shortest, time.Since(begin)); shortest < most {
+			return
+		}
+	}
+	t.Errorf("a machine that was heard is suspected after %v", shortest)
+}
+
+// A machine that says that it hands out no key gets the longer leases at once. On a slow computer it is tried again.
+func TestLineIsLongForWhoHasNoKey(t *testing.T) {
+	shortest := time.Hour
+	for range 20 {
+		l := newLines(t)
+		cm, _, _ := l.keeper(l.line(0), func(c *Config) { c.Length = 0 })
+		l.line(1).isOld = true
+		begin := time.Now()
+		cm.Configure(0, peers(0, 1))
+		eventually(t, "longer leases", func() bool { return cm.Length() == LengthCalls })
+		if shortest = min(shortest, time.Since(begin)); shortest < LengthLine {
+			return
+		}
+	}
+	t.Errorf("leases become longer after %v", shortest)
+}
+
 // TestStrangersOfALine: garbage, recorded datagrams and those of another cluster's keys are dropped, counted and
 // logged, and cost no lease.
 func TestStrangersOfALine(t *testing.T) {
