@@ -108,6 +108,51 @@ func TestSuspectingAlone(t *testing.T) {
 	}
 }
 
+// Of two founders, which there are while their number grows, one is no majority without the leader. Of three, two are.
+func TestMajorityWithoutTheLeader(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	leader := g.awaitLeader(nobody, anyLeader)
+	own, other := (leader+1)%3, (leader+2)%3
+	s := g.store(own)
+	if s.hasMajority(t.Context(), []uint64{raftID(rdma.MachineID(own))}, 0) {
+		t.Error("of two founders one is a majority")
+	}
+	for range 100 { // on a slow computer answers are late
+		if s.hasMajority(t.Context(), []uint64{raftID(rdma.MachineID(own)), raftID(rdma.MachineID(other))}, 0) {
+			return
+		}
+	}
+	t.Error("of three founders two are no majority")
+}
+
+// A founder gives those before it time to be elected. On a slow computer another leader may be elected sooner for another
+// reason: then it is tried again.
+func TestTurns(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	early := 0
+	for range 9 {
+		leader := g.awaitLeader(nobody, anyLeader)
+		later := 2
+		if leader == 2 {
+			later = 1
+		}
+		s := g.store(later)
+		begin := time.Now()
+		for s.Suspect(rdma.MachineID(leader)); s.leader.Load() == raftID(rdma.MachineID(leader)); time.Sleep(time.Millisecond) {
+			if time.Since(begin) > 20*testTick { // few answered
+				s.Suspect(rdma.MachineID(leader))
+				begin = time.Now()
+			}
+		}
+		if time.Since(begin) < testTick {
+			early++
+		}
+	}
+	if early > 4 {
+		t.Errorf("the second founder has stood before its turn %d times of 9", early)
+	}
+}
+
 // lastTerm ends a machine, and returns the term that it has kept.
 func (g *group) lastTerm(m int) uint64 {
 	g.t.Helper()
