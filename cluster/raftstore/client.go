@@ -323,28 +323,53 @@ func (c *Client) unanswered(reasons map[rdma.MachineID]error, isLost bool) error
 	return &unanswered{text}
 }
 
-// try makes a call at one machine, which gets its share of the patience. A machine has less time than the
-// client waits, so that it can say why it has failed.
-func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) reply {
-	r := reply{machine: m}
+// try makes a call at one machine, which gets its share of the patience. If a connection that was idle turns out to have
+// ended, since the machine was restarted for example, it makes the call over a new one: otherwise a machine that is well would
+// count as failed.
+func (c *Client) try(ctx context.Context, m rdma.MachineID, k call) (r reply) {
+	r.machine = m
 	share := c.cfg.Patience / time.Duration(len(c.order()))
 	ctx, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
-	conn, err := c.connection(ctx, m)
-	if err == nil {
-		deadline, _ := ctx.Deadline()
-		k.patience, k.suspect = max(time.Until(deadline)*3/4, time.Millisecond), c.suspect()
-		r.isSent, r.suspect = true, k.suspect
-		r.result, err = c.exchange(ctx, conn, deadline, k)
+	if conn, ok := c.takeIdle(m); ok {
+		err := c.call(ctx, conn, k, &r)
+		if err == nil || isTimeUp(ctx, err) {
+			r.err = failureOf(ctx, err)
+			return r
+		}
+		r.isLost = k.changes()
 	}
+	conn, err := c.connect(ctx, m)
+	if err == nil {
+		err = c.call(ctx, conn, k, &r)
+	}
+	r.err = failureOf(ctx, err)
+	return r
+}
+
+// failureOf returns why a machine has not carried out a call, if err is an error.
+func failureOf(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
-	case errors.Is(err, os.ErrDeadlineExceeded), ctx.Err() != nil:
-		r.err = errSilent
+		return nil
+	case isTimeUp(ctx, err):
+		return errSilent
 	default:
-		r.err = fmt.Errorf("cannot be reached: %w", err)
+		return fmt.Errorf("cannot be reached: %w", err)
 	}
-	return r
+}
+
+func isTimeUp(ctx context.Context, err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil
+}
+
+// call makes a call over a connection. The machine has less time than the client waits, so that it can say why it has failed.
+func (c *Client) call(ctx context.Context, conn clientConn, k call, r *reply) (err error) {
+	deadline, _ := ctx.Deadline()
+	k.patience, k.suspect = max(time.Until(deadline)*3/4, time.Millisecond), c.suspect()
+	r.isSent, r.suspect = true, k.suspect
+	r.result, err = c.exchange(ctx, conn, deadline, k)
+	return err
 }
 
 // exchange sends a call and takes its result, within ctx. It keeps the connection if that goes well.

@@ -199,6 +199,35 @@ func TestClientConnections(t *testing.T) {
 	}
 }
 
+// A connection that has ended while it was idle is replaced at once: its machine has not failed. A machine that ends the next
+// one, too, has.
+func TestClientFindsAConnectionEnded(t *testing.T) {
+	for _, ends := range []int{1, 2} {
+		var calls atomic.Int32
+		f := newFakeMember(t, func(k call) *result {
+			if n := int(calls.Add(1)); n > 1 && n <= 1+ends {
+				return nil // ends the connection
+			}
+			return &result{k.swap.id, outcomeDone, configuration(1, 0).Encode()}
+		})
+		c := f.client(t, 2*time.Minute, time.Hour)
+		if _, err := c.Load(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSwap(c.newID(), 1, configuration(2, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := c.try(t.Context(), 0, call{operation: operationSwap, swap: *s})
+		if (r.err == nil) != (ends == 1) || !r.isLost {
+			t.Errorf("%d connections end: %+v", ends, r)
+		}
+		if got := f.connections.Load(); got != 2 {
+			t.Errorf("%d connections end: %d connections", ends, got)
+		}
+	}
+}
+
 // A closed client does nothing, and keeps nothing.
 func TestClientClosed(t *testing.T) {
 	called, isOver := make(chan struct{}), make(chan struct{})

@@ -23,11 +23,8 @@ type clientConn struct {
 // close closes the socket: TLS over it would take leave of a machine that may not be there.
 func (c clientConn) close() { _ = c.socket.Close() }
 
-// connection returns an idle connection to a machine, or a new one.
-func (c *Client) connection(ctx context.Context, m rdma.MachineID) (clientConn, error) {
-	if conn, ok := c.takeIdle(m); ok {
-		return conn, nil
-	}
+// connect opens a connection to a machine.
+func (c *Client) connect(ctx context.Context, m rdma.MachineID) (clientConn, error) {
 	address := c.address(m)
 	socket, err := c.cfg.Dial(ctx, address)
 	if err != nil {

@@ -29,6 +29,7 @@ type reply struct {
 	machine rdma.MachineID
 	result  result
 	isSent  bool            // the machine may have got it
+	isLost  bool            // it may have carried out one whose answer was lost
 	suspect *rdma.MachineID // of which it told
 	err     error
 }
@@ -60,6 +61,7 @@ func (q *inquiry) round(ctx context.Context) (last *result) {
 			}
 		case r := <-replies:
 			open--
+			q.isLost = q.isLost || r.isLost
 			switch {
 			case r.err != nil || r.result.outcome == outcomeFailed:
 				q.note(ctx, r)
