@@ -23,6 +23,11 @@ func TestNestedAggregates(t *testing.T) {
 		{setup, "select g, count(*), exists (select 1 from b where b.g = a.g), a.g in (select g from b) from a group by g order by g", "1 | 2 | 1 | 1\n2 | 1 | 1 | 1\n3 | 1 | 0 | 0\n"},
 		{setup, "select g, sum(v), (select max(v) from b where b.g = a.k) from a group by g", "error 1055"},
 		{setup, "select g, count(*), exists (select 1 from b where b.g = (select a.k)) from a group by g", "error 1055"},
+		{setup, "select sum(1) from a where g < 3 having sum(1) < (select sum(1) from a)", "3\n"},
+		{setup, "select sum(a.v) from a having sum(a.v) > (select sum(A.v) from A where k = 1)", "5130\n"},
+		{setup, "select g, sum(v) from a group by g having exists (select 1 from b where b.g = a.g and b.v < sum(a.v)) order by g", "1 | 30\n2 | 100\n"},
+		{setup, "select g, max(k) from a group by g having max(k) >= (select max(b.g) - 3 from b where b.v > max(k)) order by g", "1 | 1\n2 | 1\n"},
+		{setup, "select sum(v), (select sum(a.v)) from a", "5130 | 5130\n"},
 		{setup + "; create view w as select g, sum(v) s from a group by g having sum(v) > (select sum(v) / 2 from a)", "select * from w", "3 | 5000\n"},
 	} {
 		s.testTwice(t)

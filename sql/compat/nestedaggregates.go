@@ -40,24 +40,50 @@ func nestAggregates(query string, stmt sqlparser.Statement) {
 			return true, nil
 		}, s.SelectExprs, s.Having, s.OrderBy)
 		for _, q := range subqueries {
-			nestThose(q, own)
+			nestThose(q, own, sharesTable(q, s.From))
 		}
 		return true, nil
 	}, stmt)
 }
 
-// nestThose encloses the arguments of the aggregates with the given names.
-func nestThose(q *sqlparser.Subquery, names map[string]bool) {
+// nestThose encloses the arguments of the aggregates with the given names; those with columns only
+// if the subquery has a table of the same name as the query around. Without one their texts differ,
+// unless the aggregate is that of the query around.
+func nestThose(q *sqlparser.Subquery, names map[string]bool, sameTable bool) {
 	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
 		f, ok := node.(*sqlparser.FuncExpr)
 		if !ok || f.Over != nil || !names[f.Name.Lowered()] || !planbuilder.IsAggregateFunc(f.Name.Lowered()) || len(f.Exprs) == 0 {
 			return true, nil
 		}
-		if a, ok := f.Exprs[0].(*sqlparser.AliasedExpr); ok {
+		if a, ok := f.Exprs[0].(*sqlparser.AliasedExpr); ok && (sameTable || !hasColumns(f)) {
 			a.Expr = &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(nestedName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: a.Expr}}}
 		}
 		return true, nil
 	}, q)
+}
+
+// sharesTable reports whether a table of a subquery has the name of one of the tables around it.
+func sharesTable(q *sqlparser.Subquery, around sqlparser.TableExprs) bool {
+	shares := false
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		if t, ok := node.(*sqlparser.AliasedTableExpr); ok && isAmong(tableOf(t), around) {
+			shares = true
+		}
+		return !shares, nil
+	}, q)
+	return shares
+}
+
+// hasColumns reports whether an expression has columns.
+func hasColumns(e sqlparser.Expr) bool {
+	has := false
+	_ = sqlparser.Walk(func(node sqlparser.SQLNode) (bool, error) {
+		if _, ok := node.(*sqlparser.ColName); ok {
+			has = true
+		}
+		return !has, nil
+	}, e)
+	return has
 }
 
 // containsTwice reports whether s contains the lower-case ASCII word at least twice, in any case of

@@ -48,12 +48,7 @@ func isAmong(name string, tables sqlparser.TableExprs) bool {
 	for _, t := range tables {
 		switch t := t.(type) {
 		case *sqlparser.AliasedTableExpr:
-			table, isTable := t.Expr.(sqlparser.TableName)
-			of := t.As.String()
-			if of == "" && isTable {
-				of = table.Name.String()
-			}
-			found = strings.EqualFold(of, name)
+			found = strings.EqualFold(tableOf(t), name)
 		case *sqlparser.JoinTableExpr:
 			found = isAmong(name, sqlparser.TableExprs{t.LeftExpr, t.RightExpr})
 		case *sqlparser.ParenTableExpr:
@@ -66,6 +61,14 @@ func isAmong(name string, tables sqlparser.TableExprs) bool {
 		}
 	}
 	return false
+}
+
+// tableOf returns the name by which a statement knows a table: its alias, if it has one.
+func tableOf(t *sqlparser.AliasedTableExpr) string {
+	if table, ok := t.Expr.(sqlparser.TableName); ok && t.As.IsEmpty() {
+		return table.Name.String()
+	}
+	return t.As.String()
 }
 
 // keyOptionPrimary is the parser's number of a column's PRIMARY KEY, whose constant it keeps to
