@@ -39,6 +39,9 @@ func TestCollationThroughFunctions(t *testing.T) {
 		{setup, "select id from t order by concat(s, '') collate utf8mb4_bin", "3\n2\n1\n4\n"},
 		{setup, "select count(*) from t group by concat(id, id)", "1\n1\n1\n1\n"},
 		{setup, "select x.id, y.id from t x join t y on concat(x.s, '') = concat(y.s, '') where x.id < 3 order by 1, 2", "1 | 1\n1 | 3\n2 | 2\n2 | 4\n"},
+		{setup, "select count(distinct concat(case when id > 0 then b else 'x' end, '')), count(distinct concat((select b limit 1), '')) from t", "4 | 4\n"},
+		{setup, "select count(distinct if(id > 9, cast(id as char), b)), count(distinct if(id > 9, 'x', b)), count(distinct ifnull(nullif('x', concat('x', '')), b)) from t", "4 | 4 | 4\n"},
+		{setup, "select count(distinct concat(s, binary 'x')) from t", "4\n"},
 		{setup, "select first_value(id) over (partition by concat(s, '') order by id) v from t order by id", "1\n2\n1\n2\n"},
 	} {
 		s.testTwice(t)

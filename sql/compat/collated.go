@@ -6,6 +6,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -91,15 +92,54 @@ func longTextIn(c gms.CollationID) gms.Type {
 	return typ
 }
 
-// CollationCoercibility implements gms.CollationCoercible. COALESCE of go-mysql-server has its
-// type's, in place of its arguments'.
+// CollationCoercibility implements gms.CollationCoercible.
 func (c *collated) CollationCoercibility(ctx *gms.Context) (gms.CollationID, byte) {
-	if _, ok := c.Child.(*function.Coalesce); !ok {
+	if _, isCast := c.Child.(*expression.Convert); isCast {
 		return gms.GetCoercibility(ctx, c.Child)
 	}
+	return ofAll(ctx, valuesOf(c.Child))
+}
+
+// valuesOf returns the operands from which the result of a call, or a CASE, is made.
+func valuesOf(e gms.Expression) []gms.Expression {
+	switch e := e.(type) {
+	case *function.If:
+		return e.Children()[1:]
+	case *function.NullIf:
+		return e.Children()[:1]
+	case *expression.Case:
+		var values []gms.Expression
+		for _, b := range e.Branches {
+			values = append(values, b.Value)
+		}
+		if e.Else != nil {
+			values = append(values, e.Else)
+		}
+		return values
+	}
+	return e.Children()
+}
+
+// ofAll returns the collation of a result that is made from several expressions. go-mysql-server's
+// COALESCE and CASE have their type's, IF and IFNULL that of their first value, and a subquery none.
+func ofAll(ctx *gms.Context, all []gms.Expression) (gms.CollationID, byte) {
 	collation, coercibility := gms.Collation_binary, byte(6)
-	for _, e := range c.Child.Children() {
-		of, weight := gms.GetCoercibility(ctx, e)
+	for _, e := range all {
+		of, weight := gms.Collation_binary, byte(6)
+		switch e := e.(type) {
+		case *expression.Case:
+			of, weight = ofAll(ctx, valuesOf(e))
+		case *plan.Subquery:
+			if text, ok := e.Type(ctx).(gms.TypeWithCollation); ok {
+				of, weight = text.Collation(), 2 // like a column
+			}
+		default:
+			of, weight = gms.GetCoercibility(ctx, e)
+		}
+		if isBinary := of == gms.Collation_binary || collation == gms.Collation_binary; weight == coercibility && isBinary {
+			collation = gms.Collation_binary // of two that weigh the same the binary string wins
+			continue
+		}
 		collation, coercibility = gms.ResolveCoercibility(collation, coercibility, of, weight)
 	}
 	return collation, coercibility
