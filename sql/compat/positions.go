@@ -45,7 +45,7 @@ func position(ctx *gms.Context, c *scalarCall, within, what any, from int64) (an
 	if weight := sorterOf(ctx, c.ChildExpressions[0], c.ChildExpressions[1]); weight != nil {
 		units, parts, size = weightsOf(text, weight), weightsOf(part, weight), weightBytes
 	}
-	if from < 1 || (from-1)*size > int64(len(units)) || from > 1 && (from-1)*size == int64(len(units)) {
+	if count := int64(len(units)) / size; from < 1 || from > 1 && from > count {
 		return int64(0), nil
 	}
 	for at := int((from - 1) * size); ; at++ {
