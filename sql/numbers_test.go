@@ -11,7 +11,7 @@ func TestNumbers(t *testing.T) {
 		{setup, "select abs(i), abs(s), abs(d), abs(n), abs(f), abs(u), abs(null), abs('-3') from t", "2147483648 | 32768 | 99999999999999999999 | 1.567 | 2.5 | 18446744073709551615 | NULL | 3\n"},
 		{setup, "select abs(b) from t", "error 1690"},
 		{setup, "select sign(0.25), sign(-0.25), sign(n), sign(f), sign(u), sign(0), sign('-0.5'), sign(null) from t", "1 | -1 | -1 | -1 | 1 | 0 | -1 | NULL\n"},
-		{setup, "select round(2.5e0), round(3.5e0), round(-2.5e0), round(f), round(2.5), round(1.25e0, 1), round(15e0, -1), round(25e0, -1), round(1e300, 20), round(1e0, -400), round(f, null) from t", "2 | 4 | -2 | -2 | 3 | 1.2 | 20 | 20 | 1e+300 | 0 | NULL\n"},
+		{setup, "select round(2.5e0), round(3.5e0), round(-2.5e0), round(f), round(2.5), round(1.25e0, 1), round(15e0, -1), round(25e0, -1), round(1e300, 20), round(1e0, -400), round(0e0, 400), round(f, null) from t", "2 | 4 | -2 | -2 | 3 | 1.2 | 20 | 20 | 1e+300 | 0 | 0 | NULL\n"},
 		{setup, "select truncate(d, 0), truncate(d, -3), truncate(n, 1), truncate(n, 9), truncate(n, -2), truncate(n, s), truncate(-1.999, 1), truncate(n, null) from t", "99999999999999999999 | 99999999999999999000 | -1.5 | -1.567 | 0 | 0.000 | -1.9 | NULL\n"},
 		{setup, "select ~0, ~1, ~-1, ~i, ~u, ~null, ~1.5, ~'7', 5 & ~1 from t", "18446744073709551615 | 18446744073709551614 | 0 | 2147483647 | 0 | NULL | 18446744073709551613 | 18446744073709551608 | 4\n"},
 		{setup, "select 5 & 18446744073709551614, u | 0, u ^ 1, u >> 1, u << 1, u & 1, 1.5 | 0, '7' & 3, -1 >> 63, 1 << -1, 1 >> 64, -1 & -1, i & 255, null | 1 from t", "4 | 18446744073709551615 | 18446744073709551614 | 9223372036854775807 | 18446744073709551614 | 1 | 2 | 3 | 1 | 0 | 0 | 18446744073709551615 | 0 | NULL\n"},

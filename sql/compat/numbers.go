@@ -116,7 +116,7 @@ func rounded(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 	switch scaled := n * scale; {
 	case scale == 0:
 		return 0.0, nil
-	case math.IsInf(scaled, 0):
+	case math.IsInf(scaled, 0) || math.IsInf(scale, 0): // 0 times infinity is NaN
 		return n, nil // it has no digits so far behind the point
 	case digits < 0:
 		scale = math.Pow10(int(min(-digits, 400)))
