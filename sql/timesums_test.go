@@ -13,7 +13,7 @@ func TestWeeks(t *testing.T) {
 				"0 | 0 | 52 | 53 | 0 | 0 | 52 | 52 | 0 | 201552 | 201553 | 201553 | 53\n" +
 				"1 | 0 | 1 | 53 | 1 | 0 | 1 | 52 | 1 | 202101 | 202053 | 202053 | 53\n"},
 		{setup, "select week(dt, 3) from t order by d", "53\n1\nNULL\n53\n53\n"},
-		{setup, "select week('2008-02-20', 3), week('2000-01-01', 2), week(20081231, 3), week('x', 1), week(null), yearweek('x'), week('2008-02-20', null)", "8 | 52 | 1 | NULL | NULL | NULL | NULL\n"},
+		{setup, "select week('2008-02-20', 3), week('2000-01-01', 2), week(20081231, 3), week('x', 1), week(null), yearweek('x'), week('2008-02-20', null), yearweek('2008-02-20', null), week(null, null)", "8 | 52 | 1 | NULL | NULL | NULL | 7 | 200807 | NULL\n"},
 	} {
 		s.testTwice(t)
 	}
@@ -27,6 +27,7 @@ func TestTimeSums(t *testing.T) {
 		{setup, "select addtime(tm, '00:30:00'), addtime(s, tm), subtime(tm, tm), addtime(tm, 10000) from t", "-00:30:00.000000 | 09:00:00 | 00:00:00.000000 | 00:00:00.000000\n"},
 		{setup, "select addtime(dt, '1 2:00:00') > '2020-03-01 00:59:59', subtime(dt, '-01:00:00') = '2020-02-29' from t", "1 | 1\n"},
 		{setup, "select addtime('838:00:00', '01:00:00'), addtime('x', '01:00:00'), addtime('01:00:00', '2020-01-01 00:00:00'), addtime('01:00:00', 'x 1:0:0'), addtime(null, '1'), addtime('9999-12-31 23:00:00', '02:00:00')", "838:59:59 | NULL | NULL | NULL | NULL | NULL\n"},
+		{setup, "select addtime('2020-01-01 00:00:00', '110000 00:00:00'), subtime('2020-02-04 22:59:59', '2147483647 00:00:00'), addtime('00:00:00', '-2147483648 00:00:00')", "2020-02-04 22:59:59 | 2020-01-01 00:00:00 | -838:59:59\n"},
 		{setup, "select makedate(2011, 31), makedate(2011, 32), makedate(2011, 0), makedate(2011, 366), makedate(69, 1), makedate(70, 1), makedate(9999, 366), makedate(10000, 1), makedate(null, 1)", "2011-01-31 | 2011-02-01 | NULL | 2012-01-01 | 2069-01-01 | 1970-01-01 | NULL | NULL | NULL\n"},
 		{setup, "select sec_to_time(2378), sec_to_time(-3661), sec_to_time(4000000), sec_to_time(-4000000), sec_to_time('60'), sec_to_time(null), sec_to_time(0.5)", "00:39:38.000000 | -01:01:01.000000 | 838:59:59.000000 | -838:59:59.000000 | 00:01:00.000000 | NULL | 00:00:00.500000\n"},
 	} {

@@ -18,12 +18,16 @@ type scalar struct {
 	name        string
 	least, most int // numbers of arguments
 	typ         func(ctx *gms.Context, args []gms.Expression) gms.Type
-	// eval computes the result from the values of the arguments, none of which is NULL.
+	// eval computes the result from the values of the arguments, none of which is NULL, but for those
+	// in takesNull.
 	eval func(ctx *gms.Context, call *scalarCall, values gms.Row) (any, error)
 }
 
 // scalars are the functions by name.
 var scalars = make(map[string]*scalar)
+
+// takesNull are the functions that take NULL for any argument but the first.
+var takesNull = setOf("week", "yearweek")
 
 // asScalar registers functions.
 func asScalar(all ...*scalar) {
@@ -103,8 +107,14 @@ func (c *scalarCall) Eval(ctx *gms.Context, over gms.Row) (any, error) {
 	values := make(gms.Row, len(c.ChildExpressions))
 	for i, e := range c.ChildExpressions {
 		v, err := e.Eval(ctx, over)
-		if err != nil || v == nil {
+		if err != nil {
 			return nil, err
+		}
+		if v == nil {
+			if i > 0 && takesNull[c.name] {
+				continue
+			}
+			return nil, nil
 		}
 		if values[i], err = gms.UnwrapAny(ctx, v); err != nil {
 			return nil, err

@@ -118,7 +118,7 @@ func spanOf(ctx *gms.Context, v any) (us int64, ok bool) {
 		myerr.TruncatedTimeValue.Warn(ctx, v)
 		return 0, false
 	}
-	return days*24*3600*1e6 + t.AsMicroseconds(), true
+	return boundedTime(ctx, float64(days)*24*3600*1e6+float64(t.AsMicroseconds())), true
 }
 
 // textOfTime returns the text of a time in microseconds.

@@ -43,10 +43,10 @@ const (
 	firstDay    = 4 // the first week is that of the year's first Sunday, or Monday, not the one with four days of the year; the reverse without mondayFirst
 )
 
-// weekMode returns the mode that a call states; 0 if it states none, because nobody can change
-// default_week_format here.
+// weekMode returns the mode that a call states; 0 if it states NULL, or none, because nobody can
+// change default_week_format here.
 func weekMode(ctx *gms.Context, v gms.Row) (int64, error) {
-	if len(v) == 1 {
+	if len(v) == 1 || v[1] == nil {
 		return 0, nil
 	}
 	return wholeOf(ctx, v[1])
