@@ -178,6 +178,9 @@ func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckPrimaryKeys(stmt); err != nil {
 		return err
 	}
+	if err := compat.CheckNames(query, stmt); err != nil {
+		return err
+	}
 	return compat.CheckDefaults(query, stmt)
 }
 

@@ -12,6 +12,7 @@ func TestSetNames(t *testing.T) {
 		{setup + "; set names utf8mb4 collate utf8mb4_bin; set names utf8mb4", "select 'a' = 'A', @@collation_connection", "1 | utf8mb4_0900_ai_ci\n"},
 		{setup + "; set names utf8mb4 collate utf8mb4_bin; set names latin1", "select @@character_set_client, @@collation_connection", "latin1 | latin1_swedish_ci\n"},
 		{setup, "set names utf8mb4 collate utf8mb4_none", "error 1273"},
+		{setup, "set names utf8mb4 collate latin1_swedish_ci", "error 1253"},
 	} {
 		s.testTwice(t)
 	}

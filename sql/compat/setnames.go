@@ -1,13 +1,41 @@
 package compat
 
 import (
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // go-mysql-server's parser drops the COLLATE of SET NAMES.
+
+// CheckNames refuses SET NAMES utf8mb4 with a collation of another character set: the connection's
+// literals would have that character set.
+func CheckNames(query string, stmt sqlparser.Statement) error {
+	if set, ok := stmt.(*sqlparser.Set); !ok || !setsNames(set) {
+		return nil
+	}
+	charset, collation := namesOf(query)
+	if collation == "" || !strings.EqualFold(charset, gms.CharacterSet_utf8mb4.Name()) {
+		return nil
+	}
+	c, err := gms.ParseCollation("", collation, false)
+	if err != nil {
+		return nil // whoever sets the collation refuses it
+	}
+	if c.CharacterSet() != gms.CharacterSet_utf8mb4 {
+		return myerr.CollationOfOther.New(collation, charset)
+	}
+	return nil
+}
+
+// setsNames reports whether a SET has NAMES.
+func setsNames(set *sqlparser.Set) bool {
+	return slices.ContainsFunc(set.Exprs, func(e *sqlparser.SetVarExpr) bool { return strings.EqualFold(e.Name.String(), "names") })
+}
 
 // SetNames makes SET NAMES utf8mb4 set the collation of the connection to the one after COLLATE, if
 // there is one. With another character set COLLATE remains without effect: literals would have that
