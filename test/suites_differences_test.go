@@ -65,7 +65,6 @@ var differences = []difference{
 	{"go-sql-driver", "TestRowsColumnTypes", noFloatDigits},
 
 	{"gorm", "TestFloatColumnPrecision", noFloatDigits},
-	{"gorm", "TestQueryBuilderSubselectInHaving", outerTables},
 
 	{"Django", "aggregation.test_filter_argument.FilteredAggregateTests.test_filtered_reused_subquery", outerTables},
 	{"Django", "aggregation.tests.AggregateTestCase.test_aggregation_nested_subquery_outerref", outerTables},
