@@ -24,7 +24,7 @@ const (
 // What is missing.
 const (
 	noTimeDigits  = "missing: digits of TIME, which has six always; CAST of a text with a date AS TIME is NULL"
-	noFunction    = "missing: MAKEDATE, CUME_DIST, NTH_VALUE"
+	noFunction    = "missing: CUME_DIST, NTH_VALUE"
 	noPartIndex   = "missing: key parts that are expressions, beside others or with an order"
 	noDoInBodies  = "missing: DO in the body of a procedure"
 	noDescending  = "missing: descending indexes, which are accepted and ascending"
@@ -36,17 +36,15 @@ const (
 
 // Defects.
 const (
-	noDependence  = "defect: ONLY_FULL_GROUP_BY refuses (1055) what depends on what is grouped by, where that is a subquery or JSON"
-	jsonPaths     = "defect: a path of JSON to what is not there, or is no array or object, is an error or another value than MySQL's"
-	outerTables   = "defect: a subquery within a subquery, or in HAVING, does not find tables or columns outside of it, or takes the outer aggregate for its own"
-	charFunction  = "defect: CHAR USING of several bytes"
-	signOfDecimal = "defect: SIGN of a column of decimals or doubles is that of its integer part"
-	weekNumbers   = "defect: WEEK in mode 3 at the ends of years"
-	binaryLike    = "defect: LIKE BINARY of an expression ignores case"
-	zoneGaps      = "defect: CONVERT_TZ of an hour that a zone has twice, or does not have"
-	typeOfCase    = "defect: LEAST, GREATEST and COALESCE of a DATETIME(6) are texts"
-	renameCase    = "defect: a column cannot be renamed to its own name in other case"
-	doubleRows    = "defect: EXISTS over joins within an OR gives a row twice"
+	noDependence = "defect: ONLY_FULL_GROUP_BY refuses (1055) what depends on what is grouped by, where that is a subquery or JSON"
+	jsonPaths    = "defect: a path of JSON to what is not there, or is no array or object, is an error or another value than MySQL's"
+	outerTables  = "defect: a subquery within a subquery, or in HAVING, does not find tables or columns outside of it, or takes the outer aggregate for its own"
+	charFunction = "defect: CHAR USING of several bytes"
+	binaryLike   = "defect: LIKE BINARY of an expression ignores case"
+	zoneGaps     = "defect: CONVERT_TZ of an hour that a zone has twice, or does not have"
+	typeOfCase   = "defect: LEAST, GREATEST and COALESCE of a DATETIME(6) are texts"
+	renameCase   = "defect: a column cannot be renamed to its own name in other case"
+	doubleRows   = "defect: EXISTS over joins within an OR gives a row twice"
 )
 
 // differences are tests that fail.
@@ -80,18 +78,9 @@ var differences = []difference{
 	{"Django", "db_functions.comparison.test_collate.CollateTests.test_language_collation_order_by", oursToo},
 	{"Django", "db_functions.comparison.test_greatest.GreatestTests.test_coalesce_workaround_mysql", typeOfCase},
 	{"Django", "db_functions.comparison.test_least.LeastTests.test_coalesce_workaround_mysql", typeOfCase},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionTests.test_extract_week_func_boundaries", weekNumbers},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionWithTimeZoneTests.test_extract_week_func_boundaries", weekNumbers},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionTests.test_trunc_func", noFunction},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionTests.test_trunc_quarter_func", noFunction},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionWithTimeZoneTests.test_trunc_func", noFunction},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionWithTimeZoneTests.test_trunc_func_with_timezone", noFunction},
-	{"Django", "db_functions.datetime.test_extract_trunc.DateFunctionWithTimeZoneTests.test_trunc_quarter_func", noFunction},
 	{"Django", "expressions_window.tests.WindowFunctionTests.test_cume_dist", noFunction},
 	{"Django", "expressions_window.tests.WindowFunctionTests.test_nth_returns_null", noFunction},
 	{"Django", "expressions_window.tests.WindowFunctionTests.test_nthvalue", noFunction},
-	{"Django", "db_functions.math.test_sign.SignTests.test_float", signOfDecimal},
-	{"Django", "db_functions.math.test_sign.SignTests.test_transform", signOfDecimal},
 	{"Django", "db_functions.text.test_chr.ChrTests.test_non_ascii", charFunction},
 	{"Django", "db_functions.text.test_chr.ChrTests.test_transform", charFunction},
 	{"Django", "delete_regress.tests.DeleteLockingTest.test_concurrent_delete", oneState},
