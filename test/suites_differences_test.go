@@ -37,7 +37,6 @@ const (
 // Defects.
 const (
 	noDependence = "defect: ONLY_FULL_GROUP_BY refuses (1055) what depends on what is grouped by, where that is a subquery or JSON"
-	jsonPaths    = "defect: a path of JSON to what is not there, or is no array or object, is an error or another value than MySQL's"
 	outerTables  = "defect: a subquery within a subquery, or in HAVING, does not find tables or columns outside of it, or takes the outer aggregate for its own"
 	charFunction = "defect: CHAR USING of several bytes"
 	binaryLike   = "defect: LIKE BINARY of an expression ignores case"
@@ -103,26 +102,4 @@ var differences = []difference{
 	{"Django", "schema.tests.SchemaTests.test_func_index_lookups", noPartIndex},
 	{"Django", "schema.tests.SchemaTests.test_func_index_nondeterministic", noPartIndex},
 	{"Django", "schema.tests.SchemaTests.test_order_index", noDescending},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_array_key_contains", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_deep_lookup_array", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_deep_lookup_objs", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_deep_lookup_transform", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_deep_values", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_expression_wrapper_key_transform", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_has_any_keys", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_has_key", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_has_key_deep", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_has_key_list", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_has_key_null_value", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_has_keys", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_isnull_key", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_isnull_key_or_none", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_key_in", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_key_transform_expression", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_lookup_exclude", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_lookup_exclude_nonexistent_key", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_none_key_exclude", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_ordering_by_transform", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_ordering_grouping_by_key_transform", jsonPaths},
-	{"Django", "model_fields.test_jsonfield.TestQuerying.test_shallow_list_lookup", jsonPaths},
 }
