@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/internal/cli"
-	"github.com/farmsql/farmsql/internal/protocol"
 )
 
 type drainCommand struct {
@@ -31,9 +29,6 @@ when it is back. --undo lets the machine have data again; it then receives its s
 Exits 1 if the machine cannot be drained: there must be as many failure domains without it as
 regions have replicas, and room for its regions.`
 }
-
-// drainPoll is the time between two looks at the progress.
-const drainPoll = 200 * time.Millisecond
 
 // Run makes the cluster drain the machine, and waits until it has no replicas.
 func (c *drainCommand) Run(std cli.Streams) error {
@@ -58,50 +53,6 @@ func (c *drainCommand) Run(std cli.Streams) error {
 	return c.await(std)
 }
 
-// checkMoves returns an error if the instance, of which a process has answered s, cannot move replicas;
-// consequence says what that prevents if its machines are in one process.
-func checkMoves(s farmsql.Status, consequence string) error {
-	return checkSpeaks(s, protocol.Moves, "regions to move", consequence)
-}
-
-// checkSpeaks returns an error if the instance, of which a process has answered s, is none of several processes, or
-// does not speak the version of the protocol that something needs. Members of an earlier program are named here,
-// since the process that is asked may be one, which does not know the request.
-func checkSpeaks(s farmsql.Status, needed protocol.Version, what, consequence string) error {
-	switch {
-	case s.Source == farmsql.StatusOfProcess:
-		return fmt.Errorf("%w, and %s", farmsql.ErrNoCluster, consequence)
-	case s.Configuration == 0:
-		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", s.Machine, s.Starting)
-	case s.Protocol == 0:
-		return fmt.Errorf("machine %d runs a program that knows one version of the protocol, and version %d is needed for %s: start it, and all others of earlier programs, with this farmsql",
-			s.Machine, needed, what)
-	}
-	var older []int
-	for _, m := range s.Machines {
-		if m.ProtocolMax < int(needed) {
-			older = append(older, m.Machine)
-		}
-	}
-	if s.Protocol >= int(needed) || len(older) == 0 {
-		return nil
-	}
-	return fmt.Errorf("the instance speaks version %d of the protocol, and version %d is needed for %s: start %s with this farmsql",
-		s.Protocol, needed, what, numbered("machine", older))
-}
-
-// numbered returns the numbers in words.
-func numbered(what string, numbers []int) string {
-	if len(numbers) != 1 {
-		what += "s"
-	}
-	return what + " " + strings.Trim(fmt.Sprint(numbers), "[]")
-}
-
-// drainQuiet is how long nothing has to change until await says what the moves wait for. Tests make it
-// short.
-var drainQuiet = 5 * time.Second
-
 // vote says what to do about the vote of a machine that keeps the configuration.
 func (c *drainCommand) vote(s *farmsql.Status) string {
 	is := func(f farmsql.FounderStatus) bool { return f.Machine == c.Machine }
@@ -125,7 +76,7 @@ func (c *drainCommand) vote(s *farmsql.Status) string {
 // the moves wait for if nothing changes for a while.
 func (c *drainCommand) await(std cli.Streams) error {
 	changed, told := time.Now(), ""
-	for last := -1; ; time.Sleep(drainPoll) {
+	for last := -1; ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
 			return err
@@ -148,7 +99,7 @@ func (c *drainCommand) await(std cli.Streams) error {
 		case left != last:
 			fmt.Fprintf(std.Out, "machine %d has %s\n", c.Machine, plural(left, "replica", "replicas"))
 			changed, told = time.Now(), ""
-		case movesAwait(now.Status) != told && time.Since(changed) > drainQuiet:
+		case movesAwait(now.Status) != told && time.Since(changed) > movesQuiet:
 			told = movesAwait(now.Status)
 			fmt.Fprintf(std.Out, "waiting for %s\n", told)
 		}

@@ -108,8 +108,8 @@ func TestDrainProgress(t *testing.T) {
 
 // drain says what the moves wait for if nothing changes.
 func TestDrainThatWaits(t *testing.T) {
-	defer func(was time.Duration) { drainQuiet = was }(drainQuiet)
-	drainQuiet = 0
+	defer func(was time.Duration) { movesQuiet = was }(movesQuiet)
+	movesQuiet = 0
 	data, o := withAbsent(t)
 	s := o.status
 	s.Machines = []farmsql.MachineStatus{{Machine: 0}, {Machine: 1, IsDraining: true}}

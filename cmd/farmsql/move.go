@@ -78,7 +78,7 @@ func (c *moveCommand) order() error {
 // says what the move waits for if that lasts.
 func (c *moveCommand) await(std cli.Streams) error {
 	isTold := false
-	for begun := time.Now(); ; time.Sleep(drainPoll) {
+	for begun := time.Now(); ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (c *moveCommand) await(std cli.Streams) error {
 		case c.NoWait:
 			fmt.Fprintf(std.Out, "region %d moves from machine %d to machine %d\n", c.Region, c.From, c.To)
 			return nil
-		case !isTold && time.Since(begun) > drainQuiet:
+		case !isTold && time.Since(begun) > movesQuiet:
 			fmt.Fprintf(std.Out, "machine %d is being filled; the machines go on if this is ended\n", c.To)
 			isTold = true
 		}

@@ -96,8 +96,8 @@ func TestMoveThatComesLater(t *testing.T) {
 
 // move waits for what is being filled, and says so.
 func TestMoveThatLasts(t *testing.T) {
-	defer func(was time.Duration) { drainQuiet = was }(drainQuiet)
-	drainQuiet = 0
+	defer func(was time.Duration) { movesQuiet = was }(movesQuiet)
+	movesQuiet = 0
 	data, o := withAbsent(t)
 	s := o.status
 	s.Regions = []farmsql.RegionStatus{{Region: 7, Backups: []int{1}, Move: &farmsql.MoveStatus{From: 0, To: 1}, Pinned: []int{1}}}

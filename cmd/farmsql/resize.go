@@ -80,7 +80,7 @@ var obstaclePatience = 20 * time.Second
 // waits for the machines that are to keep the configuration.
 func (c *resizeCommand) await(std cli.Streams) error {
 	changed, told := time.Now(), ""
-	for last := -1; ; time.Sleep(drainPoll) {
+	for last := -1; ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (c *resizeCommand) await(std cli.Streams) error {
 		if obstacle != "" {
 			what = "waiting: " + obstacle
 		}
-		if what != told && time.Since(changed) > drainQuiet {
+		if what != told && time.Since(changed) > movesQuiet {
 			fmt.Fprintln(std.Out, what)
 			told = what
 		}
@@ -145,27 +145,6 @@ func isOnlyFilling(s farmsql.Status) bool {
 	return !slices.ContainsFunc(s.Regions, func(r farmsql.RegionStatus) bool { return r.Primary < 0 || 1+len(r.Backups) < s.Replicas })
 }
 
-// cmOf returns the number of the configuration manager, that of the machine itself if it is not known.
-func cmOf(s farmsql.Status) int {
-	for _, m := range s.Machines {
-		if m.IsCM {
-			return m.Machine
-		}
-	}
-	return s.Machine
-}
-
-// movesAwait says what moves, and regions that get or lose replicas, wait for. Not all that keeps the CM is known to others.
-func movesAwait(s farmsql.Status) string {
-	if s.MovesAwait != "" {
-		return s.MovesAwait
-	}
-	if cm := cmOf(s); cm != s.Machine {
-		return fmt.Sprintf("machine %d, the configuration manager, whose status may say more", cm)
-	}
-	return "the configuration manager"
-}
-
 // foundersPatience is how long the number of machines that keep the configuration may stay the same while others are to
 // become ones: that takes some seconds for each. Tests make it short.
 var foundersPatience = 30 * time.Second
@@ -174,7 +153,7 @@ var foundersPatience = 30 * time.Second
 // survive the loss of a machine may be of no use to anybody. If there are too few machines, it says so.
 func (c *resizeCommand) awaitFounders(std cli.Streams) error {
 	changed, last := time.Now(), -1
-	for ; ; time.Sleep(drainPoll) {
+	for ; ; time.Sleep(movesPoll) {
 		now, err := askNewest(c.Data)
 		if err != nil {
 			return err

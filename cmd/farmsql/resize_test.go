@@ -94,7 +94,7 @@ func TestResizeToOne(t *testing.T) {
 // resize prints how many regions are done, and what the others wait for if nothing changes. If something is in the
 // way that only somebody else can remove, it ends.
 func TestResizeProgress(t *testing.T) {
-	defer func(was, obstacle time.Duration) { drainQuiet, obstaclePatience = was, obstacle }(drainQuiet, obstaclePatience)
+	defer func(was, obstacle time.Duration) { movesQuiet, obstaclePatience = was, obstacle }(movesQuiet, obstaclePatience)
 	data, o := withAbsent(t)
 	s := o.status
 	s.Replicas, s.Resize = 3, &farmsql.ResizeStatus{Regions: 3}
@@ -105,7 +105,7 @@ func TestResizeProgress(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "1 of 4 regions have 3 replicas\n") || !strings.Contains(out, "all 4 regions have 3 replicas\n") {
 		t.Errorf("status %d: %s%s", code, out, errs)
 	}
-	drainQuiet = 0
+	movesQuiet = 0
 	s.Resize, s.MovesAwait = &farmsql.ResizeStatus{Regions: 3}, "region 7, which is being filled at machine 1"
 	o.set(s)
 	s.Resize = nil
@@ -134,8 +134,8 @@ func TestResizeProgress(t *testing.T) {
 // Regions that have fewer replicas than they should are not reported as done, though no resize is going on: machines are
 // away, or what is being filled is not complete yet.
 func TestResizeOfShortRegions(t *testing.T) {
-	defer func(was, obstacle time.Duration) { drainQuiet, obstaclePatience = was, obstacle }(drainQuiet, obstaclePatience)
-	drainQuiet, obstaclePatience = 0, 0
+	defer func(was, obstacle time.Duration) { movesQuiet, obstaclePatience = was, obstacle }(movesQuiet, obstaclePatience)
+	movesQuiet, obstaclePatience = 0, 0
 	data, o := withAbsent(t)
 	s := o.status
 	s.Replicas, s.Regions = 3, []farmsql.RegionStatus{{Region: 1, Primary: 0, Backups: []int{1}}, {Region: 2, Primary: 0, Backups: []int{1, 2}}}
@@ -174,8 +174,8 @@ func TestResizeOfShortRegions(t *testing.T) {
 // Only the CM is told at once that a replica is filled. Another machine must not let resize wait for that for ever, nor say
 // that all is done.
 func TestResizeAsAnotherMachineSeesIt(t *testing.T) {
-	defer func(was, obstacle time.Duration) { drainQuiet, obstaclePatience = was, obstacle }(drainQuiet, obstaclePatience)
-	drainQuiet, obstaclePatience = 0, 0
+	defer func(was, obstacle time.Duration) { movesQuiet, obstaclePatience = was, obstacle }(movesQuiet, obstaclePatience)
+	movesQuiet, obstaclePatience = 0, 0
 	data, o := withAbsent(t)
 	s := o.status
 	s.Machine, s.Replicas, s.Short, s.MovesAwait = 1, 3, []int{1}, "region 1, which is being filled at machine 2"

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/farmsql/farmsql"
+	"github.com/farmsql/farmsql/internal/protocol"
+)
+
+// This file has what drain, move and resize share: whether the instance knows how, and what it waits for.
+
+// movesPoll is the time between two looks at the progress.
+const movesPoll = 200 * time.Millisecond
+
+// movesQuiet is how long nothing has to change until await says what the moves wait for. Tests make it
+// short.
+var movesQuiet = 5 * time.Second
+
+// checkMoves returns an error if the instance, of which a process has answered s, cannot move replicas;
+// consequence says what that prevents if its machines are in one process.
+func checkMoves(s farmsql.Status, consequence string) error {
+	return checkSpeaks(s, protocol.Moves, "regions to move", consequence)
+}
+
+// checkSpeaks returns an error if the instance, of which a process has answered s, is none of several processes, or
+// does not speak the version of the protocol that something needs. Members of an earlier program are named here,
+// since the process that is asked may be one, which does not know the request.
+func checkSpeaks(s farmsql.Status, needed protocol.Version, what, consequence string) error {
+	switch {
+	case s.Source == farmsql.StatusOfProcess:
+		return fmt.Errorf("%w, and %s", farmsql.ErrNoCluster, consequence)
+	case s.Configuration == 0:
+		return fmt.Errorf("machine %d is starting, and knows no configuration yet: it %s", s.Machine, s.Starting)
+	case s.Protocol == 0:
+		return fmt.Errorf("machine %d runs a program that knows one version of the protocol, and version %d is needed for %s: start it, and all others of earlier programs, with this farmsql",
+			s.Machine, needed, what)
+	}
+	var older []int
+	for _, m := range s.Machines {
+		if m.ProtocolMax < int(needed) {
+			older = append(older, m.Machine)
+		}
+	}
+	if s.Protocol >= int(needed) || len(older) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the instance speaks version %d of the protocol, and version %d is needed for %s: start %s with this farmsql",
+		s.Protocol, needed, what, numbered("machine", older))
+}
+
+// numbered returns the numbers in words.
+func numbered(what string, numbers []int) string {
+	if len(numbers) != 1 {
+		what += "s"
+	}
+	return what + " " + strings.Trim(fmt.Sprint(numbers), "[]")
+}
+
+// cmOf returns the number of the configuration manager, that of the machine itself if it is not known.
+func cmOf(s farmsql.Status) int {
+	for _, m := range s.Machines {
+		if m.IsCM {
+			return m.Machine
+		}
+	}
+	return s.Machine
+}
+
+// movesAwait says what moves, and regions that get or lose replicas, wait for. Not all that keeps the CM is known to others.
+func movesAwait(s farmsql.Status) string {
+	if s.MovesAwait != "" {
+		return s.MovesAwait
+	}
+	if cm := cmOf(s); cm != s.Machine {
+		return fmt.Sprintf("machine %d, the configuration manager, whose status may say more", cm)
+	}
+	return "the configuration manager"
+}
