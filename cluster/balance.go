@@ -7,8 +7,8 @@ import (
 )
 
 // Moves even out the replicas of the machines, and then handovers (handover.go) even out the primaries.
-// What is to be even is measured by one number, the cost: the sum, over the machines, of the squares of
-// the numbers of their replicas. NextMoves returns only moves that lower it. Since a move does exactly what
+// The cost measures how uneven they are: it is the sum, over the machines, of the squares of the numbers
+// of their replicas. NextMoves returns only moves that lower it. Since a move does exactly what
 // was planned (the target takes the place of the machine that the replica leaves), the cost falls
 // with every move that is carried out, and cannot come back: machines never pass regions to and fro.
 //

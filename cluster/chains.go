@@ -8,8 +8,8 @@ import (
 )
 
 // chains are the ways on which primaries can go from machine to machine by handovers. A machine can hand
-// a group over only to one that has backups of it. If that is none with few primaries, it may have
-// a group of its own whose backup is at one: each of the two then hands over one.
+// a group over only to one that has backups of it. If none of these has few primaries, one of them may be the primary of
+// another group, with a backup at a machine that has few: then each of the two hands over one group.
 //
 // All groups on a path have the same size, so that only the machines at its ends have more or fewer
 // primaries afterwards.
@@ -61,8 +61,8 @@ func (ch *chains) primary(first int) rdma.MachineID {
 	return ch.pl.c.Regions[first].Primary
 }
 
-// next returns the path that lowers the cost the most, of those between whose ends the difference is worth it
-// (isUneven); nil if there is none. With a total of 0, whatever lowers the cost is worth it.
+// next returns the path that lowers the cost the most, of those whose ends differ enough (isUneven); nil if
+// there is none. With a total of 0 every path that lowers the cost counts.
 func (ch *chains) next(total int) (best []link) {
 	lowest, low := 0, ch.pl.least(ch.pl.primaries)
 	for _, n := range ch.sizes {

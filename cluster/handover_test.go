@@ -108,7 +108,7 @@ func TestHandoversAreEnough(t *testing.T) {
 	}
 }
 
-// Whatever the machines and the groups: moves and handovers end. All handovers are one configuration, after
+// Moves and handovers end, with any machines and groups. All handovers are one configuration, after
 // the last move, and make the primaries more even. They then differ by a group or a tenth at most,
 // wherever there is a way on which one could be handed over.
 func TestHandoversEnd(t *testing.T) {

@@ -150,7 +150,7 @@ func (c *Configuration) endBrokenMoves(before *Configuration) {
 func (c *Configuration) endBrokenMove(p *Placement, isFilled bool) {
 	move := *p.Move
 	p.Move = nil
-	areTooMany := len(p.Backups) >= c.most(p) // of an unavailable region, whose primary is none of its replicas
+	areTooMany := len(p.Backups) >= c.most(p) // an unavailable region has no primary among its replicas
 	areTooClose := p.Has(move.From) && p.Has(move.To) && c.domain(move.From) == c.domain(move.To)
 	if !areTooMany && !areTooClose {
 		return

@@ -113,31 +113,26 @@ func (g *members) beingFilled() (target rdma.MachineID) {
 
 // If the former number is asked for while a region is being filled, and its machine becomes full, the machine gives up what
 // nobody needs any more: nothing waits for it.
-func TestTakenBackWhileTheTargetIsFull(t *testing.T) {
-	aFewMembers(t, 9, 4, 2, func(g *members) {
-		c := &counters{g: g}
-		c.begin(40)
-		g.resize(1, 3)
-		target := g.beingFilled()
-		g.world.Machine(target).Fill(0)
-		g.resize(1, 2)
-		g.until("all regions have 2 replicas", func() bool { return g.isResized(2) })
-		g.world.Machine(target).Relieve()
-		c.finish()
-	})
-}
+func TestTakenBackWhileTheTargetIsFull(t *testing.T) { resizesWhileTheTargetIsFull(t, 2) }
 
 // So it does if more replicas are asked for once again meanwhile: the regions then grow elsewhere.
-func TestAskedForAgainWhileTheTargetIsFull(t *testing.T) {
+func TestAskedForAgainWhileTheTargetIsFull(t *testing.T) { resizesWhileTheTargetIsFull(t, 2, 3) }
+
+// resizesWhileTheTargetIsFull asks for three replicas in place of two, and for other numbers once a machine that is being
+// filled has become full; regions get the last.
+func resizesWhileTheTargetIsFull(t *testing.T, then ...int) {
+	t.Helper()
 	aFewMembers(t, 9, 4, 2, func(g *members) {
 		c := &counters{g: g}
 		c.begin(40)
 		g.resize(1, 3)
 		target := g.beingFilled()
 		g.world.Machine(target).Fill(0)
-		g.resize(1, 2)
-		g.resize(1, 3)
-		g.until("all regions have 3 replicas", func() bool { return g.isResized(3) })
+		for _, n := range then {
+			g.resize(1, n)
+		}
+		last := then[len(then)-1]
+		g.until(fmt.Sprintf("all regions have %d replicas", last), func() bool { return g.isResized(last) })
 		g.world.Machine(target).Relieve()
 		c.finish()
 	})

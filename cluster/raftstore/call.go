@@ -15,12 +15,13 @@ import (
 //
 //	| operation 1 | has suspect 1 | suspect 2 | patience in ms 4 | swap |
 //
-// The suspect is a machine that the client takes to have failed; earlier programs have zeros there, and do not read it. It is the payload of a frame. Of swaps of operations that are none, only the identifier counts; that of
+// It is the payload of a frame. The suspect is a machine that the client takes to have failed; earlier programs write
+// zeros there, and do not read them. Operations without a swap use only its identifier; that of
 // operationStanding has the standing of the machine that asks in the place of the configuration. A change has
 // its own encoding in the place of the swap's.
 type call struct {
 	operation byte
-	suspect   *rdma.MachineID // a machine that the client takes to have failed; nil if there is none
+	suspect   *rdma.MachineID // the machine that the client suspects; nil if it suspects none
 	patience  time.Duration   // after which the client does not wait any longer
 	swap      swap
 	change    change // of operationChange

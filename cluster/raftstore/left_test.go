@@ -68,8 +68,8 @@ func TestRefoundedApart(t *testing.T) {
 	}
 }
 
-// Whoever follows one of two machines that were refounded learns nothing of the other: not as a client, nor as a founder
-// to be, nor when it is refounded itself.
+// A machine that follows one of two refounded machines learns nothing of the other: not as a client, not as a founder to
+// be, and not when it is refounded itself.
 func TestFollowersStay(t *testing.T) {
 	known := Founders{Version: 5, Line: cluster.Line{1}, Machines: map[rdma.MachineID]string{0: addressOf(0)}}
 	other := Founders{Version: 9, Line: cluster.Line{2}, Machines: map[rdma.MachineID]string{2: addressOf(2)}}
@@ -115,7 +115,7 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// What a machine that was left behind says decides whether this one goes on.
+// The answer of a machine that was left behind decides whether this one goes on.
 func TestJudge(t *testing.T) {
 	of := func(version uint64, line ...uint64) Founders { return Founders{Version: version, Line: line} }
 	version := func(random uint64) uint64 { return refoundedVersion(3, random<<40) }
