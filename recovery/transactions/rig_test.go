@@ -409,7 +409,7 @@ func (x *instance) patience() time.Duration {
 func (x *instance) awaitSettled() bool {
 	deadline := time.Now().Add(x.patience())
 	for !x.isSettled() {
-		if slices.ContainsFunc(x.c.Machines, func(m rdma.MachineID) bool { return x.nodes[m].dead.Load() }) {
+		if x.hasDied() {
 			return false
 		}
 		if time.Now().After(deadline) {
@@ -420,10 +420,16 @@ func (x *instance) awaitSettled() bool {
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
-	return !slices.ContainsFunc(x.c.Machines, func(m rdma.MachineID) bool { return x.nodes[m].dead.Load() })
+	return !x.hasDied()
 }
 
-// refill is data and allocator recovery.
+// hasDied reports whether a machine of the configuration is dead, which the next leaves out.
+func (x *instance) hasDied() bool {
+	return slices.ContainsFunc(x.c.Machines, func(m rdma.MachineID) bool { return x.nodes[m].dead.Load() })
+}
+
+// refill is data and allocator recovery. It ends early when a machine dies, since transactions then keep their locks until
+// the next configuration, and copying waits for locks: what is not filled by then is filled in the next.
 func (x *instance) refill() {
 	for _, n := range x.survivors() {
 		if err := data.Scan(context.Background(), n.alloc, clock.System{}, func(recovery.Step) {}); err != nil {
@@ -441,8 +447,11 @@ func (x *instance) refill() {
 				},
 			}
 			err := f.Run(context.Background())
-			for try := 0; errors.Is(err, data.ErrNeverQuiet) && try < 30; try++ { // as members do: who holds a lock may not run for a second
+			for try := 0; errors.Is(err, data.ErrNeverQuiet) && try < 30 && !x.hasDied(); try++ { // as members do: who holds a lock may not run for a second
 				err = f.Run(context.Background())
+			}
+			if errors.Is(err, data.ErrNeverQuiet) && x.hasDied() {
+				return
 			}
 			if err != nil {
 				x.t.Error(err)
