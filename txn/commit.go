@@ -197,7 +197,7 @@ func (s *state) attempt() (result, error) {
 		s.forgetVersions()
 	}
 	if sabotage.ValidationLast.Skipped() {
-		if out, err := s.validate(); err != nil || out != committed {
+		if out, err := s.validate(readSize{}); err != nil || out != committed {
 			return out, err
 		}
 	}
@@ -215,7 +215,7 @@ func (s *state) attempt() (result, error) {
 	out, err := s.awaitLocks()
 	if err == nil && out == committed {
 		s.locked = true
-		if out, err = s.validate(); err == nil && out == committed {
+		if out, err = s.validate(readSize{}); err == nil && out == committed {
 			s.m.Replicas.Reached(step.Validate)
 		}
 	}

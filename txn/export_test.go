@@ -220,3 +220,6 @@ func KeyText(k rdma.Key) string {
 	}
 	return names[route.KindOf(k)]
 }
+
+// Checked returns how many objects the last validation has checked.
+func (t *Tx) Checked() int { return len(t.checks) }

@@ -63,6 +63,10 @@ type state struct {
 	// during validation, without the worker's lock.
 	locked bool
 	checks []check
+	// validated is what the last validation of the open transaction has found valid, up to which
+	// entries; validatedAll is how much the last one that checked everything has checked.
+	validated    readSize
+	validatedAll int
 }
 
 // movesAfter is the number of transactions after which a state looks whether it is on another
@@ -359,6 +363,7 @@ func (t *Tx) dropWrite(i int) {
 	w := e.Write()
 	t.written -= record.WriteBytes(&w)
 	t.writes.Truncate(i)
+	t.validated.writes = min(t.validated.writes, i)
 	switch {
 	case e.Op == record.OpAlloc:
 		t.m.release(t.w, &e)
@@ -514,6 +519,7 @@ func (s *state) reset() {
 	s.writtenMax, s.mayBeLarge, s.need = s.m.writeBytesMax, false, region.Ordinary
 	s.ctx = context.Background()
 	s.late.isAgain = false
+	s.validated, s.validatedAll = readSize{}, 0
 	s.commit.reset()
 }
 

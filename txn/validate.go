@@ -47,7 +47,46 @@ const (
 // Validate checks that everything the transaction has read is still valid. Until Validate or Commit
 // has succeeded, no result of the transaction may be shown to anyone: it may have seen objects that
 // never coexisted.
-func (t *Tx) Validate() error {
+//
+// It takes time in proportion to all that was read. To validate after each of many steps, use
+// ValidateRecent where nothing of the step is shown but that it has succeeded.
+func (t *Tx) Validate() error { return t.validateFrom(readSize{}) }
+
+// ValidateRecent checks that what the transaction has read since the last validation is valid, all
+// of it at one moment. Now and then it checks everything, like Validate: while that is little, and
+// again whenever the transaction has read twice as much. So a transaction of n steps that validates
+// after each takes time in proportion to n, and not to its square, and one that cannot commit any
+// more is noticed early.
+//
+// After it, results may be shown that come from these reads alone.
+func (t *Tx) ValidateRecent() error {
+	if t.state == nil {
+		return t.usable()
+	}
+	if n := t.readSize().total(); n <= validateAllMax || n >= 2*t.validatedAll {
+		return t.Validate()
+	}
+	return t.validateFrom(t.validated)
+}
+
+// validateAllMax is how many objects and questions ValidateRecent always checks: as many take a few
+// microseconds if they are local, and a round trip otherwise.
+const validateAllMax = 128
+
+// A readSize counts what a transaction has read, by the lists that keep it. What is not yet in a list
+// of that size has been read later.
+type readSize struct{ reads, writes, questions int }
+
+func (n readSize) total() int { return n.reads + n.writes + n.questions }
+
+// readSize returns how much the transaction has read until now.
+func (s *state) readSize() readSize {
+	return readSize{reads: len(s.reads.Entries), writes: len(s.writes.Entries), questions: len(s.questions)}
+}
+
+// validateFrom checks that everything that the transaction has read beyond from is still valid, and
+// dooms it otherwise.
+func (t *Tx) validateFrom(from readSize) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
@@ -55,7 +94,7 @@ func (t *Tx) Validate() error {
 	b := wait.Backoff{Lease: &t.m.Lease, Patience: commitPatience}
 	var since time.Time
 	for {
-		out, err := t.validate()
+		out, err := t.validate(from)
 		if errors.Is(err, worker.ErrMoved) {
 			if since, err = t.m.AwaitMove(t.ctx, err, since); err == nil {
 				continue
@@ -63,6 +102,9 @@ func (t *Tx) Validate() error {
 		}
 		if err == nil && out == committed {
 			err = t.m.ConfirmWithin(t.ctx)
+		}
+		if err == nil && out == committed {
+			t.noteValidated(from)
 		}
 		if err != nil || out == committed {
 			return t.doom(err)
@@ -77,6 +119,14 @@ func (t *Tx) Validate() error {
 	}
 }
 
+// noteValidated notes that everything that was read beyond from has been valid just now.
+func (s *state) noteValidated(from readSize) {
+	s.validated = s.readSize()
+	if from == (readSize{}) {
+		s.validatedAll = s.validated.total()
+	}
+}
+
 // validateReadOnly commits a transaction that writes nothing: it is serializable
 // at the moment of its last read, if all of its reads are still valid then.
 func (s *state) validateReadOnly() (result, error) {
@@ -85,7 +135,7 @@ func (s *state) validateReadOnly() (result, error) {
 	if len(s.intents) == 0 && len(s.reads.Entries)+len(s.questions) <= 1 && s.sources() <= 1 {
 		return committed, nil
 	}
-	return s.validate()
+	return s.validate(readSize{})
 }
 
 // sources counts the objects that validation checks: the read set and the sources of all questions.
@@ -97,16 +147,16 @@ func (s *state) sources() int {
 	return n
 }
 
-// validate checks everything at one moment: after a question had to be asked again, it checks
-// everything again, because only a round in which nothing has moved shows that everything was valid
-// at the round's beginning.
-func (s *state) validate() (result, error) {
+// validate checks everything that was read beyond from at one moment: after a question had to be asked
+// again, it checks everything again, because only a round in which nothing has moved shows that
+// everything was valid at the round's beginning.
+func (s *state) validate(from readSize) (result, error) {
 	if sabotage.Validation.Skipped() || sabotage.ValidationLast.Skipped() && s.locked {
 		return committed, nil
 	}
 	for range validateRounds {
 		before := s.m.Routes.Load()
-		s.listChecks()
+		s.listChecks(from)
 		if err := s.runChecks(); err != nil {
 			if !s.locked && !errors.Is(err, worker.ErrMoved) {
 				err = s.m.AwaitReplacement(s.ctx, before, err)
@@ -121,18 +171,18 @@ func (s *state) validate() (result, error) {
 	return again, nil
 }
 
-// listChecks lists all objects that must be unchanged: strict reads, unless a lock of the transaction
-// replaces the check; strict writes, until they are locked; late reads; and the sources of all
-// questions.
-func (s *state) listChecks() {
+// listChecks lists all objects read beyond from that must be unchanged: strict reads, unless a lock of
+// the transaction replaces the check; strict writes, until they are locked; late reads; and the
+// sources of questions.
+func (s *state) listChecks(from readSize) {
 	s.checks = s.checks[:0]
-	for i := range s.reads.Entries {
+	for i := from.reads; i < len(s.reads.Entries); i++ {
 		if e := &s.reads.Entries[i]; !s.rewrites(e) {
 			s.addCheck(e.Ptr, e.Version, checkRead)
 		}
 	}
 	if !s.locked { // a lock needs no check
-		for i := range s.writes.Entries {
+		for i := from.writes; i < len(s.writes.Entries); i++ {
 			if e := &s.writes.Entries[i]; e.Op != record.OpAlloc && !e.Dead {
 				s.addCheck(e.Ptr, e.Version, checkRead)
 			}
@@ -143,8 +193,8 @@ func (s *state) listChecks() {
 			s.addCheck(e.Ptr, e.Version, checkLate)
 		}
 	}
-	for i, q := range s.questions {
-		for _, src := range q.Sources() {
+	for i := from.questions; i < len(s.questions); i++ {
+		for _, src := range s.questions[i].Sources() {
 			s.addCheck(src.Ptr, src.Version, i)
 		}
 	}

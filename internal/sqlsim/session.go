@@ -54,7 +54,11 @@ func (s *session) run(query string) (result, error) { return s.runWith(wire.Stat
 func (s *session) runWith(st wire.Statement, query string) (result, error) {
 	s.end.BeginStatement(st)
 	res, err := s.runGuarded(query)
-	if err = s.end.EndStatement(ctx, err); err != nil {
+	shows := wire.ShowsResult
+	if res.ok.RowsAffected > 0 {
+		shows = wire.ShowsSuccess
+	}
+	if err = s.end.EndStatement(ctx, shows, err); err != nil {
 		return result{}, err
 	}
 	return res, nil

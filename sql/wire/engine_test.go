@@ -55,7 +55,7 @@ func (s *testSession) BeginStatement(st Statement) {
 	s.script.begun = append(s.script.begun, st)
 }
 
-func (s *testSession) EndStatement(_ context.Context, err error) error {
+func (s *testSession) EndStatement(_ context.Context, _ Shown, err error) error {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
 	s.script.ended++

@@ -353,7 +353,7 @@ func (h *handler) ComInitDB(c *mysql.Conn, schemaName string) error {
 func (h *handler) ComResetConnection(c *mysql.Conn) error {
 	err := h.engineHandler.ComResetConnection(c)
 	announce(c)
-	if err = stateOf(c).session.EndStatement(context.Background(), err); err != nil {
+	if err = stateOf(c).session.EndStatement(context.Background(), ShowsResult, err); err != nil {
 		return myerr.Of(err)
 	}
 	return nil
@@ -515,7 +515,7 @@ func (h *handler) attempt(ctx context.Context, state *connState, st statement, e
 	before := state.insertID()
 	err := h.guard(st, func() error { return exec(&buf) })
 	state.tellInserted(st, before, buf.res)
-	if err = s.EndStatement(ctx, err); err != nil {
+	if err = s.EndStatement(ctx, shownOf(st, buf.res), err); err != nil {
 		return nil, err
 	}
 	return buf.result(), nil

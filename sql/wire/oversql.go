@@ -43,7 +43,7 @@ func (f farmSession) InTransaction() bool { return f.s.Explicit() }
 
 // EndStatement ends the statement's transaction, or validates what an explicit one has
 // read so far, before the client sees the outcome.
-func (f farmSession) EndStatement(ctx context.Context, err error) error {
+func (f farmSession) EndStatement(ctx context.Context, shows Shown, err error) error {
 	f.s.SetForUpdate(false)
 	// After a failed statement the engine still commits, with a cancelled context. That
 	// commit fails, which is expected; but a conflict has to be reported.
@@ -51,8 +51,12 @@ func (f farmSession) EndStatement(ctx context.Context, err error) error {
 		return commitErr
 	}
 	f.s.Within(ctx)
-	if lost := f.s.Validate(); lost != nil {
-		return lost // the statement's error may come from reads that are not valid
+	validate := f.s.Validate // the statement's error may come from reads that are not valid
+	if err == nil && shows == ShowsSuccess {
+		validate = f.s.ValidateRecent
+	}
+	if lost := validate(); lost != nil {
+		return lost
 	}
 	switch {
 	case myerr.IsConflict(err):

@@ -14,9 +14,10 @@ type Session interface {
 	//
 	// Outside an explicit transaction it returns nil only if the statement's
 	// transaction has committed. Inside one it returns nil only if everything
-	// read so far still holds; a failed statement has its own writes undone,
-	// and a conflict ends the whole transaction.
-	EndStatement(ctx context.Context, err error) error
+	// read so far still holds, or, if shows is ShowsSuccess, everything that the
+	// statement has read; a failed statement has its own writes undone, and a
+	// conflict ends the whole transaction.
+	EndStatement(ctx context.Context, shows Shown, err error) error
 
 	// InTransaction reports whether an explicit transaction is open: one begun
 	// by START TRANSACTION, or any with autocommit off.
@@ -40,3 +41,11 @@ const (
 func (l Locking) String() string {
 	return [...]string{"none", "share", "update"}[l]
 }
+
+// Shown is what the client sees of a statement that has not failed.
+type Shown uint8
+
+const (
+	ShowsResult  Shown = iota // anything, such as rows, or variables that keep values of rows
+	ShowsSuccess              // that rows were changed, and how many
+)

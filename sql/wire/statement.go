@@ -50,6 +50,14 @@ func changesRows(ast sqlparser.Statement) bool {
 	return false
 }
 
+// shownOf returns what the client sees of a statement with this result.
+func shownOf(st statement, res *sqltypes.Result) Shown {
+	if st.writes && (res == nil || len(res.Fields) == 0) { // with RETURNING it has fields
+		return ShowsSuccess
+	}
+	return ShowsResult
+}
+
 // insertID returns the session's last insert id.
 func (s *connState) insertID() int64 {
 	if s.farm == nil {
