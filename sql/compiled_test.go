@@ -212,8 +212,10 @@ func TestCompiledSelects(t *testing.T) {
 		"SELECT id FROM t WHERE k = 3", "SELECT id, k FROM t WHERE k BETWEEN 2 AND 4 ORDER BY id",
 		"SELECT * FROM u WHERE a = 1 AND b = 8", "SELECT v FROM u WHERE b = 8 AND a = 1", "SELECT v, e, f, j FROM u WHERE a = -2 AND b BETWEEN 1 AND 20",
 		"SELECT * FROM u WHERE d = 'D5'", "SELECT * FROM u WHERE d = 'd5'", "SELECT * FROM u WHERE a = 9",
+		"SELECT * FROM u WHERE d = 'it''s'", `SELECT * FROM u WHERE d = 'a\'b\n\\'`,
 		"SELECT * FROM n WHERE s = 's5'", "SELECT * FROM n WHERE s = 'STRASSE'", "SELECT s FROM n WHERE s = 'ab'", "SELECT s FROM n WHERE s = 'AB  '", "SELECT x FROM n WHERE s = ''",
 		"SELECT x FROM h WHERE id = 5", "SELECT x FROM h WHERE w = 'w5'", "SELECT x FROM h WHERE w = 'W5'", "SELECT w FROM h WHERE w = 'w5 '",
+		"SELECT c FROM t WHERE id = '5'", "SELECT c FROM t WHERE id BETWEEN '3' AND '12'", "SELECT id FROM t WHERE k = '3'", "SELECT v FROM u WHERE b = '8' AND a = '1'", "SELECT c FROM t WHERE id IN ('3', '5', '400')",
 		"SELECT c FROM t WHERE id = 5 FOR UPDATE", "SELECT c FROM d2.t WHERE id = 5",
 	)
 }
@@ -224,6 +226,7 @@ func TestCompiledChanges(t *testing.T) {
 	p.must(
 		"UPDATE t SET k = k + 1 WHERE id = 5", "UPDATE t SET k=k-3, pad='new' WHERE id=6", "UPDATE t SET c = 'x' WHERE id = 7", "UPDATE t SET k = 1 WHERE id = 4000",
 		"UPDATE t SET c = 'trailing  ' WHERE id = 8", "UPDATE t SET c = 'CASE' WHERE id = 9", "UPDATE t SET c = 'case' WHERE id = 9", "UPDATE t SET k = -5 WHERE id = 10",
+		"UPDATE t SET k = '7', pad = '8' WHERE id = '12'", "DELETE FROM t WHERE id = '13'", "UPDATE t SET pad = NULL, c = 'x' WHERE id = 14", `UPDATE t SET pad = 'it''s\n', c = '\"\\' WHERE id = 15`,
 		"UPDATE t SET pad = 'Y' WHERE id = 3", "UPDATE u SET d = 'other' WHERE a = 1 AND b = 3", "UPDATE u SET d = 'else' WHERE d = 'D7'",
 		"UPDATE n SET x = x + 1 WHERE s = 's4'", "UPDATE n SET s = 'S4' WHERE s = 's4'", "UPDATE h SET x = 5, w = 'new' WHERE id = 3", "UPDATE h SET id = 100 WHERE w = 'w9'",
 		"DELETE FROM t WHERE id = 11", "DELETE FROM u WHERE a = 1 AND b = 8", "DELETE FROM u WHERE d = 'D9'", "DELETE FROM h WHERE id = 5", "DELETE FROM n WHERE s = 'S8'",
@@ -266,7 +269,7 @@ func TestCompiledReferences(t *testing.T) {
 	p.run("CREATE TABLE part (id INT PRIMARY KEY, x INT, FOREIGN KEY (x) REFERENCES f (a))")
 	insert(false, "INSERT INTO part VALUES (%d, 1)") // the first column of a key that has two
 
-	p.same("p", "f", "ff")
+	p.same("p", "f", "ff", "self")
 	for _, q := range []string{
 		"UPDATE p SET s = 'other' WHERE id = 3", "UPDATE p SET id = 300 WHERE id = 3", "UPDATE p SET y = 5 WHERE id = 30", "UPDATE f SET p = 8 WHERE a = 3 AND b = 9", "UPDATE f SET p = 800 WHERE a = 3 AND b = 9",
 		"UPDATE f SET a = 80 WHERE a = 3 AND b = 9", "DELETE FROM p WHERE id = 12", "DELETE FROM p WHERE id = 39", "DELETE FROM f WHERE a = 2 AND b = 2",
@@ -295,6 +298,7 @@ func TestCompiledInserts(t *testing.T) {
 	p.create()
 	p.run("CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, v INT)")
 	p.run("CREATE TABLE b (id SMALLINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, s VARCHAR(5) NOT NULL, w VARCHAR(5), UNIQUE KEY (w))")
+	p.run("CREATE TABLE defaults (id INT PRIMARY KEY, a TINYINT NOT NULL DEFAULT '-3', b BIGINT UNSIGNED NOT NULL DEFAULT 7, c VARCHAR(9) NOT NULL DEFAULT 'x y', d DECIMAL(6,2) NOT NULL DEFAULT '1.50', e INT DEFAULT NULL)")
 	insert := func(format string, from int) {
 		t.Helper()
 		for i := range 4 {
@@ -312,12 +316,19 @@ func TestCompiledInserts(t *testing.T) {
 	insert("INSERT INTO n (s, x) VALUES ('new%d', 5)", 1)
 	insert("INSERT INTO h (id, x) VALUES (%d, -9223372036854775807)", 1000)
 	insert("INSERT INTO a (v) VALUES (%d)", 1)
+	insert("INSERT INTO t (c, pad) VALUES ('x', 'x%d')", 1)
+	insert("INSERT INTO t (id) VALUES ('90%d')", 1)
+	p.must("INSERT INTO t (k, c, pad) VALUES (1, 'it''s', NULL)", `INSERT INTO t (k, c, pad) VALUES (2, 'a\'b\r\n', 'null')`)
+	insert("INSERT INTO t (k, c) VALUES ('-%d', '5')", 1)
+	insert("INSERT INTO u (a, b, v) VALUES ('-6', '%d', '-2.25')", 1)
+	insert("INSERT INTO defaults (id) VALUES ('%d')", 1)
+	insert("INSERT INTO defaults (id, e) VALUES ('%d', NULL)", 11)
 	insert("INSERT INTO b (id, s) VALUES (%d, 's')", 65530)
 	for _, q := range []string{
 		"INSERT INTO t (id, k, c, pad) VALUES (%d, 2, 'c', 'pad')", "INSERT INTO b (s, w) VALUES ('s', 'w')", "INSERT INTO b (s, w) VALUES ('s', 'w')", "INSERT INTO b (id, s) VALUES (1, 'too long')",
 		"INSERT INTO a (v) VALUES (2147483648)", "INSERT INTO a (id, v) VALUES (-5, 1)", "INSERT INTO a (id, v) VALUES (0, 1)", "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO a (id, v) VALUES (0, 1)", "SET sql_mode = DEFAULT",
 		"INSERT INTO a (id, v) VALUES (2147483647, 1)", "INSERT INTO a (v) VALUES (1)", "INSERT INTO t (c) VALUES ('x')", "INSERT INTO t VALUES (1, 2)", "INSERT INTO t (id, id) VALUES (1, 2)", "INSERT INTO t (nosuch) VALUES (1)", "INSERT IGNORE INTO a (id, v) VALUES (1, 1)",
-		"REPLACE INTO a (id, v) VALUES (1, 1)", "INSERT INTO a (id, v) VALUES (1, 1) ON DUPLICATE KEY UPDATE v = 5", "INSERT INTO a (v) VALUES (1), (2)", "INSERT INTO a (v) SELECT 5", "INSERT INTO a SET v = 5", "INSERT INTO a (v) VALUES ('5')", "INSERT INTO h (w) VALUES (5)",
+		"REPLACE INTO a (id, v) VALUES (1, 1)", "INSERT INTO a (id, v) VALUES (1, 1) ON DUPLICATE KEY UPDATE v = 5", "INSERT INTO a (v) VALUES (1), (2)", "INSERT INTO a (v) SELECT 5", "INSERT INTO a SET v = 5", "INSERT INTO a (v) VALUES ('5')", "INSERT INTO a (v) VALUES ('5 ')", "INSERT INTO a (v) VALUES ('99999999999')", "INSERT INTO a (v) VALUES ('')", "INSERT INTO a (v) VALUES ('x')", "INSERT INTO h (w) VALUES (5)",
 	} {
 		for range 3 {
 			p.run(q)
@@ -326,7 +337,7 @@ func TestCompiledInserts(t *testing.T) {
 	for _, q := range []string{"BEGIN", "INSERT INTO a (id, v) VALUES (70, 1)", "SAVEPOINT s", "INSERT INTO a (id, v) VALUES (71, 1)", "ROLLBACK TO s", "INSERT INTO a (id, v) VALUES (72, 1)", "INSERT INTO a (id, v) VALUES (72, 1)", "COMMIT"} {
 		p.run(q)
 	}
-	p.same("t", "u", "n", "h", "a", "b")
+	p.same("t", "u", "n", "h", "a", "b", "defaults")
 }
 
 // A change that could fail, or be more than a change of one row, is planned.
@@ -338,18 +349,19 @@ func TestNotCompiledChanges(t *testing.T) {
 		"INSERT INTO parent VALUES (1, 1), (2, 2)", "INSERT INTO child VALUES (1, 1), (2, 2)",
 		"CREATE TABLE checked (id INT PRIMARY KEY, v INT CHECK (v < 10))", "INSERT INTO checked VALUES (1, 1)",
 		"CREATE TABLE computed (id INT PRIMARY KEY, v INT, w INT AS (v + 1) STORED)", "INSERT INTO computed (id, v) VALUES (1, 1)",
+		"CREATE TABLE timed (id INT PRIMARY KEY, v DATETIME NOT NULL DEFAULT '2024-01-01 00:00:00')",
 		"CREATE TABLE touched (id INT PRIMARY KEY, v INT, at INT, z DATETIME ON UPDATE CURRENT_TIMESTAMP)", "INSERT INTO touched VALUES (1, 1, 1, NULL)",
 	} {
 		p.run(q)
 	}
 	for _, q := range []string{
 		"UPDATE parent SET id = 5 WHERE id = 1", "DELETE FROM parent WHERE id = 2", "UPDATE child SET p = 7 WHERE id = 1", "UPDATE checked SET v = 20 WHERE id = 1", "UPDATE computed SET v = 5 WHERE id = 1",
-		"UPDATE t SET id = 6 WHERE id = 5", "UPDATE t SET k = k + 2147483647 WHERE id = 5", "UPDATE t SET c = 'a string that is too long for it' WHERE id = 5", "UPDATE t SET k = 'x' WHERE id = 5",
+		"UPDATE t SET id = 6 WHERE id = 5", "UPDATE t SET k = k + 2147483647 WHERE id = 5", "UPDATE t SET c = 'a string that is too long for it' WHERE id = 5", "UPDATE t SET k = 'x' WHERE id = 5", "UPDATE t SET k = k + '3' WHERE id = 5",
 		"UPDATE t SET c = 5 WHERE id = 5", "UPDATE t SET k = c + 1 WHERE id = 5", "UPDATE t SET k = k * 2 WHERE id = 5", "UPDATE t SET k = NULL WHERE id = 5", "UPDATE t SET k = 1, id = k + 1 WHERE id = 5",
 		"UPDATE t SET nosuch = 1 WHERE id = 5", "UPDATE t SET k = nosuch + 1 WHERE id = 5", "UPDATE t SET k = 1 WHERE id = 5 LIMIT 1", "UPDATE t SET k = 1 WHERE id BETWEEN 5 AND 6", "UPDATE t SET k = 1 WHERE k = 2",
 		"UPDATE n SET x = x + 200 WHERE s = 's9'", "UPDATE u SET b = b - 100 WHERE a = -1 AND b = 1", "UPDATE u SET v = 5 WHERE a = -1 AND b = 1", "UPDATE IGNORE t SET id = 6 WHERE id = 5", "UPDATE u SET e = '2024-01-01' WHERE a = -1 AND b = 1",
 		"DELETE FROM t WHERE k = 2", "DELETE FROM t WHERE id = 5 ORDER BY id", "DELETE FROM t WHERE id BETWEEN 5 AND 6", "DELETE t FROM t WHERE id = 5", "INSERT INTO u (a, b, v) VALUES (100, 1, 5)", "INSERT INTO checked VALUES (5, 5)",
-		"INSERT INTO child VALUES (5, 200)", "INSERT INTO computed (id, v) VALUES (5, 5)", "INSERT INTO t (id, c, pad) VALUES (500, 'x', 'x')",
+		"INSERT INTO child VALUES (5, 200)", "INSERT INTO computed (id, v) VALUES (5, 5)", "INSERT INTO timed (id) VALUES (5)",
 	} {
 		for range 3 {
 			if p.run(q) {
@@ -369,7 +381,7 @@ func TestNotCompiledChanges(t *testing.T) {
 	}
 	p.run("DROP TRIGGER tr")
 	p.must("UPDATE h SET x = 3 WHERE id = 1")
-	p.same("t", "u", "n", "h", "parent", "child", "checked", "computed")
+	p.same("t", "u", "n", "h", "parent", "child", "checked", "computed", "timed")
 	p.run("START TRANSACTION READ ONLY")
 	if p.run("UPDATE h SET x = 4 WHERE id = 1") {
 		t.Error("compiled in a READ ONLY transaction")
@@ -381,11 +393,11 @@ func TestNotCompiled(t *testing.T) {
 	p := newPair(t)
 	p.create()
 	for _, q := range []string{
-		"SELECT c FROM t WHERE id='5'", "SELECT c FROM t WHERE id=5.0", "SELECT c FROM t WHERE id=NULL", "SELECT c FROM t WHERE id=5 OR id=6",
+		"SELECT c FROM t WHERE id='5x'", "SELECT c FROM t WHERE id=' 5'", "SELECT c FROM t WHERE id='5.0'", "SELECT c FROM t WHERE id='05'", "SELECT c FROM t WHERE id='-0'", "SELECT c FROM t WHERE id='1000000000000000'", "SELECT c FROM t WHERE id=5.0", "SELECT c FROM t WHERE id=NULL", "SELECT c FROM t WHERE id=5 OR id=6",
 		"SELECT c, 1 FROM t WHERE id=5", "SELECT c FROM t WHERE id=5 LIMIT 1", "SELECT c FROM t WHERE id=5 AND id=6",
 		"SELECT c FROM t WHERE id=99999999999", "SELECT c FROM t WHERE id=9223372036854775808", "SELECT c FROM t WHERE id=5 -- comment",
 		"SELECT c FROM t WHERE id=@a", "SELECT c FROM t WHERE id=?", "SELECT nosuch FROM t WHERE id=5", "SELECT c FROM nosuch WHERE id=5", "SELECT c FROM nosuch.t WHERE id=5",
-		"SELECT c FROM t WHERE nosuch=5", "SELECT * FROM u WHERE d = 5", "SELECT * FROM u WHERE d = 'it''s'", `SELECT * FROM u WHERE d = 'a\'b'`, "SELECT * FROM u WHERE d = x'41'",
+		"SELECT c FROM t WHERE nosuch=5", "SELECT * FROM u WHERE d = 5", `SELECT * FROM u WHERE d = 'a\%'`, "SELECT * FROM u WHERE d = x'41'",
 		"SELECT * FROM u WHERE a = 40000 AND b = 1", "SELECT * FROM u WHERE a = 1 AND b = -1", "SELECT id FROM t WHERE k BETWEEN 5 AND 2", "SELECT CONCAT(c, 'x') FROM t WHERE id=5",
 		"SELECT c FROM t WHERE id=5 GROUP BY c", "SELECT c FROM t WHERE id=5 UNION SELECT c FROM t WHERE id=6", "SELECT SQL_CALC_FOUND_ROWS c FROM t WHERE id=5",
 		"SELECT * FROM n WHERE z = 'a'", "SELECT * FROM mysql.user WHERE id=5", "SELECT * FROM information_schema.tables WHERE table_name='t'",

@@ -206,7 +206,7 @@ func (f *form) changeRow(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 func (ch *change) fits(values []Value) bool {
 	for i := range ch.set {
 		s := &ch.set[i]
-		v, ok := s.value.in(values)
+		v, ok := s.literal(values)
 		if !ok || !takes(s.codec, v) {
 			return false
 		}
@@ -231,10 +231,19 @@ func (ch *change) apply(ctx *gms.Context, old gms.Row, values []Value) (gms.Row,
 	return row, true
 }
 
+// literal returns the literal as the column takes it. Added to a column, a string is a double in MySQL.
+func (s *setter) literal(values []Value) (Value, bool) {
+	v, ok := s.value.in(values)
+	if s.from >= 0 {
+		return v, ok
+	}
+	return forColumn(s.codec, v), ok
+}
+
 // eval returns the new value for row r. It returns false if this package cannot compute it, or if the
 // column would store it converted.
 func (s *setter) eval(ctx *gms.Context, r gms.Row, values []Value) (any, bool) {
-	v, ok := s.value.in(values)
+	v, ok := s.literal(values)
 	if !ok || v.IsNull {
 		return nil, ok && s.from < 0
 	}

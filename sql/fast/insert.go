@@ -2,6 +2,7 @@ package fast
 
 import (
 	"slices"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -14,15 +15,41 @@ import (
 
 // An insertion is an INSERT of one row of literals. go-mysql-server runs all other INSERTs, and
 // also those into a table whose changes are left to it (see change), and those that leave out a
-// column with a default.
+// column whose default is not a plain literal.
 type insertion struct {
 	// columns are the positions of the values, and codecs are those of the columns.
 	columns []int
 	codecs  []*row.KeyCodec
+	// defaults are the values of columns that the INSERT leaves out.
+	defaults []columnDefault
 	// generated is set if the INSERT does not name the AUTO_INCREMENT column. unique is set if
 	// there are other unique keys: after a duplicate of one, the statement must not draw a second
 	// number.
 	generated, unique bool
+}
+
+// A columnDefault is the value that a column has if an INSERT leaves it out.
+type columnDefault struct {
+	column int
+	codec  *row.KeyCodec
+	value  Value
+}
+
+// defaultOf returns a column's default; false if it is not a plain literal, or means a time, which depends on settings.
+func defaultOf(info *store.TableInfo, at int) (d columnDefault, ok bool) {
+	k, text := codec(info, at), info.Columns[at].Default
+	d = columnDefault{column: at, codec: k, value: Value{Text: text}}
+	var n normaliser
+	switch isString := n.add(text) && string(n.key) == "?" && !n.values[0].IsNumber; {
+	case k.Kind == catalog.KindDatetime:
+		return d, false
+	case isString:
+		d.value = n.values[0]
+	case !row.IsDecimalText(text):
+		return d, false
+	}
+	d.value = forColumn(k, d.value)
+	return d, takes(k, d.value)
 }
 
 // newInsertion returns the insertion for a shape; false if it is left to go-mysql-server.
@@ -50,9 +77,8 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		in.generated = in.generated && at != info.AutoColumn
 		in.columns, in.codecs = append(in.columns, at), append(in.codecs, codec(info, at))
 	}
-	for i, c := range info.Columns {
-		isNullByDefault := c.Nullable && c.Default == ""
-		if !named[i] && i != info.AutoColumn && !isNullByDefault {
+	for i := range info.Columns {
+		if !named[i] && i != info.AutoColumn && !in.leavesOut(info, i) {
 			return nil, false
 		}
 	}
@@ -60,6 +86,17 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		in.unique = in.unique || k.Unique
 	}
 	return in, in.refers(info)
+}
+
+// leavesOut reports whether the INSERT may leave out a column, and notes its default.
+func (in *insertion) leavesOut(info *store.TableInfo, at int) bool {
+	c := &info.Columns[at]
+	if c.Default == "" || strings.EqualFold(c.Default, "NULL") {
+		return c.Nullable
+	}
+	d, ok := defaultOf(info, at)
+	in.defaults = append(in.defaults, d)
+	return ok
 }
 
 // refers reports whether the rows that the new row refers to can be looked up before
@@ -132,13 +169,14 @@ func (f *form) runInsert(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 	return &Result{OK: res}, ed.Close(ctx)
 }
 
-// row returns a row with the literals, and NULL in the other columns; false if a column would not
-// store a literal unchanged.
+// row returns a row with the literals, and with the defaults of the other columns; false if a column would not
+// store one unchanged.
 func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand, values []Value) (gms.Row, bool) {
 	row := make(gms.Row, len(info.Columns))
 	for i, at := range in.columns {
 		v, ok := from[i].in(values)
 		k := in.codecs[i]
+		v = forColumn(k, v)
 		if !ok || !takes(k, v) {
 			return nil, false
 		}
@@ -146,6 +184,13 @@ func (in *insertion) row(ctx *gms.Context, info *store.TableInfo, from []operand
 			continue
 		}
 		if row[at], ok = storedForm(ctx, k, v); !ok {
+			return nil, false
+		}
+	}
+	for i := range in.defaults {
+		var ok bool
+		d := &in.defaults[i]
+		if row[d.column], ok = storedForm(ctx, d.codec, d.value); !ok {
 			return nil, false
 		}
 	}

@@ -58,6 +58,7 @@ func newLookup(info *store.TableInfo, index *store.KeyInfo, where []condition) (
 // key appends the encoding of a literal that the column can store unchanged.
 func (l operand) key(dst []byte, k *row.KeyCodec, values []Value) ([]byte, bool) {
 	v, ok := l.in(values)
+	v = forColumn(k, v)
 	if !ok || v.IsNull || v.IsNumber != k.IsInteger() {
 		return dst, false
 	}

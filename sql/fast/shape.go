@@ -48,15 +48,20 @@ type condition struct {
 	list    []operand
 }
 
-// An operand is one of a statement's values, or its negative.
+// An operand is one of a statement's values, or its negative; or NULL, if at is nullAt.
 type operand struct {
 	at       int
 	negative bool
 }
 
+const nullAt = -1
+
 // in returns the operand's value among the values of the statement; false if the value cannot be
 // negated.
 func (l operand) in(values []Value) (Value, bool) {
+	if l.at == nullAt {
+		return Value{IsNull: true}, true
+	}
 	v := values[l.at]
 	if l.negative {
 		v.Number = -v.Number
@@ -200,7 +205,7 @@ func (s *shape) tuple(rows sqlparser.InsertRows) bool {
 		return false
 	}
 	for _, e := range values[0] {
-		v, ok := s.literal(e)
+		v, ok := s.value(e)
 		if !ok {
 			return false
 		}
@@ -328,6 +333,14 @@ func (s *shape) literal(e sqlparser.Expr) (operand, bool) {
 	return operand{at: at}, ok
 }
 
+// value returns the operand for a literal or NULL, as literal does.
+func (s *shape) value(e sqlparser.Expr) (operand, bool) {
+	if _, isNull := e.(*sqlparser.NullVal); isNull {
+		return operand{at: nullAt}, true
+	}
+	return s.literal(e)
+}
+
 // parameterNumber returns the number of a parameter, from 0.
 func parameterNumber(v *sqlparser.SQLVal) (int, bool) {
 	if v.Type != sqlparser.ValArg || len(v.Val) < 3 || string(v.Val[:2]) != ":v" {
@@ -366,21 +379,26 @@ func (s *shape) assignment(a *sqlparser.AssignmentExpr) bool {
 		}
 	}
 	set := assignment{column: to}
-	value := a.Expr
-	if b, ok := value.(*sqlparser.BinaryExpr); ok {
-		if b.Operator != sqlparser.PlusStr && b.Operator != sqlparser.MinusStr {
-			return false
-		}
-		if set.from, ok = s.column(b.Left); !ok {
-			return false
-		}
-		set.minus, value = b.Operator == sqlparser.MinusStr, b.Right
-	}
-	if set.value, ok = s.literal(value); !ok {
-		return false
+	if b, isBinary := a.Expr.(*sqlparser.BinaryExpr); isBinary {
+		ok = s.sum(&set, b)
+	} else {
+		set.value, ok = s.value(a.Expr)
 	}
 	s.set = append(s.set, set)
-	return true
+	return ok
+}
+
+// sum takes the sum or difference of a column and a literal into an assignment; false if it is another expression.
+func (s *shape) sum(set *assignment, b *sqlparser.BinaryExpr) (ok bool) {
+	if b.Operator != sqlparser.PlusStr && b.Operator != sqlparser.MinusStr {
+		return false
+	}
+	set.minus = b.Operator == sqlparser.MinusStr
+	if set.from, ok = s.column(b.Left); !ok {
+		return false
+	}
+	set.value, ok = s.literal(b.Right)
+	return ok
 }
 
 // understands reports whether the shape accounts for all literals of a statement.

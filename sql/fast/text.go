@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -43,7 +44,7 @@ type normaliser struct {
 const textMax = 4 << 10
 
 // add appends the text of a statement, and reports whether it understands the statement. It
-// refuses comments, variables, escapes in strings, and numbers that are not whole.
+// refuses comments, variables, escaped wildcards, and numbers that are not whole.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
@@ -125,18 +126,51 @@ func (n *normaliser) number(s string, i int) int {
 }
 
 // text replaces the string at i by a parameter, and returns where it ends; 0 if the string has no
-// end, or has escapes or invalid characters.
+// end, or has invalid characters or escapes that do not stand for one character.
 func (n *normaliser) text(s string, i int) int {
-	length := strings.IndexByte(s[i+1:], '\'')
+	start := i + 1
+	length := strings.IndexAny(s[start:], `'\`)
 	if length < 0 {
 		return 0
 	}
-	text, end := s[i+1:i+1+length], i+length+2
-	if end < len(s) && s[end] == '\'' || strings.IndexByte(text, '\\') >= 0 || !utf8.ValidString(text) {
+	text, end := s[start:start+length], start+length+1
+	if s[end-1] == '\\' || end < len(s) && s[end] == '\'' {
+		if text, end = unescape(s, start); end == 0 {
+			return 0
+		}
+	}
+	if !utf8.ValidString(text) {
 		return 0
 	}
 	n.literal(Value{Text: text})
 	return end
+}
+
+// unescape returns the string whose first character is at i, and where it ends: behind its closing quote; 0 if
+// it has no end, or an escape that does not stand for one character, such as those of LIKE's wildcards.
+func unescape(s string, i int) (text string, end int) {
+	b := make([]byte, 0, len(s)-i)
+	for i < len(s) {
+		plain := strings.IndexAny(s[i:], `'\`)
+		if plain < 0 || i+plain+1 == len(s) && s[i+plain] == '\\' {
+			return "", 0
+		}
+		b = append(b, s[i:i+plain]...)
+		i += plain + 1
+		isQuote := s[i-1] == '\''
+		switch {
+		case isQuote && (i == len(s) || s[i] != '\''):
+			return string(b), i
+		case isQuote:
+			b = append(b, '\'')
+		case sqltypes.SQLDecodeMap[s[i]] == sqltypes.DontEscape:
+			return "", 0
+		default:
+			b = append(b, sqltypes.SQLDecodeMap[s[i]])
+		}
+		i++
+	}
+	return "", 0
 }
 
 // quoted copies the quoted name at i, and returns where it ends; 0 if it has no end.

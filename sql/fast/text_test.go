@@ -16,7 +16,9 @@ func TestNormalise(t *testing.T) {
 		{"SELECT `a?1` FROM t1 WHERE x='it is' AND y = -5", "SELECT `a?1` FROM t1 WHERE x=? AND y = -?", []Value{{Text: "it is"}, {Number: 5, IsNumber: true}}},
 		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},
 		{"x = 1.5", "", nil}, {"x = .5", "", nil}, {"x = 1e5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
-		{"x = 'a''b'", "", nil}, {`x = 'a\'b'`, "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
+		{"x = 'a''b' AND y = ''''", "x = ? AND y = ?", []Value{{Text: "a'b"}, {Text: "'"}}}, {"x = '' AND y = 1", "x = ? AND y = ?", []Value{{}, {Number: 1, IsNumber: true}}},
+		{`x = 'a\'b\"\\' AND y = '\0\b\n\r\t\Z'''`, "x = ? AND y = ?", []Value{{Text: `a'b"\`}, {Text: "\x00\b\n\r\t\x1a'"}}},
+		{`x = 'a\%'`, "", nil}, {`x = 'a\_'`, "", nil}, {`x = 'a\x'`, "", nil}, {`x = 'a\`, "", nil}, {`x = 'a\'`, "", nil}, {`x = 'a''`, "", nil}, {"x = '\\\\\xff'", "", nil}, {"x = '\\n\xff'", "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
 		{"x --c", "", nil}, {"x /*c*/", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
 		{strings.Repeat("x", textMax+1), "", nil},
 	} {
