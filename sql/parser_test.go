@@ -25,6 +25,12 @@ func TestRespell(t *testing.T) {
 		{"alter table t add y year(4)", "alter table t add y year"},
 		{"select year(4), a, year(4) from t where b = year(4)", ""},
 		{"create table t (y year(2))", ""},
+		{"create table t (a int, b int, primary key using btree (a, b), unique key `k` using hash (b), key using btree (a) comment 'x')", "create table t (a int, b int, primary key (a, b) using btree, unique key `k` (b) using hash, key (a) using btree comment 'x')"},
+		{"alter table t add unique using btree (a), add index k using hash (b), add key key_block_size using btree (a)", "alter table t add unique (a) using btree, add index k (b) using hash, add key key_block_size (a) using btree"},
+		{"create unique index i using hash on d.t (a(5), b)", "create unique index i on d.t (a(5), b) using hash"},
+		{"create table t (a int primary key, key (a) using btree, key k using btree", ""},
+		{"alter table t add key using btree", ""},
+		{"select a from t join u using (a) where 'key using btree (a)' = b", ""},
 	} {
 		got, found := compat.Respell(tt.query, sqlparser.ParserOptions{})
 		if found != (tt.want != "") || found && got != tt.want {

@@ -24,10 +24,11 @@ import (
 //   - LOW_PRIORITY, HIGH_PRIORITY, DELAYED and QUICK of statements that change rows are removed;
 //   - DO becomes SELECT, until it is parsed (AsDo);
 //   - expressions in the indexes of CREATE TABLE and ALTER TABLE become columns, until they are parsed
-//     (withKeys).
+//     (withKeys);
+//   - USING BTREE or USING HASH of a key moves behind its columns.
 func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []Edit
-	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns} {
+	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns, keyMethods} {
 		edits = append(edits, rule(NewTokens(query, o))...)
 	}
 	if len(edits) == 0 {
