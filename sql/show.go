@@ -74,7 +74,10 @@ func showColumns(ctx *gms.Context, n *plan.ShowColumns, row gms.Row) (gms.RowIte
 		at = 5
 	}
 	for i, c := range shownColumns(n) {
-		if text, ok := all[i][at].(string); ok {
+		switch text, ok := all[i][at].(string); {
+		case ok && strings.EqualFold(text, "NULL"): // a string has quotes here
+			all[i][at] = nil
+		case ok:
 			all[i][at] = defaultText(text)
 		}
 		collated, ok := c.Type.(gms.TypeWithCollation)
