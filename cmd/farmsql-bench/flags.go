@@ -248,25 +248,31 @@ func (f *commonFlags) write(results []*bench.Result) error {
 	return results[0].PlotTime(bench.PlotBase(f.Plot))
 }
 
-// A plotted is the result of a benchmark that produces no bench.Result.
+// A written is the result of a benchmark that produces no bench.Result.
+type written interface{ WriteJSON(w io.Writer) error }
+
+// A plotted is one that can be plotted, too.
 type plotted interface {
-	WriteJSON(w io.Writer) error
+	written
 	Plot(base string) error
 }
 
 // writeTo writes the result to the requested files.
 func writeTo(jsonFile, plot string, res plotted) error {
-	if jsonFile != "" {
-		var b bytes.Buffer
-		if err := res.WriteJSON(&b); err != nil {
-			return err
-		}
-		if err := os.WriteFile(jsonFile, b.Bytes(), 0o666); err != nil {
-			return err
-		}
-	}
-	if plot == "" {
-		return nil
+	if err := writeJSONTo(jsonFile, res); err != nil || plot == "" {
+		return err
 	}
 	return res.Plot(bench.PlotBase(plot))
+}
+
+// writeJSONTo writes the result to a file, if one is requested.
+func writeJSONTo(file string, res written) error {
+	if file == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := res.WriteJSON(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(file, b.Bytes(), 0o666)
 }
