@@ -25,6 +25,7 @@ var sections = []section{
 	{"failure", experimentsOf(failures, func(v variant) experiment { return v.experiment }), (*page).failure},
 	{"lease", []experiment{leases}, (*page).lease},
 	{"compare", []experiment{compare}, (*page).compare},
+	{"shapes", []experiment{shaped}, (*page).shapes},
 	{"profiles", experimentsOf(profiles, func(v variant) experiment { return v.experiment }), (*page).profiles},
 	{"micro", []experiment{micro}, (*page).micro},
 }

@@ -233,6 +233,7 @@ var (
 	micro   = experiment{name: "micro", tool: goTest, once: true, args: "-tags gms_pure_go -run ^$ -bench . -benchtime 300ms -count 3 ./bench/micro"}
 	compare = experiment{name: "compare", tool: compareScript, once: true, isLarge: true}
 	leases  = experiment{name: "lease", args: "lease --duration 20s", isForeign: true, once: true}
+	shaped  = experiment{name: "shapes", args: "shapes --rounds 5 --seed 1", isForeign: true, once: true, isLarge: true}
 )
 
 // failures are the kinds of failures, by SIGKILL unless a row says otherwise. With ten machines a
