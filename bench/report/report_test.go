@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/bench/shapes"
 	"github.com/farmsql/farmsql/internal/invariant"
 )
 
@@ -322,6 +323,47 @@ func TestCompare(t *testing.T) {
 	}
 	put(t, &o, compare, 1, `{"rows": 5}`)
 	if err := Write(o, document(t, "")); err == nil || !strings.Contains(err.Error(), "report: compare: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestShapes(t *testing.T) {
+	o := Options{Folder: t.TempDir(), Runs: 1}
+	row := func(shape, mode, rest string) string {
+		return `{"group": "lookup", "shape": "` + shape + `", "mode": "` + mode + `", ` + rest + `}`
+	}
+	var rows []string
+	for i := range 40 { // more than there is room for
+		rows = append(rows, row(fmt.Sprint("s", i), "text", fmt.Sprintf(`"figures": [{"processor": 100}, {"processor": %d}], "ratio": %g, "lowest": 0.001, "highest": 9, "latency": 1`, 10+10*i, 0.1+0.1*float64(i))))
+	}
+	rows = append(rows, row("other", "text", `"figures": [{}, {}], "difference": "1 and 2"`), row("broken", "prepared", `"figures": [{"error": "no"}, {}]`))
+	put(t, &o, shaped, 1, `{"conditions": {"scale": {"n": 5000, "unit": "rows"}, "durability": "tmpfs"}, "servers": ["farmsql", "MariaDB"], "versions": ["1", "2"],
+		"settings": ["x", "y"], "rounds": 3, "turnSeconds": 0.1, "modes": ["text", "prepared"], "rows": [`+strings.Join(rows, ",")+`]}`)
+	file := document(t, "Old.\n")
+	text := written(t, o, file)
+	for _, want := range []string{
+		"farmsql 1 (x) beside MariaDB 2 (`y`)", "each shape has 3 turns of 0.1 s", "; 5,000 rows; memory of both: tmpfs.", "| lookup | text | 40 | 1.58 | 1.00 | 31 | 7 | 4 | 0 | 1 | 0 |\n",
+		"|  | prepared | 0 | - | - | 0 | 0 | 0 | 0 | 0 | 1 |\n", "| all | text | 40 |", "| lookup: s0 | 10.0 | 100 | 0.100 | 0.0010 to 9.00 | 1.00 |\n", "| lookup: s19 |", "| lookup: s39 | 400 |", "| lookup: s30 |", "(benchmarks/shapes.md)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"lookup: s20 ", "lookup: s29 "} {
+		if strings.Contains(text, not) {
+			t.Errorf("%q is neither among the worst nor among the best:\n%s", not, text)
+		}
+	}
+	all, err := os.ReadFile(filepath.Join(strings.TrimSuffix(file, ".md"), "shapes.md"))
+	if err != nil || !strings.Contains(string(all), "| s25 | text | 260 |") || !strings.Contains(string(all), "WRONG, 1 and 2") {
+		t.Errorf("%v:\n%s", err, all)
+	}
+	put(t, &o, shaped, 1, `{"rows": 5}`)
+	if err := Write(o, file); err == nil || !strings.Contains(err.Error(), "report: shapes: ") {
+		t.Errorf("error %v", err)
+	}
+	p := &page{results: &results{}, plots: filepath.Join(t.TempDir(), "nowhere")}
+	if err := p.allShapes(new(shapes.Result)); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,6 +60,9 @@ func (p *page) shapeEnds(res *shapes.Result, m shapes.Mode) {
 			sorted = append(sorted, r)
 		}
 	}
+	if len(sorted) == 0 {
+		return
+	}
 	slices.SortStableFunc(sorted, func(a, b shapes.Row) int { return cmp.Compare(a.Ratio, b.Ratio) })
 	worst := sorted[:min(shapesWorst, len(sorted))]
 	best := slices.Clone(sorted[max(len(worst), len(sorted)-shapesBest):])
@@ -82,7 +86,8 @@ func (p *page) allShapes(res *shapes.Result) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	defer f.Close()
-	if err := res.WriteMarkdown(f); err != nil {
+	_, err = fmt.Fprintf(f, "# All shapes\n\nWritten by `farmsql bench report`, with the conditions in [benchmarks](../%s.md#shapes-of-statements). The first ratio is of processor times, the last of latencies.\n", filepath.Base(p.plots))
+	if err := errors.Join(err, res.WriteMarkdown(f)); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	p.line("[All shapes](%s/%s).\n", filepath.Base(p.plots), name)

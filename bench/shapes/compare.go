@@ -62,7 +62,7 @@ func (r *run) fail(ctx, bounded context.Context, row *Row, i int, err error) err
 		err = context.Cause(bounded)
 	}
 	row.Figures[i].Error = err.Error()
-	return r.sessions[i][row.Mode].recover(ctx)
+	return r.sessions[i][row.Mode].renew(ctx)
 }
 
 func errPatience(d time.Duration) error {

@@ -85,7 +85,7 @@ func Measure(ctx context.Context, cfg Config) (res *Result, err error) {
 	defer func() { err = errors.Join(err, farmsql.stop()) }()
 	res, err = compareServers(ctx, cfg, [2]*Server{farmsql, mariaDB})
 	if err == nil {
-		res.Conditions.Durability = durability(folder)
+		res.Conditions.Durability = bench.DurabilityOf(folder)
 	}
 	return res, err
 }
@@ -290,7 +290,7 @@ func (r *run) turn(ctx context.Context, row *Row, i int, from *source) error {
 	case t.executions == 0 || bounded.Err() == nil || ctx.Err() != nil:
 		return r.fail(ctx, bounded, row, i, err)
 	default: // what was measured before the patience ended counts
-		if err := s.recover(ctx); err != nil {
+		if err := s.renew(ctx); err != nil {
 			return err
 		}
 	}

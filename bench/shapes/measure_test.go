@@ -178,10 +178,10 @@ func TestErrorIsReported(t *testing.T) {
 // measured until then.
 func TestPatience(t *testing.T) {
 	r := loaded(t)
-	r.patience = 300 * time.Millisecond
+	r.patience = time.Second
 	res := r.measureText(t, "== g\n-- endless\nSELECT SLEEP(100)\n-- after it\nSELECT 1\n")
 	for _, row := range res.Rows {
-		if isEndless := row.Shape == "endless"; isEndless != (row.Figures[0].Error == "it had not ended after 300ms") || isEndless == (row.Ratio > 0) {
+		if isEndless := row.Shape == "endless"; isEndless != (row.Figures[0].Error == "it had not ended after 1s") || isEndless == (row.Ratio > 0) {
 			t.Errorf("%s (%s): %+v", row.Shape, row.Mode, row)
 		}
 	}
@@ -204,22 +204,29 @@ func mustParse(t *testing.T, text string) *Shape {
 	return all[0]
 }
 
-// A turn has more executions of what is fast, and at least some of what is slow.
+// A turn has as many executions as there is time for, and at least some.
 func TestTurnAdapts(t *testing.T) {
-	r := loaded(t)
-	r.cfg.Turn = 50 * time.Millisecond
-	executions := func(text string) int {
-		row := &Row{Mode: Text, shape: mustParse(t, text)}
-		if err := r.turns(t.Context(), row, 0, 0); err != nil || row.hasFailed() {
-			t.Fatalf("%v, %+v", err, row)
+	r := newRun(Config{Turn: 50 * time.Millisecond}, [2]*Server{})
+	for _, c := range []struct {
+		executions int
+		took       time.Duration
+		size       int // that would be next, of what is asked for
+		asked      int
+		isOver     bool
+	}{
+		{0, 0, 1, 64, false},
+		{1, 10 * time.Microsecond, 2, 2, false},
+		{100, 10 * time.Millisecond, 64, 64, false},
+		{100, 40 * time.Millisecond, 25, 64, false},
+		{100, 50 * time.Millisecond, 1, 64, true},
+		{1, time.Hour, 2, 64, false},
+		{2, time.Hour, 1, 64, false},
+		{executionsMin, time.Hour, 1, 64, true},
+	} {
+		at := &turn{executions: c.executions, took: c.took}
+		if size := r.sizeOf(at, c.asked); r.isOver(at) != c.isOver || size != c.size && !c.isOver {
+			t.Errorf("after %d executions in %v: over %v, next %d of %d; want %v, %d", c.executions, c.took, r.isOver(at), size, c.asked, c.isOver, c.size)
 		}
-		return row.Figures[0].Executions
-	}
-	if n := executions("== g\n-- slow\nSELECT SLEEP(0.1)\n"); n != executionsMin {
-		t.Errorf("%d executions of what is slow, want %d", n, executionsMin)
-	}
-	if n := executions("== g\n-- fast\nSELECT 1\n"); n <= executionsMin {
-		t.Errorf("%d executions of what is fast", n)
 	}
 }
 
@@ -272,7 +279,7 @@ func TestServerFails(t *testing.T) {
 	if _, err := startFarmsql(ctx, script, folder); err == nil || !strings.Contains(err.Error(), "the test waits no longer") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := find("no-such-mariadbd"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "mariadb-server") {
+	if _, err := find("no-such-mariadbd"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "mariadb-server-core") {
 		t.Errorf("error %v", err)
 	}
 	cfg := tiny

@@ -133,12 +133,12 @@ func (r *Row) summarize() {
 func (res *Result) summarize() {
 	res.Summaries = nil
 	for _, m := range res.Modes {
-		res.Summaries = append(res.Summaries, Summarize(m, res.of(m, "")))
+		res.Summaries = append(res.Summaries, Summarize(m, res.Of(m, "")))
 	}
 }
 
-// of returns the rows of a mode and a group, or of all groups.
-func (res *Result) of(m Mode, group string) (rows []Row) {
+// Of returns the rows of a mode and a group, or of all groups ("").
+func (res *Result) Of(m Mode, group string) (rows []Row) {
 	for _, r := range res.Rows {
 		if r.Mode == m && (group == "" || r.Group == group) {
 			rows = append(rows, r)
@@ -146,9 +146,6 @@ func (res *Result) of(m Mode, group string) (rows []Row) {
 	}
 	return rows
 }
-
-// Of returns the rows of a group in a mode.
-func (res *Result) Of(m Mode, group string) []Row { return res.of(m, group) }
 
 // Groups returns the groups in the order of the shapes.
 func (res *Result) Groups() (groups []string) {
@@ -223,6 +220,8 @@ func Ratio(r float64) string {
 	switch {
 	case r == 0:
 		return "-"
+	case r < 0.00095:
+		return fmt.Sprintf("%.5f", r)
 	case r < 0.0095:
 		return fmt.Sprintf("%.4f", r)
 	case r < 0.995:

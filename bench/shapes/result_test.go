@@ -82,7 +82,7 @@ func TestPrint(t *testing.T) {
 	if err := json.Unmarshal(text.Bytes(), &again); err != nil || len(again.Rows) != len(res.Rows) || again.Rows[0].Ratio != 2 || again.Rows[4].Difference == "" {
 		t.Errorf("%v: %s", err, &text)
 	}
-	for ratio, want := range map[float64]string{0: "-", 0.00123: "0.0012", 0.0456: "0.046", 0.9949: "0.995", 12.345: "12.35"} {
+	for ratio, want := range map[float64]string{0: "-", 0.000345: "0.00034", 0.00123: "0.0012", 0.0456: "0.046", 0.9949: "0.995", 12.345: "12.35"} {
 		if got := Ratio(ratio); got != want {
 			t.Errorf("%g is %s, want %s", ratio, got, want)
 		}

@@ -16,8 +16,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sys/unix"
-
-	"github.com/farmsql/farmsql/bench"
 )
 
 // A Server is a server of MySQL's protocol in a process of this computer.
@@ -51,7 +49,7 @@ func startFarmsql(ctx context.Context, program, folder string) (*Server, error) 
 
 // mariaDBSettings are for data in memory, as farmsql's are: no log is written to a disk.
 var mariaDBSettings = []string{
-	"--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
+	"--innodb-buffer-pool-size=1G", "--innodb-log-file-size=256M", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
 	"--skip-log-bin", "--performance-schema=0", "--query-cache-type=0", "--character-set-server=utf8mb4",
 }
 
@@ -90,7 +88,7 @@ func find(program string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%w: %s is neither in the PATH nor in /usr/sbin; it is part of MariaDB's server (in Debian: mariadb-server)", ErrMissing, program)
+	return "", fmt.Errorf("%w: %s is neither in the PATH nor in /usr/sbin; it is part of MariaDB's server (in Debian: mariadb-server-core)", ErrMissing, program)
 }
 
 // freeAddress returns an address of this computer where nobody listens.
@@ -175,7 +173,9 @@ func (s *Server) stop() error {
 	case <-s.ended:
 		return nil
 	case <-time.After(stopPatience):
-		return s.command.Process.Kill()
+		err := s.command.Process.Kill()
+		<-s.ended
+		return err
 	}
 }
 
@@ -218,6 +218,3 @@ func (s *Server) processor() (time.Duration, error) {
 	}
 	return time.Duration(t.Nano()), nil
 }
-
-// durability says what the data of both servers outlive.
-func durability(folder string) bench.Durability { return bench.DurabilityOf(folder) }

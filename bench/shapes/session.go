@@ -81,9 +81,9 @@ func (s *session) close() error {
 	return s.db.Close()
 }
 
-// recover makes the session fit for use after an error: the statement may still run, and a transaction
+// renew makes the session fit for use after an error: the statement may still run, and a transaction
 // may be open.
-func (s *session) recover(ctx context.Context) error {
+func (s *session) renew(ctx context.Context) error {
 	killer, err := s.db.Conn(ctx)
 	if err == nil {
 		_, err = killer.ExecContext(ctx, fmt.Sprintf("KILL %d", s.id))
