@@ -10,6 +10,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
 	"github.com/farmsql/farmsql/sql/fast"
 )
 

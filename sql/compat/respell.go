@@ -25,10 +25,11 @@ import (
 //   - DO becomes SELECT, until it is parsed (AsDo);
 //   - expressions in the indexes of CREATE TABLE and ALTER TABLE become columns, until they are parsed
 //     (withKeys);
+//   - columns in the lists of USING and REFERENCES whose names are words of SQL are quoted;
 //   - USING BTREE or USING HASH of a key moves behind its columns.
 func Respell(query string, o sqlparser.ParserOptions) (string, bool) {
 	var edits []Edit
-	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns, keyMethods} {
+	for _, rule := range []func(*Tokens) []Edit{shareLocks, yearWidths, triggerBlocks, quantifiers, openDefaults, synonyms, columnWords, doExpressions, keyColumns, keyMethods, listWords} {
 		edits = append(edits, rule(NewTokens(query, o))...)
 	}
 	if len(edits) == 0 {
@@ -214,6 +215,29 @@ func columnWords(s *Tokens) (edits []Edit) {
 			}
 		}
 		s.Next()
+	}
+	return edits
+}
+
+// listWords quotes the names of columns in USING (...) of a join and REFERENCES table (...) that are keywords: the parser
+// does not accept these as names there.
+func listWords(s *Tokens) (edits []Edit) {
+	for s.Next(); !s.IsOver(); {
+		isReferences := s.Token == sqlparser.REFERENCES
+		if !isReferences && s.Token != sqlparser.USING {
+			s.Next()
+			continue
+		}
+		for s.Next(); isReferences && !s.IsOver() && s.Token != '('; s.Next() { // the table's name
+		}
+		if s.Token != '(' {
+			continue
+		}
+		for s.Next(); !s.IsOver() && s.Token != ')'; s.Next() {
+			if s.Token != ',' && isWord(s) {
+				edits = append(edits, Edit{s.before, s.end, " `" + string(s.value) + "`"})
+			}
+		}
 	}
 	return edits
 }
