@@ -181,6 +181,9 @@ func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckNames(query, stmt); err != nil {
 		return err
 	}
+	if err := compat.CheckConversions(query, stmt); err != nil {
+		return err
+	}
 	return compat.CheckDefaults(query, stmt)
 }
 

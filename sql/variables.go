@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -131,6 +132,17 @@ var rules = func() map[string]rule {
 	return all
 }()
 
+// checkCharset checks the value of a variable that is a character set or a collation.
+func checkCharset(name, value string) error {
+	switch {
+	case strings.HasPrefix(name, "character_set_"):
+		return compat.CheckCharset(value)
+	case strings.HasPrefix(name, "collation_"):
+		return compat.CheckCollation(value)
+	}
+	return nil
+}
+
 // mayBecome checks that a variable with the value old may be set to value. It warns if the
 // change has no effect, and refuses it if a client may rely on the effect.
 func mayBecome(ctx *gms.Context, v gms.SystemVariable, old, value any) error {
@@ -142,6 +154,9 @@ func mayBecome(ctx *gms.Context, v gms.SystemVariable, old, value any) error {
 	case works:
 		if strings.EqualFold(v.GetName(), gms.SqlModeSessionVar) && strings.Contains(asText(ctx, v, value), "no_backslash_escapes") {
 			return myerr.WrongEscapes.New(value)
+		}
+		if err := checkCharset(strings.ToLower(v.GetName()), asText(ctx, v, value)); err != nil {
+			return err
 		}
 		if strings.EqualFold(v.GetName(), "character_set_client") && !readAsUTF8(value) {
 			ctx.Warn(mysql.ERNotSupportedYet, "Statements are read as UTF-8, whatever character_set_client is: what is no UTF-8 gets error 1366 where it is stored")

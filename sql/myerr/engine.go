@@ -111,6 +111,7 @@ var engineKinds = []engineKind{
 	{gms.ErrShowGrantsUserDoesNotExist, 1141, ""},
 	{gms.ErrCollationUnknown, 1273, ""},
 	{gms.ErrCharSetUnknown, 1115, ""},
+	{gms.ErrCharSetNotYetImplementedTemp, 1115, "Unknown character set: $1"},
 	{gms.ErrInvalidJson, 3140, ""},
 	{gms.ErrGeneratedColumnValue, 3105, "The value specified for generated column '$1' in table '$2' is not allowed."},
 	{gms.ErrUnsupportedFeature, 1235, ""},

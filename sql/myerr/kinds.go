@@ -119,6 +119,7 @@ var (
 var (
 	NoSuchTable          = kind(1146, "Table '%s.%s' doesn't exist")
 	UnknownTarget        = kind(1109, "Unknown table '%s' in MULTI DELETE")
+	UnknownCharset       = kind(1115, "Unknown character set: %s")
 	CollationOfOther     = kind(1253, "COLLATION '%s' is not valid for CHARACTER SET '%s'")
 	SeveralPrimaryKeys   = kind(1068, "Multiple primary key defined")
 	UnknownColumn        = kind(1054, "Unknown column '%s' in 'field list'")

@@ -67,6 +67,7 @@ var kinds = []struct {
 	{"FixedVariable", FixedVariable.New("a", "b", "c", "d"), 1231, "42000", "Variable 'a' can't be set to the value of 'b'; it is 'c': d"},
 	{"NoSuchTable", NoSuchTable.New("a", "b"), 1146, "42S02", "Table 'a.b' doesn't exist"},
 	{"UnknownTarget", UnknownTarget.New("a"), 1109, "42S02", "Unknown table 'a' in MULTI DELETE"},
+	{"UnknownCharset", UnknownCharset.New("a"), 1115, "42000", "Unknown character set: a"},
 	{"CollationOfOther", CollationOfOther.New("a", "b"), 1253, "42000", "COLLATION 'a' is not valid for CHARACTER SET 'b'"},
 	{"SeveralPrimaryKeys", SeveralPrimaryKeys.New(), 1068, "42000", "Multiple primary key defined"},
 	{"UnknownColumn", UnknownColumn.New("a"), 1054, "42S22", "Unknown column 'a' in 'field list'"},
