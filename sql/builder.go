@@ -107,6 +107,10 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if !s.running.changing.IsWhole(n) {
 			return b.executor(s).Sort(ctx, n, row)
 		}
+	case *plan.CreateTable:
+		if err := compat.NoteExisting(ctx, n); err != nil {
+			return nil, err
+		}
 	case *plan.Update:
 		s.Changes(ctx, !n.Ignore)
 		compat.CompareExactly(ctx, n)
