@@ -63,6 +63,20 @@ func TestLongLists(t *testing.T) {
 			}
 		})
 	}
+	t.Run("lists for all columns of a key", func(t *testing.T) { // whose combinations would take all memory
+		var columns, where []string
+		for i := range 14 {
+			columns, where = append(columns, fmt.Sprintf("k%d", i)), append(where, fmt.Sprintf("(k%d IN (1, 2, 3) OR k%d = 4 OR k%d IN (5, 6, 7))", i, i, i))
+		}
+		all := strings.Join(columns, ",")
+		c.exec("CREATE TABLE m (" + strings.Join(columns, " INT,") + " INT, KEY (" + all + "))")
+		c.exec("INSERT INTO m VALUES (" + chained(14, "1", ",") + "), (" + chained(14, "7", ",") + "), (" + chained(14, "#", ",") + ")")
+		start := cputime.Now(t)
+		if n := c.exec("SELECT COUNT(*) FROM m WHERE " + strings.Join(where, " AND "))[0][0]; n != int64(2) {
+			t.Errorf("%v rows, want 2", n)
+		}
+		wantSoon(t, start, 20*time.Second, "the lists")
+	})
 	t.Run("join", func(t *testing.T) {
 		start := cputime.Now(t)
 		got := c.exec("SELECT COUNT(*) FROM t x JOIN t y ON x.a = y.b WHERE x.a IN (" + list + ")")

@@ -20,6 +20,9 @@ const (
 	// left out.
 	ListMax  = 200
 	termsMax = 1000
+	// rangesMax bounds the ranges of an index that the search makes of the lists and chains of a filter: one
+	// for each combination of their values. Lists of five values for 16 columns would be 10^11.
+	rangesMax = 1000
 )
 
 // withoutChains replaces chains of equalities with one column (c = 1 OR c = 2 ...) by lists (c
@@ -167,7 +170,8 @@ func chain(e gms.Expression, split func(gms.Expression) (l, r gms.Expression, ok
 	return all
 }
 
-// hideLists hides long lists and chains in a filter from the search for indexes.
+// hideLists hides long lists and chains in a filter from the search for indexes, and those that would multiply its ranges
+// beyond rangesMax.
 func hideLists(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	f, ok := n.(*plan.Filter)
 	if !ok {
@@ -175,15 +179,46 @@ func hideLists(_ *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, er
 	}
 	all := conjuncts(f.Expression)
 	changed := false
+	ranges := 1
 	for i, e := range all {
-		if _, known := e.(*aside); !known && (len(all) > termsMax || isLong(e)) {
-			all[i], changed = newAside(e), true
+		if _, known := e.(*aside); known {
+			continue
 		}
+		n := rangesOf(e)
+		if len(all) > termsMax || isLong(e) || ranges*n > rangesMax {
+			all[i], changed = newAside(e), true
+			continue
+		}
+		ranges *= n
 	}
 	if !changed {
 		return n, transform.SameTree, nil
 	}
 	return plan.NewFilter(expression.JoinAnd(all...), f.Child), transform.NewTree, nil
+}
+
+// rangesOf returns how many ranges the search for indexes makes of a condition at most, up to a bound above rangesMax.
+func rangesOf(e gms.Expression) int {
+	n := 1
+	switch e := e.(type) {
+	case *aside:
+	case *expression.And:
+		for _, part := range conjuncts(e) {
+			n = min(n*rangesOf(part), rangesMax+1)
+		}
+	case *expression.Or:
+		n = 0
+		for _, part := range disjuncts(e) {
+			n = min(n+rangesOf(part), rangesMax+1)
+		}
+	case *expression.Not:
+		n = min(rangesOf(e.Child)+1, rangesMax+1)
+	default:
+		if _, values := listed(e); len(values) > 0 {
+			n = min(len(values), rangesMax+1)
+		}
+	}
+	return n
 }
 
 // isLong reports whether a condition is a list or a chain too long for the search for indexes.
