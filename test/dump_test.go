@@ -72,7 +72,7 @@ func (s mysqlServer) checksums(t *testing.T, schema string) map[string]string {
 			name, kind, _ := strings.Cut(strings.TrimSpace(line), "\t")
 			values = append(values, readable(name, kind))
 		}
-		all := s.query(t, fmt.Sprintf("USE %s; SELECT %s FROM %s", schema, strings.Join(values, ", "), table))
+		all := s.query(t, fmt.Sprintf("USE %s; SELECT %s FROM `%s`", schema, strings.Join(values, ", "), table))
 		all = strings.ReplaceAll(all, ".000000", "") // a TIME of ours is one of six digits, all of which MariaDB writes
 		rows := strings.Split(all, "\n")
 		slices.Sort(rows)
