@@ -47,8 +47,8 @@ var layers = [][]string{
 	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/growth", "bench/shapes", "bench/costs/coststest"},
 	{"bench/compare", "bench/report"},
 	{"cmd/farmsql-bench"},
-	{"sql/enginetest"}, // go-mysql-server's own tests, on our engine
-	{"test"},           // the binary, as its users see it
+	{"sql/enginetest"},  // go-mysql-server's own tests, on our engine
+	{"test", "test/vm"}, // the binary, as its users see it; tests in a virtual machine
 }
 
 // core packages import only the standard library, and what is listed here.
@@ -118,7 +118,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 // clockUsers may read the process's clock and its source of randomness.
 // rdma/shm drives processes, and cluster/raftstore a library with a disk and a network: they never run in
 // the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert", "internal/testnet"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert", "internal/testnet", "test/vm"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+const qemu = "qemu-system-x86_64"
+
+// processor is what QEMU emulates. Without "fast string operations" Linux copies by words and not by bytes,
+// which QEMU would carry out one by one.
+const processor = "max,-erms,-fsrm"
+
+// commandLine is the kernel's. Nothing interrupts the kernel in the middle of a copy (preempt=none); the clock is what
+// QEMU says; and it stops at once when it fails.
+const commandLine = "console=ttyS0 quiet loglevel=3 panic=-1 preempt=none mitigations=off nokaslr random.trust_cpu=on tsc=unstable"
+
+// boot runs the virtual machine, copies what the tests print to out, and returns their status.
+func boot(o *options, k *kernel, initrd string, out io.Writer) (status int, err error) {
+	at, err := exec.LookPath(qemu)
+	if err != nil {
+		return notRun, fmt.Errorf("%w: install qemu-system-x86", err)
+	}
+	// The tests have somewhat less time than this, so that go test's own timeouts, and init's, speak first.
+	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+bootMax)
+	defer cancel()
+	vm := exec.CommandContext(ctx, at, "-M", "q35", "-accel", "tcg", "-cpu", processor, "-smp", strconv.Itoa(o.cpus), "-m", o.memory,
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
+		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console", "-serial", "stdio",
+		"-kernel", k.image, "-initrd", initrd, "-append", commandLine)
+	r, w, err := os.Pipe()
+	if err != nil {
+		return notRun, err
+	}
+	defer r.Close()
+	vm.ExtraFiles = []*os.File{w}
+	vm.Stdout, vm.Stderr = out, os.Stderr
+	if err := vm.Start(); err != nil {
+		return notRun, errors.Join(err, w.Close())
+	}
+	_ = w.Close() // QEMU has its own
+	console := listen(r, o.verbose)
+	err = vm.Wait()
+	said := <-console
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not at its end after %v", o.timeout+bootMax)
+	}
+	return verdict(said, err)
+}
+
+// listen collects what the kernel and init say, until they are gone.
+func listen(r io.Reader, verbose bool) <-chan []byte {
+	console := make(chan []byte, 1)
+	go func() {
+		var said bytes.Buffer
+		to := io.Writer(&said)
+		if verbose {
+			to = io.MultiWriter(&said, os.Stderr)
+		}
+		_, _ = io.Copy(to, r) // ends with the virtual machine
+		console <- said.Bytes()
+	}()
+	return console
+}
+
+var (
+	statusLine = regexp.MustCompile(`(?m)^@@ status (\d+)`)
+	reasonLine = regexp.MustCompile(`(?m)^@@ reason ([^\r\n]*)`)
+)
+
+// notPrepared is the status with which init ends if it cannot prepare the tests.
+const notPrepared = 125
+
+// verdict reads the tests' status out of what init has said; err is how QEMU has ended.
+func verdict(said []byte, err error) (int, error) {
+	found := statusLine.FindSubmatch(said)
+	if found == nil {
+		return notRun, fmt.Errorf("the virtual machine has ended without a status (%v); it said:\n%s", err, said)
+	}
+	status, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		return notRun, err
+	}
+	if status == notPrepared {
+		reason := ""
+		if r := reasonLine.FindSubmatch(said); r != nil {
+			reason = string(r[1])
+		}
+		return notRun, fmt.Errorf("the virtual machine could not be prepared: %s; it said:\n%s", reason, said)
+	}
+	return status, nil
+}
