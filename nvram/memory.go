@@ -61,6 +61,10 @@ func NewMemory(size int64) *Memory {
 // that stand in for a Folder. The memory must not be in use.
 func (m *Memory) Drop() { m.words = nil }
 
+// IsMapped reports whether the memory is a mapping, as a network card needs it, and not on the Go heap, where all memory is in
+// race builds.
+func (m *Memory) IsMapped() bool { return !memoryOnHeap }
+
 // Size returns the number of bytes.
 func (m *Memory) Size() uint64 { return uint64(len(m.words)) * WordBytes }
 

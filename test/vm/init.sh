@@ -41,6 +41,7 @@ else
 		done
 		ip addr add 10.7.0.$i/24 dev r$i && ip link set r$i up || end 125 "address of r$i"
 		ip route add 10.7.0.0/24 dev r$i src 10.7.0.$i table $((100 + i))
+		ip route add local 10.7.0.$i dev r$i table $((100 + i))
 		ip rule add pref $((10 + i)) iif r$i lookup local
 		ip rule add pref $((100 + i)) oif r$i lookup $((100 + i))
 		ip rule add pref $((200 + i)) from 10.7.0.$i lookup $((100 + i))

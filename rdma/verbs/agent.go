@@ -1,0 +1,119 @@
+package verbs
+
+import (
+	"io"
+	"net"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// tellMax is how long telling a machine that a key has ended may take.
+const tellMax = time.Second
+
+// An agentID names an agent: by the worker of this machine, and by the other machine, whose sibling of
+// that worker has connected.
+type agentID struct {
+	from   rdma.MachineID
+	worker int
+}
+
+// An agent is the end of another machine's connection: the queue pair through which the card carries out its operations. Its
+// goroutine tells the other side where the memory of keys is.
+type agent struct {
+	nic     *NIC
+	id      agentID
+	q       *Queue // of the worker here
+	life    uint64 // of the other machine
+	dial    uint32 // the number of the connection in that life
+	socket  net.Conn
+	stream  net.Conn
+	pair    pair
+	told    map[rdma.Key]bool // keys that the other side knows; the NIC's mu guards it
+	writing lockrank.Mutex[lockrank.Sending]
+	ended   chan struct{}
+}
+
+// run answers questions until the connection ends.
+func (a *agent) run() {
+	var b [questionBytes]byte
+	for {
+		if _, err := io.ReadFull(a.stream, b[:]); err != nil {
+			return
+		}
+		if err := a.tell(rdma.Key(le.Uint64(b[:]))); err != nil {
+			return
+		}
+	}
+}
+
+// tell says where the memory of a key is.
+func (a *agent) tell(k rdma.Key) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	answer := a.lookUp(k)
+	_, err := a.stream.Write(answer.encode())
+	return err
+}
+
+// lookUp finds the memory of a key, and notes that the other side knows of it.
+func (a *agent) lookUp(k rdma.Key) answer {
+	a.nic.mu.Lock()
+	defer a.nic.mu.Unlock()
+	r := a.nic.mu.regions[k]
+	if r == nil {
+		return answer{kind: unknown, key: k}
+	}
+	a.told[k] = true
+	size := r.memory.Size()
+	_, rkey := r.region.keys()
+	return answer{kind: registered, key: k, target: target{rkey: rkey, address: uint64(uintptr(r.memory.Pointer(0, size))), bytes: size}}
+}
+
+// tellEnded says that the memory of a key has it no more. If the other side does not take that in time, the connection ends.
+func (a *agent) tellEnded(k rdma.Key) {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	_ = a.socket.SetWriteDeadline(time.Now().Add(tellMax))
+	answer := answer{kind: ended, key: k}
+	if _, err := a.stream.Write(answer.encode()); err != nil {
+		_ = a.socket.Close()
+		return
+	}
+	_ = a.socket.SetWriteDeadline(time.Time{})
+}
+
+// dismiss ends the queue pair, and forgets the agent. When it returns, the card carries out nothing more for the other side.
+func (nic *NIC) dismiss(a *agent) {
+	_ = a.pair.fail() // if it cannot, the next call ends it, too
+	a.q.take()        // rings that have come: some cards drop what a queue pair has in its completion queue
+	nic.leaked(a.pair.close())
+	nic.mu.Lock()
+	if nic.mu.agents[a.id] == a {
+		delete(nic.mu.agents, a.id)
+	}
+	nic.mu.Unlock()
+	close(a.ended)
+}
+
+// removeAgentsLocked removes the agents that match from the table, for stopAll.
+func (nic *NIC) removeAgentsLocked(match func(id agentID, a *agent) bool) (removed []*agent) {
+	for id, a := range nic.mu.agents {
+		if match(id, a) {
+			removed = append(removed, a)
+			delete(nic.mu.agents, id)
+		}
+	}
+	return removed
+}
+
+// stopAll ends the connections of agents and waits until the card carries out nothing more for them.
+func stopAll(agents []*agent) {
+	for _, a := range agents {
+		_ = a.socket.Close() // wakes the agent
+	}
+	for _, a := range agents {
+		<-a.ended
+	}
+}

@@ -1,0 +1,601 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// An operation is what has been posted and is not done.
+type operation struct {
+	op     rdma.Op
+	to     rdma.MachineID
+	key    rdma.Key
+	off    uint64
+	bytes  int
+	tag    uint64
+	dst    []byte // of a READ
+	src    []byte // of a WRITE that waits: a copy
+	issued int    // how many bytes have requests
+	err    error  // why it is refused, once that is known
+}
+
+func (o *operation) fail(err error) *rdma.Error {
+	return &rdma.Error{Op: o.op, To: o.to, Key: o.key, Offset: o.off, Bytes: o.bytes, Err: err}
+}
+
+// isWaitedFor reports whether somebody waits for an operation that changes the peer's memory.
+func (o *operation) isWaitedFor() bool {
+	return o.tag != rdma.Unsignalled && o.op != rdma.OpRead && o.err == nil
+}
+
+// An entry is a request that has been issued, or an operation that is refused and reported in its turn.
+type entry struct {
+	operation
+	place  uint64 // of the request, or of the one before it
+	at     uint64 // where its bytes are staged
+	end    uint64 // what to free then
+	from   int    // which of the operation's bytes they are
+	n      int
+	isLast bool // the operation ends with it
+	isMark bool // a READ of no operation, which settles the WRITEs before it
+}
+
+// A conn joins a queue to the queue pair of its sibling. Its goroutine, run, connects, hears of keys, and
+// at the end fails what is pending.
+type conn struct {
+	q      *Queue
+	to     rdma.MachineID
+	serial uint32
+	cancel context.CancelFunc // ends run
+	drain  chan struct{}      // closed when all that was issued is done, after finishLocked
+	ended  chan struct{}      // closed when run has ended
+	ask    chan struct{}      // holds a sign that there are questions
+	// isUnflushed says that the connection is in its queue's unflushed. Like that list, it belongs to
+	// the goroutine that posts.
+	isUnflushed bool
+
+	mu struct { // the queue's mu guards it
+		pair       pair // nil before run has connected
+		staged     *nvram.Memory
+		lkey       uint32
+		staging    staging
+		flow       flow
+		batch      []request // issued, and not handed to the card
+		isReady    bool      // in the queue's ready
+		entries    []entry
+		room       []entry // the memory of entries once that is empty
+		finished   []entry // whose requests are done, but the report must wait
+		settled    uint64  // WRITEs up to this place are in the peer's memory
+		last       request // the last WRITE that somebody waits for; its op is wireRead if it is settled or will be
+		waiting    []operation
+		bytes      int // of what waits
+		keys       map[rdma.Key]target
+		asked      map[rdma.Key]bool
+		questions  []rdma.Key
+		unreported int   // completions to come from Poll, unless they are silent
+		reason     error // why it is broken
+		broken     bool  // nothing more is posted
+		over       bool  // all that was pending has failed
+		finishing  bool  // the queue is being closed
+	}
+}
+
+func (q *Queue) newConnLocked(to rdma.MachineID) *conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	q.mu.serial++
+	c := &conn{q: q, to: to, serial: q.mu.serial, cancel: cancel, drain: make(chan struct{}), ended: make(chan struct{}), ask: make(chan struct{}, 1)}
+	c.mu.keys = make(map[rdma.Key]target)
+	c.mu.asked = make(map[rdma.Key]bool)
+	c.mu.flow.depth = uint64(min(sendDepth, q.nic.limits.sends))
+	c.mu.staging.size = stagingBytes
+	q.mu.live[c.serial] = c
+	go c.run(ctx)
+	return c
+}
+
+// acceptLocked issues an operation, or has it wait.
+func (c *conn) acceptLocked(o operation, src []byte) error {
+	if len(c.mu.entries)+len(c.mu.waiting)+len(c.mu.finished) >= depth || c.mu.bytes > waitingMax {
+		return rdma.ErrFull
+	}
+	t, isKnown := c.mu.keys[o.key]
+	if isKnown && len(c.mu.waiting) == 0 && !t.has(o.off, o.bytes) && o.op != rdma.OpRing {
+		return rdma.ErrRange
+	}
+	c.mu.unreported++
+	o.src = src
+	if c.mu.pair != nil && len(c.mu.waiting) == 0 && (isKnown || o.op == rdma.OpRing) && c.issueLocked(&o, t) {
+		return nil
+	}
+	o.src = slices.Clone(o.src)
+	c.mu.bytes += len(o.src)
+	c.mu.waiting = append(c.mu.waiting, o)
+	if !isKnown && o.op != rdma.OpRing {
+		c.askLocked(o.key)
+	}
+	return nil
+}
+
+// has reports whether a place lies in the memory.
+func (t target) has(off uint64, n int) bool { return off <= t.bytes && uint64(n) <= t.bytes-off }
+
+// askLocked asks the peer where the memory of a key is, unless that has been asked.
+func (c *conn) askLocked(k rdma.Key) {
+	if c.mu.asked[k] {
+		return
+	}
+	c.mu.asked[k] = true
+	c.mu.questions = append(c.mu.questions, k)
+	select {
+	case c.ask <- struct{}{}:
+	default: // ask has a sign
+	}
+}
+
+// issueWaitingLocked issues what waits, in order, as far as there is room.
+func (c *conn) issueWaitingLocked() {
+	if c.mu.broken || c.mu.pair == nil || len(c.mu.waiting) == 0 {
+		return
+	}
+	n := 0
+	for n < len(c.mu.waiting) && c.issueNextLocked(&c.mu.waiting[n]) {
+		c.mu.waiting[n] = operation{} // releases its buffers
+		n++
+	}
+	if c.mu.waiting = c.mu.waiting[n:]; len(c.mu.waiting) == 0 {
+		c.mu.waiting = nil
+	}
+	c.endBatchLocked()
+	c.advanceLocked() // what was refused
+}
+
+// issueNextLocked issues the first operation that waits; false if it must wait longer.
+func (c *conn) issueNextLocked(o *operation) bool {
+	var t target
+	if o.op != rdma.OpRing && o.err == nil {
+		isKnown := false
+		if t, isKnown = c.mu.keys[o.key]; !isKnown {
+			c.askLocked(o.key) // the registration may have ended since it was asked for
+			return false
+		}
+		if !t.has(o.off, o.bytes) {
+			o.err = rdma.ErrRange
+		}
+	}
+	before := len(o.src)
+	isIssued := c.issueLocked(o, t)
+	c.mu.bytes -= before - len(o.src)
+	return isIssued
+}
+
+// issueLocked makes the requests of an operation; false if there is no room for all of them now. An operation
+// that is refused takes its turn without one.
+func (c *conn) issueLocked(o *operation, t target) bool {
+	if o.err != nil {
+		o.src = nil
+		c.appendLocked(entry{operation: *o, place: c.mu.flow.issued, isLast: true})
+		return true
+	}
+	for {
+		n := min(o.bytes-o.issued, chunkBytes-int(o.off+uint64(o.issued))%rdma.LineBytes) // chunks end at the end of a line
+		at, end, ok := uint64(0), c.mu.staging.tail, true
+		if c.mu.flow.room() < 2 { // one for the READ that settles
+			return false
+		}
+		if n > 0 {
+			at, end, ok = c.mu.staging.take(n)
+		}
+		if !ok {
+			return false
+		}
+		c.requestLocked(o, t, entry{at: at, end: end, from: o.issued, n: n, isLast: o.issued+n == o.bytes})
+		if o.issued += n; o.issued == o.bytes {
+			return true
+		}
+	}
+}
+
+// requestLocked makes one request.
+func (c *conn) requestLocked(o *operation, t target, e entry) {
+	r := request{pair: c.mu.pair.handle(), op: wireRead, bytes: uint32(e.n), lkey: c.mu.lkey, rkey: t.rkey}
+	if e.n > 0 {
+		r.local = uint64(uintptr(c.mu.staged.Pointer(e.at, uint64(e.n))))
+		r.remote = t.address + o.off + uint64(e.from)
+	}
+	if o.op != rdma.OpRead {
+		r.op = wireWrite
+		if e.n > 0 {
+			c.mu.staged.CopyIn(e.at, o.src[:e.n])
+			o.src = o.src[e.n:]
+		}
+	}
+	if e.isLast && (o.op == rdma.OpRing || o.op == rdma.OpWriteRing) {
+		r.op = wireWriteRing
+	}
+	if isInline(r.op, e.n, c.q.nic.limits.inline) {
+		r.flags |= inlined
+	}
+	place, fence := c.mu.flow.next(r.op, e.n)
+	if fence {
+		r.flags |= fenced
+	}
+	r.id = idOf(c.serial, uint32(place))
+	if c.mu.flow.isDue() {
+		r.flags |= signalled
+		c.mu.flow.signal(place)
+	}
+	switch {
+	case r.op == wireRead:
+		c.mu.last.op = wireRead // READs settle the WRITEs before them
+	case o.isWaitedFor() && e.isLast:
+		c.mu.last = r
+	}
+	e.operation, e.place = *o, place
+	e.src = nil
+	c.mu.batch = append(c.mu.batch, r)
+	c.appendLocked(e)
+}
+
+// endBatchLocked makes the completion of the batch's last request wanted if somebody waits for any of them. If the last
+// WRITE that somebody waits for has no READ after it, it gets one: a card acknowledges a WRITE when it has the bytes,
+// and answers a READ only when all WRITEs before it are in memory.
+func (c *conn) endBatchLocked() {
+	if len(c.mu.batch) == 0 {
+		return
+	}
+	if w := c.mu.last; w.op != wireRead {
+		c.mu.last.op = wireRead
+		c.markLocked(w)
+	}
+	for i := len(c.mu.batch) - 1; i >= 0; i-- {
+		if r := &c.mu.batch[i]; r.op == wireRead {
+			r.flags |= signalled
+			c.mu.flow.signal(c.mu.flow.place(placeOf(r.id)))
+			break
+		}
+	}
+	if !c.mu.isReady {
+		c.mu.isReady = true
+		c.q.mu.ready = append(c.q.mu.ready, c)
+	}
+}
+
+// markLocked issues a READ of the last word of a WRITE. There is room for its request, and if there is none for its bytes, they go to
+// the first word of the staging, where others may be: the card writes what nobody wants only after it has sent
+// what lies there, which may be sent again. So it is given a word of its own, behind the ring.
+func (c *conn) markLocked(w request) {
+	place := c.mu.flow.settle()
+	c.mu.flow.signal(place)
+	c.mu.batch = append(c.mu.batch, request{
+		pair: w.pair, op: wireRead, flags: signalled, id: idOf(c.serial, uint32(place)), bytes: nvram.WordBytes, lkey: c.mu.lkey, rkey: w.rkey,
+		local:  uint64(uintptr(c.mu.staged.Pointer(stagingBytes, nvram.WordBytes))),
+		remote: w.remote + uint64(w.bytes) - nvram.WordBytes,
+	})
+	c.appendLocked(entry{operation: operation{op: rdma.OpRead, tag: rdma.Unsignalled}, place: place, end: c.mu.staging.tail, isMark: true})
+}
+
+func (c *conn) appendLocked(e entry) {
+	if len(c.mu.entries) == 0 {
+		c.mu.entries = c.mu.room[:0]
+	}
+	if c.mu.entries = append(c.mu.entries, e); cap(c.mu.entries) > cap(c.mu.room) {
+		c.mu.room = c.mu.entries[:0]
+	}
+}
+
+// advanceLocked takes what is done off the entries, and reports it.
+func (c *conn) advanceLocked() {
+	for len(c.mu.entries) > 0 && c.mu.entries[0].place <= c.mu.flow.done {
+		e := c.mu.entries[0]
+		c.mu.entries[0] = entry{} // releases its buffers
+		c.mu.entries = c.mu.entries[1:]
+		c.mu.staging.free(e.end)
+		if e.op == rdma.OpRead && e.err == nil {
+			c.mu.settled = e.place
+			if !e.isMark {
+				c.mu.staged.CopyOut(e.dst[e.from:e.from+e.n], e.at)
+			}
+		}
+		if e.isLast {
+			c.mu.finished = append(c.mu.finished, e)
+		}
+	}
+	n := 0
+	for ; n < len(c.mu.finished); n++ {
+		e := &c.mu.finished[n]
+		if e.isWaitedFor() && e.place > c.mu.settled {
+			break
+		}
+		c.reportLocked(&e.operation, e.err)
+	}
+	c.mu.finished = slices.Delete(c.mu.finished, 0, n)
+	if c.mu.finishing && len(c.mu.entries) == 0 {
+		c.drainedLocked()
+	}
+}
+
+// reportLocked queues the completion of an operation, unless it is done and nobody wants to know.
+func (c *conn) reportLocked(o *operation, err error) {
+	if err == nil && o.tag == rdma.Unsignalled || c.q.mu.closed {
+		c.mu.unreported--
+		return
+	}
+	report := rdma.Completion{Tag: o.tag, To: o.to}
+	if err != nil {
+		report.Err = o.fail(err)
+	}
+	c.q.mu.reports = append(c.q.mu.reports, report)
+}
+
+// run is the life of a connection.
+func (c *conn) run(ctx context.Context) {
+	defer close(c.ended)
+	link, reason := c.connect(ctx)
+	if reason == nil {
+		reason = c.live(ctx, link)
+	}
+	c.q.mu.Lock()
+	c.breakLocked(reason)
+	c.q.mu.Unlock()
+	if link != nil {
+		c.disconnect(link)
+	}
+	c.end()
+}
+
+// A link is a connection that is agreed on.
+type link struct {
+	stream net.Conn // over which keys are asked for
+	pair   pair
+	memory region
+}
+
+// connect makes a queue pair, and agrees with the peer on its own.
+func (c *conn) connect(ctx context.Context) (*link, error) {
+	staged, err := nvram.NewShared(stagingBytes + nvram.WordBytes)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{}
+	if l.memory, err = c.q.nic.registerMemory(staged); err != nil {
+		return nil, err
+	}
+	if l.pair, err = c.q.lane.pair(int(c.mu.flow.depth)); err != nil {
+		return nil, errors.Join(err, l.memory.close())
+	}
+	stream, to, err := c.q.nic.dial(ctx, greeting{purpose: operations, to: c.to, worker: uint16(c.q.worker), address: l.pair.address()})
+	if err == nil {
+		l.stream = stream
+		err = l.pair.connect(to, c.q.nic.cfg.TrafficClass)
+	}
+	if err != nil {
+		c.disconnect(l)
+		return nil, err
+	}
+	c.attach(l, staged)
+	return l, nil
+}
+
+// attach makes the link the connection's, unless that is broken, and hands what waits to the card.
+func (c *conn) attach(l *link, staged *nvram.Memory) {
+	c.q.mu.Lock()
+	defer c.q.mu.Unlock()
+	if c.mu.broken {
+		return
+	}
+	c.mu.pair, c.mu.staged = l.pair, staged
+	c.mu.lkey, _ = l.memory.keys()
+	c.issueWaitingLocked()
+	if c.q.exchangeLocked() {
+		c.q.ring()
+	}
+}
+
+// live asks for keys and hears answers until the connection ends.
+func (c *conn) live(ctx context.Context, l *link) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.stream.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	asking := make(chan struct{})
+	go func() {
+		defer close(asking)
+		c.askFor(ctx, l.stream)
+	}()
+	err := c.hear(l.stream)
+	c.cancel()
+	<-asking
+	if errors.Is(err, errGarbage) {
+		return err
+	}
+	return errClosedByPeer
+}
+
+// askFor sends questions.
+func (c *conn) askFor(ctx context.Context, stream net.Conn) {
+	for {
+		c.q.mu.Lock()
+		questions := c.mu.questions
+		c.mu.questions = nil
+		c.q.mu.Unlock()
+		var b []byte
+		for _, k := range questions {
+			b = le.AppendUint64(b, uint64(k))
+		}
+		if _, err := stream.Write(b); err != nil {
+			return // hear notices
+		}
+		select {
+		case <-c.ask:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hear takes answers until the connection ends.
+func (c *conn) hear(stream net.Conn) error {
+	var b [answerBytes]byte
+	for {
+		if _, err := io.ReadFull(stream, b[:]); err != nil {
+			return err
+		}
+		a, err := decodeAnswer(b[:])
+		if err != nil {
+			return err
+		}
+		c.learn(a)
+	}
+}
+
+// learn notes where the memory of a key is, or that there is none, and hands what has waited for that to the card.
+func (c *conn) learn(a answer) {
+	c.q.mu.Lock()
+	defer c.q.mu.Unlock()
+	if a.kind != ended {
+		delete(c.mu.asked, a.key)
+	}
+	switch a.kind {
+	case registered:
+		c.mu.keys[a.key] = a.target
+	case ended:
+		delete(c.mu.keys, a.key)
+		return
+	case unknown:
+		for i := range c.mu.waiting {
+			if o := &c.mu.waiting[i]; o.key == a.key && o.op != rdma.OpRing {
+				o.err = rdma.ErrKey
+				c.mu.bytes -= len(o.src)
+				o.src = nil
+			}
+		}
+	}
+	c.issueWaitingLocked()
+	if c.q.exchangeLocked() {
+		c.q.ring()
+	}
+}
+
+// disconnect ends the queue pairs at both ends. If the queue is being closed, it waits for that at the other end, but not
+// longer than closePatience.
+func (c *conn) disconnect(l *link) {
+	_ = l.pair.fail() // if it cannot, the next call ends it, too
+	if err := l.pair.close(); err != nil {
+		c.q.nic.leaked(err)
+	}
+	if l.stream != nil {
+		if c.q.isClosed() {
+			_ = l.stream.SetDeadline(time.Now().Add(closePatience))
+			if half, ok := l.stream.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				_, _ = io.Copy(io.Discard, l.stream) // ends when the other end has no queue pair any more
+			}
+		}
+		_ = l.stream.Close()
+	}
+	if err := l.memory.close(); err != nil {
+		c.q.nic.leaked(err)
+	}
+}
+
+// end fails what is pending.
+func (c *conn) end() {
+	c.q.mu.Lock()
+	isNews := c.q.exchangeLocked() // what the card has said of the queue pair goes, and what is done is reported so
+	delete(c.q.mu.live, c.serial)
+	c.mu.over = true
+	before := len(c.q.mu.reports)
+	for i := range c.mu.finished {
+		c.failLocked(&c.mu.finished[i].operation)
+	}
+	for i := range c.mu.entries {
+		if e := &c.mu.entries[i]; e.isLast {
+			c.failLocked(&e.operation)
+		}
+	}
+	for i := range c.mu.waiting {
+		c.failLocked(&c.mu.waiting[i])
+	}
+	c.mu.pair, c.mu.staged, c.mu.finished, c.mu.entries, c.mu.room, c.mu.waiting, c.mu.batch = nil, nil, nil, nil, nil, nil, nil
+	isNews = isNews || before == 0 && len(c.q.mu.reports) > 0
+	c.drainedLocked()
+	c.q.mu.Unlock()
+	if isNews {
+		c.q.ring()
+	}
+}
+
+// failLocked reports an operation that was pending when the connection broke.
+func (c *conn) failLocked(o *operation) {
+	if o.err != nil {
+		c.reportLocked(o, o.err)
+		return
+	}
+	c.reportLocked(o, c.mu.reason)
+}
+
+// breakLocked ends the connection; the first reason counts. Requests that the card does not have yet never reach it.
+func (c *conn) breakLocked(reason error) {
+	if c.mu.broken {
+		return
+	}
+	c.mu.broken = true
+	c.mu.reason = c.q.nic.linkError(c.to, reason)
+	c.mu.batch = nil
+	c.cancel()
+}
+
+// finishLocked hands all that was flushed to the card, and has drain closed when it is done; nothing more is posted.
+func (c *conn) finishLocked() {
+	c.mu.finishing = true
+	if c.mu.broken || c.mu.pair == nil {
+		c.breakLocked(rdma.ErrClosed)
+		return
+	}
+	if n := len(c.mu.entries); n > 0 && c.mu.flow.lastSignal < c.mu.flow.issued {
+		c.closingLocked()
+	}
+	if len(c.mu.entries) == 0 {
+		c.drainedLocked()
+	}
+}
+
+// closingLocked issues a WRITE of no bytes, whose completion tells that all before it is done.
+func (c *conn) closingLocked() {
+	if c.mu.flow.room() < 0 {
+		return
+	}
+	c.mu.last.op = wireRead
+	place := c.mu.flow.settle()
+	c.mu.flow.signal(place)
+	c.mu.batch = append(c.mu.batch, request{pair: c.mu.pair.handle(), op: wireWrite, flags: signalled, id: idOf(c.serial, uint32(place))})
+	c.appendLocked(entry{operation: operation{op: rdma.OpWrite, tag: rdma.Unsignalled}, place: place, isMark: true, end: c.mu.staging.tail})
+	c.endBatchLocked()
+}
+
+func (c *conn) drainedLocked() {
+	select {
+	case <-c.drain:
+	default:
+		close(c.drain)
+	}
+}
+
+// await waits until all that was issued is done, but not longer than patience, and then until the connection has ended.
+func (c *conn) await(patience time.Time) {
+	timer := time.NewTimer(time.Until(patience))
+	defer timer.Stop()
+	select {
+	case <-c.drain:
+	case <-c.ended:
+	case <-timer.C:
+	}
+	c.q.mu.Lock()
+	c.breakLocked(rdma.ErrClosed)
+	c.q.mu.Unlock()
+	<-c.ended
+}

@@ -1,0 +1,127 @@
+package verbs
+
+// signalEvery is how many requests may follow each other without one whose completion is wanted; signalBytes how many of their bytes.
+const (
+	signalEvery = sendDepth / 8
+	signalBytes = stagingBytes / 4
+)
+
+// A flow decides for the requests of one queue pair, in order, which have room, which must wait for READs before them, and which
+// tell when they are done. It counts places, which begin with 1: the place of a request is how many have been issued with it.
+//
+// A card has no room for more requests than its send queue holds, and those without a completion of their own free
+// theirs only with the completion of a later one. So at least every eighth of the queue has one, and nothing is posted without room.
+type flow struct {
+	depth      uint64 // places of the send queue
+	issued     uint64
+	done       uint64 // all up to this place are done
+	lastRead   uint64 // the last READ whose bytes are wanted
+	lastFence  uint64 // READs up to this place are fenced off from all that has been issued since
+	lastSignal uint64 // the last place with a completion
+	unsaid     int    // bytes issued since
+}
+
+// room returns how many requests can be issued, beside one that asks for a completion.
+func (f *flow) room() int { return int(f.depth - (f.issued - f.done) - 1) }
+
+// next issues a request and returns its place, and whether it must wait until all READs before it are done.
+//
+// A card carries out requests of a queue pair in order, but may repeat a READ whose answer was lost: after later WRITEs, whose bytes it
+// then sees. So a WRITE or ring that follows a READ is fenced. A READ after a WRITE needs no fence.
+func (f *flow) next(op wireOp, bytes int) (place uint64, fence bool) {
+	f.issued++
+	f.unsaid += bytes
+	if op == wireRead {
+		f.lastRead = f.issued
+		return f.issued, false
+	}
+	if f.lastRead > max(f.done, f.lastFence) {
+		f.lastFence = f.lastRead
+		return f.issued, true
+	}
+	return f.issued, false
+}
+
+// settle issues a READ whose bytes nobody wants, and returns its place: no WRITE after it waits for it.
+func (f *flow) settle() (place uint64) {
+	f.issued++
+	return f.issued
+}
+
+// isDue reports whether the request that was issued last must have a completion, for the sake of room.
+func (f *flow) isDue() bool { return f.issued-f.lastSignal >= signalEvery || f.unsaid >= signalBytes }
+
+// signal notes that the request at a place, the last one issued, has a completion.
+func (f *flow) signal(place uint64) { f.lastSignal, f.unsaid = place, 0 }
+
+// finish notes that all up to a place are done. It returns false for a place that is not under way.
+func (f *flow) finish(place uint64) bool {
+	if place <= f.done || place > f.issued {
+		return false
+	}
+	f.done = place
+	return true
+}
+
+// place returns the whole place of which a completion has brought the low bits.
+func (f *flow) place(low uint32) uint64 {
+	p := f.issued&^(1<<32-1) | uint64(low)
+	if p > f.issued && p >= 1<<32 {
+		p -= 1 << 32
+	}
+	return p
+}
+
+// isInline reports whether a WRITE of so many bytes travels with its request, so that the card need not fetch them.
+func isInline(op wireOp, bytes, limit int) bool { return op != wireRead && bytes > 0 && bytes <= limit }
+
+// A staging is memory that the card knows, from which WRITEs are sent and into which READs come: a ring, whose bytes are used and freed in order.
+type staging struct {
+	size       uint64
+	head, tail uint64 // positions in the stream of all that was used
+}
+
+// take uses n bytes, which lie together, and returns where they begin, and the position to free when they are not used any more; ok is false if there is no room.
+func (s *staging) take(n int) (at, end uint64, ok bool) {
+	start, bytes := s.tail, uint64(n)
+	if rest := s.size - start%s.size; rest < bytes {
+		start += rest
+	}
+	if start+bytes-s.head > s.size {
+		return 0, 0, false
+	}
+	s.tail = start + bytes
+	return start % s.size, s.tail, true
+}
+
+// free gives back all that was used before a position.
+func (s *staging) free(end uint64) { s.head = max(s.head, end) }
+
+// receives counts the entries of a shared receive queue, each of which is good for one ring. They are posted anew in batches.
+type receives struct {
+	depth  int
+	posted int
+	used   uint64 // how many rings have come in all
+}
+
+// batch is how many entries are missing before they are posted: a fourth, so that three fourths are always there.
+func (r *receives) batch() int { return max(1, r.depth/4) }
+
+// use notes that so many rings have come.
+func (r *receives) use(n int) {
+	r.posted -= n
+	r.used += uint64(n)
+}
+
+// isLow reports whether missing would return some.
+func (r *receives) isLow() bool { return r.depth-r.posted >= r.batch() }
+
+// missing returns how many entries to post now, and counts them as posted.
+func (r *receives) missing() int {
+	if !r.isLow() {
+		return 0
+	}
+	n := r.depth - r.posted
+	r.posted = r.depth
+	return n
+}

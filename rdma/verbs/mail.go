@@ -1,0 +1,324 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const (
+	// mailReceives and mailSends are how many packets may come, and go, before somebody looks.
+	mailReceives = 512
+	mailSends    = 256
+	// askAgainAfter is the least time between two requests for one machine's address.
+	askAgainAfter = 50 * time.Millisecond
+	// hereMax bounds how many datagrams of a machine to itself may be on their way.
+	hereMax = 1024
+)
+
+// A mail sends and receives a machine's datagrams, over a queue pair of the unreliable kind: a packet carries at most an MTU, so a longer
+// datagram is several. Who may send is told the queue pair's key over a TCP connection, which stays open: when it
+// ends, the other machine's queue pair may have ended, too, and is asked for anew.
+type mail struct {
+	nic      *NIC
+	post     post
+	memory   *nvram.Memory // buffers: of receives, then of sends
+	region   region
+	key      uint32
+	packet   int // the length of a packet
+	receiver atomic.Pointer[receiver]
+	here     atomic.Int32 // datagrams of this machine to itself that are on their way
+	parts    assembly     // the receiving goroutine's
+	ended    chan struct{}
+	mu       struct {
+		lockrank.Mutex[lockrank.Later]
+		closed bool
+		free   []uint64 // buffers of sends that are not under way
+		number uint64   // of the latest datagram
+		peers  map[rdma.MachineID]*mailPeer
+		asked  map[rdma.MachineID]time.Time
+		asking map[rdma.MachineID]bool
+	}
+}
+
+type receiver struct {
+	f func(from rdma.MachineID, b []byte)
+}
+
+// A mailPeer is where datagrams to a machine go.
+type mailPeer struct {
+	route   route
+	address address
+	stream  net.Conn // the connection that tells when it ends
+}
+
+// receiveBytes is the length of a buffer of a receive: whole words, so that the bytes after the header are some, too.
+func (m *mail) receiveBytes() int { return (grhBytes + m.packet + 7) &^ 7 }
+
+func (m *mail) receiveAt(id uint64) uint64 { return id * uint64(m.receiveBytes()) }
+func (m *mail) sendAt(id uint64) uint64 {
+	return m.receiveAt(mailReceives) + (id-mailReceives)*uint64(m.packet)
+}
+
+func openMail(nic *NIC) (_ *mail, err error) {
+	m := &mail{nic: nic, packet: mtuBytes(nic.limits.self.mtu), parts: newAssembly(), ended: make(chan struct{})}
+	m.mu.peers = make(map[rdma.MachineID]*mailPeer)
+	m.mu.asked = make(map[rdma.MachineID]time.Time)
+	m.mu.asking = make(map[rdma.MachineID]bool)
+	if m.memory, err = nvram.NewShared(int64(m.sendAt(mailReceives + mailSends))); err != nil {
+		return nil, err
+	}
+	if m.region, err = nic.registerMemory(m.memory); err != nil {
+		return nil, err
+	}
+	m.key, _ = m.region.keys()
+	if m.post, err = nic.card.post(mailReceives, mailSends); err != nil {
+		return nil, errors.Join(err, m.region.close())
+	}
+	for id := range uint64(mailReceives) {
+		if err := m.receiveInto(id); err != nil {
+			return nil, errors.Join(err, m.post.close(), m.region.close())
+		}
+	}
+	for id := range uint64(mailSends) {
+		m.mu.free = append(m.mu.free, mailReceives+id)
+	}
+	return m, nil
+}
+
+func (m *mail) receiveInto(id uint64) error {
+	return m.post.receive(id, m.memory.Pointer(m.receiveAt(id), 8), grhBytes+m.packet, m.key)
+}
+
+// close ends the receiving goroutine, and frees the queue pair.
+func (m *mail) close() error {
+	m.mu.Lock()
+	m.mu.closed = true
+	m.receiver.Store(nil)
+	peers := m.mu.peers
+	m.mu.peers = nil
+	m.mu.Unlock()
+	for _, p := range peers {
+		_ = p.stream.Close() // ends its goroutine, which frees the route
+		m.nic.leaked(p.route.close())
+	}
+	m.post.interrupt()
+	<-m.ended
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nic.leaked(m.post.close())
+	m.nic.leaked(m.region.close())
+	return nil
+}
+
+// Datagrams implements rdma.NIC. The receiver is called by one goroutine.
+func (nic *NIC) Datagrams(f func(from rdma.MachineID, b []byte)) {
+	m := nic.mail
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case f == nil:
+		m.receiver.Store(nil)
+	case !m.mu.closed:
+		m.receiver.Store(&receiver{f})
+	}
+}
+
+// Datagram implements rdma.NIC.
+func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
+	m := nic.mail
+	fail := func(err error) error {
+		return &rdma.Error{Op: rdma.OpDatagram, To: to, Bytes: len(b), Err: err}
+	}
+	if len(b) > rdma.DatagramBytesMax {
+		return fail(rdma.ErrRange)
+	}
+	isCut := nic.mayConnect(to) != nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed {
+		return fail(rdma.ErrClosed)
+	}
+	if to == nic.cfg.Machine {
+		m.deliverHereLocked(b)
+		return nil
+	}
+	if isCut {
+		return nil
+	}
+	if p := m.mu.peers[to]; p != nil {
+		m.sendLocked(p, b)
+		return nil
+	}
+	m.askLocked(to)
+	return nil
+}
+
+// deliverHereLocked delivers a datagram of this machine to itself.
+func (m *mail) deliverHereLocked(b []byte) {
+	if m.here.Add(1) > hereMax {
+		m.here.Add(-1)
+		return
+	}
+	b = slices.Clone(b)
+	m.nic.running.Go(func() {
+		defer m.here.Add(-1)
+		m.deliver(m.nic.cfg.Machine, b)
+	})
+}
+
+// sendLocked sends a datagram if there are buffers for all of it; otherwise it is lost.
+func (m *mail) sendLocked(p *mailPeer, b []byte) {
+	packet := min(m.packet, mtuBytes(p.address.mtu))
+	parts := partsOf(len(b), packet)
+	if len(m.mu.free) < parts {
+		return
+	}
+	m.mu.number++
+	for i := range parts {
+		id := m.mu.free[len(m.mu.free)-1]
+		buffer := asBytes(m.memory.Pointer(m.sendAt(id), uint64(m.packet)), m.packet)
+		n := encodePart(buffer[:packet], m.nic.cfg.Machine, m.mu.number, i, b)
+		if m.post.send(p.route, p.address, id, unsafe.Pointer(&buffer[0]), n, m.key) != nil {
+			return // lost
+		}
+		m.mu.free = m.mu.free[:len(m.mu.free)-1]
+	}
+}
+
+// asBytes makes a slice of mapped memory.
+func asBytes(at unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(at), n) }
+
+// receive takes what has come, and gives back the buffers of what was sent, until the NIC is closed.
+func (m *mail) receive() {
+	defer close(m.ended)
+	var done [64]completion
+	for {
+		err := m.post.arm()
+		for more := true; more && err == nil; {
+			var n int
+			n, err = m.post.take(done[:])
+			for _, d := range done[:n] {
+				m.done(d)
+			}
+			more = n > 0
+		}
+		if err == nil {
+			err = m.post.wait()
+		}
+		if err != nil {
+			return // closed, or the card has failed: datagrams are lost
+		}
+	}
+}
+
+// done handles one completion.
+func (m *mail) done(d completion) {
+	if d.isReceive == 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.mu.free = append(m.mu.free, d.id)
+		return
+	}
+	if d.status != statusSuccess {
+		return // the queue pair has failed, or is being closed
+	}
+	if n := int(d.bytes); n >= grhBytes && n <= grhBytes+m.packet {
+		from, b, ok := m.parts.add(asBytes(m.memory.Pointer(m.receiveAt(d.id), uint64(m.receiveBytes())), n)[grhBytes:])
+		if ok && m.nic.mayConnect(from) == nil {
+			m.deliver(from, b)
+		}
+	}
+	_ = m.receiveInto(d.id) // if it fails the queue pair has, and datagrams are lost
+}
+
+func (m *mail) deliver(from rdma.MachineID, b []byte) {
+	if r := m.receiver.Load(); r != nil {
+		r.f(from, b)
+	}
+}
+
+// askLocked asks a machine for the address of its queue pair, in the background, unless it is being asked or has been just now.
+func (m *mail) askLocked(to rdma.MachineID) {
+	if now := time.Now(); now.Sub(m.mu.asked[to]) > askAgainAfter && !m.mu.asking[to] {
+		m.mu.asked[to], m.mu.asking[to] = now, true
+		m.nic.running.Go(func() { m.keepPeer(to) })
+	}
+}
+
+// keepPeer connects to a machine, and keeps the address of its queue pair until the connection ends.
+func (m *mail) keepPeer(to rdma.MachineID) {
+	p, err := m.connect(to)
+	isKept := err == nil && m.add(to, p)
+	if isKept {
+		_, _ = io.Copy(io.Discard, p.stream) // until either side ends
+	}
+	m.mu.Lock()
+	delete(m.mu.asking, to)
+	m.mu.Unlock()
+	if isKept {
+		m.remove(to, p)
+	}
+}
+
+// connect asks a machine for the address of its queue pair, and makes the way there.
+func (m *mail) connect(to rdma.MachineID) (*mailPeer, error) {
+	ctx, cancel := context.WithTimeout(m.nic.ctx, greetingMax)
+	defer cancel()
+	stream, address, err := m.nic.dial(ctx, greeting{purpose: datagrams, to: to, address: m.post.address()})
+	if err != nil {
+		return nil, err // the next datagram asks again
+	}
+	r, err := m.post.route(address, m.nic.cfg.TrafficClass)
+	if err != nil {
+		return nil, errors.Join(err, stream.Close())
+	}
+	return &mailPeer{route: r, address: address, stream: stream}, nil
+}
+
+// add notes where datagrams to a machine go; false if they may not, any more.
+func (m *mail) add(to rdma.MachineID, p *mailPeer) bool {
+	isAllowed := m.nic.mayConnect(to) == nil
+	m.mu.Lock()
+	isAllowed = isAllowed && !m.mu.closed
+	if isAllowed {
+		m.mu.peers[to] = p
+	}
+	m.mu.Unlock()
+	if !isAllowed {
+		_ = p.stream.Close()
+		m.nic.leaked(p.route.close())
+	}
+	return isAllowed
+}
+
+// remove forgets where datagrams to a machine go, unless that has been done.
+func (m *mail) remove(to rdma.MachineID, p *mailPeer) {
+	m.mu.Lock()
+	isPresent := m.mu.peers[to] == p
+	if isPresent {
+		delete(m.mu.peers, to)
+		m.nic.leaked(p.route.close()) // no datagram uses it: they are sent with the lock held
+	}
+	m.mu.Unlock()
+	_ = p.stream.Close()
+}
+
+// forget ends the connection to a machine, if there is one.
+func (m *mail) forget(to rdma.MachineID) {
+	m.mu.Lock()
+	p := m.mu.peers[to]
+	m.mu.Unlock()
+	if p != nil {
+		m.remove(to, p)
+	}
+}

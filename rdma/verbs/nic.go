@@ -1,0 +1,354 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/nvram"
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A NIC is one machine's access to the network. It implements rdma.NIC.
+type NIC struct {
+	cfg        Config
+	card       card
+	limits     limits
+	life       uint64
+	door       net.Listener
+	mail       *mail
+	registered atomic.Pointer[map[rdma.Key]*nvram.Memory] // for operations of this machine on itself
+	ctx        context.Context                            // ends with the NIC
+	cancel     context.CancelFunc
+	dials      atomic.Uint32  // numbers connections
+	ended      chan struct{}  // closed when Close has ended
+	running    sync.WaitGroup // all goroutines but those of connections
+
+	mu struct {
+		lockrank.Mutex[lockrank.Leaf]
+		queues  map[int]*Queue
+		regions map[rdma.Key]*registration
+		agents  map[agentID]*agent
+		copiers map[*copier]struct{}        // those that may be copying
+		lives   map[rdma.MachineID]uint64   // the newest known life of each machine
+		sockets map[net.Conn]rdma.MachineID // accepted, and not ended; the machine is known after the greeting
+		cut     map[rdma.MachineID]bool
+		leak    error // what the card has refused to free
+		dead    error // why no connection can be made at all: the card has failed
+		down    bool  // the port is down
+		closed  bool
+	}
+}
+
+// A registration is memory that the card lets the others use.
+type registration struct {
+	memory *nvram.Memory
+	region region
+}
+
+var _ rdma.NIC = (*NIC)(nil)
+
+// join makes this process a machine of the network, with a card, which the NIC closes.
+func join(cfg Config, c card) (_ *NIC, err error) {
+	cfg.receives = cmp.Or(cfg.receives, receiveDepth)
+	nic := &NIC{cfg: cfg, card: c, limits: c.limits(), life: uint64(time.Now().UnixNano()), ended: make(chan struct{})}
+	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	nic.mu.queues = make(map[int]*Queue)
+	nic.mu.regions = make(map[rdma.Key]*registration)
+	nic.mu.agents = make(map[agentID]*agent)
+	nic.mu.copiers = make(map[*copier]struct{})
+	nic.mu.lives = make(map[rdma.MachineID]uint64)
+	nic.mu.sockets = make(map[net.Conn]rdma.MachineID)
+	nic.mu.cut = make(map[rdma.MachineID]bool)
+	nic.ctx, nic.cancel = context.WithCancel(context.Background())
+	var config net.ListenConfig
+	if nic.door, err = config.Listen(nic.ctx, "tcp", cfg.Listen); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: %w", rdma.ErrMachineTaken, err)
+		}
+		return nil, errors.Join(fmt.Errorf("verbs: %w", err), c.close())
+	}
+	if nic.mail, err = openMail(nic); err != nil {
+		return nil, errors.Join(fmt.Errorf("verbs: datagrams: %w", err), nic.door.Close(), c.close())
+	}
+	nic.running.Go(nic.accept)
+	nic.running.Go(nic.mail.receive)
+	go nic.events() // ends with the card
+	return nic, nil
+}
+
+// Address returns the address at which the machine accepts connections.
+func (nic *NIC) Address() string { return nic.door.Addr().String() }
+
+// Machine returns the name with which the machine joined.
+func (nic *NIC) Machine() rdma.MachineID { return nic.cfg.Machine }
+
+// costs are those of Storm's figures: a post and its completion take some 100 ns, a READ no processor time of the other end. A message is
+// posted, found, carried out and answered.
+var costs = rdma.Costs{Read: 200 * time.Nanosecond, Message: 2 * time.Microsecond}
+
+// Costs implements rdma.NIC.
+func (nic *NIC) Costs() rdma.Costs { return costs }
+
+// registerMemory makes memory known to the card. Memory on the Go heap cannot be: cgo forbids that C keeps its address.
+func (nic *NIC) registerMemory(m *nvram.Memory) (region, error) {
+	if !m.IsMapped() {
+		return nil, fmt.Errorf("verbs: %w: in a build with the race detector memory is on the Go heap, where no card may reach it", rdma.ErrPrivate)
+	}
+	r, err := nic.card.register(m.Pointer(0, m.Size()), m.Size())
+	if err != nil {
+		return nil, fmt.Errorf("verbs: registering %d bytes with device %s: %w", m.Size(), nic.limits.device, err)
+	}
+	return r, nil
+}
+
+// Register implements rdma.NIC. The card pins all of the memory.
+func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
+	nic.mu.Lock()
+	err := nic.mayRegisterLocked(k)
+	if err == nil {
+		nic.mu.regions[k] = nil // taken
+	}
+	nic.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	r, err := nic.registerMemory(m) // takes long
+	nic.mu.Lock()
+	if err == nil && nic.mu.closed {
+		err = errors.Join(rdma.ErrClosed, r.close())
+	}
+	defer nic.mu.Unlock()
+	if err != nil {
+		delete(nic.mu.regions, k)
+		return err
+	}
+	nic.mu.regions[k] = &registration{m, r}
+	next := maps.Clone(*nic.registered.Load())
+	next[k] = m
+	nic.registered.Store(&next)
+	return nil
+}
+
+func (nic *NIC) mayRegisterLocked(k rdma.Key) error {
+	if nic.mu.closed {
+		return rdma.ErrClosed
+	}
+	if _, isTaken := nic.mu.regions[k]; isTaken {
+		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.cfg.Machine)
+	}
+	return nil
+}
+
+// Deregister implements rdma.NIC. Machines that have been told the key are told that it has ended; what they have under
+// way then breaks their connection.
+func (nic *NIC) Deregister(k rdma.Key) {
+	nic.mu.Lock()
+	r := nic.mu.regions[k]
+	if r == nil {
+		nic.mu.Unlock()
+		return
+	}
+	delete(nic.mu.regions, k)
+	next := maps.Clone(*nic.registered.Load())
+	delete(next, k)
+	nic.registered.Store(&next)
+	copiers := slices.Collect(maps.Keys(nic.mu.copiers))
+	var told []*agent
+	for _, a := range nic.mu.agents {
+		if a.told[k] {
+			delete(a.told, k)
+			told = append(told, a)
+		}
+	}
+	nic.mu.Unlock()
+	nic.leaked(r.region.close())
+	for _, c := range copiers {
+		c.settle()
+	}
+	for _, a := range told {
+		a.tellEnded(k)
+	}
+}
+
+// leaked notes that the card has not freed something; Close returns it.
+func (nic *NIC) leaked(err error) {
+	if err == nil {
+		return
+	}
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if nic.mu.dead == nil { // of a card that is gone nothing is left
+		nic.mu.leak = cmp.Or(nic.mu.leak, err)
+	}
+}
+
+// Open implements rdma.NIC.
+func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	if err := nic.takePlace(worker); err != nil {
+		return nil, err
+	}
+	q, err := newQueue(nic, worker, bell)
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if err != nil {
+		delete(nic.mu.queues, worker)
+		return nil, fmt.Errorf("verbs: queue of worker %d on device %s: %w", worker, nic.limits.device, err)
+	}
+	nic.mu.queues[worker] = q
+	nic.mu.copiers[&q.own] = struct{}{}
+	return q, nil
+}
+
+// workersMax bounds the numbers of workers, which greetings have 16 bits for.
+const workersMax = 1 << 16
+
+// takePlace takes the place of a worker.
+func (nic *NIC) takePlace(worker int) error {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	_, isTaken := nic.mu.queues[worker]
+	switch {
+	case nic.mu.closed:
+		return rdma.ErrClosed
+	case worker < 0 || worker >= workersMax:
+		return fmt.Errorf("verbs: worker %d is not one of %d", worker, workersMax)
+	case isTaken:
+		return fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.cfg.Machine)
+	}
+	nic.mu.queues[worker] = nil
+	return nil
+}
+
+// removeQueue frees the place of a worker, and stops the agents that ring its bell.
+func (nic *NIC) removeQueue(q *Queue) {
+	nic.mu.Lock()
+	delete(nic.mu.queues, q.worker)
+	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.worker == q.worker })
+	nic.mu.Unlock()
+	stopAll(agents)
+}
+
+// Gone implements rdma.NIC: nothing proves that a machine on another host is gone.
+func (nic *NIC) Gone(rdma.MachineID) bool { return false }
+
+// Deaths implements rdma.NIC: none is ever known.
+func (nic *NIC) Deaths(func(m rdma.MachineID)) {}
+
+// Cut simulates, at this end, that there is no cable to another machine: connections in both
+// directions break, and no datagram passes. When Cut has returned, no operation of that machine
+// takes effect here. It is for tests and drills, which cut at both ends.
+func (nic *NIC) Cut(m rdma.MachineID) {
+	nic.mu.Lock()
+	nic.mu.cut[m] = true
+	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.from == m })
+	for socket, from := range nic.mu.sockets {
+		if from == m {
+			_ = socket.Close() // ends its goroutine
+		}
+	}
+	queues := nic.queuesLocked()
+	nic.mu.Unlock()
+	stopAll(agents)
+	nic.mail.forget(m)
+	for _, q := range queues {
+		q.disconnect(m, errCut)
+	}
+}
+
+// queuesLocked returns the queues that are open.
+func (nic *NIC) queuesLocked() (open []*Queue) {
+	for _, q := range nic.mu.queues {
+		if q != nil {
+			open = append(open, q)
+		}
+	}
+	return open
+}
+
+// Mend puts the cable back.
+func (nic *NIC) Mend(m rdma.MachineID) {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	delete(nic.mu.cut, m)
+}
+
+// mayConnect returns why no connection to a machine can be made, or nil.
+func (nic *NIC) mayConnect(m rdma.MachineID) error {
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	switch {
+	case nic.mu.cut[m]:
+		return errCut
+	case nic.mu.dead != nil:
+		return nic.mu.dead
+	case nic.mu.down:
+		return errPortDown
+	}
+	return nil
+}
+
+// linkError says where a connection is broken, and why.
+func (nic *NIC) linkError(m rdma.MachineID, reason error) error {
+	return &LinkError{Device: nic.limits.device, Port: nic.limits.port, Peer: m, Reason: reason}
+}
+
+// Close implements rdma.NIC. The receiver of datagrams may not call it: it waits for it.
+func (nic *NIC) Close() error {
+	nic.mu.Lock()
+	if nic.mu.closed {
+		nic.mu.Unlock()
+		<-nic.ended
+		return nil
+	}
+	defer close(nic.ended)
+	nic.mu.closed = true
+	queues := nic.queuesLocked()
+	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
+	for socket := range nic.mu.sockets {
+		_ = socket.Close() // ends its goroutine
+	}
+	nic.mu.Unlock()
+	nic.cancel()
+	err := nic.door.Close()
+	stopAll(agents)
+	errs := make([]error, len(queues))
+	var closing sync.WaitGroup
+	for i, q := range queues {
+		closing.Go(func() { errs[i] = q.Close() })
+	}
+	closing.Wait()
+	err = errors.Join(err, errors.Join(errs...), nic.mail.close())
+	nic.running.Wait()
+	return errors.Join(err, nic.closeCard())
+}
+
+// closeCard ends the registrations and closes the card.
+func (nic *NIC) closeCard() error {
+	nic.mu.Lock()
+	regions := nic.mu.regions
+	nic.mu.regions = nil
+	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	nic.mu.Unlock()
+	for _, r := range regions {
+		if r != nil {
+			nic.leaked(r.region.close())
+		}
+	}
+	err := nic.card.close()
+	nic.mu.Lock()
+	defer nic.mu.Unlock()
+	if nic.mu.dead != nil {
+		return nil // the card has failed, and cannot free what it had
+	}
+	return cmp.Or(nic.mu.leak, err)
+}

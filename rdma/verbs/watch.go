@@ -1,0 +1,78 @@
+package verbs
+
+import (
+	"runtime"
+	"time"
+)
+
+const (
+	// quietTime is how long nothing must have come until watch asks for an event and sleeps.
+	quietTime = 20 * time.Microsecond
+	// glanceTime is how long watch leaves a queue alone that its worker polls by itself.
+	glanceTime = 100 * time.Microsecond
+)
+
+// watch takes the completions that the worker does not poll for, rings the bell, and keeps the card supplied with receives and with
+// what waits for room, until the queue is closed.
+//
+// An event for each completion would be an interrupt for each, and a wake-up of this goroutine. So it asks for one only when nothing has come
+// for a while; it looks once more after that, since what came before has no event, and sleeps. After the event it takes all that comes without asking.
+func (q *Queue) watch() {
+	defer close(q.watched)
+	for {
+		err := q.lane.arm()
+		if err == nil && q.take() == 0 {
+			err = q.lane.wait()
+		}
+		if err != nil {
+			if !q.isClosed() {
+				q.breakAll(err)
+			}
+			<-q.closed
+			return
+		}
+		q.takeUntilQuiet()
+	}
+}
+
+// takeUntilQuiet takes completions until none has come for quietTime.
+func (q *Queue) takeUntilQuiet() {
+	polls := q.pollsSoFar()
+	for last := time.Now(); time.Since(last) < quietTime; {
+		if q.take() > 0 {
+			last = time.Now()
+		}
+		if now := q.pollsSoFar(); now != polls {
+			polls = now
+			time.Sleep(glanceTime)
+			last = time.Now()
+			continue
+		}
+		runtime.Gosched()
+	}
+}
+
+// take takes completions and rings the bell for them. It returns how many have come.
+func (q *Queue) take() (n uint64) {
+	q.mu.Lock()
+	before := q.mu.progress
+	isNews := q.exchangeLocked()
+	n = q.mu.progress - before
+	q.mu.Unlock()
+	if isNews {
+		q.ring()
+	}
+	return n
+}
+
+func (q *Queue) pollsSoFar() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.polls
+}
+
+func (q *Queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.closed
+}
