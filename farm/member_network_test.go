@@ -262,6 +262,9 @@ func TestMembersOverNetworks(t *testing.T) {
 	if testnet.RunsBad(t) {
 		ways = append(ways, testnet.TLS, testnet.BadTCP)
 	}
+	if testnet.HasCard(t) {
+		ways = append(ways, testnet.Verbs)
+	}
 	for _, way := range ways {
 		t.Run(string(way), func(t *testing.T) { membersOver(t, way) })
 	}

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/internal/invariant"
+	"github.com/farmsql/farmsql/internal/testnet"
 	"github.com/farmsql/farmsql/internal/txntest"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
@@ -141,7 +143,7 @@ func TestPaper4_StrictSerializability(t *testing.T) {
 	eachShape(t, func(t *testing.T, cfg txntest.Config) {
 		r := open(t, cfg, 8)
 		transactions := 1500
-		if invariant.Enabled { // slow
+		if invariant.Enabled || strings.HasSuffix(t.Name(), string(testnet.Verbs)) { // slow, and where a processor is emulated
 			transactions = 120
 		}
 		report := runHistory(t, r, 3*r.Machines(), transactions)

@@ -44,11 +44,12 @@ var shapes = []struct {
 	{3, 2, testnet.LocalAsync},
 	{3, 2, testnet.TCP},
 	{3, 3, testnet.BadTCP},
+	{3, 3, testnet.Verbs},
 }
 
 func eachShape(t *testing.T, f func(t *testing.T, cfg txntest.Config)) {
 	for _, s := range shapes {
-		if s.way == testnet.BadTCP && !testnet.RunsBad(t) {
+		if s.way == testnet.BadTCP && !testnet.RunsBad(t) || s.way == testnet.Verbs && !testnet.HasCard(t) {
 			continue
 		}
 		t.Run(fmt.Sprintf("machines=%d,replicas=%d,%s", s.machines, s.replicas, s.way), func(t *testing.T) {

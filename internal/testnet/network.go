@@ -36,6 +36,8 @@ const (
 	// connections of a cluster than package tcp waits for one.
 	BadTCP Way = "tcp,bad"
 	BadTLS Way = "tcp,TLS,bad"
+	// Verbs is over the RDMA devices of this computer: soft-RoCE, in the virtual machine of test/vm.
+	Verbs Way = "verbs"
 )
 
 // RunsBad reports whether a suite runs over a bad network as well, or as a whole, that would take long there: in the
@@ -54,6 +56,9 @@ func New(t testing.TB, way Way) rdmatest.Fabric {
 	t.Helper()
 	if way == Local || way == LocalAsync {
 		return copies{local.NewNetwork(local.Options{Async: way == LocalAsync})}
+	}
+	if way == Verbs {
+		return newVerbs(t)
 	}
 	n := &network{t: t, at: map[rdma.MachineID]string{}, up: map[rdma.MachineID]*tcp.NIC{}, cut: map[[2]rdma.MachineID]bool{}}
 	if way == TLS || way == BadTLS {

@@ -66,7 +66,10 @@ func soon(t *testing.T) context.Context {
 }
 
 func TestCall(t *testing.T) {
-	for _, way := range []testnet.Way{testnet.Local, testnet.TCP, testnet.TLS, testnet.BadTCP} {
+	for _, way := range []testnet.Way{testnet.Local, testnet.TCP, testnet.TLS, testnet.BadTCP, testnet.Verbs} {
+		if way == testnet.Verbs && !testnet.HasCard(t) {
+			continue
+		}
 		t.Run(string(way), func(t *testing.T) {
 			n := testnet.New(t, way)
 			testCall(t, over(t, n, 1), over(t, n, 2))
@@ -108,7 +111,10 @@ func testCall(t *testing.T, a, b *Endpoint) {
 // Every call is answered, with the reply to its own argument, whatever the network
 // loses, repeats and reorders.
 func TestCallsOverALossyNetwork(t *testing.T) {
-	for _, way := range []testnet.Way{testnet.Local, testnet.TCP, testnet.BadTCP} {
+	for _, way := range []testnet.Way{testnet.Local, testnet.TCP, testnet.BadTCP, testnet.Verbs} {
+		if way == testnet.Verbs && !testnet.HasCard(t) {
+			continue
+		}
 		t.Run(string(way), func(t *testing.T) { callsOverALossyNetwork(t, testnet.New(t, way)) })
 	}
 }

@@ -99,7 +99,11 @@ func startReal(t *testing.T, n rdmatest.Fabric, store string, id rdma.MachineID)
 // With goroutines, timers and a file: machines come in, one dies, the rest goes on,
 // and nothing runs any more when all are closed. Leases are kept, and probes sent, over the network.
 func TestRealMachines(t *testing.T) {
-	for _, way := range []testnet.Way{testnet.LocalAsync, testnet.TCP, testnet.BadTCP} {
+	ways := []testnet.Way{testnet.LocalAsync, testnet.TCP, testnet.BadTCP}
+	if testnet.HasCard(t) {
+		ways = append(ways, testnet.Verbs)
+	}
+	for _, way := range ways {
 		t.Run(string(way), func(t *testing.T) { realMachines(t, testnet.New(t, way)) })
 		goleak.VerifyNone(t)
 	}

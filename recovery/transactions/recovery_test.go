@@ -34,7 +34,7 @@ func killAt(t *testing.T, s shape, victim rdma.MachineID, at step.Step, nth int3
 
 // nths returns at which times of a step machines are killed: over TCP, which takes longer, at one each day.
 func (s shape) nths() []int32 {
-	if s.way == testnet.TCP && os.Getenv("FARMSQL_NIGHTLY") == "" {
+	if (s.way == testnet.TCP || s.way == testnet.Verbs) && os.Getenv("FARMSQL_NIGHTLY") == "" {
 		return []int32{7}
 	}
 	return []int32{1, 7, 20}
@@ -43,8 +43,8 @@ func (s shape) nths() []int32 {
 // A machine under load dies at each step of the commit protocol: as coordinator,
 // as primary and as backup, whichever comes there first, and later.
 func TestKillAtEveryStep(t *testing.T) {
-	for _, s := range []shape{{3, 3, testnet.Local}, {4, 2, testnet.Local}, {4, 3, testnet.LocalAsync}, {3, 3, testnet.TCP}, {4, 3, testnet.BadTCP}} {
-		if s.way == testnet.BadTCP && !testnet.RunsBad(t) {
+	for _, s := range []shape{{3, 3, testnet.Local}, {4, 2, testnet.Local}, {4, 3, testnet.LocalAsync}, {3, 3, testnet.TCP}, {4, 3, testnet.BadTCP}, {3, 3, testnet.Verbs}} {
+		if s.way == testnet.BadTCP && !testnet.RunsBad(t) || s.way == testnet.Verbs && !testnet.HasCard(t) {
 			continue
 		}
 		for at := range step.Step(step.Count) {
@@ -72,11 +72,14 @@ func TestKillDuringRecovery(t *testing.T) {
 // each step is tried once, over one network or the other.
 func TestKillDuringRecoveryOverNetworks(t *testing.T) {
 	ways, seconds := []testnet.Way{testnet.TCP, testnet.BadTCP, testnet.TLS, testnet.BadTLS}, []rdma.MachineID{0, 2, 4}
+	if testnet.HasCard(t) {
+		ways = append(ways, testnet.Verbs)
+	}
 	isNight := testnet.RunsBad(t)
 	for at := recovery.StepDrained; at <= recovery.StepSettled; at++ {
 		for w, way := range ways {
 			for i, second := range seconds {
-				if isNight || w == int(at)%2 && i == int(at)%len(seconds) {
+				if isNight || w == int(at)%2 && i == int(at)%len(seconds) || way == testnet.Verbs && i == int(at)%len(seconds) {
 					t.Run(fmt.Sprintf("%v/%d,%s", at, second, way), func(t *testing.T) { killDuringRecovery(t, way, at, second) })
 				}
 			}
@@ -164,8 +167,8 @@ func TestResumeIsOvertaken(t *testing.T) {
 // A machine that was evicted comes back with a new life, gets replicas and takes
 // part; then another dies, and what the new one has is used.
 func TestMachineComesBack(t *testing.T) {
-	for _, way := range []testnet.Way{testnet.Local, testnet.LocalAsync, testnet.TCP, testnet.BadTCP} {
-		if way == testnet.BadTCP && !testnet.RunsBad(t) {
+	for _, way := range []testnet.Way{testnet.Local, testnet.LocalAsync, testnet.TCP, testnet.BadTCP, testnet.Verbs} {
+		if way == testnet.BadTCP && !testnet.RunsBad(t) || way == testnet.Verbs && !testnet.HasCard(t) {
 			continue
 		}
 		x := start(t, shape{4, 3, way})
