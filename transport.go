@@ -38,6 +38,8 @@ func (c Config) checkTransport() error {
 		return errors.New("farmsql: Transport, SharedFolder, Advertise or PeerTLS (--transport, --shared-folder, --advertise, --peer-ca) is given, and no Cluster (--cluster)")
 	case c.Cluster == "":
 		return nil
+	case c.Transport == "verbs":
+		return fmt.Errorf("farmsql: Transport (--transport) is \"verbs\", RDMA cards: no database can use them yet, because a card pins all of a region's memory when that is registered, and keeps pages that are given back; between hosts, use %q", TransportTCP)
 	case c.Transport != TransportShm && c.Transport != TransportTCP:
 		return fmt.Errorf("farmsql: Transport (--transport) is %q: must be %q or %q", c.Transport, TransportShm, TransportTCP)
 	case c.Transport == TransportShm && (c.Advertise != "" || c.PeerTLS != nil):

@@ -34,7 +34,8 @@ func TestTransportSettings(t *testing.T) {
 
 		"no cluster":         {func(c *Config) { c.Transport = TransportTCP }, "and no Cluster (--cluster)"},
 		"folder, no cluster": {func(c *Config) { c.SharedFolder = "/dev/shm/x" }, "and no Cluster (--cluster)"},
-		"unknown":            {func(c *Config) { c.Cluster, c.Transport = zk, "verbs" }, `(--transport) is "verbs": must be "shm" or "tcp"`},
+		"unknown":            {func(c *Config) { c.Cluster, c.Transport = zk, "udp" }, `(--transport) is "udp": must be "shm" or "tcp"`},
+		"not wired yet":      {func(c *Config) { c.Cluster, c.Transport = zk, "verbs" }, `(--transport) is "verbs", RDMA cards: no database can use them yet`},
 		"address for shm":    {func(c *Config) { c.Cluster, c.Advertise = zk, "db1:7070" }, "for Transport (--transport) tcp"},
 		"no address":         {func(c *Config) { c.Cluster, c.Transport = zk, TransportTCP }, `(--advertise) is ""`},
 		"no host":            {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, ":7070" }, "must be HOST:PORT"},
