@@ -59,6 +59,17 @@ type fakeCard struct {
 	wire   *wire
 	events chan event
 	closed chan struct{}
+	parts  atomic.Int32 // regions, lanes and posts that are open
+}
+
+// endPart notes the end of a part of the card, which must be open.
+func (c *fakeCard) endPart() {
+	c.parts.Add(-1)
+	select {
+	case <-c.closed:
+		c.wire.t.Error("a card was closed before a part of it")
+	default:
+	}
 }
 
 func (w *wire) card() *fakeCard {
@@ -70,6 +81,7 @@ func (c *fakeCard) limits() limits {
 }
 
 type fakeRegion struct {
+	card  *fakeCard
 	wire  *wire
 	key   uint32
 	at    unsafe.Pointer
@@ -82,7 +94,8 @@ func (c *fakeCard) register(at unsafe.Pointer, bytes uint64) (region, error) {
 	}
 	c.wire.mu.Lock()
 	defer c.wire.mu.Unlock()
-	r := &fakeRegion{wire: c.wire, key: c.wire.next(), at: at, bytes: bytes}
+	c.parts.Add(1)
+	r := &fakeRegion{card: c, wire: c.wire, key: c.wire.next(), at: at, bytes: bytes}
 	c.wire.regions[r.key] = r
 	return r, nil
 }
@@ -90,6 +103,7 @@ func (c *fakeCard) register(at unsafe.Pointer, bytes uint64) (region, error) {
 func (r *fakeRegion) keys() (local, remote uint32) { return r.key, r.key }
 
 func (r *fakeRegion) close() error {
+	r.card.endPart()
 	r.wire.mu.Lock()
 	defer r.wire.mu.Unlock()
 	delete(r.wire.regions, r.key)
@@ -115,6 +129,9 @@ func (c *fakeCard) next() (event, error) {
 }
 
 func (c *fakeCard) close() error {
+	if n := c.parts.Load(); n != 0 {
+		c.wire.t.Errorf("a card is closed, and %d parts of it are open", n)
+	}
 	close(c.closed)
 	return nil
 }
@@ -175,6 +192,7 @@ func (c *fakeChannel) interrupt() { c.once.Do(func() { close(c.interrupted) }) }
 // A fakeLane implements lane.
 type fakeLane struct {
 	fakeChannel
+	card     *fakeCard
 	receives int // in the shared receive queue
 	most     int
 }
@@ -183,10 +201,14 @@ func (c *fakeCard) lane(receives int) (lane, error) {
 	if err := c.wire.refusal("lane"); err != nil {
 		return nil, err
 	}
-	return &fakeLane{fakeChannel: c.wire.channel(receives), most: receives}, nil
+	c.parts.Add(1)
+	return &fakeLane{card: c, fakeChannel: c.wire.channel(receives), most: receives}, nil
 }
 
-func (l *fakeLane) close() error { return l.wire.refusal("close lane") }
+func (l *fakeLane) close() error {
+	l.card.endPart()
+	return l.wire.refusal("close lane")
+}
 
 func (l *fakeLane) exchange(requests []request, receives int, done []completion) (int, error) {
 	l.wire.mu.Lock()

@@ -32,6 +32,7 @@ type NIC struct {
 	dials      atomic.Uint32  // numbers connections
 	ended      chan struct{}  // closed when Close has ended
 	running    sync.WaitGroup // all goroutines but those of connections
+	using      sync.WaitGroup // calls that use the card, and have begun before Close
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -117,16 +118,15 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	err := nic.mayRegisterLocked(k)
 	if err == nil {
 		nic.mu.regions[k] = nil // taken
+		nic.using.Add(1)
 	}
 	nic.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	defer nic.using.Done()
 	r, err := nic.registerMemory(m) // takes long
 	nic.mu.Lock()
-	if err == nil && nic.mu.closed {
-		err = errors.Join(rdma.ErrClosed, r.close())
-	}
 	defer nic.mu.Unlock()
 	if err != nil {
 		delete(nic.mu.regions, k)
@@ -154,10 +154,17 @@ func (nic *NIC) mayRegisterLocked(k rdma.Key) error {
 func (nic *NIC) Deregister(k rdma.Key) {
 	nic.mu.Lock()
 	r := nic.mu.regions[k]
+	if nic.mu.closed {
+		nic.mu.Unlock()
+		<-nic.ended // which ends all registrations
+		return
+	}
 	if r == nil {
 		nic.mu.Unlock()
 		return
 	}
+	nic.using.Add(1)
+	defer nic.using.Done()
 	delete(nic.mu.regions, k)
 	next := maps.Clone(*nic.registered.Load())
 	delete(next, k)
@@ -197,6 +204,7 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	if err := nic.takePlace(worker); err != nil {
 		return nil, err
 	}
+	defer nic.using.Done()
 	q, err := newQueue(nic, worker, bell)
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
@@ -226,6 +234,7 @@ func (nic *NIC) takePlace(worker int) error {
 		return fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.cfg.Machine)
 	}
 	nic.mu.queues[worker] = nil
+	nic.using.Add(1)
 	return nil
 }
 
@@ -312,6 +321,9 @@ func (nic *NIC) Close() error {
 	}
 	defer close(nic.ended)
 	nic.mu.closed = true
+	nic.mu.Unlock()
+	nic.using.Wait() // nothing new begins
+	nic.mu.Lock()
 	queues := nic.queuesLocked()
 	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
 	for socket := range nic.mu.sockets {

@@ -36,7 +36,9 @@ type Queue struct {
 	rung    chan struct{} // holds one ring that bell has not been called for
 	closed  chan struct{} // closed when Close begins
 	ended   chan struct{} // closed when Close has ended
-	watched chan struct{} // closed when watch has ended
+	torn    chan struct{} // closed when no connection uses the lane any more
+	watched chan struct{} // closed when watch has ended, and the lane is closed
+	kept    error         // what the lane has kept, once watched is closed
 	// unflushed are the connections to which something has been posted since the last Flush. The list
 	// belongs to the goroutine that posts; Close does not touch it.
 	unflushed []*conn
@@ -69,7 +71,7 @@ func newQueue(nic *NIC, worker int, bell func()) (*Queue, error) {
 	}
 	q := &Queue{
 		nic: nic, worker: worker, lane: l, own: copier{nic: nic}, bell: bell,
-		rung: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}), watched: make(chan struct{}),
+		rung: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}), watched: make(chan struct{}), torn: make(chan struct{}),
 	}
 	q.mu.live = make(map[uint32]*conn)
 	q.mu.receives.depth = nic.cfg.receives
@@ -369,13 +371,15 @@ func (q *Queue) Close() error {
 		}
 	}
 	q.nic.removeQueue(q)
+	close(q.torn)
 	q.lane.interrupt() // ends watch
-	return q.closeLane()
+	<-q.watched
+	return q.kept
 }
 
-// closeLane frees the lane once watch has ended.
+// closeLane frees the lane. The goroutine that watches does it, because NIC.Close waits for that before it closes the card, also when
+// this queue is no longer in its table.
 func (q *Queue) closeLane() error {
-	<-q.watched
 	q.mu.Lock()
 	q.mu.gone = true
 	q.mu.Unlock()

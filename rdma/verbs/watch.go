@@ -19,6 +19,12 @@ const (
 // for a while; it looks once more after that, since what came before has no event, and sleeps. After the event it takes all that comes without asking.
 func (q *Queue) watch() {
 	defer close(q.watched)
+	q.watchUntilClosed()
+	<-q.torn
+	q.kept = q.closeLane()
+}
+
+func (q *Queue) watchUntilClosed() {
 	for {
 		err := q.lane.arm()
 		if err == nil && q.take() == 0 {
