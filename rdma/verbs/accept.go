@@ -164,6 +164,9 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, refusal) {
 		return old == id && !a.isNewerThan(g) || old.from == id.from && a.life < g.life
 	})
 	q := nic.mu.queues[id.worker]
+	if q != nil {
+		q.answering.Add(1)
+	}
 	nic.mu.Unlock()
 	stopAll(former)
 	if q == nil {
@@ -171,11 +174,13 @@ func (nic *NIC) admit(socket, stream net.Conn, g greeting) (*agent, refusal) {
 	}
 	p, err := q.lane.pair(0)
 	if err != nil {
+		q.answering.Done()
 		return nil, cardBroken
 	}
 	a := &agent{nic: nic, id: id, q: q, life: g.life, dial: g.dial, socket: socket, stream: stream, pair: p, told: map[rdma.Key]bool{}, ended: make(chan struct{})}
 	if r := nic.enter(a, q); r != accepted {
 		nic.leaked(p.close())
+		q.answering.Done()
 		return nil, r
 	}
 	if err := p.connect(g.address, nic.cfg.TrafficClass); err != nil {

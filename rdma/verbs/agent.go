@@ -73,9 +73,9 @@ func (a *agent) lookUp(k rdma.Key) answer {
 
 // tellEnded says that the memory of a key has it no more. If the other side does not take that in time, the connection ends.
 func (a *agent) tellEnded(k rdma.Key) {
+	_ = a.socket.SetWriteDeadline(time.Now().Add(tellMax)) // also of an answer that is being written
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	_ = a.socket.SetWriteDeadline(time.Now().Add(tellMax))
 	answer := answer{kind: ended, key: k}
 	if _, err := a.stream.Write(answer.encode()); err != nil {
 		_ = a.socket.Close()
@@ -89,6 +89,7 @@ func (nic *NIC) dismiss(a *agent) {
 	_ = a.pair.fail() // if it cannot, the next call ends it, too
 	a.q.take()        // rings that have come: some cards drop what a queue pair has in its completion queue
 	nic.leaked(a.pair.close())
+	a.q.answering.Done()
 	nic.mu.Lock()
 	if nic.mu.agents[a.id] == a {
 		delete(nic.mu.agents, a.id)

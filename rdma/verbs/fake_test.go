@@ -19,6 +19,7 @@ type wire struct {
 	posts   map[uint32]*fakePost
 	regions map[uint32]*fakeRegion
 	refuses map[string]error // what cards cannot do, by the name of the method
+	isSlow  bool             // sends of datagrams are not done until release
 	count   counts
 }
 
@@ -195,6 +196,8 @@ type fakeLane struct {
 	card     *fakeCard
 	receives int // in the shared receive queue
 	most     int
+	open     int // queue pairs
+	isClosed bool
 }
 
 func (c *fakeCard) lane(receives int) (lane, error) {
@@ -207,7 +210,12 @@ func (c *fakeCard) lane(receives int) (lane, error) {
 
 func (l *fakeLane) close() error {
 	l.card.endPart()
-	return l.wire.refusal("close lane")
+	l.wire.mu.Lock()
+	defer l.wire.mu.Unlock()
+	if l.isClosed = true; l.open > 0 {
+		l.wire.t.Errorf("a lane is closed, and %d queue pairs of it are open", l.open)
+	}
+	return l.wire.refuses["close lane"]
 }
 
 func (l *fakeLane) exchange(requests []request, receives int, done []completion) (int, error) {
@@ -270,6 +278,9 @@ func (l *fakeLane) pair(sends int) (pair, error) {
 	defer l.wire.mu.Unlock()
 	p := &fakePair{lane: l, number: l.wire.next(), sends: sends}
 	l.wire.pairs[p.number] = p
+	if l.open++; l.isClosed {
+		l.wire.t.Error("a queue pair of a lane that is closed")
+	}
 	l.room += sends
 	return p, nil
 }
@@ -297,6 +308,7 @@ func (p *fakePair) close() error {
 	delete(p.lane.wire.pairs, p.number)
 	p.lane.done = slices.DeleteFunc(p.lane.done, func(d completion) bool { return d.isReceive == 0 && connOf(d.id) == p.conn }) // as some cards do
 	p.lane.room -= p.sends
+	p.lane.open--
 	return p.lane.wire.refuses["close pair"]
 }
 
@@ -386,8 +398,10 @@ func (p *fakePair) carryOutLocked(r *request) status {
 // A fakePost implements post.
 type fakePost struct {
 	fakeChannel
-	number  uint32
-	buffers []fakeBuffer
+	number   uint32
+	buffers  []fakeBuffer
+	held     []func() // ends sends
+	isClosed bool
 }
 
 type fakeBuffer struct {
@@ -408,19 +422,52 @@ func (c *fakeCard) post(receives, sends int) (post, error) {
 
 func (p *fakePost) address() address { return address{pair: p.number, mtu: 3, key: p.number + 1} }
 
-type fakeRoute struct{}
+// A fakeRoute implements route. The card looks at it as long as a send is under way.
+type fakeRoute struct {
+	post     *fakePost
+	sends    int
+	isClosed bool
+}
 
-func (fakeRoute) close() error { return nil }
+func (r *fakeRoute) close() error {
+	r.post.wire.mu.Lock()
+	defer r.post.wire.mu.Unlock()
+	if r.isClosed = true; r.sends > 0 && !r.post.isClosed {
+		r.post.wire.t.Errorf("a route is closed, and %d sends are under way", r.sends)
+	}
+	return nil
+}
 
-func (p *fakePost) route(address, int) (route, error) { return fakeRoute{}, p.wire.refusal("route") }
+func (p *fakePost) route(address, int) (route, error) {
+	return &fakeRoute{post: p}, p.wire.refusal("route")
+}
 
-func (p *fakePost) send(_ route, to address, id uint64, at unsafe.Pointer, bytes int, _ uint32) error {
+// release ends the sends that were slow; later ones are not.
+func (w *wire) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isSlow = false
+	for _, p := range w.posts {
+		for _, end := range p.held {
+			end()
+		}
+		p.held = nil
+	}
+}
+
+func (p *fakePost) send(r route, to address, id uint64, at unsafe.Pointer, bytes int, _ uint32) error {
 	if err := p.wire.refusal("send"); err != nil {
 		return err
 	}
 	p.wire.mu.Lock()
 	defer p.wire.mu.Unlock()
-	p.addLocked(completion{id: id})
+	by := r.(*fakeRoute)
+	by.sends++
+	end := func() { by.sends--; p.addLocked(completion{id: id}) }
+	if p.held = append(p.held, end); !p.wire.isSlow {
+		end()
+		p.held = p.held[:len(p.held)-1]
+	}
 	other := p.wire.posts[to.pair]
 	if other == nil || to.key != to.pair+1 || len(other.buffers) == 0 {
 		return nil // lost
@@ -449,6 +496,7 @@ func (p *fakePost) close() error {
 	p.wire.mu.Lock()
 	defer p.wire.mu.Unlock()
 	delete(p.wire.posts, p.number)
+	p.isClosed = true
 	return nil
 }
 

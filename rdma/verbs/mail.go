@@ -42,8 +42,9 @@ type mail struct {
 	mu       struct {
 		lockrank.Mutex[lockrank.Later]
 		closed bool
-		free   []uint64 // buffers of sends that are not under way
-		number uint64   // of the latest datagram
+		free   []uint64             // buffers of sends that are not under way
+		to     [mailSends]*mailPeer // whom the sends are to that are under way
+		number uint64               // of the latest datagram
 		peers  map[rdma.MachineID]*mailPeer
 		asked  map[rdma.MachineID]time.Time
 		asking map[rdma.MachineID]bool
@@ -59,6 +60,26 @@ type mailPeer struct {
 	route   route
 	address address
 	stream  net.Conn // the connection that tells when it ends
+	sends   int      // under way
+	isLeft  bool     // nothing more is sent to it
+}
+
+// sentLocked notes that a send to a machine, or nil, is not under way any more.
+func (m *mail) sentLocked(p *mailPeer) {
+	if p == nil {
+		return
+	}
+	if p.sends--; p.isLeft && p.sends == 0 {
+		m.nic.leaked(p.route.close())
+	}
+}
+
+// leaveLocked frees the route of a machine to which nothing more is sent: once no send is under way, since the card may look at the route until then.
+func (m *mail) leaveLocked(p *mailPeer) {
+	p.isLeft = true
+	if p.sends == 0 {
+		m.nic.leaked(p.route.close())
+	}
 }
 
 // receiveBytes is the length of a buffer of a receive: whole words, so that the bytes after the header are some, too.
@@ -108,14 +129,19 @@ func (m *mail) close() error {
 	m.mu.peers = nil
 	m.mu.Unlock()
 	for _, p := range peers {
-		_ = p.stream.Close() // ends its goroutine, which frees the route
-		m.nic.leaked(p.route.close())
+		_ = p.stream.Close() // ends its goroutine
 	}
 	m.post.interrupt()
 	<-m.ended
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nic.leaked(m.post.close())
+	for _, p := range m.mu.to { // of sends that the card has not said anything of, and will not
+		m.sentLocked(p)
+	}
+	for _, p := range peers {
+		m.leaveLocked(p)
+	}
 	m.nic.leaked(m.region.close())
 	return nil
 }
@@ -192,6 +218,8 @@ func (m *mail) sendLocked(p *mailPeer, b []byte) {
 			return // lost
 		}
 		m.mu.free = m.mu.free[:len(m.mu.free)-1]
+		m.mu.to[id-mailReceives] = p
+		p.sends++
 	}
 }
 
@@ -227,6 +255,9 @@ func (m *mail) done(d completion) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.mu.free = append(m.mu.free, d.id)
+		p := m.mu.to[d.id-mailReceives]
+		m.mu.to[d.id-mailReceives] = nil
+		m.sentLocked(p)
 		return
 	}
 	if d.status != statusSuccess {
@@ -307,7 +338,7 @@ func (m *mail) remove(to rdma.MachineID, p *mailPeer) {
 	isPresent := m.mu.peers[to] == p
 	if isPresent {
 		delete(m.mu.peers, to)
-		m.nic.leaked(p.route.close()) // no datagram uses it: they are sent with the lock held
+		m.leaveLocked(p)
 	}
 	m.mu.Unlock()
 	_ = p.stream.Close()

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -39,6 +40,9 @@ type Queue struct {
 	torn    chan struct{} // closed when no connection uses the lane any more
 	watched chan struct{} // closed when watch has ended, and the lane is closed
 	kept    error         // what the lane has kept, once watched is closed
+	// answering counts the agents that have a queue pair of the lane, or are about to. They join it with the NIC's
+	// mu held, while the NIC has the queue.
+	answering sync.WaitGroup
 	// unflushed are the connections to which something has been posted since the last Flush. The list
 	// belongs to the goroutine that posts; Close does not touch it.
 	unflushed []*conn
@@ -371,6 +375,7 @@ func (q *Queue) Close() error {
 		}
 	}
 	q.nic.removeQueue(q)
+	q.answering.Wait() // also for agents that others have removed from the NIC's table
 	close(q.torn)
 	q.lane.interrupt() // ends watch
 	<-q.watched
