@@ -234,7 +234,7 @@ static inline void fv_way(struct ibv_ah_attr *a, const struct fv_path *p) {
 }
 
 // Bounds of what a card does by itself. A packet without an answer is repeated after 4.096 us * 2^16 = 0.27 s, at most 6 times (7 would
-// mean for ever, in rxe and in some cards), so that a peer that is gone is noticed within 2 s; a peer without receives is asked again
+// mean for ever, in rxe and in some cards), so that a peer that is gone is noticed within 2 s, or 8 s: a card may wait up to four times as long; a peer without receives is asked again
 // after 41 ms, at most 6 times.
 enum { FV_TIMEOUT = 16, FV_RETRIES = 6, FV_NOT_READY_RETRIES = 6, FV_NOT_READY_TIME = 24 };
 

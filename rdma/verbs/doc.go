@@ -24,7 +24,7 @@
 // effect after one of a newer. Gone always returns false and Deaths reports nothing, because silence proves nothing.
 //
 // A connection breaks when the card reports that a request has failed, or an event of the queue pair, the port or the device. A LinkError says which device, port and peer, and
-// what verbs say. The next post after its failures have been polled connects anew, if the device is there. A packet without an answer is repeated for 2 s; a
+// what verbs say. The next post after its failures have been polled connects anew, if the device is there. A packet without an answer is repeated for 2 s, and by cards that wait up to four times as long, as they may, for 8 s; a
 // peer that has no receive left for 0.3 s breaks the connection, too.
 //
 // # Operations
