@@ -31,6 +31,9 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 	if timely, err := withTimes(ctx, e); timely != nil || err != nil {
 		return timely, transform.NewTree, err
 	}
+	if ours, err := withElements(ctx, e); ours != nil || err != nil {
+		return ours, transform.NewTree, err
+	}
 	if ours, err := byPath(ctx, e); ours != nil || err != nil {
 		return ours, transform.NewTree, err
 	}

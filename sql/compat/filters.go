@@ -76,11 +76,11 @@ func changeFilters(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdenti
 // alone, because their text is stored.
 func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	change := func(*gms.Context, gms.Expression) (gms.Expression, bool) { return nil, false }
-	same := transform.SameTree
+	same, isCondition := transform.SameTree, false
 	switch n.(type) {
 	case *plan.Filter, *plan.JoinNode:
 		n, same = withLists(ctx, n)
-		change = plainCondition
+		change, isCondition = plainCondition, true
 	case *plan.Limit, *plan.Offset:
 		change = boundedCount
 	case *plan.Project, *plan.GroupBy, *plan.Having, *plan.Sort, *plan.Window:
@@ -102,6 +102,15 @@ func changeNode(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity,
 		}
 		if changed, ok := change(ctx, e); ok {
 			return changed, transform.NewTree, nil
+		}
+		if changed, err := leastByText(ctx, e); changed != nil || err != nil {
+			return changed, transform.NewTree, err
+		}
+		if !isCondition {
+			return e, transform.SameTree, nil
+		}
+		if changed, err := withElements(ctx, e); changed != nil || err != nil {
+			return changed, transform.NewTree, err
 		}
 		return e, transform.SameTree, nil
 	})
@@ -139,6 +148,9 @@ func plainCondition(ctx *gms.Context, e gms.Expression) (gms.Expression, bool) {
 	case *expression.Like:
 		return withPrefix(ctx, e), true
 	case *expression.Between:
+		if isElement(e.Val.Type(ctx)) {
+			return nil, false
+		}
 		// go-mysql-server itself does this only in SELECT.
 		if _, ok := e.Val.(*expression.GetField); ok {
 			return expression.NewAnd(expression.NewGreaterThanOrEqual(e.Val, e.Lower), expression.NewLessThanOrEqual(e.Val, e.Upper)), true

@@ -13,6 +13,7 @@ const (
 	joinTriggers  reason = "a DELETE from a join runs its triggers: expects that it is refused"
 	targets       reason = "MySQL's 1109 and 1054 of a DELETE or UPDATE of what is none of its tables: expects errors without these numbers"
 	positions     reason = "MySQL's LOCATE, which goes by the collation, here one of bytes: expects that it ignores case"
+	elementTexts  reason = "a SET is compared with text by its text, as MariaDB says: expects by its bits"
 	evenHalves    reason = "MySQL's ROUND of a double, which rounds halves to even numbers: expects them rounded up"
 	blockLabels   reason = "MySQL's ITERATE of a block's label is error 1308 of CREATE PROCEDURE: expects go-mysql-server's"
 	divisions     reason = "MySQL's warning 1365, with ERROR_FOR_DIVISION_BY_ZERO only: expects it with any sql_mode"
@@ -100,6 +101,7 @@ var skips = []skip{
 	{"Scripts ScriptsPrepared", "select id, locate('o', content) from test_strings order by id;", positions},
 	{"Scripts ScriptsPrepared", "select id, position('o' in content) from test_strings order by id;", positions},
 	{"Queries QueriesPrepared", "select round(5e29, -30)", evenHalves},
+	{"TypesOverWire", `DELETE FROM test WHERE pk > "b,c";`, elementTexts},
 	{"StoredProcedures", "CREATE PROCEDURE p2() BEGIN tblock: BEGIN ITERATE tblock; END; END;", blockLabels},
 	{"Variables", "locked warnings stay after query", divisions},
 	{"Variables", "warnings persist after locking between queries", divisions},
