@@ -114,6 +114,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 	case *plan.Update:
 		s.Changes(ctx, !n.Ignore)
 		compat.CompareExactly(ctx, n)
+		compat.ReferLate(ctx, n)
 	case *plan.UpdateSource:
 		s.running.changing.ReadSource(ctx, n)
 	case *plan.DeleteFrom:
@@ -128,6 +129,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		s.running.changing.CheckInserted(ctx, n)
 		s.Replaces(ctx, n)
 		s.noteInsert(ctx, n)
+		compat.ReferLate(ctx, n.Destination)
 		if n.OnDupExprs.HasUpdates() {
 			compat.CompareExactly(ctx, n.Destination)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -19,6 +20,7 @@ var (
 	_ gms.TableEditor         = (*Editor)(nil)
 	_ gms.ForeignKeyEditor    = (*Editor)(nil)
 	_ gms.AutoIncrementSetter = (*Editor)(nil)
+	_ compat.ReferringEditor  = (*Editor)(nil)
 )
 
 // An Editor changes the rows of a table in the session's transaction. Each
@@ -37,6 +39,19 @@ type Editor struct {
 	compute *Computer
 	// constraints are the CHECKs that the editor has to enforce.
 	constraints *constrainer
+	// refer checks the references of a stored row; nil if there is nothing to check.
+	refer func(ctx *gms.Context, old, row gms.Row) error
+}
+
+// Refer implements compat.ReferringEditor.
+func (e *Editor) Refer(check func(ctx *gms.Context, old, row gms.Row) error) { e.refer = check }
+
+// referred checks the references of a stored row, which was old before; old is nil for a new row.
+func (e *Editor) referred(ctx *gms.Context, old, row gms.Row) error {
+	if e.refer == nil {
+		return nil
+	}
+	return e.refer(ctx, old, row)
 }
 
 // editor returns an editor for the context's session.
@@ -124,6 +139,9 @@ func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
 			return err
 		}
 		if err := e.insert(ctx, row); err != nil {
+			return err
+		}
+		if err := e.referred(ctx, nil, row); err != nil {
 			return err
 		}
 		if r := e.replacingOf(); r != nil {
@@ -373,6 +391,9 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 			if err := e.updateEntry(ctx, k, old, r, key, newKey, p, to); err != nil {
 				return err
 			}
+		}
+		if err := e.referred(ctx, old, r); err != nil {
+			return err
 		}
 		if e.Info.AutoColumn >= 0 && !bytes.Equal(key, newKey) {
 			return e.raise(ctx, r) // the new key may be beyond the sequence
