@@ -128,6 +128,7 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		s.running.changing.ReadSource(ctx, n)
 		s.running.changing.CheckInserted(ctx, n)
 		s.Replaces(ctx, n)
+		s.Inserts(ctx, n)
 		s.noteInsert(ctx, n)
 		compat.ReferLate(ctx, n.Destination)
 		if n.OnDupExprs.HasUpdates() {

@@ -59,9 +59,12 @@ func (t *toldID) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		}
 		id = n.(int64)
 	}
-	ctx.GetLastQueryInfo().LastInsertId.Store(id)
-	if s := of(ctx); s != nil {
-		s.toldID = true
+	s, isOurs := ctx.Session.(Session)
+	if !isOurs || !s.Generated() { // a number that the statement has generated comes first
+		ctx.GetLastQueryInfo().LastInsertId.Store(id)
+	}
+	if isOurs {
+		s.Changing().toldID = true
 	}
 	if v == nil {
 		return nil, nil

@@ -22,6 +22,8 @@ type Statement struct {
 type Session interface {
 	// Changing returns the running statement's Statement.
 	Changing() *Statement
+	// Generated reports whether the running INSERT has stored a row with a generated number.
+	Generated() bool
 }
 
 // of returns the running statement's Statement; nil if the session is go-mysql-server's own.

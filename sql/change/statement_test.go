@@ -16,6 +16,7 @@ type session struct {
 }
 
 func (s *session) Changing() *Statement { return &s.running }
+func (s *session) Generated() bool      { return false }
 
 func newSession() (*session, *gms.Context) {
 	s := &session{Session: gms.NewBaseSession()}

@@ -17,6 +17,8 @@ type change struct {
 	strict, divided bool
 	// replacing is set if the statement is a REPLACE.
 	replacing *replacing
+	// inserting is set if the statement is another INSERT.
+	inserting *inserting
 }
 
 // Changes notes that a changing statement is about to be executed. strictly is set if the

@@ -147,6 +147,7 @@ func (e *Editor) Insert(ctx *gms.Context, row gms.Row) error {
 		if r := e.replacingOf(); r != nil {
 			r.noteInsert(ctx, e, row)
 		}
+		e.noteStored(ctx, row, true)
 		e.tr.count(e.Info.Counter, 1)
 		return e.raise(ctx, row)
 	})
@@ -395,6 +396,7 @@ func (e *Editor) Update(ctx *gms.Context, old, r gms.Row) error {
 		if err := e.referred(ctx, old, r); err != nil {
 			return err
 		}
+		e.noteUpdated(ctx, old, r)
 		if e.Info.AutoColumn >= 0 && !bytes.Equal(key, newKey) {
 			return e.raise(ctx, r) // the new key may be beyond the sequence
 		}

@@ -227,7 +227,11 @@ func (t *Table) GetNextAutoIncrementValue(ctx *gms.Context, given any) (uint64, 
 		return v.(uint64), nil
 	}
 	n, err := t.Store.next(ctx, Began(ctx), t.Info.Sequence)
-	return min(n, t.Info.autoMax()), myerr.Storage(err)
+	n = min(n, t.Info.autoMax())
+	if s := FromContext(ctx); s != nil {
+		s.noteDrawn(t.Info.Name, n)
+	}
+	return n, myerr.Storage(err)
 }
 
 // PeekNextAutoIncrementValue implements gms.AutoIncrementGetter.

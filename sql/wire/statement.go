@@ -18,8 +18,8 @@ type statement struct {
 	// writes is set if it changes rows. The engine's own check for READ ONLY transactions panics
 	// on these statements.
 	writes bool
-	// replaces is set for REPLACE, upserts for ON DUPLICATE KEY UPDATE, updates for UPDATE.
-	replaces, upserts, updates bool
+	// replaces is set for REPLACE, updates for UPDATE.
+	replaces, updates bool
 	// command is the counter of the protocol command, which is counted besides the statement; 0 for
 	// a query.
 	command counted
@@ -31,12 +31,12 @@ func newStatement(text string, ast sqlparser.Statement) statement {
 	return st
 }
 
-// setKind sets replaces, upserts and updates. ast is the statement itself; for an EXECUTE, it is the
+// setKind sets replaces and updates. ast is the statement itself; for an EXECUTE, it is the
 // prepared statement.
 func (st *statement) setKind(ast sqlparser.Statement) {
 	switch n := ast.(type) {
 	case *sqlparser.Insert:
-		st.replaces, st.upserts = n.Action == sqlparser.ReplaceStr, len(n.OnDup) > 0
+		st.replaces = n.Action == sqlparser.ReplaceStr
 	case *sqlparser.Update:
 		st.updates = true
 	}
@@ -67,9 +67,9 @@ func (s *connState) insertID() int64 {
 }
 
 // tellInserted completes the result of a statement with what the engine leaves out: the rows that a
-// REPLACE has deleted, and the id that was generated, or set by LAST_INSERT_ID(n). For REPLACE and
-// ON DUPLICATE KEY UPDATE the engine returns the session's last id, which may come from an earlier
-// statement; before is the last id before this statement. res is nil if the statement has failed.
+// REPLACE has deleted, and the id that was generated, or set by LAST_INSERT_ID(n). The engine returns
+// the session's last id, which may come from an earlier statement, or a trigger; before is the last id
+// before this statement. res is nil if the statement has failed.
 func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Result) {
 	if s.farm == nil {
 		return
@@ -79,11 +79,17 @@ func (s *connState) tellInserted(st statement, before int64, res *sqltypes.Resul
 	if res == nil {
 		return
 	}
+	generated, told, isInsert := s.farm.Inserted()
 	switch {
-	case st.updates && isSet:
+	case isInsert && isSet && generated == 0, st.updates && isSet:
 		res.InsertID = uint64(last)
-	case (st.replaces || st.upserts) && !isSet && last == before: // the id is an earlier statement's
+	case isInsert:
+		res.InsertID = uint64(told)
+	case st.replaces && !isSet && last == before: // the id is an earlier statement's
 		res.InsertID = 0
+	}
+	if isInsert && !isSet && generated == 0 {
+		s.farm.GetLastQueryInfo().LastInsertId.Store(before) // triggers may have changed it
 	}
 	if !st.replaces {
 		return
