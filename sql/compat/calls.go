@@ -51,6 +51,10 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 			if decimals {
 				n.Left, n.Right = exactDecimal(n.Left), exactDecimal(n.Right)
 			}
+		case *sqlparser.ConvertExpr:
+			if casts {
+				cutByCharacters(n)
+			}
 		case *sqlparser.AliasedExpr:
 			n.Expr = castToText(n.Expr)
 		case *sqlparser.Order:

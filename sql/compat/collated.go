@@ -35,6 +35,20 @@ func castToText(e sqlparser.Expr) sqlparser.Expr {
 	return &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(toTextName), Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: &sqlparser.ParenExpr{Expr: e}}}}
 }
 
+// cutByCharacters makes a CAST to CHAR(n) cut the text by LEFT: go-mysql-server cuts bytes, and does not
+// cut to CHAR(0).
+func cutByCharacters(c *sqlparser.ConvertExpr) {
+	if c.Type == nil || c.Type.Length == nil || !ContainsFold(c.Type.Type, "char") {
+		return
+	}
+	whole := *c.Type
+	whole.Length = nil
+	c.Expr = &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("left"), Exprs: sqlparser.SelectExprs{
+		&sqlparser.AliasedExpr{Expr: &sqlparser.ParenExpr{Expr: &sqlparser.ConvertExpr{Name: c.Name, Expr: c.Expr, Type: &whole}}}, &sqlparser.AliasedExpr{Expr: c.Type.Length},
+	}}
+	c.Type = &whole
+}
+
 // withCollation returns a function whose type has the collation of its arguments.
 func withCollation(name string, f gms.Function) gms.Function {
 	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
