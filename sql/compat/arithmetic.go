@@ -147,10 +147,34 @@ func (a *checkedDoubles) WithChildren(ctx *gms.Context, children ...gms.Expressi
 // Eval implements gms.Expression.
 func (a *checkedDoubles) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	v, err := a.Arithmetic.Eval(ctx, row)
-	if f, ok := v.(float64); ok && math.IsInf(f, 0) {
-		return nil, myerr.OutOfRange.New("DOUBLE", a.String())
+	if f, ok := v.(float64); ok {
+		if math.IsInf(f, 0) {
+			return nil, myerr.OutOfRange.New("DOUBLE", a.String())
+		}
+		return plainZero(f), err
 	}
 	return v, err
+}
+
+// A plainDouble is a double, and 0 where go-mysql-server computes -0.
+type plainDouble struct{ gms.Expression }
+
+// Eval implements gms.Expression.
+func (d *plainDouble) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := d.Expression.Eval(ctx, row)
+	if n, ok := v.(float64); ok {
+		v = plainZero(n)
+	}
+	return v, err
+}
+
+// WithChildren implements gms.Expression.
+func (d *plainDouble) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := d.Expression.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &plainDouble{e}, nil
 }
 
 // An integer has a sign and 64 bits, so it can be any signed or unsigned integer of 64 bits.

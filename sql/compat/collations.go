@@ -92,6 +92,10 @@ func Compared(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression, t
 			changed, err := e.WithChildren(ctx, newAsDigits(ctx, e.Child))
 			return changed, transform.NewTree, err
 		}
+	case *expression.UnaryMinus, *expression.Div:
+		if e.Type(ctx) == types.Float64 {
+			instead = &plainDouble{e}
+		}
 	case *expression.BitOp:
 		instead = newExactBits(ctx, e)
 	case *expression.Arithmetic:

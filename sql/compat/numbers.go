@@ -120,10 +120,18 @@ func rounded(ctx *gms.Context, _ *scalarCall, v gms.Row) (any, error) {
 		return n, nil // it has no digits so far behind the point
 	case digits < 0:
 		scale = math.Pow10(int(min(-digits, 400)))
-		return math.RoundToEven(n/scale) * scale, nil
+		return plainZero(math.RoundToEven(n/scale) * scale), nil
 	default:
-		return math.RoundToEven(scaled) / scale, nil
+		return plainZero(math.RoundToEven(scaled) / scale), nil
 	}
+}
+
+// plainZero returns 0 for -0, which MySQL prints without the sign.
+func plainZero(n float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return n
 }
 
 // digitsOfLiteral returns the second argument of TRUNCATE if it is a literal.

@@ -119,9 +119,9 @@ func (w *roundedNumber) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 		v, _, err = w.typ.Convert(ctx, v)
 		return v, err
 	case isFloor:
-		return math.Floor(n), nil
+		return plainZero(math.Floor(n)), nil
 	}
-	return math.Ceil(n), nil
+	return plainZero(math.Ceil(n)), nil
 }
 
 // FunctionName implements gms.FunctionExpression.
