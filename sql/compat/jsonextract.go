@@ -17,8 +17,13 @@ type pathExtract struct{ *json.JSONExtract }
 // A pathTest is JSON_CONTAINS_PATH with paths as MySQL reads them.
 type pathTest struct{ *json.JSONContainsPath }
 
+// A pathScalar is JSON_VALUE with paths as MySQL reads them. It is NULL for an array or an object, and
+// returns a string without its quotes.
+type pathScalar struct{ *json.JsonValue }
+
 var (
 	_ gms.FunctionExpression = (*pathExtract)(nil)
+	_ gms.FunctionExpression = (*pathScalar)(nil)
 	_ gms.FunctionExpression = (*pathTest)(nil)
 )
 
@@ -30,6 +35,8 @@ func byPath(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 		return &pathExtract{e}, nil
 	case *json.JSONContainsPath:
 		return &pathTest{e}, nil
+	case *json.JsonValue:
+		return &pathScalar{e}, nil
 	case *json.JSONContains:
 		if needsExtract(e.JSONTarget, e.Path) {
 			return json.NewJSONContains(ctx, extractOf(e.JSONTarget, e.Path), e.JSONCandidate)
@@ -176,4 +183,39 @@ func (p *pathTest) WithChildren(ctx *gms.Context, children ...gms.Expression) (g
 		return nil, err
 	}
 	return &pathTest{e.(*json.JSONContainsPath)}, nil
+}
+
+// Eval implements gms.Expression.
+func (p *pathScalar) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	f, err := findPaths(ctx, row, p.JSON, []gms.Expression{p.Path})
+	switch {
+	case err != nil:
+		return nil, err
+	case !f.known:
+		return p.JsonValue.Eval(ctx, row)
+	case f.isNull || len(f.byPath[0]) != 1:
+		return nil, nil
+	}
+	value := f.byPath[0][0]
+	_, isArray := value.([]any)
+	_, isObject := value.(map[string]any)
+	text, isText := value.(string)
+	switch {
+	case value == nil, (isArray || isObject) && !types.IsJSON(p.Typ):
+		return nil, nil
+	case isText && !types.IsJSON(p.Typ):
+		out, _, err := p.Typ.Convert(ctx, text)
+		return out, err
+	}
+	out, _, err := p.Typ.Convert(ctx, types.JSONDocument{Val: value})
+	return out, err
+}
+
+// WithChildren implements gms.Expression.
+func (p *pathScalar) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	e, err := p.JsonValue.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &pathScalar{e.(*json.JsonValue)}, nil
 }
