@@ -32,6 +32,8 @@ func ChangeRules(a *analyzer.Analyzer) {
 		b.Rules = slices.Clone(b.Rules) // the slice is shared by all engines of the process
 		for i := range b.Rules {
 			switch b.Rules[i].Id.String() {
+			case selectLimitRule:
+				b.Rules[i].Apply = withSelectLimit(b.Rules[i].Apply)
 			case unnestInSubqueries:
 				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
 			case hoistFilters, unnestExists:
