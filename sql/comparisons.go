@@ -15,7 +15,7 @@ import (
 // expressions by their types.
 func useComparisons(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
 	switch n.(type) {
-	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN:
+	case *plan.Filter, *plan.Having, *plan.Project, *plan.GroupBy, *plan.JoinNode, *plan.UpdateSource, *plan.Values, *plan.InsertInto, *plan.Update, *plan.Sort, *plan.TopN, *plan.Set:
 		return transform.OneNodeExprsWithNode(ctx, n, replacement)
 	}
 	return n, transform.SameTree, nil
@@ -26,6 +26,10 @@ func replacement(ctx *gms.Context, n gms.Node, e gms.Expression) (gms.Expression
 	set, ok := e.(*expression.SetField)
 	if !ok {
 		return compat.Compared(ctx, n, e)
+	}
+	if _, isSet := n.(*plan.Set); isSet {
+		// A variable, or a column of a trigger's row, which is checked when the row is stored.
+		return compat.WithTextOfTime(ctx, set)
 	}
 	if ours := change.Assigned(ctx, n, set); ours != nil {
 		return ours, transform.NewTree, nil

@@ -134,6 +134,15 @@ func withText(ctx *gms.Context, e *expression.Convert) (gms.Expression, transfor
 	return changed, transform.NewTree, err
 }
 
+// WithTextOfTime returns an assignment that sets a text to the text of a date or time, and other
+// assignments unchanged.
+func WithTextOfTime(ctx *gms.Context, set *expression.SetField) (gms.Expression, transform.TreeIdentity, error) {
+	if _, isColumn := set.LeftChild.(*expression.GetField); !isColumn || !wantsText(set.LeftChild.Type(ctx), set.RightChild.Type(ctx)) {
+		return set, transform.SameTree, nil
+	}
+	return expression.NewSetField(set.LeftChild, newAsText(ctx, set.RightChild)), transform.NewTree, nil
+}
+
 // Type implements gms.Expression.
 func (a *asText) Type(*gms.Context) gms.Type { return a.typ }
 
