@@ -111,6 +111,8 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		if err := compat.NoteExisting(ctx, n); err != nil {
 			return nil, err
 		}
+	case *plan.TableCopier:
+		return b.createFilled(ctx, n, row)
 	case *plan.Update:
 		s.Changes(ctx, !n.Ignore)
 		compat.CompareExactly(ctx, n)
@@ -143,6 +145,26 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		return nil, err
 	}
 	return change.Whole(s.Holding.Metered(rows, store.Metering{Most: math.MaxInt64})), nil
+}
+
+// createFilled creates the table of a CREATE TABLE ... SELECT and fills it; nil for copies of other kinds.
+func (b *builder) createFilled(ctx *gms.Context, n *plan.TableCopier, row gms.Row) (gms.RowIter, error) {
+	create, ok := n.Destination.(*plan.CreateTable)
+	if !ok {
+		return nil, nil
+	}
+	if _, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, create, row); err != nil {
+		return nil, err
+	}
+	t, _, err := n.Database().GetTableInsensitive(ctx, create.Name())
+	if err != nil {
+		return nil, err
+	}
+	filling, err := compat.Filling(ctx, n, t)
+	if err != nil {
+		return nil, err
+	}
+	return b.e.gms.Analyzer.ExecBuilder.Build(ctx, filling, row)
 }
 
 // executor returns the executor of the session's running statement.

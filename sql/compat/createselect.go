@@ -1,10 +1,16 @@
 package compat
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 )
 
@@ -25,6 +31,7 @@ func onlyNew(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			return nil, transform.SameTree, err
 		}
 		if !isThere {
+			takeNames(ctx, ct)
 			return apply(ctx, a, n, scope, sel, q)
 		}
 		return plan.NewCreateTable(ct.Database(), ct.Name(), true, ct.Temporary(), &plan.TableSpec{Collation: ct.Collation}), transform.NewTree, nil
@@ -47,4 +54,120 @@ func existsAlready(ctx *gms.Context, ct *plan.CreateTable) (bool, error) {
 	}
 	_, isThere, err := ct.Database().GetTableInsensitive(ctx, ct.Name())
 	return isThere, err
+}
+
+// takeNames gives the columns of a CREATE TABLE ... SELECT, and those of its keys, the names of the SELECT's columns that
+// differ from theirs in case only. go-mysql-server takes them for others.
+func takeNames(ctx *gms.Context, ct *plan.CreateTable) {
+	given := make(map[string]string)
+	for _, c := range ct.Select().Schema(ctx) {
+		given[strings.ToLower(c.Name)] = c.Name
+	}
+	for _, c := range ct.PkSchema().Schema {
+		c.Name = cmp.Or(given[strings.ToLower(c.Name)], c.Name)
+	}
+	for _, k := range ct.Indexes() {
+		for i, c := range k.Columns {
+			k.Columns[i].Name = cmp.Or(given[strings.ToLower(c.Name)], c.Name)
+		}
+	}
+}
+
+// Filling returns the INSERT that fills the table that a CREATE TABLE ... SELECT has created. go-mysql-server's gives
+// the columns the SELECT's in turn, whatever their names are, knows no defaults, numbers and generated columns, and
+// checks nothing.
+func Filling(ctx *gms.Context, n *plan.TableCopier, t gms.Table) (gms.Node, error) {
+	create := n.Destination.(*plan.CreateTable)
+	f := filling{table: t, columns: t.Schema(ctx), given: n.Source.Schema(ctx), defined: create.PkSchema().Schema}
+	values := make([]gms.Expression, len(f.columns))
+	for i := range f.columns {
+		value, err := f.value(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = value
+	}
+	checks, err := f.checks(ctx, create.Checks())
+	if err != nil {
+		return nil, err
+	}
+	insert := plan.NewInsertInto(n.Database(), plan.NewResolvedTable(t, n.Database(), nil), plan.NewProject(values, n.Source), false, nil, nil, false)
+	return insert.WithDeferredDefaults(f.without).WithAutoIncrementIdx(f.numbered() - 1).WithChecks(checks), nil
+}
+
+// A filling is the INSERT that fills a new table.
+type filling struct {
+	table   gms.Table
+	columns gms.Schema     // the table's
+	given   gms.Schema     // the SELECT's columns
+	defined gms.Schema     // the columns as the statement defines them, whose defaults can be evaluated
+	without gms.FastIntSet // the columns that get no value although they must have one
+}
+
+// value returns the value of a column of the table.
+func (f *filling) value(ctx *gms.Context, column int) (value gms.Expression, err error) {
+	c := f.columns[column]
+	d := f.defined[indexOfColumn(f.defined, c.Name)]
+	value = expression.NewLiteral(nil, types.Null)
+	switch from := indexOfColumn(f.given, c.Name); {
+	case from >= 0 && d.Generated == nil:
+		value = expression.NewGetField(from, f.given[from].Type, c.Name, f.given[from].Nullable)
+	case d.Default != nil || d.Generated != nil:
+		if value, err = f.placed(ctx, cmp.Or(d.Default, d.Generated)); err != nil {
+			return nil, err
+		}
+	case !c.Nullable && !c.AutoIncrement:
+		f.without.Add(column)
+	}
+	if c.AutoIncrement {
+		return expression.NewAutoIncrement(ctx, f.table, value)
+	}
+	return value, nil
+}
+
+// numbered returns how many columns have numbers that are generated: 0 or 1.
+func (f *filling) numbered() int {
+	i := slices.IndexFunc(f.columns, func(c *gms.Column) bool { return c.AutoIncrement })
+	if i < 0 || indexOfColumn(f.given, f.columns[i].Name) >= 0 {
+		return 0
+	}
+	return 1
+}
+
+// checks returns the table's checks, with the names that they have got.
+func (f *filling) checks(ctx *gms.Context, defined gms.CheckConstraints) (checks gms.CheckConstraints, err error) {
+	var stored []gms.CheckDefinition
+	if t, ok := f.table.(gms.CheckTable); ok {
+		if stored, err = t.GetChecks(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for i, c := range defined {
+		e, err := f.placed(ctx, c.Expr)
+		if err != nil {
+			return nil, err
+		}
+		placed := &gms.CheckConstraint{Name: c.Name, Expr: e, Enforced: c.Enforced}
+		if i < len(stored) {
+			placed.Name = stored[i].Name
+		}
+		checks = append(checks, placed)
+	}
+	return checks, nil
+}
+
+// placed returns an expression of columns as one of the table's rows.
+func (f *filling) placed(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
+	e, _, err := transform.Expr(ctx, e, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if c, ok := e.(*expression.GetField); ok {
+			return c.WithIndex(indexOfColumn(f.columns, c.Name())), transform.NewTree, nil
+		}
+		return e, transform.SameTree, nil
+	})
+	return e, err
+}
+
+// indexOfColumn returns the position of a column; -1 if there is none of that name.
+func indexOfColumn(columns gms.Schema, name string) int {
+	return slices.IndexFunc(columns, func(c *gms.Column) bool { return strings.EqualFold(c.Name, name) })
 }
