@@ -215,6 +215,9 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		case !n.Format.Plan:
 			return explain.Rows(ctx, b.e.Store, n.Child)
 		}
+		if text, ok := s.Explain(ctx, compat.ExplainedText(ctx.Query())); ok {
+			return explain.Lines(text), nil
+		}
 	case *plan.ShowStatus:
 		return b.showStatus(ctx, n)
 	case *plan.LockTables:

@@ -71,6 +71,8 @@ func newInstance(t testing.TB) *instance {
 type client struct {
 	in *instance
 	s  *Session
+	// byPlan is set if the last statement was run by a plan of our own.
+	byPlan bool
 }
 
 func (in *instance) client(db string) *client {

@@ -33,7 +33,9 @@ var layers = [][]string{
 	{"sql/myerr"},
 	{"sql/compat"},
 	{"sql/store"},
-	{"sql/executor", "sql/fast", "sql/account", "sql/explain", "sql/routine", "sql/trigger"},
+	{"sql/executor", "sql/account", "sql/explain", "sql/routine", "sql/trigger", "sql/plan"},
+	{"sql/exec"},
+	{"sql/fast"},
 	{"sql/change"},
 	{"sql"},
 	{"sql/wire"},
@@ -108,7 +110,7 @@ var core = map[string][]string{
 // import them.
 var (
 	mysqlServer = []string{"github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess"}
-	mysqlUsers  = []string{"sql", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
+	mysqlUsers  = []string{"sql", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/plan", "sql/exec", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql/wire", "sql/enginetest", "internal/sqlsim", "."}
 )
 
 // unsafeUsers may import unsafe and C: they share bytes with files, NICs
@@ -126,7 +128,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 var (
 	simulated = []string{
 		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn/worker", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
-		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
+		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/plan", "sql/exec", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}
 )

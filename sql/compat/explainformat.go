@@ -16,6 +16,11 @@ import (
 // explainFormat matches the beginning of an EXPLAIN with a format, which the parser may not know.
 var explainFormat = regexp.MustCompile(`(?is)^(\s*(?:EXPLAIN|DESCRIBE|DESC)\s+(?:ANALYZE\s+)?)FORMAT\s*=\s*['"]?(\w+)['"]?`)
 
+// ExplainedText returns the statement that an EXPLAIN with a format explains.
+func ExplainedText(query string) string {
+	return strings.TrimSpace(explainFormat.ReplaceAllString(gms.RemoveSpaceAndDelimiter(query, ';'), ""))
+}
+
 // CheckFormat refuses unknown formats of EXPLAIN.
 func CheckFormat(query string) error {
 	parts := explainFormat.FindStringSubmatch(query)

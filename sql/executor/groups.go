@@ -56,6 +56,11 @@ type groupIter struct {
 	any     bool // set if there are neither aggregates nor keys to group by: then each row is a group
 }
 
+// NewGroups returns the rows of a GROUP BY over rows, whatever its child is. It counts the memory in h.
+func NewGroups(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) gms.RowIter {
+	return newGroupIter(ctx, h, n, rows)
+}
+
 func newGroupIter(ctx *gms.Context, h *store.Holding, n *plan.GroupBy, rows gms.RowIter) *groupIter {
 	i := &groupIter{rows: rows, h: h, by: n.GroupByExprs, columns: n.SelectDeps, schema: hash.ExprsToSchema(ctx, n.GroupByExprs...),
 		key: make(gms.Row, len(n.GroupByExprs)), groups: make(map[uint64]int), any: len(n.GroupByExprs) == 0}

@@ -59,8 +59,13 @@ func TestExplain(t *testing.T) {
 
 func TestExplainFormats(t *testing.T) {
 	c := client(t)
-	if got := c.Result("EXPLAIN FORMAT=TREE SELECT * FROM t WHERE id = 1"); !strings.Contains(got, "IndexedTableAccess(t)") {
-		t.Errorf("tree: %s", got)
+	for query, want := range map[string]string{
+		"SELECT * FROM t WHERE id = 1":            "run by sql/exec",
+		"SELECT t.id FROM t JOIN u ON t.id = u.t": "Join",
+	} {
+		if got := c.Result("EXPLAIN FORMAT=TREE " + query); !strings.Contains(got, want) {
+			t.Errorf("tree of %s: %s", query, got)
+		}
 	}
 	for query, code := range map[string]int{"EXPLAIN ANALYZE FORMAT=JSON SELECT 1": mysql.ERNotSupportedYet, "EXPLAIN FORMAT=xyz SELECT 1": myerr.UnknownFormat.Number, "EXPLAIN FORMAT=farmsql_json SELECT 1": myerr.UnknownFormat.Number} {
 		if got := c.Result(query); got != fmt.Sprintf("error %d", code) {

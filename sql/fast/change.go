@@ -1,8 +1,6 @@
 package fast
 
 import (
-	"slices"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -47,45 +45,19 @@ func newChange(info *store.TableInfo, l *lookup, s *shape, rest []residual) (*ch
 		if set.to < 0 {
 			return nil, false
 		}
-		set.codec = codec(info, set.to)
+		set.codec = info.Codec(set.to)
 		if a.from != "" {
 			set.from = info.Column(a.from)
-			if set.from < 0 || !set.codec.Sums(codec(info, set.from)) || ch.sets(set.from) {
+			if set.from < 0 || !set.codec.Sums(info.Codec(set.from)) || ch.sets(set.from) {
 				return nil, false
 			}
 		}
-		if inReference(info, set.to) {
+		if info.InReference(set.to) {
 			return nil, false
 		}
 		ch.set = append(ch.set, set)
 	}
 	return ch, ch.set != nil || len(info.ReferencedBy) == 0
-}
-
-// inReference reports whether a foreign key may have to be checked when a column changes: a key of
-// this table that has the column, or a key of another table if the column is indexed, because
-// other tables can refer only to indexed columns.
-func inReference(info *store.TableInfo, column int) bool {
-	for i := range info.ForeignKeys {
-		if hasName(info.ForeignKeys[i].Columns, info.Columns[column].Name) {
-			return true
-		}
-	}
-	if len(info.ReferencedBy) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(append([]*store.KeyInfo{info.PrimaryKey}, info.Secondary...), func(k *store.KeyInfo) bool { return slices.Contains(k.Columns, column) })
-}
-
-func hasName(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return store.SameName(n, name) })
-}
-
-// codec returns a key codec for a column, whether or not the column is part of a key.
-func codec(info *store.TableInfo, column int) *row.KeyCodec {
-	k := row.MakeKeyCodec(info.Rows.Columns[column].ValueCodec, info.Columns[column].Type)
-	k.Nullable = info.Columns[column].Nullable
-	return &k
 }
 
 // sets reports whether an UPDATE assigns a value to the column.

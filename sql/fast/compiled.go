@@ -10,18 +10,17 @@ import (
 	sqle "github.com/dolthub/go-mysql-server"
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/exec"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
 // ErrPlan says that nothing of a statement has been done yet, and that go-mysql-server has to plan
 // and run it. Clients do not see ErrPlan.
-var ErrPlan = errors.New("sql: the statement has to be planned")
+var ErrPlan = exec.ErrPlan
 
 // A Compiled is the compiled form of all statements that differ only in their literals, in one
 // database and under the same settings. It runs directly on the indexes. go-mysql-server has
@@ -39,6 +38,9 @@ type Compiled struct {
 	ast   sqlparser.Statement
 	// shape is nil if statements of this form cannot be compiled.
 	shape *shape
+	// query is the statement as package exec runs it where the compiled form cannot; nil if that does
+	// not run it either.
+	query *exec.Statement
 	// form is the statement compiled for the present descriptor of its table.
 	form atomic.Pointer[form]
 }
@@ -67,25 +69,12 @@ type form struct {
 	insert *insertion
 }
 
-// A Header describes the columns of a result. It also caches the listener's form of this
-// description.
-type Header struct {
-	Schema gms.Schema
-	// Fields is the listener's form of Schema.
-	Fields atomic.Value
-}
-
-// A Result is what a compiled statement returns: rows under a header, or OK.
-type Result struct {
-	Header *Header // nil for an OK packet
-	// Rows has the rows as Go values, unless Values has them.
-	Rows []gms.Row
-	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. The
-	// result owns them.
-	Values [][]sqltypes.Value
-	Bytes  int
-	OK     types.OkResult
-}
+type (
+	// A Header describes the columns of a result.
+	Header = exec.Header
+	// A Result is what a statement returns: rows under a header, or OK.
+	Result = exec.Result
+)
 
 // A Cache holds the Compiled statements, by database, settings and text.
 type Cache struct {
@@ -132,6 +121,20 @@ func (c *Cache) get(key []byte, text int) *Compiled {
 // session's next statement; nil for statements that cannot be compiled. bound has the parameters'
 // values of a prepared statement.
 func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compiled, []Value) {
+	c, values := s.find(query, prepared, bound)
+	if c == nil || !c.seen.Swap(true) {
+		return nil, nil // most statements that were seen once are never seen again
+	}
+	if !c.isKnown(s, values) {
+		return nil, nil
+	}
+	s.isPrepared = prepared
+	return c, values
+}
+
+// find returns what is known about a statement, and its literals; nil if it has anything that the
+// normaliser does not know.
+func (s *Session) find(query string, prepared bool, bound []Value) (*Compiled, []Value) {
 	settings := s.Settings()
 	if s.PlanOnly || !settings.Compile || s.Body != nil {
 		return nil, nil
@@ -149,20 +152,31 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 			return nil, nil // go-mysql-server runs prepared statements itself
 		}
 	}
-	c := s.cache.get(n.key, text)
-	if !c.seen.Swap(true) {
-		return nil, nil // most statements that were seen once are never seen again
-	}
-	c.once.Do(func() { c.parse(s) })
-	if c.shape == nil {
-		return nil, nil
-	}
-	return c, n.values
+	return s.cache.get(n.key, text), n.values
 }
 
-// parse parses the statement's text and computes its shape, which stays nil if the statement cannot
-// be compiled.
-func (c *Compiled) parse(s *Session) {
+// isKnown reports whether the statement has a shape, or is one that package exec may run.
+func (c *Compiled) isKnown(s *Session, values []Value) bool {
+	c.once.Do(func() { c.parse(s, len(values)) })
+	return c.shape != nil || c.query != nil
+}
+
+// Explain returns the plan by which package exec would run a statement, as text; false if
+// go-mysql-server would run it, or it may run compiled.
+func (s *Session) Explain(ctx *gms.Context, query string) (string, bool) {
+	c, values := s.find(query, false, nil)
+	if c == nil || !c.isKnown(s, values) || c.query == nil {
+		return "", false
+	}
+	if f := c.form.Load(); f != nil && !f.refused || !c.allowed(ctx, s) {
+		return "", false
+	}
+	return c.query.Explain(ctx, s.Began(ctx), values)
+}
+
+// parse parses the statement's text, which has a number of parameters, and computes its shape, which
+// stays nil if the statement cannot be compiled.
+func (c *Compiled) parse(s *Session, parameters int) {
 	ctx := gms.NewContext(context.Background(), gms.WithSession(s.self), gms.WithProcessList(c.cache.gms.ProcessList), gms.WithMemoryManager(c.cache.gms.MemoryManager))
 	s.Begun(ctx)
 	ast, _, _, err := c.cache.gms.Parser.ParseWithOptions(ctx, c.text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
@@ -172,6 +186,9 @@ func (c *Compiled) parse(s *Session) {
 	c.ast, c.shape = ast, shapeOf(ast)
 	if c.shape != nil && c.shape.kind.changes() && c.cache.readOnly {
 		c.shape = nil
+	}
+	if _, isSelect := ast.(*sqlparser.Select); isSelect || !c.cache.readOnly {
+		c.query = exec.NewStatement(c.st, c.cache.gms, c.text, ast, parameters)
 	}
 }
 
@@ -183,21 +200,17 @@ func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 // session that embeds s. After ErrPlan nothing has been done, and go-mysql-server has to
 // run the statement.
 func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
-	if c.shape.kind.controls() {
+	if c.shape != nil && c.shape.kind.controls() {
 		return c.control(ctx, s)
 	}
 	tr := s.Began(ctx)
-	f, err := c.current(ctx, tr, values)
-	if err != nil {
-		return nil, err
-	}
 	if !c.allowed(ctx, s) {
 		return nil, ErrPlan
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	res, err := c.runForm(ctx, s, tr, values)
+	if errors.Is(err, ErrPlan) && c.query != nil {
+		res, err = c.query.Run(ctx, &s.Session, tr, values, s.isPrepared)
 	}
-	res, err := f.run(ctx, c, s, tr, values)
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan
 	}
@@ -207,6 +220,21 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	}
 	s.note(res)
 	return res, s.autocommitted(ctx, tr)
+}
+
+// runForm runs the compiled form of the statement; ErrPlan if there is none.
+func (c *Compiled) runForm(ctx *gms.Context, s *Session, tr *store.Transaction, values []Value) (*Result, error) {
+	if c.shape == nil {
+		return nil, ErrPlan
+	}
+	f, err := c.current(ctx, tr, values)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return f.run(ctx, c, s, tr, values)
 }
 
 // run runs the form by its kind: SELECT, INSERT, UPDATE or DELETE.
@@ -340,7 +368,7 @@ func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	if state.Error() != nil {
 		return false
 	}
-	for _, auth := range c.shape.auths() {
+	for _, auth := range c.auths() {
 		if h.HandleAuth(ctx, state, auth) != nil {
 			return false
 		}
@@ -350,6 +378,14 @@ func (c *Compiled) allowed(ctx *gms.Context, s *Session) bool {
 	}
 	s.allowed = append(s.allowed, c)
 	return true
+}
+
+// auths returns what the statement needs privileges for.
+func (c *Compiled) auths() []sqlparser.AuthInformation {
+	if c.shape != nil {
+		return c.shape.auths()
+	}
+	return c.query.Auths()
 }
 
 // allowedMax bounds the statements for which a session caches that it may run them.

@@ -37,7 +37,7 @@ type columnDefault struct {
 
 // defaultOf returns a column's default; false if it is not a plain literal, or means a time, which depends on settings.
 func defaultOf(info *store.TableInfo, at int) (d columnDefault, ok bool) {
-	k, text := codec(info, at), info.Columns[at].Default
+	k, text := info.Codec(at), info.Columns[at].Default
 	d = columnDefault{column: at, codec: k, value: Value{Text: text}}
 	var n normaliser
 	switch isString := n.add(text) && string(n.key) == "?" && !n.values[0].IsNumber; {
@@ -75,7 +75,7 @@ func newInsertion(info *store.TableInfo, s *shape) (*insertion, bool) {
 		}
 		named[at] = true
 		in.generated = in.generated && at != info.AutoColumn
-		in.columns, in.codecs = append(in.columns, at), append(in.codecs, codec(info, at))
+		in.columns, in.codecs = append(in.columns, at), append(in.codecs, info.Codec(at))
 	}
 	for i := range info.Columns {
 		if !named[i] && i != info.AutoColumn && !in.leavesOut(info, i) {
@@ -105,7 +105,7 @@ func (in *insertion) refers(info *store.TableInfo) bool {
 	for i := range info.ForeignKeys {
 		f := &info.ForeignKeys[i]
 		self := store.SameName(f.ParentDB, info.DB) && store.SameName(f.ParentTable, info.Name)
-		isDrawn := info.AutoColumn >= 0 && hasName(f.Columns, info.Columns[info.AutoColumn].Name)
+		isDrawn := info.AutoColumn >= 0 && slices.ContainsFunc(f.Columns, func(name string) bool { return store.SameName(name, info.Columns[info.AutoColumn].Name) })
 		if !f.Resolved || self || isDrawn {
 			return false
 		}
@@ -259,7 +259,7 @@ func keyIn(info *store.TableInfo, k *store.KeyInfo, fk *catalog.ForeignKey, pare
 			return nil, false
 		}
 		from, to := info.Column(fk.Columns[n]), &k.Codecs[i]
-		if c := codec(info, from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
+		if c := info.Codec(from); !to.TakesLiterals() || c.Kind != to.Kind || c.Collation != to.Collation {
 			return nil, false
 		}
 		var ok bool

@@ -136,7 +136,7 @@ func (b *binding) column(r columnRef) (at columnAt, ok bool) {
 	return at, ok
 }
 
-func (b *binding) codec(at columnAt) *row.KeyCodec { return codec(b.tables[at.table].info, at.column) }
+func (b *binding) codec(at columnAt) *row.KeyCodec { return b.tables[at.table].info.Codec(at.column) }
 
 // compare adds a comparison with a literal to the binding; false if comparing keys cannot decide
 // it, or the column equals another literal already.

@@ -6,28 +6,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/dolthub/vitess/go/sqltypes"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/sql/plan"
 )
 
-// A Value is a literal of a statement, or the value bound to a parameter: a whole
-// number, a string or NULL.
-type Value struct {
-	Text     string // the value of a string
-	Number   int64  // the value of a number
-	IsNumber bool
-	IsNull   bool
-}
-
-// Expr returns the literal.
-func (v Value) Expr() sqlparser.Expr {
-	switch {
-	case v.IsNull:
-		return &sqlparser.NullVal{}
-	case v.IsNumber:
-		return sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
-	}
-	return sqlparser.NewStrVal([]byte(v.Text))
-}
+// A Value is a literal of a statement, or the value bound to a parameter.
+type Value = plan.Value
 
 // A normaliser computes one text for all statements that differ only in their
 // literals: it replaces each literal by a question mark.

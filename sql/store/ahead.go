@@ -61,7 +61,7 @@ func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 	if err := t.join(ctx, tr); err != nil {
 		return myerr.Storage(err)
 	}
-	for _, k := range t.Info.keys() {
+	for _, k := range t.Info.Keys() {
 		if !t.isElsewhere(k) {
 			continue
 		}
@@ -73,7 +73,7 @@ func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 }
 
 // IsAnyElsewhere reports whether any index is likely to be at other machines.
-func (t *Table) IsAnyElsewhere() bool { return slices.ContainsFunc(t.Info.keys(), t.isElsewhere) }
+func (t *Table) IsAnyElsewhere() bool { return slices.ContainsFunc(t.Info.Keys(), t.isElsewhere) }
 
 // newKeys returns the keys of new rows in an index, without those that are not known.
 func (info *TableInfo) newKeys(ctx *gms.Context, k *KeyInfo, rows []gms.Row) [][]byte {

@@ -26,19 +26,26 @@ func (st *Store) CountKeys(ctx *gms.Context, l gms.IndexLookup) (float64, bool) 
 	if k.Access == catalog.AccessHash {
 		return float64(len(all)), true // hash indexes: whole unique keys only
 	}
+	n, ok := st.CountRanges(k, all, countedMax)
+	return float64(n), ok
+}
+
+// CountRanges counts the keys of an index that are in ranges; false if they are most or more. Like
+// CountKeys it reads committed data in a transaction of its own.
+func (st *Store) CountRanges(k *KeyInfo, ranges []KeyRange, most int) (int, bool) {
 	tx := st.Machine.Begin()
 	defer tx.Discard()
 	n := 0
-	for i := range all {
-		for keys := st.Access(k.Index).Keys(tx, all[i].Low, all[i].High); ; n++ {
+	for i := range ranges {
+		for keys := st.Access(k.Index).Keys(tx, ranges[i].Low, ranges[i].High); ; n++ {
 			_, _, ok, err := keys.Next()
-			if err != nil || n == countedMax {
-				return 0, false
+			if err != nil || n == most {
+				return n, false
 			}
 			if !ok {
 				break
 			}
 		}
 	}
-	return float64(n), true
+	return n, true
 }

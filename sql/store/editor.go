@@ -484,7 +484,7 @@ func (e *Editor) SetAutoIncrementValue(ctx *gms.Context, v uint64) error {
 
 // greatest returns the largest AUTO_INCREMENT value of the table.
 func (e *Editor) greatest(ctx *gms.Context) (uint64, error) {
-	for _, k := range e.Info.keys() {
+	for _, k := range e.Info.Keys() {
 		if len(k.Columns) == 0 || k.Columns[0] != e.Info.AutoColumn || k.Access != catalog.AccessBTree {
 			continue
 		}

@@ -126,8 +126,8 @@ func unresolved(text string) *gms.ColumnDefaultValue {
 	return gms.NewUnresolvedColumnDefaultValue(text)
 }
 
-// keys returns all indexes, the primary key first.
-func (info *TableInfo) keys() []*KeyInfo {
+// Keys returns all indexes, the primary key first.
+func (info *TableInfo) Keys() []*KeyInfo {
 	return append([]*KeyInfo{info.PrimaryKey}, info.Secondary...)
 }
 
@@ -199,6 +199,10 @@ func (k *KeyInfo) appended() []int {
 	return more
 }
 
+// LookupColumns returns the columns that a lookup may bound, in the order of the index: those of
+// the index and, if its entries end with the primary key, those of that.
+func (k *KeyInfo) LookupColumns() []int { return append(slices.Clone(k.Columns), k.appended()...) }
+
 // extended returns k with the appended primary key as parts of its own.
 func (k *KeyInfo) extended() *KeyInfo {
 	x := *k
@@ -236,4 +240,24 @@ func (info *TableInfo) Key(name string) *KeyInfo {
 		return info.Secondary[i]
 	}
 	return nil
+}
+
+// Codec returns the codec of a column's values as a part of a key, whether or not the column is in
+// an index.
+func (info *TableInfo) Codec(column int) *row.KeyCodec {
+	k := row.MakeKeyCodec(info.Rows.Columns[column].ValueCodec, info.Columns[column].Type)
+	k.Nullable = info.Columns[column].Nullable
+	return &k
+}
+
+// InReference reports whether a foreign key may have to be checked when a column changes: a key of
+// this table that has the column, or a key of another table if the column is indexed, because
+// other tables can refer only to indexed columns.
+func (info *TableInfo) InReference(column int) bool {
+	for i := range info.ForeignKeys {
+		if slices.ContainsFunc(info.ForeignKeys[i].Columns, func(name string) bool { return SameName(name, info.Columns[column].Name) }) {
+			return true
+		}
+	}
+	return len(info.ReferencedBy) > 0 && slices.ContainsFunc(info.Keys(), func(k *KeyInfo) bool { return slices.Contains(k.Columns, column) })
 }

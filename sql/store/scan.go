@@ -30,6 +30,11 @@ type Scan struct {
 	keysOnly bool
 	// First is the number of rows asked for, 0 if that is not known.
 	First int
+	// Passes, if it is not nil, decides which rows are returned. Rows that do not pass are not
+	// locked by FOR UPDATE.
+	Passes func(*gms.Context, gms.Row) (bool, error)
+	// Changes is set if the caller is about to change the rows that it reads.
+	Changes bool
 }
 
 // Key implements gms.Partition.
@@ -106,7 +111,7 @@ func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
 	}
 	switch {
 	case !session.IsOpen(): // a transaction of one statement is so short that turns and parts would not pay
-	case i.write || i.collect:
+	case i.write || i.collect || s.Changes:
 		i.inTurn = len(s.Ranges) == 1
 	case tr.Editing == 0:
 		i.parts = PartsMax
@@ -116,6 +121,16 @@ func (t *Table) Rows(session *Session, tr *Transaction, s *Scan) *rowIter {
 
 // Next implements gms.RowIter.
 func (i *rowIter) Next(ctx *gms.Context) (gms.Row, error) {
+	for {
+		row, err := i.next(ctx)
+		if err != nil || row != nil {
+			return row, err
+		}
+	}
+}
+
+// next returns the next row; nil if it does not pass.
+func (i *rowIter) next(ctx *gms.Context) (gms.Row, error) {
 	if i.rows++; i.rows%RowsBetweenLooks == 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -372,6 +387,9 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 	if i.scan.keysOnly {
 		return make(gms.Row, len(i.t.Schema(ctx))), nil
 	}
+	if i.scan.Passes != nil {
+		return i.loadPassing(ctx, p)
+	}
 	if i.write {
 		if _, err := i.tr.Tx.Write(p); err != nil {
 			return nil, err
@@ -386,6 +404,29 @@ func (i *rowIter) load(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
 		err = i.tr.rememberStray(ctx, info, r, p)
 	}
 	return r, err
+}
+
+// loadPassing reads a row, and locks it if it passes and the statement locks its rows; nil if it
+// does not pass.
+func (i *rowIter) loadPassing(ctx *gms.Context, p region.Ptr) (gms.Row, error) {
+	load := row.Load
+	if i.parts > 0 {
+		i.parts--
+		load = row.LoadPart
+	}
+	r, err := load(i.tr.Tx, i.t.Info.Rows, p, i.t.Columns)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := i.scan.Passes(ctx, r); !ok || err != nil {
+		return nil, err
+	}
+	if i.write {
+		if _, err := i.tr.Tx.Write(p); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // passes checks a row against Rest and Check of its range.

@@ -59,7 +59,11 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	if errors.Is(err, fast.ErrPlan) {
 		return err
 	}
-	h.stats.compiled.Add(1)
+	if err == nil && res.Planned {
+		h.stats.planned.Add(1)
+	} else {
+		h.stats.compiled.Add(1)
+	}
 	if err != nil {
 		sqlCtx.GetLogger().WithError(err).Warn("error running query")
 		return myerr.Of(err)

@@ -9,6 +9,7 @@ import (
 type Stats struct {
 	Statements uint64 // attempts to run a statement, retries included
 	Compiled   uint64 // attempts that ran compiled
+	Planned    uint64 // attempts that ran by plans of our own; go-mysql-server ran the others
 	Conflicts  uint64 // attempts that ended in a conflict
 	Retries    uint64 // attempts repeated after a conflict, unseen by the client
 	Failed     uint64 // statements that ended in another error
@@ -19,6 +20,7 @@ func (s Stats) Sub(earlier Stats) Stats {
 	return Stats{
 		Statements: s.Statements - earlier.Statements,
 		Compiled:   s.Compiled - earlier.Compiled,
+		Planned:    s.Planned - earlier.Planned,
 		Conflicts:  s.Conflicts - earlier.Conflicts,
 		Retries:    s.Retries - earlier.Retries,
 		Failed:     s.Failed - earlier.Failed,
@@ -26,12 +28,12 @@ func (s Stats) Sub(earlier Stats) Stats {
 }
 
 func (s Stats) String() string {
-	return fmt.Sprintf("statements %d, compiled %d, conflicts %d, retries %d, failed %d", s.Statements, s.Compiled, s.Conflicts, s.Retries, s.Failed)
+	return fmt.Sprintf("statements %d, compiled %d, planned %d, conflicts %d, retries %d, failed %d", s.Statements, s.Compiled, s.Planned, s.Conflicts, s.Retries, s.Failed)
 }
 
 type counters struct {
-	statements, compiled, conflicts, retries, failed atomic.Uint64
-	aborted                                          atomic.Uint64 // clients that could not be authenticated
+	statements, compiled, planned, conflicts, retries, failed atomic.Uint64
+	aborted                                                   atomic.Uint64 // clients that could not be authenticated
 }
 
 // Stats returns the server's counters.
@@ -39,6 +41,7 @@ func (s *Server) Stats() Stats {
 	return Stats{
 		Statements: s.stats.statements.Load(),
 		Compiled:   s.stats.compiled.Load(),
+		Planned:    s.stats.planned.Load(),
 		Conflicts:  s.stats.conflicts.Load(),
 		Retries:    s.stats.retries.Load(),
 		Failed:     s.stats.failed.Load(),

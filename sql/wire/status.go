@@ -122,6 +122,9 @@ func (s *Server) status(id uint32, isGlobal bool) map[string]uint64 {
 			shown["Threads_running"]++
 		}
 	}
+	stats := s.Stats()
+	shown["Statements_compiled"], shown["Statements_planned"] = stats.Compiled, stats.Planned
+	shown["Statements_go_mysql_server"] = stats.Statements - min(stats.Statements, stats.Compiled+stats.Planned)
 	shown["Aborted_connects"] = s.stats.aborted.Load()
 	shown["Uptime"] = uint64(s.cfg.Clock.Now().Sub(s.started).Seconds())
 	return shown

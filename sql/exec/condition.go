@@ -1,0 +1,236 @@
+package exec
+
+import (
+	"cmp"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// A truth is a value of three-valued logic. AND is the least, and OR the greatest of its operands.
+type truth int8
+
+const (
+	isFalse truth = iota
+	isUnknown
+	isTrue
+)
+
+// A test decides a condition for a row.
+type test func(*gms.Context, gms.Row) (truth, error)
+
+// A compiler compiles conditions on the rows of a scan for the values of a statement.
+type compiler struct {
+	scan   *plan.Scan
+	values []plan.Value
+}
+
+// compile returns the test of a condition; false if a value is not plain.
+func (c *compiler) compile(cond plan.Condition) (test, bool) {
+	switch cond := cond.(type) {
+	case plan.And:
+		return c.combined(cond, isFalse)
+	case plan.Or:
+		return c.combined(cond, isTrue)
+	case plan.Not:
+		t, ok := c.compile(cond.Condition)
+		return negated(t), ok
+	case plan.Compare:
+		return c.comparison(cond)
+	case plan.In:
+		return c.membership(cond)
+	case plan.IsNull:
+		at := c.scan.Place(cond.Column)
+		return func(_ *gms.Context, r gms.Row) (truth, error) { return truthOf((r[at] == nil) != cond.Not), nil }, true
+	case plan.Other:
+		return func(ctx *gms.Context, r gms.Row) (truth, error) {
+			v, err := gms.EvaluateCondition(ctx, cond.Expr, r)
+			switch {
+			case err != nil || v == nil:
+				return isUnknown, err
+			}
+			return truthOf(gms.IsTrue(v)), nil
+		}, true
+	}
+	return nil, false
+}
+
+func truthOf(b bool) truth {
+	if b {
+		return isTrue
+	}
+	return isFalse
+}
+
+func negated(t test) test {
+	return func(ctx *gms.Context, r gms.Row) (truth, error) {
+		v, err := t(ctx, r)
+		return isTrue - v, err
+	}
+}
+
+// combined returns the test of an AND, whose result is decided by the first condition that is false, or
+// of an OR, by the first that is true.
+func (c *compiler) combined(all []plan.Condition, decides truth) (test, bool) {
+	tests := make([]test, len(all))
+	for i, cond := range all {
+		var ok bool
+		if tests[i], ok = c.compile(cond); !ok {
+			return nil, false
+		}
+	}
+	return func(ctx *gms.Context, r gms.Row) (truth, error) {
+		result := isTrue - decides
+		for _, t := range tests {
+			v, err := t(ctx, r)
+			if err != nil || v == decides {
+				return v, err
+			}
+			if v == isUnknown {
+				result = isUnknown
+			}
+		}
+		return result, nil
+	}, true
+}
+
+// comparison returns the test of a comparison.
+func (c *compiler) comparison(cond plan.Compare) (test, bool) {
+	compare, ok := c.comparer(cond.Column, cond.Value)
+	if !ok {
+		return nil, false
+	}
+	at := c.scan.Place(cond.Column)
+	return func(_ *gms.Context, r gms.Row) (truth, error) {
+		n, known, err := compare(r[at])
+		if err != nil || !known {
+			return isUnknown, err
+		}
+		return truthOf(holds(cond.Op, n)), nil
+	}, true
+}
+
+// holds reports whether a comparison holds for the order of its operands.
+func holds(op plan.Op, order int) bool {
+	switch op {
+	case plan.Equal:
+		return order == 0
+	case plan.NotEqual:
+		return order != 0
+	case plan.Less:
+		return order < 0
+	case plan.LessEqual:
+		return order <= 0
+	case plan.Greater:
+		return order > 0
+	}
+	return order >= 0
+}
+
+// membership returns the test of IN: true if a value equals the column, else unknown if any is NULL.
+func (c *compiler) membership(cond plan.In) (test, bool) {
+	all := make([]comparer, len(cond.Values))
+	for i, o := range cond.Values {
+		var ok bool
+		if all[i], ok = c.comparer(cond.Column, o); !ok {
+			return nil, false
+		}
+	}
+	at := c.scan.Place(cond.Column)
+	t := func(_ *gms.Context, r gms.Row) (truth, error) {
+		result := isFalse
+		for _, compare := range all {
+			n, known, err := compare(r[at])
+			switch {
+			case err != nil:
+				return isUnknown, err
+			case !known:
+				result = isUnknown
+			case n == 0:
+				return isTrue, nil
+			}
+		}
+		return result, nil
+	}
+	if cond.Not {
+		return negated(t), true
+	}
+	return t, true
+}
+
+// A comparer compares a column's value with a constant; known is not set if one of them is NULL.
+type comparer func(v any) (order int, known bool, err error)
+
+// comparer returns the comparer of a column and an operand; false if the operand's value is not a
+// plain value of the column's type.
+func (c *compiler) comparer(column int, o plan.Operand) (comparer, bool) {
+	v, ok := o.In(c.values)
+	if !ok {
+		return nil, false
+	}
+	codec := c.scan.Table.Codec(column)
+	with, ok := plan.Constant(codec, v)
+	if !ok {
+		return nil, false
+	}
+	switch with := with.(type) {
+	case nil:
+		return func(any) (int, bool, error) { return 0, false, nil }, true
+	case string:
+		return texts(codec, with), true
+	case time.Time:
+		return func(v any) (int, bool, error) {
+			t, ok := v.(time.Time)
+			return t.Compare(with), ok, unless(ok || v == nil)
+		}, true
+	case decimal.Decimal:
+		return func(v any) (int, bool, error) {
+			d, ok := v.(decimal.Decimal)
+			if !ok {
+				return 0, false, unless(v == nil)
+			}
+			return d.Cmp(with), true, nil
+		}, true
+	}
+	return numbers(with)
+}
+
+// unless returns ErrPlan unless ok is set: a value of a type that this package does not expect is left
+// to go-mysql-server.
+func unless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return ErrPlan
+}
+
+// texts compares texts by the weights of their characters.
+func texts(codec *row.KeyCodec, with string) comparer {
+	return func(v any) (int, bool, error) {
+		s, ok := v.(string)
+		if !ok {
+			return 0, false, unless(v == nil)
+		}
+		n, ok := codec.Weights.Compare(s, with)
+		return n, ok, unless(ok)
+	}
+}
+
+// numbers compares whole numbers of one type.
+func numbers(with any) (comparer, bool) {
+	if n, ok := row.Signed(with); ok {
+		return func(v any) (int, bool, error) {
+			x, ok := row.Signed(v)
+			return cmp.Compare(x, n), ok, unless(ok || v == nil)
+		}, true
+	}
+	n, ok := row.Unsigned(with)
+	return func(v any) (int, bool, error) {
+		x, ok := row.Unsigned(v)
+		return cmp.Compare(x, n), ok, unless(ok || v == nil)
+	}, ok
+}

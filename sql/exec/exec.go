@@ -1,0 +1,99 @@
+package exec
+
+import (
+	"io"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/executor"
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// A run is one execution of a Query.
+type run struct {
+	prepared *prepared
+	query    *plan.Query
+	s        *store.Session
+	tr       *store.Transaction
+	values   []plan.Value
+	// chosen is the access by which the table is read; nil before it is chosen.
+	chosen *plan.Access
+	// changes is set if the rows are going to be changed.
+	changes bool
+	taken   int64 // the memory of rows to be returned or changed
+}
+
+// open returns the rows of a node.
+func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
+	switch n := n.(type) {
+	case plan.One:
+		return gms.RowsToRowIter(gms.Row{}), nil
+	case *plan.Scan:
+		return r.scan(ctx, n)
+	case *plan.Filter:
+		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &filter{rows, n.Cond} })
+	case *plan.Project:
+		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &project{rows, n.Exprs} })
+	case *plan.Group:
+		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
+			return executor.NewGroups(ctx, &r.s.Holding, gmsplan.NewGroupBy(n.Exprs, n.By, nil), rows)
+		})
+	case *plan.Distinct:
+		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
+			return compat.NewDistinctRows(&r.s.Holding, rows, n.Schema)
+		})
+	case *plan.Sort:
+		return r.sort(ctx, n)
+	case *plan.Limit:
+		return r.limit(ctx, n)
+	}
+	return nil, ErrPlan
+}
+
+// above returns the rows that an operator makes of those of a node.
+func (r *run) above(ctx *gms.Context, child plan.Node, operator func(gms.RowIter) gms.RowIter) (gms.RowIter, error) {
+	rows, err := r.open(ctx, child)
+	if err != nil {
+		return nil, err
+	}
+	return operator(rows), nil
+}
+
+// all returns the rows of the query, and counts their memory.
+func (r *run) all(ctx *gms.Context) ([]gms.Row, error) {
+	rows, err := r.open(ctx, r.query.Rows)
+	if err != nil {
+		return nil, err
+	}
+	var out []gms.Row
+	for {
+		row, err := rows.Next(ctx)
+		if err == io.EOF {
+			return out, rows.Close(ctx)
+		}
+		if err == nil {
+			err = r.keep(row)
+		}
+		if err == nil && len(out)%store.RowsBetweenLooks == 0 {
+			err = ctx.Err()
+		}
+		if err != nil {
+			_ = rows.Close(ctx) // the first error is the one to return
+			return nil, err
+		}
+		out = append(out, row)
+	}
+}
+
+// keep counts the memory of a row.
+func (r *run) keep(row gms.Row) error {
+	n := store.RowMemory(row)
+	err := r.s.Holding.Take(n)
+	if err == nil {
+		r.taken += n
+	}
+	return err
+}

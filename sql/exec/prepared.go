@@ -1,0 +1,134 @@
+package exec
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// A prepared is a Statement with its fixed literals, for one version of its table.
+type prepared struct {
+	// refused is set if it cannot be planned.
+	refused bool
+	// text has question marks for the parameters, which are the values with these numbers.
+	text       string
+	parameters []int
+	header     *Header
+	// shared is the query, if several goroutines may run it at a time; else idle has queries that
+	// nobody runs.
+	shared *plan.Query
+	idle   struct {
+		lockrank.Mutex[lockrank.Leaf]
+		queries []*plan.Query
+	}
+	// runs counts executions, and chosen is the number of the access that choose has chosen.
+	runs   atomic.Uint64
+	chosen atomic.Int64
+}
+
+// newPrepared lets go-mysql-server plan the statement with these values, to learn whether it is right
+// and what it returns, and plans it. It returns ErrPlan if go-mysql-server reports an error, which may
+// be due to the values.
+func (s *Statement) newPrepared(ctx *gms.Context, info *store.TableInfo, values []plan.Value) (*prepared, error) {
+	p := &prepared{}
+	p.text, p.parameters = s.literals.Fixed(s.text, values)
+	schema, err := s.check(ctx, p, values)
+	if err != nil {
+		return nil, err
+	}
+	p.header = &Header{Schema: schema}
+	q, err := p.build(ctx, s, info)
+	switch {
+	case errors.Is(err, plan.ErrRefused):
+		p.refused = true
+	case err != nil:
+		return nil, ErrPlan
+	case q.Change != nil && !q.Change.CanChange(info):
+		p.refused = true
+	case q.Shared:
+		p.shared = q
+	default:
+		p.idle.queries = append(p.idle.queries, q)
+	}
+	return p, nil
+}
+
+// parse parses a statement's text.
+func (s *Statement) parse(ctx *gms.Context, text string) (sqlparser.Statement, error) {
+	ast, _, _, err := s.gms.Parser.ParseWithOptions(ctx, text, ';', false, gms.LoadSqlMode(ctx).ParserOptions())
+	return ast, err
+}
+
+// check lets go-mysql-server plan the statement, and returns the columns of its result.
+func (s *Statement) check(ctx *gms.Context, p *prepared, values []plan.Value) (gms.Schema, error) {
+	ast, err := s.parse(ctx, p.text)
+	if err != nil {
+		return nil, ErrPlan
+	}
+	bound := make(map[string]sqlparser.Expr, len(p.parameters))
+	for i, n := range p.parameters {
+		bound["v"+strconv.Itoa(i+1)] = values[n].Expr()
+	}
+	tx, warnings := ctx.GetTransaction(), len(ctx.Warnings())
+	root, err := s.gms.BoundQueryPlan(ctx, p.text, ast, bound)
+	if ctx.GetTransaction() == nil {
+		ctx.SetTransaction(tx) // planning the statement again reports the error
+	}
+	if err != nil || len(ctx.Warnings()) > warnings {
+		return nil, ErrPlan
+	}
+	return root.Schema(ctx), nil
+}
+
+// build makes a query: go-mysql-server resolves the names.
+func (p *prepared) build(ctx *gms.Context, s *Statement, info *store.TableInfo) (*plan.Query, error) {
+	ast, err := s.parse(ctx, p.text)
+	if err != nil {
+		return nil, ErrPlan
+	}
+	root, _, err := planbuilder.New(ctx, s.gms.Analyzer.Catalog, s.gms.EventScheduler).BindOnly(ast, p.text, nil)
+	if err != nil {
+		return nil, ErrPlan
+	}
+	return plan.Build(ctx, root, info, p.parameters)
+}
+
+// take returns a query that nobody else runs, or a shared one.
+func (p *prepared) take(ctx *gms.Context, s *Statement, info *store.TableInfo) (*plan.Query, error) {
+	if p.shared != nil {
+		return p.shared, nil
+	}
+	p.idle.Lock()
+	if n := len(p.idle.queries); n > 0 {
+		q := p.idle.queries[n-1]
+		p.idle.queries = p.idle.queries[:n-1]
+		p.idle.Unlock()
+		return q, nil
+	}
+	p.idle.Unlock()
+	q, err := p.build(ctx, s, info)
+	if err != nil {
+		return nil, ErrPlan
+	}
+	return q, nil
+}
+
+// give takes a query back.
+func (p *prepared) give(q *plan.Query) {
+	if p.shared != nil {
+		return
+	}
+	p.idle.Lock()
+	defer p.idle.Unlock()
+	if len(p.idle.queries) < idleMax {
+		p.idle.queries = append(p.idle.queries, q)
+	}
+}

@@ -1,0 +1,132 @@
+package exec
+
+import (
+	"io"
+	"math"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// scan returns the rows of a table that meet the scan's condition.
+func (r *run) scan(ctx *gms.Context, n *plan.Scan) (gms.RowIter, error) {
+	access := r.choose(ctx, n)
+	c := compiler{n, r.values}
+	where, ok := c.compile(whereOf(n))
+	if !ok {
+		return nil, ErrPlan
+	}
+	if n.Wants != nil && r.wanted(n.Wants) == 0 {
+		return gms.RowsToRowIter(), nil
+	}
+	var branches []gms.RowIter
+	before := isNone
+	for i := range access.Branches {
+		b := &access.Branches[i]
+		passes := where
+		if len(access.Branches) > 1 {
+			own, ok := c.compile(b.Condition)
+			if !ok {
+				return nil, ErrPlan
+			}
+			passes = both(where, butNot(own, before))
+			before = either(before, own)
+		}
+		rows, err := r.branch(ctx, n, b, access.Reverse, passes)
+		if err != nil {
+			return nil, err
+		}
+		branches = append(branches, rows)
+	}
+	var rows gms.RowIter = &chain{branches: branches}
+	if len(branches) == 1 {
+		rows = branches[0]
+	}
+	if n.End {
+		rows = &limit{rows, 0, 1}
+	}
+	return rows, nil
+}
+
+// whereOf returns a scan's condition.
+func whereOf(n *plan.Scan) plan.Condition {
+	if n.Where == nil {
+		return plan.And{}
+	}
+	return n.Where
+}
+
+// isNone is the test that no row passes.
+func isNone(*gms.Context, gms.Row) (truth, error) { return isFalse, nil }
+
+// both returns the test that is true for rows for which two tests are.
+func both(a, b test) test {
+	return func(ctx *gms.Context, r gms.Row) (truth, error) {
+		v, err := a(ctx, r)
+		if err != nil || v != isTrue {
+			return isFalse, err
+		}
+		return b(ctx, r)
+	}
+}
+
+// butNot returns the test that is true for rows for which one test is and another is not.
+func butNot(a, not test) test {
+	return both(a, func(ctx *gms.Context, r gms.Row) (truth, error) {
+		v, err := not(ctx, r)
+		return truthOf(v != isTrue), err
+	})
+}
+
+// either returns the test that is true for rows for which one of two tests is.
+func either(a, b test) test {
+	return func(ctx *gms.Context, r gms.Row) (truth, error) {
+		v, err := a(ctx, r)
+		if err != nil || v == isTrue {
+			return v, err
+		}
+		w, err := b(ctx, r)
+		return max(v, w), err
+	}
+}
+
+// branch returns the rows of a branch of an access that pass a test.
+func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse bool, passes test) (gms.RowIter, error) {
+	index, ranges, ok := b.Ranges(ctx, n.Table, r.values)
+	if !ok {
+		return nil, ErrPlan
+	}
+	if reverse {
+		slices.Reverse(ranges)
+	}
+	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
+	return t.Rows(r.s, r.tr, &store.Scan{
+		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes,
+		First: int(min(r.wanted(n.Wants), math.MaxInt32)) % math.MaxInt32,
+		Passes: func(ctx *gms.Context, row gms.Row) (bool, error) {
+			v, err := passes(ctx, row)
+			return v == isTrue, err
+		},
+	}), nil
+}
+
+// A chain returns the rows of its branches one after the other.
+type chain struct{ branches []gms.RowIter }
+
+// Next implements gms.RowIter.
+func (c *chain) Next(ctx *gms.Context) (gms.Row, error) {
+	for len(c.branches) > 0 {
+		row, err := c.branches[0].Next(ctx)
+		if err != io.EOF {
+			return row, err
+		}
+		c.branches = c.branches[1:]
+	}
+	return nil, io.EOF
+}
+
+// Close implements gms.RowIter. The rows of a table need not be closed.
+func (c *chain) Close(*gms.Context) error { return nil }

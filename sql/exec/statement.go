@@ -1,0 +1,194 @@
+package exec
+
+import (
+	"errors"
+	"sync/atomic"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/internal/lockrank"
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// ErrPlan says that nothing of a statement has been done yet, and that go-mysql-server has to plan
+// and run it. Clients do not see ErrPlan.
+var ErrPlan = errors.New("exec: the statement has to be planned")
+
+// A Header describes the columns of a result. It also caches the listener's form of this
+// description.
+type Header struct {
+	Schema gms.Schema
+	// Fields is the listener's form of Schema.
+	Fields atomic.Value
+}
+
+// A Result is what a statement returns: rows under a header, or OK.
+type Result struct {
+	Header *Header // nil for an OK packet
+	// Rows has the rows as Go values, unless Values has them.
+	Rows []gms.Row
+	// Values has the rows in the protocol's form, unless Rows has them; Bytes is their size. The
+	// result owns them.
+	Values [][]sqltypes.Value
+	Bytes  int
+	OK     types.OkResult
+	// Planned is set if a plan of package plan was run.
+	Planned bool
+}
+
+// A Statement is what is known about all statements whose texts differ only in their literals, in
+// one database and under the same settings. It is safe for concurrent use.
+type Statement struct {
+	st       *store.Store
+	gms      *sqle.Engine
+	text     string // with question marks in place of literals
+	literals *plan.Literals
+	mu       struct {
+		lockrank.Mutex[lockrank.Leaf]
+		prepared map[string]*prepared // by the fixed literals
+		info     *store.TableInfo     // the version of the table that prepared is for
+	}
+}
+
+const (
+	// preparedMax bounds the different fixed literals of a statement.
+	preparedMax = 16
+	// idleMax bounds the idle queries of a prepared statement.
+	idleMax = 16
+)
+
+// NewStatement returns the Statement for a syntax tree with n parameters in place of literals; nil
+// if it cannot be planned. text is the statement's text.
+func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlparser.Statement, n int) *Statement {
+	l, ok := plan.LiteralsOf(ast, n)
+	if !ok {
+		return nil
+	}
+	return &Statement{st: st, gms: engine, text: text, literals: l}
+}
+
+// Auths are what the statement needs privileges for.
+func (s *Statement) Auths() []sqlparser.AuthInformation { return s.literals.Auths }
+
+// Run runs the statement for values in the transaction of a session. isPrepared is set for a
+// statement of the protocol for prepared statements. After ErrPlan nothing has been done.
+func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value, isPrepared bool) (*Result, error) {
+	if isPrepared && s.literals.Named || s.st.Catalog.Changed(tr.Tx) {
+		return nil, ErrPlan
+	}
+	info, err := s.describe(ctx, tr)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.prepare(ctx, info, values)
+	if err != nil {
+		return nil, err
+	}
+	q, err := p.take(ctx, s, info)
+	if err != nil {
+		return nil, err
+	}
+	defer p.give(q)
+	r := &run{prepared: p, query: q, s: session, tr: tr, values: values}
+	session.ClearWarnings()
+	res, err := r.result(ctx)
+	session.Holding.Give(r.taken)
+	if err == nil || myerr.IsConflict(err) || ctx.Err() != nil {
+		return res, err
+	}
+	session.ClearWarnings()
+	return nil, ErrPlan // go-mysql-server reports the error
+}
+
+// Explain returns the plan for values as text; false if the statement is left to go-mysql-server.
+func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []plan.Value) (string, bool) {
+	info, err := s.describe(ctx, tr)
+	if err != nil || s.st.Catalog.Changed(tr.Tx) {
+		return "", false
+	}
+	p, err := s.prepare(ctx, info, values)
+	if err != nil {
+		return "", false
+	}
+	q, err := p.take(ctx, s, info)
+	if err != nil {
+		return "", false
+	}
+	defer p.give(q)
+	return q.String(), true
+}
+
+// describe returns the statement's table as the transaction sees it; nil if it has none.
+func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction) (*store.TableInfo, error) {
+	db, table := s.literals.DB, s.literals.Table
+	if table == "" {
+		return nil, nil
+	}
+	if db == "" {
+		db = ctx.GetCurrentDatabase()
+	}
+	if db == "" || store.SameName(db, store.SystemDatabase) || store.SameName(db, gms.InformationSchemaDatabaseName) {
+		return nil, ErrPlan
+	}
+	tbl, err := s.st.Descriptor(ctx, tr, db, table)
+	if err != nil {
+		if err = myerr.Storage(err); myerr.IsConflict(err) {
+			return nil, err
+		}
+		return nil, ErrPlan // go-mysql-server reports the error
+	}
+	info, err := s.st.Info(tr, tbl)
+	if err != nil {
+		return nil, ErrPlan
+	}
+	return info, nil
+}
+
+// prepare returns the statement with the fixed ones of its literals, for a version of its table.
+func (s *Statement) prepare(ctx *gms.Context, info *store.TableInfo, values []plan.Value) (*prepared, error) {
+	var room [64]byte
+	key := s.literals.Key(room[:0], values)
+	s.mu.Lock()
+	if s.mu.info != info {
+		s.mu.info, s.mu.prepared = info, nil
+	}
+	p, full := s.mu.prepared[string(key)], len(s.mu.prepared) >= preparedMax
+	s.mu.Unlock()
+	if p == nil && !full {
+		var err error
+		if p, err = s.newPrepared(ctx, info, values); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		if s.mu.info == info {
+			if s.mu.prepared == nil {
+				s.mu.prepared = make(map[string]*prepared)
+			}
+			s.mu.prepared[string(key)] = p
+		}
+		s.mu.Unlock()
+	}
+	if p == nil || p.refused {
+		return nil, ErrPlan
+	}
+	return p, nil
+}
+
+// result runs the query.
+func (r *run) result(ctx *gms.Context) (*Result, error) {
+	if r.query.Change != nil {
+		ok, err := r.change(ctx)
+		return &Result{OK: ok, Planned: true}, err
+	}
+	rows, err := r.all(ctx)
+	if err == nil && r.s.WarningCount() > 0 {
+		err = ErrPlan // go-mysql-server warns
+	}
+	return &Result{Header: r.prepared.header, Rows: rows, Planned: true}, err
+}

@@ -1,0 +1,278 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// An Access is a way to read a table: by ranges of one index or, for an OR, by those of several.
+type Access struct {
+	// Branches are read one after the other. A row that meets the condition of an earlier branch is
+	// returned by that one only.
+	Branches []Branch
+	// Ordered is set if the rows come in the wanted order, if the index is read backwards for
+	// Reverse.
+	Ordered, Reverse bool
+}
+
+// A Branch reads ranges of an index.
+type Branch struct {
+	Index *store.KeyInfo
+	// Parts bound the first columns of the index. All but the last give single values.
+	Parts []Part
+	// Condition is what the branch's rows meet, if there are several branches.
+	Condition Condition
+}
+
+// A Part bounds a column of an index: by values, if there are any, by NULL, or by other bounds.
+type Part struct {
+	Column int
+	Values []Operand
+	Null   bool
+	Bounds []Compare
+}
+
+// isPoints reports whether the part gives single values.
+func (p *Part) isPoints() bool { return len(p.Values) > 0 || p.Null }
+
+// isSingle reports whether the part gives one value.
+func (p *Part) isSingle() bool { return len(p.Values) == 1 || p.Null }
+
+// IsUnique reports whether the branch reads whole unique keys.
+func (b *Branch) IsUnique(table *store.TableInfo) bool {
+	return (b.Index == table.PrimaryKey && !table.IsKeyless() || b.Index.Unique) && len(b.Parts) >= len(b.Index.Columns) &&
+		!slices.ContainsFunc(b.Parts, func(p Part) bool { return len(p.Values) == 0 })
+}
+
+// String returns the access as plans show it.
+func (a *Access) String() string {
+	var s []string
+	for i := range a.Branches {
+		s = append(s, a.Branches[i].String())
+	}
+	text := strings.Join(s, ", then ")
+	if a.Ordered {
+		text += ", in order"
+	}
+	if a.Reverse {
+		text += ", backwards"
+	}
+	return text
+}
+
+// String returns the branch as plans show it.
+func (b *Branch) String() string {
+	s := b.Index.Name
+	for _, p := range b.Parts {
+		s += " " + p.String()
+	}
+	return s
+}
+
+// String returns the part as plans show it.
+func (p Part) String() string {
+	switch {
+	case p.Null:
+		return IsNull{Column: p.Column}.String()
+	case len(p.Values) == 1:
+		return Compare{p.Column, Equal, p.Values[0]}.String()
+	case len(p.Values) > 0:
+		return In{Column: p.Column, Values: p.Values}.String()
+	}
+	var s []string
+	for _, c := range p.Bounds {
+		s = append(s, c.String())
+	}
+	return fmt.Sprint(strings.Join(s, " "))
+}
+
+// accesses returns the ways to read a table for a condition, without those that others are
+// certainly better than; the last is the whole table if there is no index.
+func accesses(table *store.TableInfo, where Condition) []Access {
+	all := conjuncts(where)
+	var list []Access
+	for _, b := range branches(table, all) {
+		if b.IsUnique(table) {
+			return []Access{{Branches: []Branch{b}}}
+		}
+		list = append(list, Access{Branches: []Branch{b}})
+	}
+	for _, c := range all {
+		if or, ok := c.(Or); ok {
+			if a, ok := union(table, or); ok {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// branches returns the indexes of which a conjunction bounds the first column.
+func branches(table *store.TableInfo, all []Condition) []Branch {
+	var list []Branch
+	for _, k := range table.Keys() {
+		b, ok := branch(table, k, all)
+		if ok && len(b.Parts) > 0 {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// branch returns how an index is read for a conjunction; false if it is of no use.
+func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, bool) {
+	b := Branch{Index: k}
+	if k.Spatial || k == table.PrimaryKey && table.IsKeyless() {
+		return b, false
+	}
+	for _, column := range k.LookupColumns() {
+		p := partOf(column, all)
+		if !p.isPoints() && len(p.Bounds) == 0 {
+			break
+		}
+		b.Parts = append(b.Parts, p)
+		if !p.isPoints() {
+			break
+		}
+	}
+	if k.Access == catalog.AccessHash {
+		whole := len(b.Parts) >= len(k.Columns) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return len(p.Values) == 0 })
+		b.Parts = b.Parts[:min(len(b.Parts), len(k.Columns))]
+		return b, whole
+	}
+	return b, true
+}
+
+// partOf returns how a conjunction bounds a column: by as few values as possible.
+func partOf(column int, all []Condition) Part {
+	p := Part{Column: column}
+	for _, c := range all {
+		switch c := c.(type) {
+		case Compare:
+			switch {
+			case c.Column != column || c.Op == NotEqual:
+			case c.Op == Equal:
+				return Part{Column: column, Values: []Operand{c.Value}}
+			default:
+				p.Bounds = append(p.Bounds, c)
+			}
+		case In:
+			if c.Column == column && !c.Not && (p.Values == nil || len(c.Values) < len(p.Values)) {
+				p.Values = c.Values
+			}
+		case IsNull:
+			if c.Column == column && !c.Not {
+				return Part{Column: column, Null: true}
+			}
+		}
+	}
+	if p.Values != nil {
+		p.Bounds = nil
+	}
+	return p
+}
+
+// union returns the access for an OR of which each condition bounds an index. Which one is decided
+// by the number of parts that give single values.
+func union(table *store.TableInfo, or Or) (Access, bool) {
+	var a Access
+	for _, c := range or {
+		var best Branch
+		for _, b := range branches(table, conjuncts(c)) {
+			if best.Index == nil || b.IsUnique(table) || !best.IsUnique(table) && b.points() > best.points() {
+				best = b
+			}
+		}
+		if best.Index == nil {
+			return Access{}, false
+		}
+		best.Condition = c
+		a.Branches = append(a.Branches, best)
+	}
+	return a, true
+}
+
+// points returns the number of parts that give single values.
+func (b *Branch) points() int {
+	n := 0
+	for i := range b.Parts {
+		if b.Parts[i].isPoints() {
+			n++
+		}
+	}
+	return n
+}
+
+// order marks those accesses that return rows in an order, and adds one for each other index that
+// does.
+func order(table *store.TableInfo, list []Access, where Condition, by []Order) []Access {
+	known := make(map[*store.KeyInfo]bool)
+	for i := range list {
+		if len(list[i].Branches) > 1 {
+			continue
+		}
+		b := &list[i].Branches[0]
+		known[b.Index] = true
+		list[i].Ordered, list[i].Reverse = ordered(table, b, by)
+		if b.IsUnique(table) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isSingle() }) {
+			list[i].Ordered = true // there is one row at most
+		}
+	}
+	for _, k := range table.Keys() {
+		if known[k] || len(by) == 0 {
+			continue
+		}
+		b, ok := branch(table, k, conjuncts(where))
+		if !ok {
+			continue
+		}
+		if is, reverse := ordered(table, &b, by); is {
+			list = append(list, Access{Branches: []Branch{b}, Ordered: true, Reverse: reverse})
+		}
+	}
+	return list
+}
+
+// ordered reports whether a branch's rows come in an order, perhaps backwards. Columns of which
+// there is one value do not matter.
+func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
+	k := b.Index
+	if k.Access == catalog.AccessHash || slices.ContainsFunc(k.Codecs, hasPrefix) {
+		return false, false
+	}
+	columns, single := k.LookupColumns(), make(map[int]bool)
+	for i := range b.Parts {
+		if b.Parts[i].isSingle() {
+			single[b.Parts[i].Column] = true
+		}
+	}
+	at := 0
+	skip := func() {
+		for at < len(columns) && single[columns[at]] {
+			at++
+		}
+	}
+	given := false // whether the direction is given
+	for _, o := range by {
+		if o.Column < 0 {
+			return false, false
+		}
+		if single[o.Column] {
+			continue
+		}
+		skip()
+		if at == len(columns) {
+			return isWhole(table, k), reverse // no two rows are equal in all columns of the entries
+		}
+		if columns[at] != o.Column || given && o.Desc != reverse {
+			return false, false
+		}
+		given, reverse = true, o.Desc
+		at++
+	}
+	return true, reverse
+}

@@ -1,0 +1,275 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// ErrRefused is the error of a tree that this package does not plan.
+var ErrRefused = errors.New("plan: refused")
+
+// refused returns an ErrRefused that says what for.
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
+}
+
+// A Query is the plan of a statement.
+type Query struct {
+	// Table is the statement's table, nil if it has none.
+	Table *store.TableInfo
+	// Rows are the rows that the statement returns, or changes.
+	Rows Node
+	// Change is set for UPDATE and DELETE.
+	Change *Change
+	// Shared is set if several goroutines may run the query at a time.
+	Shared bool
+}
+
+// String returns the plan as text.
+func (q *Query) String() string {
+	if q.Change != nil {
+		return q.Change.String() + "\n" + Describe(q.Rows)
+	}
+	return Describe(q.Rows)
+}
+
+// A builder makes a Query of a resolved tree.
+type builder struct {
+	ctx        *gms.Context
+	table      *store.TableInfo
+	parameters []int
+	shared     bool
+}
+
+// Build returns the plan for a tree that go-mysql-server has resolved, in which a variable v1 stands
+// for the value of number parameters[0], and so on. table is the table that the tree must read, nil
+// for none. The error is an ErrRefused if the tree has anything that this package does not know.
+func Build(ctx *gms.Context, root gms.Node, table *store.TableInfo, parameters []int) (*Query, error) {
+	b := &builder{ctx: ctx, table: table, parameters: parameters, shared: true}
+	if table != nil && table.HasVirtual {
+		return nil, refused("a virtual column")
+	}
+	q := &Query{Table: table}
+	switch n := root.(type) {
+	case *gmsplan.Update:
+		child, err := b.update(n, q)
+		if err != nil {
+			return nil, err
+		}
+		root = child
+	case *gmsplan.DeleteFrom:
+		q.Change = &Change{}
+		root = n.Child
+	}
+	rows, s, err := b.node(root)
+	if err != nil {
+		return nil, err
+	}
+	q.Rows, q.Shared = optimise(rows, table), b.shared
+	if q.Change == nil {
+		return q, prune(ctx, q.Rows)
+	}
+	if len(s) == 0 || table.IsKeyless() {
+		return nil, refused("a change of a table without a key")
+	}
+	return q, nil
+}
+
+// node returns the plan of a node, and its scope.
+func (b *builder) node(n gms.Node) (Node, scope, error) {
+	switch n := n.(type) {
+	case *gmsplan.ResolvedTable:
+		return b.resolved(n, n.Columns())
+	case *gmsplan.TableAlias:
+		t, ok := n.Child.(*gmsplan.ResolvedTable)
+		if !ok {
+			return nil, nil, refused("an alias of %T", n.Child)
+		}
+		return b.resolved(t, n.Columns())
+	case *gmsplan.Filter:
+		return b.filter(n)
+	case *gmsplan.Having:
+		return b.having(n)
+	case *gmsplan.Project:
+		return b.project(n)
+	case *gmsplan.GroupBy:
+		return b.group(n)
+	case *gmsplan.Sort:
+		return b.sort(n)
+	case *gmsplan.Distinct:
+		if len(n.Expressions()) > 0 {
+			return nil, nil, refused("DISTINCT ON")
+		}
+		child, s, err := b.node(n.Child)
+		if err != nil {
+			return nil, nil, err
+		}
+		d := &Distinct{Child: child}
+		for _, c := range n.Child.Schema(b.ctx) {
+			d.Schema = append(d.Schema, c)
+		}
+		return d, s, nil
+	case *gmsplan.Limit:
+		return b.limit(n)
+	case *gmsplan.Offset:
+		return b.offset(n)
+	}
+	return nil, nil, refused("node %T", n)
+}
+
+// resolved returns the scan of the statement's table.
+func (b *builder) resolved(n *gmsplan.ResolvedTable, columns gms.ColSet) (Node, scope, error) {
+	if gmsplan.IsDualTable(n) {
+		return One{}, nil, nil
+	}
+	t, ok := n.Table.(*store.Table)
+	if !ok || b.table == nil || t.Info != b.table || n.AsOf != nil {
+		return nil, nil, refused("table %s", n.Name())
+	}
+	var s scope
+	columns.ForEach(func(id gms.ColumnId) { s = append(s, id) })
+	if len(s) != len(b.table.Columns) {
+		return nil, nil, refused("%d columns of %s", len(s), n.Name())
+	}
+	return &Scan{Table: b.table}, s, nil
+}
+
+func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
+	child, s, err := b.node(n.Child)
+	if err != nil {
+		return nil, nil, err
+	}
+	scan, ok := child.(*Scan)
+	if !ok || scan.Where != nil {
+		f, err := b.expression(n.Expression, s)
+		return &Filter{child, f}, s, err
+	}
+	c, err := b.condition(n.Expression, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	scan.Where = Simplify(c)
+	return scan, s, nil
+}
+
+func (b *builder) having(n *gmsplan.Having) (Node, scope, error) {
+	child, s, err := b.node(n.Child)
+	if err != nil {
+		return nil, nil, err
+	}
+	cond, err := b.expression(n.Cond, s)
+	return &Filter{child, cond}, s, err
+}
+
+func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
+	child, s, err := b.node(n.Child)
+	if err != nil {
+		return nil, nil, err
+	}
+	exprs, err := b.expressions(n.Projections, s)
+	return &Project{child, exprs}, ids(n.Projections), err
+}
+
+// ids returns the scope of the rows of expressions. An expression that nothing refers to has no id.
+func ids(exprs []gms.Expression) scope {
+	s := make(scope, len(exprs))
+	for i, e := range exprs {
+		if e, ok := e.(gms.IdExpression); ok {
+			s[i] = e.Id()
+		}
+	}
+	return s
+}
+
+func (b *builder) group(n *gmsplan.GroupBy) (Node, scope, error) {
+	child, s, err := b.node(n.Child)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := &Group{Child: child}
+	if g.By, err = b.expressions(n.GroupByExprs, s); err != nil {
+		return nil, nil, err
+	}
+	if g.Exprs, err = b.expressions(n.SelectDeps, s); err != nil {
+		return nil, nil, err
+	}
+	aggregates := 0
+	for _, e := range g.Exprs {
+		if _, ok := e.(gms.Aggregation); ok {
+			aggregates++
+			b.shared = false
+			continue
+		}
+		if _, ok := e.(*expression.GetField); !ok {
+			return nil, nil, refused("%s beside aggregates", e)
+		}
+	}
+	if len(g.By) == 0 && aggregates < len(g.Exprs) || aggregates == 0 {
+		return nil, nil, refused("GROUP BY without aggregates")
+	}
+	return g, ids(n.SelectDeps), nil
+}
+
+func (b *builder) sort(n *gmsplan.Sort) (Node, scope, error) {
+	child, s, err := b.node(n.Child)
+	if err != nil {
+		return nil, nil, err
+	}
+	by := make([]Order, len(n.SortFields))
+	for i, f := range n.SortFields {
+		e, err := b.expression(f.Column, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		if f.NullOrdering != gms.NullsFirst {
+			return nil, nil, refused("order of NULLs")
+		}
+		by[i] = Order{Expr: e, Desc: f.Order == gms.Descending, Column: -1}
+		if _, isScan := child.(*Scan); isScan {
+			by[i].Column = columnOf(e)
+		}
+	}
+	return &Sort{Child: child, By: by}, s, nil
+}
+
+// columnOf returns the position of the column that an expression is, -1 if it is none.
+func columnOf(e gms.Expression) int {
+	if a, ok := e.(*expression.Alias); ok {
+		e = a.Child
+	}
+	if f, ok := e.(*expression.GetField); ok {
+		return f.Index()
+	}
+	return -1
+}
+
+func (b *builder) limit(n *gmsplan.Limit) (Node, scope, error) {
+	count, ok := b.operand(n.Limit)
+	if !ok || n.CalcFoundRows || count.Negative {
+		return nil, nil, refused("LIMIT %s", n.Limit)
+	}
+	child, s, err := b.node(n.Child)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, ok := child.(*Limit); ok && l.Count == nil {
+		l.Count = &count
+		return l, s, nil
+	}
+	return &Limit{Child: child, Count: &count}, s, nil
+}
+
+func (b *builder) offset(n *gmsplan.Offset) (Node, scope, error) {
+	offset, ok := b.operand(n.Offset)
+	if !ok || offset.Negative {
+		return nil, nil, refused("OFFSET %s", n.Offset)
+	}
+	child, s, err := b.node(n.Child)
+	return &Limit{Child: child, Offset: &offset}, s, err
+}

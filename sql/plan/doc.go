@@ -1,0 +1,24 @@
+// Package plan makes plans of statements over one table, and of SELECTs without a table. It
+// replaces go-mysql-server's analyzer for the statements that it understands; go-mysql-server still
+// parses them and resolves their names.
+//
+//	text with parameters ── go-mysql-server ──► resolved tree ──► Build ──► nodes ──► rewrites ──► Query
+//
+// A Query is made once for all statements whose texts differ only in literals. A literal is a
+// parameter where it is compared with a column, assigned to one, or counts rows (LIMIT); any other
+// literal belongs to the Query (Literals). A Query is immutable, and shared by sessions. Package
+// exec runs it.
+//
+// # Conditions
+//
+// A WHERE is a tree of conditions in three-valued logic. Comparisons of a column with parameters are
+// ours; they are exact because a parameter must be a plain value of the column's type (Constant),
+// else the statement is left to go-mysql-server. Every other condition is an expression of
+// go-mysql-server, which is evaluated for each row.
+//
+// # Accesses
+//
+// An Access is a way to read a table: by ranges of an index, which are functions of the parameters.
+// Ranges hold all rows that meet the WHERE, and perhaps others: the WHERE is evaluated for each row
+// in any case. So an Access can make a statement slow, but not wrong.
+package plan

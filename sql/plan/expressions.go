@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/farmsql/farmsql/sql/compat"
+)
+
+// This file takes expressions out of go-mysql-server's resolved tree.
+
+// A scope has the ids of the columns of a node's rows.
+type scope []gms.ColumnId
+
+// place returns the position of a column, -1 if the rows do not have it.
+func (s scope) place(f *expression.GetField) int {
+	for i, id := range s {
+		if id != 0 && id == f.Id() {
+			return i
+		}
+	}
+	return -1
+}
+
+// expression returns an expression over the rows of a scope, with the corrections that
+// go-mysql-server's expressions need.
+func (b *builder) expression(e gms.Expression, s scope) (gms.Expression, error) {
+	if err := b.known(e); err != nil {
+		return nil, err
+	}
+	e, err := corrected(b.ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	b.shared = b.shared && isStateless(e)
+	e, _, err = transform.Expr(b.ctx, e, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		f, ok := e.(*expression.GetField)
+		if !ok {
+			return e, transform.SameTree, nil
+		}
+		at := s.place(f)
+		if at < 0 {
+			return nil, transform.SameTree, refused("column %s", f)
+		}
+		return f.WithIndex(at), transform.NewTree, nil
+	})
+	return e, err
+}
+
+// expressions applies expression to several.
+func (b *builder) expressions(all []gms.Expression, s scope) ([]gms.Expression, error) {
+	out := make([]gms.Expression, len(all))
+	var err error
+	for i, e := range all {
+		if out[i], err = b.expression(e, s); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// isStateless reports whether an expression may be evaluated by several goroutines at a time.
+func isStateless(e gms.Expression) bool {
+	switch e := e.(type) {
+	case *expression.GetField, *expression.Literal:
+		return true
+	case *expression.Alias:
+		return isStateless(e.Child)
+	}
+	return false
+}
+
+// correctAs wraps an expression in a node for the rules that correct nodes.
+func correctAs(e gms.Expression) gms.Node {
+	return gmsplan.NewProject([]gms.Expression{e}, gmsplan.NewResolvedDualTable())
+}
+
+// corrected returns an expression as go-mysql-server evaluates it in our sessions.
+func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
+	n := correctAs(e)
+	var err error
+	for _, rule := range []analyzer.RuleFunc{compat.Moved, compat.PossibleTimes} {
+		if n, _, err = rule(ctx, nil, n, nil, nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	if n, _, err = transform.OneNodeExprsWithNode(ctx, n, compat.Compared); err != nil {
+		return nil, err
+	}
+	return n.(*gmsplan.Project).Projections[0], nil
+}
+
+// knownExpressions are the types of expressions that may be evaluated again and again: they depend
+// on their operands alone, or on the context.
+var knownExpressions = func() map[string]bool {
+	known := make(map[string]bool)
+	for _, name := range strings.Fields(`
+		*expression.GetField *expression.Literal *expression.Alias *expression.Arithmetic *expression.UnaryMinus
+		*expression.Equals *expression.GreaterThan *expression.GreaterThanOrEqual *expression.LessThan
+		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
+		*expression.IsNull *expression.Between *expression.Case *expression.CaseBranch *expression.Like
+		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
+		*function.Length *function.CharLength *function.Now *function.Year *function.Month *function.Day
+		*aggregation.Count *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
+		*compat.ExactAggregate *compat.collated *compat.measuredCall`) {
+		known[name] = true
+	}
+	return known
+}()
+
+// known returns an error if an expression contains one that is not known.
+func (b *builder) known(e gms.Expression) (err error) {
+	gms.Inspect(b.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+		if name := fmt.Sprintf("%T", e); e != nil && err == nil && !knownExpressions[name] {
+			err = refused("expression %s", name)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// operand returns the parameter that an expression is, or whose negative it is.
+func (b *builder) operand(e gms.Expression) (Operand, bool) {
+	if m, ok := e.(*expression.UnaryMinus); ok {
+		o, ok := b.operand(m.Child)
+		o.Negative = !o.Negative
+		return o, ok
+	}
+	v, ok := e.(*expression.BindVar)
+	if !ok {
+		return Operand{}, false
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(v.Name, "v"))
+	if err != nil || n < 1 || n > len(b.parameters) {
+		return Operand{}, false
+	}
+	return Operand{At: b.parameters[n-1]}, true
+}

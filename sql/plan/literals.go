@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// Literals says what becomes of the literals of a statement: its parameters may have any value, and
+// the others, whose values are part of the statement's meaning or of its result's names, are fixed.
+type Literals struct {
+	isParameter []bool
+	// DB and Table name the statement's table; Table is empty if it has none, DB if the table is of
+	// the current database.
+	DB, Table string
+	// Auths are what the statement needs privileges for.
+	Auths []sqlparser.AuthInformation
+	// Named is set if a fixed literal is in a column that has no alias: the column's name is then
+	// the literal's text, which a prepared statement does not have.
+	Named bool
+}
+
+// LiteralsOf returns what becomes of n literals, for which the statement has parameters; false if the
+// statement is not one that this package plans.
+func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
+	l := &Literals{isParameter: make([]bool, n)}
+	switch s := stmt.(type) {
+	case *sqlparser.Select:
+		o := s.QueryOpts
+		if s.Into != nil || s.With != nil || len(s.Window) > 0 || len(s.Comments) > 0 ||
+			o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
+			return nil, false
+		}
+		l.Named = names(s.SelectExprs)
+		return l, l.clauses(s.From, s.Where, s.Limit)
+	case *sqlparser.Update:
+		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
+			return nil, false
+		}
+		for _, a := range s.Exprs {
+			l.operand(a.Expr)
+		}
+		return l, l.clauses(s.TableExprs, s.Where, s.Limit)
+	case *sqlparser.Delete:
+		if len(s.Targets) > 0 || s.With != nil || len(s.Partitions) > 0 || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
+			return nil, false
+		}
+		return l, l.clauses(s.TableExprs, s.Where, s.Limit)
+	}
+	return nil, false
+}
+
+// names reports whether a column without an alias has a literal.
+func names(list sqlparser.SelectExprs) (named bool) {
+	for _, e := range list {
+		a, ok := e.(*sqlparser.AliasedExpr)
+		if !ok || !a.As.IsEmpty() {
+			continue
+		}
+		// The visitor never fails, so neither does Walk.
+		_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+			_, isLiteral := n.(*sqlparser.SQLVal)
+			named = named || isLiteral
+			return true, nil
+		}, a)
+	}
+	return named
+}
+
+// from takes the privileges for a statement's table; false if there are several tables, or clauses
+// that this package does not know.
+func (l *Literals) from(tables sqlparser.TableExprs) bool {
+	if len(tables) != 1 {
+		return len(tables) == 0
+	}
+	t, ok := tables[0].(*sqlparser.AliasedTableExpr)
+	if !ok || t.Hints != nil || t.AsOf != nil || len(t.Partitions) > 0 || t.Lateral {
+		return false
+	}
+	name, ok := t.Expr.(sqlparser.TableName)
+	if !ok || strings.EqualFold(name.Name.String(), "dual") {
+		return ok && name.DbQualifier.IsEmpty()
+	}
+	l.Auths = append(l.Auths, t.Auth)
+	l.DB, l.Table = name.DbQualifier.String(), name.Name.String()
+	return name.SchemaQualifier.IsEmpty()
+}
+
+// clauses takes the literals of WHERE and LIMIT, and the privileges for the table; false as from.
+func (l *Literals) clauses(from sqlparser.TableExprs, where *sqlparser.Where, limit *sqlparser.Limit) bool {
+	if where != nil {
+		l.condition(where.Expr)
+	}
+	if limit != nil {
+		l.operand(limit.Rowcount)
+		l.operand(limit.Offset)
+	}
+	return l.from(from)
+}
+
+// condition takes the literals that are compared with columns.
+func (l *Literals) condition(e sqlparser.Expr) {
+	switch e := e.(type) {
+	case *sqlparser.AndExpr:
+		l.condition(e.Left)
+		l.condition(e.Right)
+	case *sqlparser.OrExpr:
+		l.condition(e.Left)
+		l.condition(e.Right)
+	case *sqlparser.NotExpr:
+		l.condition(e.Expr)
+	case *sqlparser.ParenExpr:
+		l.condition(e.Expr)
+	case *sqlparser.RangeCond:
+		if isColumn(e.Left) && isOperand(e.From) && isOperand(e.To) {
+			l.operand(e.From)
+			l.operand(e.To)
+		}
+	case *sqlparser.ComparisonExpr:
+		l.comparison(e)
+	}
+}
+
+func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
+	switch e.Operator {
+	case sqlparser.EqualStr, sqlparser.NotEqualStr, sqlparser.LessThanStr, sqlparser.LessEqualStr, sqlparser.GreaterThanStr, sqlparser.GreaterEqualStr:
+		switch {
+		case isColumn(e.Left):
+			l.operand(e.Right)
+		case isColumn(e.Right):
+			l.operand(e.Left)
+		}
+	case sqlparser.InStr, sqlparser.NotInStr:
+		values, ok := e.Right.(sqlparser.ValTuple)
+		if !ok || !isColumn(e.Left) || slices.ContainsFunc(values, func(v sqlparser.Expr) bool { return !isOperand(v) }) {
+			return
+		}
+		for _, v := range values {
+			l.operand(v)
+		}
+	}
+}
+
+func isColumn(e sqlparser.Expr) bool {
+	_, ok := e.(*sqlparser.ColName)
+	return ok
+}
+
+func isOperand(e sqlparser.Expr) bool {
+	_, ok := numberOf(e)
+	return ok
+}
+
+// operand makes a parameter of an expression that is a literal, or the negative of one.
+func (l *Literals) operand(e sqlparser.Expr) {
+	if n, ok := numberOf(e); ok && n < len(l.isParameter) {
+		l.isParameter[n] = true
+	}
+}
+
+// numberOf returns the number, from 0, of the parameter that stands for a literal or its negative.
+func numberOf(e sqlparser.Expr) (int, bool) {
+	if u, ok := e.(*sqlparser.UnaryExpr); ok && u.Operator == sqlparser.UMinusStr {
+		e = u.Expr
+	}
+	v, ok := e.(*sqlparser.SQLVal)
+	if !ok || v.Type != sqlparser.ValArg {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(string(v.Val), ":v"))
+	return n - 1, err == nil && n > 0
+}
+
+// Key appends the fixed literals among the values of a statement to dst.
+func (l *Literals) Key(dst []byte, values []Value) []byte {
+	for i, v := range values {
+		switch {
+		case l.isParameter[i]:
+		case v.IsNull:
+			dst = append(dst, 'n')
+		case v.IsNumber:
+			dst = append(strconv.AppendInt(append(dst, 'i'), v.Number, 10), 0)
+		default:
+			dst = append(strconv.AppendInt(append(dst, 's'), int64(len(v.Text)), 10), ':')
+			dst = append(dst, v.Text...)
+		}
+	}
+	return dst
+}
+
+// Fixed returns a statement's text, in which question marks stand for the literals, with the fixed
+// ones put back, and the numbers of the parameters, from 0, in the order of the remaining marks.
+func (l *Literals) Fixed(text string, values []Value) (string, []int) {
+	var b strings.Builder
+	var parameters []int
+	n, quoted := 0, false
+	for i := range len(text) {
+		switch {
+		case text[i] == '`':
+			quoted = !quoted
+		case text[i] != '?' || quoted:
+		case l.isParameter[n]:
+			parameters = append(parameters, n)
+			n++
+		default:
+			b.WriteString(sqlparser.String(values[n].Expr()))
+			n++
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String(), parameters
+}

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// A Node returns rows.
+type Node interface {
+	// describe appends the node as plans show it, each node on a line, indented below its parent.
+	describe(b *strings.Builder, depth int)
+}
+
+type (
+	// One returns a single row without columns, for a SELECT without a table.
+	One struct{}
+	// Scan returns the rows of a table that meet a condition.
+	Scan struct {
+		Table *store.TableInfo
+		// Columns are the columns that are read, in the order of the table; nil for all.
+		Columns []int
+		// Where is nil for all rows. Its columns are the table's.
+		Where Condition
+		// Access are the ways to read the table; any of them returns all rows that meet Where.
+		Access []Access
+		// Order is the wanted order of rows, if an index may give it; only an Access with Ordered
+		// set does.
+		Order []Order
+		// Wants limits the rows that are wanted, nil if all are.
+		Wants *Limit
+		// End is set if only the first row is wanted.
+		End bool
+	}
+	// Filter returns the rows for which an expression is true.
+	Filter struct {
+		Child Node
+		Cond  gms.Expression
+	}
+	// Project returns a row of expressions for each row.
+	Project struct {
+		Child Node
+		Exprs []gms.Expression
+	}
+	// Group returns a row for each group of rows: aggregates and, of the group's first row, other
+	// expressions. Without By there is one group, even of no rows.
+	Group struct {
+		Child Node
+		By    []gms.Expression
+		Exprs []gms.Expression
+	}
+	// Sort returns all rows in an order.
+	Sort struct {
+		Child Node
+		By    []Order
+		// Wants limits the rows that are wanted, nil if all are.
+		Wants *Limit
+	}
+	// Distinct returns rows that are not equal to an earlier one.
+	Distinct struct {
+		Child Node
+		// Schema describes the columns.
+		Schema gms.Schema
+	}
+	// Limit returns some of the rows.
+	Limit struct {
+		Child         Node
+		Count, Offset *Operand // nil if there is none
+	}
+)
+
+// An Order is an order of rows by an expression. NULL is below every value.
+type Order struct {
+	Expr gms.Expression
+	Desc bool
+	// Column is the table's column that the expression is, in an order of a table's rows; -1 if it
+	// is none.
+	Column int
+}
+
+// Describe returns a tree of nodes as text.
+func Describe(n Node) string {
+	var b strings.Builder
+	n.describe(&b, 0)
+	return b.String()
+}
+
+func line(b *strings.Builder, depth int, format string, args ...any) {
+	b.WriteString(strings.Repeat("  ", depth))
+	fmt.Fprintf(b, format, args...)
+	b.WriteByte('\n')
+}
+
+func (One) describe(b *strings.Builder, depth int) { line(b, depth, "one row") }
+
+func (s *Scan) describe(b *strings.Builder, depth int) {
+	line(b, depth, "scan %s", s.Table.Name)
+	if s.Where != nil {
+		line(b, depth+1, "where %s", s.Where)
+	}
+	for i := range s.Access {
+		line(b, depth+1, "by %s", s.Access[i].String())
+	}
+	if s.End {
+		line(b, depth+1, "the first row")
+	}
+}
+
+func (f *Filter) describe(b *strings.Builder, depth int) {
+	line(b, depth, "filter %s", f.Cond)
+	f.Child.describe(b, depth+1)
+}
+
+func (p *Project) describe(b *strings.Builder, depth int) {
+	line(b, depth, "project %s", texts(p.Exprs))
+	p.Child.describe(b, depth+1)
+}
+
+func (g *Group) describe(b *strings.Builder, depth int) {
+	line(b, depth, "group by (%s): %s", texts(g.By), texts(g.Exprs))
+	g.Child.describe(b, depth+1)
+}
+
+func (s *Sort) describe(b *strings.Builder, depth int) {
+	name := "sort"
+	if s.Wants != nil {
+		name = "top"
+	}
+	var by []string
+	for _, o := range s.By {
+		by = append(by, o.Expr.String()+map[bool]string{true: " desc"}[o.Desc])
+	}
+	line(b, depth, "%s by %s", name, strings.Join(by, ", "))
+	s.Child.describe(b, depth+1)
+}
+
+func (d *Distinct) describe(b *strings.Builder, depth int) {
+	line(b, depth, "distinct")
+	d.Child.describe(b, depth+1)
+}
+
+func (l *Limit) describe(b *strings.Builder, depth int) {
+	text := "limit"
+	if l.Count != nil {
+		text += " " + l.Count.String()
+	}
+	if l.Offset != nil {
+		text += " offset " + l.Offset.String()
+	}
+	line(b, depth, "%s", text)
+	l.Child.describe(b, depth+1)
+}
+
+func texts(all []gms.Expression) string {
+	s := make([]string, len(all))
+	for i, e := range all {
+		s[i] = e.String()
+	}
+	return strings.Join(s, ", ")
+}
+
+// Place returns the position of a table's column in the rows of a scan.
+func (s *Scan) Place(column int) int {
+	if s.Columns == nil {
+		return column
+	}
+	at, _ := slices.BinarySearch(s.Columns, column)
+	return at
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// optimise applies the rewrites of nodes, each of which keeps the rows, and their order where the
+// statement gives one.
+func optimise(n Node, table *store.TableInfo) Node {
+	wantFirst(n, nil)
+	findAccess(n, nil, table)
+	return n
+}
+
+// wantFirst tells sorts and scans how many of their rows are wanted, by the LIMIT above them. l is
+// the LIMIT that applies to the rows of n; only a Project, which keeps the number of rows, passes it
+// on.
+func wantFirst(n Node, l *Limit) {
+	switch n := n.(type) {
+	case *Limit:
+		if n.Count != nil {
+			wantFirst(n.Child, n)
+			return
+		}
+		wantFirst(n.Child, nil)
+	case *Project:
+		wantFirst(n.Child, l)
+	case *Sort:
+		n.Wants = l
+		wantFirst(n.Child, nil)
+	case *Filter:
+		wantFirst(n.Child, nil)
+	case *Group:
+		wantFirst(n.Child, nil)
+	case *Distinct:
+		wantFirst(n.Child, nil)
+	case *Scan:
+		n.Wants = l
+	}
+}
+
+// findAccess finds the ways to read the table. above is the sort whose rows the scan gives, if there
+// is one.
+func findAccess(n Node, above *Sort, table *store.TableInfo) {
+	switch n := n.(type) {
+	case *Limit:
+		findAccess(n.Child, nil, table)
+	case *Project:
+		findAccess(n.Child, nil, table)
+	case *Filter:
+		findAccess(n.Child, nil, table)
+	case *Distinct:
+		findAccess(n.Child, nil, table)
+	case *Group:
+		findAccess(n.Child, nil, table)
+		takeEnd(n)
+	case *Sort:
+		findAccess(n.Child, n, table)
+	case *Scan:
+		n.Access = accesses(table, n.Where)
+		if above != nil {
+			n.Order = above.By
+			n.Wants = above.Wants
+			n.Access = order(table, n.Access, n.Where, above.By)
+		}
+	}
+}
+
+// takeEnd lets a MIN or MAX of a whole table, or of the rows that equalities give, read the first or
+// last entry of an index. The scan then returns the row with the least or greatest value, or none,
+// which have the same MIN or MAX as all rows.
+func takeEnd(g *Group) {
+	scan, ok := g.Child.(*Scan)
+	if !ok || len(g.By) > 0 || len(g.Exprs) != 1 {
+		return
+	}
+	column, isMax, ok := endOf(g.Exprs[0])
+	if !ok {
+		return
+	}
+	by := []Order{{Expr: g.Exprs[0].Children()[0], Desc: isMax, Column: column}}
+	where := scan.Where
+	if !isMax { // NULL comes first, and is no MIN
+		where = append(And{IsNull{column, true}}, conjuncts(scan.Where)...)
+	}
+	for _, a := range order(scan.Table, nil, where, by) {
+		if a.Ordered && boundsAll(&a.Branches[0], conjuncts(scan.Where)) {
+			scan.Where, scan.Access, scan.End = where, []Access{a}, true
+			return
+		}
+	}
+}
+
+// endOf returns the column whose MIN or MAX an expression is; false if it is something else.
+func endOf(e gms.Expression) (column int, isMax, ok bool) {
+	switch e.(type) {
+	case *aggregation.Max:
+		isMax = true
+	case *aggregation.Min:
+	default:
+		return 0, false, false
+	}
+	f, ok := e.Children()[0].(*expression.GetField)
+	if !ok {
+		return 0, false, false
+	}
+	return f.Index(), isMax, true
+}
+
+// boundsAll reports whether a branch's parts are all conditions of a conjunction, each of them an
+// equality with one value or the only condition on its column: then few entries are read before one
+// meets the conjunction. It is a matter of speed only.
+func boundsAll(b *Branch, all []Condition) bool {
+	for _, c := range all {
+		var column int
+		switch c := c.(type) {
+		case Compare:
+			column = c.Column
+		case IsNull:
+			column = c.Column
+		default:
+			return false
+		}
+		if !slices.ContainsFunc(b.Parts, func(p Part) bool { return p.Column == column }) {
+			return false
+		}
+	}
+	return true
+}

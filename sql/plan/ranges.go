@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/row"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// rangesMax bounds the ranges of a branch: where lists of several columns have more combinations, the
+// later columns are left out.
+const rangesMax = 4096
+
+// Ranges returns the ranges of keys that a branch reads for the values of a statement, in the order
+// of the index and without overlaps, and the index as they are ranges of. It returns false if a value
+// is not plain.
+func (b *Branch) Ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
+	ranges := gms.MySQLRangeCollection{nil}
+	for i := range b.Parts {
+		p := &b.Parts[i]
+		exprs, ok := p.exprs(table, values)
+		if !ok {
+			return nil, nil, false
+		}
+		if len(ranges)*len(exprs) > rangesMax && i > 0 {
+			break
+		}
+		next := make(gms.MySQLRangeCollection, 0, len(ranges)*len(exprs))
+		for _, r := range ranges {
+			for _, e := range exprs {
+				next = append(next, append(slices.Clone(r), e))
+			}
+		}
+		ranges = next
+	}
+	if len(b.Parts) == 0 {
+		return b.Index, []store.KeyRange{{}}, true
+	}
+	k, all := b.Index.Lookup(ctx, ranges)
+	for i := range all {
+		// The WHERE is evaluated for each row, so bounds beyond those of the keys are not needed.
+		all[i].Rest, all[i].Check, all[i].Loose = nil, nil, false
+	}
+	return k, apart(all), true
+}
+
+// exprs returns the bounds of a column, none if no value is within.
+func (p *Part) exprs(table *store.TableInfo, values []Value) ([]gms.MySQLRangeColumnExpr, bool) {
+	t, codec := table.Rows.Columns[p.Column].Type, table.Codec(p.Column)
+	if p.Null {
+		return []gms.MySQLRangeColumnExpr{gms.NullRangeColumnExpr(t)}, true
+	}
+	if len(p.Values) == 0 {
+		e, any, ok := p.bounds(t, codec, values)
+		if !any || !ok {
+			return nil, ok
+		}
+		return []gms.MySQLRangeColumnExpr{e}, true
+	}
+	exprs := make([]gms.MySQLRangeColumnExpr, 0, len(p.Values))
+	for _, o := range p.Values {
+		c, ok := constant(codec, o, values)
+		if !ok {
+			return nil, false
+		}
+		if c != nil { // nothing equals NULL
+			exprs = append(exprs, gms.ClosedRangeColumnExpr(c, c, t))
+		}
+	}
+	return exprs, true
+}
+
+// bounds returns the bounds of a part without single values: the last lower and the last upper one,
+// for all hold. any is not set if no value is within.
+func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.MySQLRangeColumnExpr, any, ok bool) {
+	e = gms.NotNullRangeColumnExpr(t)
+	for _, c := range p.Bounds {
+		v, ok := constant(codec, c.Value, values)
+		if !ok || v == nil {
+			return e, false, ok // a comparison with NULL is never true
+		}
+		switch c.Op {
+		case Less:
+			e.UpperBound = gms.Below{Key: v, Typ: t}
+		case LessEqual:
+			e.UpperBound = gms.Above{Key: v, Typ: t}
+		case Greater:
+			e.LowerBound = gms.Above{Key: v, Typ: t}
+		case GreaterEqual:
+			e.LowerBound = gms.Below{Key: v, Typ: t}
+		}
+	}
+	return e, true, true
+}
+
+// constant returns the value of an operand in the Go type of a column.
+func constant(codec *row.KeyCodec, o Operand, values []Value) (any, bool) {
+	v, ok := o.In(values)
+	if !ok {
+		return nil, false
+	}
+	return Constant(codec, v)
+}
+
+// apart sorts ranges, and merges those that overlap.
+func apart(all []store.KeyRange) []store.KeyRange {
+	slices.SortFunc(all, func(a, b store.KeyRange) int { return bytes.Compare(a.Low, b.Low) })
+	out := all[:0]
+	for _, r := range all {
+		if len(out) == 0 {
+			out = append(out, r)
+			continue
+		}
+		last := &out[len(out)-1]
+		switch {
+		case last.High != nil && bytes.Compare(r.Low, last.High) >= 0:
+			out = append(out, r)
+		case bytes.Equal(r.Low, last.Low) && bytes.Equal(r.High, last.High): // the same keys, by the collation
+		default:
+			last.Point = false
+			if r.High == nil || last.High != nil && bytes.Compare(r.High, last.High) > 0 {
+				last.High = r.High
+			}
+		}
+	}
+	return out
+}
+
+// hasPrefix reports whether a part of an index has only the beginnings of values.
+func hasPrefix(k row.KeyCodec) bool { return k.Prefix > 0 }
+
+// isWhole reports whether no two entries of an index are equal in its lookup columns.
+func isWhole(table *store.TableInfo, k *store.KeyInfo) bool {
+	return k == table.PrimaryKey || !k.Unique && !table.IsKeyless() && !slices.ContainsFunc(table.PrimaryKey.Codecs, hasPrefix)
+}

@@ -1,0 +1,163 @@
+package plan
+
+// This file rewrites conditions. Each rewrite keeps the value of a condition for every row: true,
+// false or unknown.
+
+// Simplify applies all rewrites.
+func Simplify(c Condition) Condition { return singleEquals(flatten(pushNot(c, false))) }
+
+// pushNot moves NOT down to the comparisons, by De Morgan's laws, which hold in three-valued logic.
+// A NOT stays above a condition that go-mysql-server evaluates. not is set if c is below an odd
+// number of NOTs.
+func pushNot(c Condition, not bool) Condition {
+	switch c := c.(type) {
+	case Not:
+		return pushNot(c.Condition, !not)
+	case And:
+		if not {
+			return Or(pushNots(c, not))
+		}
+		return And(pushNots(c, not))
+	case Or:
+		if not {
+			return And(pushNots(c, not))
+		}
+		return Or(pushNots(c, not))
+	}
+	if !not {
+		return c
+	}
+	switch c := c.(type) {
+	case Compare:
+		c.Op = c.Op.negated()
+		return c
+	case In:
+		c.Not = !c.Not
+		return c
+	case IsNull:
+		c.Not = !c.Not
+		return c
+	}
+	return Not{c}
+}
+
+func pushNots(all []Condition, not bool) []Condition {
+	out := make([]Condition, len(all))
+	for i, c := range all {
+		out[i] = pushNot(c, not)
+	}
+	return out
+}
+
+// flatten merges an AND into the AND around it, and an OR into the OR around it, and replaces those
+// of one condition by that condition.
+func flatten(c Condition) Condition {
+	switch c := c.(type) {
+	case And:
+		var out And
+		for _, x := range c {
+			x = flatten(x)
+			if inner, ok := x.(And); ok {
+				out = append(out, inner...)
+				continue
+			}
+			out = append(out, x)
+		}
+		if len(out) == 1 {
+			return out[0]
+		}
+		return out
+	case Or:
+		var out Or
+		for _, x := range c {
+			x = flatten(x)
+			if inner, ok := x.(Or); ok {
+				out = append(out, inner...)
+				continue
+			}
+			out = append(out, x)
+		}
+		if len(out) == 1 {
+			return out[0]
+		}
+		return out
+	}
+	return c
+}
+
+// singleEquals replaces an IN of one value by =, and an OR of equalities of one column by IN.
+func singleEquals(c Condition) Condition {
+	switch c := c.(type) {
+	case And:
+		out := make(And, len(c))
+		for i, x := range c {
+			out[i] = singleEquals(x)
+		}
+		return out
+	case Or:
+		return anyEqual(c)
+	case In:
+		if len(c.Values) == 1 {
+			op := Equal
+			if c.Not {
+				op = NotEqual
+			}
+			return Compare{c.Column, op, c.Values[0]}
+		}
+	}
+	return c
+}
+
+// anyEqual gathers the equalities of an OR: a = 1 OR a = 2 OR a IN (3, 4) is a IN (1, 2, 3, 4).
+func anyEqual(or Or) Condition {
+	var out Or
+	at := make(map[int]int) // where the IN of a column is in out
+	for _, c := range or {
+		c = singleEquals(c)
+		in, ok := asIn(c)
+		if !ok {
+			out = append(out, c)
+			continue
+		}
+		i, seen := at[in.Column]
+		if !seen {
+			at[in.Column] = len(out)
+			out = append(out, in)
+			continue
+		}
+		before := out[i].(In)
+		before.Values = append(before.Values[:len(before.Values):len(before.Values)], in.Values...)
+		out[i] = before
+	}
+	for i, c := range out {
+		if in, ok := c.(In); ok {
+			out[i] = singleEquals(in)
+		}
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	return out
+}
+
+// asIn returns an equality as an IN.
+func asIn(c Condition) (In, bool) {
+	switch c := c.(type) {
+	case Compare:
+		return In{Column: c.Column, Values: []Operand{c.Value}}, c.Op == Equal
+	case In:
+		return c, !c.Not
+	}
+	return In{}, false
+}
+
+// conjuncts returns the conditions of a top-level AND.
+func conjuncts(c Condition) []Condition {
+	switch c := c.(type) {
+	case nil:
+		return nil
+	case And:
+		return c
+	}
+	return []Condition{c}
+}

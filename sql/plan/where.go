@@ -1,0 +1,117 @@
+package plan
+
+import (
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+)
+
+// This file makes conditions of the expressions of a WHERE.
+
+// condition returns the condition that an expression is, on rows of the table.
+func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
+	switch e := e.(type) {
+	case *expression.And:
+		all, err := b.conditions(s, e.Left(), e.Right())
+		return And(all), err
+	case *expression.Or:
+		all, err := b.conditions(s, e.Left(), e.Right())
+		return Or(all), err
+	case *expression.Not:
+		c, err := b.condition(e.Child, s)
+		return Not{c}, err
+	case *expression.IsNull:
+		if f, ok := e.Child.(*expression.GetField); ok && s.place(f) >= 0 {
+			return IsNull{Column: s.place(f)}, nil
+		}
+	case *expression.Between:
+		if c, ok := b.between(e, s); ok {
+			return c, nil
+		}
+	case *expression.InTuple:
+		if c, ok := b.in(e, s); ok {
+			return c, nil
+		}
+	case expression.Comparer:
+		if c, ok := b.compare(e, s); ok {
+			return c, nil
+		}
+	}
+	x, err := b.expression(e, s)
+	return Other{x}, err
+}
+
+func (b *builder) conditions(s scope, all ...gms.Expression) ([]Condition, error) {
+	out := make([]Condition, len(all))
+	var err error
+	for i, e := range all {
+		if out[i], err = b.condition(e, s); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// comparable returns the column that an expression is; false if it is no column, or not one that is
+// compared with parameters.
+func (b *builder) comparable(e gms.Expression, s scope) (int, bool) {
+	f, ok := e.(*expression.GetField)
+	if !ok || b.table == nil || s.place(f) < 0 {
+		return 0, false
+	}
+	c := s.place(f)
+	return c, isComparable(b.table.Codec(c))
+}
+
+func (b *builder) between(e *expression.Between, s scope) (Condition, bool) {
+	column, ok := b.comparable(e.Val, s)
+	lo, isLo := b.operand(e.Lower)
+	hi, isHi := b.operand(e.Upper)
+	return And{Compare{column, GreaterEqual, lo}, Compare{column, LessEqual, hi}}, ok && isLo && isHi
+}
+
+func (b *builder) in(e *expression.InTuple, s scope) (Condition, bool) {
+	column, ok := b.comparable(e.Left(), s)
+	list, isList := e.Right().(expression.Tuple)
+	if !ok || !isList {
+		return nil, false
+	}
+	in := In{Column: column}
+	for _, x := range list {
+		o, ok := b.operand(x)
+		if !ok {
+			return nil, false
+		}
+		in.Values = append(in.Values, o)
+	}
+	return in, true
+}
+
+func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
+	op, ok := opOf(e)
+	if !ok {
+		return nil, false
+	}
+	if column, ok := b.comparable(e.Left(), s); ok {
+		o, ok := b.operand(e.Right())
+		return Compare{column, op, o}, ok
+	}
+	column, ok := b.comparable(e.Right(), s)
+	o, isOperand := b.operand(e.Left())
+	return Compare{column, op.turned(), o}, ok && isOperand
+}
+
+func opOf(e gms.Expression) (Op, bool) {
+	switch e.(type) {
+	case *expression.Equals:
+		return Equal, true
+	case *expression.LessThan:
+		return Less, true
+	case *expression.LessThanOrEqual:
+		return LessEqual, true
+	case *expression.GreaterThan:
+		return Greater, true
+	case *expression.GreaterThanOrEqual:
+		return GreaterEqual, true
+	}
+	return 0, false
+}
