@@ -73,7 +73,7 @@ func (r randomSQL) condition(table string, depth int) string {
 	}
 	not := r.one("", "", "", "", "NOT ")
 	c := r.column(table)
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		return not + c.name + " BETWEEN " + r.one(c.values...) + " AND " + r.one(c.values...)
 	case 1, 2:
@@ -86,11 +86,24 @@ func (r randomSQL) condition(table string, depth int) string {
 		return c.name + " IS " + not + "NULL"
 	case 4:
 		return not + r.one(c.values...) + r.one(" = ", " < ", " >= ") + c.name
+	case 6:
+		return r.rowsIn(table, not)
 	case 5:
 		// Columns of one kind: the warnings of conversions depend on which rows are read.
 		return not + r.one("("+r.pairOf(table)+")", c.name+" = "+c.name)
 	}
 	return not + c.name + r.one(" = ", " = ", " = ", " < ", " <= ", " > ", " >= ", " <> ") + r.one(c.values...)
+}
+
+// rowsIn compares two columns with rows of a list.
+func (r randomSQL) rowsIn(table, not string) string {
+	pairs := map[string][][2]randomColumn{"a": {{randomColumns["a"][1], randomColumns["a"][3]}, {randomColumns["a"][1], randomColumns["a"][4]}}, "b": {{randomColumns["b"][0], randomColumns["b"][1]}, {randomColumns["b"][4], randomColumns["b"][2]}}, "c": {{randomColumns["c"][1], randomColumns["c"][0]}}}[table]
+	columns := pairs[r.IntN(len(pairs))]
+	var rows []string
+	for range 1 + r.IntN(4) {
+		rows = append(rows, "("+r.one(columns[0].values...)+", "+r.one(columns[1].values...)+")")
+	}
+	return "(" + columns[0].name + ", " + columns[1].name + ") " + not + "IN (" + strings.Join(rows, ", ") + ")"
 }
 
 // pairOf compares two columns.

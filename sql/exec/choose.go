@@ -70,7 +70,7 @@ func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float6
 	keys := 0.0
 	for i := range a.Branches {
 		b := &a.Branches[i]
-		if len(b.Parts) == 0 {
+		if len(b.Parts) == 0 && len(b.Alternatives) == 0 {
 			return max(total, 1)
 		}
 		index, ranges, ok := b.Ranges(ctx, n.Table, r.values)

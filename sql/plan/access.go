@@ -24,6 +24,9 @@ type Branch struct {
 	Index *store.KeyInfo
 	// Parts bound the first columns of the index. All but the last give single values.
 	Parts []Part
+	// Alternatives are set, and Parts are not, if the branch reads what any of several does, all of
+	// this index.
+	Alternatives []Branch
 	// Condition is what the branch's rows meet, if there are several branches.
 	Condition Condition
 }
@@ -69,6 +72,12 @@ func (b *Branch) String() string {
 	s := b.Index.Name
 	for _, p := range b.Parts {
 		s += " " + p.String()
+	}
+	for i := range b.Alternatives {
+		if i > 0 {
+			s += " or"
+		}
+		s += strings.TrimPrefix(b.Alternatives[i].String(), b.Index.Name)
 	}
 	return s
 }
@@ -193,8 +202,15 @@ func union(table *store.TableInfo, or Or) (Access, bool) {
 		best.Condition = c
 		a.Branches = append(a.Branches, best)
 	}
-	return a, true
+	index := a.Branches[0].Index
+	if !slices.ContainsFunc(a.Branches, func(b Branch) bool { return b.Index != index }) {
+		return Access{Branches: []Branch{{Index: index, Alternatives: a.Branches}}}, true
+	}
+	return a, len(a.Branches) <= branchesMax
 }
+
+// branchesMax bounds the branches of an access: each row is looked for in those before its own.
+const branchesMax = 32
 
 // points returns the number of parts that give single values.
 func (b *Branch) points() int {

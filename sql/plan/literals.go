@@ -134,10 +134,35 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 		}
 	case sqlparser.InStr, sqlparser.NotInStr:
 		values, ok := e.Right.(sqlparser.ValTuple)
+		if columns, rows := e.Left.(sqlparser.ValTuple); ok && rows {
+			l.rows(columns, values)
+			return
+		}
 		if !ok || !isColumn(e.Left) || slices.ContainsFunc(values, func(v sqlparser.Expr) bool { return !isOperand(v) }) {
 			return
 		}
 		for _, v := range values {
+			l.operand(v)
+		}
+	}
+}
+
+// rows takes the literals of (a, b) IN ((1, 2), (3, 4)), if they are all of it.
+func (l *Literals) rows(columns, rows sqlparser.ValTuple) {
+	isOther := func(e sqlparser.Expr) bool { return !isOperand(e) }
+	for _, c := range columns {
+		if !isColumn(c) {
+			return
+		}
+	}
+	for _, r := range rows {
+		values, ok := r.(sqlparser.ValTuple)
+		if !ok || len(values) != len(columns) || slices.ContainsFunc(values, isOther) {
+			return
+		}
+	}
+	for _, r := range rows {
+		for _, v := range r.(sqlparser.ValTuple) {
 			l.operand(v)
 		}
 	}

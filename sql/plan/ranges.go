@@ -19,6 +19,23 @@ const rangesMax = 4096
 // of the index and without overlaps, and the index as they are ranges of. It returns false if a value
 // is not plain.
 func (b *Branch) Ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
+	if b.Alternatives == nil {
+		return b.ranges(ctx, table, values)
+	}
+	var all []store.KeyRange
+	for i := range b.Alternatives {
+		// The index may be one that the primary key extends; its keys begin as those of the index do.
+		_, ranges, ok := b.Alternatives[i].ranges(ctx, table, values)
+		if !ok {
+			return nil, nil, false
+		}
+		all = append(all, ranges...)
+	}
+	return b.Index, apart(all), true
+}
+
+// ranges is Ranges for a branch without alternatives.
+func (b *Branch) ranges(ctx context.Context, table *store.TableInfo, values []Value) (*store.KeyInfo, []store.KeyRange, bool) {
 	ranges := gms.MySQLRangeCollection{nil}
 	for i := range b.Parts {
 		p := &b.Parts[i]

@@ -58,9 +58,11 @@ func (o Operand) In(values []Value) (Value, bool) {
 	return v, true
 }
 
-// isComparable reports whether Constant knows how values are compared with a column.
-func isComparable(k *row.KeyCodec) bool {
+// isComparable reports whether Constant knows how values are compared with a column by an operator.
+func isComparable(k *row.KeyCodec, op Op) bool {
 	switch k.Kind {
+	case catalog.KindEnum: // by < and > MySQL compares texts, and go-mysql-server their places
+		return op == Equal || op == NotEqual
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
 		return k.Weights != nil && k.Collation.CharacterSet() == gms.CharacterSet_utf8mb4
 	case catalog.KindDecimal, catalog.KindDate, catalog.KindDatetime:
@@ -86,6 +88,8 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 	switch k.Kind {
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
 		return v.Text, utf8.ValidString(v.Text)
+	case catalog.KindEnum:
+		return member(k, v.Text)
 	case catalog.KindDate:
 		t, err := time.Parse(time.DateOnly, v.Text)
 		return t, err == nil && isYear(v.Text)
@@ -94,6 +98,16 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 		return t, err == nil && len(v.Text) == len(time.DateTime) && isYear(v.Text)
 	}
 	return nil, false
+}
+
+// member returns the place of a text among those of an ENUM; false if it is none of them.
+func member(k *row.KeyCodec, text string) (any, bool) {
+	t, ok := k.Type.(gms.EnumType)
+	if _, err := strconv.Atoi(text); !ok || err == nil { // IndexOf takes a number for a place
+		return nil, false
+	}
+	at := t.IndexOf(text)
+	return uint16(at), at > 0
 }
 
 // isYear reports whether a text begins with a year that go-mysql-server and MySQL understand alike.

@@ -52,25 +52,28 @@ func (b *builder) conditions(s scope, all ...gms.Expression) ([]Condition, error
 }
 
 // comparable returns the column that an expression is; false if it is no column, or not one that is
-// compared with parameters.
-func (b *builder) comparable(e gms.Expression, s scope) (int, bool) {
+// compared with parameters by an operator.
+func (b *builder) comparable(e gms.Expression, op Op, s scope) (int, bool) {
 	f, ok := e.(*expression.GetField)
 	if !ok || b.table == nil || s.place(f) < 0 {
 		return 0, false
 	}
 	c := s.place(f)
-	return c, isComparable(b.table.Codec(c))
+	return c, isComparable(b.table.Codec(c), op)
 }
 
 func (b *builder) between(e *expression.Between, s scope) (Condition, bool) {
-	column, ok := b.comparable(e.Val, s)
+	column, ok := b.comparable(e.Val, LessEqual, s)
 	lo, isLo := b.operand(e.Lower)
 	hi, isHi := b.operand(e.Upper)
 	return And{Compare{column, GreaterEqual, lo}, Compare{column, LessEqual, hi}}, ok && isLo && isHi
 }
 
 func (b *builder) in(e *expression.InTuple, s scope) (Condition, bool) {
-	column, ok := b.comparable(e.Left(), s)
+	if columns, ok := e.Left().(expression.Tuple); ok {
+		return b.rowsIn(columns, e.Right(), s)
+	}
+	column, ok := b.comparable(e.Left(), Equal, s)
 	list, isList := e.Right().(expression.Tuple)
 	if !ok || !isList {
 		return nil, false
@@ -86,16 +89,42 @@ func (b *builder) in(e *expression.InTuple, s scope) (Condition, bool) {
 	return in, true
 }
 
+// rowsIn returns the condition (a, b) IN ((1, 2), (3, 4)), which is a = 1 AND b = 2 OR a = 3 AND b = 4.
+func (b *builder) rowsIn(columns expression.Tuple, list gms.Expression, s scope) (Condition, bool) {
+	rows, ok := list.(expression.Tuple)
+	if !ok {
+		return nil, false
+	}
+	var or Or
+	for _, row := range rows {
+		values, ok := row.(expression.Tuple)
+		if !ok || len(values) != len(columns) {
+			return nil, false
+		}
+		var and And
+		for i, v := range values {
+			column, ok := b.comparable(columns[i], Equal, s)
+			o, isOperand := b.operand(v)
+			if !ok || !isOperand {
+				return nil, false
+			}
+			and = append(and, Compare{column, Equal, o})
+		}
+		or = append(or, and)
+	}
+	return or, true
+}
+
 func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
 	op, ok := opOf(e)
 	if !ok {
 		return nil, false
 	}
-	if column, ok := b.comparable(e.Left(), s); ok {
+	if column, ok := b.comparable(e.Left(), op, s); ok {
 		o, ok := b.operand(e.Right())
 		return Compare{column, op, o}, ok
 	}
-	column, ok := b.comparable(e.Right(), s)
+	column, ok := b.comparable(e.Right(), op, s)
 	o, isOperand := b.operand(e.Left())
 	return Compare{column, op.turned(), o}, ok && isOperand
 }
