@@ -244,3 +244,14 @@ func TestEngineNow(t *testing.T) {
 		t.Error(times)
 	}
 }
+
+// Comments before and after a statement, as frameworks add them, do not keep it from its plan.
+func TestEngineWithComments(t *testing.T) {
+	c := engineTable(t)
+	for i := range 3 {
+		_, rows, _, err := c.compiled(fmt.Sprintf("/* request %d */ SELECT id, 'x' FROM t WHERE id = 5 AND k != 7 LIMIT 1 /*route='/a',trace='%d'*/", i, i))
+		if err != nil || fmt.Sprint(rows) != "[[5 x]]" || c.byPlan != (i > 0) {
+			t.Error(rows, err, c.byPlan)
+		}
+	}
+}

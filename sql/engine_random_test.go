@@ -92,7 +92,7 @@ func (r randomSQL) condition(table string, depth int) string {
 		// Columns of one kind: the warnings of conversions depend on which rows are read.
 		return not + r.one("("+r.pairOf(table)+")", c.name+" = "+c.name)
 	}
-	return not + c.name + r.one(" = ", " = ", " = ", " < ", " <= ", " > ", " >= ", " <> ") + r.one(c.values...)
+	return not + c.name + r.one(" = ", " = ", " = ", " < ", " <= ", " > ", " >= ", " != ") + r.one(c.values...)
 }
 
 // rowsIn compares two columns with rows of a list.

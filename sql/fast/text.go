@@ -27,12 +27,14 @@ type normaliser struct {
 // statements spend their time elsewhere.
 const textMax = 4 << 10
 
-// add appends the text of a statement, and reports whether it understands the statement. It
-// refuses comments, variables, escaped wildcards, and numbers that are not whole.
+// add appends the text of a statement, and reports whether it understands the statement. It leaves out
+// comments before and after the statement, and refuses others, variables, escaped wildcards, and
+// numbers that are not whole.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
 	}
+	query = withoutComments(query)
 	for i := 0; i < len(query); {
 		c := query[i]
 		var next int
@@ -57,6 +59,32 @@ func (n *normaliser) add(query string) bool {
 		i = next
 	}
 	return len(n.bound) == 0 // each bound value has its question mark
+}
+
+// withoutComments returns a text without the comments at its ends, but for those that have a meaning.
+func withoutComments(query string) string {
+	const space = " \t\r\n"
+	for strings.HasPrefix(query, "/*") && isIdle(query) {
+		_, rest, ok := strings.Cut(query[2:], "*/")
+		if !ok {
+			break
+		}
+		query = strings.TrimLeft(rest, space)
+	}
+	for strings.HasSuffix(query, "*/") {
+		// A string cannot end here, and where one has a "/*" its beginning, which is left, has no end.
+		at := strings.LastIndex(query, "/*")
+		if at < 0 || len(query)-at < len("/**/") || !isIdle(query[at:]) || strings.Index(query[at+2:], "*/") != len(query)-at-4 {
+			break
+		}
+		query = strings.TrimRight(query[:at], space)
+	}
+	return query
+}
+
+// isIdle reports whether the comment with which a text begins is neither a hint nor executed.
+func isIdle(text string) bool {
+	return len(text) > 2 && text[2] != '!' && text[2] != '+' && !strings.HasPrefix(text[2:], "M!")
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
@@ -85,6 +113,8 @@ func isPlain(s string, i int) bool {
 		return after != '-'
 	case '.':
 		return !isDigit(after)
+	case '!':
+		return after == '='
 	case '(', ')', ',', '=', '+', '*', '<', '>', ' ', '\t', '\n', '\r':
 		return true
 	}

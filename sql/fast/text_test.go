@@ -19,8 +19,11 @@ func TestNormalise(t *testing.T) {
 		{"x = 'a''b' AND y = ''''", "x = ? AND y = ?", []Value{{Text: "a'b"}, {Text: "'"}}}, {"x = '' AND y = 1", "x = ? AND y = ?", []Value{{}, {Number: 1, IsNumber: true}}},
 		{`x = 'a\'b\"\\' AND y = '\0\b\n\r\t\Z'''`, "x = ? AND y = ?", []Value{{Text: `a'b"\`}, {Text: "\x00\b\n\r\t\x1a'"}}},
 		{`x = 'a\%'`, "", nil}, {`x = 'a\_'`, "", nil}, {`x = 'a\x'`, "", nil}, {`x = 'a\`, "", nil}, {`x = 'a\'`, "", nil}, {`x = 'a''`, "", nil}, {"x = '\\\\\xff'", "", nil}, {"x = '\\n\xff'", "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
-		{"x --c", "", nil}, {"x /*c*/", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
+		{"x --c", "", nil}, {"x /*c*/ y", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
 		{strings.Repeat("x", textMax+1), "", nil},
+		{"/* a */ /*b=1*/\nx = 1 /* c='d', e='f' */ /**/", "x = ?", []Value{{Number: 1, IsNumber: true}}}, {"a != 1", "a != ?", []Value{{Number: 1, IsNumber: true}}}, {"a ! 1", "", nil},
+		{"/*!80000 x */ y", "", nil}, {"/*+ x */ y", "", nil}, {"/*M! x */ y", "", nil}, {"x /*! y */", "", nil}, {"x /*+ y */", "", nil}, {"/* x", "", nil}, {"x */", "", nil},
+		{"x = 'a /* b' */", "", nil}, {"x -- a /* b */", "", nil}, {"x /* a */ b */", "", nil}, {"x /* a /* b */", "", nil}, {"/*/", "", nil},
 	} {
 		n := normaliser{}
 		ok := n.add(c.query)
