@@ -1,7 +1,9 @@
 package exec
 
 import (
+	"bytes"
 	"cmp"
+	"slices"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -100,7 +102,7 @@ func (c *compiler) combined(all []plan.Condition, decides truth) (test, bool) {
 
 // comparison returns the test of a comparison.
 func (c *compiler) comparison(cond plan.Compare) (test, bool) {
-	compare, ok := c.comparer(cond.Column, cond.Value)
+	compare, _, ok := c.comparer(cond.Column, cond.Value)
 	if !ok {
 		return nil, false
 	}
@@ -132,29 +134,32 @@ func holds(op plan.Op, order int) bool {
 }
 
 // membership returns the test of IN: true if a value equals the column, else unknown if any is NULL.
+// The values are sorted, so that a long list takes a few comparisons for each row.
 func (c *compiler) membership(cond plan.In) (test, bool) {
-	all := make([]comparer, len(cond.Values))
-	for i, o := range cond.Values {
-		var ok bool
-		if all[i], ok = c.comparer(cond.Column, o); !ok {
-			return nil, false
-		}
+	all, hasNull, ok := c.sorted(cond)
+	if !ok {
+		return nil, false
 	}
 	at := c.scan.Place(cond.Column)
 	t := func(_ *gms.Context, r gms.Row) (truth, error) {
-		result := isFalse
-		for _, compare := range all {
-			n, known, err := compare(r[at])
-			switch {
-			case err != nil:
-				return isUnknown, err
-			case !known:
-				result = isUnknown
-			case n == 0:
-				return isTrue, nil
-			}
+		if r[at] == nil {
+			return isUnknown, nil
 		}
-		return result, nil
+		var failed error
+		_, found := slices.BinarySearchFunc(all, r[at], func(x member, v any) int {
+			n, _, err := x.compare(v)
+			failed = cmp.Or(failed, err)
+			return -n
+		})
+		switch {
+		case failed != nil:
+			return isUnknown, failed
+		case found:
+			return isTrue, nil
+		case hasNull:
+			return isUnknown, nil
+		}
+		return isFalse, nil
 	}
 	if cond.Not {
 		return negated(t), true
@@ -162,21 +167,55 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 	return t, true
 }
 
+// A member is a value of a list, with its encoding as a key, whose order is that of values.
+type member struct {
+	compare comparer
+	key     []byte
+}
+
+// sorted returns the values of a list in order, without NULL; false if one is not plain.
+func (c *compiler) sorted(cond plan.In) (all []member, hasNull, ok bool) {
+	codec := c.scan.Table.Codec(cond.Column)
+	for _, o := range cond.Values {
+		compare, v, ok := c.comparer(cond.Column, o)
+		if !ok {
+			return nil, false, false
+		}
+		if v == nil {
+			hasNull = true
+			continue
+		}
+		key, ok := codec.AppendNative(nil, v)
+		if !ok {
+			return nil, false, false
+		}
+		all = append(all, member{compare, key})
+	}
+	slices.SortFunc(all, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	return all, hasNull, true
+}
+
 // A comparer compares a column's value with a constant; known is not set if one of them is NULL.
 type comparer func(v any) (order int, known bool, err error)
 
-// comparer returns the comparer of a column and an operand; false if the operand's value is not a
-// plain value of the column's type.
-func (c *compiler) comparer(column int, o plan.Operand) (comparer, bool) {
+// comparer returns the comparer of a column and an operand, and the operand's value; false if that is
+// not a plain value of the column's type.
+func (c *compiler) comparer(column int, o plan.Operand) (comparer, any, bool) {
 	v, ok := o.In(c.values)
 	if !ok {
-		return nil, false
+		return nil, nil, false
 	}
 	codec := c.scan.Table.Codec(column)
 	with, ok := plan.Constant(codec, v)
 	if !ok {
-		return nil, false
+		return nil, nil, false
 	}
+	compare, ok := comparerOf(codec, with)
+	return compare, with, ok
+}
+
+// comparerOf returns the comparer of a column and a constant of its Go type; false if it has none.
+func comparerOf(codec *row.KeyCodec, with any) (comparer, bool) {
 	switch with := with.(type) {
 	case nil:
 		return func(any) (int, bool, error) { return 0, false, nil }, true
