@@ -110,10 +110,7 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		d := &Distinct{Child: child}
-		for _, c := range n.Child.Schema(b.ctx) {
-			d.Schema = append(d.Schema, c)
-		}
+		d := &Distinct{Child: child, Schema: n.Child.Schema(b.ctx)}
 		return d, s, nil
 	case *gmsplan.Limit:
 		return b.limit(n)
