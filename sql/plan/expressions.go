@@ -8,8 +8,10 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/compat"
 )
@@ -118,12 +120,26 @@ var knownExpressions = func() map[string]bool {
 // known returns an error if an expression contains one that is not known.
 func (b *builder) known(e gms.Expression) (err error) {
 	gms.Inspect(b.ctx, e, func(_ *gms.Context, e gms.Expression) bool {
-		if name := fmt.Sprintf("%T", e); e != nil && err == nil && !knownExpressions[name] {
+		switch name := fmt.Sprintf("%T", e); {
+		case e == nil || err != nil:
+		case !knownExpressions[name]:
 			err = refused("expression %s", name)
+		case isEndOfElements(b.ctx, e):
+			err = refused("%s of an ENUM or SET, which goes by its texts", name)
 		}
 		return err == nil
 	})
 	return err
+}
+
+// isEndOfElements reports whether an expression is MIN or MAX of an ENUM or SET.
+func isEndOfElements(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case *aggregation.Min, *aggregation.Max:
+		t := e.Children()[0].Type(ctx)
+		return types.IsEnum(t) || types.IsSet(t)
+	}
+	return false
 }
 
 // operand returns the parameter that an expression is, or whose negative it is.
