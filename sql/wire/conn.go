@@ -48,7 +48,7 @@ type conn struct {
 	// command answers a request of one byte in place of the library; nil leaves the request
 	// to the library. It is set once the client has logged in.
 	command func(request byte) *reply
-	// began is the mux's tick at which the running statement began; 0 if none runs.
+	// began is the watch's tick at which the running statement began; 0 if none runs.
 	began atomic.Uint32
 
 	deadline struct {

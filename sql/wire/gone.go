@@ -14,8 +14,17 @@ import (
 
 // While a statement runs, nothing reads from its connection, so that nothing notices when
 // the client closes it. A watch checks the connections of long statements, and kills the
-// statements whose clients are gone.
+// statements whose clients are gone. While no statement runs it has no timer, which would wake up
+// several threads of an idle process.
 type watch struct {
+	clock       clock.Clock
+	connections func(accepts func(*conn) bool) []*conn
+	kill        func(connection uint32)
+	// tick counts the checks, from 1.
+	tick atomic.Uint32
+	// rings says that the timer is set, or is about to be.
+	rings atomic.Bool
+
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
 		timer   clock.Timer
@@ -27,19 +36,38 @@ type watch struct {
 // the statement.
 const watchInterval = 250 * time.Millisecond
 
-// start checks the connections of s until stop is called.
-func (w *watch) start(s *Server) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.mu.stopped {
-		return
+// begin has the watch look at the statement that a connection begins, until end.
+func (w *watch) begin(c *conn) {
+	c.began.Store(w.tick.Load())
+	if !w.rings.Load() {
+		w.start()
 	}
-	w.mu.timer = s.cfg.Clock.AfterFunc(watchInterval, func() {
-		s.killGone()
-		w.start(s)
-	})
 }
 
+func (w *watch) end(c *conn) { c.began.Store(0) }
+
+// start sets the timer, unless it is set.
+func (w *watch) start() {
+	if !w.rings.CompareAndSwap(false, true) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.mu.stopped {
+		w.mu.timer = w.clock.AfterFunc(watchInterval, w.ring)
+	}
+}
+
+// ring checks the connections, and sets the timer again while statements run. A statement that it does not see has
+// begun after rings was cleared, and sets the timer itself.
+func (w *watch) ring() {
+	w.rings.Store(false)
+	if w.killGone() {
+		w.start()
+	}
+}
+
+// stop ends the checks.
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,21 +77,23 @@ func (w *watch) stop() {
 	}
 }
 
-// killGone kills the statements whose clients are gone.
-func (s *Server) killGone() {
-	tick := s.mux.tick.Add(1)
+// killGone kills the statements whose clients are gone, and reports whether any statement runs.
+func (w *watch) killGone() (isRunning bool) {
+	tick := w.tick.Add(1)
 	if tick == 0 { // 0 stands for no statement
-		tick = s.mux.tick.Add(1)
+		tick = w.tick.Add(1)
 	}
-	long := s.mux.connections(func(c *conn) bool {
+	long := w.connections(func(c *conn) bool {
 		began := c.began.Load()
+		isRunning = isRunning || began != 0
 		return began != 0 && tick-began > 1
 	})
 	for _, c := range long {
 		if isGone(c.Conn) {
-			s.gms.ProcessList.Kill(c.id)
+			w.kill(c.id)
 		}
 	}
+	return isRunning
 }
 
 // isGone reports whether the client is known to have closed the connection. It does not read the

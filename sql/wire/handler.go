@@ -468,8 +468,8 @@ func (h *handler) count(c *mysql.Conn, st statement) {
 func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec func(context.Context, *resultBuffer) error) (*sqltypes.Result, error) {
 	state := stateOf(c)
 	if accepted := connOf(c); accepted != nil {
-		accepted.began.Store(h.mux.tick.Load())
-		defer accepted.began.Store(0)
+		h.mux.watch.begin(accepted)
+		defer h.mux.watch.end(accepted)
 	}
 	if tx := state.engine.GetTransaction(); st.writes && tx != nil && tx.IsReadOnly() {
 		return nil, myerr.ReadOnly.New()

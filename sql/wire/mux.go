@@ -22,8 +22,7 @@ type mux struct {
 	done    chan struct{}
 	room    chan struct{} // signals that fewer clients wait to log in
 	lastID  atomic.Uint32
-	// tick counts the checks for clients that are gone, from 1.
-	tick atomic.Uint32
+	watch   watch
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -46,7 +45,8 @@ func newMux(cfg Config) *mux {
 	m.mu.listeners = make(map[net.Listener]struct{})
 	m.mu.open = make(map[*conn]struct{})
 	m.mu.entering = make(map[*conn]struct{})
-	m.tick.Store(1)
+	m.watch.clock, m.watch.connections = cfg.Clock, m.connections
+	m.watch.tick.Store(1)
 	return m
 }
 

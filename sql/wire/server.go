@@ -50,7 +50,6 @@ type Server struct {
 	inner  []*server.Server
 	stats  counters
 	accept sync.WaitGroup
-	watch  watch
 	local  superuser
 	closed atomic.Bool
 
@@ -81,7 +80,7 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	cfg = cfg.WithDefaults()
 	adoptLogs(cfg.Logger)
 	s := &Server{cfg: cfg, gms: engines[0].GMS, mux: newMux(cfg), started: cfg.Clock.Now()}
-	s.mux.refresh = engines[0].Refresh
+	s.mux.refresh, s.mux.watch.kill = engines[0].Refresh, s.gms.ProcessList.Kill
 	s.createAccounts()
 	if err := setVariables(cfg); err != nil {
 		return nil, err
@@ -94,7 +93,6 @@ func New(cfg Config, engines ...Engine) (*Server, error) {
 	for _, inner := range s.inner {
 		s.accept.Go(inner.Listener.Accept)
 	}
-	s.watch.start(s)
 	return s, nil
 }
 
@@ -252,7 +250,7 @@ func (s *Server) Close() error {
 	}
 	s.mux.close()
 	s.accept.Wait()
-	defer s.watch.stop()
+	defer s.mux.watch.stop()
 	if !s.drain(func(*conn) bool { return true }) {
 		s.cfg.Logger.Error("statements are stuck", "goroutines", goroutines())
 		return errors.New("wire: connections are still running statements that cannot be cancelled")
