@@ -255,3 +255,19 @@ func TestEngineWithComments(t *testing.T) {
 		}
 	}
 }
+
+// A column without an alias has the text of its expression as its name, as the statement writes it.
+func TestEngineNames(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	for _, q := range []string{
+		`SELECT 007, 'a b', 'it''s', 1+01, 'x\ny', -0, UPPER('a"b'), CONCAT('["a"]', '\\'), '', 'é'`,
+		`SELECT 007`, `SELECT 7`, `SELECT 07`, `SELECT CONCAT('["a"]', 'b')`, `SELECT CONCAT('["a"]', 'it''s')`,
+		`SELECT CONCAT(c, '["x"]'), 05, c = 'q"' FROM t WHERE id = 1`, `SELECT id+5, c = 'a''b' FROM t WHERE id = 2 AND pad <> 'it''s'`,
+		`SELECT id+5 FROM t WHERE id = 02 AND pad <> 'it''s' LIMIT 01`,
+	} {
+		for range 3 {
+			p.run(q)
+		}
+	}
+}

@@ -152,6 +152,9 @@ func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction) (*store.Ta
 
 // prepare returns the statement with the fixed ones of its literals, for a version of its table.
 func (s *Statement) prepare(ctx *gms.Context, info *store.TableInfo, values []plan.Value) (*prepared, error) {
+	if s.literals.AreRespelled(values) {
+		return nil, ErrPlan // the names of columns would be others
+	}
 	var room [64]byte
 	key := s.literals.Key(room[:0], values)
 	s.mu.Lock()

@@ -135,7 +135,7 @@ func (n *normaliser) number(s string, i int) int {
 	if err != nil {
 		return 0
 	}
-	n.literal(Value{Number: v, IsNumber: true})
+	n.literal(Value{Number: v, IsNumber: true, IsRespelled: s[i] == '0' && end-i > 1})
 	return end
 }
 
@@ -143,12 +143,13 @@ func (n *normaliser) number(s string, i int) int {
 // end, or has invalid characters or escapes that do not stand for one character.
 func (n *normaliser) text(s string, i int) int {
 	start := i + 1
-	length := strings.IndexAny(s[start:], `'\`)
+	length := strings.IndexByte(s[start:], '\'')
 	if length < 0 {
 		return 0
 	}
 	text, end := s[start:start+length], start+length+1
-	if s[end-1] == '\\' || end < len(s) && s[end] == '\'' {
+	hasEscapes := end < len(s) && s[end] == '\'' || strings.IndexByte(text, '\\') >= 0
+	if hasEscapes {
 		if text, end = unescape(s, start); end == 0 {
 			return 0
 		}
@@ -156,7 +157,7 @@ func (n *normaliser) text(s string, i int) int {
 	if !utf8.ValidString(text) {
 		return 0
 	}
-	n.literal(Value{Text: text})
+	n.literal(Value{Text: text, IsRespelled: hasEscapes})
 	return end
 }
 

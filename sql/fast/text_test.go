@@ -14,10 +14,11 @@ func TestNormalise(t *testing.T) {
 	}{
 		{"SELECT c FROM t WHERE id=123", "SELECT c FROM t WHERE id=?", []Value{{Number: 123, IsNumber: true}}},
 		{"SELECT `a?1` FROM t1 WHERE x='it is' AND y = -5", "SELECT `a?1` FROM t1 WHERE x=? AND y = -?", []Value{{Text: "it is"}, {Number: 5, IsNumber: true}}},
+		{"x = 05 AND y = 0 AND z = -00", "x = ? AND y = ? AND z = -?", []Value{{Number: 5, IsNumber: true, IsRespelled: true}, {IsNumber: true}, {IsNumber: true, IsRespelled: true}}},
 		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},
 		{"x = 1.5", "", nil}, {"x = .5", "", nil}, {"x = 1e5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
-		{"x = 'a''b' AND y = ''''", "x = ? AND y = ?", []Value{{Text: "a'b"}, {Text: "'"}}}, {"x = '' AND y = 1", "x = ? AND y = ?", []Value{{}, {Number: 1, IsNumber: true}}},
-		{`x = 'a\'b\"\\' AND y = '\0\b\n\r\t\Z'''`, "x = ? AND y = ?", []Value{{Text: `a'b"\`}, {Text: "\x00\b\n\r\t\x1a'"}}},
+		{"x = 'a''b' AND y = ''''", "x = ? AND y = ?", []Value{{Text: "a'b", IsRespelled: true}, {Text: "'", IsRespelled: true}}}, {"x = '' AND y = 1", "x = ? AND y = ?", []Value{{}, {Number: 1, IsNumber: true}}},
+		{`x = 'a\'b\"\\' AND y = '\0\b\n\r\t\Z'''`, "x = ? AND y = ?", []Value{{Text: `a'b"\`, IsRespelled: true}, {Text: "\x00\b\n\r\t\x1a'", IsRespelled: true}}},
 		{`x = 'a\%'`, "", nil}, {`x = 'a\_'`, "", nil}, {`x = 'a\x'`, "", nil}, {`x = 'a\`, "", nil}, {`x = 'a\'`, "", nil}, {`x = 'a''`, "", nil}, {"x = '\\\\\xff'", "", nil}, {"x = '\\n\xff'", "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
 		{"x --c", "", nil}, {"x /*c*/ y", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
 		{strings.Repeat("x", textMax+1), "", nil},

@@ -215,6 +215,24 @@ func (l *Literals) Key(dst []byte, values []Value) []byte {
 	return dst
 }
 
+// AreRespelled reports whether the statement writes a fixed literal otherwise than Fixed does.
+func (l *Literals) AreRespelled(values []Value) bool {
+	for i := range values {
+		if values[i].IsRespelled && !l.isParameter[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// spelled returns a literal as statements write it that need no escapes.
+func spelled(v Value) string {
+	if v.IsNumber || v.IsNull || strings.ContainsAny(v.Text, `'\`) {
+		return sqlparser.String(v.Expr())
+	}
+	return "'" + v.Text + "'"
+}
+
 // Fixed returns a statement's text, in which question marks stand for the literals, with the fixed
 // ones put back, and the numbers of the parameters, from 0, in the order of the remaining marks.
 func (l *Literals) Fixed(text string, values []Value) (string, []int) {
@@ -230,7 +248,7 @@ func (l *Literals) Fixed(text string, values []Value) (string, []int) {
 			parameters = append(parameters, n)
 			n++
 		default:
-			b.WriteString(sqlparser.String(values[n].Expr()))
+			b.WriteString(spelled(values[n]))
 			n++
 			continue
 		}

@@ -20,6 +20,9 @@ type Value struct {
 	Number   int64  // the value of a number
 	IsNumber bool
 	IsNull   bool
+	// IsRespelled is set if the statement does not write the literal as Fixed does: 05, 'it''s'. A column
+	// without an alias has the text of its expression as its name.
+	IsRespelled bool
 }
 
 // Expr returns the literal.
