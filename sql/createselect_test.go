@@ -3,7 +3,7 @@ package sql
 import "testing"
 
 // TestCreateSelectColumns: the SELECT of a CREATE TABLE gives the columns of its own names, and the others get what an
-// INSERT without them gives. The rows are MariaDB's.
+// INSERT without them gives. Most of the rows were compared with MariaDB's.
 func TestCreateSelectColumns(t *testing.T) {
 	const of = "create table t (a int, b varchar(3)); insert into t values (1, 'x'); create table c "
 	for _, s := range []shows{

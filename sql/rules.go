@@ -16,6 +16,7 @@ const (
 	movedRule         analyzer.RuleId = 1004
 	framesRule        analyzer.RuleId = 1005
 	possibleTimesRule analyzer.RuleId = 1006
+	comparedRowsRule  analyzer.RuleId = 1007
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and
@@ -23,7 +24,8 @@ const (
 // all other rules, and so run plainFilters twice.
 func init() {
 	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault,
-		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes})
+		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes},
+		analyzer.Rule{Id: comparedRowsRule, Apply: compat.ComparedRows})
 }
 
 // plainFilters rewrites the conditions of statements in our sessions.
