@@ -54,3 +54,19 @@ func TestComparedRows(t *testing.T) {
 		t.Errorf("no index: %s", plan)
 	}
 }
+
+// TestComparedRowsByPlans: plans of our own find what go-mysql-server finds.
+func TestComparedRowsByPlans(t *testing.T) {
+	p := newPair(t)
+	p.create()
+	for _, q := range []string{
+		"SELECT id, k FROM t WHERE (k, id) > (%d, %d) ORDER BY k, id LIMIT 5", "SELECT id, k FROM t WHERE (k, id) <= (%d, %d) ORDER BY k DESC, id DESC LIMIT 5",
+		"SELECT id, k FROM t WHERE (k, id) >= (%d, %d) AND pad IS NULL ORDER BY k, id", "SELECT x, y, id FROM p WHERE (x, y, id) < (1, %d, %d) ORDER BY x, y, id",
+		"UPDATE p SET x = x + 1 WHERE (y, id) > (%d, %d) ORDER BY id DESC LIMIT 2",
+	} {
+		for i := range 8 {
+			p.run(fmt.Sprintf(q, i, 5*i))
+		}
+	}
+	p.same("t", "p")
+}

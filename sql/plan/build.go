@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -66,6 +67,10 @@ func Build(ctx *gms.Context, root gms.Node, table *store.TableInfo, parameters [
 	case *gmsplan.DeleteFrom:
 		q.Change = &Change{}
 		root = n.Child
+	}
+	root, _, err := compat.ComparedRows(ctx, nil, root, nil, nil, nil)
+	if err != nil {
+		return nil, err
 	}
 	rows, s, err := b.node(root)
 	if err != nil {

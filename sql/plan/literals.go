@@ -124,6 +124,7 @@ func (l *Literals) condition(e sqlparser.Expr) {
 }
 
 func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
+	columns, isRow := e.Left.(sqlparser.ValTuple)
 	switch e.Operator {
 	case sqlparser.EqualStr, sqlparser.NotEqualStr, sqlparser.LessThanStr, sqlparser.LessEqualStr, sqlparser.GreaterThanStr, sqlparser.GreaterEqualStr:
 		switch {
@@ -131,10 +132,12 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 			l.operand(e.Right)
 		case isColumn(e.Right):
 			l.operand(e.Left)
+		case isRow && e.Operator != sqlparser.EqualStr && e.Operator != sqlparser.NotEqualStr: // see compat.ComparedRows
+			l.rows(columns, sqlparser.ValTuple{e.Right})
 		}
 	case sqlparser.InStr, sqlparser.NotInStr:
 		values, ok := e.Right.(sqlparser.ValTuple)
-		if columns, rows := e.Left.(sqlparser.ValTuple); ok && rows {
+		if ok && isRow {
 			l.rows(columns, values)
 			return
 		}
@@ -147,7 +150,7 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 	}
 }
 
-// rows takes the literals of (a, b) IN ((1, 2), (3, 4)), if they are all of it.
+// rows takes the literals of (a, b) IN ((1, 2), (3, 4)), or of (a, b) > (1, 2), if they are all of it.
 func (l *Literals) rows(columns, rows sqlparser.ValTuple) {
 	isOther := func(e sqlparser.Expr) bool { return !isOperand(e) }
 	for _, c := range columns {
