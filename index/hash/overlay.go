@@ -207,9 +207,9 @@ func (ov *overlay) ask(t *txn.Tx, e *entry, want asked) error {
 	if e.asked != askedNothing && found != e.found {
 		return &txn.AbortError{Reason: txn.ReasonAnswer, Addr: e.tb.anchor.Addr}
 	}
-	if e.asked == askedNothing {
-		t.Expect(e)
-	}
+	// A value after existence is read now, and so expected now: what was validated before is not asked
+	// again by Tx.ValidateRecent.
+	t.Expect(e)
 	e.asked, e.found, e.value = want, found, value
 	return nil
 }
