@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/sql/account"
+	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -268,6 +269,25 @@ func TestEngineNames(t *testing.T) {
 	} {
 		for range 3 {
 			p.run(q)
+		}
+	}
+}
+
+// A number whose negative is no BIGINT is left to go-mysql-server, and not taken for its own negative.
+func TestEngineNegativeOfSmallest(t *testing.T) {
+	c := engineTable(t)
+	c.exec("CREATE TABLE b (id BIGINT PRIMARY KEY, k BIGINT NOT NULL)")
+	for _, query := range []string{"SELECT COUNT(*) FROM b WHERE k > -? OR id < ?", "SELECT k FROM b WHERE id = -? OR k < ?", "SELECT k FROM b WHERE id BETWEEN -? AND ?"} {
+		for _, n := range []int64{5, 6, math.MinInt64} {
+			values := []fast.Value{{Number: n, IsNumber: true}, {Number: -1, IsNumber: true}}
+			stmt, bound := c.s.Compiled(query, true, values)
+			if stmt == nil {
+				continue // the first of this text
+			}
+			_, _, done, err := c.runStatement(stmt, query, bound)
+			if want := n != math.MinInt64; done != want || err != nil {
+				t.Errorf("%s, %d: run without go-mysql-server %v, %v", query, n, done, err)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package fast
 
 import (
+	"math"
 	"strings"
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -64,8 +65,9 @@ func (l operand) in(values []Value) (Value, bool) {
 	}
 	v := values[l.at]
 	if l.negative {
+		isNegatable := v.IsNumber && v.Number != math.MinInt64 // whose negative is no BIGINT
 		v.Number = -v.Number
-		return v, v.IsNumber
+		return v, isNegatable
 	}
 	return v, true
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -55,8 +56,9 @@ func (o Operand) String() string {
 func (o Operand) In(values []Value) (Value, bool) {
 	v := values[o.At]
 	if o.Negative {
+		isNegatable := v.IsNumber && v.Number != math.MinInt64 // whose negative is no BIGINT
 		v.Number = -v.Number
-		return v, v.IsNumber
+		return v, isNegatable
 	}
 	return v, true
 }
