@@ -273,6 +273,22 @@ func TestEngineNames(t *testing.T) {
 	}
 }
 
+// Expressions are corrected until nothing changes, as those of go-mysql-server's plans are, and no
+// column of a result is -0.
+func TestEngineHasPlainZeros(t *testing.T) {
+	p := newPair(t)
+	p.run("CREATE TABLE z (id INT PRIMARY KEY, ti TIME, s VARCHAR(5), d DOUBLE, f FLOAT)")
+	p.run("INSERT INTO z VALUES (1, '00:00:00', '', 0, 0), (2, '-10:00:00', '5', -0.5, 2.5)")
+	for _, q := range []string{"SELECT -ti AS x FROM z WHERE id > 0", "SELECT s * -1 AS x, d * -1 AS y, -f AS z FROM z WHERE id > 0", "SELECT '' * -1 AS x"} {
+		for range 3 {
+			p.run(q)
+		}
+		if !p.compiled.byPlan {
+			t.Errorf("not by a plan: %s", q)
+		}
+	}
+}
+
 // A number whose negative is no BIGINT is left to go-mysql-server, and not taken for its own negative.
 func TestEngineNegativeOfSmallest(t *testing.T) {
 	c := engineTable(t)

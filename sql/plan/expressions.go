@@ -93,8 +93,12 @@ func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 			return nil, err
 		}
 	}
-	if n, _, err = transform.OneNodeExprsWithNode(ctx, n, compat.Compared); err != nil {
-		return nil, err
+	// What replaces an expression may have to be replaced itself: go-mysql-server's plans are corrected
+	// again for as long as that changes them.
+	for same := transform.NewTree; !same; {
+		if n, same, err = transform.OneNodeExprsWithNode(ctx, n, compat.Compared); err != nil {
+			return nil, err
+		}
 	}
 	return n.(*gmsplan.Project).Projections[0], nil
 }
