@@ -62,7 +62,7 @@ func (ch *chains) primary(first int) rdma.MachineID {
 }
 
 // next returns the path that lowers the cost the most, of those whose ends differ enough (isUneven); nil if
-// there is none. With a total of 0 every path that lowers the cost counts.
+// there is none. If total is 0, next takes every path that lowers the cost.
 func (ch *chains) next(total int) (best []link) {
 	lowest, low := 0, ch.pl.least(ch.pl.primaries)
 	for _, n := range ch.sizes {

@@ -144,7 +144,7 @@ SELECT id, stock FROM product WHERE id = 5
 	}
 }
 
-// What fails is reported, and does not keep others from being measured.
+// A shape that fails is reported; the others are measured.
 func TestErrorIsReported(t *testing.T) {
 	r := loaded(t)
 	r.at(t, 0, "RENAME TABLE product TO goods")

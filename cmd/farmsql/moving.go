@@ -24,8 +24,8 @@ func checkMoves(s farmsql.Status, consequence string) error {
 	return checkSpeaks(s, protocol.Moves, "regions to move", consequence)
 }
 
-// checkSpeaks returns an error if the instance, of which a process has answered s, is none of several processes, or
-// does not speak the version of the protocol that something needs. Members of an earlier program are named here,
+// checkSpeaks returns an error if the instance is a single process, or does not speak the version of the protocol
+// that something needs. s is the status that one of its processes has returned. Members of an earlier program are named here,
 // since the process that is asked may be one, which does not know the request.
 func checkSpeaks(s farmsql.Status, needed protocol.Version, what, consequence string) error {
 	switch {

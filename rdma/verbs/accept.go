@@ -195,7 +195,7 @@ func (a *agent) isNewerThan(g greeting) bool {
 	return a.life > g.life || a.life == g.life && int32(g.dial-a.dial) < 0
 }
 
-// enter puts an agent into the table, unless it may not be there any more.
+// enter adds an agent to the table, or returns why it is refused by now.
 func (nic *NIC) enter(a *agent, q *Queue) refusal {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()

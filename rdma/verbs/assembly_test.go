@@ -75,7 +75,7 @@ func TestPartsContradict(t *testing.T) {
 	}
 }
 
-// Whatever comes, nothing fails, and nothing is longer than a datagram.
+// FuzzAssembly assembles arbitrary parts: that never panics, and returns nothing longer than a datagram.
 func FuzzAssembly(f *testing.F) {
 	for _, p := range parts(1, 2, make([]byte, 3000), 1024) {
 		f.Add(p, p)

@@ -47,7 +47,7 @@ type address struct {
 // A region is memory that a card reads and writes.
 type region interface {
 	keys() (local, remote uint32)
-	// close ends the registration: when it returns, the card does not touch the memory any more.
+	// close ends the registration. The card may touch the memory until close returns.
 	close() error
 }
 

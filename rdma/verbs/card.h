@@ -1,4 +1,4 @@
-// What package verbs calls of libibverbs. Posts and polls are functions of the device that libibverbs' header looks up,
+// The functions of libibverbs that package verbs calls. Posts and polls are functions of the device that libibverbs' header looks up,
 // so they need C; the rest is here to be close to them.
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static inline void fv_send(struct fv_request *r, int n) {
 			rc = errno ? errno : EIO;
 		for (i = bad ? (int)(bad - w) : 0; i < k; i++)
 			r[from + i].refusal = rc;
-		// What follows of the same pair must not go out after a gap.
+		// Refuse the later requests of the same pair: a card must not carry them out without this one.
 		for (; from + k < n && r[from + k].pair == r[from].pair; k++)
 			r[from + k].refusal = rc;
 	}
