@@ -44,7 +44,8 @@ type NIC struct {
 		conns     map[*conn]struct{} // connections that this side has not broken
 		cut       map[rdma.MachineID]bool
 		watchers  map[net.Conn]struct{} // connections of processes that watch this one
-		closed    bool
+		closed    bool                  // Close has begun
+		left      bool                  // peers see that this machine is gone, and watchers are no longer needed
 	}
 }
 
@@ -166,14 +167,15 @@ func (nic *NIC) acceptWatchers() {
 	}
 }
 
-// keepConnection keeps a connection open until the peer ends or this NIC closes. Then it rings all
-// doorbells, because the peer may have died between setting a rung word and waking the sleeper.
+// keepConnection keeps a connection open until the peer ends or this NIC has left: a connection that
+// ended earlier would say that this process has died. Then it rings all doorbells, because the peer
+// may have died between setting a rung word and waking the sleeper.
 func (nic *NIC) keepConnection(conn net.Conn) {
 	nic.mu.Lock()
 	nic.mu.watchers[conn] = struct{}{}
-	closed := nic.mu.closed
+	left := nic.mu.left
 	nic.mu.Unlock()
-	if !closed {
+	if !left {
 		_, _ = conn.Read(make([]byte, 1)) // nobody sends anything: it returns when the peer ends
 	}
 	nic.mu.Lock()
@@ -365,6 +367,7 @@ func (nic *NIC) leave() error {
 		errs = append(errs, nic.mail.Close())
 	}
 	nic.mu.Lock()
+	nic.mu.left = true
 	for _, d := range nic.mu.doorbells {
 		d.stop()
 	}

@@ -484,6 +484,53 @@ func TestJoinWaitsForOperations(t *testing.T) {
 }
 
 // A peer that cannot be watched, for lack of descriptors, is not dead for that.
+// A machine that begins to watch another while that one is leaving is not told of a death: its
+// connection stays open until the other has left.
+func TestWatchedWhileItLeaves(t *testing.T) {
+	f := newFabric(t)
+	for m := rdma.MachineID(1); m <= 2; m++ {
+		if _, err := f.Join(m); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.nics[m].Close() })
+	}
+	watching, leaving := f.nics[1], f.nics[2]
+	watching.Deaths(func(m rdma.MachineID) { t.Errorf("machine %d has died", m) })
+	q, err := leaving.Open(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaving.mu.Lock()
+	leaving.mu.closed = true // as Close begins
+	leaving.mu.Unlock()
+	p, err := func() (*peer, error) {
+		watching.mu.Lock()
+		defer watching.mu.Unlock()
+		return watching.peerLocked(2)
+	}()
+	if err != nil || p == nil {
+		t.Fatalf("no peer: %v", err)
+	}
+	eventually(t, "the connection is kept", func() bool {
+		leaving.mu.Lock()
+		defer leaving.mu.Unlock()
+		return len(leaving.mu.watchers) == 1
+	})
+	leaving.mu.Lock()
+	leaving.mu.closed = false
+	leaving.mu.Unlock()
+	_ = q.Close()
+	if err := leaving.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := p.state.alive.Load(); s != hasLeft {
+		t.Errorf("state %d of a machine that has left", s)
+	}
+	if err := watching.Close(); err != nil {
+		t.Fatal(err) // waits for the goroutine that tells of deaths
+	}
+}
+
 func TestPeerThatCannotBeWatched(t *testing.T) {
 	s := newSelf(t)
 	c := start(t, s.path, 2, t.TempDir())

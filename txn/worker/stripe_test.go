@@ -2,6 +2,7 @@ package worker
 
 import (
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -104,12 +105,11 @@ func parityOf(m *Machine, o Operation) uint64 {
 func TestEpochsWhileOperationsRun(t *testing.T) {
 	m := stripedMachine(2)
 	var open [2]atomic.Int64 // by the parity of the epoch
-	var running atomic.Int32
+	var enough atomic.Bool
+	var running sync.WaitGroup
 	for range 8 {
-		running.Add(1)
-		go func() {
-			defer running.Add(-1)
-			for range 5000 {
+		running.Go(func() {
+			for !enough.Load() {
 				o := m.Start()
 				parity := parityOf(m, o)
 				open[parity].Add(1)
@@ -117,21 +117,22 @@ func TestEpochsWhileOperationsRun(t *testing.T) {
 				open[parity].Add(-1)
 				o.End()
 			}
-		}()
+		})
 	}
-	ended := 0
-	for running.Load() > 0 {
+	for ended := 0; ended < 100 && !t.Failed(); {
 		current, closed := m.enterEpoch(m.epoch.Load() + 1)
 		if closed {
 			ended++
 			if n := open[(current-1)&1].Load(); n != 0 { // nothing of this parity begins before the next epoch does
-				t.Fatalf("%d operations are open in epoch %d, which is closed", n, current-1)
+				t.Errorf("%d operations are open in epoch %d, which is closed", n, current-1)
 			}
 		}
 		(clock.System{}).Yield()
 	}
-	if ended == 0 || !m.epochClosed(0) || !m.epochClosed(1) {
-		t.Errorf("%d epochs ended", ended)
+	enough.Store(true)
+	running.Wait()
+	if !m.epochClosed(0) || !m.epochClosed(1) {
+		t.Error("operations have ended, and an epoch is open")
 	}
 }
 
