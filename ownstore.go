@@ -317,13 +317,21 @@ func (s *ownStore) openClient(f raftstore.Founders) error {
 	if err != nil {
 		return err
 	}
+	if !s.takeClient(client) {
+		return client.Close() // another call was faster
+	}
+	return nil
+}
+
+// takeClient has calls go to the client from now on, and reports whether there was none.
+func (s *ownStore) takeClient(client *raftstore.Client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.client != nil {
-		return client.Close() // another call was faster
+		return false
 	}
 	s.mu.client = client
-	return nil
+	return true
 }
 
 // dialPeer connects to another machine.
