@@ -17,6 +17,7 @@ const (
 	framesRule        analyzer.RuleId = 1005
 	possibleTimesRule analyzer.RuleId = 1006
 	comparedRowsRule  analyzer.RuleId = 1007
+	fractionsRule     analyzer.RuleId = 1008
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and

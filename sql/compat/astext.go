@@ -179,7 +179,7 @@ func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 }
 
 // saysDigits reports whether the type of an expression states how many digits its fraction of a
-// second has: the types of columns and of CAST do. The types of go-mysql-server's functions
+// second has: the types of columns, of CAST and of our functions do. The types of go-mysql-server's functions
 // always state six.
 func saysDigits(e gms.Expression, t gms.Type) bool {
 	if !types.IsTime(t) {
@@ -188,7 +188,7 @@ func saysDigits(e gms.Expression, t gms.Type) bool {
 	switch e := e.(type) {
 	case *expression.GetField:
 		return e.Database() != ""
-	case *expression.Convert:
+	case *expression.Convert, *scalarCall, *clockCall, *exactDatetime, *movedTime, *numberAsDate:
 		return true
 	}
 	return false

@@ -73,7 +73,7 @@ var measures = map[string]*measure{
 	"quote":          {most: func(a gms.Row) int64 { return TextBytes(a[0]) }, eval: quoted},
 	"regexp_replace": {strict: true, most: regexpReplaced},
 	"date_format":    {strict: true, most: formatted},
-	"time_format":    {strict: true, most: formatted},
+	"time_format":    {strict: true, most: formatted, eval: timeFormatted},
 	"format":         {strict: true, most: func(a gms.Row) int64 { return TextBytes(a[0]) + count(a[1]) }},
 
 	"json_array":          {most: textsBytes},

@@ -10,7 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
@@ -31,9 +31,11 @@ type movedTime struct {
 func newMoved(e gms.Expression) *movedTime {
 	switch e := e.(type) {
 	case *function.DateAdd:
-		return &movedTime{e, e.Date, e.Interval}
+		by := inMicroseconds(e.Interval)
+		return &movedTime{&function.DateAdd{Date: e.Date, Interval: by}, e.Date, by}
 	case *function.DateSub:
-		return &movedTime{e, e.Date, e.Interval}
+		by := inMicroseconds(e.Interval)
+		return &movedTime{&function.DateSub{Date: e.Date, Interval: by}, e.Date, by}
 	case *expression.Arithmetic:
 		if by, ok := e.LeftChild.(*expression.Interval); ok && e.Op == "+" {
 			return newMoved(&function.DateAdd{Date: e.RightChild, Interval: by})
@@ -64,12 +66,53 @@ func (m *movedTime) Type(ctx *gms.Context) gms.Type {
 			return t
 		}
 	}
-	// An interval adds a fraction of a second only if its unit contains seconds.
-	isWhole := types.IsInteger(m.by.Child.Type(ctx)) && !strings.Contains(m.by.Unit, "MICROSECOND")
-	if !isWhole && strings.Contains(m.by.Unit, "SECOND") {
+	if seconds, ok := m.by.Child.(*microseconds); ok {
+		digits = max(digits, fractionDigits(ctx, seconds.Child))
+	} else if strings.HasSuffix(m.by.Unit, "MICROSECOND") {
 		return t
 	}
-	return types.MustCreateDatetimeType(sqltypes.Datetime, digits)
+	return datetimeOf(digits)
+}
+
+// microseconds are those of a number of seconds with a fraction, which go-mysql-server's intervals
+// round.
+type microseconds struct{ expression.UnaryExpressionStub }
+
+var _ gms.Expression = (*microseconds)(nil)
+
+// inMicroseconds returns an interval of seconds in microseconds, and others unchanged.
+func inMicroseconds(by *expression.Interval) *expression.Interval {
+	if by.Unit != "SECOND" {
+		return by
+	}
+	return expression.NewInterval(&microseconds{expression.UnaryExpressionStub{Child: by.Child}}, "MICROSECOND")
+}
+
+// Type implements gms.Expression.
+func (*microseconds) Type(*gms.Context) gms.Type { return types.Int64 }
+
+// String implements gms.Expression.
+func (s *microseconds) String() string { return s.Child.String() + " * 1000000" }
+
+// Eval implements gms.Expression.
+func (s *microseconds) Eval(ctx *gms.Context, over gms.Row) (any, error) {
+	v, err := s.Child.Eval(ctx, over)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	seconds, err := decimalOf(ctx, v)
+	if limit := decimal.New(1, 12); seconds.Abs().GreaterThan(limit) { // more than there are in 10,000 years
+		seconds = limit.Mul(decimal.NewFromInt(int64(seconds.Sign())))
+	}
+	return seconds.Shift(6).Round(0).IntPart(), err
+}
+
+// WithChildren implements gms.Expression.
+func (s *microseconds) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(s, len(children), 1)
+	}
+	return &microseconds{expression.UnaryExpressionStub{Child: children[0]}}, nil
 }
 
 // Eval implements gms.Expression. A TIME plus hours, minutes or seconds is a TIME, which may be
@@ -121,9 +164,12 @@ func (m *movedTime) WithChildren(_ *gms.Context, children ...gms.Expression) (gm
 	return children[0], nil // the child is a DateAdd or DateSub
 }
 
+// movers are words one of which is in each statement with an interval that is known to Moved.
+var movers = []string{"interval", "adddate", "subdate", "timestampadd", "execute"}
+
 // Moved is a rule that corrects additions of intervals to times in statements with an interval.
 func Moved(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
-	if text := ctx.Query(); text != "" && !ContainsFold(text, "interval") && !ContainsFold(text, "execute") {
+	if text := ctx.Query(); text != "" && !containsOne(text, movers) {
 		return n, transform.SameTree, nil // of an EXECUTE, and a procedure's statement, the text is not here
 	}
 	return transform.NodeExprsWithOpaque(ctx, n, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {

@@ -5,6 +5,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -67,7 +68,11 @@ func newScalarCall(s *scalar, args []gms.Expression) (gms.Expression, error) {
 	if len(args) < s.least || len(args) > s.most {
 		return nil, gms.ErrInvalidArgumentNumber.New(s.name, s.least, len(args))
 	}
-	return &scalarCall{expression.NaryExpression{ChildExpressions: args}, s}, nil
+	c := &scalarCall{expression.NaryExpression{ChildExpressions: args}, s}
+	if ofClock[s.name] {
+		return &clockCall{c}, nil
+	}
+	return c, nil
 }
 
 // FunctionName implements gms.FunctionExpression.
@@ -155,4 +160,17 @@ func wholeOf(ctx *gms.Context, v any) (int64, error) {
 	}
 	i, _ := row.Signed(n)
 	return i, nil
+}
+
+// decimalOf converts a value to a decimal, with a warning if that is not all of a text.
+func decimalOf(ctx *gms.Context, v any) (decimal.Decimal, error) {
+	n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	switch {
+	case gms.ErrTruncatedIncorrect.Is(err):
+		ctx.Warn(mysql.ERTruncatedWrongValue, "%s", err.Error())
+	case err != nil:
+		f, err := doubleOf(ctx, v)
+		return decimal.NewFromFloat(f), err
+	}
+	return n.Decimal, nil
 }

@@ -40,15 +40,23 @@ func StandIn(name string) (gms.Function, bool) {
 		return f, true
 	}
 	name = strings.ToLower(name)
-	if f, ok := numberFunction(name); ok {
-		return f, true
+	for _, function := range []func(string) (gms.Function, bool){numberFunction, unixFunction} {
+		if f, ok := function(name); ok {
+			return f, true
+		}
 	}
 	f, ok := textFunction(name)
-	if !losesCollation[name] {
+	if !losesCollation[name] && ofDates[name] == 0 {
 		return f, ok
 	}
 	if !ok {
 		f = BuiltIns[name]
+	}
+	switch {
+	case ofDates[name] > 0:
+		return dateFunction(name, f), true
+	case name == "greatest" || name == "least":
+		return timesFunction(name, withCollation(name, f)), true
 	}
 	return withCollation(name, f), true
 }

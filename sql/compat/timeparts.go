@@ -1,13 +1,9 @@
 package compat
 
 import (
-	"time"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
-
-	"github.com/farmsql/farmsql/sql/myerr"
 )
 
 // timePart is TIME_TO_SEC or MICROSECOND. go-mysql-server's versions accept only dates with a
@@ -57,9 +53,8 @@ func (p *timePart) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || v == nil {
 		return nil, err
 	}
-	us, ok := timeOfDay(ctx, v)
+	us, ok := clockOf(ctx, v)
 	if !ok {
-		myerr.TruncatedTimeValue.Warn(ctx, v)
 		return nil, nil
 	}
 	return p.of(us), nil
@@ -71,23 +66,4 @@ func (p *timePart) WithChildren(_ *gms.Context, children ...gms.Expression) (gms
 		return nil, gms.ErrInvalidChildrenNumber.New(p, len(children), 1)
 	}
 	return &timePart{expression.UnaryExpressionStub{Child: children[0]}, p.name, p.of}, nil
-}
-
-// timeOfDay returns the time of day of a value, in microseconds.
-func timeOfDay(ctx *gms.Context, v any) (us int64, ok bool) {
-	if d, isTime := v.(time.Time); isTime {
-		h, m, s := d.Clock()
-		return int64((h*60+m)*60+s)*1e6 + int64(d.Nanosecond()/1000), true
-	}
-	if t, err := types.Time.ConvertToTimespan(v); err == nil {
-		return t.AsMicroseconds(), true
-	}
-	d, _, err := types.DatetimeMaxPrecision.Convert(ctx, v)
-	if err != nil {
-		return 0, false
-	}
-	if d, isTime := d.(time.Time); isTime {
-		return timeOfDay(ctx, d)
-	}
-	return 0, false
 }

@@ -44,7 +44,7 @@ func sumType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	case types.IsTimespan(t):
 		return types.Time
 	case types.IsTime(t) && !types.IsDateType(t):
-		return types.DatetimeMaxPrecision
+		return datetimeOf(mostDigits(ctx, args...))
 	}
 	return types.LongText
 }
@@ -83,10 +83,8 @@ func timeSum(ctx *gms.Context, c *scalarCall, v gms.Row, sign int64) (any, error
 
 // dateOf returns a value that is a date, or a text that begins with one, as a time.
 func dateOf(ctx *gms.Context, v any) (time.Time, bool) {
-	if text, ok := v.(string); ok && strings.LastIndexByte(text, '-') > 0 {
-		if converted, _, err := types.DatetimeMaxPrecision.Convert(ctx, text); err == nil {
-			v = converted
-		}
+	if _, isText := v.(string); isText && hasDate(v) {
+		return readMoment(ctx, v)
 	}
 	d, ok := v.(time.Time)
 	return d, ok

@@ -128,6 +128,8 @@ func wantsDigits(ctx *gms.Context, e *expression.Convert) bool {
 // it has none to convert.
 func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	switch e := e.(type) {
+	case *expression.Convert:
+		return newDateCast(ctx, e)
 	case *expression.Like, *like, *function.RegexpLike:
 		return withTexts(ctx, e)
 	case *expression.ConvertUsing:
@@ -153,8 +155,11 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 
 // needsDigits reports whether values of a type must be replaced by their digits before
 // go-mysql-server adds, subtracts or multiplies them. It uses the digits of a DATETIME by itself, but
-// computes with another number for a DATE or TIME.
-func needsDigits(t gms.Type) bool { return types.IsTimespan(t) || types.IsDateType(t) }
+// not those after the second, and computes with another number for a DATE or TIME.
+func needsDigits(t gms.Type) bool {
+	d, ok := t.(gms.DatetimeType)
+	return types.IsTimespan(t) || types.IsDateType(t) || ok && d.Precision() > 0
+}
 
 func isInterval(e gms.Expression) bool {
 	_, ok := e.(*expression.Interval)
@@ -237,13 +242,7 @@ func textsOf(ctx *gms.Context, all []gms.Expression) (found bool) {
 
 // caseOfTexts is like withSameTexts, for a CASE.
 func caseOfTexts(ctx *gms.Context, c *expression.Case) (gms.Expression, error) {
-	var results []gms.Expression
-	for _, b := range c.Branches {
-		results = append(results, b.Value)
-	}
-	if c.Else != nil {
-		results = append(results, c.Else)
-	}
+	results := resultsOf(c)
 	if !mixed(ctx, results) {
 		return nil, nil
 	}

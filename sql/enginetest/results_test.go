@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gmstest "github.com/dolthub/go-mysql-server/enginetest"
 	"github.com/dolthub/go-mysql-server/enginetest/queries"
@@ -40,6 +41,7 @@ func (h *harness) EvaluateQueryResults(t *testing.T, expected []gms.Row, columns
 		if hasDouble(expected, at) {
 			exactDecimals(expected, actual, at)
 		}
+		textsOfTimes(expected, actual, at)
 	}
 	if len(columns) == len(schema) {
 		columns = append([]*gms.Column(nil), columns...)
@@ -87,6 +89,21 @@ func copyRows(rows []gms.Row) []gms.Row {
 		out[i] = r.Copy()
 	}
 	return out
+}
+
+// textsOfTimes writes a time as its text where that is expected: TIMESTAMP of a parameter is a
+// DATETIME, as in MySQL, and go-mysql-server's a text.
+func textsOfTimes(expected, actual []gms.Row, at int) {
+	for i := range min(len(expected), len(actual)) {
+		if at >= len(expected[i]) || at >= len(actual[i]) {
+			continue
+		}
+		if _, isText := expected[i][at].(string); isText {
+			if t, isTime := actual[i][at].(time.Time); isTime {
+				actual[i][at] = t.Format(time.DateTime)
+			}
+		}
+	}
 }
 
 func hasDouble(rows []gms.Row, at int) bool {

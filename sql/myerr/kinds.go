@@ -88,6 +88,7 @@ var (
 	BadHandshake       = kind(1043, "Bad handshake: compression is not offered; connect without it")
 	InsecureTransport  = kind(3159, "Connections using insecure transport are prohibited: this server requires TLS (--require-tls)")
 	PacketTooLarge     = kind(1153, "Got a packet bigger than 'max_allowed_packet' bytes")
+	WrongArguments     = kind(1210, "Incorrect arguments to %s")
 	ResultTruncated    = kind(1301, "Result of %s() was larger than max_allowed_packet (%d) - truncated") // a warning
 	EmptyQuery         = kind(1065, "Query was empty")
 	TooManyParameters  = kind(1390, "Prepared statement contains too many placeholders: %d, and %d are possible")
@@ -155,8 +156,9 @@ var (
 	IncorrectNumber    = kind(1366, "Incorrect %s value: '%s' for column '%s' at row %d")
 	IncorrectTimeOf    = kind(1292, "Incorrect %s value: '%v' for column '%s' at row %d")
 	IncorrectDatetime  = kind(1292, "Incorrect datetime value: '%v'")
-	TimeOverflow       = kind(1441, "Datetime function: time field overflow") // a warning
-	TruncatedTimeValue = kind(1292, "Truncated incorrect time value: '%v'")   // a warning
+	NoDateInText       = kind(1411, "Incorrect datetime value: '%v' for function str_to_date") // a warning
+	TimeOverflow       = kind(1441, "Datetime function: time field overflow")                  // a warning
+	TruncatedTimeValue = kind(1292, "Truncated incorrect time value: '%v'")                    // a warning
 	DivisionByZero     = kind(1365, "Division by 0")
 )
 

@@ -88,7 +88,7 @@ func correctAs(e gms.Expression) gms.Node {
 func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	n := correctAs(e)
 	var err error
-	for _, rule := range []analyzer.RuleFunc{compat.Moved, compat.PossibleTimes} {
+	for _, rule := range []analyzer.RuleFunc{compat.Moved, compat.Fractions, compat.PossibleTimes} {
 		if n, _, err = rule(ctx, nil, n, nil, nil, nil); err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ var knownExpressions = func() map[string]bool {
 		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
 		*function.Length *function.CharLength *function.Now *function.Year *function.Month *function.Day
 		*aggregation.Count *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
-		*compat.ExactAggregate *compat.collated *compat.measuredCall`) {
+		*compat.ExactAggregate *compat.collated *compat.exactDatetime *compat.measuredCall`) {
 		known[name] = true
 	}
 	return known

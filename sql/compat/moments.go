@@ -1,0 +1,131 @@
+package compat
+
+import (
+	"strings"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// This file reads values of any type as dates with times, and as times, as MySQL does: numbers by
+// their digits, texts that have the digits of a number, too.
+
+// momentOf returns a value as a date with a time, or false with a warning if it is none. A TIME is
+// that time of today.
+func momentOf(ctx *gms.Context, v any) (time.Time, bool) {
+	var ok bool
+	var t time.Time
+	switch v := v.(type) {
+	case time.Time:
+		t, ok = v, true
+	case types.Timespan:
+		var today time.Time
+		today, ok = sessionNow(ctx)
+		t = today.Truncate(24 * time.Hour).Add(time.Duration(v.AsMicroseconds()) * time.Microsecond)
+	default:
+		t, ok = readMoment(ctx, v)
+	}
+	if ok = ok && t.Year() > 0 && t.Year() <= 9999; !ok {
+		myerr.IncorrectDatetime.Warn(ctx, v)
+	}
+	return t, ok
+}
+
+// readMoment reads a text or number as a date with a time.
+func readMoment(ctx *gms.Context, v any) (time.Time, bool) {
+	if text, isText := row.Text(v); isText {
+		if text = strings.TrimSpace(text); strings.Trim(text, "0123456789.") != "" {
+			read, _, err := types.DatetimeMaxPrecision.Convert(ctx, text)
+			t, ok := read.(time.Time)
+			return t, ok && err == nil
+		}
+		v = text
+	}
+	n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+	if err != nil || !n.Valid {
+		return time.Time{}, false
+	}
+	return momentOfDigits(n.Decimal)
+}
+
+// momentOfDigits returns the date with a time that the digits of a number form: YYMMDD, YYYYMMDD,
+// YYMMDDhhmmss or YYYYMMDDhhmmss, and a fraction of a second.
+func momentOfDigits(n decimal.Decimal) (time.Time, bool) {
+	const second = 1e6 // of the digits of a date, with those of a time behind
+	if n.Sign() <= 0 || n.GreaterThan(decimal.New(99991231235960, 0)) {
+		return time.Time{}, false
+	}
+	whole := n.Truncate(0)
+	us := n.Sub(whole).Shift(6).Round(0).IntPart()
+	digits := whole.IntPart()
+	date, clock := digits, int64(0)
+	if digits > 99991231 {
+		date, clock = digits/second, digits%second
+	}
+	switch {
+	case date < 101 || date > 991231 && date < 10000101:
+		return time.Time{}, false
+	case date < 700000:
+		date += 20000000
+	case date <= 991231:
+		date += 19000000
+	}
+	year, month, day := int(date/10000), time.Month(date/100%100), int(date%100)
+	h, m, s := clock/10000, clock/100%100, clock%100
+	t := time.Date(year, month, day, int(h), int(m), int(s), 0, time.UTC)
+	isReal := t.Month() == month && t.Day() == day && h < 24 && m < 60 && s < 60
+	return t.Add(time.Duration(us) * time.Microsecond), isReal
+}
+
+// clockOf returns a value as a TIME, in microseconds, or false with a warning if it is none: of a date
+// with a time, the time.
+func clockOf(ctx *gms.Context, v any) (us int64, ok bool) {
+	switch v := v.(type) {
+	case time.Time:
+		return clockOfDay(v), true
+	case types.Timespan:
+		return v.AsMicroseconds(), true
+	}
+	if hasDate(v) {
+		t, ok := momentOf(ctx, v)
+		return clockOfDay(t), ok
+	}
+	return spanOf(ctx, v)
+}
+
+func clockOfDay(t time.Time) int64 {
+	h, m, s := t.Clock()
+	return int64((h*60+m)*60+s)*1e6 + int64(t.Nanosecond()/1000)
+}
+
+// hasDate reports whether a text or number that is read as a time begins with a date: it has more
+// digits than a TIME has.
+func hasDate(v any) bool {
+	text, isText := row.Text(v)
+	if !isText {
+		n, err := types.InternalDecimalType.ConvertToNullDecimal(v)
+		return err == nil && n.Valid && n.Decimal.GreaterThanOrEqual(decimal.New(1, 10))
+	}
+	text = strings.TrimSpace(text)
+	if strings.LastIndexByte(text, '-') > 0 {
+		return true
+	}
+	digits, _, _ := strings.Cut(text, ".")
+	return len(digits) >= 12 && strings.Trim(digits, "0123456789") == ""
+}
+
+// sessionNow returns when the statement began, by the clock of the session's zone.
+func sessionNow(ctx *gms.Context) (time.Time, bool) {
+	zone, err := function.SessionTimeZone(ctx)
+	if err != nil {
+		return time.Time{}, false
+	}
+	t, ok := gms.ConvertTimeZone(ctx.QueryTime(), gms.SystemTimezoneOffset(), zone)
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond()/1000*1000, time.UTC), ok
+}

@@ -1,0 +1,302 @@
+package compat
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// go-mysql-server's STR_TO_DATE takes the digits of %f for a number of microseconds, and returns the
+// last day of November for a year alone.
+
+func init() {
+	asScalar(&scalar{"str_to_date", 2, 2, strToDateType, strToDate})
+}
+
+// The specifiers of a format that make the result a date, a time, or one with a fraction.
+const (
+	ofDatePart = "aBbcDdejMmUuVvWwXxYy"
+	ofTimePart = "fHhIiklprSsT"
+)
+
+// strToDateType is a DATE, TIME or DATETIME, as the format says if it is a literal.
+func strToDateType(_ *gms.Context, args []gms.Expression) gms.Type {
+	l, ok := args[1].(*expression.Literal)
+	if !ok {
+		return types.DatetimeMaxPrecision
+	}
+	format, _ := row.Text(l.Value())
+	hasDate, hasTime := hasSpecifier(format, ofDatePart), hasSpecifier(format, ofTimePart)
+	switch {
+	case hasDate && !hasTime:
+		return types.Date
+	case hasTime && !hasDate:
+		return types.Time
+	case hasSpecifier(format, "f"):
+		return types.DatetimeMaxPrecision
+	}
+	return types.Datetime
+}
+
+// hasSpecifier reports whether a format has one of some specifiers.
+func hasSpecifier(format string, any string) bool {
+	for i := 0; i+1 < len(format); i++ {
+		if format[i] == '%' {
+			if i++; strings.IndexByte(any, format[i]) >= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// strToDate computes STR_TO_DATE.
+func strToDate(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
+	text, err := padText(ctx, v[0])
+	if err != nil {
+		return nil, err
+	}
+	format, err := padText(ctx, v[1])
+	if err != nil {
+		return nil, err
+	}
+	p := parsedDate{text: text, weekday: -1, week: -1}
+	wanted := c.Type(ctx)
+	t, ok := time.Time{}, p.parse(format)
+	if isTime := types.IsTimespan(wanted); ok && isTime {
+		return types.Timespan(p.clock()), nil
+	}
+	if ok {
+		t, ok = p.date()
+	}
+	if !ok {
+		myerr.NoDateInText.Warn(ctx, text)
+		return nil, nil
+	}
+	return t.Add(time.Duration(p.clock()) * time.Microsecond), nil
+}
+
+// A parsedDate is what STR_TO_DATE has read of a text, and what is left of the text.
+type parsedDate struct {
+	text                                  string
+	year, month, day, yearDay             int
+	hour, minute, second, us              int
+	week, weekday                         int // -1 if not given
+	weekFromMonday, weekOfYear, isHalfDay bool
+	weekYear                              int
+	afternoon                             int // hours to add: 0 or 12
+}
+
+// parse reads the text by a format, and reports whether it has that form and a possible time. Text
+// behind is left.
+func (p *parsedDate) parse(format string) bool {
+	if !p.read(format) {
+		return false
+	}
+	if p.isHalfDay {
+		if p.hour < 1 || p.hour > 12 {
+			return false
+		}
+		p.hour = p.hour%12 + p.afternoon
+	}
+	return p.hour < 24 && p.minute < 60 && p.second < 60
+}
+
+// read reads the text by a format, which may be a part of another.
+func (p *parsedDate) read(format string) bool {
+	for i := 0; i < len(format); i++ {
+		if p.text = strings.TrimLeft(p.text, " \t\n"); p.text == "" {
+			break
+		}
+		switch f := format[i]; {
+		case f == '%' && i+1 < len(format):
+			if i++; !p.specifier(format[i]) {
+				return false
+			}
+		case f == ' ' || f == '\t' || f == '\n':
+		case p.text[0] != f:
+			return false
+		default:
+			p.text = p.text[1:]
+		}
+	}
+	return true
+}
+
+// specifier reads what one letter after a % stands for.
+func (p *parsedDate) specifier(f byte) (ok bool) {
+	switch f {
+	case 'Y':
+		return p.readYear(4, &p.year)
+	case 'y':
+		return p.readYear(2, &p.year)
+	case 'X', 'x':
+		p.weekFromMonday = f == 'x'
+		return p.readYear(4, &p.weekYear)
+	case 'm', 'c':
+		return p.number(2, &p.month)
+	case 'd', 'e':
+		return p.number(2, &p.day)
+	case 'D':
+		ok = p.number(2, &p.day)
+		p.text = p.text[min(2, len(p.text)):] // st, nd, rd or th
+		return ok
+	case 'j':
+		return p.number(3, &p.yearDay)
+	case 'H', 'k':
+		return p.number(2, &p.hour)
+	case 'h', 'I', 'l':
+		p.isHalfDay = true
+		return p.number(2, &p.hour)
+	case 'i':
+		return p.number(2, &p.minute)
+	case 'S', 's':
+		return p.number(2, &p.second)
+	case 'f':
+		return p.fraction()
+	case 'w':
+		return p.number(1, &p.weekday) && p.weekday < 7
+	case 'U', 'u', 'V', 'v':
+		p.weekFromMonday, p.weekOfYear = f == 'u' || f == 'v', f == 'V' || f == 'v'
+		return p.number(2, &p.week) && p.week <= 53
+	case 'r':
+		return p.read("%I:%i:%S %p")
+	case 'T':
+		return p.read("%H:%i:%S")
+	}
+	return p.word(f)
+}
+
+// word reads what is not a number, or skips what a format says.
+func (p *parsedDate) word(f byte) bool {
+	switch f {
+	case 'M', 'b':
+		return p.name(monthNames[:], f == 'b', &p.month, 1)
+	case 'W', 'a':
+		return p.name(dayNames[:], f == 'a', &p.weekday, 0)
+	case 'p':
+		if len(p.text) < 2 || !p.isHalfDay {
+			return false
+		}
+		half := strings.ToUpper(p.text[:2])
+		p.text = p.text[2:]
+		p.afternoon = 12 * strings.Index("AMPM", half) / 2
+		return half == "AM" || half == "PM"
+	case '.', '@', '#':
+		p.text = strings.TrimLeftFunc(p.text, skipped[f])
+		return true
+	}
+	p.text = strings.TrimPrefix(p.text, string(f))
+	return f == '%'
+}
+
+// skipped are the characters that a format skips.
+var skipped = map[byte]func(rune) bool{
+	'.': func(r rune) bool { return r < 0x80 && strings.ContainsRune("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", r) },
+	'@': func(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' },
+	'#': func(r rune) bool { return r >= '0' && r <= '9' },
+}
+
+var (
+	monthNames = [...]string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"}
+	dayNames   = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+)
+
+// name reads one of some names, or its first three letters, and counts from first.
+func (p *parsedDate) name(names []string, isShort bool, to *int, first int) bool {
+	for i, name := range names {
+		if isShort {
+			name = name[:3]
+		}
+		if len(p.text) >= len(name) && strings.EqualFold(p.text[:len(name)], name) {
+			p.text, *to = p.text[len(name):], i+first
+			return true
+		}
+	}
+	return false
+}
+
+// digits takes up to most digits from the text.
+func (p *parsedDate) digits(most int) (taken string) {
+	n := 0
+	for n < min(most, len(p.text)) && p.text[n] >= '0' && p.text[n] <= '9' {
+		n++
+	}
+	taken, p.text = p.text[:n], p.text[n:]
+	return taken
+}
+
+// number reads a number of up to most digits.
+func (p *parsedDate) number(most int, to *int) bool {
+	n, err := strconv.Atoi(p.digits(most))
+	*to = n
+	return err == nil
+}
+
+// readYear reads a year: one of two digits is between 1970 and 2069.
+func (p *parsedDate) readYear(most int, to *int) bool {
+	text := p.digits(most)
+	n, err := strconv.Atoi(text)
+	if *to = n; len(text) <= 2 {
+		if *to += 1900; n < 70 {
+			*to += 100
+		}
+	}
+	return err == nil
+}
+
+// fraction reads up to six digits after the second.
+func (p *parsedDate) fraction() bool {
+	text := p.digits(fractionMost)
+	n, err := strconv.Atoi((text + "000000")[:fractionMost])
+	p.us = n
+	return err == nil && text != ""
+}
+
+// clock returns the time in microseconds.
+func (p *parsedDate) clock() int64 {
+	return int64((p.hour*60+p.minute)*60+p.second)*1e6 + int64(p.us)
+}
+
+// date returns the day, or false if there is none such: a month or a day that is 0 is none, as with
+// NO_ZERO_IN_DATE.
+func (p *parsedDate) date() (time.Time, bool) {
+	switch {
+	case p.yearDay > 0:
+		return time.Date(p.year, 1, p.yearDay, 0, 0, 0, 0, time.UTC), p.year > 0 && p.yearDay <= 366
+	case p.week >= 0 && p.weekday >= 0 && p.month == 0:
+		return p.dayOfWeek()
+	}
+	t := time.Date(p.year, time.Month(p.month), p.day, 0, 0, 0, 0, time.UTC)
+	return t, p.year > 0 && p.month > 0 && int(t.Month()) == p.month && p.day > 0 && t.Day() == p.day
+}
+
+// dayOfWeek returns the day that a week and a day of it name.
+func (p *parsedDate) dayOfWeek() (time.Time, bool) {
+	year := p.year
+	if p.weekOfYear {
+		year = p.weekYear
+	}
+	if year == 0 || p.weekOfYear && p.week == 0 {
+		return time.Time{}, false
+	}
+	first := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+	day := int(first.Weekday()) // of the first of January, from the beginning of a week
+	shift, isFirst := p.weekday, day == 0
+	if p.weekFromMonday {
+		day, shift = (day+6)%7, (p.weekday+6)%7
+		isFirst = day <= 3 // week 1 has four days or more of the year
+	}
+	at := shift - day + 7*(p.week-1)
+	if !isFirst {
+		at += 7
+	}
+	return first.AddDate(0, 0, at), true
+}
