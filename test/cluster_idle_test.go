@@ -15,27 +15,40 @@ import (
 // over TCP. The goal is 1 % of a core. The test only logs the load, because on a busy computer it is
 // several times as high.
 func TestClusterIdles(t *testing.T) {
-	t.Run("shm", func(t *testing.T) { newFleet(t, 5, 3, "").idle(1.2) })
+	t.Run("shm", func(t *testing.T) {
+		f := newFleet(t, 5, 3, "")
+		f.start()
+		f.awaitWhole()
+		f.idles(1.2)
+	})
 	t.Run("tcp", func(t *testing.T) {
 		f := newFleet(t, 5, 3, "")
 		f.peers = newPeers(t)
-		f.idle(2) // the goroutines of connections wake, too
+		f.start()
+		f.awaitWhole()
+		f.idles(2) // the goroutines of connections wake, too
+	})
+	t.Run("tcp with a store of its own", func(t *testing.T) {
+		f := newJoiningFleet(t, 3, newPeers(t))
+		f.start()
+		f.awaitWhole()
+		f.grow()
+		f.grow()
+		f.idles(2)
 	})
 }
 
-// idle does what TestClusterIdles says. Machines may wake up more often than their leases need, by a
+// idles does what TestClusterIdles says. Machines may wake up more often than their leases need, by a
 // factor, for rare events, and are watched until they have been at rest for some seconds: the work
 // that follows a start, and other programs' load, end at some time, but what wakes up a machine
 // for ever does not.
-func (f *fleet) idle(factor float64) {
+func (f *fleet) idles(factor float64) {
 	t := f.t
 	t.Helper()
 	duration := 4 * time.Second
 	if nightly {
 		duration = 15 * time.Second
 	}
-	f.start()
-	f.awaitWhole()
 	l := &fleetLoad{t: t, fleet: f}
 	l.prepare() // something to keep
 	most := factor * f.wakeUpsForLeases()

@@ -58,6 +58,7 @@ func (s *Store) attend(ctx context.Context, socket net.Conn, known func()) {
 		former.Close() // the peer has given it up; here it may look alive for hours
 	}
 	s.take(ctx, stream, g.from)
+	s.stirs() // the machine may be dead
 }
 
 // admit makes the handshakes of an accepted connection.
@@ -137,11 +138,11 @@ func (s *Store) dismiss(from rdma.MachineID, socket net.Conn) {
 func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) {
 	in := bufio.NewReader(stream)
 	for {
-		m, err := readMessageFrame(in)
+		a, isAsk, err := readArrival(in)
 		if err != nil {
 			return
 		}
-		if m == nil {
+		if isAsk {
 			if stream.SetWriteDeadline(time.Now().Add(s.cfg.after(silenceTicks))) != nil {
 				return
 			}
@@ -150,11 +151,11 @@ func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) 
 			}
 			continue
 		}
-		if !s.isPlausible(m, from) {
+		if a.message != nil && !s.isPlausible(a.message, from) {
 			return // not from a peer that works, or from one that is no peer any more
 		}
 		select {
-		case s.received <- m:
+		case s.received <- a:
 		case <-ctx.Done():
 			return
 		}

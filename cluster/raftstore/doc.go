@@ -34,7 +34,7 @@
 //
 // With CheckQuorum and PreVote, a leader without a majority steps down, and a machine that comes back
 // does not disturb the leader. When the leader fails, another is elected within 0.5 to 1 s, and
-// requests wait that long. Who knows sooner that it has failed says so ([Store.Suspect]), and another stands for
+// requests wait that long, in a store that was calm, too. Who knows sooner that it has failed says so ([Store.Suspect]), and another stands for
 // election at once.
 //
 // # Clients
@@ -110,9 +110,10 @@
 //
 // One goroutine owns the state machine, the log and all requests. Each other machine has one that
 // connects and sends, and one for its answers; each accepted connection has one. A Client has one for each machine that
-// it asks, while it asks. An
-// idle leader sends a heartbeat of a few bytes to each machine five times a second, and no timer rings more
-// often while nothing is to be done. A machine that cannot be reached is dialled four times a second.
+// it asks, while it asks. A
+// leader sends a heartbeat of a few bytes to each machine five times a second, three times in five seconds when
+// nothing has happened for two seconds (calm.go), and no timer rings more often while nothing is to be done. A machine that
+// cannot be reached is dialled four times a second.
 //
 // A configuration may have up to 4 MiB. The log is compacted when it is longer than 1 MiB and four
 // configurations.

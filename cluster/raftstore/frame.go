@@ -25,13 +25,15 @@ const (
 	wireFormat    = 1          // of everything that is sent
 	greetingBytes = 32
 	replyBytes    = 8
-	// knowsFormat is what this program knows of founders, as it tells others. Those that know 3 do not know Want; those that
+	// knowsFormat is what this program knows of founders, as it tells others. Those that know 4 do not know of calm (calm.go),
+	// and refuse its frames; those that know 3 do not know Want; those that
 	// know 2 do not know Founders with Wanted, or of a Refounding, and would drop a part of them; earlier ones say 0, and know no
 	// changes of the founders.
-	knowsFormat    = 4
+	knowsFormat    = 5
 	knowsChanges   = 2
 	knowsRefounded = 3
 	knowsWant      = 4
+	knowsCalm      = 5
 	headerBytes    = 12
 	// payloadBytesMax is how long a message can be: one configuration, or several small ones.
 	payloadBytesMax = configurationBytesMax + appendBytesMax + 64<<10
@@ -45,6 +47,8 @@ const (
 	frameAsk     = 2 // no payload; demands an answer
 	frameCall    = 3 // a call of a client
 	frameResult  = 4 // its result
+	frameCalm    = 5 // a raftpb.Message: a heartbeat of a leader that is calm
+	frameStir    = 6 // no payload; the receiver must not be calm
 )
 
 // The kinds of connections.
@@ -147,8 +151,11 @@ func readReply(r io.Reader) (knows byte, err error) {
 	return b[6], reason
 }
 
-// askFrame is a whole frame.
-var askFrame = appendHeader(nil, frameAsk, nil)
+// askFrame and stirFrame are whole frames.
+var (
+	askFrame  = appendHeader(nil, frameAsk, nil)
+	stirFrame = appendHeader(nil, frameStir, nil)
+)
 
 func appendHeader(b []byte, kind byte, payload []byte) []byte {
 	b = append(b, kind, 0, 0, 0)
@@ -156,12 +163,13 @@ func appendHeader(b []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(payload))
 }
 
-func messageFrame(m *raftpb.Message) ([]byte, error) {
+// messageFrame returns the frame of a message, of the one kind or the other.
+func messageFrame(kind byte, m *raftpb.Message) ([]byte, error) {
 	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, headerBytes), m)
 	if err != nil {
 		return nil, err
 	}
-	appendHeader(b[:0], frameMessage, b[headerBytes:])
+	appendHeader(b[:0], kind, b[headerBytes:])
 	return b, nil
 }
 
@@ -170,23 +178,27 @@ func payloadFrame(kind byte, payload []byte) []byte {
 	return append(appendHeader(make([]byte, 0, headerBytes+len(payload)), kind, payload), payload...)
 }
 
-// readMessageFrame returns the message of the next frame, or nil if the frame is an ask.
-func readMessageFrame(r io.Reader) (*raftpb.Message, error) {
+// readArrival returns what the next frame of another machine has, and whether the frame is an ask.
+func readArrival(r io.Reader) (a arrival, isAsk bool, err error) {
 	kind, payload, err := readAnyFrame(r)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return a, false, err
+	case kind == frameAsk && len(payload) == 0:
+		return a, true, nil
+	case kind == frameStir && len(payload) == 0:
+		return a, false, nil
+	case kind != frameMessage && kind != frameCalm:
+		return a, false, fmt.Errorf("%w: a frame of kind %d", errGarbage, kind)
 	}
-	if kind == frameAsk && len(payload) == 0 {
-		return nil, nil
+	a = arrival{message: new(raftpb.Message), calm: kind == frameCalm}
+	if err := proto.Unmarshal(payload, a.message); err != nil {
+		return a, false, fmt.Errorf("%w: %w", errGarbage, err)
 	}
-	if kind != frameMessage {
-		return nil, fmt.Errorf("%w: a frame of kind %d", errGarbage, kind)
+	if a.calm && a.message.GetType() != raftpb.MsgHeartbeat {
+		return a, false, fmt.Errorf("%w: a calm message of type %v", errGarbage, a.message.GetType())
 	}
-	m := new(raftpb.Message)
-	if err := proto.Unmarshal(payload, m); err != nil {
-		return nil, fmt.Errorf("%w: %w", errGarbage, err)
-	}
-	return m, nil
+	return a, false, nil
 }
 
 // readFrameOf returns the payload of the next frame, which must be of a kind.

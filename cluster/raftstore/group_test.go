@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,8 @@ type group struct {
 	hedge          time.Duration // of clients; 0 for the usual
 	rivals         chan error    // what Config.Rival is told; nil if that does not matter
 	changed        func(machine int, revision uint64)
+
+	sent atomic.Int64 // how often machines have sent to each other
 
 	mu        sync.Mutex
 	stores    []*Store
@@ -103,7 +106,7 @@ func (g *group) start(machine int) {
 	}
 	g.retarget(machine, l.Addr().String())
 	cfg := Config{
-		Folder: g.folderOf(machine), Listener: l, Dial: through(g.relays[machine]), TLS: g.tls, Patience: g.patience, tick: g.tick, Rival: g.rival,
+		Folder: g.folderOf(machine), Listener: l, Dial: g.countSendings(through(g.relays[machine])), TLS: g.tls, Patience: g.patience, tick: g.tick, Rival: g.rival,
 	}
 	if g.changed != nil {
 		cfg.Changed = func(revision uint64) { g.changed(machine, revision) }

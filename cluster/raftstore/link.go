@@ -26,6 +26,7 @@ type link struct {
 	start    func()             // begins run
 	stop     context.CancelFunc // ends run
 	removed  func()             // called when the machine says that this one has been replaced
+	broken   func()             // called when there is no connection any more
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
@@ -42,7 +43,7 @@ var (
 )
 
 func newLink(cfg *Config, f *Founding, to rdma.MachineID, address string) *link {
-	l := &link{cfg: cfg, greeting: f.greeting(to), address: address, frames: make(chan []byte, framesMax), removed: func() {}}
+	l := &link{cfg: cfg, greeting: f.greeting(to), address: address, frames: make(chan []byte, framesMax), removed: func() {}, broken: func() {}}
 	l.mu.reason = errNeverConnected
 	return l
 }
@@ -77,6 +78,7 @@ func (l *link) run(ctx context.Context) {
 		l.mu.Lock()
 		l.mu.reason = err
 		l.mu.Unlock()
+		l.broken()
 		if errors.Is(err, ErrRemoved) {
 			l.removed()
 		}
@@ -150,6 +152,14 @@ func (l *link) isRefoundable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mu.knows >= knowsRefounded
+}
+
+// knowsCalm reports whether the machine is connected and has a program that knows of calm. It stays true until the frames
+// that wait are dropped before another program can get them.
+func (l *link) knowsCalm() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.reason == nil && l.mu.knows >= knowsCalm
 }
 
 // open makes the handshakes of a new connection.

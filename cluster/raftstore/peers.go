@@ -69,7 +69,7 @@ func (s *Store) newLink(to rdma.MachineID, address string) *link {
 	ctx, cancel := context.WithCancel(s.ctx)
 	l.stop = cancel
 	l.start = func() { s.running.Go(func() { l.run(ctx) }) }
-	l.removed = func() { s.stopAs(ErrRemoved) }
+	l.removed, l.broken = func() { s.stopAs(ErrRemoved) }, s.stirs
 	return l
 }
 

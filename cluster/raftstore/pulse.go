@@ -9,13 +9,17 @@ import (
 
 // A pulse says when the library's time goes on. Each ring of its timer wakes up several threads of the process,
 // so on an idle machine it rings only as often as the library has to do something: on the leader once in
-// heartbeatTicks, and on others when they have not heard of the leader for restTicks.
+// heartbeatTicks, and on others when they have not heard of the leader for restTicks. While the store is calm ticks are
+// calmFactor times as long: see calm.go.
 type pulse struct {
-	timer *time.Timer
-	tick  time.Duration
-	since time.Time // up to then, ticks have been counted
-	span  int       // the ticks that the next ring stands for
-	heard bool      // of the leader, since the timer last rang
+	timer   *time.Timer
+	tick    time.Duration
+	since   time.Time // up to then, ticks have been counted
+	span    int       // the ticks that the next ring stands for
+	heard   bool      // of the leader, since the timer last rang
+	calm    bool
+	leader  uint64    // its number in the library
+	stirred time.Time // when there was last something to do
 }
 
 // restTicks is less than the library's shortest wait for the leader, so that the last ticks of it are counted
@@ -23,27 +27,38 @@ type pulse struct {
 const restTicks = electionTicks - 2
 
 func newPulse(tick time.Duration) *pulse {
-	return &pulse{timer: time.NewTimer(tick), tick: tick, since: time.Now(), span: 1}
+	now := time.Now()
+	return &pulse{timer: time.NewTimer(tick), tick: tick, since: now, span: 1, stirred: now}
 }
 
-// hear takes note of a message. After one that shows that the leader lives the library begins to count anew, and so does
-// the pulse: if time before it counted, a follower would stand for election too early. A timer that rings once a
-// tick goes on, because requests wait for it.
-func (p *pulse) hear(m *raftpb.Message, leader uint64) {
-	t := m.GetType()
-	if m.GetFrom() != leader || t != raftpb.MsgApp && t != raftpb.MsgHeartbeat && t != raftpb.MsgSnap {
-		return
+// length returns how long a tick is.
+func (p *pulse) length() time.Duration {
+	if p.calm {
+		return calmFactor * p.tick
 	}
-	p.heard, p.since = true, time.Now()
+	return p.tick
+}
+
+// hear takes note of a message that shows that the leader lives, and whether the leader is calm. The library begins to
+// count anew then, and so does the pulse: if time before it counted, a follower would stand for election too early. A
+// timer that rings once a tick goes on, because requests wait for it.
+func (p *pulse) hear(calm bool) {
+	p.heard, p.since, p.calm = true, time.Now(), calm
 	if p.span > 1 {
-		p.timer.Reset(time.Duration(p.span) * p.tick)
+		p.timer.Reset(time.Duration(p.span) * p.length())
 	}
+}
+
+// isOfLeader reports whether a message shows that the leader lives.
+func isOfLeader(m *raftpb.Message, leader uint64) bool {
+	t := m.GetType()
+	return m.GetFrom() == leader && (t == raftpb.MsgApp || t == raftpb.MsgHeartbeat || t == raftpb.MsgSnap)
 }
 
 // pass returns how many ticks have passed, and counts them. Those that the machine has slept through do not
 // count: messages that have come meanwhile are not handled yet.
 func (p *pulse) pass(now time.Time) int {
-	n := min(p.span, int(now.Sub(p.since)/p.tick))
+	n := min(p.span, int(now.Sub(p.since)/p.length()))
 	p.since = now
 	return n
 }
@@ -55,32 +70,64 @@ func (p *pulse) hears() bool { return p.heard && p.span == 1 }
 // set sets the timer.
 func (p *pulse) set(now time.Time, span int) {
 	p.since, p.span = now, span
-	p.timer.Reset(time.Duration(span) * p.tick)
+	p.timer.Reset(time.Duration(span) * p.length())
+}
+
+// follow notes who leads. If that has changed, time before must not count for the library's wait for the next leader.
+func (p *pulse) follow(leader uint64) {
+	if p.leader == leader {
+		return
+	}
+	now := time.Now()
+	p.leader, p.calm, p.stirred = leader, false, now
+	if p.span > 1 {
+		p.set(now, 1)
+	}
 }
 
 // ring lets ticks pass, and begins requests again that are due.
-func (r *replica) ring(p *pulse, now time.Time) {
-	r.pass(p, now)
+func (r *replica) ring(now time.Time) {
+	p, leads := r.pulse, r.pulse.leader == r.self()
+	if p.calm && !leads && !p.hears() {
+		r.stir() // in spite of its calm, the leader should have been heard of
+		return
+	}
+	r.pass(now)
 	r.tick(now)
+	if len(r.pending) > 0 {
+		p.stirred = now
+	}
+	if leads {
+		p.calm = r.mayBeCalm(now)
+	}
 	p.set(now, r.rest(p.hears()))
 	p.heard = false
 }
 
-func (r *replica) pass(p *pulse, now time.Time) {
-	for range p.pass(now) {
+// pass lets ticks pass, and returns how many.
+func (r *replica) pass(now time.Time) int {
+	n := r.pulse.pass(now)
+	r.advance(n)
+	return n
+}
+
+// advance has the library count ticks.
+func (r *replica) advance(ticks int) {
+	for range ticks {
 		r.node.Tick()
 		r.drive()
 	}
 }
 
 // hurry ends a rest, if there is one: from now on the timer rings once a tick.
-func (r *replica) hurry(p *pulse) {
-	if p.span == 1 {
+func (r *replica) hurry() {
+	r.stir()
+	if r.pulse.span == 1 {
 		return
 	}
 	now := time.Now()
-	r.pass(p, now)
-	p.set(now, 1)
+	r.pass(now)
+	r.pulse.set(now, 1)
 }
 
 // rest returns how many ticks at once are soon enough: several if this machine is the leader, or has just heard
@@ -89,7 +136,7 @@ func (r *replica) rest(heard bool) int {
 	switch leader := r.store.leader.Load(); {
 	case leader == raft.None || len(r.pending) > 0 || r.driven > 0:
 		return 1
-	case leader == raftID(r.store.founding.Machine):
+	case leader == r.self():
 		return heartbeatTicks
 	case heard:
 		return restTicks
@@ -97,3 +144,6 @@ func (r *replica) rest(heard bool) int {
 		return 1
 	}
 }
+
+// self returns the number of this machine in the library.
+func (r *replica) self() uint64 { return raftID(r.store.founding.Machine) }

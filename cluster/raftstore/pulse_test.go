@@ -28,12 +28,15 @@ func TestPulse(t *testing.T) {
 		"a follower":    {From: new(uint64(7)), Type: raftpb.MsgHeartbeat.Enum()},
 		"a former life": {From: new(uint64(leader)), Type: raftpb.MsgPreVote.Enum()},
 	} {
-		p.set(time.Now().Add(-3*tick), restTicks)
-		if p.hear(m, leader); p.heard || time.Since(p.since) < 3*tick {
+		if isOfLeader(m, leader) {
 			t.Errorf("a message of %s counts as a sign of the leader", name)
 		}
 	}
-	p.hear(&raftpb.Message{From: new(uint64(leader)), Type: raftpb.MsgHeartbeat.Enum()}, leader)
+	if !isOfLeader(&raftpb.Message{From: new(uint64(leader)), Type: raftpb.MsgHeartbeat.Enum()}, leader) {
+		t.Error("a heartbeat is no sign of the leader")
+	}
+	p.set(time.Now().Add(-3*tick), restTicks)
+	p.hear(false)
 	if !p.heard || p.span != restTicks || time.Since(p.since) >= 3*tick {
 		t.Error("a heartbeat does not make ticks count anew")
 	}
@@ -53,16 +56,15 @@ func TestSilentLeader(t *testing.T) {
 		p.set(time.Now(), r.rest(p.hears()))
 		p.heard = false
 	}
-	heartbeat := &raftpb.Message{From: new(raftID(2)), Type: raftpb.MsgHeartbeat.Enum()}
-	p.hear(heartbeat, raftID(2))
+	p.hear(false)
 	if ring(); p.span != restTicks {
 		t.Fatalf("a machine that hears of the leader rests for %d ticks", p.span)
 	}
-	p.hear(heartbeat, raftID(2)) // the last
+	p.hear(false) // the last
 	if ring(); p.span != 1 {
 		t.Errorf("a machine that has not heard of the leader for %d ticks rests again, for %d", restTicks, p.span)
 	}
-	p.hear(heartbeat, raftID(2))
+	p.hear(false)
 	if ring(); p.span != restTicks {
 		t.Errorf("when the leader is heard of again, it rests for %d ticks", p.span)
 	}

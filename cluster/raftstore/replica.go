@@ -30,13 +30,14 @@ type replica struct {
 	driven  int               // ticks until the leader may propose a change of the votes again
 	fresh   bool              // the next snapshot must have the present votes
 	stands  bool              // it is about to stand for election: see suspect
+	pulse   *pulse
 	pending map[requestID]*request
 }
 
 func newReplica(s *Store, log *logFile) (r *replica, err error) {
 	defer recoverLibrary(&err)
 	snapshot, _ := log.memory.Snapshot() // never fails
-	r = &replica{store: s, log: log, pending: make(map[requestID]*request), applied: snapshot.GetMetadata().GetIndex()}
+	r = &replica{store: s, log: log, pulse: newPulse(s.cfg.tick), pending: make(map[requestID]*request), applied: snapshot.GetMetadata().GetIndex()}
 	if _, r.votes, err = log.memory.InitialState(); err != nil {
 		return nil, err
 	}
@@ -77,27 +78,26 @@ func (r *replica) run(ctx context.Context) (err error) {
 		}
 	}
 	r.store.hasBegun.Store(true)
-	pulse := newPulse(r.store.cfg.tick)
-	defer pulse.timer.Stop()
+	defer r.pulse.timer.Stop()
 	for {
 		if err := r.work(); err != nil {
 			return err
 		}
-		if r.store.leader.Load() == raft.None && pulse.span > 1 {
-			pulse.set(time.Now(), 1) // time before the library began to wait for a new leader must not count
-		}
+		r.pulse.follow(r.store.leader.Load())
 		select {
-		case now := <-pulse.timer.C:
-			r.ring(pulse, now)
-		case m := <-r.store.received:
-			pulse.hear(m, r.store.leader.Load())
-			_ = r.node.Step(m) // fails for a proposal if there is no leader; it will be sent again
+		case now := <-r.pulse.timer.C:
+			r.ring(now)
+		case a := <-r.store.received:
+			r.receive(a)
+		case <-r.store.stirring:
+			r.stir()
 		case q := <-r.store.requests:
-			r.hurry(pulse)
+			r.hurry()
 			q.again = r.store.cfg.after(retryTicks)
 			r.pending[q.id] = q
 			r.begin(q, time.Now())
 		case m := <-r.store.suspected:
+			r.stir()
 			r.suspect(m)
 		case leader := <-r.store.stand:
 			r.standAgainst(leader)
@@ -179,12 +179,16 @@ func (r *replica) tellRevision() {
 func (r *replica) send(messages []*raftpb.Message) error {
 	links := r.store.peers.Load().links
 	for _, m := range messages {
-		frame, err := messageFrame(m)
+		to := m.GetTo()
+		l := links[to]
+		kind := byte(frameMessage)
+		if r.pulse.calm && m.GetType() == raftpb.MsgHeartbeat && l != nil && l.knowsCalm() {
+			kind = frameCalm
+		}
+		frame, err := messageFrame(kind, m)
 		if err != nil {
 			return fmt.Errorf("cluster: send a message of the configuration store: %w", err)
 		}
-		to := m.GetTo()
-		l := links[to]
 		isSent := l != nil && l.send(frame)
 		if !isSent {
 			r.node.ReportUnreachable(to)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/farmsql/farmsql/cluster"
 	"github.com/farmsql/farmsql/internal/lockrank"
@@ -33,7 +32,8 @@ type Store struct {
 	leader   atomic.Uint64            // its number in the library; raft.None if there is none, or it is not known
 
 	requests  chan *request
-	received  chan *raftpb.Message
+	received  chan arrival
+	stirring  chan struct{} // something is to be done: see calm.go
 	suspected chan rdma.MachineID
 	stand     chan uint64 // the leader against which to stand for election now, or raft.None
 	ending    chan error  // why the loop must end
@@ -120,7 +120,7 @@ func openFolder(folder string) (Founding, *logFile, error) {
 func open(cfg Config, founding Founding, log *logFile) (*Store, error) {
 	s := &Store{
 		cfg: cfg, founding: founding, life: rand.Uint32(),
-		requests: make(chan *request), received: make(chan *raftpb.Message), suspected: make(chan rdma.MachineID, suspicionsMax), stand: make(chan uint64),
+		requests: make(chan *request), received: make(chan arrival), stirring: make(chan struct{}, 1), suspected: make(chan rdma.MachineID, suspicionsMax), stand: make(chan uint64),
 		ending: make(chan error, 1), ended: make(chan struct{}),
 	}
 	s.mu.accepted = make(map[rdma.MachineID]net.Conn)

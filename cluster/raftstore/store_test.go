@@ -348,7 +348,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 // A store whose log contradicts what the leader knows stops: it must not acknowledge anything.
 func TestContradiction(t *testing.T) {
 	s := single(t, 3, Config{}, func(*logFile) {})
-	s.received <- &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)), Commit: new(uint64(100))}
+	s.received <- arrival{message: &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)), Commit: new(uint64(100))}}
 	if _, err := s.Load(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "lost its folder") {
 		t.Error(err)
 	}
@@ -364,21 +364,21 @@ func TestStrangeEntries(t *testing.T) {
 		want error
 	}{"newer": {newer, ErrNewer}, "short": {[]byte{1}, ErrDamaged}} {
 		s := single(t, 3, Config{}, func(*logFile) {})
-		s.received <- &raftpb.Message{
+		s.received <- arrival{message: &raftpb.Message{
 			Type: raftpb.MsgApp.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)),
 			Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)),
 			Entries: []*raftpb.Entry{{Term: new(uint64(5)), Index: new(uint64(2)), Data: c.data}},
-		}
+		}}
 		if _, err := s.Load(); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "number 2") {
 			t.Errorf("%s entry: %v", name, err)
 		}
 		s = single(t, 3, Config{}, func(*logFile) {})
-		s.received <- &raftpb.Message{
+		s.received <- arrival{message: &raftpb.Message{
 			Type: raftpb.MsgSnap.Enum(), From: new(raftID(1)), To: new(raftID(0)), Term: new(uint64(5)),
 			Snapshot: &raftpb.Snapshot{Data: c.data, Metadata: &raftpb.SnapshotMetadata{
 				Index: new(uint64(9)), Term: new(uint64(5)), ConfState: &raftpb.ConfState{Voters: s.founding.voters()},
 			}},
-		}
+		}}
 		if _, err := s.Load(); !errors.Is(err, c.want) {
 			t.Errorf("%s snapshot: %v", name, err)
 		}

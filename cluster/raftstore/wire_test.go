@@ -110,7 +110,7 @@ func TestDigest(t *testing.T) {
 func TestConnection(t *testing.T) {
 	s := single(t, 3, Config{}, func(*logFile) {})
 	beat := func(from, to uint64) []byte {
-		b, err := messageFrame(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: &from, To: &to, Term: new(uint64(1)), Commit: new(uint64(1))})
+		b, err := messageFrame(frameMessage, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: &from, To: &to, Term: new(uint64(1)), Commit: new(uint64(1))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,24 +267,29 @@ func TestRefused(t *testing.T) {
 }
 
 func FuzzFrame(f *testing.F) {
-	b, err := messageFrame(&raftpb.Message{Type: raftpb.MsgApp.Enum(), Entries: []*raftpb.Entry{entry(2, 1, "x")}})
+	b, err := messageFrame(frameMessage, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Entries: []*raftpb.Entry{entry(2, 1, "x")}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
 	f.Add(askFrame)
+	f.Add(stirFrame)
 	f.Add(greets(1, 2, nil))
 	f.Add((&call{operation: operationSwap, patience: time.Second, swap: swap{1, 2, requestID{3}, []byte("x")}}).encode())
 	f.Add((&result{requestID{3}, outcomeFailed, []byte("x")}).encode())
 	f.Add(stranger.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, err := readMessageFrame(bytes.NewReader(b)); err == nil && m != nil {
-			again, err := messageFrame(m)
+		if a, _, err := readArrival(bytes.NewReader(b)); err == nil && a.message != nil {
+			kind := byte(frameMessage)
+			if a.calm {
+				kind = frameCalm
+			}
+			again, err := messageFrame(kind, a.message)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := readMessageFrame(bytes.NewReader(again)); err != nil || !proto.Equal(got, m) {
-				t.Errorf("%v, then %v, %v", m, got, err)
+			if got, _, err := readArrival(bytes.NewReader(again)); err != nil || got.calm != a.calm || !proto.Equal(got.message, a.message) {
+				t.Errorf("%v, then %v, %v", a, got, err)
 			}
 		}
 		if g, err := readGreeting(bytes.NewReader(b)); err == nil {
