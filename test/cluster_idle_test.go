@@ -12,8 +12,8 @@ import (
 
 // TestClusterIdles: each of five idle machines wakes up once in a fifth of the lease time to renew
 // its leases, and three times in two lease times to beat, and for nothing else, over shared memory and
-// over TCP. The goal is 1 % of a core. The test only logs the load, because on a busy computer it is
-// several times as high.
+// over TCP; a store that the machines keep themselves is calm. The goal is 1 % of a core. The test
+// only logs the load, because on a busy computer it is several times as high.
 func TestClusterIdles(t *testing.T) {
 	t.Run("shm", func(t *testing.T) {
 		f := newFleet(t, 5, 3, "")
@@ -34,7 +34,7 @@ func TestClusterIdles(t *testing.T) {
 		f.awaitWhole()
 		f.grow()
 		f.grow()
-		f.idles(2)
+		f.idles(1.3) // 1.5 to 1.7 would be heartbeats five times a second
 	})
 }
 

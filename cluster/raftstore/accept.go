@@ -134,6 +134,13 @@ func (s *Store) dismiss(from rdma.MachineID, socket net.Conn) {
 	}
 }
 
+// hasAccepted reports whether a machine has a connection to this one.
+func (s *Store) hasAccepted(from rdma.MachineID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.accepted[from] != nil
+}
+
 // take hands messages to the loop, and answers asks, until the connection breaks.
 func (s *Store) take(ctx context.Context, stream net.Conn, from rdma.MachineID) {
 	in := bufio.NewReader(stream)

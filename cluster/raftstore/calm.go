@@ -41,13 +41,13 @@ type arrival struct {
 }
 
 // mayBeCalm reports whether this machine is the leader, and may let all others wait longer for its heartbeats: they
-// have everything that it has, all are connected, and know what it tells them.
+// have everything that it has, all are connected in both directions, and know what it tells them.
 func (r *replica) mayBeCalm(now time.Time) bool {
 	if p := r.pulse; p.leader != r.self() || !p.isIdle(now) || len(r.pending) > 0 || r.driven > 0 || r.stands {
 		return false
 	}
-	for _, l := range r.store.peers.Load().links {
-		if !l.knowsCalm() {
+	for id, l := range r.store.peers.Load().links {
+		if !l.knowsCalm() || !r.store.hasAccepted(machineOf(id)) {
 			return false
 		}
 	}

@@ -200,6 +200,7 @@ func replicaOf(t *testing.T, machines int) *replica {
 	t.Cleanup(func() { log.close() })
 	s := unopened(f)
 	s.cfg.tick = time.Hour
+	s.mu.accepted = map[rdma.MachineID]net.Conn{1: new(net.TCPConn), 2: new(net.TCPConn)}
 	for _, l := range s.peers.Load().links {
 		l.mu.reason, l.mu.knows = nil, knowsFormat
 	}
@@ -242,6 +243,7 @@ func TestMayBeCalm(t *testing.T) {
 		}, later, false},
 		"two sets of votes":   {func(r *replica) { r.votes.VotersOutgoing = []uint64{9} }, later, false},
 		"a broken connection": {func(r *replica) { r.link(1).mu.reason = errSilent }, later, false},
+		"no connection from":  {func(r *replica) { delete(r.store.mu.accepted, 1) }, later, false},
 		"an earlier program":  {func(r *replica) { r.link(1).mu.knows = knowsCalm - 1 }, later, false},
 	} {
 		r := replicaOf(t, 1)
