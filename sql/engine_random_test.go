@@ -211,30 +211,45 @@ func (p *pair) both(query string, isOrdered bool) {
 	}
 }
 
-// Random statements over one table return the same by our plans as by go-mysql-server's, and change
-// the same rows.
+// Random statements return the same by our plans as by go-mysql-server's, and change the same rows.
 func TestEngineRandom(t *testing.T) {
-	const seeds, statements = 6, 150
-	for seed := range uint64(seeds) {
+	testRandom(t, 150, 3, func(r randomSQL, p *pair) {
+		query, isOrdered := r.statement()
+		p.both(query, isOrdered) // the first is never compiled
+		p.both(query, isOrdered)
+		if r.IntN(3) == 0 {
+			query = r.change()
+			p.both(query, true)
+			p.both(query, true)
+			p.both("SELECT * FROM a", false)
+			p.both("SELECT * FROM b", false)
+		}
+	})
+}
+
+// Random joins return the same by our plans as by go-mysql-server's.
+func TestEngineRandomJoins(t *testing.T) {
+	testRandom(t, 150, 5, func(r randomSQL, p *pair) {
+		query, isOrdered := r.join()
+		p.both(query, isOrdered)
+		p.both(query, isOrdered)
+	})
+}
+
+// testRandom runs a number of random tests for each of several seeds. At least one of so many statements
+// must run by our plans.
+func testRandom(t *testing.T, tests, oneOf int, test func(randomSQL, *pair)) {
+	for seed := range uint64(6) {
 		r := randomSQL{rand.New(rand.NewPCG(seed, 1))}
 		p := newPair(t)
 		p.fill(r)
-		for range statements {
-			query, isOrdered := r.statement()
-			p.both(query, isOrdered) // the first is never compiled
-			p.both(query, isOrdered)
-			if r.IntN(3) == 0 {
-				query = r.change()
-				p.both(query, true)
-				p.both(query, true)
-				p.both("SELECT * FROM a", false)
-				p.both("SELECT * FROM b", false)
-			}
+		for range tests {
+			test(r, p)
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
 		}
-		if p.done*3 < p.all {
+		if p.done*oneOf < p.all {
 			t.Errorf("of %d statements, %d ran by our plans", p.all, p.done)
 		}
 		t.Logf("seed %d: of %d statements, %d ran by our plans", seed, p.all, p.done)

@@ -17,20 +17,31 @@ const countedMax = 1000
 // choose returns the access of a scan, as chosen last. It chooses again, for the values of this
 // execution, after 1, 2, 4, 8 and so on executions: tables grow.
 func (r *run) choose(ctx *gms.Context, n *plan.Scan) *plan.Access {
-	switch len(n.Access) {
-	case 0:
-		return &plan.Access{Branches: []plan.Branch{{Index: n.Table.PrimaryKey}}}
-	case 1:
-		return &n.Access[0]
+	if len(n.Access) <= 1 {
+		return accessOf(n, 0)
 	}
+	return &n.Access[r.again(func() int { return r.cheapest(ctx, n) })]
+}
+
+// accessOf returns an access of a scan by its number; that of the whole table if the scan has none.
+func accessOf(n *plan.Scan, number int) *plan.Access {
+	if len(n.Access) == 0 {
+		return &plan.Access{Branches: []plan.Branch{{Index: n.Table.PrimaryKey}}}
+	}
+	return &n.Access[number]
+}
+
+// again returns what has been chosen for this execution, or chosen last.
+func (r *run) again(choose func() int) int {
 	if r.chosen != nil {
-		return r.chosen
+		return *r.chosen
 	}
 	if runs := r.prepared.runs.Add(1); bits.OnesCount64(runs) == 1 {
-		r.prepared.chosen.Store(int64(r.cheapest(ctx, n)))
+		r.prepared.chosen.Store(int64(choose()))
 	}
-	r.chosen = &n.Access[r.prepared.chosen.Load()]
-	return r.chosen
+	chosen := int(r.prepared.chosen.Load())
+	r.chosen = &chosen
+	return chosen
 }
 
 // cheapest returns the access that reads the fewest rows for the values of this execution.
@@ -46,13 +57,69 @@ func (r *run) cheapest(ctx *gms.Context, n *plan.Scan) int {
 	for i, c := range counts {
 		if n.Access[i].Ordered && n.Order != nil {
 			// Rows that pass are taken to be spread evenly over those that are read.
-			c = min(c, float64(r.wanted(n.Wants))*c/max(least, 1))
+			c = r.untilWanted(n.Wants, c, least)
 		}
 		if c < cost {
 			best, cost = i, c
 		}
 	}
 	return best
+}
+
+// untilWanted returns how many of c rows are read until as many have passed as are wanted, if so many
+// pass in all.
+func (r *run) untilWanted(wants *plan.Limit, c, pass float64) float64 {
+	return min(c, float64(r.wanted(wants))*c/max(pass, 1))
+}
+
+// chooseOrder is choose for the order in which the tables of a join are read.
+func (r *run) chooseOrder(ctx *gms.Context, n *plan.Join) *plan.JoinOrder {
+	if len(n.Orders) == 1 {
+		return &n.Orders[0]
+	}
+	return &n.Orders[r.again(func() int { return r.cheapestOrder(ctx, n) })]
+}
+
+// cheapestOrder returns the order that reads the fewest rows for the values of this execution.
+func (r *run) cheapestOrder(ctx *gms.Context, n *plan.Join) int {
+	counts := make([]float64, len(n.Orders))
+	least := make(map[int]float64) // rows of an outermost table
+	for i := range n.Orders {
+		o := &n.Orders[i]
+		scan := n.Tables[o.Outer].Scan
+		total := r.rowsOf(ctx, scan)
+		counts[i] = r.count(ctx, scan, accessOf(scan, o.Access), total)
+		if before, ok := least[o.Outer]; !ok || counts[i] < before {
+			least[o.Outer] = min(total, counts[i])
+		}
+	}
+	best, cost := 0, math.Inf(1)
+	for i, c := range counts {
+		o := &n.Orders[i]
+		if o.Ordered || len(n.Order) == 0 {
+			c = r.untilWanted(n.Wants, c, least[o.Outer])
+		}
+		if c *= lookupsOf(n, o); c < cost {
+			best, cost = i, c
+		}
+	}
+	return best
+}
+
+// manyRows is about how many rows a lookup is taken to find that is not by a unique key.
+const manyRows = 10
+
+// lookupsOf returns about how many rows an order of a join reads for each of the outermost table.
+func lookupsOf(n *plan.Join, o *plan.JoinOrder) float64 {
+	sum, rows := 1.0, 1.0
+	for i := range o.Steps {
+		s := &o.Steps[i]
+		if !s.Lookup.IsUnique(n.Tables[s.Table].Table) {
+			rows *= manyRows
+		}
+		sum += rows
+	}
+	return sum
 }
 
 // rowsOf returns about how many rows a table has.

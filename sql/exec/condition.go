@@ -9,6 +9,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/shopspring/decimal"
 
+	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -25,9 +26,10 @@ const (
 // A test decides a condition for a row.
 type test func(*gms.Context, gms.Row) (truth, error)
 
-// A compiler compiles conditions on the rows of a scan for the values of a statement.
+// A compiler compiles conditions on rows for the values of a statement.
 type compiler struct {
-	scan   *plan.Scan
+	place  func(column int) int // where a column is in the rows
+	codec  func(column int) *row.KeyCodec
 	values []plan.Value
 }
 
@@ -45,8 +47,10 @@ func (c *compiler) compile(cond plan.Condition) (test, bool) {
 		return c.comparison(cond)
 	case plan.In:
 		return c.membership(cond)
+	case plan.Same:
+		return c.sameness(cond)
 	case plan.IsNull:
-		at := c.scan.Place(cond.Column)
+		at := c.place(cond.Column)
 		return func(_ *gms.Context, r gms.Row) (truth, error) { return truthOf((r[at] == nil) != cond.Not), nil }, true
 	case plan.Other:
 		return func(ctx *gms.Context, r gms.Row) (truth, error) {
@@ -106,7 +110,7 @@ func (c *compiler) comparison(cond plan.Compare) (test, bool) {
 	if !ok {
 		return nil, false
 	}
-	at := c.scan.Place(cond.Column)
+	at := c.place(cond.Column)
 	return func(_ *gms.Context, r gms.Row) (truth, error) {
 		n, known, err := compare(r[at])
 		if err != nil || !known {
@@ -114,6 +118,66 @@ func (c *compiler) comparison(cond plan.Compare) (test, bool) {
 		}
 		return truthOf(holds(cond.Op, n)), nil
 	}, true
+}
+
+// sameness returns the test that two columns are equal.
+func (c *compiler) sameness(cond plan.Same) (test, bool) {
+	left, right := c.place(cond.Left), c.place(cond.Right)
+	equal := equalerOf(c.codec(cond.Left))
+	return func(_ *gms.Context, r gms.Row) (truth, error) {
+		a, b := r[left], r[right]
+		if a == nil || b == nil {
+			return isUnknown, nil
+		}
+		is, ok := equal(a, b)
+		return truthOf(is), unless(ok)
+	}, true
+}
+
+// equalerOf returns the function that compares values of two columns, of which one is of this codec and
+// the other like it; ok is not set for values of other Go types.
+func equalerOf(codec *row.KeyCodec) func(a, b any) (is, ok bool) {
+	switch {
+	case codec.IsInteger():
+		return equalNumbers
+	case row.IsCharacter(codec.Kind):
+		return func(a, b any) (is, ok bool) {
+			s, isText := a.(string)
+			t, areTexts := b.(string)
+			if !isText || !areTexts {
+				return false, false
+			}
+			n, ok := codec.Weights.Compare(s, t)
+			return n == 0, ok
+		}
+	case codec.Kind == catalog.KindDecimal:
+		return func(a, b any) (is, ok bool) {
+			d, isDecimal := a.(decimal.Decimal)
+			e, areDecimals := b.(decimal.Decimal)
+			return isDecimal && areDecimals && d.Cmp(e) == 0, isDecimal && areDecimals
+		}
+	}
+	return func(a, b any) (is, ok bool) {
+		s, isTime := a.(time.Time)
+		t, areTimes := b.(time.Time)
+		return isTime && areTimes && s.Equal(t), isTime && areTimes
+	}
+}
+
+// equalNumbers compares whole numbers of any types.
+func equalNumbers(a, b any) (is, ok bool) {
+	x, isNegative, ok := magnitude(a)
+	y, areNegative, too := magnitude(b)
+	return x == y && isNegative == areNegative, ok && too
+}
+
+// magnitude returns the bits of a whole number, and whether it is negative.
+func magnitude(v any) (bits uint64, isNegative, ok bool) {
+	if n, ok := row.Signed(v); ok {
+		return uint64(n), n < 0, true
+	}
+	bits, ok = row.Unsigned(v)
+	return bits, false, ok
 }
 
 // holds reports whether a comparison holds for the order of its operands.
@@ -140,7 +204,7 @@ func (c *compiler) membership(cond plan.In) (test, bool) {
 	if !ok {
 		return nil, false
 	}
-	at := c.scan.Place(cond.Column)
+	at := c.place(cond.Column)
 	t := func(_ *gms.Context, r gms.Row) (truth, error) {
 		if r[at] == nil {
 			return isUnknown, nil
@@ -175,7 +239,7 @@ type member struct {
 
 // sorted returns the values of a list in order, without NULL; false if one is not plain.
 func (c *compiler) sorted(cond plan.In) (all []member, hasNull, ok bool) {
-	codec := c.scan.Table.Codec(cond.Column)
+	codec := c.codec(cond.Column)
 	for _, o := range cond.Values {
 		compare, v, ok := c.comparer(cond.Column, o)
 		if !ok {
@@ -205,7 +269,7 @@ func (c *compiler) comparer(column int, o plan.Operand) (comparer, any, bool) {
 	if !ok {
 		return nil, nil, false
 	}
-	codec := c.scan.Table.Codec(column)
+	codec := c.codec(column)
 	with, ok := plan.Constant(codec, v)
 	if !ok {
 		return nil, nil, false

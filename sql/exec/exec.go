@@ -19,8 +19,9 @@ type run struct {
 	s        *store.Session
 	tr       *store.Transaction
 	values   []plan.Value
-	// chosen is the access by which the table is read; nil before it is chosen.
-	chosen *plan.Access
+	// chosen is the number of the access by which the table is read, or of the order in which a join's
+	// are; nil before it is chosen.
+	chosen *int
 	// changes is set if the rows are going to be changed.
 	changes bool
 	taken   int64 // the memory of rows to be returned or changed
@@ -33,6 +34,8 @@ func (r *run) open(ctx *gms.Context, n plan.Node) (gms.RowIter, error) {
 		return gms.RowsToRowIter(gms.Row{}), nil
 	case *plan.Scan:
 		return r.scan(ctx, n)
+	case *plan.Join:
+		return r.join(ctx, n)
 	case *plan.Filter:
 		return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter { return &filter{rows, n.Cond} })
 	case *plan.Project:

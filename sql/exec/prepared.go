@@ -14,8 +14,9 @@ import (
 	"github.com/farmsql/farmsql/sql/store"
 )
 
-// A prepared is a Statement with its fixed literals, for one version of its table.
+// A prepared is a Statement with its fixed literals, for one version of its tables.
 type prepared struct {
+	tables []*store.TableInfo
 	// refused is set if it cannot be planned.
 	refused bool
 	// text has question marks for the parameters, which are the values with these numbers.
@@ -29,7 +30,8 @@ type prepared struct {
 		lockrank.Mutex[lockrank.Leaf]
 		queries []*plan.Query
 	}
-	// runs counts executions, and chosen is the number of the access that choose has chosen.
+	// runs counts executions, and chosen is the number of the access, or of the order of a join, that
+	// has been chosen.
 	runs   atomic.Uint64
 	chosen atomic.Int64
 }
@@ -37,21 +39,21 @@ type prepared struct {
 // newPrepared lets go-mysql-server plan the statement with these values, to learn whether it is right
 // and what it returns, and plans it. It returns ErrPlan if go-mysql-server reports an error, which may
 // be due to the values.
-func (s *Statement) newPrepared(ctx *gms.Context, info *store.TableInfo, values []plan.Value) (*prepared, error) {
-	p := &prepared{}
+func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
+	p := &prepared{tables: tables}
 	p.text, p.parameters = s.literals.Fixed(s.text, values)
 	schema, err := s.check(ctx, p, values)
 	if err != nil {
 		return nil, err
 	}
 	p.header = &Header{Schema: schema}
-	q, err := p.build(ctx, s, info)
+	q, err := p.build(ctx, s)
 	switch {
 	case errors.Is(err, plan.ErrRefused):
 		p.refused = true
 	case err != nil:
 		return nil, ErrPlan
-	case q.Change != nil && !q.Change.CanChange(info):
+	case q.Change != nil && !q.Change.CanChange(q.Table):
 		p.refused = true
 	case q.Shared:
 		p.shared = q
@@ -89,7 +91,7 @@ func (s *Statement) check(ctx *gms.Context, p *prepared, values []plan.Value) (g
 }
 
 // build makes a query: go-mysql-server resolves the names.
-func (p *prepared) build(ctx *gms.Context, s *Statement, info *store.TableInfo) (*plan.Query, error) {
+func (p *prepared) build(ctx *gms.Context, s *Statement) (*plan.Query, error) {
 	ast, err := s.parse(ctx, p.text)
 	if err != nil {
 		return nil, ErrPlan
@@ -98,11 +100,11 @@ func (p *prepared) build(ctx *gms.Context, s *Statement, info *store.TableInfo) 
 	if err != nil {
 		return nil, ErrPlan
 	}
-	return plan.Build(ctx, root, info, p.parameters)
+	return plan.Build(ctx, root, p.tables, p.parameters)
 }
 
 // take returns a query that nobody else runs, or a shared one.
-func (p *prepared) take(ctx *gms.Context, s *Statement, info *store.TableInfo) (*plan.Query, error) {
+func (p *prepared) take(ctx *gms.Context, s *Statement) (*plan.Query, error) {
 	if p.shared != nil {
 		return p.shared, nil
 	}
@@ -114,7 +116,7 @@ func (p *prepared) take(ctx *gms.Context, s *Statement, info *store.TableInfo) (
 		return q, nil
 	}
 	p.idle.Unlock()
-	q, err := p.build(ctx, s, info)
+	q, err := p.build(ctx, s)
 	if err != nil {
 		return nil, ErrPlan
 	}

@@ -13,8 +13,12 @@ import (
 
 // scan returns the rows of a table that meet the scan's condition.
 func (r *run) scan(ctx *gms.Context, n *plan.Scan) (gms.RowIter, error) {
-	access := r.choose(ctx, n)
-	c := compiler{n, r.values}
+	return r.scanBy(ctx, n, r.choose(ctx, n))
+}
+
+// scanBy is scan by one of the scan's accesses.
+func (r *run) scanBy(ctx *gms.Context, n *plan.Scan, access *plan.Access) (gms.RowIter, error) {
+	c := compiler{n.Place, n.Table.Codec, r.values}
 	where, ok := c.compile(whereOf(n))
 	if !ok {
 		return nil, ErrPlan
@@ -105,12 +109,17 @@ func (r *run) branch(ctx *gms.Context, n *plan.Scan, b *plan.Branch, reverse boo
 	t := &store.Table{Store: r.s.Store, Info: n.Table, Columns: n.Columns}
 	return t.Rows(r.s, r.tr, &store.Scan{
 		Index: index, Ranges: ranges, Reverse: reverse, Changes: r.changes,
-		First: int(min(r.wanted(n.Wants), math.MaxInt32)) % math.MaxInt32,
-		Passes: func(ctx *gms.Context, row gms.Row) (bool, error) {
-			v, err := passes(ctx, row)
-			return v == isTrue, err
-		},
+		First:  int(min(r.wanted(n.Wants), math.MaxInt32)) % math.MaxInt32,
+		Passes: passing(passes),
 	}), nil
+}
+
+// passing returns what decides whether a row passes a test.
+func passing(t test) func(*gms.Context, gms.Row) (bool, error) {
+	return func(ctx *gms.Context, row gms.Row) (bool, error) {
+		v, err := t(ctx, row)
+		return v == isTrue, err
+	}
 }
 
 // A chain returns the rows of its branches one after the other.

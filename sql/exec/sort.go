@@ -15,12 +15,23 @@ import (
 // sort returns the rows of a sort's child in order; those of a scan that already come in order as they
 // are.
 func (r *run) sort(ctx *gms.Context, n *plan.Sort) (gms.RowIter, error) {
-	if scan, ok := n.Child.(*plan.Scan); ok && r.choose(ctx, scan).Ordered {
-		return r.scan(ctx, scan)
+	if r.isOrdered(ctx, n.Child) {
+		return r.open(ctx, n.Child)
 	}
 	return r.above(ctx, n.Child, func(rows gms.RowIter) gms.RowIter {
 		return &sorter{RowIter: rows, order: newOrder(ctx, n.By), wanted: r.wanted(n.Wants), h: &r.s.Holding}
 	})
+}
+
+// isOrdered reports whether the rows of a node come in the order that is wanted of them.
+func (r *run) isOrdered(ctx *gms.Context, n plan.Node) bool {
+	switch n := n.(type) {
+	case *plan.Scan:
+		return r.choose(ctx, n).Ordered
+	case *plan.Join:
+		return r.chooseOrder(ctx, n).Ordered
+	}
+	return false
 }
 
 // A sorter returns the first rows in an order: all, or as many as a LIMIT wants. Rows that are equal

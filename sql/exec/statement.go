@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	sqle "github.com/dolthub/go-mysql-server"
@@ -52,7 +53,7 @@ type Statement struct {
 	mu       struct {
 		lockrank.Mutex[lockrank.Leaf]
 		prepared map[string]*prepared // by the fixed literals
-		info     *store.TableInfo     // the version of the table that prepared is for
+		tables   []*store.TableInfo   // the versions of the tables that prepared is for
 	}
 }
 
@@ -82,15 +83,16 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if isPrepared && s.literals.Named || s.st.Catalog.Changed(tr.Tx) {
 		return nil, ErrPlan
 	}
-	info, err := s.describe(ctx, tr)
+	var room [4]*store.TableInfo
+	tables, err := s.describe(ctx, tr, room[:0])
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.prepare(ctx, info, values)
+	p, err := s.prepare(ctx, tables, values)
 	if err != nil {
 		return nil, err
 	}
-	q, err := p.take(ctx, s, info)
+	q, err := p.take(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -108,15 +110,15 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 
 // Explain returns the plan for values as text; false if the statement is left to go-mysql-server.
 func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []plan.Value) (string, bool) {
-	info, err := s.describe(ctx, tr)
+	tables, err := s.describe(ctx, tr, nil)
 	if err != nil || s.st.Catalog.Changed(tr.Tx) {
 		return "", false
 	}
-	p, err := s.prepare(ctx, info, values)
+	p, err := s.prepare(ctx, tables, values)
 	if err != nil {
 		return "", false
 	}
-	q, err := p.take(ctx, s, info)
+	q, err := p.take(ctx, s)
 	if err != nil {
 		return "", false
 	}
@@ -124,12 +126,19 @@ func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []pl
 	return q.String(), true
 }
 
-// describe returns the statement's table as the transaction sees it; nil if it has none.
-func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction) (*store.TableInfo, error) {
-	db, table := s.literals.DB, s.literals.Table
-	if table == "" {
-		return nil, nil
+// describe appends the statement's tables as the transaction sees them to dst.
+func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction, dst []*store.TableInfo) ([]*store.TableInfo, error) {
+	for _, t := range s.literals.Tables {
+		info, err := s.describeTable(ctx, tr, t.DB, t.Table)
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, info)
 	}
+	return dst, nil
+}
+
+func (s *Statement) describeTable(ctx *gms.Context, tr *store.Transaction, db, table string) (*store.TableInfo, error) {
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
 	}
@@ -150,26 +159,26 @@ func (s *Statement) describe(ctx *gms.Context, tr *store.Transaction) (*store.Ta
 	return info, nil
 }
 
-// prepare returns the statement with the fixed ones of its literals, for a version of its table.
-func (s *Statement) prepare(ctx *gms.Context, info *store.TableInfo, values []plan.Value) (*prepared, error) {
+// prepare returns the statement with the fixed ones of its literals, for versions of its tables.
+func (s *Statement) prepare(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
 	if s.literals.AreRespelled(values) {
 		return nil, ErrPlan // the names of columns would be others
 	}
 	var room [64]byte
 	key := s.literals.Key(room[:0], values)
 	s.mu.Lock()
-	if s.mu.info != info {
-		s.mu.info, s.mu.prepared = info, nil
+	if !slices.Equal(s.mu.tables, tables) {
+		s.mu.tables, s.mu.prepared = slices.Clone(tables), nil
 	}
 	p, full := s.mu.prepared[string(key)], len(s.mu.prepared) >= preparedMax
 	s.mu.Unlock()
 	if p == nil && !full {
 		var err error
-		if p, err = s.newPrepared(ctx, info, values); err != nil {
+		if p, err = s.newPrepared(ctx, slices.Clone(tables), values); err != nil {
 			return nil, err
 		}
 		s.mu.Lock()
-		if s.mu.info == info {
+		if slices.Equal(s.mu.tables, tables) {
 			if s.mu.prepared == nil {
 				s.mu.prepared = make(map[string]*prepared)
 			}

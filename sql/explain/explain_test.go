@@ -60,8 +60,8 @@ func TestExplain(t *testing.T) {
 func TestExplainFormats(t *testing.T) {
 	c := client(t)
 	for query, want := range map[string]string{
-		"SELECT * FROM t WHERE id = 1":            "run by sql/exec",
-		"SELECT t.id FROM t JOIN u ON t.id = u.t": "Join",
+		"SELECT * FROM t WHERE id = 1":                "run by sql/exec",
+		"SELECT t.id FROM t JOIN u ON t.id = u.t + 1": "Join",
 	} {
 		if got := c.Result("EXPLAIN FORMAT=TREE " + query); !strings.Contains(got, want) {
 			t.Errorf("tree of %s: %s", query, got)

@@ -31,24 +31,29 @@ type Branch struct {
 	Condition Condition
 }
 
-// A Part bounds a column of an index: by values, if there are any, by NULL, or by other bounds.
+// A Part bounds a column of an index: by values, if there are any, by NULL, by a column of the tables
+// that a join reads before, or by other bounds.
 type Part struct {
 	Column int
 	Values []Operand
 	Null   bool
+	Outer  *int // the number of the column in the join's rows
 	Bounds []Compare
 }
 
 // isPoints reports whether the part gives single values.
-func (p *Part) isPoints() bool { return len(p.Values) > 0 || p.Null }
+func (p *Part) isPoints() bool { return p.isEqual() || p.Null }
+
+// isEqual reports whether the part gives single values that are not NULL.
+func (p *Part) isEqual() bool { return len(p.Values) > 0 || p.Outer != nil }
 
 // isSingle reports whether the part gives one value.
-func (p *Part) isSingle() bool { return len(p.Values) == 1 || p.Null }
+func (p *Part) isSingle() bool { return len(p.Values) == 1 || p.Null || p.Outer != nil }
 
 // IsUnique reports whether the branch reads whole unique keys.
 func (b *Branch) IsUnique(table *store.TableInfo) bool {
 	return (b.Index == table.PrimaryKey && !table.IsKeyless() || b.Index.Unique) && len(b.Parts) >= len(b.Index.Columns) &&
-		!slices.ContainsFunc(b.Parts, func(p Part) bool { return len(p.Values) == 0 })
+		!slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isEqual() })
 }
 
 // String returns the access as plans show it.
@@ -87,6 +92,8 @@ func (p Part) String() string {
 	switch {
 	case p.Null:
 		return IsNull{Column: p.Column}.String()
+	case p.Outer != nil:
+		return equal{p.Column, *p.Outer}.String()
 	case len(p.Values) == 1:
 		return Compare{p.Column, Equal, p.Values[0]}.String()
 	case len(p.Values) > 0:
@@ -149,7 +156,7 @@ func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, 
 		}
 	}
 	if k.Access == catalog.AccessHash {
-		whole := len(b.Parts) >= len(k.Columns) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return len(p.Values) == 0 })
+		whole := len(b.Parts) >= len(k.Columns) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isEqual() })
 		b.Parts = b.Parts[:min(len(b.Parts), len(k.Columns))]
 		return b, whole
 	}
@@ -176,6 +183,10 @@ func partOf(column int, all []Condition) Part {
 		case IsNull:
 			if c.Column == column && !c.Not {
 				return Part{Column: column, Null: true}
+			}
+		case equal:
+			if c.Column == column {
+				return Part{Column: column, Outer: &c.Outer}
 			}
 		}
 	}

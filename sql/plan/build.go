@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -22,7 +23,7 @@ func refused(format string, args ...any) error {
 
 // A Query is the plan of a statement.
 type Query struct {
-	// Table is the statement's table, nil if it has none.
+	// Table is the table whose rows are changed, nil for a SELECT.
 	Table *store.TableInfo
 	// Rows are the rows that the statement returns, or changes.
 	Rows Node
@@ -43,20 +44,22 @@ func (q *Query) String() string {
 // A builder makes a Query of a resolved tree.
 type builder struct {
 	ctx        *gms.Context
-	table      *store.TableInfo
+	tables     []*store.TableInfo
 	parameters []int
 	shared     bool
 }
 
 // Build returns the plan for a tree that go-mysql-server has resolved, in which a variable v1 stands
-// for the value of number parameters[0], and so on. table is the table that the tree must read, nil
-// for none. The error is an ErrRefused if the tree has anything that this package does not know.
-func Build(ctx *gms.Context, root gms.Node, table *store.TableInfo, parameters []int) (*Query, error) {
-	b := &builder{ctx: ctx, table: table, parameters: parameters, shared: true}
-	if table != nil && table.HasVirtual {
-		return nil, refused("a virtual column")
+// for the value of number parameters[0], and so on. tables are those that the tree reads. The error
+// is an ErrRefused if the tree has anything that this package does not know.
+func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameters []int) (*Query, error) {
+	b := &builder{ctx: ctx, tables: tables, parameters: parameters, shared: true}
+	for _, t := range tables {
+		if t.HasVirtual {
+			return nil, refused("a virtual column")
+		}
 	}
-	q := &Query{Table: table}
+	q := &Query{}
 	switch n := root.(type) {
 	case *gmsplan.Update:
 		child, err := b.update(n, q)
@@ -76,13 +79,17 @@ func Build(ctx *gms.Context, root gms.Node, table *store.TableInfo, parameters [
 	if err != nil {
 		return nil, err
 	}
-	q.Rows, q.Shared = optimise(rows, table), b.shared
+	if q.Rows, err = optimise(ctx, rows); err != nil {
+		return nil, err
+	}
+	q.Shared = b.shared
 	if q.Change == nil {
 		return q, prune(ctx, q.Rows)
 	}
-	if len(s) == 0 || table.IsKeyless() {
+	if len(tables) != 1 || len(s.ids) == 0 || tables[0].IsKeyless() {
 		return nil, refused("a change of a table without a key")
 	}
+	q.Table = tables[0]
 	return q, nil
 }
 
@@ -94,9 +101,11 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 	case *gmsplan.TableAlias:
 		t, ok := n.Child.(*gmsplan.ResolvedTable)
 		if !ok {
-			return nil, nil, refused("an alias of %T", n.Child)
+			return nil, scope{}, refused("an alias of %T", n.Child)
 		}
 		return b.resolved(t, n.Columns())
+	case *gmsplan.JoinNode:
+		return b.join(n, nil)
 	case *gmsplan.Filter:
 		return b.filter(n)
 	case *gmsplan.Having:
@@ -109,11 +118,11 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 		return b.sort(n)
 	case *gmsplan.Distinct:
 		if len(n.Expressions()) > 0 {
-			return nil, nil, refused("DISTINCT ON")
+			return nil, scope{}, refused("DISTINCT ON")
 		}
 		child, s, err := b.node(n.Child)
 		if err != nil {
-			return nil, nil, err
+			return nil, scope{}, err
 		}
 		d := &Distinct{Child: child, Schema: n.Child.Schema(b.ctx)}
 		return d, s, nil
@@ -122,30 +131,36 @@ func (b *builder) node(n gms.Node) (Node, scope, error) {
 	case *gmsplan.Offset:
 		return b.offset(n)
 	}
-	return nil, nil, refused("node %T", n)
+	return nil, scope{}, refused("node %T", n)
 }
 
-// resolved returns the scan of the statement's table.
+// resolved returns the scan of a table.
 func (b *builder) resolved(n *gmsplan.ResolvedTable, columns gms.ColSet) (Node, scope, error) {
 	if gmsplan.IsDualTable(n) {
-		return One{}, nil, nil
+		return One{}, scope{}, nil
 	}
 	t, ok := n.Table.(*store.Table)
-	if !ok || b.table == nil || t.Info != b.table || n.AsOf != nil {
-		return nil, nil, refused("table %s", n.Name())
+	if !ok || !slices.Contains(b.tables, t.Info) || n.AsOf != nil {
+		return nil, scope{}, refused("table %s", n.Name())
 	}
 	var s scope
-	columns.ForEach(func(id gms.ColumnId) { s = append(s, id) })
-	if len(s) != len(b.table.Columns) {
-		return nil, nil, refused("%d columns of %s", len(s), n.Name())
+	columns.ForEach(func(id gms.ColumnId) { s.ids = append(s.ids, id) })
+	if len(s.ids) != len(t.Info.Columns) {
+		return nil, scope{}, refused("%d columns of %s", len(s.ids), n.Name())
 	}
-	return &Scan{Table: b.table}, s, nil
+	for i := range t.Info.Columns {
+		s.codecs = append(s.codecs, t.Info.Codec(i))
+	}
+	return &Scan{Table: t.Info}, s, nil
 }
 
 func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
+	if j, ok := n.Child.(*gmsplan.JoinNode); ok {
+		return b.join(j, n.Expression)
+	}
 	child, s, err := b.node(n.Child)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	scan, ok := child.(*Scan)
 	if !ok || scan.Where != nil {
@@ -154,7 +169,7 @@ func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
 	}
 	c, err := b.condition(n.Expression, s)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	scan.Where = Simplify(c)
 	return scan, s, nil
@@ -163,7 +178,7 @@ func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
 func (b *builder) having(n *gmsplan.Having) (Node, scope, error) {
 	child, s, err := b.node(n.Child)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	cond, err := b.expression(n.Cond, s)
 	return &Filter{child, cond}, s, err
@@ -172,7 +187,7 @@ func (b *builder) having(n *gmsplan.Having) (Node, scope, error) {
 func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
 	child, s, err := b.node(n.Child)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	exprs, err := b.expressions(n.Projections, s)
 	return &Project{child, exprs}, ids(n.Projections), err
@@ -180,10 +195,10 @@ func (b *builder) project(n *gmsplan.Project) (Node, scope, error) {
 
 // ids returns the scope of the rows of expressions. An expression that nothing refers to has no id.
 func ids(exprs []gms.Expression) scope {
-	s := make(scope, len(exprs))
+	s := scope{ids: make([]gms.ColumnId, len(exprs))}
 	for i, e := range exprs {
 		if e, ok := e.(gms.IdExpression); ok {
-			s[i] = e.Id()
+			s.ids[i] = e.Id()
 		}
 	}
 	return s
@@ -192,14 +207,14 @@ func ids(exprs []gms.Expression) scope {
 func (b *builder) group(n *gmsplan.GroupBy) (Node, scope, error) {
 	child, s, err := b.node(n.Child)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	g := &Group{Child: child}
 	if g.By, err = b.expressions(n.GroupByExprs, s); err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	if g.Exprs, err = b.expressions(n.SelectDeps, s); err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	aggregates := 0
 	for _, e := range g.Exprs {
@@ -209,11 +224,11 @@ func (b *builder) group(n *gmsplan.GroupBy) (Node, scope, error) {
 			continue
 		}
 		if _, ok := e.(*expression.GetField); !ok {
-			return nil, nil, refused("%s beside aggregates", e)
+			return nil, scope{}, refused("%s beside aggregates", e)
 		}
 	}
 	if len(g.By) == 0 && aggregates < len(g.Exprs) || aggregates == 0 {
-		return nil, nil, refused("GROUP BY without aggregates")
+		return nil, scope{}, refused("GROUP BY without aggregates")
 	}
 	return g, ids(n.SelectDeps), nil
 }
@@ -221,19 +236,20 @@ func (b *builder) group(n *gmsplan.GroupBy) (Node, scope, error) {
 func (b *builder) sort(n *gmsplan.Sort) (Node, scope, error) {
 	child, s, err := b.node(n.Child)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	by := make([]Order, len(n.SortFields))
 	for i, f := range n.SortFields {
 		e, err := b.expression(f.Column, s)
 		if err != nil {
-			return nil, nil, err
+			return nil, scope{}, err
 		}
 		if f.NullOrdering != gms.NullsFirst {
-			return nil, nil, refused("order of NULLs")
+			return nil, scope{}, refused("order of NULLs")
 		}
 		by[i] = Order{Expr: e, Desc: f.Order == gms.Descending, Column: -1}
-		if _, isScan := child.(*Scan); isScan {
+		switch child.(type) {
+		case *Scan, *Join:
 			by[i].Column = columnOf(e)
 		}
 	}
@@ -254,11 +270,11 @@ func columnOf(e gms.Expression) int {
 func (b *builder) limit(n *gmsplan.Limit) (Node, scope, error) {
 	count, ok := b.operand(n.Limit)
 	if !ok || n.CalcFoundRows || count.Negative {
-		return nil, nil, refused("LIMIT %s", n.Limit)
+		return nil, scope{}, refused("LIMIT %s", n.Limit)
 	}
 	child, s, err := b.node(n.Child)
 	if err != nil {
-		return nil, nil, err
+		return nil, scope{}, err
 	}
 	if l, ok := child.(*Limit); ok && l.Count == nil {
 		l.Count = &count
@@ -270,7 +286,7 @@ func (b *builder) limit(n *gmsplan.Limit) (Node, scope, error) {
 func (b *builder) offset(n *gmsplan.Offset) (Node, scope, error) {
 	offset, ok := b.operand(n.Offset)
 	if !ok || offset.Negative {
-		return nil, nil, refused("OFFSET %s", n.Offset)
+		return nil, scope{}, refused("OFFSET %s", n.Offset)
 	}
 	child, s, err := b.node(n.Child)
 	return &Limit{Child: child, Offset: &offset}, s, err

@@ -45,7 +45,7 @@ type (
 	Or []Condition
 	// Not is true if its condition is false.
 	Not struct{ Condition }
-	// Compare compares a column of the table with a parameter.
+	// Compare compares a column with a parameter.
 	Compare struct {
 		Column int
 		Op     Op
@@ -57,6 +57,8 @@ type (
 		Values []Operand
 		Not    bool
 	}
+	// Same is true if two columns are equal, which are compared as keys of either are.
+	Same struct{ Left, Right int }
 	// IsNull is true if a column is NULL; with Not, if it is not.
 	IsNull struct {
 		Column int
@@ -90,6 +92,9 @@ func (c In) String() string {
 
 // String returns the condition as plans show it.
 func (c IsNull) String() string { return fmt.Sprintf("(%s #%d)", named("null", c.Not), c.Column) }
+
+// String returns the condition as plans show it.
+func (c Same) String() string { return fmt.Sprintf("(= #%d #%d)", c.Left, c.Right) }
 
 // String returns the condition as plans show it.
 func (c Other) String() string { return "(" + c.Expr.String() + ")" }

@@ -1,4 +1,4 @@
-// Package plan makes plans of statements over one table, and of SELECTs without a table. It
+// Package plan makes plans of statements over one table, of joins, and of SELECTs without a table. It
 // replaces go-mysql-server's analyzer for the statements that it understands; go-mysql-server still
 // parses them and resolves their names.
 //
@@ -21,4 +21,10 @@
 // An Access is a way to read a table: by ranges of an index, which are functions of the parameters.
 // Ranges hold all rows that meet the WHERE, and perhaps others: the WHERE is evaluated for each row
 // in any case. So an Access can make a statement slow, but not wrong.
+//
+// # Joins
+//
+// A Join is read by nested loops: the rows of an outermost table, and for each of them those of the
+// next table that a lookup gives (JoinOrder). A lookup, too, gives all rows that meet the conditions,
+// and perhaps others; columns of two tables that are compared in a way that keys are not are no lookup.
 package plan

@@ -14,21 +14,36 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file takes expressions out of go-mysql-server's resolved tree.
 
-// A scope has the ids of the columns of a node's rows.
-type scope []gms.ColumnId
+// A scope describes the columns of a node's rows.
+type scope struct {
+	ids []gms.ColumnId
+	// codecs are how the columns are compared, if they are those of tables; else nil.
+	codecs []*row.KeyCodec
+}
 
 // place returns the position of a column, -1 if the rows do not have it.
 func (s scope) place(f *expression.GetField) int {
-	for i, id := range s {
+	for i, id := range s.ids {
 		if id != 0 && id == f.Id() {
 			return i
 		}
 	}
 	return -1
+}
+
+// column returns the position of the table's column that an expression is; false if it is none.
+func (s scope) column(e gms.Expression) (int, bool) {
+	f, ok := e.(*expression.GetField)
+	if !ok || s.codecs == nil {
+		return 0, false
+	}
+	at := s.place(f)
+	return at, at >= 0
 }
 
 // expression returns an expression over the rows of a scope, with the corrections that

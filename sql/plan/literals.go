@@ -12,15 +12,17 @@ import (
 // the others, whose values are part of the statement's meaning or of its result's names, are fixed.
 type Literals struct {
 	isParameter []bool
-	// DB and Table name the statement's table; Table is empty if it has none, DB if the table is of
-	// the current database.
-	DB, Table string
+	// Tables are the statement's tables.
+	Tables []TableName
 	// Auths are what the statement needs privileges for.
 	Auths []sqlparser.AuthInformation
 	// Named is set if a fixed literal is in a column that has no alias: the column's name is then
 	// the literal's text, which a prepared statement does not have.
 	Named bool
 }
+
+// A TableName names a table; DB is empty if it is of the current database.
+type TableName struct{ DB, Table string }
 
 // LiteralsOf returns what becomes of n literals, for which the statement has parameters; false if the
 // statement is not one that this package plans.
@@ -34,7 +36,10 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 			return nil, false
 		}
 		l.Named = names(s.SelectExprs)
-		return l, l.clauses(s.From, s.Where, s.Limit)
+		if !l.clauses(s.From, s.Where, s.Limit) {
+			return nil, false
+		}
+		return l, len(l.Tables) <= 1 || s.Lock == nil || s.Lock.Type == ""
 	case *sqlparser.Update:
 		if s.Ignore != "" || s.With != nil || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
 			return nil, false
@@ -42,12 +47,12 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 		for _, a := range s.Exprs {
 			l.operand(a.Expr)
 		}
-		return l, l.clauses(s.TableExprs, s.Where, s.Limit)
+		return l, l.clauses(s.TableExprs, s.Where, s.Limit) && len(l.Tables) <= 1
 	case *sqlparser.Delete:
 		if len(s.Targets) > 0 || s.With != nil || len(s.Partitions) > 0 || len(s.Comments) > 0 || len(s.Returning) > 0 || s.Where == nil {
 			return nil, false
 		}
-		return l, l.clauses(s.TableExprs, s.Where, s.Limit)
+		return l, l.clauses(s.TableExprs, s.Where, s.Limit) && len(l.Tables) <= 1
 	}
 	return nil, false
 }
@@ -69,13 +74,30 @@ func names(list sqlparser.SelectExprs) (named bool) {
 	return named
 }
 
-// from takes the privileges for a statement's table; false if there are several tables, or clauses
-// that this package does not know.
+// from takes the tables of a statement, and the privileges for them; false if there are clauses that
+// this package does not know.
 func (l *Literals) from(tables sqlparser.TableExprs) bool {
-	if len(tables) != 1 {
-		return len(tables) == 0
+	for _, t := range tables {
+		if !l.table(t) {
+			return false
+		}
 	}
-	t, ok := tables[0].(*sqlparser.AliasedTableExpr)
+	return true
+}
+
+// table is from for one table, or a join.
+func (l *Literals) table(e sqlparser.TableExpr) bool {
+	switch e := e.(type) {
+	case *sqlparser.ParenTableExpr:
+		return l.from(e.Exprs)
+	case *sqlparser.JoinTableExpr:
+		if e.Join != sqlparser.JoinStr || len(e.Condition.Using) > 0 {
+			return false
+		}
+		l.condition(e.Condition.On)
+		return l.table(e.LeftExpr) && l.table(e.RightExpr)
+	}
+	t, ok := e.(*sqlparser.AliasedTableExpr)
 	if !ok || t.Hints != nil || t.AsOf != nil || len(t.Partitions) > 0 || t.Lateral {
 		return false
 	}
@@ -84,11 +106,11 @@ func (l *Literals) from(tables sqlparser.TableExprs) bool {
 		return ok && name.DbQualifier.IsEmpty()
 	}
 	l.Auths = append(l.Auths, t.Auth)
-	l.DB, l.Table = name.DbQualifier.String(), name.Name.String()
+	l.Tables = append(l.Tables, TableName{name.DbQualifier.String(), name.Name.String()})
 	return name.SchemaQualifier.IsEmpty()
 }
 
-// clauses takes the literals of WHERE and LIMIT, and the privileges for the table; false as from.
+// clauses takes the literals of WHERE and LIMIT, and the tables; false as from.
 func (l *Literals) clauses(from sqlparser.TableExprs, where *sqlparser.Where, limit *sqlparser.Limit) bool {
 	if where != nil {
 		l.condition(where.Expr)

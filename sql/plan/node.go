@@ -77,8 +77,8 @@ type (
 type Order struct {
 	Expr gms.Expression
 	Desc bool
-	// Column is the table's column that the expression is, in an order of a table's rows; -1 if it
-	// is none.
+	// Column is the table's column that the expression is, in an order of a table's rows, or that of a
+	// join's rows; -1 if it is none.
 	Column int
 }
 
@@ -161,6 +161,14 @@ func texts(all []gms.Expression) string {
 		s[i] = e.String()
 	}
 	return strings.Join(s, ", ")
+}
+
+// Width returns the number of columns that are read.
+func (s *Scan) Width() int {
+	if s.Columns == nil {
+		return len(s.Table.Columns)
+	}
+	return len(s.Columns)
 }
 
 // Place returns the position of a table's column in the rows of a scan.

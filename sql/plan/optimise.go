@@ -6,16 +6,13 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
-
-	"github.com/farmsql/farmsql/sql/store"
 )
 
 // optimise applies the rewrites of nodes, each of which keeps the rows, and their order where the
 // statement gives one.
-func optimise(n Node, table *store.TableInfo) Node {
+func optimise(ctx *gms.Context, n Node) (Node, error) {
 	wantFirst(n, nil)
-	findAccess(n, nil, table)
-	return n
+	return n, findAccess(ctx, n, nil)
 }
 
 // wantFirst tells sorts and scans how many of their rows are wanted, by the LIMIT above them. l is
@@ -42,34 +39,44 @@ func wantFirst(n Node, l *Limit) {
 		wantFirst(n.Child, nil)
 	case *Scan:
 		n.Wants = l
+	case *Join:
+		n.Wants = l
 	}
 }
 
-// findAccess finds the ways to read the table. above is the sort whose rows the scan gives, if there
+// findAccess finds the ways to read the tables. above is the sort whose rows the scan or the join gives, if there
 // is one.
-func findAccess(n Node, above *Sort, table *store.TableInfo) {
+func findAccess(ctx *gms.Context, n Node, above *Sort) error {
 	switch n := n.(type) {
 	case *Limit:
-		findAccess(n.Child, nil, table)
+		return findAccess(ctx, n.Child, nil)
 	case *Project:
-		findAccess(n.Child, nil, table)
+		return findAccess(ctx, n.Child, nil)
 	case *Filter:
-		findAccess(n.Child, nil, table)
+		return findAccess(ctx, n.Child, nil)
 	case *Distinct:
-		findAccess(n.Child, nil, table)
+		return findAccess(ctx, n.Child, nil)
 	case *Group:
-		findAccess(n.Child, nil, table)
+		err := findAccess(ctx, n.Child, nil)
 		takeEnd(n)
+		return err
 	case *Sort:
-		findAccess(n.Child, n, table)
+		return findAccess(ctx, n.Child, n)
 	case *Scan:
-		n.Access = accesses(table, n.Where)
+		n.Access = accesses(n.Table, n.Where)
 		if above != nil {
 			n.Order = above.By
 			n.Wants = above.Wants
-			n.Access = order(table, n.Access, n.Where, above.By)
+			n.Access = order(n.Table, n.Access, n.Where, above.By)
 		}
+	case *Join:
+		if above != nil {
+			n.Order = above.By
+			n.Wants = above.Wants
+		}
+		return findOrders(ctx, n)
 	}
+	return nil
 }
 
 // takeEnd lets a MIN or MAX of a whole table, or of the rows that equalities give, read the first or

@@ -6,10 +6,9 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 )
 
-// prune makes the scan of a plan read only the columns that are used.
+// prune makes the scans of a plan read only the columns that are used.
 func prune(ctx *gms.Context, n Node) error {
 	var users []Node // the nodes whose expressions are on the rows of the scan
 	for {
@@ -28,6 +27,8 @@ func prune(ctx *gms.Context, n Node) error {
 			n, users = x.Child, []Node{x}
 		case *Scan:
 			return x.prune(ctx, users)
+		case *Join:
+			return x.prune(ctx, users)
 		default:
 			return nil
 		}
@@ -37,8 +38,92 @@ func prune(ctx *gms.Context, n Node) error {
 // prune makes a scan read only the columns that the given nodes, the first of which does not return
 // rows as they are, and its condition use. It moves these columns in all expressions.
 func (s *Scan) prune(ctx *gms.Context, users []Node) error {
-	used := make(map[int]bool)
-	note := func(e gms.Expression) (gms.Expression, error) {
+	if !areLists(users) {
+		return nil // rows are returned as they are
+	}
+	used, err := usedBy(ctx, users)
+	if err != nil {
+		return err
+	}
+	if err := s.keep(ctx, used); err != nil {
+		return err
+	}
+	return eachOf(users, placing(ctx, s.Place))
+}
+
+// prune is Scan.prune for all tables of a join.
+func (j *Join) prune(ctx *gms.Context, users []Node) error {
+	if !areLists(users) {
+		return refused("whole rows of a join")
+	}
+	used, err := usedBy(ctx, users)
+	if err != nil {
+		return err
+	}
+	for _, c := range j.Where {
+		columns, err := columnsOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		maps.Copy(used, columns)
+	}
+	offset := 0
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		own := make(map[int]bool)
+		for column := range used {
+			if j.tableOf(column) == i {
+				own[column-t.First] = true
+			}
+		}
+		if err := t.keep(ctx, own); err != nil {
+			return err
+		}
+		t.Offset = offset
+		offset += t.Width()
+	}
+	place := placing(ctx, j.Place)
+	if j.Where, err = eachOthers(j.Where, place); err != nil {
+		return err
+	}
+	return eachOf(users, place)
+}
+
+// areLists reports whether the first of the nodes whose expressions are on the rows of a scan returns
+// other rows than those.
+func areLists(users []Node) bool {
+	if len(users) == 0 {
+		return false
+	}
+	switch users[0].(type) {
+	case *Project, *Group:
+		return true
+	}
+	return false
+}
+
+// keep makes a scan read only the given columns and those of its condition, which it moves there.
+func (s *Scan) keep(ctx *gms.Context, used map[int]bool) error {
+	columns, err := columnsOf(ctx, s.Where)
+	if err != nil {
+		return err
+	}
+	maps.Copy(used, columns)
+	s.Columns = slices.Sorted(maps.Keys(used))
+	if s.Columns == nil {
+		s.Columns = []int{} // nil would be all
+	}
+	return s.eachOther(placing(ctx, s.Place))
+}
+
+// placing returns what moves the columns of an expression.
+func placing(ctx *gms.Context, place func(int) int) func(gms.Expression) (gms.Expression, error) {
+	return func(e gms.Expression) (gms.Expression, error) { return withColumns(ctx, e, place) }
+}
+
+// noting returns what adds the columns of an expression to used.
+func noting(ctx *gms.Context, used map[int]bool) func(gms.Expression) (gms.Expression, error) {
+	return func(e gms.Expression) (gms.Expression, error) {
 		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
 			if f, ok := e.(*expression.GetField); ok {
 				used[f.Index()] = true
@@ -47,37 +132,20 @@ func (s *Scan) prune(ctx *gms.Context, users []Node) error {
 		})
 		return e, nil
 	}
-	if len(users) == 0 {
-		return nil // rows are returned as they are
-	}
-	if _, isSort := users[0].(*Sort); isSort {
-		return nil
-	}
-	if err := eachOf(users, note); err != nil {
-		return err
-	}
-	if _, err := eachOther(s.Where, func(e gms.Expression) (gms.Expression, error) { return note(e) }); err != nil {
-		return err
-	}
-	noteColumns(s.Where, used)
-	s.Columns = slices.Sorted(maps.Keys(used))
-	if s.Columns == nil {
-		s.Columns = []int{} // nil would be all
-	}
-	move := func(e gms.Expression) (gms.Expression, error) {
-		e, _, err := transform.Expr(ctx, e, func(_ *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
-			if f, ok := e.(*expression.GetField); ok {
-				at, _ := slices.BinarySearch(s.Columns, f.Index())
-				return f.WithIndex(at), transform.NewTree, nil
-			}
-			return e, transform.SameTree, nil
-		})
-		return e, err
-	}
-	if err := eachOf(users, move); err != nil {
-		return err
-	}
-	return s.eachOther(move)
+}
+
+// usedBy returns the columns that nodes use.
+func usedBy(ctx *gms.Context, users []Node) (map[int]bool, error) {
+	used := make(map[int]bool)
+	return used, eachOf(users, noting(ctx, used))
+}
+
+// columnsOf returns the columns that a condition uses.
+func columnsOf(ctx *gms.Context, c Condition) (map[int]bool, error) {
+	used := make(map[int]bool)
+	noteColumns(c, used)
+	_, err := eachOther(c, noting(ctx, used))
+	return used, err
 }
 
 // eachOther replaces the expressions in a scan's conditions.
@@ -180,5 +248,7 @@ func noteColumns(c Condition, used map[int]bool) {
 		used[c.Column] = true
 	case IsNull:
 		used[c.Column] = true
+	case Same:
+		used[c.Left], used[c.Right] = true, true
 	}
 }

@@ -76,6 +76,21 @@ func isComparable(k *row.KeyCodec, op Op) bool {
 	return k.IsInteger()
 }
 
+// areAlike reports whether two columns are compared as keys of either are: whole numbers of any type,
+// texts of one collation, or values of one type.
+func areAlike(a, b *row.KeyCodec) bool {
+	if !isComparable(a, Less) || !isComparable(b, Less) {
+		return false
+	}
+	switch {
+	case a.IsInteger():
+		return b.IsInteger()
+	case row.IsCharacter(a.Kind):
+		return row.IsCharacter(b.Kind) && a.Collation == b.Collation
+	}
+	return a.Kind == b.Kind
+}
+
 // Constant returns a value in the Go type of a column, nil for NULL. It returns false if the value
 // is not a plain value of the column's type, so that comparing it would need a conversion.
 func Constant(k *row.KeyCodec, v Value) (any, bool) {

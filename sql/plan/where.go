@@ -7,7 +7,7 @@ import (
 
 // This file makes conditions of the expressions of a WHERE.
 
-// condition returns the condition that an expression is, on rows of the table.
+// condition returns the condition that an expression is, on rows of tables.
 func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
 	switch e := e.(type) {
 	case *expression.And:
@@ -54,12 +54,8 @@ func (b *builder) conditions(s scope, all ...gms.Expression) ([]Condition, error
 // comparable returns the column that an expression is; false if it is no column, or not one that is
 // compared with parameters by an operator.
 func (b *builder) comparable(e gms.Expression, op Op, s scope) (int, bool) {
-	f, ok := e.(*expression.GetField)
-	if !ok || b.table == nil || s.place(f) < 0 {
-		return 0, false
-	}
-	c := s.place(f)
-	return c, isComparable(b.table.Codec(c), op)
+	c, ok := s.column(e)
+	return c, ok && isComparable(s.codecs[c], op)
 }
 
 func (b *builder) between(e *expression.Between, s scope) (Condition, bool) {
@@ -120,6 +116,9 @@ func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
 	if !ok {
 		return nil, false
 	}
+	if same, ok := b.same(e, op, s); ok {
+		return same, true
+	}
 	if column, ok := b.comparable(e.Left(), op, s); ok {
 		o, ok := b.operand(e.Right())
 		return Compare{column, op, o}, ok
@@ -127,6 +126,17 @@ func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
 	column, ok := b.comparable(e.Right(), op, s)
 	o, isOperand := b.operand(e.Left())
 	return Compare{column, op.turned(), o}, ok && isOperand
+}
+
+// same returns the condition that two columns are equal; false if their types differ in how values are
+// compared.
+func (b *builder) same(e expression.Comparer, op Op, s scope) (Condition, bool) {
+	left, ok := s.column(e.Left())
+	right, too := s.column(e.Right())
+	if !ok || !too || op != Equal || !areAlike(s.codecs[left], s.codecs[right]) {
+		return nil, false
+	}
+	return Same{left, right}, true
 }
 
 func opOf(e gms.Expression) (Op, bool) {

@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// A Join returns rows of several tables: a row of each after the other, in the order of Tables.
+// Columns of its rows are numbered as if all columns of the tables were read; Place says where they
+// are.
+type Join struct {
+	Tables []JoinTable
+	// Where are conditions on the joined rows that no table's scan has. All of them hold.
+	Where []Condition
+	// Orders are the ways to read the tables; any of them returns all rows.
+	Orders []JoinOrder
+	// Order is the wanted order of rows, if the order of reading may give it; only a JoinOrder with
+	// Ordered set does.
+	Order []Order
+	// Wants limits the rows that are wanted, nil if all are.
+	Wants *Limit
+}
+
+// A JoinTable is a table of a join.
+type JoinTable struct {
+	*Scan
+	// First is the number of the table's first column in the join's rows, and Offset the position of
+	// the first one that is read.
+	First, Offset int
+}
+
+// A JoinOrder is an order in which the tables of a join are read, one within the other.
+type JoinOrder struct {
+	// Outer is the outermost table. It is read by the Access of its scan with that number, or as a
+	// whole if it has none.
+	Outer, Access int
+	// Where are the numbers of the join's conditions that are decided by a row of Outer.
+	Where []int
+	// Steps are the other tables.
+	Steps []JoinStep
+	// Ordered is set if the rows come in the wanted order.
+	Ordered bool
+}
+
+// A JoinStep reads the rows of a table that belong to a row of the tables before.
+type JoinStep struct {
+	Table int
+	// Lookup gives the rows. Its parts are single values, some of them of the tables before.
+	Lookup  Branch
+	Reverse bool
+	// Where are the numbers of the join's conditions that the row decides.
+	Where []int
+}
+
+// tableOf returns the number of the table that has a column of the joined rows.
+func (j *Join) tableOf(column int) int {
+	t := len(j.Tables) - 1
+	for j.Tables[t].First > column {
+		t--
+	}
+	return t
+}
+
+// Column returns a column of the joined rows as a column of its table.
+func (j *Join) Column(column int) (table *store.TableInfo, own int) {
+	t := &j.Tables[j.tableOf(column)]
+	return t.Table, column - t.First
+}
+
+// Place returns the position of a column in the joined rows.
+func (j *Join) Place(column int) int {
+	t := &j.Tables[j.tableOf(column)]
+	return t.Offset + t.Scan.Place(column-t.First)
+}
+
+// Width returns the number of columns in the joined rows.
+func (j *Join) Width() int {
+	last := &j.Tables[len(j.Tables)-1]
+	return last.Offset + last.Width()
+}
+
+func (j *Join) describe(b *strings.Builder, depth int) {
+	line(b, depth, "join")
+	for i, c := range j.Where {
+		line(b, depth+1, "where %d %s", i+1, c)
+	}
+	for i := range j.Orders {
+		j.Orders[i].describe(b, depth+1, j)
+	}
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		line(b, depth+1, "#%d %s", t.First, t.Table.Name)
+		if t.Where != nil {
+			line(b, depth+2, "where %s", t.Where)
+		}
+	}
+}
+
+func (o *JoinOrder) describe(b *strings.Builder, depth int, j *Join) {
+	outer := &j.Tables[o.Outer]
+	by := "all"
+	if len(outer.Access) > 0 {
+		by = outer.Access[o.Access].String()
+	}
+	order := ""
+	if o.Ordered {
+		order = ", in order"
+	}
+	line(b, depth, "order%s: #%d by %s%s", order, outer.First, strings.TrimSuffix(by, ", in order"), numbers(o.Where))
+	for i := range o.Steps {
+		s := &o.Steps[i]
+		backwards := ""
+		if s.Reverse {
+			backwards = ", backwards"
+		}
+		line(b, depth+1, "then #%d by %s%s%s", j.Tables[s.Table].First, s.Lookup.String(), backwards, numbers(s.Where))
+	}
+}
+
+// numbers returns the numbers of conditions as plans show them.
+func numbers(where []int) string {
+	if len(where) == 0 {
+		return ""
+	}
+	s := slices.Clone(where)
+	for i := range s {
+		s[i]++
+	}
+	return " where " + strings.Trim(fmt.Sprint(s), "[]")
+}

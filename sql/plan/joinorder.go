@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// This file finds the orders in which the tables of a join are read.
+
+// An equal is the condition that a column of a table equals one of the joined rows, of a table that is
+// read before.
+type equal struct{ Column, Outer int }
+
+// String returns the condition as plans show it.
+func (e equal) String() string { return fmt.Sprintf("(= #%d outer #%d)", e.Column, e.Outer) }
+
+// findOrders finds the orders in which a join may be read: each table may be the outermost, if the
+// others can be looked up then, and there may be several ways to read it. A table that has one row at
+// most comes first.
+func findOrders(ctx *gms.Context, j *Join) error {
+	tables := make([][]int, len(j.Where)) // of each condition
+	for i, c := range j.Where {
+		var err error
+		if tables[i], err = j.tablesOf(ctx, c); err != nil {
+			return err
+		}
+	}
+	var single []JoinOrder
+	for t := range j.Tables {
+		scan := j.Tables[t].Scan
+		scan.Access = accesses(scan.Table, scan.Where)
+		if by, ok := j.orderOf(t, nil); ok {
+			scan.Access = order(scan.Table, scan.Access, scan.Where, by)
+		}
+		for access := range max(1, len(scan.Access)) {
+			f := newOrderFinder(j, tables)
+			o, ok := f.find(t, access)
+			switch {
+			case !ok:
+			case f.isSingle[t]:
+				single = append(single, o)
+			default:
+				j.Orders = append(j.Orders, o)
+			}
+		}
+	}
+	if len(single) > 0 {
+		j.Orders = single[:1]
+	}
+	if len(j.Orders) == 0 {
+		return refused("a join without an index")
+	}
+	return nil
+}
+
+// orderOf returns the wanted order as one of a table's rows; false if the columns of other tables
+// matter, except those of single rows.
+func (j *Join) orderOf(table int, isSingle []bool) ([]Order, bool) {
+	by := []Order{}
+	for _, o := range j.Order {
+		if o.Column < 0 {
+			return nil, false
+		}
+		switch t := j.tableOf(o.Column); {
+		case t == table:
+			o.Column -= j.Tables[t].First
+			by = append(by, o)
+		case isSingle == nil || !isSingle[t]:
+			return nil, false
+		}
+	}
+	return by, len(j.Order) > 0
+}
+
+// An orderFinder adds one table after the other to an order.
+type orderFinder struct {
+	*Join
+	tables    [][]int // of each condition
+	isDecided []bool
+	isRead    []bool
+	isSingle  []bool // the tables that have one row at most
+}
+
+func newOrderFinder(j *Join, tables [][]int) *orderFinder {
+	return &orderFinder{
+		Join: j, tables: tables, isDecided: make([]bool, len(j.Where)),
+		isRead: make([]bool, len(j.Tables)), isSingle: make([]bool, len(j.Tables)),
+	}
+}
+
+// find returns the order with an outermost table; false if another table cannot be looked up.
+func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
+	o := JoinOrder{Outer: outer, Access: access}
+	scan := f.Tables[outer].Scan
+	isOne := false // whether the tables before have one row at most
+	if len(scan.Access) > 0 {
+		a := &scan.Access[access]
+		isOne = len(a.Branches) == 1 && isSingle(scan.Table, &a.Branches[0])
+		o.Ordered = a.Ordered && !isOne
+	}
+	f.isRead[outer], f.isSingle[outer] = true, isOne
+	o.Where = f.decide()
+	for range len(f.Tables) - 1 {
+		step, ok := f.next(isOne)
+		if !ok {
+			return o, false
+		}
+		f.isRead[step.Table] = true
+		if isOne {
+			t := f.Tables[step.Table].Table
+			if isOne = isSingle(t, &step.Lookup); !isOne {
+				o.Ordered, step.Reverse = f.isOrdered(&step)
+			}
+			f.isSingle[step.Table] = isOne
+		}
+		step.Where = f.decide()
+		o.Steps = append(o.Steps, step)
+	}
+	o.Ordered = (o.Ordered || isOne) && len(f.Order) > 0
+	return o, true
+}
+
+// isSingle reports whether a branch reads one row at most.
+func isSingle(table *store.TableInfo, b *Branch) bool {
+	return b.IsUnique(table) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isSingle() })
+}
+
+// isOrdered reports whether the rows of a step come in the wanted order, perhaps backwards.
+func (f *orderFinder) isOrdered(s *JoinStep) (ok, reverse bool) {
+	by, ok := f.orderOf(s.Table, f.isSingle)
+	if !ok {
+		return false, false
+	}
+	return ordered(f.Tables[s.Table].Table, &s.Lookup, by)
+}
+
+// decide returns the conditions that the tables read so far decide, and that those before did not.
+func (f *orderFinder) decide() (where []int) {
+	for i, tables := range f.tables {
+		if f.isDecided[i] || slices.ContainsFunc(tables, func(t int) bool { return !f.isRead[t] }) {
+			continue
+		}
+		f.isDecided[i] = true
+		where = append(where, i)
+	}
+	return where
+}
+
+// next returns the step to the table that is looked up best: by a unique key, else by the most
+// columns. isOne is set if the tables before have one row at most.
+func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
+	for t := range f.Tables {
+		if f.isRead[t] {
+			continue
+		}
+		for _, b := range f.lookups(t, isOne) {
+			step := JoinStep{Table: t, Lookup: b}
+			if !ok || f.isBetter(&step, &best) {
+				best, ok = step, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// isBetter reports whether a step reads fewer rows than another, as far as is known.
+func (f *orderFinder) isBetter(a, b *JoinStep) bool {
+	isUnique, than := a.Lookup.IsUnique(f.Tables[a.Table].Table), b.Lookup.IsUnique(f.Tables[b.Table].Table)
+	switch n, m := len(a.Lookup.Parts), len(b.Lookup.Parts); {
+	case isUnique != than:
+		return isUnique
+	case n != m:
+		return n > m
+	}
+	isOrdered, _ := f.isOrdered(a)
+	than, _ = f.isOrdered(b)
+	return isOrdered && !than
+}
+
+// lookups returns the ways to look up a table's rows for a row of those that have been read. Without
+// a column of those it must be by a unique key, or the only lookup.
+func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
+	table := &f.Tables[t]
+	all := slices.Clone(conjuncts(table.Where))
+	for _, c := range f.Where {
+		if same, ok := c.(Same); ok {
+			all = f.appendEqual(all, t, same.Left, same.Right)
+			all = f.appendEqual(all, t, same.Right, same.Left)
+		}
+	}
+	for _, b := range branches(table.Table, all) {
+		n := slices.IndexFunc(b.Parts, func(p Part) bool { return !p.isSingle() })
+		if n < 0 {
+			n = len(b.Parts)
+		}
+		b.Parts = b.Parts[:min(n, len(b.Index.Columns))]
+		hasOuter := slices.ContainsFunc(b.Parts, func(p Part) bool { return p.Outer != nil })
+		if len(b.Parts) > 0 && (hasOuter || isOne || b.IsUnique(table.Table)) {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// appendEqual appends the condition that a column of a table equals another, if that has been read.
+func (f *orderFinder) appendEqual(all []Condition, t, own, outer int) []Condition {
+	if f.tableOf(own) != t || !f.isRead[f.tableOf(outer)] {
+		return all
+	}
+	return append(all, equal{own - f.Tables[t].First, outer})
+}
