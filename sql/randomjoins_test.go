@@ -54,6 +54,12 @@ func (r randomSQL) equality(t joinedTable, before []joinedTable) string {
 	return "1 = 1"
 }
 
+// conditionOn makes up a condition on one of several tables, most often the last.
+func (r randomSQL) conditionOn(tables []joinedTable) string {
+	t := tables[len(tables)-1-r.IntN(4)/3]
+	return t.qualified(r.condition(t.table, 1))
+}
+
 // join makes up a SELECT from two or three tables, and reports whether its rows have an order.
 func (r randomSQL) join() (text string, isOrdered bool) {
 	tables := []joinedTable{{r.one("a", "a", "b", "c"), "p1"}}
@@ -65,18 +71,21 @@ func (r randomSQL) join() (text string, isOrdered bool) {
 			on = append(on, r.equality(t, tables))
 		}
 		if r.IntN(3) == 0 {
-			on = append(on, t.qualified(r.condition(t.table, 1)))
+			on = append(on, r.conditionOn(append(tables, t)))
 		}
 		tables = append(tables, t)
 		if isComma {
 			from, where = from+", "+t.table+" "+name, append(where, on...)
 			continue
 		}
-		from += r.one(" JOIN ", " INNER JOIN ") + t.table + " " + name + " ON " + strings.Join(on, " AND ")
+		from += r.one(" JOIN ", " INNER JOIN ", " LEFT JOIN ", " LEFT JOIN ", " LEFT OUTER JOIN ", " RIGHT JOIN ") + t.table + " " + name + " ON " + strings.Join(on, " AND ")
 	}
 	for _, t := range tables {
-		if r.IntN(2) == 0 {
+		switch r.IntN(6) {
+		case 0, 1:
 			where = append(where, t.qualified(r.condition(t.table, 1)))
+		case 2:
+			where = append(where, t.qualified(r.column(t.table).name)+r.one(" IS NULL", " IS NULL", " IS NOT NULL"))
 		}
 	}
 	return r.selectFrom(tables, from, where)

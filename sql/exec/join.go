@@ -83,8 +83,13 @@ type step struct {
 	table  *store.Table
 	lookup *lookup
 	passes func(*gms.Context, gms.Row) (bool, error)
-	where  test
-	at     int
+	// on decides whether a row belongs to that of the tables before, and where whether what results is
+	// returned.
+	on, where test
+	at, width int
+	// isLeft is set if a row of the tables before to which none belongs is joined with NULLs, matched if
+	// one belongs to the present row.
+	isLeft, matched bool
 	// reverse is set if rows are looked up backwards, isUnique if there is one at most.
 	reverse, isUnique bool
 	// outer is the present row of the tables before, nil if there is none; the table's columns in it
@@ -100,11 +105,12 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 	own := compiler{t.Scan.Place, t.Table.Codec, r.values}
 	passes, ok := own.compile(whereOf(t.Scan))
 	where, can := r.joinTest(n, s.Where)
+	on, will := joinCompiler(n, r.values).compile(plan.And(t.On))
 	l, is := r.newLookup(n, s)
 	return &step{
-		RowIter: outer, r: r, lookup: l, passes: passing(passes), where: where, at: t.Offset, reverse: s.Reverse,
+		RowIter: outer, r: r, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), isLeft: t.Left, reverse: s.Reverse,
 		table: &store.Table{Store: r.s.Store, Info: t.Table, Columns: t.Columns}, isUnique: s.Lookup.IsUnique(t.Table),
-	}, ok && can && is
+	}, ok && can && will && is
 }
 
 // Next implements gms.RowIter.
@@ -115,26 +121,57 @@ func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 				return nil, err
 			}
 		}
-		row, err := s.found.Next(ctx)
-		if err == io.EOF {
-			s.outer = nil
-			continue
-		}
+		isLast, err := s.match(ctx)
 		if err != nil {
 			return nil, err
 		}
-		copy(s.outer[s.at:], row)
-		v, err := s.where(ctx, s.outer)
+		outer := s.outer
+		if isLast {
+			s.outer = nil
+			if !s.isLeft || s.matched {
+				continue
+			}
+			clear(outer[s.at : s.at+s.width])
+		}
+		v, err := s.where(ctx, outer)
 		switch {
 		case err != nil:
 			return nil, err
-		case v == isTrue && s.isUnique:
-			row, s.outer = s.outer, nil
-			return row, nil
-		case v == isTrue:
-			return slices.Clone(s.outer), nil
+		case v != isTrue:
+		case isLast:
+			return outer, nil
+		case s.isUnique:
+			s.outer = nil
+			return outer, nil
+		default:
+			return slices.Clone(outer), nil
 		}
 	}
+}
+
+// match joins the present row of the tables before with the next one that belongs to it; isLast is set
+// if there is no more.
+func (s *step) match(ctx *gms.Context) (isLast bool, err error) {
+	for {
+		row, err := s.found.Next(ctx)
+		if err != nil {
+			return err == io.EOF, unlessEnd(err)
+		}
+		copy(s.outer[s.at:], row)
+		v, err := s.on(ctx, s.outer)
+		if err != nil || v == isTrue {
+			s.matched = true
+			return false, err
+		}
+	}
+}
+
+// unlessEnd returns an error that is not the end of rows.
+func unlessEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // next takes the next row of the tables before, and looks up those that belong to it.
@@ -152,7 +189,7 @@ func (s *step) next(ctx *gms.Context) error {
 	if err != nil {
 		return err
 	}
-	s.outer, s.found = outer, gms.RowsToRowIter()
+	s.outer, s.matched, s.found = outer, false, gms.RowsToRowIter()
 	if ok {
 		s.found = s.table.Rows(s.r.s, s.r.tr, &store.Scan{
 			Index: s.lookup.index, Ranges: []store.KeyRange{k}, Reverse: s.reverse, Passes: s.passes,

@@ -15,59 +15,98 @@ import (
 // joinedMax bounds the tables of a join: each of them may be the outermost.
 const joinedMax = 12
 
+// A joinBuilder collects the tables of a join and its conditions.
+type joinBuilder struct {
+	*builder
+	*Join
+	// inner are the conditions that all rows meet, on[t] those of the LEFT JOIN of table t.
+	inner []gms.Expression
+	on    map[int][]gms.Expression
+}
+
 // join returns the plan of a join; where is the condition above it, nil for none.
 func (b *builder) join(n *gmsplan.JoinNode, where gms.Expression) (Node, scope, error) {
-	j := &Join{}
-	s, on, err := b.flatten(n, j)
+	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression)}
+	s, err := j.flatten(n)
 	if err != nil {
 		return nil, scope{}, err
 	}
 	if len(j.Tables) > joinedMax {
 		return nil, scope{}, refused("a join of %d tables", len(j.Tables))
 	}
-	for _, e := range append(on, expression.SplitConjunction(b.ctx, where)...) {
-		c, err := b.condition(e, s)
-		if err != nil {
+	inner, err := b.conjunction(append(j.inner, expression.SplitConjunction(b.ctx, where)...), s)
+	if err != nil {
+		return nil, scope{}, err
+	}
+	on := make([][]Condition, len(j.Tables))
+	for t := range on {
+		if on[t], err = b.conjunction(j.on[t], s); err != nil {
 			return nil, scope{}, err
 		}
-		for _, c := range conjuncts(Simplify(c)) {
-			if err := j.place(b.ctx, c); err != nil {
-				return nil, scope{}, err
-			}
-		}
 	}
-	return j, s, nil
+	return j.Join, s, j.placeAll(b.ctx, j.innerJoins(inner, on), on)
 }
 
-// flatten adds the tables of a join to j. It returns their scope, and the conditions of the join.
-func (b *builder) flatten(n gms.Node, j *Join) (scope, []gms.Expression, error) {
+// conjunction returns the conditions that several expressions are.
+func (b *builder) conjunction(all []gms.Expression, s scope) (out []Condition, err error) {
+	for _, e := range all {
+		c, err := b.condition(e, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, conjuncts(Simplify(c))...)
+	}
+	return out, nil
+}
+
+// flatten adds the tables and conditions of a node, and returns its scope. The right side of a LEFT JOIN
+// must be a table: then its rows depend on those of the tables before it, and on nothing else.
+func (j *joinBuilder) flatten(n gms.Node) (scope, error) {
 	switch n := n.(type) {
 	case *gmsplan.JoinNode:
-		if !n.Op.IsInner() {
-			return scope{}, nil, refused("%s", n.Op)
+		left, right := n.Left(), n.Right()
+		switch {
+		case n.Op.IsInner():
+		case n.Op == gmsplan.JoinTypeLeftOuter:
+		case n.Op.IsRightOuter():
+			left, right = right, left
+		default:
+			return scope{}, refused("%s", n.Op)
 		}
-		left, on, err := b.flatten(n.Left(), j)
+		s, err := j.flatten(left)
 		if err != nil {
-			return scope{}, nil, err
+			return scope{}, err
 		}
-		right, more, err := b.flatten(n.Right(), j)
-		s := scope{slices.Concat(left.ids, right.ids), slices.Concat(left.codecs, right.codecs)}
-		return s, slices.Concat(on, more, expression.SplitConjunction(b.ctx, n.Filter)), err
+		t := len(j.Tables)
+		more, err := j.flatten(right)
+		if err != nil {
+			return scope{}, err
+		}
+		all := expression.SplitConjunction(j.ctx, n.Filter)
+		if n.Op.IsInner() {
+			j.inner = append(j.inner, all...)
+		} else {
+			if len(j.Tables) > t+1 {
+				return scope{}, refused("%s of a join", n.Op)
+			}
+			j.Tables[t].Left, j.on[t] = true, all
+		}
+		return scope{slices.Concat(s.ids, more.ids), slices.Concat(s.codecs, more.codecs)}, nil
 	case *gmsplan.ResolvedTable, *gmsplan.TableAlias:
-		return b.joined(n, j)
+		return j.table(n)
 	}
-	return scope{}, nil, refused("a join of %T", n)
+	return scope{}, refused("a join of %T", n)
 }
 
-// joined adds a table to a join, and returns its scope.
-func (b *builder) joined(n gms.Node, j *Join) (scope, []gms.Expression, error) {
-	node, s, err := b.node(n)
+// table adds a table, and returns its scope.
+func (j *joinBuilder) table(n gms.Node) (scope, error) {
+	node, s, err := j.node(n)
 	if err != nil {
-		return scope{}, nil, err
+		return scope{}, err
 	}
 	scan, ok := node.(*Scan)
 	if !ok {
-		return scope{}, nil, refused("a join of no table")
+		return scope{}, refused("a join of no table")
 	}
 	t := JoinTable{Scan: scan}
 	if len(j.Tables) > 0 {
@@ -75,28 +114,92 @@ func (b *builder) joined(n gms.Node, j *Join) (scope, []gms.Expression, error) {
 		t.First = last.First + len(last.Table.Columns)
 	}
 	j.Tables = append(j.Tables, t)
-	return s, nil, nil
+	return s, nil
 }
 
-// place gives a condition to the scan of the table that has all of its columns, or to the join.
-func (j *Join) place(ctx *gms.Context, c Condition) error {
+// innerJoins makes inner joins of those LEFT JOINs whose rows of NULLs the other conditions refuse: it
+// returns all conditions that hold for every row, and leaves those of the other LEFT JOINs in on.
+func (j *Join) innerJoins(inner []Condition, on [][]Condition) []Condition {
+	for i := 0; i < len(inner); i++ { // what it appends refuses NULLs, too
+		for _, column := range refusesNull(inner[i]) {
+			if t := j.tableOf(column); j.Tables[t].Left {
+				j.Tables[t].Left = false
+				inner, on[t] = append(inner, on[t]...), nil
+			}
+		}
+	}
+	return inner
+}
+
+// refusesNull returns columns that are not NULL if a condition is true.
+func refusesNull(c Condition) []int {
+	switch c := c.(type) {
+	case Compare:
+		return []int{c.Column}
+	case In:
+		return []int{c.Column}
+	case Same:
+		return []int{c.Left, c.Right}
+	case IsNull:
+		if c.Not {
+			return []int{c.Column}
+		}
+	}
+	return nil
+}
+
+// placeAll gives each condition to the scan of the table that has all of its columns, or else to the
+// join. WHERE on a table of a LEFT JOIN is a matter of the join, for the table may have no row.
+func (j *Join) placeAll(ctx *gms.Context, inner []Condition, on [][]Condition) error {
+	for _, c := range inner {
+		t, err := j.onlyTable(ctx, c)
+		if err != nil {
+			return err
+		}
+		if t < 0 || j.Tables[t].Left {
+			j.Where = append(j.Where, c)
+			continue
+		}
+		if err := j.Tables[t].restrict(ctx, c); err != nil {
+			return err
+		}
+	}
+	for t := range on {
+		for _, c := range on[t] {
+			only, err := j.onlyTable(ctx, c)
+			if err != nil {
+				return err
+			}
+			if only != t {
+				j.Tables[t].On = append(j.Tables[t].On, c)
+				continue
+			}
+			if err := j.Tables[t].restrict(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// onlyTable returns the number of the table that has all columns of a condition, -1 if there are
+// several, or no columns.
+func (j *Join) onlyTable(ctx *gms.Context, c Condition) (int, error) {
 	tables, err := j.tablesOf(ctx, c)
-	if err != nil {
-		return err
+	if err != nil || len(tables) != 1 {
+		return -1, err
 	}
-	if len(tables) != 1 {
-		j.Where = append(j.Where, c)
-		return nil
-	}
-	t := &j.Tables[tables[0]]
-	if c, err = moved(ctx, c, -t.First); err != nil {
-		return err
-	}
+	return tables[0], nil
+}
+
+// restrict adds a condition on the joined rows to a table's scan.
+func (t *JoinTable) restrict(ctx *gms.Context, c Condition) error {
+	c, err := moved(ctx, c, -t.First)
 	if t.Where != nil {
 		c = And(append(slices.Clone(conjuncts(t.Where)), c))
 	}
 	t.Where = c
-	return nil
+	return err
 }
 
 // tablesOf returns the numbers of the tables that have the columns of a condition.

@@ -27,4 +27,9 @@
 // A Join is read by nested loops: the rows of an outermost table, and for each of them those of the
 // next table that a lookup gives (JoinOrder). A lookup, too, gives all rows that meet the conditions,
 // and perhaps others; columns of two tables that are compared in a way that keys are not are no lookup.
+//
+// The rows of a join are those of all combinations of rows that meet the conditions. A LEFT JOIN to a
+// table adds to each combination of the tables before it the rows that its ON admits, or else NULLs:
+// that depends on the combination alone, so it may come after any other table, but not before one that
+// its ON refers to; and conditions of WHERE come after it.
 package plan

@@ -27,6 +27,10 @@ type Join struct {
 // A JoinTable is a table of a join.
 type JoinTable struct {
 	*Scan
+	// Left is set for the right side of a LEFT JOIN: if none of its rows meets the conditions of its
+	// scan and On, which are conditions on the joined rows, there is one of NULLs.
+	Left bool
+	On   []Condition
 	// First is the number of the table's first column in the join's rows, and Offset the position of
 	// the first one that is read.
 	First, Offset int
@@ -51,7 +55,7 @@ type JoinStep struct {
 	// Lookup gives the rows. Its parts are single values, some of them of the tables before.
 	Lookup  Branch
 	Reverse bool
-	// Where are the numbers of the join's conditions that the row decides.
+	// Where are the numbers of the join's conditions that the row, or the one of NULLs, decides.
 	Where []int
 }
 
@@ -92,7 +96,14 @@ func (j *Join) describe(b *strings.Builder, depth int) {
 	}
 	for i := range j.Tables {
 		t := &j.Tables[i]
-		line(b, depth+1, "#%d %s", t.First, t.Table.Name)
+		kind := ""
+		if t.Left {
+			kind = " or NULLs"
+		}
+		line(b, depth+1, "#%d %s%s", t.First, t.Table.Name, kind)
+		for _, c := range t.On {
+			line(b, depth+2, "on %s", c)
+		}
 		if t.Where != nil {
 			line(b, depth+2, "where %s", t.Where)
 		}

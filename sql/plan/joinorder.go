@@ -31,6 +31,9 @@ func findOrders(ctx *gms.Context, j *Join) error {
 	}
 	var single []JoinOrder
 	for t := range j.Tables {
+		if j.Tables[t].Left {
+			continue
+		}
 		scan := j.Tables[t].Scan
 		scan.Access = accesses(scan.Table, scan.Where)
 		if by, ok := j.orderOf(t, nil); ok {
@@ -151,12 +154,10 @@ func (f *orderFinder) decide() (where []int) {
 }
 
 // next returns the step to the table that is looked up best: by a unique key, else by the most
-// columns. isOne is set if the tables before have one row at most.
+// columns. isOne is set if the tables before have one row at most. The right sides of LEFT JOINs, whose
+// conditions refer to tables before them, come after all other tables, in their order.
 func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
-	for t := range f.Tables {
-		if f.isRead[t] {
-			continue
-		}
+	for _, t := range f.candidates() {
 		for _, b := range f.lookups(t, isOne) {
 			step := JoinStep{Table: t, Lookup: b}
 			if !ok || f.isBetter(&step, &best) {
@@ -165,6 +166,24 @@ func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// candidates returns the tables that may be read next.
+func (f *orderFinder) candidates() (inner []int) {
+	left := []int{}
+	for t := range f.Tables {
+		switch {
+		case f.isRead[t]:
+		case f.Tables[t].Left:
+			left = append(left, t)
+		default:
+			inner = append(inner, t)
+		}
+	}
+	if len(inner) == 0 {
+		return left[:1]
+	}
+	return inner
 }
 
 // isBetter reports whether a step reads fewer rows than another, as far as is known.
@@ -186,7 +205,11 @@ func (f *orderFinder) isBetter(a, b *JoinStep) bool {
 func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	table := &f.Tables[t]
 	all := slices.Clone(conjuncts(table.Where))
-	for _, c := range f.Where {
+	where := f.Where
+	if table.Left {
+		where = table.On // the others hold for rows of NULLs, too
+	}
+	for _, c := range where {
 		if same, ok := c.(Same); ok {
 			all = f.appendEqual(all, t, same.Left, same.Right)
 			all = f.appendEqual(all, t, same.Right, same.Left)

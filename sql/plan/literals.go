@@ -91,7 +91,12 @@ func (l *Literals) table(e sqlparser.TableExpr) bool {
 	case *sqlparser.ParenTableExpr:
 		return l.from(e.Exprs)
 	case *sqlparser.JoinTableExpr:
-		if e.Join != sqlparser.JoinStr || len(e.Condition.Using) > 0 {
+		switch e.Join {
+		case sqlparser.JoinStr, sqlparser.LeftJoinStr, sqlparser.RightJoinStr:
+		default:
+			return false
+		}
+		if len(e.Condition.Using) > 0 {
 			return false
 		}
 		l.condition(e.Condition.On)

@@ -60,7 +60,7 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range j.Where {
+	for _, c := range j.conditions() {
 		columns, err := columnsOf(ctx, c)
 		if err != nil {
 			return err
@@ -86,7 +86,21 @@ func (j *Join) prune(ctx *gms.Context, users []Node) error {
 	if j.Where, err = eachOthers(j.Where, place); err != nil {
 		return err
 	}
+	for i := range j.Tables {
+		if j.Tables[i].On, err = eachOthers(j.Tables[i].On, place); err != nil {
+			return err
+		}
+	}
 	return eachOf(users, place)
+}
+
+// conditions returns all conditions on the joined rows.
+func (j *Join) conditions() []Condition {
+	all := slices.Clone(j.Where)
+	for i := range j.Tables {
+		all = append(all, j.Tables[i].On...)
+	}
+	return all
 }
 
 // areLists reports whether the first of the nodes whose expressions are on the rows of a scan returns
