@@ -229,7 +229,7 @@ func TestEngineRandom(t *testing.T) {
 
 // Random joins return the same by our plans as by go-mysql-server's.
 func TestEngineRandomJoins(t *testing.T) {
-	testRandom(t, 60, 9, func(r randomSQL, p *pair) {
+	testRandom(t, 60, 5, func(r randomSQL, p *pair) {
 		query, isOrdered := r.join()
 		p.both(query, isOrdered)
 		p.both(query, isOrdered)

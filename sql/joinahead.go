@@ -47,7 +47,7 @@ func uniqueLookup(n gms.Node) (*plan.IndexedTableAccess, *store.IndexedTable) {
 			}
 			x, ok := of.Index().(*store.Index)
 			table, is := underlying(of.Table).(*store.IndexedTable)
-			if !ok || !is || !table.IsUnique(x) || !table.IsElsewhere(x) || len(of.Expressions()) != len(x.Expressions()) {
+			if !ok || !is || !table.IsUnique(x) || !table.IsElsewhere(x.Key) || len(of.Expressions()) != len(x.Expressions()) {
 				return nil, nil
 			}
 			return of, table

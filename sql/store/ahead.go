@@ -15,9 +15,7 @@ import (
 
 // IsElsewhere reports whether an index is probably at other machines: it has grown near its anchor, and
 // the anchor is at another machine.
-func (t *IndexedTable) IsElsewhere(x *Index) bool { return t.isElsewhere(x.Key) }
-
-func (t *Table) isElsewhere(k *KeyInfo) bool {
+func (t *Table) IsElsewhere(k *KeyInfo) bool {
 	return !t.Store.Machine.IsPrimary(k.Index.Anchor.Addr)
 }
 
@@ -33,16 +31,22 @@ func (t *IndexedTable) LookUpAhead(ctx *gms.Context, x *Index, ranges []KeyRange
 	if s := FromContext(ctx); s.IsOpen() && (s.ForUpdate || tr.Editing > 0) {
 		return nil
 	}
+	if err := t.join(ctx, tr); err != nil {
+		return myerr.Storage(err)
+	}
+	return t.GetAhead(tr, x.Key, ranges)
+}
+
+// GetAhead is LookUpAhead for a statement that neither changes nor locks rows, and depends on the
+// table's descriptor already.
+func (t *Table) GetAhead(tr *Transaction, k *KeyInfo, ranges []KeyRange) error {
 	var keys [][]byte
 	for _, r := range ranges {
 		if r.Point && !r.HasNull {
 			keys = append(keys, r.Low)
 		}
 	}
-	if err := t.join(ctx, tr); err != nil {
-		return myerr.Storage(err)
-	}
-	return t.getAhead(tr, x.Key, keys)
+	return t.getAhead(tr, k, keys)
 }
 
 // An Unknown stands, in a row for InsertAhead, for a value that is known only when the row is
@@ -62,7 +66,7 @@ func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 		return myerr.Storage(err)
 	}
 	for _, k := range t.Info.Keys() {
-		if !t.isElsewhere(k) {
+		if !t.IsElsewhere(k) {
 			continue
 		}
 		if err := t.getAhead(tr, k, t.Info.newKeys(ctx, k, rows)); err != nil {
@@ -73,7 +77,7 @@ func (t *Table) InsertAhead(ctx *gms.Context, rows []gms.Row) error {
 }
 
 // IsAnyElsewhere reports whether any index is likely to be at other machines.
-func (t *Table) IsAnyElsewhere() bool { return slices.ContainsFunc(t.Info.Keys(), t.isElsewhere) }
+func (t *Table) IsAnyElsewhere() bool { return slices.ContainsFunc(t.Info.Keys(), t.IsElsewhere) }
 
 // newKeys returns the keys of new rows in an index, without those that are not known.
 func (info *TableInfo) newKeys(ctx *gms.Context, k *KeyInfo, rows []gms.Row) [][]byte {

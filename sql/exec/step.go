@@ -1,0 +1,180 @@
+package exec
+
+import (
+	"io"
+	"slices"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// A step joins the rows of the tables before with those of a table that are looked up for them.
+type step struct {
+	gms.RowIter
+	r      *run
+	table  *store.Table
+	lookup *lookup
+	passes func(*gms.Context, gms.Row) (bool, error)
+	// on decides whether a row belongs to that of the tables before, and where whether what results is
+	// returned.
+	on, where test
+	at, width int
+	// isLeft is set if a row of the tables before to which none belongs is joined with NULLs, matched if
+	// one belongs to the present row.
+	isLeft, matched bool
+	// reverse is set if rows are looked up backwards, isUnique if there is one at most.
+	reverse, isUnique bool
+	// outer is the present row of the tables before, nil if there is none; the table's columns in it
+	// are those of the row looked at last. found are the rows that are looked up for it.
+	outer gms.Row
+	found gms.RowIter
+	looks int
+	// taken are the next rows of the tables before, which are taken so many together. isFar is set if
+	// their keys are looked up together, because they are at another machine.
+	taken    []takenRow
+	together int
+	isFar    bool
+}
+
+// step returns the rows of a step; false if a value is not plain.
+func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIter, bool) {
+	t := &n.Tables[s.Table]
+	own := compiler{t.Scan.Place, t.Table.Codec, r.values}
+	passes, ok := own.compile(whereOf(t.Scan))
+	where, can := r.joinTest(n, s.Where)
+	on, will := joinCompiler(n, r.values).compile(plan.And(t.On))
+	l, is := r.newLookup(n, s)
+	table := &store.Table{Store: r.s.Store, Info: t.Table, Columns: t.Columns}
+	isUnique := s.Lookup.IsUnique(t.Table)
+	return &step{
+		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), isLeft: t.Left, reverse: s.Reverse,
+		isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
+	}, ok && can && will && is
+}
+
+// Next implements gms.RowIter.
+func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
+	for {
+		if s.outer == nil {
+			if err := s.next(ctx); err != nil {
+				return nil, err
+			}
+		}
+		isLast, err := s.match(ctx)
+		if err != nil {
+			return nil, err
+		}
+		outer := s.outer
+		if isLast {
+			s.outer = nil
+			if !s.isLeft || s.matched {
+				continue
+			}
+			clear(outer[s.at : s.at+s.width])
+		}
+		v, err := s.where(ctx, outer)
+		switch {
+		case err != nil:
+			return nil, err
+		case v != isTrue:
+		case isLast:
+			return outer, nil
+		case s.isUnique:
+			s.outer = nil
+			return outer, nil
+		default:
+			return slices.Clone(outer), nil
+		}
+	}
+}
+
+// match joins the present row of the tables before with the next one that belongs to it; isLast is set
+// if there is no more.
+func (s *step) match(ctx *gms.Context) (isLast bool, err error) {
+	for {
+		row, err := s.found.Next(ctx)
+		if err != nil {
+			return err == io.EOF, unlessEnd(err)
+		}
+		copy(s.outer[s.at:], row)
+		v, err := s.on(ctx, s.outer)
+		if err != nil || v == isTrue {
+			s.matched = true
+			return false, err
+		}
+	}
+}
+
+// unlessEnd returns an error that is not the end of rows.
+func unlessEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// next takes the next row of the tables before, and looks up those that belong to it.
+func (s *step) next(ctx *gms.Context) error {
+	if s.looks++; s.looks%store.RowsBetweenLooks == 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	if len(s.taken) == 0 {
+		if err := s.take(ctx); err != nil {
+			return err
+		}
+	}
+	t := s.taken[0]
+	s.taken = s.taken[1:]
+	s.outer, s.matched, s.found = t.row, false, gms.RowsToRowIter()
+	if t.hasKeys {
+		s.found = s.table.Rows(s.r.s, s.r.tr, &store.Scan{
+			Index: s.lookup.index, Ranges: []store.KeyRange{t.keys}, Reverse: s.reverse, Passes: s.passes,
+		})
+	}
+	return nil
+}
+
+// A takenRow is a row of the tables before, and the keys to look up for it.
+type takenRow struct {
+	row     gms.Row
+	keys    store.KeyRange
+	hasKeys bool
+}
+
+// takenMax bounds the rows whose keys are looked up together.
+const takenMax = 128
+
+// take takes rows of the tables before, one or, if each lookup would wait for another machine, more and
+// more: a LIMIT then reads at most about twice the rows that it needs.
+func (s *step) take(ctx *gms.Context) error {
+	s.taken = s.taken[:0]
+	for range s.together {
+		row, err := s.RowIter.Next(ctx)
+		if err == io.EOF && len(s.taken) > 0 {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		keys, ok, err := s.lookup.rangeFor(row)
+		if err != nil {
+			return err
+		}
+		s.taken = append(s.taken, takenRow{row, keys, ok})
+	}
+	if !s.isFar {
+		return nil
+	}
+	s.together = min(2*s.together, takenMax)
+	var keys []store.KeyRange
+	for i := range s.taken {
+		if s.taken[i].hasKeys {
+			keys = append(keys, s.taken[i].keys)
+		}
+	}
+	return s.table.GetAhead(s.r.tr, s.lookup.index, keys)
+}
