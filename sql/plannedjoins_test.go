@@ -33,6 +33,8 @@ func TestPlannedJoins(t *testing.T) {
 	c.exec("CREATE TABLE q (n BIGINT, u BIGINT UNSIGNED, s VARCHAR(20), d DECIMAL(8,3), t DATETIME(6), x INT, KEY (n), KEY (u), KEY (s), KEY (d), KEY (t), KEY (x))")
 	c.exec("INSERT INTO p VALUES (1, 200, 'abc', 1.50, '2024-01-01'), (2, NULL, NULL, NULL, NULL), (3, 0, 'ABD', -1.5, '2024-01-02'), (4, 1, 'a', 0, NULL)")
 	c.exec("INSERT INTO q VALUES (200, 18446744073709551615, 'ABC', 1.5, '2024-01-01', 1), (-1, 200, 'abd', 1.504, '2024-01-01 00:00:00.1', 2), (NULL, NULL, NULL, NULL, NULL, NULL), (456, 3, 'ab', -1.5, '2024-01-02', 3)")
+	c.exec("CREATE TABLE r (x INT, KEY (x))")
+	c.exec("INSERT INTO r VALUES (1), (1), (2), (NULL), (2)")
 	for query, want := range map[string]string{
 		// Numbers that the other column cannot have are equal to none, nor is NULL.
 		"SELECT p.id, q.x FROM q JOIN p ON p.k = q.n WHERE q.x BETWEEN 1 AND 9 ORDER BY p.id":     "[[1 1]]",
@@ -54,6 +56,15 @@ func TestPlannedJoins(t *testing.T) {
 		"SELECT p.id, q.x FROM q RIGHT JOIN p ON q.u = p.id WHERE p.id > 2 ORDER BY p.id DESC LIMIT 1":                "[[4 <nil>]]",
 		"SELECT DISTINCT p.s, COUNT(q.x) FROM p LEFT JOIN q ON q.u = p.id GROUP BY p.s ORDER BY p.s":                  "[[<nil> 0] [a 0] [abc 0] [ABD 1]]",
 		"SELECT p.id FROM p, q WHERE p.id = 3 AND q.n = 456 LIMIT 0":                                                  "[]",
+		// NULL is in no list, and equal to nothing.
+		"SELECT id FROM p WHERE id > 0 AND EXISTS (SELECT 1 FROM q WHERE q.u = p.k) ORDER BY id":                             "[[1]]",
+		"SELECT id FROM p WHERE id > 0 AND NOT EXISTS (SELECT 1 FROM q WHERE q.u = p.k) ORDER BY id":                         "[[2] [3] [4]]",
+		"SELECT id FROM p WHERE id > 0 AND id IN (SELECT u FROM q WHERE x = 3)":                                              "[[3]]",
+		"SELECT p.id FROM p, q WHERE p.id = 3 AND q.u = p.id AND NOT EXISTS (SELECT * FROM r WHERE r.x = p.k AND r.x = q.x)": "[[3]]",
+		// A row is returned once, whatever has several.
+		"SELECT id FROM p WHERE id > 0 AND EXISTS (SELECT * FROM r WHERE r.x = p.id) ORDER BY id":                                         "[[1] [2]]",
+		"SELECT id FROM p WHERE id > 0 AND id IN (SELECT x FROM r) ORDER BY id DESC LIMIT 1":                                              "[[2]]",
+		"SELECT p.id, q.x FROM p LEFT JOIN q ON q.x = p.id WHERE p.id > 0 AND NOT EXISTS (SELECT * FROM r WHERE r.x = q.x) ORDER BY p.id": "[[3 3] [4 <nil>]]",
 	} {
 		if got := c.byOurPlan(t, query); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)

@@ -114,7 +114,7 @@ func lookupsOf(n *plan.Join, o *plan.JoinOrder) float64 {
 	sum, rows := 1.0, 1.0
 	for i := range o.Steps {
 		s := &o.Steps[i]
-		if !s.Lookup.IsUnique(n.Tables[s.Table].Table) {
+		if t := &n.Tables[s.Table]; t.Kind.Adds() && !s.Lookup.IsUnique(t.Table) {
 			rows *= manyRows
 		}
 		sum += rows

@@ -21,9 +21,12 @@ type step struct {
 	// returned.
 	on, where test
 	at, width int
-	// isLeft is set if a row of the tables before to which none belongs is joined with NULLs, matched if
-	// one belongs to the present row.
-	isLeft, matched bool
+	// kind says what becomes of the rows of the tables before; matched is set if a row belongs to the
+	// present one.
+	kind    plan.JoinKind
+	matched bool
+	// first is the number of rows that are wanted of each lookup, 0 if that is not known.
+	first int
 	// reverse is set if rows are looked up backwards, isUnique if there is one at most.
 	reverse, isUnique bool
 	// outer is the present row of the tables before, nil if there is none; the table's columns in it
@@ -47,10 +50,14 @@ func (r *run) step(n *plan.Join, s *plan.JoinStep, outer gms.RowIter) (gms.RowIt
 	on, will := joinCompiler(n, r.values).compile(plan.And(t.On))
 	l, is := r.newLookup(n, s)
 	table := &store.Table{Store: r.s.Store, Info: t.Table, Columns: t.Columns}
+	first := 0
+	if !t.Kind.Adds() {
+		first = 1
+	}
 	isUnique := s.Lookup.IsUnique(t.Table)
 	return &step{
-		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), isLeft: t.Left, reverse: s.Reverse,
-		isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
+		RowIter: outer, r: r, table: table, lookup: l, passes: passing(passes), on: on, where: where, at: t.Offset, width: t.Width(), kind: t.Kind, reverse: s.Reverse,
+		first: first, isUnique: isUnique, together: 1, isFar: isUnique && r.tr.Editing == 0 && table.IsElsewhere(s.Lookup.Index),
 	}, ok && can && will && is
 }
 
@@ -67,9 +74,16 @@ func (s *step) Next(ctx *gms.Context) (gms.Row, error) {
 			return nil, err
 		}
 		outer := s.outer
-		if isLast {
+		switch {
+		case !s.kind.Adds():
 			s.outer = nil
-			if !s.isLeft || s.matched {
+			if isLast == (s.kind == plan.Semi) {
+				continue
+			}
+			isLast = true
+		case isLast:
+			s.outer = nil
+			if s.kind == plan.Inner || s.matched {
 				continue
 			}
 			clear(outer[s.at : s.at+s.width])
@@ -132,7 +146,7 @@ func (s *step) next(ctx *gms.Context) error {
 	s.outer, s.matched, s.found = t.row, false, gms.RowsToRowIter()
 	if t.hasKeys {
 		s.found = s.table.Rows(s.r.s, s.r.tr, &store.Scan{
-			Index: s.lookup.index, Ranges: []store.KeyRange{t.keys}, Reverse: s.reverse, Passes: s.passes,
+			Index: s.lookup.index, Ranges: []store.KeyRange{t.keys}, Reverse: s.reverse, Passes: s.passes, First: s.first,
 		})
 	}
 	return nil

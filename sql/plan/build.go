@@ -155,8 +155,8 @@ func (b *builder) resolved(n *gmsplan.ResolvedTable, columns gms.ColSet) (Node, 
 }
 
 func (b *builder) filter(n *gmsplan.Filter) (Node, scope, error) {
-	if j, ok := n.Child.(*gmsplan.JoinNode); ok {
-		return b.join(j, n.Expression)
+	if _, ok := n.Child.(*gmsplan.JoinNode); ok || b.hasSemiJoin(n.Expression) {
+		return b.join(n.Child, n.Expression)
 	}
 	child, s, err := b.node(n.Child)
 	if err != nil {

@@ -19,22 +19,26 @@ const joinedMax = 12
 type joinBuilder struct {
 	*builder
 	*Join
-	// inner are the conditions that all rows meet, on[t] those of the LEFT JOIN of table t.
+	// inner are the conditions that all rows meet, on[t] those that decide which rows of table t, if that
+	// is not joined by an inner join, belong to those of the tables before.
 	inner []gms.Expression
 	on    map[int][]gms.Expression
 }
 
 // join returns the plan of a join; where is the condition above it, nil for none.
-func (b *builder) join(n *gmsplan.JoinNode, where gms.Expression) (Node, scope, error) {
+func (b *builder) join(n gms.Node, where gms.Expression) (Node, scope, error) {
 	j := &joinBuilder{b, &Join{}, nil, make(map[int][]gms.Expression)}
 	s, err := j.flatten(n)
 	if err != nil {
 		return nil, scope{}, err
 	}
+	if s, err = j.where(where, s); err != nil {
+		return nil, scope{}, err
+	}
 	if len(j.Tables) > joinedMax {
 		return nil, scope{}, refused("a join of %d tables", len(j.Tables))
 	}
-	inner, err := b.conjunction(append(j.inner, expression.SplitConjunction(b.ctx, where)...), s)
+	inner, err := b.conjunction(j.inner, s)
 	if err != nil {
 		return nil, scope{}, err
 	}
@@ -89,7 +93,7 @@ func (j *joinBuilder) flatten(n gms.Node) (scope, error) {
 			if len(j.Tables) > t+1 {
 				return scope{}, refused("%s of a join", n.Op)
 			}
-			j.Tables[t].Left, j.on[t] = true, all
+			j.Tables[t].Kind, j.on[t] = Left, all
 		}
 		return scope{slices.Concat(s.ids, more.ids), slices.Concat(s.codecs, more.codecs)}, nil
 	case *gmsplan.ResolvedTable, *gmsplan.TableAlias:
@@ -122,8 +126,8 @@ func (j *joinBuilder) table(n gms.Node) (scope, error) {
 func (j *Join) innerJoins(inner []Condition, on [][]Condition) []Condition {
 	for i := 0; i < len(inner); i++ { // what it appends refuses NULLs, too
 		for _, column := range refusesNull(inner[i]) {
-			if t := j.tableOf(column); j.Tables[t].Left {
-				j.Tables[t].Left = false
+			if t := j.tableOf(column); j.Tables[t].Kind == Left {
+				j.Tables[t].Kind = Inner
 				inner, on[t] = append(inner, on[t]...), nil
 			}
 		}
@@ -156,7 +160,7 @@ func (j *Join) placeAll(ctx *gms.Context, inner []Condition, on [][]Condition) e
 		if err != nil {
 			return err
 		}
-		if t < 0 || j.Tables[t].Left {
+		if t < 0 || j.Tables[t].Kind == Left {
 			j.Where = append(j.Where, c)
 			continue
 		}

@@ -24,13 +24,28 @@ type Join struct {
 	Wants *Limit
 }
 
+// A JoinKind says what becomes of a row of the tables before a table.
+type JoinKind byte
+
+const (
+	Inner JoinKind = iota // it is joined with each row that belongs to it
+	Left                  // so too, or with a row of NULLs if there is none
+	Semi                  // it is returned, as it is, if a row belongs to it
+	Anti                  // it is returned if none does
+)
+
+var joinKinds = [...]string{"", " or NULLs", " has a row", " has no row"}
+
+// Adds reports whether the table's rows are joined with those before.
+func (k JoinKind) Adds() bool { return k <= Left }
+
 // A JoinTable is a table of a join.
 type JoinTable struct {
 	*Scan
-	// Left is set for the right side of a LEFT JOIN: if none of its rows meets the conditions of its
-	// scan and On, which are conditions on the joined rows, there is one of NULLs.
-	Left bool
-	On   []Condition
+	Kind JoinKind
+	// On are the conditions on the joined rows that decide, with those of the scan, which rows belong to
+	// those of the tables before; none for an inner join, whose conditions are the join's.
+	On []Condition
 	// First is the number of the table's first column in the join's rows, and Offset the position of
 	// the first one that is read.
 	First, Offset int
@@ -96,11 +111,7 @@ func (j *Join) describe(b *strings.Builder, depth int) {
 	}
 	for i := range j.Tables {
 		t := &j.Tables[i]
-		kind := ""
-		if t.Left {
-			kind = " or NULLs"
-		}
-		line(b, depth+1, "#%d %s%s", t.First, t.Table.Name, kind)
+		line(b, depth+1, "#%d %s%s", t.First, t.Table.Name, joinKinds[t.Kind])
 		for _, c := range t.On {
 			line(b, depth+2, "on %s", c)
 		}

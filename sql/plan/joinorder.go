@@ -31,7 +31,7 @@ func findOrders(ctx *gms.Context, j *Join) error {
 	}
 	var single []JoinOrder
 	for t := range j.Tables {
-		if j.Tables[t].Left {
+		if j.Tables[t].Kind != Inner {
 			continue
 		}
 		scan := j.Tables[t].Scan
@@ -99,6 +99,9 @@ func newOrderFinder(j *Join, tables [][]int) *orderFinder {
 func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 	o := JoinOrder{Outer: outer, Access: access}
 	scan := f.Tables[outer].Scan
+	if len(scan.Access) == 0 && slices.ContainsFunc(f.Tables, func(t JoinTable) bool { return !t.Kind.Adds() }) {
+		return o, false // it might be better to begin with the rows of the subquery
+	}
 	isOne := false // whether the tables before have one row at most
 	if len(scan.Access) > 0 {
 		a := &scan.Access[access]
@@ -113,7 +116,7 @@ func (f *orderFinder) find(outer, access int) (JoinOrder, bool) {
 			return o, false
 		}
 		f.isRead[step.Table] = true
-		if isOne {
+		if isOne && f.Tables[step.Table].Kind.Adds() {
 			t := f.Tables[step.Table].Table
 			if isOne = isSingle(t, &step.Lookup); !isOne {
 				o.Ordered, step.Reverse = f.isOrdered(&step)
@@ -154,8 +157,8 @@ func (f *orderFinder) decide() (where []int) {
 }
 
 // next returns the step to the table that is looked up best: by a unique key, else by the most
-// columns. isOne is set if the tables before have one row at most. The right sides of LEFT JOINs, whose
-// conditions refer to tables before them, come after all other tables, in their order.
+// columns. isOne is set if the tables before have one row at most. Tables that are not joined by inner
+// joins, whose conditions refer to tables before them, come after all others, in their order.
 func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 	for _, t := range f.candidates() {
 		for _, b := range f.lookups(t, isOne) {
@@ -170,18 +173,18 @@ func (f *orderFinder) next(isOne bool) (best JoinStep, ok bool) {
 
 // candidates returns the tables that may be read next.
 func (f *orderFinder) candidates() (inner []int) {
-	left := []int{}
+	others := []int{}
 	for t := range f.Tables {
 		switch {
 		case f.isRead[t]:
-		case f.Tables[t].Left:
-			left = append(left, t)
+		case f.Tables[t].Kind != Inner:
+			others = append(others, t)
 		default:
 			inner = append(inner, t)
 		}
 	}
 	if len(inner) == 0 {
-		return left[:1]
+		return others[:1]
 	}
 	return inner
 }
@@ -206,8 +209,8 @@ func (f *orderFinder) lookups(t int, isOne bool) (list []Branch) {
 	table := &f.Tables[t]
 	all := slices.Clone(conjuncts(table.Where))
 	where := f.Where
-	if table.Left {
-		where = table.On // the others hold for rows of NULLs, too
+	if table.Kind != Inner {
+		where = table.On // the others are decided later
 	}
 	for _, c := range where {
 		if same, ok := c.(Same); ok {

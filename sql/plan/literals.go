@@ -146,7 +146,24 @@ func (l *Literals) condition(e sqlparser.Expr) {
 			l.operand(e.To)
 		}
 	case *sqlparser.ComparisonExpr:
+		if q, ok := e.Right.(*sqlparser.Subquery); ok && e.Operator == sqlparser.InStr {
+			l.subquery(q)
+			return
+		}
 		l.comparison(e)
+	case *sqlparser.ExistsExpr:
+		l.subquery(e.Subquery)
+	}
+}
+
+// subquery takes the literals and the tables of a subquery. Build refuses those of which it does not.
+func (l *Literals) subquery(q *sqlparser.Subquery) {
+	s, ok := q.Select.(*sqlparser.Select)
+	if !ok || s.With != nil || s.Lock != nil && s.Lock.Type != "" || !l.from(s.From) {
+		return
+	}
+	if s.Where != nil {
+		l.condition(s.Where.Expr)
 	}
 }
 
