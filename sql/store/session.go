@@ -40,6 +40,8 @@ type Session struct {
 	variables *Settings
 	// Holding is the memory that the session holds.
 	Holding Holding
+	// shelf holds the client's transaction while a statement runs beside it, otherwise nil.
+	shelf *shelf
 	// InVain is zero if the client's last transaction committed. Otherwise its latest
 	// transactions have ended in conflicts, and InVain is when the first of them began.
 	InVain time.Time
@@ -93,7 +95,7 @@ func (s *Session) BeginNext(c gms.TransactionCharacteristic) *Transaction {
 		c = gms.ReadOnly
 	}
 	tr := s.NewTransaction(c)
-	if !s.Autocommit() {
+	if !s.Autocommit() && s.shelf == nil {
 		s.open(tr)
 	}
 	return tr
@@ -293,7 +295,7 @@ func (s *Session) validate(check func(*txn.Tx) error) error {
 
 // Explicit reports whether the client has opened a transaction, which it has to end itself.
 func (s *Session) Explicit() bool {
-	if s.baseSession.GetTransaction() == nil {
+	if s.baseSession.GetTransaction() == nil || s.shelf != nil {
 		return false
 	}
 	if s.GetIgnoreAutoCommit() {

@@ -264,7 +264,7 @@ func (st *Store) next(ctx *gms.Context, tr *Transaction, sequence region.Ptr) (u
 func (t *Table) RowCount(ctx *gms.Context) (uint64, bool, error) {
 	n := int64(t.Store.Counters.Read(t.Info.Counter))
 	if tr := Current(ctx); tr != nil {
-		n += tr.rows[t.Info.Counter]
+		n += tr.rows[t.Info.Counter] + shelvedRows(ctx, t.Info.Counter)
 	}
 	return uint64(max(n, 0)), false, nil
 }

@@ -38,6 +38,7 @@ func (s *connState) findCompiled(query string, prepared bool, bound []fast.Value
 func (s compiled) statement(text string) statement {
 	ast := s.AST()
 	st := statement{text: text, ast: ast, retry: retryable(text, ast), writes: changesRows(ast)}
+	st.aside = st.retry && showsDefinitions(ast)
 	if sel, ok := ast.(*sqlparser.Select); ok && sel.Lock != nil {
 		st.locking = clauseLocking(sel.Lock.Type)
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	// default, 1 GiB at most, as in MySQL.
 	MaxPacketBytes int64
 
-	// RetryMax is how often a statement outside an explicit transaction is
+	// RetryMax is how often a statement outside of, or beside, an explicit transaction is
 	// tried again after a conflict. 64 by default; negative means never.
 	RetryMax int
 

@@ -13,7 +13,8 @@
 //     belongs to an explicit one. So rows wait in a buffer, bounded by
 //     Config.ResultBufferBytes, and a SELECT never fails after its first row.
 //   - A conflict outside an explicit transaction is retried here, at most
-//     Config.RetryMax times, before the client hears of error 1213.
+//     Config.RetryMax times, before the client hears of error 1213. So is one of a
+//     statement that shows definitions, which runs beside the explicit transaction.
 //   - Every attempt is bracketed by Session.BeginStatement and EndStatement, so
 //     a session never enters the next statement with a transaction that the
 //     last one left behind, which go-mysql-server does after most errors.

@@ -20,3 +20,13 @@ func clientErrorOf(st statement, current string, err error) error {
 	}
 	return myerr.In(ast, current, err)
 }
+
+// conflictOf returns the error for a statement that is not tried again after a conflict. 1213 says that the
+// transaction has ended, which one beside the statement has not: a client that began again would
+// commit it.
+func conflictOf(st statement, state *connState, err error) error {
+	if st.aside && state.session.InTransaction() {
+		return myerr.LockWaitTimeout.New()
+	}
+	return myerr.Of(err)
+}

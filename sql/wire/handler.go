@@ -193,7 +193,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		}
 	}
 	var fields []*querypb.Field
-	_, err := h.run(ctx, c, statement{text: query, retry: true, command: comStmtPrepare}, func(ctx context.Context, _ *resultBuffer) (err error) {
+	_, err := h.run(ctx, c, statement{text: query, retry: true, aside: true, command: comStmtPrepare}, func(ctx context.Context, _ *resultBuffer) (err error) {
 		fields, err = h.engineHandler.ComPrepare(ctx, c, query, prepare)
 		return err
 	})
@@ -477,15 +477,18 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 	ctx, cancel := state.bounded(ctx, st)
 	defer cancel()
 	retries := 0
-	if st.retry && !state.session.InTransaction() {
+	if st.retry && (st.aside || !state.session.InTransaction()) {
 		retries = h.cfg.RetryMax
 	}
 	for attempt := 0; ; attempt++ {
 		res, err := h.attempt(ctx, state, st, func(buf *resultBuffer) error { return exec(ctx, buf) })
-		if err == nil {
+		if err == nil && !st.aside {
 			return res, nil
 		}
 		state.refreshStatus(c)
+		if err == nil {
+			return res, nil
+		}
 		if late := timedOut(ctx, err); late != nil {
 			h.stats.failed.Add(1)
 			return nil, late
@@ -496,7 +499,7 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 		}
 		h.stats.conflicts.Add(1)
 		if attempt >= retries {
-			return nil, myerr.Of(err)
+			return nil, conflictOf(st, state, err)
 		}
 		h.stats.retries.Add(1)
 		h.backoff(attempt)
@@ -507,7 +510,7 @@ func (h *handler) settle(ctx context.Context, c *mysql.Conn, st statement, exec 
 func (h *handler) attempt(ctx context.Context, state *connState, st statement, exec func(*resultBuffer) error) (*sqltypes.Result, error) {
 	h.stats.statements.Add(1)
 	s := state.session
-	s.BeginStatement(Statement{Locking: st.locking})
+	s.BeginStatement(Statement{Locking: st.locking, Aside: st.aside})
 	buf := resultBuffer{limit: h.cfg.ResultBufferBytes}
 	if state.farm != nil {
 		buf.charge, buf.columns = state.farm.Take, state.farm.ResultColumns

@@ -37,6 +37,9 @@ var _ Session = farmSession{}
 func (f farmSession) BeginStatement(st Statement) {
 	f.s.Begin()
 	f.s.SetForUpdate(st.Locking == LockUpdate)
+	if st.Aside {
+		f.s.SetAside()
+	}
 }
 
 func (f farmSession) InTransaction() bool { return f.s.Explicit() }
@@ -45,6 +48,7 @@ func (f farmSession) InTransaction() bool { return f.s.Explicit() }
 // read so far, before the client sees the outcome.
 func (f farmSession) EndStatement(ctx context.Context, shows Shown, err error) error {
 	f.s.SetForUpdate(false)
+	defer f.s.TakeBack()
 	// After a failed statement the engine still commits, with a cancelled context. That
 	// commit fails, which is expected; but a conflict has to be reported.
 	if commitErr := f.s.TakeCommitError(); commitErr != nil && (err == nil || myerr.IsConflict(commitErr)) {

@@ -27,6 +27,9 @@ type Session interface {
 // Statement tells a session what the engine does not tell the storage.
 type Statement struct {
 	Locking Locking
+	// Aside is set for a statement that shows definitions, or is only prepared: it runs beside
+	// the transaction that is open.
+	Aside bool
 }
 
 // Locking is the locking clause of a SELECT.

@@ -3,6 +3,7 @@ package wire
 import (
 	"strings"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -15,6 +16,9 @@ type statement struct {
 	// retry is set if the statement may run again after a conflict: it has no effect outside its
 	// transaction.
 	retry bool
+	// aside is set if it runs beside the transaction that is open, and is run again after conflicts
+	// in spite of it.
+	aside bool
 	// writes is set if it changes rows. The engine's own check for READ ONLY transactions panics
 	// on these statements.
 	writes bool
@@ -31,7 +35,7 @@ func newStatement(text string, ast sqlparser.Statement) statement {
 	return st
 }
 
-// setKind sets replaces and updates. ast is the statement itself; for an EXECUTE, it is the
+// setKind sets replaces, updates and aside. ast is the statement itself; for an EXECUTE, it is the
 // prepared statement.
 func (st *statement) setKind(ast sqlparser.Statement) {
 	switch n := ast.(type) {
@@ -40,6 +44,52 @@ func (st *statement) setKind(ast sqlparser.Statement) {
 	case *sqlparser.Update:
 		st.updates = true
 	}
+	st.aside = st.retry && showsDefinitions(ast)
+}
+
+// showsDefinitions reports whether a statement reads definitions and nothing else: SHOW and
+// DESCRIBE, and SELECTs of tables that are all named with information_schema.
+func showsDefinitions(ast sqlparser.Statement) bool {
+	switch n := ast.(type) {
+	case *sqlparser.Show:
+		return true
+	case *sqlparser.Select:
+		// The first table decides for almost all statements, at less cost than walking the tree.
+		return len(n.From) > 0 && isInformation(firstTable(n.From[0])) && areInformation(n)
+	}
+	return false
+}
+
+// firstTable returns the first table of a FROM clause; an empty name if that is no table.
+func firstTable(from sqlparser.TableExpr) sqlparser.TableName {
+	switch n := from.(type) {
+	case *sqlparser.AliasedTableExpr:
+		name, _ := n.Expr.(sqlparser.TableName)
+		return name
+	case *sqlparser.JoinTableExpr:
+		return firstTable(n.LeftExpr)
+	}
+	return sqlparser.TableName{}
+}
+
+func isInformation(t sqlparser.TableName) bool {
+	return strings.EqualFold(t.DbQualifier.String(), gms.InformationSchemaDatabaseName)
+}
+
+// areInformation reports whether all tables of a SELECT are named with information_schema.
+func areInformation(sel *sqlparser.Select) bool {
+	all := true
+	// The visitor never fails, so neither does Walk.
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.ColName, *sqlparser.StarExpr: // t.c and t.* name an alias
+			return false, nil
+		case sqlparser.TableName:
+			all = all && (n.IsEmpty() || isInformation(n))
+		}
+		return all, nil
+	}, sel)
+	return all
 }
 
 func changesRows(ast sqlparser.Statement) bool {
