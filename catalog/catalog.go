@@ -53,6 +53,9 @@ type Catalog struct {
 	lives     Lives
 	sweeper   sweeper
 
+	triggerTable  func(*Definition) string // Config.TriggerTable
+	triggerTables triggerTables
+
 	mu struct {
 		lockrank.RWMutex[lockrank.Catalog]
 		tables map[string]*Table
@@ -77,6 +80,9 @@ type Config struct {
 	// FreeRow frees a row, and the objects that it points to, in a transaction of the sweeper.
 	// Nil: each row is one object.
 	FreeRow func(*txn.Tx, region.Ptr) error
+	// TriggerTable returns the name of the table that a trigger belongs to, or "" if its text does not
+	// say it. Nil: no text does.
+	TriggerTable func(*Definition) string
 }
 
 // Open opens the catalog that the root object points to, and creates an empty
@@ -90,7 +96,7 @@ func Open(ctx context.Context, m *txn.Machine, root region.Ptr, cfg Config) (*Ca
 	if err != nil {
 		return nil, fmt.Errorf("catalog: open: %w", err)
 	}
-	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow, server: cfg.Hashes, lives: cfg.Lives}
+	c := &Catalog{m: m, names: btree.Open(m, directory), sequences: cfg.Sequences, freeRow: cfg.FreeRow, server: cfg.Hashes, lives: cfg.Lives, triggerTable: cfg.TriggerTable}
 	if c.freeRow == nil {
 		c.freeRow = func(t *txn.Tx, p region.Ptr) error { return t.Free(p) }
 	}
@@ -217,7 +223,11 @@ func (c *Catalog) Changed(t *txn.Tx) bool { return t.Local(c) != nil }
 // nameKey returns the directory's key of a name. Names are compared without case, and
 // cannot contain a zero byte.
 func nameKey(kind byte, parts ...string) []byte {
-	key := []byte{kind}
+	n := 1 + len(parts) // with room for the separator that rangeUnder adds
+	for _, p := range parts {
+		n += len(p)
+	}
+	key := append(make([]byte, 0, n), kind)
 	for i, p := range parts {
 		if i > 0 {
 			key = append(key, 0)
@@ -227,10 +237,12 @@ func nameKey(kind byte, parts ...string) []byte {
 	return key
 }
 
-// rangeUnder returns the range of keys that begin with the given key and a separator.
+// rangeUnder returns the range of keys that begin with the given key, which it takes over, and a
+// separator.
 func rangeUnder(key []byte) (lo, hi []byte) {
-	lo = append(bytes.Clone(key), 0)
-	hi = append(bytes.Clone(key), 1)
+	lo = append(key, 0)
+	hi = bytes.Clone(lo)
+	hi[len(hi)-1] = 1
 	return lo, hi
 }
 
@@ -283,6 +295,11 @@ func get(t *txn.Tx, p region.Ptr) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return contents(payload)
+}
+
+// contents returns the bytes that put stored in an object with this payload.
+func contents(payload []byte) ([]byte, error) {
 	if len(payload) < 4 || int(binary.LittleEndian.Uint32(payload)) > len(payload)-4 {
 		return nil, ErrCorrupt
 	}

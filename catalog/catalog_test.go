@@ -33,7 +33,7 @@ func open(t *testing.T, cfg farm.Config) *instance {
 	in := &instance{T: t, cluster: cluster}
 	in.lives = newTestLives(cluster.Machines())
 	for i := range cluster.Machines() {
-		c, err := catalog.Open(context.Background(), cluster.Machine(i), cluster.Root(), catalog.Config{Lives: in.lives.of(i)})
+		c, err := catalog.Open(context.Background(), cluster.Machine(i), cluster.Root(), catalog.Config{Lives: in.lives.of(i), TriggerTable: tableOfTrigger})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/farmsql/farmsql/region"
@@ -29,6 +30,46 @@ func (c *Catalog) database(t *txn.Tx, p region.Ptr) (*Database, error) {
 		db.ptr = p
 	}
 	return db, err
+}
+
+// DatabaseName returns a database's name as it was created, or ErrNotFound. The transaction then depends
+// on whether the database exists, and not on its other properties: they concern only statements that
+// make tables.
+func (c *Catalog) DatabaseName(t *txn.Tx, name string) (string, error) {
+	key := nameKey(nameDatabase, name)
+	_, p, ok, err := c.names.Scan(t, key, append(bytes.Clone(key), 0), false).KeysOnly().Next()
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", ErrNotFound
+	}
+	if !c.Changed(t) { // Peek does not see the transaction's own changes
+		db, err := peekDatabase(t, p)
+		if err == nil {
+			return db.Name, nil
+		}
+		if !IsFreed(err) {
+			return "", err
+		}
+	}
+	db, err := c.Database(t, name)
+	if err != nil {
+		return "", err
+	}
+	return db.Name, nil
+}
+
+func peekDatabase(t *txn.Tx, p region.Ptr) (*Database, error) {
+	payload, _, err := t.Peek(p)
+	if err != nil {
+		return nil, err
+	}
+	b, err := contents(payload)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeDatabase(b)
 }
 
 // Databases returns all databases in the order of their names.

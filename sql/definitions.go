@@ -1,31 +1,70 @@
 package sql
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sort"
 	"time"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/store"
+	"github.com/farmsql/farmsql/sql/trigger"
+	"github.com/farmsql/farmsql/txn"
 )
 
 // This file stores triggers, stored procedures and events, as text that
 // go-mysql-server parses and runs.
 
 // GetTriggers implements gms.TriggerDatabase. It returns the triggers in the order of their
-// creation, which is the order in which they run.
+// creation, which is the order in which they run. If the running statement asks for the triggers of
+// the tables that it changes, GetTriggers returns no others, so that the transaction does not
+// depend on these.
 func (d *Database) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error) {
-	all, err := definitions(ctx, d, catalog.Trigger, func(v *catalog.Definition) gms.TriggerDefinition {
-		return gms.TriggerDefinition{
-			Name: v.Name, CreateStatement: v.Statement, CreatedAt: time.Unix(0, v.Created).UTC(), SqlMode: v.SQLMode,
-		}
-	})
+	defs, err := d.triggers(store.Began(ctx).Tx, trigger.TakeTables(ctx))
+	if err != nil {
+		return nil, myerr.Storage(err)
+	}
+	all := make([]gms.TriggerDefinition, len(defs))
+	for i, v := range defs {
+		all[i] = gms.TriggerDefinition{Name: v.Name, CreateStatement: v.Statement, CreatedAt: time.Unix(0, v.Created).UTC(), SqlMode: v.SQLMode}
+	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].CreatedAt.Before(all[j].CreatedAt) })
-	return all, err
+	return all, nil
+}
+
+// triggers returns the triggers of some tables in the order of their names; tables is nil for all.
+func (d *Database) triggers(t *txn.Tx, tables []string) ([]*catalog.Definition, error) {
+	if tables == nil {
+		return d.e.Store.Catalog.Definitions(t, catalog.Trigger, d.name)
+	}
+	var all []*catalog.Definition
+	for _, table := range tables {
+		defs, err := d.e.Store.Catalog.Triggers(t, d.name, table)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, defs...)
+	}
+	slices.SortFunc(all, func(a, b *catalog.Definition) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(all, func(a, b *catalog.Definition) bool { return a.Name == b.Name }), nil
+}
+
+// triggerTable returns the name of the table that a trigger belongs to, or "" if its text cannot be
+// read.
+func triggerTable(d *catalog.Definition) string {
+	ast, _, err := parser{}.ParseOneWithOptions(context.Background(), d.Statement, gms.NewSqlModeFromString(d.SQLMode).ParserOptions())
+	create, ok := ast.(*sqlparser.DDL)
+	if err != nil || !ok || create.TriggerSpec == nil {
+		return ""
+	}
+	return create.Table.Name.String()
 }
 
 // CreateTrigger implements gms.TriggerDatabase.

@@ -55,7 +55,7 @@ type Engine struct {
 // OpenCatalog opens the catalog that NewEngine needs. Several machines of one
 // process share their sequences, and one of them sweeps.
 func OpenCatalog(ctx context.Context, m *txn.Machine, root region.Ptr, cfg catalog.Config) (*catalog.Catalog, error) {
-	cfg.FreeRow = row.Free
+	cfg.FreeRow, cfg.TriggerTable = row.Free, triggerTable
 	return catalog.Open(ctx, m, root, cfg)
 }
 

@@ -41,19 +41,15 @@ func (s *Session) noteInsert(ctx *gms.Context, n *plan.InsertInto) {
 	if !ok || len(rows.Projections) != len(table.Info.Columns) || !table.IsAnyElsewhere() {
 		return
 	}
-	if s.IsOpen() && (n.IsReplace || hasTriggers(ctx, n.Database())) {
+	if s.IsOpen() && (n.IsReplace || s.hasTriggers(ctx, table)) {
 		return
 	}
 	s.noteAhead(values, &insertAhead{table: table, columns: rows.Projections})
 }
 
-// hasTriggers reports whether a database has any triggers, or may have.
-func hasTriggers(ctx *gms.Context, db gms.Database) bool {
-	t, ok := db.(gms.TriggerDatabase)
-	if !ok {
-		return false
-	}
-	all, err := t.GetTriggers(ctx)
+// hasTriggers reports whether a table has any triggers, or may have.
+func (s *Session) hasTriggers(ctx *gms.Context, t *store.Table) bool {
+	all, err := s.e.Store.Catalog.Triggers(store.Began(ctx).Tx, t.Info.DB, t.Info.Name)
 	return err != nil || len(all) > 0
 }
 

@@ -35,9 +35,9 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 	if tr != nil && tr.DB != nil && store.SameName(tr.DB.Name(), name) && !p.e.Store.Catalog.Changed(tr.Tx) {
 		return tr.DB, nil // the transaction has looked it up before
 	}
-	var db *catalog.Database
+	var created string
 	err := p.e.Store.View(ctx, func(t *txn.Tx) (err error) {
-		db, err = p.e.Store.Catalog.Database(t, name)
+		created, err = p.e.Store.Catalog.DatabaseName(t, name)
 		return err
 	})
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -46,7 +46,7 @@ func (p *provider) Database(ctx *gms.Context, name string) (gms.Database, error)
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
-	found := &Database{e: p.e, name: db.Name}
+	found := &Database{e: p.e, name: created}
 	if tr != nil {
 		tr.DB = found
 	}

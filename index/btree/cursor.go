@@ -25,6 +25,7 @@ type Cursor struct {
 	reverse bool
 	// existence says that only the keys count as read, not their values.
 	existence bool
+	only      func(*txn.Fresh, region.Ptr) (bool, error) // see Only
 	done      bool
 	err       error
 
@@ -79,6 +80,14 @@ func prefixEnd(prefix []byte) []byte {
 // it before the first Next; it returns c.
 func (c *Cursor) KeysOnly() *Cursor {
 	c.existence = true
+	return c
+}
+
+// Only makes the transaction depend on only those entries for whose values matters returns true: others
+// may come and go. Next still returns all. matters is called when the transaction is validated; for a
+// value it must always return the same. Call Only before the first Next; it returns c.
+func (c *Cursor) Only(matters func(*txn.Fresh, region.Ptr) (bool, error)) *Cursor {
+	c.only = matters
 	return c
 }
 
@@ -173,7 +182,7 @@ func (c *Cursor) load() error {
 	}
 	c.lf = lf
 	q := c.p.ranges.next()
-	*q = rangeQuestion{tr: c.tr, n: lf.node, reverse: c.reverse, existence: c.existence, from: pos.key}
+	*q = rangeQuestion{tr: c.tr, n: lf.node, reverse: c.reverse, existence: c.existence, only: c.only, from: pos.key}
 	q.first[0] = lf.src
 	q.srcs = q.first[:]
 	c.slot = lf.count()

@@ -60,13 +60,15 @@ type rangeQuestion struct {
 	reverse bool
 	// existence says that the values do not matter, only the keys.
 	existence bool
-	from      []byte
-	to        []byte
-	reach     reach
-	slot      int // the slot at which reading begins; in reverse the slot after that
-	count     int // how many entries were read
-	first     [1]txn.Source
-	srcs      []txn.Source
+	// only, if not nil, says which entries matter: see Cursor.Only.
+	only  func(*txn.Fresh, region.Ptr) (bool, error)
+	from  []byte
+	to    []byte
+	reach reach
+	slot  int // the slot at which reading begins; in reverse the slot after that
+	count int // how many entries were read
+	first [1]txn.Source
+	srcs  []txn.Source
 }
 
 // reach says how far a range was read.
@@ -148,8 +150,17 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 		for k := first; k < lf.count(); k++ {
 			is = lf.appendKey(is[:0], k)
 			if !within.below(is) {
-				q.srcs = srcs
-				return i == j, nil
+				return q.ends(f, i, j, srcs)
+			}
+			matters, err := q.matters(f, lf.node, k)
+			if err != nil {
+				return false, err
+			}
+			if !matters {
+				continue
+			}
+			if i, err = q.skip(f, i, j); err != nil {
+				return false, err
 			}
 			if i == j && sabotage.RangeEnds.Skipped() {
 				q.srcs = srcs
@@ -166,8 +177,40 @@ func (q *rangeQuestion) Ask(f *txn.Fresh) (bool, error) {
 		}
 		pos = lf.high()
 		if len(pos) == 0 || !within.below(pos) {
-			q.srcs = srcs
-			return i == j, nil
+			return q.ends(f, i, j, srcs)
 		}
 	}
+}
+
+// ends returns the answer of Ask at the end of the range, from sources: the same if no entry that
+// matters is left of those that were read, in slots [i, j).
+func (q *rangeQuestion) ends(f *txn.Fresh, i, j int, sources []txn.Source) (same bool, err error) {
+	if i, err = q.skip(f, i, j); err != nil {
+		return false, err
+	}
+	q.srcs = sources
+	return i == j, nil
+}
+
+// skip returns the first slot in [i, j), of the entries that were read, that matters; j if none does.
+func (q *rangeQuestion) skip(f *txn.Fresh, i, j int) (int, error) {
+	for ; i < j; i++ {
+		if matters, err := q.matters(f, q.n, i); err != nil || matters {
+			return i, err
+		}
+	}
+	return j, nil
+}
+
+// matters reports whether the answer depends on the entry in a slot of a leaf.
+func (q *rangeQuestion) matters(f *txn.Fresh, n node, slot int) (bool, error) {
+	if q.only == nil {
+		return true, nil
+	}
+	v := n.value(slot)
+	p, err := v.ptr()
+	if err != nil {
+		return false, err
+	}
+	return q.only(f, p)
 }

@@ -293,6 +293,9 @@ const (
 
 	// Descriptor: a cached descriptor is used without checking the table's head.
 	Descriptor
+	// Triggers: a table's triggers that are created after a transaction has looked for them do not
+	// count.
+	Triggers
 	// Mark: transactions can use tables that another transaction is altering.
 	Mark
 	// Orphans: tables that machines dropped, or were altering, before they left are not taken care
@@ -432,6 +435,7 @@ var names = [steps]string{
 	GlanceFences:      "glance at fences",
 	RangeEnds:         "range ends",
 	Descriptor:        "descriptor",
+	Triggers:          "triggers",
 	Mark:              "mark",
 	Orphans:           "orphans",
 	Numbers:           "numbers",
@@ -563,6 +567,7 @@ var texts = [steps]string{
 	GlanceFences:      "a lookup in place does not check the fences of a leaf",
 	RangeEnds:         "a range does not conflict with keys inserted at its end",
 	Descriptor:        "a cached descriptor counts without checking the table's head",
+	Triggers:          "a change commits although the table has got another trigger",
 	Mark:              "others open tables that are being altered",
 	Orphans:           "nobody finishes the drops and alterations of machines that are gone",
 	Numbers:           "sequences give out numbers that are not reserved",

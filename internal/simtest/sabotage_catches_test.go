@@ -133,6 +133,7 @@ var catches = []catch{
 	{step: sabotage.GlanceFences, pkg: "index/btree", test: "TestLookupWhileLeavesChange"},
 	{step: sabotage.RangeEnds, pkg: "index/btree", test: "TestQuestions"},
 	{step: sabotage.Descriptor, options: "tables", with: defineTables},
+	{step: sabotage.Triggers, pkg: "catalog", test: "TestTriggersOfTables"},
 	{step: sabotage.Mark, options: "tables", with: defineTables},
 	{step: sabotage.Orphans, options: "tables", with: defineTables},
 	{step: sabotage.Numbers, options: "tables", with: defineTables},

@@ -7,7 +7,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
-	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/store"
@@ -46,7 +45,7 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 
 // writable returns ErrPlan if changes are not allowed, or run triggers.
 func (r *run) writable() error {
-	triggers, err := r.s.Store.Catalog.Definitions(r.tr.Tx, catalog.Trigger, r.query.Table.DB)
+	triggers, err := r.s.Store.Catalog.Triggers(r.tr.Tx, r.query.Table.DB, r.query.Table.Name)
 	if err != nil {
 		return myerr.Storage(err)
 	}

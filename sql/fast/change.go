@@ -109,7 +109,7 @@ func (f *form) runChange(ctx *gms.Context, c *Compiled, s *Session, tr *store.Tr
 
 // writable returns ErrPlan if a change is not allowed, or runs triggers.
 func (f *form) writable(c *Compiled, tr *store.Transaction) error {
-	triggers, err := c.st.Catalog.Definitions(tr.Tx, catalog.Trigger, f.info.DB)
+	triggers, err := c.st.Catalog.Triggers(tr.Tx, f.info.DB, f.info.Name)
 	if err != nil {
 		return myerr.Storage(err)
 	}

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -60,8 +61,64 @@ func inDatabaseOf(apply analyzer.RuleFunc) analyzer.RuleFunc {
 			ctx.SetCurrentDatabase(t.SqlDatabase.Name())
 			defer ctx.SetCurrentDatabase(current)
 		}
+		if tables := tablesIn(ctx, n); len(tables) > 0 {
+			ctx = ctx.WithContext(context.WithValue(ctx.Context, wantedKey{}, &wanted{tables}))
+		}
 		return apply(ctx, a, n, scope, sel, flags)
 	}
+}
+
+// A wanted is what a context says about the next look for triggers: the tables whose triggers
+// matter. The rule asks for those of a database, once, and picks out those of the tables that the
+// statement changes.
+type wanted struct{ tables []string }
+
+type wantedKey struct{}
+
+// TakeTables returns the tables that the rule picks the triggers of, when it asks for all triggers of a
+// database; nil if someone else asks. The rule then plans the triggers' bodies with the same context, so
+// that TakeTables returns the tables only once.
+func TakeTables(ctx *gms.Context) []string {
+	w, ok := ctx.Value(wantedKey{}).(*wanted)
+	if !ok {
+		return nil
+	}
+	tables := w.tables
+	w.tables = nil
+	return tables
+}
+
+// tablesIn returns the names of all tables within a statement. The tables that it changes are among
+// them.
+func tablesIn(ctx *gms.Context, n gms.Node) (names []string) {
+	note := func(_ *gms.Context, n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.ResolvedTable:
+			names = append(names, n.Name())
+		case *plan.UnresolvedTable:
+			names = append(names, n.Name())
+		case *plan.IndexedTableAccess:
+			names = append(names, n.Name())
+		}
+		return true
+	}
+	transform.InspectWithOpaque(ctx, n, func(ctx *gms.Context, n gms.Node) bool {
+		switch n := n.(type) {
+		case *plan.Update:
+			if join, ok := n.Child.(*plan.UpdateJoin); ok {
+				for _, target := range join.UpdateTargets { // any order: the names are sorted
+					transform.InspectWithOpaque(ctx, target, note)
+				}
+			}
+		case *plan.DeleteFrom:
+			for _, target := range n.GetDeleteTargets() {
+				transform.InspectWithOpaque(ctx, target, note)
+			}
+		}
+		return note(ctx, n)
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // changed returns the table that a statement changes or, if it changes several, the first.
