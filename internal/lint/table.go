@@ -11,7 +11,7 @@ var layers = [][]string{
 	{"nvram"},
 	{"region"},
 	{"rdma"},
-	{"rdma/ring", "rdma/call", "rdma/rdmatest"},
+	{"rdma/ring", "rdma/call", "rdma/rdmatest", "rdma/hosts"},
 	{"rdma/local", "rdma/shm", "rdma/tcp", "rdma/verbs", "internal/sim"},
 	{"rdma/call/calltest", "internal/testnet"},
 	{"cluster"},
@@ -74,6 +74,7 @@ var core = map[string][]string{
 	"rdma/rdmatest":         nil,
 	"rdma/local":            nil,
 	"rdma/shm":              {"golang.org/x/sys/unix"}, // futex, mapped files
+	"rdma/hosts":            {"golang.org/x/sys/unix"}, // options of sockets
 	"rdma/tcp":              {"golang.org/x/sys/unix"}, // options of sockets, sends that do not wait
 	"rdma/verbs":            {"golang.org/x/sys/unix"}, // descriptors of completions and events
 	"internal/sim":          nil,
@@ -121,7 +122,7 @@ var unsafeUsers = []string{"internal/clock", "internal/prefetch", "nvram", "regi
 // clockUsers may read the process's clock and its source of randomness.
 // rdma/shm drives processes, and cluster/raftstore a library with a disk and a network: they never run in
 // the simulator.
-var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/tcp", "rdma/verbs", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert", "internal/testnet", "test/vm"}
+var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rdma/rdmatest", "rdma/shm", "rdma/hosts", "rdma/tcp", "rdma/verbs", "cluster/zookeepertest", "cluster/raftstore", "cluster/storetest", "cluster/peerport", "cluster/join", "internal/testcert", "internal/testnet", "test/vm"}
 
 // simulated packages run in internal/sim, except their files in unsimulated: farm/save.go saves
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
@@ -134,7 +135,7 @@ var (
 )
 
 // ranked packages have mutexes with ranks, beside the simulated ones.
-var ranked = []string{"nvram", "rdma/local", "rdma/shm", "rdma/tcp", "rdma/verbs", "cluster/raftstore", "sql/wire", "."}
+var ranked = []string{"nvram", "rdma/local", "rdma/shm", "rdma/hosts", "rdma/tcp", "rdma/verbs", "cluster/raftstore", "sql/wire", "."}
 
 // A function of functionLinesMax lines surely has more than one idea. A function of
 // functionLinesMany lines deserves a second look.

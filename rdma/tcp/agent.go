@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 const (
@@ -15,18 +16,11 @@ const (
 	chunkBytes = 32 << 10
 )
 
-// An agentID names an agent: by the worker of this machine, and by the other machine, whose sibling of
-// that worker has connected.
-type agentID struct {
-	from   rdma.MachineID
-	worker int
-}
-
 // An agent carries out the operations of another machine's queue, in order, in the memory of this
 // machine. One goroutine runs it.
 type agent struct {
-	copier
-	id      agentID
+	copier  *hosts.Copier
+	id      hosts.AgentID
 	life    uint64   // of the other machine
 	address string   // the address that the other machine has told
 	dial    uint32   // the number of the connection in that life
@@ -40,15 +34,21 @@ type agent struct {
 	ended   chan struct{}
 }
 
-func newAgent(nic *NIC, q *Queue, socket, stream net.Conn, id agentID, g greeting) *agent {
+func newAgent(c *hosts.Copier, q *Queue, socket, stream net.Conn, id hosts.AgentID, g hosts.Greeting) *agent {
 	return &agent{
-		copier: copier{nic: nic},
-		id:     id, life: g.life, address: g.address, dial: g.dial, sibling: q, socket: socket,
+		copier: c,
+		id:     id, life: g.Life, address: g.Address, dial: g.Dial, sibling: q, socket: socket,
 		in:    bufio.NewReaderSize(stream, bufferBytes),
 		out:   bufio.NewWriterSize(stream, bufferBytes),
 		ended: make(chan struct{}),
 	}
 }
+
+// Socket implements hosts.Agent.
+func (a *agent) Socket() net.Conn { return a.socket }
+
+// Ended implements hosts.Agent.
+func (a *agent) Ended() <-chan struct{} { return a.ended }
 
 // run carries out operations until the connection ends. It returns an error if the other side sends
 // anything else.
@@ -61,8 +61,8 @@ func (a *agent) run() error {
 		f := decodeFrame(b)
 		_, _ = a.in.Discard(frameBytes) // cannot fail: peek has buffered them
 		if err := a.carryOut(f); err != nil {
-			if errors.Is(err, errGarbage) {
-				return fmt.Errorf("machine %d: %w", a.id.from, err)
+			if errors.Is(err, hosts.ErrGarbage) {
+				return fmt.Errorf("machine %d: %w", a.id.From, err)
 			}
 			return nil
 		}
@@ -89,17 +89,17 @@ func (a *agent) carryOut(f frame) error {
 	case rdma.OpWrite, rdma.OpWriteRing:
 		return a.write(f)
 	case rdma.OpRing:
-		a.sibling.ring()
+		a.sibling.bell.Ring()
 		return a.end(f, nil)
 	case opAsk:
 		return a.end(f, nil)
 	}
-	return fmt.Errorf("%w: operation %d", errGarbage, f.op)
+	return fmt.Errorf("%w: operation %d", hosts.ErrGarbage, f.op)
 }
 
 // write stores the bytes that follow, or skips them if the operation is refused.
 func (a *agent) write(f frame) error {
-	refused := a.check(f.key, f.off, f.bytes)
+	refused := a.copier.Check(f.key, f.off, f.bytes)
 	for left := f.bytes; left > 0; {
 		n := chunkAt(f.off+uint64(f.bytes-left), left)
 		b, err := a.peek(n)
@@ -109,7 +109,7 @@ func (a *agent) write(f frame) error {
 		if refused == nil {
 			// The whole has been checked before. If a later part fails all the same, the memory has been
 			// taken away meanwhile: the operation is half done, so the connection breaks.
-			if err := a.copier.write(f.key, f.off+uint64(f.bytes-left), b); err != nil {
+			if err := a.copier.Write(f.key, f.off+uint64(f.bytes-left), b); err != nil {
 				if left < f.bytes {
 					return err
 				}
@@ -120,14 +120,14 @@ func (a *agent) write(f frame) error {
 		left -= n
 	}
 	if refused == nil && f.op == rdma.OpWriteRing {
-		a.sibling.ring()
+		a.sibling.bell.Ring()
 	}
 	return a.end(f, refused)
 }
 
 // read answers with the bytes.
 func (a *agent) read(f frame) error {
-	if err := a.check(f.key, f.off, f.bytes); err != nil {
+	if err := a.copier.Check(f.key, f.off, f.bytes); err != nil {
 		return a.answer(answer{outcomeOf(err), 0, a.number})
 	}
 	if err := a.answer(answer{done, f.bytes, a.number}); err != nil {
@@ -140,7 +140,7 @@ func (a *agent) read(f frame) error {
 		}
 		b := a.chunk[:n]
 		// The answer has promised the bytes: without them the connection breaks.
-		if err := a.copier.read(f.key, f.off+uint64(at), b); err != nil {
+		if err := a.copier.Read(f.key, f.off+uint64(at), b); err != nil {
 			return err
 		}
 		if _, err := a.out.Write(b); err != nil {

@@ -2,14 +2,13 @@ package tcp
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A Config says how a machine joins the network.
@@ -54,39 +53,21 @@ type Config struct {
 	Silent func(m rdma.MachineID, address netip.AddrPort)
 }
 
-var errTLS = errors.New("tcp: TLS needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")
-
-var errAdvertise = fmt.Errorf("tcp: the advertised address is longer than %d bytes", addressMax)
+var errAdvertise = fmt.Errorf("tcp: the advertised address is longer than %d bytes", hosts.AddressMax)
 
 // check refuses a configuration that would let in strangers, or with which nobody could connect.
 func (c *Config) check() error {
-	if len(c.Advertise) > addressMax {
+	if len(c.Advertise) > hosts.AddressMax {
 		return errAdvertise
 	}
-	if c.TLS != nil && (c.TLS.RootCAs == nil || c.TLS.ClientCAs == nil || c.TLS.InsecureSkipVerify) {
-		return errTLS
+	s := c.security()
+	if err := s.Check(); err != nil {
+		return fmt.Errorf("tcp: %w", err)
 	}
 	return nil
 }
 
-// server returns the TLS configuration with which the machine accepts connections.
-func (c *Config) server() *tls.Config {
-	s := c.TLS.Clone()
-	s.MinVersion = tls.VersionTLS13
-	s.ClientAuth = tls.RequireAndVerifyClientCert
-	s.DynamicRecordSizingDisabled = true
-	s.SessionTicketsDisabled = true
-	s.GetConfigForClient = nil // it would replace what is set here
-	return s
-}
-
-// client returns the TLS configuration with which the machine connects to a host.
-func (c *Config) client(host string) *tls.Config {
-	s := c.TLS.Clone()
-	s.MinVersion = tls.VersionTLS13
-	s.DynamicRecordSizingDisabled = true
-	if s.ServerName == "" {
-		s.ServerName, _, _ = strings.Cut(host, "%") // certificates know no zones
-	}
-	return s
+// security returns how connections are secured.
+func (c *Config) security() hosts.Security {
+	return hosts.Security{TLS: c.TLS, Authorize: c.Authorize, IsShaken: c.Listener != nil, Silence: c.silence}
 }

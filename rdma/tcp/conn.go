@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // pending is an operation that has been posted and is not done.
@@ -169,7 +170,7 @@ func (c *conn) flush() {
 // run is the life of a connection.
 func (c *conn) run(ctx context.Context) {
 	defer close(c.ended)
-	l, err := c.q.nic.dial(ctx, greeting{purpose: operations, to: c.to, worker: uint16(c.q.worker)}, nil)
+	l, err := c.q.nic.dial(ctx, hosts.Greeting{Purpose: operations, To: c.to, Worker: uint16(c.q.worker)}, nil)
 	if err == nil {
 		stop := context.AfterFunc(ctx, l.outbox.abort)
 		if c.attach(l) {
@@ -226,7 +227,7 @@ func (c *conn) answered(a answer) (pending, error) {
 		c.mu.unreported--
 	}
 	if len(c.mu.pending) == 0 || c.mu.answered != a.number {
-		return pending{}, fmt.Errorf("%w: answer to operation %d, %d is next", errGarbage, a.number, c.mu.answered)
+		return pending{}, fmt.Errorf("%w: answer to operation %d, %d is next", hosts.ErrGarbage, a.number, c.mu.answered)
 	}
 	p := c.mu.pending[0]
 	wanted := 0
@@ -234,7 +235,7 @@ func (c *conn) answered(a answer) (pending, error) {
 		wanted = len(p.dst)
 	}
 	if _, ok := a.outcome.err(); !ok || a.bytes != wanted {
-		return pending{}, fmt.Errorf("%w: outcome %d with %d bytes", errGarbage, a.outcome, a.bytes)
+		return pending{}, fmt.Errorf("%w: outcome %d with %d bytes", hosts.ErrGarbage, a.outcome, a.bytes)
 	}
 	return p, nil
 }
@@ -253,7 +254,7 @@ func (c *conn) complete(a answer) {
 	}
 	c.q.mu.Unlock()
 	if first {
-		c.q.ring()
+		c.q.bell.Ring()
 	}
 }
 
@@ -277,7 +278,7 @@ func (c *conn) end() {
 	c.mu.pending, c.mu.room, c.mu.frames, c.mu.link = nil, nil, nil, nil
 	c.q.mu.Unlock()
 	if first {
-		c.q.ring()
+		c.q.bell.Ring()
 	}
 }
 

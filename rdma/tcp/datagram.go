@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A datagram on the wire. The text is encrypted; the tag seals both the header and the text:
@@ -43,9 +43,7 @@ const (
 	// more than silentLeast by then; a single notice, which has no answer, proves nothing.
 	silentAfter = 5 * time.Second
 	silentLeast = 20
-	// hereMax bounds how many datagrams of a machine to itself may be on their way.
-	hereMax    = 1024
-	mailBuffer = 1 << 20 // of the socket, each way
+	mailBuffer  = 1 << 20 // of the socket, each way
 )
 
 const (
@@ -55,12 +53,11 @@ const (
 
 // A mail sends and receives a machine's datagrams.
 type mail struct {
-	nic      *NIC
-	socket   *net.UDPConn
-	raw      syscall.RawConn
-	receiver atomic.Pointer[receiver]
-	here     atomic.Int32 // datagrams of this machine to itself that are on their way
-	mu       struct {
+	nic    *NIC
+	socket *net.UDPConn
+	raw    syscall.RawConn
+	inbox  hosts.Inbox
+	mu     struct {
 		lockrank.Mutex[lockrank.Leaf]
 		closed  bool
 		sealers map[rdma.MachineID]*sealer
@@ -76,16 +73,12 @@ type mail struct {
 // until another one is handed out: datagrams sealed with it may be on their way.
 type handedOut struct{ former, latest uint64 }
 
-type receiver struct {
-	f func(from rdma.MachineID, b []byte)
-}
-
 // A sealer is the key for datagrams to one machine.
 type sealer struct {
 	number  uint64
 	aead    cipher.AEAD
 	sent    uint64
-	name    string // what NIC.addressOf has returned
+	name    string // what hosts.Addresses has returned
 	address netip.AddrPort
 	since   time.Time
 	heard   uint64 // datagrams that had come from the machine by then
@@ -123,7 +116,7 @@ func openMail(nic *NIC, at *net.TCPAddr) (*mail, error) {
 func (m *mail) close() error {
 	m.mu.Lock()
 	m.mu.closed = true
-	m.receiver.Store(nil)
+	m.inbox.Receive(nil)
 	m.mu.Unlock()
 	return m.socket.Close()
 }
@@ -133,11 +126,8 @@ func (nic *NIC) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	m := nic.mail
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case f == nil:
-		m.receiver.Store(nil)
-	case !m.mu.closed:
-		m.receiver.Store(&receiver{f})
+	if f == nil || !m.mu.closed {
+		m.inbox.Receive(f)
 	}
 }
 
@@ -151,14 +141,14 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 		return fail(rdma.ErrRange)
 	}
 	isCut := nic.isCut(to)
-	name, _ := nic.addressOf(to)
+	name, _ := nic.addresses.Of(to)
 	m.mu.Lock()
 	if m.mu.closed {
 		m.mu.Unlock()
 		return fail(rdma.ErrClosed)
 	}
 	if to == nic.cfg.Machine {
-		m.deliverHereLocked(b)
+		m.inbox.DeliverHere(nic.running.Go, to, b)
 		m.mu.Unlock()
 		return nil
 	}
@@ -176,21 +166,6 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	packet := s.aead.Seal(header, nonceOf(header), b, header)
 	m.send(packet, s.address)
 	return nil
-}
-
-// deliverHereLocked delivers a datagram of this machine to itself.
-func (m *mail) deliverHereLocked(b []byte) {
-	if m.here.Add(1) > hereMax {
-		m.here.Add(-1)
-		return
-	}
-	b = slices.Clone(b)
-	m.nic.running.Go(func() {
-		defer m.here.Add(-1)
-		if r := m.receiver.Load(); r != nil {
-			r.f(m.nic.cfg.Machine, b)
-		}
-	})
 }
 
 func encodeMail(kind byte, from rdma.MachineID, key, number uint64) []byte {
@@ -280,9 +255,7 @@ func (m *mail) open(o *opener, b []byte) {
 		return
 	}
 	o.heard.Add(1)
-	if r := m.receiver.Load(); r != nil {
-		r.f(o.from, text)
-	}
+	m.inbox.Deliver(o.from, text)
 }
 
 // heardLocked returns the count of datagrams that a machine has sent.
@@ -366,11 +339,11 @@ func (m *mail) ask(to rdma.MachineID) {
 		defer m.mu.Unlock()
 		delete(m.mu.asking, to)
 	}()
-	name, _ := m.nic.addressOf(to)
+	name, _ := m.nic.addresses.Of(to)
 	b := make([]byte, 8+keyBytes)
 	ctx, cancel := context.WithTimeout(m.nic.ctx, connectMax)
 	defer cancel()
-	l, err := m.nic.dial(ctx, greeting{purpose: keysOfDatagrams, to: to}, b)
+	l, err := m.nic.dial(ctx, hosts.Greeting{Purpose: keysOfDatagrams, To: to}, b)
 	if err != nil {
 		return // the next datagram asks again
 	}

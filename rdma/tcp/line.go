@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 const (
@@ -120,17 +121,17 @@ func (l *Line) HandOut(f func(to rdma.MachineID, key [LineKeyBytes]byte)) {
 }
 
 // handOut makes a key for datagrams from a machine.
-func (l *Line) handOut(from rdma.MachineID) ([]byte, refusal) {
+func (l *Line) handOut(from rdma.MachineID) ([]byte, hosts.Refusal) {
 	f := l.user.Load()
 	if f == nil {
-		return nil, noLine
+		return nil, hosts.NoLine
 	}
 	var key [LineKeyBytes]byte
 	for binary.LittleEndian.Uint64(key[:]) == 0 {
 		_, _ = rand.Read(key[:]) // never fails
 	}
 	(*f)(from, key)
-	return key[:], accepted
+	return key[:], hosts.Accepted
 }
 
 // Ask asks another machine for a key for datagrams to it, and returns the key and the machine's present
@@ -138,9 +139,9 @@ func (l *Line) handOut(from rdma.MachineID) ([]byte, refusal) {
 // errors.ErrUnsupported if the machine has no line.
 func (l *Line) Ask(ctx context.Context, m rdma.MachineID) (key [LineKeyBytes]byte, at netip.AddrPort, err error) {
 	if l.nic.isCut(m) {
-		return key, at, refusals[leaving]
+		return key, at, hosts.Refusals[hosts.Leaving]
 	}
-	c, err := l.nic.dial(ctx, greeting{purpose: keysOfLine, to: m}, key[:])
+	c, err := l.nic.dial(ctx, hosts.Greeting{Purpose: keysOfLine, To: m}, key[:])
 	if err != nil {
 		return key, at, err
 	}

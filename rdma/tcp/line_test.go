@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 type handedKey struct {
@@ -54,7 +55,7 @@ func TestKeysOfLine(t *testing.T) {
 	}
 
 	two.Line().HandOut(nil)
-	if _, _, err := one.Line().Ask(t.Context(), 2); !errors.Is(err, refusals[noLine]) || errors.Is(err, errors.ErrUnsupported) {
+	if _, _, err := one.Line().Ask(t.Context(), 2); !errors.Is(err, hosts.Refusals[hosts.NoLine]) || errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a line that is not used yet: %v", err)
 	}
 	if _, err := f.Join(3); err != nil {

@@ -16,32 +16,33 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A NIC is one machine's access to the network. It implements rdma.NIC.
 type NIC struct {
-	cfg        Config
-	life       uint64
-	door       net.Listener
-	mail       *mail
-	line       *Line // nil without Config.Line
-	registered atomic.Pointer[map[rdma.Key]*nvram.Memory]
-	ctx        context.Context // ends with the NIC
-	cancel     context.CancelFunc
-	dials      atomic.Uint32  // numbers connections
-	ended      chan struct{}  // closed when Close has ended
-	running    sync.WaitGroup // the goroutines of the door, of accepted connections and of the mail
+	cfg       Config
+	life      uint64
+	door      net.Listener
+	mail      *mail
+	line      *Line // nil without Config.Line
+	security  hosts.Security
+	addresses *hosts.Addresses
+	memories  *hosts.Memories
+	sockets   hosts.Sockets
+	ctx       context.Context // ends with the NIC
+	cancel    context.CancelFunc
+	dials     atomic.Uint32  // numbers connections
+	ended     chan struct{}  // closed when Close has ended
+	running   sync.WaitGroup // the goroutines of the door, of accepted connections and of the mail
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
-		queues  map[int]*Queue
-		agents  map[agentID]*agent
-		copiers map[*copier]struct{}      // those that may be copying
-		lives   map[rdma.MachineID]uint64 // the newest known life of each machine
-		told    map[rdma.MachineID]string // the addresses that machines have told of themselves
-		sockets map[net.Conn]struct{}     // accepted, and not ended
-		cut     map[rdma.MachineID]bool
-		closed  bool
+		queues map[int]*Queue
+		agents hosts.Agents[*agent]
+		lives  map[rdma.MachineID]uint64 // the newest known life of each machine
+		cut    map[rdma.MachineID]bool
+		closed bool
 	}
 }
 
@@ -59,21 +60,17 @@ func Join(cfg Config) (*NIC, error) {
 	}
 	cfg.silence = cmp.Or(cfg.silence, silenceMax)
 	cfg.silent = cmp.Or(cfg.silent, silentAfter)
-	nic := &NIC{cfg: cfg, life: newLife(), ended: make(chan struct{})}
-	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	nic := &NIC{cfg: cfg, life: newLife(), security: cfg.security(), addresses: hosts.NewAddresses(cfg.Resolve), memories: hosts.NewMemories(), ended: make(chan struct{})}
 	nic.mu.queues = make(map[int]*Queue)
-	nic.mu.agents = make(map[agentID]*agent)
-	nic.mu.copiers = make(map[*copier]struct{})
+	nic.mu.agents = make(hosts.Agents[*agent])
 	nic.mu.lives = make(map[rdma.MachineID]uint64)
-	nic.mu.told = make(map[rdma.MachineID]string)
-	nic.mu.sockets = make(map[net.Conn]struct{})
 	nic.mu.cut = make(map[rdma.MachineID]bool)
 	if err := nic.listen(); err != nil {
 		return nil, err
 	}
 	nic.cfg.Advertise = cmp.Or(cfg.Advertise, nic.Address())
 	nic.ctx, nic.cancel = context.WithCancel(context.Background())
-	nic.running.Go(nic.accept)
+	nic.running.Go(func() { hosts.Accept(nic.door, nic.running.Go, nic.welcome) })
 	nic.running.Go(nic.mail.receive)
 	return nic, nil
 }
@@ -132,35 +129,32 @@ func (nic *NIC) Costs() rdma.Costs { return costs }
 // Register implements rdma.NIC.
 func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	nic.mu.Lock()
-	defer nic.mu.Unlock()
-	registered := *nic.registered.Load()
-	if nic.mu.closed {
+	isClosed := nic.mu.closed
+	nic.mu.Unlock()
+	if isClosed {
 		return rdma.ErrClosed
 	}
-	if registered[k] != nil {
-		return fmt.Errorf("%w: %#x at machine %d", rdma.ErrKeyTaken, uint64(k), nic.cfg.Machine)
+	if err := nic.memories.Register(k, m); err != nil {
+		return fmt.Errorf("tcp: machine %d: %w", nic.cfg.Machine, err)
 	}
-	next := maps.Clone(registered)
-	next[k] = m
-	nic.registered.Store(&next)
 	return nil
 }
 
 // Deregister implements rdma.NIC.
-func (nic *NIC) Deregister(k rdma.Key) {
-	nic.mu.Lock()
-	next := maps.Clone(*nic.registered.Load())
-	delete(next, k)
-	nic.registered.Store(&next)
-	copiers := slices.Collect(maps.Keys(nic.mu.copiers))
-	nic.mu.Unlock()
-	for _, c := range copiers {
-		c.settle()
-	}
-}
+func (nic *NIC) Deregister(k rdma.Key) { nic.memories.Deregister(k) }
 
 // Open implements rdma.NIC.
 func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
+	own := nic.memories.Copier()
+	q, err := nic.open(worker, own, bell)
+	if err != nil {
+		own.End()
+		return nil, err
+	}
+	return q, nil
+}
+
+func (nic *NIC) open(worker int, own *hosts.Copier, bell func()) (*Queue, error) {
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
 	switch {
@@ -171,9 +165,8 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 	case nic.mu.queues[worker] != nil:
 		return nil, fmt.Errorf("%w: %d at machine %d", rdma.ErrWorkerTaken, worker, nic.cfg.Machine)
 	}
-	q := newQueue(nic, worker, bell)
+	q := newQueue(nic, worker, own, bell)
 	nic.mu.queues[worker] = q
-	nic.mu.copiers[&q.own] = struct{}{}
 	return q, nil
 }
 
@@ -189,10 +182,10 @@ func (nic *NIC) Deaths(func(m rdma.MachineID)) {}
 func (nic *NIC) Cut(m rdma.MachineID) {
 	nic.mu.Lock()
 	nic.mu.cut[m] = true
-	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.from == m })
+	agents := nic.mu.agents.Remove(func(id hosts.AgentID, _ *agent) bool { return id.From == m })
 	queues := slices.Collect(maps.Values(nic.mu.queues))
 	nic.mu.Unlock()
-	stopAll(agents)
+	hosts.StopAll(agents)
 	for _, q := range queues {
 		q.disconnect(m)
 	}
@@ -223,22 +216,18 @@ func (nic *NIC) Close() error {
 	defer close(nic.ended)
 	nic.mu.closed = true
 	queues := slices.Collect(maps.Values(nic.mu.queues))
-	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
-	for socket := range nic.mu.sockets {
-		_ = socket.Close() // ends its goroutine
-	}
+	agents := nic.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })
 	nic.mu.Unlock()
+	nic.sockets.Close() // ends their goroutines
 	nic.cancel()
 	err := errors.Join(nic.door.Close(), nic.mail.close(), nic.line.close())
-	stopAll(agents)
+	hosts.StopAll(agents)
 	var closing sync.WaitGroup
 	for _, q := range queues {
 		closing.Go(func() { _ = q.Close() }) // never fails
 	}
 	closing.Wait()
 	nic.running.Wait()
-	nic.mu.Lock()
-	defer nic.mu.Unlock()
-	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	nic.memories.Close()
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 const (
@@ -28,9 +29,8 @@ const (
 type Queue struct {
 	nic    *NIC
 	worker int
-	own    copier // carries out operations on this machine
-	bell   func()
-	rung   chan struct{} // holds one ring that bell has not been called for
+	own    *hosts.Copier // carries out operations on this machine
+	bell   *hosts.Bell
 	closed chan struct{} // closed when Close begins
 	ended  chan struct{} // closed when Close has ended
 	// unflushed are the connections to which something has been posted since the last Flush. The list
@@ -49,38 +49,10 @@ var (
 	_ rdma.Breaker = (*Queue)(nil)
 )
 
-func newQueue(nic *NIC, worker int, bell func()) *Queue {
-	q := &Queue{nic: nic, worker: worker, own: copier{nic: nic}, bell: bell, rung: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{})}
-	if bell != nil {
-		go q.callBell()
-	}
+func newQueue(nic *NIC, worker int, own *hosts.Copier, bell func()) *Queue {
+	q := &Queue{nic: nic, worker: worker, own: own, closed: make(chan struct{}), ended: make(chan struct{})}
+	q.bell = hosts.NewBell(bell, q.closed)
 	return q
-}
-
-// callBell calls the bell when it has rung. It has a goroutine of its own, because a bell may wait
-// for room in a queue, which comes with answers that agents and connections bring.
-func (q *Queue) callBell() {
-	for {
-		select {
-		case <-q.rung:
-		case <-q.closed:
-			return
-		}
-		select {
-		case <-q.closed: // both had come
-			return
-		default:
-			q.bell()
-		}
-	}
-}
-
-// ring rings the bell of this queue. It never waits.
-func (q *Queue) ring() {
-	select {
-	case q.rung <- struct{}{}:
-	default: // it has rung, and the bell has not been called since
-	}
 }
 
 // Read implements rdma.Queue.
@@ -149,14 +121,14 @@ func (q *Queue) here(p pending, src []byte) error {
 	case closed:
 		return rdma.ErrClosed
 	case p.op == rdma.OpRead:
-		return q.own.read(p.key, p.off, p.dst)
+		return q.own.Read(p.key, p.off, p.dst)
 	case p.op != rdma.OpRing:
-		if err := q.own.write(p.key, p.off, src); err != nil {
+		if err := q.own.Write(p.key, p.off, src); err != nil {
 			return err
 		}
 	}
 	if p.op != rdma.OpWrite {
-		q.ring()
+		q.bell.Ring()
 	}
 	return nil
 }
@@ -259,7 +231,7 @@ func (q *Queue) Close() error {
 	}
 	q.mu.Unlock()
 	close(q.closed)
-	q.own.end()
+	q.own.End()
 	patience, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
 	for _, c := range conns {
@@ -275,7 +247,7 @@ func (q *Queue) Close() error {
 func (nic *NIC) removeQueue(q *Queue) {
 	nic.mu.Lock()
 	delete(nic.mu.queues, q.worker)
-	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.worker == q.worker })
+	agents := nic.mu.agents.Remove(func(id hosts.AgentID, _ *agent) bool { return id.Worker == q.worker })
 	nic.mu.Unlock()
-	stopAll(agents)
+	hosts.StopAll(agents)
 }

@@ -5,15 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // pair returns a queue of machine 2 and memory of machine 1 that it may write, under key 5.
@@ -117,7 +116,7 @@ func fake(t *testing.T, f *fabric, m rdma.MachineID, serve func(socket *net.TCPC
 			return
 		}
 		defer socket.Close()
-		_, _ = io.ReadFull(socket, make([]byte, greetingBytes))
+		_, _ = protocol.ReadGreeting(socket)
 		serve(socket.(*net.TCPConn))
 	}()
 	t.Cleanup(func() {
@@ -135,7 +134,7 @@ func standStill(t *testing.T, f *fabric, m rdma.MachineID) {
 	t.Helper()
 	stand := make(chan struct{})
 	fake(t, f, m, func(socket *net.TCPConn) {
-		_, _ = socket.Write((&reply{life: 1}).encode())
+		_, _ = socket.Write(protocol.EncodeReply(hosts.Reply{Life: 1}))
 		<-stand
 	})
 	t.Cleanup(func() { close(stand) }) // before fake's
@@ -308,11 +307,11 @@ func TestEndedCopier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &own.(*Queue).own
+	c := own.(*Queue).own
 	if err := own.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.write(5, 0, []byte{1, 0, 0, 0, 0, 0, 0, 0}); !errors.Is(err, rdma.ErrClosed) || memory.Load(0) != 0 {
+	if err := c.Write(5, 0, []byte{1, 0, 0, 0, 0, 0, 0, 0}); !errors.Is(err, rdma.ErrClosed) || memory.Load(0) != 0 {
 		t.Errorf("%v, memory holds %d", err, memory.Load(0))
 	}
 	if err := write(t, q); err != nil {
@@ -354,11 +353,11 @@ func TestFormerLife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := greeting{from: 9, to: 1, life: life, cluster: [16]byte{7}}
-		if _, err := socket.Write(g.encode()); err != nil {
+		g := hosts.Greeting{From: 9, To: 1, Life: life, Cluster: [16]byte{7}}
+		if _, err := socket.Write(protocol.EncodeGreeting(g)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readReply(socket); err != nil {
+		if _, err := protocol.ReadReply(socket); err != nil {
 			t.Fatal(err)
 		}
 		return socket
@@ -368,17 +367,17 @@ func TestFormerLife(t *testing.T) {
 	}
 	former := dial(1)
 	defer former.Close()
-	refused := func(what string, g greeting) {
+	refused := func(what string, g hosts.Greeting) {
 		t.Helper()
 		socket, err := net.Dial("tcp", to.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer socket.Close()
-		if _, err := socket.Write(g.encode()); err != nil {
+		if _, err := socket.Write(protocol.EncodeGreeting(g)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readReply(socket); !errors.Is(err, refusals[outdated]) {
+		if _, err := protocol.ReadReply(socket); !errors.Is(err, hosts.Refusals[hosts.Outdated]) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -394,8 +393,8 @@ func TestFormerLife(t *testing.T) {
 	if v := memory.Load(0); v != 1 {
 		t.Errorf("the former life has written %d", v)
 	}
-	refused("the former life", greeting{from: 9, to: 1, life: 1, cluster: [16]byte{7}})
-	refused("its datagrams", greeting{purpose: keysOfDatagrams, from: 9, to: 1, life: 1, cluster: [16]byte{7}})
+	refused("the former life", hosts.Greeting{From: 9, To: 1, Life: 1, Cluster: [16]byte{7}})
+	refused("its datagrams", hosts.Greeting{Purpose: keysOfDatagrams, From: 9, To: 1, Life: 1, Cluster: [16]byte{7}})
 	send(next, 2)
 	until(t, func() bool { return memory.Load(0) == 2 }, func() any { return memory.Load(0) })
 }
@@ -424,7 +423,7 @@ func TestAddressIsTaken(t *testing.T) {
 	} {
 		cfg.TLS = certificates(t)
 		change(cfg.TLS)
-		if _, err := Join(cfg); !errors.Is(err, errTLS) {
+		if _, err := Join(cfg); !errors.Is(err, hosts.ErrTLS) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -433,43 +432,11 @@ func TestAddressIsTaken(t *testing.T) {
 	}
 }
 
-// Deregister waits for a copy in progress, of this machine and of others.
-func TestDeregisterWaits(t *testing.T) {
-	q, _, nics := pair(t, 64)
-	if err := write(t, q); err != nil {
-		t.Fatal(err)
-	}
-	nic := nics[0]
-	nic.mu.Lock()
-	copiers := slices.Collect(maps.Keys(nic.mu.copiers))
-	// An agent that is being replaced, and a queue that is being closed, are in no other table.
-	nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
-	nic.mu.Unlock()
-	if len(copiers) != 2 {
-		t.Fatalf("%d copiers, want those of a queue and of an agent", len(copiers))
-	}
-	for _, c := range copiers {
-		c.mu.Lock() // a copy is in progress
-		returned := make(chan struct{})
-		go func() {
-			nic.Deregister(5)
-			close(returned)
-		}()
-		select {
-		case <-returned:
-			t.Error("Deregister has not waited")
-		case <-time.After(10 * time.Millisecond): // it cannot be seen to wait
-		}
-		c.mu.Unlock()
-		<-returned
-	}
-}
-
 // A peer that answers slowly is not silent.
 func TestSlowAnswer(t *testing.T) {
 	f := newFabric(nil)
 	fake(t, f, 1, func(socket *net.TCPConn) {
-		_, _ = socket.Write((&reply{life: 1}).encode())
+		_, _ = socket.Write(protocol.EncodeReply(hosts.Reply{Life: 1}))
 		_, _ = io.ReadFull(socket, make([]byte, frameBytes))
 		_, _ = socket.Write((&answer{bytes: 32}).append(nil))
 		for range 4 {

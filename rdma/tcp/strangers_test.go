@@ -13,6 +13,7 @@ import (
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A guarded machine remembers why it has refused connections.
@@ -169,7 +170,7 @@ func TestGarbage(t *testing.T) {
 	f := newFabric(nil)
 	g := guard(t, f, nil)
 	greet := func(change func(b []byte)) []byte {
-		b := (&greeting{from: 2, to: 1, cluster: [16]byte{7}}).encode()
+		b := protocol.EncodeGreeting(hosts.Greeting{From: 2, To: 1, Cluster: [16]byte{7}})
 		change(b)
 		return b
 	}
@@ -209,7 +210,7 @@ func TestGarbage(t *testing.T) {
 // Replies and answers that no machine sends break the connection, and nothing else.
 func TestGarbageOfAServer(t *testing.T) {
 	reply := func(change func(b []byte)) []byte {
-		b := (&reply{life: 1}).encode()
+		b := protocol.EncodeReply(hosts.Reply{Life: 1})
 		change(b)
 		return b
 	}

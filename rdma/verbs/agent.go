@@ -7,23 +7,17 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // tellMax is how long telling a machine that a key has ended may take.
 const tellMax = time.Second
 
-// An agentID names an agent: by the worker of this machine, and by the other machine, whose sibling of
-// that worker has connected.
-type agentID struct {
-	from   rdma.MachineID
-	worker int
-}
-
 // An agent is the end of another machine's connection: the queue pair through which the card carries out its operations. Its
 // goroutine tells the other side where the memory of keys is.
 type agent struct {
 	nic     *NIC
-	id      agentID
+	id      hosts.AgentID
 	q       *Queue // of the worker here
 	life    uint64 // of the other machine
 	dial    uint32 // the number of the connection in that life
@@ -34,6 +28,12 @@ type agent struct {
 	writing lockrank.Mutex[lockrank.Sending]
 	ended   chan struct{}
 }
+
+// Socket implements hosts.Agent.
+func (a *agent) Socket() net.Conn { return a.socket }
+
+// Ended implements hosts.Agent.
+func (a *agent) Ended() <-chan struct{} { return a.ended }
 
 // run answers questions until the connection ends.
 func (a *agent) run() {
@@ -96,25 +96,4 @@ func (nic *NIC) dismiss(a *agent) {
 	}
 	nic.mu.Unlock()
 	close(a.ended)
-}
-
-// removeAgentsLocked removes the agents that match from the table, for stopAll.
-func (nic *NIC) removeAgentsLocked(match func(id agentID, a *agent) bool) (removed []*agent) {
-	for id, a := range nic.mu.agents {
-		if match(id, a) {
-			removed = append(removed, a)
-			delete(nic.mu.agents, id)
-		}
-	}
-	return removed
-}
-
-// stopAll ends the connections of agents and waits until the card carries out nothing more for them.
-func stopAll(agents []*agent) {
-	for _, a := range agents {
-		_ = a.socket.Close() // wakes the agent
-	}
-	for _, a := range agents {
-		<-a.ended
-	}
 }

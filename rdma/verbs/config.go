@@ -2,11 +2,12 @@ package verbs
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A Config says how a machine joins the network, and with which card.
@@ -17,12 +18,24 @@ type Config struct {
 	// Listen is the address, HOST:PORT, at which the machine takes the TCP connections over which queue pairs are
 	// agreed on. Port 0 takes a free one: see NIC.Address.
 	Listen string
-	// Resolve returns that address of another machine. It must not wait.
+	// Listener, if not nil, accepts the machine's connections in place of a socket at Listen; the NIC
+	// closes it. With TLS it makes the handshakes, demanding a certificate of TLS.ClientCAs, and its connections
+	// are *tls.Conn (cluster/peerport); without, they are *net.TCPConn.
+	Listener net.Listener
+	// Advertise is the address, HOST:PORT, at which the other machines reach this one. The machine
+	// tells it to those that it connects to. If it is empty, the machine tells the address at which it
+	// listens.
+	Advertise string
+	// Resolve returns that address of another machine. It is asked only for a machine that has not
+	// told its address by connecting to this one, or does not answer there. It must not wait.
 	Resolve func(m rdma.MachineID) (address string, ok bool)
 	// TLS secures these connections, over which keys of memory are handed out. It has the machine's certificate, and in RootCAs and
 	// ClientCAs the authorities that certify the others'. With nil, anybody who reaches the port is handed keys.
 	// What goes from card to card is neither encrypted nor authenticated in either case.
 	TLS *tls.Config
+	// Authorize, if not nil, decides whether the owner of a certificate may act as machine m. With
+	// nil, the owner of any certificate of the authorities may act as any machine.
+	Authorize func(m rdma.MachineID, peer tls.ConnectionState) error
 
 	// Device is the name of the RDMA device, as ibv_devices lists it; "" is the first one.
 	Device string
@@ -45,13 +58,15 @@ type Config struct {
 // AnyGID has the package choose a GID.
 const AnyGID = -1
 
-var errTLS = errors.New("verbs: TLS needs RootCAs and ClientCAs, and must verify: without them, the authorities of the system would let in strangers")
-
 // check refuses what cannot be meant.
 func (c *Config) check() error {
+	s := c.security()
+	if err := s.Check(); err != nil {
+		return fmt.Errorf("verbs: %w", err)
+	}
 	switch {
-	case c.TLS != nil && (c.TLS.RootCAs == nil || c.TLS.ClientCAs == nil || c.TLS.InsecureSkipVerify):
-		return errTLS
+	case len(c.Advertise) > hosts.AddressMax:
+		return fmt.Errorf("verbs: the advertised address is longer than %d bytes", hosts.AddressMax)
 	case c.Port < 0 || c.Port > 255:
 		return fmt.Errorf("verbs: port %d is not from 1 to 255", c.Port)
 	case c.GIDIndex < AnyGID || c.GIDIndex > 255:
@@ -62,6 +77,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("verbs: MTU %d is none of %v", c.MTU, mtus)
 	}
 	return nil
+}
+
+// security returns how connections are secured.
+func (c *Config) security() hosts.Security {
+	return hosts.Security{TLS: c.TLS, Authorize: c.Authorize, IsShaken: c.Listener != nil, Silence: silenceMax}
 }
 
 // mtus are the MTUs that there are, in the order of their codes, which begin with 1.

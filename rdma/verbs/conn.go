@@ -10,6 +10,7 @@ import (
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // An operation is what has been posted and is not done.
@@ -370,7 +371,7 @@ func (c *conn) connect(ctx context.Context) (*link, error) {
 	if l.pair, err = c.q.lane.pair(int(c.mu.flow.depth)); err != nil {
 		return nil, errors.Join(err, l.memory.close())
 	}
-	stream, to, err := c.q.nic.dial(ctx, greeting{purpose: operations, to: c.to, worker: uint16(c.q.worker), address: l.pair.address()})
+	stream, to, err := c.q.nic.dial(ctx, greeting{Greeting: hosts.Greeting{Purpose: operations, To: c.to, Worker: uint16(c.q.worker)}, at: l.pair.address()})
 	if err == nil {
 		l.stream = stream
 		err = l.pair.connect(to, c.q.nic.cfg.TrafficClass)
@@ -394,7 +395,7 @@ func (c *conn) attach(l *link, staged *nvram.Memory) {
 	c.mu.lkey, _ = l.memory.keys()
 	c.issueWaitingLocked()
 	if c.q.exchangeLocked() {
-		c.q.ring()
+		c.q.bell.Ring()
 	}
 }
 
@@ -410,7 +411,7 @@ func (c *conn) live(ctx context.Context, l *link) error {
 	err := c.hear(l.stream)
 	c.cancel()
 	<-asking
-	if errors.Is(err, errGarbage) {
+	if errors.Is(err, hosts.ErrGarbage) {
 		return err
 	}
 	return errClosedByPeer
@@ -477,7 +478,7 @@ func (c *conn) learn(a answer) {
 	}
 	c.issueWaitingLocked()
 	if c.q.exchangeLocked() {
-		c.q.ring()
+		c.q.bell.Ring()
 	}
 }
 
@@ -525,7 +526,7 @@ func (c *conn) end() {
 	c.drainedLocked()
 	c.q.mu.Unlock()
 	if isNews {
-		c.q.ring()
+		c.q.bell.Ring()
 	}
 }
 

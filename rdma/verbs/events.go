@@ -1,6 +1,10 @@
 package verbs
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/farmsql/farmsql/rdma/hosts"
+)
 
 // events carries out what the card's asynchronous events ask for, until the card is closed.
 func (nic *NIC) events() {
@@ -32,9 +36,9 @@ func (nic *NIC) handle(e event) {
 		if q := nic.queueOf(e.lane); q != nil {
 			q.breakAll(fmt.Errorf("the queue of worker %d has failed: %s", q.worker, e.text))
 			nic.mu.Lock()
-			agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.worker == q.worker })
+			agents := nic.mu.agents.Remove(func(id hosts.AgentID, _ *agent) bool { return id.Worker == q.worker })
 			nic.mu.Unlock()
-			stopAll(agents)
+			hosts.StopAll(agents)
 		}
 	case receivesLow:
 		if q := nic.queueOf(e.lane); q != nil {
@@ -72,21 +76,21 @@ func (nic *NIC) queueOf(l lane) *Queue {
 func (nic *NIC) breakEverything(reason error) {
 	nic.mu.Lock()
 	queues := nic.queuesLocked()
-	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
+	agents := nic.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })
 	nic.mu.Unlock()
 	for _, q := range queues {
 		q.breakAll(reason)
 	}
-	stopAll(agents)
+	hosts.StopAll(agents)
 }
 
 // breakPair ends the connection whose queue pair has failed.
 func (nic *NIC) breakPair(e event) {
 	nic.mu.Lock()
 	queues := nic.queuesLocked()
-	agents := nic.removeAgentsLocked(func(_ agentID, a *agent) bool { return a.pair.address().pair == e.pair })
+	agents := nic.mu.agents.Remove(func(_ hosts.AgentID, a *agent) bool { return a.pair.address().pair == e.pair })
 	nic.mu.Unlock()
-	stopAll(agents)
+	hosts.StopAll(agents)
 	for _, q := range queues {
 		q.mu.Lock()
 		for _, c := range q.mu.live {

@@ -2,18 +2,16 @@ package verbs
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
-// A TCP connection begins with a greeting of the side that has opened it, and a reply. An address is where the queue pair
-// of the one who speaks is found:
+// A TCP connection begins with a greeting of the side that has opened it, and a reply, as package hosts has them. After each comes the address of
+// the queue pair of the one who speaks:
 //
-//	greeting:  | magic 4 | format 1 | purpose 1 | from 2 | to 2 | worker 2 | dial 4 | life 8 | cluster 16 | address 32 |
-//	reply:     | magic 4 | format 1 | refusal 1 | reserved 2 | life 8 | address 32 |
 //	address:   | pair 4 | first packet 4 | GID 16 | LID 2 | MTU 1 | READs 1 | Q_Key 4 |
 //
 // Over a connection for operations, the opener then asks for keys of memory, and the other side answers, in order, and tells of registrations that have ended:
@@ -25,17 +23,15 @@ const (
 	format = 1
 
 	addressBytes  = 32
-	greetingBytes = 40 + addressBytes
-	replyBytes    = 16 + addressBytes
 	questionBytes = 8
 	answerBytes   = 32
 )
 
-// A purpose is what a connection is for.
-type purpose uint8
+var protocol = hosts.Protocol{Magic: magic, Format: format}
 
+// What connections are for.
 const (
-	operations purpose = iota
+	operations uint8 = iota
 	datagrams
 )
 
@@ -55,118 +51,48 @@ func decodeAddress(b []byte) (a address, err error) {
 	a = address{pair: le.Uint32(b), first: le.Uint32(b[4:]), lid: le.Uint16(b[24:]), mtu: b[26], reads: b[27], key: le.Uint32(b[28:])}
 	copy(a.gid[:], b[8:])
 	if a.pair >= 1<<24 || a.first >= 1<<24 || mtuBytes(a.mtu) == 0 {
-		return a, fmt.Errorf("%w: queue pair %#x, packet %#x, MTU %d", errGarbage, a.pair, a.first, a.mtu)
+		return a, fmt.Errorf("%w: queue pair %#x, packet %#x, MTU %d", hosts.ErrGarbage, a.pair, a.first, a.mtu)
 	}
 	return a, nil
 }
 
+func readAddress(r io.Reader) (address, error) {
+	var b [addressBytes]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return address{}, err
+	}
+	return decodeAddress(b[:])
+}
+
 // A greeting is the first message over a connection.
 type greeting struct {
-	purpose  purpose
-	from, to rdma.MachineID
-	worker   uint16
-	dial     uint32 // numbers the connections that a life has opened
-	life     uint64
-	cluster  [16]byte
-	address  address
+	hosts.Greeting
+	at address // of the queue pair
 }
 
-func (g *greeting) encode() []byte {
-	b := le.AppendUint32(make([]byte, 0, greetingBytes), magic)
-	b = append(b, format, byte(g.purpose))
-	b = le.AppendUint16(b, uint16(g.from))
-	b = le.AppendUint16(b, uint16(g.to))
-	b = le.AppendUint16(b, g.worker)
-	b = le.AppendUint32(b, g.dial)
-	b = le.AppendUint64(b, g.life)
-	return g.address.append(append(b, g.cluster[:]...))
-}
+func (g *greeting) encode() []byte { return g.at.append(protocol.EncodeGreeting(g.Greeting)) }
 
 func readGreeting(r io.Reader) (g greeting, err error) {
-	var b [greetingBytes]byte
-	if _, err = io.ReadFull(r, b[:]); err != nil {
-		return g, err
+	if g.Greeting, err = protocol.ReadGreeting(r); err == nil {
+		g.at, err = readAddress(r)
 	}
-	if m := le.Uint32(b[:]); m != magic {
-		return g, fmt.Errorf("%w: begins with %#x", errGarbage, m)
-	}
-	if b[4] != format {
-		return g, refusals[otherFormat]
-	}
-	g = greeting{
-		purpose: purpose(b[5]),
-		from:    rdma.MachineID(le.Uint16(b[6:])),
-		to:      rdma.MachineID(le.Uint16(b[8:])),
-		worker:  le.Uint16(b[10:]),
-		dial:    le.Uint32(b[12:]),
-		life:    le.Uint64(b[16:]),
-	}
-	copy(g.cluster[:], b[24:])
-	g.address, err = decodeAddress(b[40:])
 	return g, err
-}
-
-// A refusal says why a machine does not accept a connection.
-type refusal uint8
-
-const (
-	accepted refusal = iota
-	otherFormat
-	otherCluster
-	otherMachine
-	noWorker
-	leaving
-	unknownPurpose
-	outdated
-	cardBroken
-)
-
-var errGarbage = errors.New("verbs: not a connection of a farmsql machine")
-
-var refusals = map[refusal]error{
-	otherFormat:    errors.New("the other machine speaks another format"),
-	otherCluster:   errors.New("the other machine belongs to another cluster"),
-	otherMachine:   errors.New("another machine has the address"),
-	noWorker:       errors.New("the other machine has no such worker"),
-	leaving:        errors.New("the other machine leaves the network, or is cut off"),
-	unknownPurpose: errors.New("the other machine does not know the purpose of the connection"),
-	outdated:       errors.New("the other machine knows a later life of this machine, or a later connection"),
-	cardBroken:     errors.New("the other machine's card cannot make a queue pair"),
 }
 
 // A reply answers a greeting.
 type reply struct {
-	refusal refusal
-	life    uint64
-	address address
+	hosts.Reply
+	at address // of the queue pair
 }
 
-func (r *reply) encode() []byte {
-	b := le.AppendUint32(make([]byte, 0, replyBytes), magic)
-	b = append(b, format, byte(r.refusal), 0, 0)
-	b = le.AppendUint64(b, r.life)
-	return r.address.append(b)
-}
+func (r *reply) encode() []byte { return r.at.append(protocol.EncodeReply(r.Reply)) }
 
 // readReply returns the life and the address of the other side, or why it refuses.
-func readReply(r io.Reader) (life uint64, a address, err error) {
-	var b [replyBytes]byte
-	if _, err = io.ReadFull(r, b[:]); err != nil {
-		return 0, a, err
+func readReply(r io.Reader) (life uint64, at address, err error) {
+	if life, err = protocol.ReadReply(r); err == nil {
+		at, err = readAddress(r)
 	}
-	why, known := refusals[refusal(b[5])]
-	switch {
-	case le.Uint32(b[:]) != magic:
-		return 0, a, errGarbage
-	case b[4] != format:
-		return 0, a, refusals[otherFormat]
-	case known:
-		return 0, a, why
-	case refusal(b[5]) != accepted:
-		return 0, a, fmt.Errorf("refused for reason %d", b[5])
-	}
-	a, err = decodeAddress(b[16:])
-	return le.Uint64(b[8:]), a, err
+	return life, at, err
 }
 
 // An answerKind is what an answer says.
@@ -204,7 +130,7 @@ func decodeAnswer(b []byte) (a answer, err error) {
 	a = answer{kind: answerKind(b[0]), key: rdma.Key(le.Uint64(b[8:]))}
 	a.rkey, a.address, a.bytes = le.Uint32(b[4:]), le.Uint64(b[16:]), le.Uint64(b[24:])
 	if a.kind > ended || a.address+a.bytes < a.address {
-		return a, fmt.Errorf("%w: answer %d, %#x bytes at %#x", errGarbage, a.kind, a.bytes, a.address)
+		return a, fmt.Errorf("%w: answer %d, %#x bytes at %#x", hosts.ErrGarbage, a.kind, a.bytes, a.address)
 	}
 	return a, nil
 }

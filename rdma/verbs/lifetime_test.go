@@ -3,6 +3,8 @@ package verbs
 import (
 	"testing"
 	"time"
+
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A queue keeps its lane for the queue pairs of agents that somebody else ends, such as Cut. A lane that is closed before
@@ -11,7 +13,7 @@ func TestLaneOutlivesAgents(t *testing.T) {
 	needsMapping(t)
 	_, b := two(t, newFabric(t), 1<<12)
 	b.NIC.mu.Lock()
-	removed := b.NIC.removeAgentsLocked(func(agentID, *agent) bool { return true })
+	removed := b.NIC.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })
 	b.NIC.mu.Unlock()
 	if len(removed) != 1 {
 		t.Fatalf("%d agents, want 1", len(removed))
@@ -24,7 +26,7 @@ func TestLaneOutlivesAgents(t *testing.T) {
 		return b.NIC.mu.queues[0] == nil
 	})
 	time.Sleep(10 * time.Millisecond) // a lane that is closed too early is closed by now
-	stopAll(removed)
+	hosts.StopAll(removed)
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 const (
@@ -21,25 +20,22 @@ const (
 	mailSends    = 256
 	// askAgainAfter is the least time between two requests for one machine's address.
 	askAgainAfter = 50 * time.Millisecond
-	// hereMax bounds how many datagrams of a machine to itself may be on their way.
-	hereMax = 1024
 )
 
 // A mail sends and receives a machine's datagrams, over a queue pair of the unreliable kind: a packet carries at most an MTU, so a longer
 // datagram is several. Who may send is told the queue pair's key over a TCP connection, which stays open: when it
 // ends, the other machine's queue pair may have ended, too, and is asked for anew.
 type mail struct {
-	nic      *NIC
-	post     post
-	memory   *nvram.Memory // buffers: of receives, then of sends
-	region   region
-	key      uint32
-	packet   int // the length of a packet
-	receiver atomic.Pointer[receiver]
-	here     atomic.Int32 // datagrams of this machine to itself that are on their way
-	parts    assembly     // the receiving goroutine's
-	ended    chan struct{}
-	mu       struct {
+	nic    *NIC
+	post   post
+	memory *nvram.Memory // buffers: of receives, then of sends
+	region region
+	key    uint32
+	packet int // the length of a packet
+	inbox  hosts.Inbox
+	parts  assembly // the receiving goroutine's
+	ended  chan struct{}
+	mu     struct {
 		lockrank.Mutex[lockrank.Later]
 		closed bool
 		free   []uint64             // buffers of sends that are not under way
@@ -49,10 +45,6 @@ type mail struct {
 		asked  map[rdma.MachineID]time.Time
 		asking map[rdma.MachineID]bool
 	}
-}
-
-type receiver struct {
-	f func(from rdma.MachineID, b []byte)
 }
 
 // A mailPeer is where datagrams to a machine go.
@@ -124,7 +116,7 @@ func (m *mail) receiveInto(id uint64) error {
 func (m *mail) close() error {
 	m.mu.Lock()
 	m.mu.closed = true
-	m.receiver.Store(nil)
+	m.inbox.Receive(nil)
 	peers := m.mu.peers
 	m.mu.peers = nil
 	m.mu.Unlock()
@@ -151,11 +143,8 @@ func (nic *NIC) Datagrams(f func(from rdma.MachineID, b []byte)) {
 	m := nic.mail
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case f == nil:
-		m.receiver.Store(nil)
-	case !m.mu.closed:
-		m.receiver.Store(&receiver{f})
+	if f == nil || !m.mu.closed {
+		m.inbox.Receive(f)
 	}
 }
 
@@ -175,7 +164,7 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 		return fail(rdma.ErrClosed)
 	}
 	if to == nic.cfg.Machine {
-		m.deliverHereLocked(b)
+		m.inbox.DeliverHere(nic.running.Go, to, b)
 		return nil
 	}
 	if isCut {
@@ -187,19 +176,6 @@ func (nic *NIC) Datagram(to rdma.MachineID, b []byte) error {
 	}
 	m.askLocked(to)
 	return nil
-}
-
-// deliverHereLocked delivers a datagram of this machine to itself.
-func (m *mail) deliverHereLocked(b []byte) {
-	if m.here.Add(1) > hereMax {
-		m.here.Add(-1)
-		return
-	}
-	b = slices.Clone(b)
-	m.nic.running.Go(func() {
-		defer m.here.Add(-1)
-		m.deliver(m.nic.cfg.Machine, b)
-	})
 }
 
 // sendLocked sends a datagram if there are buffers for all of it; otherwise it is lost.
@@ -266,16 +242,10 @@ func (m *mail) done(d completion) {
 	if n := int(d.bytes); n >= grhBytes && n <= grhBytes+m.packet {
 		from, b, ok := m.parts.add(asBytes(m.memory.Pointer(m.receiveAt(d.id), uint64(m.receiveBytes())), n)[grhBytes:])
 		if ok && m.nic.mayConnect(from) == nil {
-			m.deliver(from, b)
+			m.inbox.Deliver(from, b)
 		}
 	}
 	_ = m.receiveInto(d.id) // if it fails the queue pair has, and datagrams are lost
-}
-
-func (m *mail) deliver(from rdma.MachineID, b []byte) {
-	if r := m.receiver.Load(); r != nil {
-		r.f(from, b)
-	}
 }
 
 // askLocked asks a machine for the address of its queue pair, in the background, unless it is being asked or has been just now.
@@ -303,9 +273,9 @@ func (m *mail) keepPeer(to rdma.MachineID) {
 
 // connect asks a machine for the address of its queue pair, and makes the way there.
 func (m *mail) connect(to rdma.MachineID) (*mailPeer, error) {
-	ctx, cancel := context.WithTimeout(m.nic.ctx, greetingMax)
+	ctx, cancel := context.WithTimeout(m.nic.ctx, hosts.GreetingMax)
 	defer cancel()
-	stream, address, err := m.nic.dial(ctx, greeting{purpose: datagrams, to: to, address: m.post.address()})
+	stream, address, err := m.nic.dial(ctx, greeting{Greeting: hosts.Greeting{Purpose: datagrams, To: to}, at: m.post.address()})
 	if err != nil {
 		return nil, err // the next datagram asks again
 	}

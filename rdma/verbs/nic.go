@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,32 +14,34 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // A NIC is one machine's access to the network. It implements rdma.NIC.
 type NIC struct {
-	cfg        Config
-	card       card
-	limits     limits
-	life       uint64
-	door       net.Listener
-	mail       *mail
-	registered atomic.Pointer[map[rdma.Key]*nvram.Memory] // for operations of this machine on itself
-	ctx        context.Context                            // ends with the NIC
-	cancel     context.CancelFunc
-	dials      atomic.Uint32  // numbers connections
-	ended      chan struct{}  // closed when Close has ended
-	running    sync.WaitGroup // all goroutines but those of connections
-	using      sync.WaitGroup // calls that use the card, and have begun before Close
+	cfg       Config
+	card      card
+	limits    limits
+	life      uint64
+	door      net.Listener
+	mail      *mail
+	security  hosts.Security
+	addresses *hosts.Addresses
+	memories  *hosts.Memories // for operations of this machine on itself
+	sockets   hosts.Sockets
+	ctx       context.Context // ends with the NIC
+	cancel    context.CancelFunc
+	dials     atomic.Uint32  // numbers connections
+	ended     chan struct{}  // closed when Close has ended
+	running   sync.WaitGroup // all goroutines but those of connections
+	using     sync.WaitGroup // calls that use the card, and have begun before Close
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
 		queues  map[int]*Queue
 		regions map[rdma.Key]*registration
-		agents  map[agentID]*agent
-		copiers map[*copier]struct{}        // those that may be copying
-		lives   map[rdma.MachineID]uint64   // the newest known life of each machine
-		sockets map[net.Conn]rdma.MachineID // accepted, and not ended; the machine is known after the greeting
+		agents  hosts.Agents[*agent]
+		lives   map[rdma.MachineID]uint64 // the newest known life of each machine
 		cut     map[rdma.MachineID]bool
 		leak    error // what the card has refused to free
 		dead    error // why no connection can be made at all: the card has failed
@@ -62,29 +62,38 @@ var _ rdma.NIC = (*NIC)(nil)
 func join(cfg Config, c card) (_ *NIC, err error) {
 	cfg.receives = cmp.Or(cfg.receives, receiveDepth)
 	nic := &NIC{cfg: cfg, card: c, limits: c.limits(), life: uint64(time.Now().UnixNano()), ended: make(chan struct{})}
-	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
+	nic.security, nic.addresses, nic.memories = cfg.security(), hosts.NewAddresses(cfg.Resolve), hosts.NewMemories()
 	nic.mu.queues = make(map[int]*Queue)
 	nic.mu.regions = make(map[rdma.Key]*registration)
-	nic.mu.agents = make(map[agentID]*agent)
-	nic.mu.copiers = make(map[*copier]struct{})
+	nic.mu.agents = make(hosts.Agents[*agent])
 	nic.mu.lives = make(map[rdma.MachineID]uint64)
-	nic.mu.sockets = make(map[net.Conn]rdma.MachineID)
 	nic.mu.cut = make(map[rdma.MachineID]bool)
 	nic.ctx, nic.cancel = context.WithCancel(context.Background())
-	var config net.ListenConfig
-	if nic.door, err = config.Listen(nic.ctx, "tcp", cfg.Listen); err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w: %w", rdma.ErrMachineTaken, err)
-		}
-		return nil, errors.Join(fmt.Errorf("verbs: %w", err), c.close())
+	if err := nic.listen(); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	if nic.mail, err = openMail(nic); err != nil {
 		return nil, errors.Join(fmt.Errorf("verbs: datagrams: %w", err), nic.door.Close(), c.close())
 	}
-	nic.running.Go(nic.accept)
+	nic.running.Go(func() { hosts.Accept(nic.door, nic.running.Go, nic.welcome) })
 	nic.running.Go(nic.mail.receive)
 	go nic.events() // ends with the card
 	return nic, nil
+}
+
+// listen opens the door.
+func (nic *NIC) listen() (err error) {
+	nic.door = nic.cfg.Listener
+	if nic.door == nil {
+		var config net.ListenConfig
+		if nic.door, err = config.Listen(nic.ctx, "tcp", nic.cfg.Listen); errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("verbs: %w: %w", rdma.ErrMachineTaken, err)
+		} else if err != nil {
+			return fmt.Errorf("verbs: %w", err)
+		}
+	}
+	nic.cfg.Advertise = cmp.Or(nic.cfg.Advertise, nic.Address())
+	return nil
 }
 
 // Address returns the address at which the machine accepts connections.
@@ -126,6 +135,9 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	}
 	defer nic.using.Done()
 	r, err := nic.registerMemory(m) // takes long
+	if err == nil {
+		err = nic.memories.Register(k, m) // cannot fail: the key is taken, and Close waits
+	}
 	nic.mu.Lock()
 	defer nic.mu.Unlock()
 	if err != nil {
@@ -133,9 +145,6 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 		return err
 	}
 	nic.mu.regions[k] = &registration{m, r}
-	next := maps.Clone(*nic.registered.Load())
-	next[k] = m
-	nic.registered.Store(&next)
 	return nil
 }
 
@@ -165,11 +174,7 @@ func (nic *NIC) Deregister(k rdma.Key) {
 	}
 	nic.using.Add(1)
 	defer nic.using.Done()
-	delete(nic.mu.regions, k)
-	next := maps.Clone(*nic.registered.Load())
-	delete(next, k)
-	nic.registered.Store(&next)
-	copiers := slices.Collect(maps.Keys(nic.mu.copiers))
+	nic.mu.regions[k] = nil // taken until the end
 	var told []*agent
 	for _, a := range nic.mu.agents {
 		if a.told[k] {
@@ -179,9 +184,10 @@ func (nic *NIC) Deregister(k rdma.Key) {
 	}
 	nic.mu.Unlock()
 	nic.leaked(r.region.close())
-	for _, c := range copiers {
-		c.settle()
-	}
+	nic.memories.Deregister(k)
+	nic.mu.Lock()
+	delete(nic.mu.regions, k)
+	nic.mu.Unlock()
 	for _, a := range told {
 		a.tellEnded(k)
 	}
@@ -213,7 +219,6 @@ func (nic *NIC) Open(worker int, bell func()) (rdma.Queue, error) {
 		return nil, fmt.Errorf("verbs: queue of worker %d on device %s: %w", worker, nic.limits.device, err)
 	}
 	nic.mu.queues[worker] = q
-	nic.mu.copiers[&q.own] = struct{}{}
 	return q, nil
 }
 
@@ -242,9 +247,9 @@ func (nic *NIC) takePlace(worker int) error {
 func (nic *NIC) removeQueue(q *Queue) {
 	nic.mu.Lock()
 	delete(nic.mu.queues, q.worker)
-	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.worker == q.worker })
+	agents := nic.mu.agents.Remove(func(id hosts.AgentID, _ *agent) bool { return id.Worker == q.worker })
 	nic.mu.Unlock()
-	stopAll(agents)
+	hosts.StopAll(agents)
 }
 
 // Gone implements rdma.NIC: nothing proves that a machine on another host is gone.
@@ -259,15 +264,11 @@ func (nic *NIC) Deaths(func(m rdma.MachineID)) {}
 func (nic *NIC) Cut(m rdma.MachineID) {
 	nic.mu.Lock()
 	nic.mu.cut[m] = true
-	agents := nic.removeAgentsLocked(func(id agentID, _ *agent) bool { return id.from == m })
-	for socket, from := range nic.mu.sockets {
-		if from == m {
-			_ = socket.Close() // ends its goroutine
-		}
-	}
+	agents := nic.mu.agents.Remove(func(id hosts.AgentID, _ *agent) bool { return id.From == m })
 	queues := nic.queuesLocked()
 	nic.mu.Unlock()
-	stopAll(agents)
+	nic.sockets.End(m) // which ends their goroutines
+	hosts.StopAll(agents)
 	nic.mail.forget(m)
 	for _, q := range queues {
 		q.disconnect(m, errCut)
@@ -325,14 +326,12 @@ func (nic *NIC) Close() error {
 	nic.using.Wait() // nothing new begins
 	nic.mu.Lock()
 	queues := nic.queuesLocked()
-	agents := nic.removeAgentsLocked(func(agentID, *agent) bool { return true })
-	for socket := range nic.mu.sockets {
-		_ = socket.Close() // ends its goroutine
-	}
+	agents := nic.mu.agents.Remove(func(hosts.AgentID, *agent) bool { return true })
 	nic.mu.Unlock()
+	nic.sockets.Close() // ends their goroutines
 	nic.cancel()
 	err := nic.door.Close()
-	stopAll(agents)
+	hosts.StopAll(agents)
 	errs := make([]error, len(queues))
 	var closing sync.WaitGroup
 	for i, q := range queues {
@@ -349,8 +348,8 @@ func (nic *NIC) closeCard() error {
 	nic.mu.Lock()
 	regions := nic.mu.regions
 	nic.mu.regions = nil
-	nic.registered.Store(&map[rdma.Key]*nvram.Memory{})
 	nic.mu.Unlock()
+	nic.memories.Close()
 	for _, r := range regions {
 		if r != nil {
 			nic.leaked(r.region.close())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 const (
@@ -32,9 +33,8 @@ type Queue struct {
 	nic     *NIC
 	worker  int
 	lane    lane
-	own     copier // carries out operations on this machine
-	bell    func()
-	rung    chan struct{} // holds one ring that bell has not been called for
+	own     *hosts.Copier // carries out operations on this machine
+	bell    *hosts.Bell
 	closed  chan struct{} // closed when Close begins
 	ended   chan struct{} // closed when Close has ended
 	torn    chan struct{} // closed when no connection uses the lane any more
@@ -74,45 +74,17 @@ func newQueue(nic *NIC, worker int, bell func()) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{
-		nic: nic, worker: worker, lane: l, own: copier{nic: nic}, bell: bell,
-		rung: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}), watched: make(chan struct{}), torn: make(chan struct{}),
+		nic: nic, worker: worker, lane: l, own: nic.memories.Copier(),
+		closed: make(chan struct{}), ended: make(chan struct{}), watched: make(chan struct{}), torn: make(chan struct{}),
 	}
 	q.mu.live = make(map[uint32]*conn)
 	q.mu.receives.depth = nic.cfg.receives
 	q.mu.Lock()
 	q.exchangeLocked() // posts the receives
 	q.mu.Unlock()
-	if bell != nil {
-		go q.callBell()
-	}
+	q.bell = hosts.NewBell(bell, q.closed)
 	nic.running.Go(q.watch)
 	return q, nil
-}
-
-// callBell calls the bell when it has rung. It has a goroutine of its own, because a bell may wait
-// for room in a queue, which comes with completions that others take.
-func (q *Queue) callBell() {
-	for {
-		select {
-		case <-q.rung:
-		case <-q.closed:
-			return
-		}
-		select {
-		case <-q.closed: // both had come
-			return
-		default:
-			q.bell()
-		}
-	}
-}
-
-// ring rings the bell of this queue. It never waits.
-func (q *Queue) ring() {
-	select {
-	case q.rung <- struct{}{}:
-	default: // it has rung, and the bell has not been called since
-	}
 }
 
 // Read implements rdma.Queue.
@@ -171,14 +143,14 @@ func (q *Queue) post(o operation, src []byte) (done bool, err error) {
 func (q *Queue) here(o operation, src []byte) error {
 	switch o.op {
 	case rdma.OpRead:
-		return q.own.read(o.key, o.off, o.dst)
+		return q.own.Read(o.key, o.off, o.dst)
 	case rdma.OpWrite, rdma.OpWriteRing:
-		if err := q.own.write(o.key, o.off, src); err != nil {
+		if err := q.own.Write(o.key, o.off, src); err != nil {
 			return err
 		}
 	}
 	if o.op != rdma.OpWrite {
-		q.ring()
+		q.bell.Ring()
 	}
 	return nil
 }
@@ -199,7 +171,7 @@ func (q *Queue) Flush() {
 	}
 	q.mu.Unlock()
 	if isNews {
-		q.ring()
+		q.bell.Ring()
 	}
 }
 
@@ -219,7 +191,7 @@ func (q *Queue) Poll(cs []rdma.Completion) int {
 	q.mu.reports = q.mu.reports[:copy(q.mu.reports, q.mu.reports[n:])]
 	q.mu.Unlock()
 	if isRung {
-		q.ring()
+		q.bell.Ring()
 	}
 	return n
 }
@@ -367,7 +339,7 @@ func (q *Queue) Close() error {
 	}
 	q.mu.Unlock()
 	close(q.closed)
-	q.own.end()
+	q.own.End()
 	patience := time.Now().Add(closePatience)
 	for _, c := range conns {
 		if c != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/farmsql/farmsql/nvram"
 	"github.com/farmsql/farmsql/rdma"
+	"github.com/farmsql/farmsql/rdma/hosts"
 )
 
 // eventually waits until the condition holds.
@@ -327,7 +328,7 @@ func TestQueuesFail(t *testing.T) {
 		"this side's pair": func() { a.tell(event{kind: pairFailed, pair: own(a, 2), text: "fatal"}) },
 		"that side's pair": func() {
 			b.NIC.mu.Lock()
-			p := b.NIC.mu.agents[agentID{1, 0}].pair.address().pair
+			p := b.NIC.mu.agents[hosts.AgentID{From: 1}].pair.address().pair
 			b.NIC.mu.Unlock()
 			b.tell(event{kind: pairFailed, pair: p, text: "fatal"})
 		},
@@ -387,7 +388,7 @@ func TestCardRefuses(t *testing.T) {
 	refused("exchange", write)
 	refused("arm", func() error { return no }) // the goroutine that watches ends; workers that poll go on
 	f.wire.refuse("connect", no)
-	if err := write(); !errors.Is(err, refusals[cardBroken]) || !errors.Is(err, rdma.ErrBroken) {
+	if err := write(); !errors.Is(err, hosts.Refusals[hosts.CardBroken]) || !errors.Is(err, rdma.ErrBroken) {
 		t.Errorf("a peer whose card cannot connect: %v", err)
 	}
 	f.wire.refuse("connect", nil)
@@ -476,20 +477,20 @@ func TestStrangers(t *testing.T) {
 	f := newFabric(t)
 	a := f.machine(t, 1, 1<<12)
 	f.machine(t, 2, 1<<12)
-	good := greeting{from: 5, to: 1, life: 10, cluster: [16]byte{7}, dial: 3, address: someAddress}
+	good := greeting{Greeting: hosts.Greeting{From: 5, To: 1, Life: 10, Cluster: [16]byte{7}, Dial: 3}, at: someAddress}
 	for name, c := range map[string]struct {
 		change func(g *greeting)
-		want   refusal
+		want   hosts.Refusal
 	}{
-		"good":          {func(*greeting) {}, accepted},
-		"cluster":       {func(g *greeting) { g.cluster[0]++ }, otherCluster},
-		"machine":       {func(g *greeting) { g.to = 2 }, otherMachine},
-		"itself":        {func(g *greeting) { g.from = 1 }, otherMachine},
-		"worker":        {func(g *greeting) { g.worker = 9 }, noWorker},
-		"purpose":       {func(g *greeting) { g.purpose = 9 }, unknownPurpose},
-		"former life":   {func(g *greeting) { g.from, g.life = 6, 9 }, outdated},
-		"cut off":       {func(g *greeting) { g.from = 8 }, leaving},
-		"for datagrams": {func(g *greeting) { g.purpose = datagrams }, accepted},
+		"good":          {func(*greeting) {}, hosts.Accepted},
+		"cluster":       {func(g *greeting) { g.Cluster[0]++ }, hosts.OtherCluster},
+		"machine":       {func(g *greeting) { g.To = 2 }, hosts.OtherMachine},
+		"itself":        {func(g *greeting) { g.From = 1 }, hosts.OtherMachine},
+		"worker":        {func(g *greeting) { g.Worker = 9 }, hosts.NoWorker},
+		"purpose":       {func(g *greeting) { g.Purpose = 9 }, hosts.UnknownPurpose},
+		"former life":   {func(g *greeting) { g.From, g.Life = 6, 9 }, hosts.Outdated},
+		"cut off":       {func(g *greeting) { g.From = 8 }, hosts.Leaving},
+		"for datagrams": {func(g *greeting) { g.Purpose = datagrams }, hosts.Accepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.NIC.mu.Lock()
@@ -506,8 +507,8 @@ func TestStrangers(t *testing.T) {
 			if _, err := socket.Write(g.encode()); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err = readReply(socket); !errors.Is(err, refusals[c.want]) {
-				t.Errorf("%v, want %v", err, refusals[c.want])
+			if _, _, err = readReply(socket); !errors.Is(err, hosts.Refusals[c.want]) {
+				t.Errorf("%v, want %v", err, hosts.Refusals[c.want])
 			}
 		})
 	}
@@ -516,7 +517,7 @@ func TestStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	if _, err := socket.Write(make([]byte, greetingBytes)); err != nil {
+	if _, err := socket.Write(make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := socket.Read(make([]byte, 1)); n != 0 || err == nil {
@@ -557,12 +558,12 @@ func TestGarbageFromAPeer(t *testing.T) {
 		}
 		defer socket.Close()
 		_, _ = readGreeting(socket)
-		r := reply{address: someAddress}
+		r := reply{at: someAddress}
 		_, _ = socket.Write(append(r.encode(), bytes.Repeat([]byte{9}, answerBytes)...))
 		_, _ = socket.Read(make([]byte, 1000))
 	}()
-	if err := a.write(2, 0, 1); !errors.Is(err, errGarbage) || !errors.Is(err, rdma.ErrBroken) {
-		t.Errorf("%v, want %v", err, errGarbage)
+	if err := a.write(2, 0, 1); !errors.Is(err, hosts.ErrGarbage) || !errors.Is(err, rdma.ErrBroken) {
+		t.Errorf("%v, want %v", err, hosts.ErrGarbage)
 	}
 }
 

@@ -66,7 +66,7 @@ func (q *Queue) take() (n uint64) {
 	n = q.mu.progress - before
 	q.mu.Unlock()
 	if isNews {
-		q.ring()
+		q.bell.Ring()
 	}
 	return n
 }
