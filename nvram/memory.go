@@ -31,6 +31,7 @@ type Memory struct {
 	of    Location // the file that attached memory is mapped from
 
 	storage Storage // replaces the file system; usually nil
+	pins    pins
 }
 
 // A Storage stands in for a Folder's file system in tests with volatile memory.
@@ -185,12 +186,19 @@ func (m *Memory) Reserve(off, n uint64) error {
 }
 
 // Discard frees the storage of the whole pages among n bytes at off, both multiples of 8; these
-// pages then read as zeroes. Pages that the file system cannot free keep their content.
+// pages then read as zeroes. Pages that the file system cannot free keep their content. Pages that are pinned are cleared and keep their storage.
 func (m *Memory) Discard(off, n uint64) {
 	begin, end := (off+pageBytes-1)&^(pageBytes-1), (off+n)&^(pageBytes-1)
 	if begin >= end {
 		return
 	}
+	m.pins.Lock()
+	defer m.pins.Unlock()
+	m.pins.splitLocked(begin, end, m.free, func(begin, end uint64) { m.Zero(begin, end-begin) })
+}
+
+// free frees the storage of whole pages.
+func (m *Memory) free(begin, end uint64) {
 	switch {
 	case m.storage != nil:
 		m.storage.Discard(begin, end-begin)

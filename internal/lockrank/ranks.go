@@ -47,11 +47,12 @@ type (
 	Replicas   struct{ rank } // farm: which replicas the machine has
 	Reserve    struct{ rank } // farm: room for logs
 	Annexes    struct{ rank } // txn: annexes
-	Sending    struct{ rank } // rdma/tcp: frames are sent over a connection
-	Later      struct{ rank } // rdma/local, rdma/tcp: completions that come later
+	Sending    struct{ rank } // rdma/tcp, rdma/verbs: frames are sent over a connection
+	Later      struct{ rank } // rdma/local, rdma/tcp, rdma/verbs: completions that come later; a card pins memory
 	Membership struct{ rank } // recovery/membership: what a machine knows of the configuration
 	Partners   struct{ rank } // cluster/lease: which lives of machines get the lease thread's messages
-	Leaf       struct{ rank } // anything, for a moment: no other mutex is locked meanwhile
+	Leaf       struct{ rank } // anything, for a moment: no other mutex but Pins is locked meanwhile
+	Pins       struct{ rank } // nvram: which pages of a memory are pinned, while some are given back
 )
 
 // order is the order in which mutexes are locked. A goroutine may hold the first ones while it waits
@@ -91,4 +92,5 @@ var order = []Rank{
 	Membership{},
 	Partners{},
 	Leaf{},
+	Pins{},
 }

@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -27,12 +28,15 @@ func (nic *NIC) welcome(accepted net.Conn, known func()) {
 	stream, g, err := hosts.Hear(nic.ctx, &nic.security, accepted, readGreeting)
 	known()
 	if err == nil && nic.sockets.Keep(socket, g.From) {
-		nic.serve(socket, stream, g)
+		err = nic.serve(socket, stream, g)
+	}
+	if err != nil && nic.cfg.Refused != nil {
+		nic.cfg.Refused(socket.RemoteAddr(), err)
 	}
 }
 
-// serve answers a greeting, and serves the connection for its purpose.
-func (nic *NIC) serve(socket, stream net.Conn, g greeting) {
+// serve answers a greeting, and serves the connection for its purpose. An error says why the connection was refused.
+func (nic *NIC) serve(socket, stream net.Conn, g greeting) error {
 	r := reply{Reply: hosts.Reply{Refusal: nic.refuses(stream, g), Life: nic.life}, at: nic.limits.self}
 	var a *agent
 	if r.Refusal == hosts.Accepted && g.Purpose == operations {
@@ -47,14 +51,18 @@ func (nic *NIC) serve(socket, stream net.Conn, g greeting) {
 	if r.Refusal == hosts.Accepted {
 		nic.addresses.Learn(g.Greeting)
 	}
-	if _, err := stream.Write(r.encode()); err != nil || r.Refusal != hosts.Accepted {
-		return
+	if _, err := stream.Write(r.encode()); err != nil {
+		return nil // the other side has left
+	}
+	if r.Refusal != hosts.Accepted {
+		return fmt.Errorf("machine %d: %w", g.From, hosts.Refusals[r.Refusal])
 	}
 	if a != nil {
 		a.run()
-		return
+		return nil
 	}
 	_, _ = io.Copy(io.Discard, stream) // until the other side, or this one, ends
+	return nil
 }
 
 // refuses checks a greeting.
@@ -142,13 +150,18 @@ func (nic *NIC) enter(a *agent, q *Queue) hosts.Refusal {
 // the other queue pair's, which is in its reply.
 func (nic *NIC) dial(ctx context.Context, g greeting) (stream net.Conn, to address, err error) {
 	at, ok := nic.addresses.Of(g.To)
-	if !ok {
-		return nil, to, errNoAddress
+	err = errNoAddress
+	if ok {
+		stream, to, err = nic.dialAt(ctx, at, g)
 	}
-	if stream, to, err = nic.dialAt(ctx, at, g); err != nil && ctx.Err() == nil {
-		nic.addresses.Forget(g.To, at)
+	if err == nil || ctx.Err() != nil {
+		return stream, to, err
 	}
-	return stream, to, err
+	nic.addresses.Forget(g.To, at)
+	if nic.cfg.Unreached != nil {
+		nic.cfg.Unreached(g.To, at, err)
+	}
+	return nil, to, err
 }
 
 func (nic *NIC) dialAt(ctx context.Context, at string, g greeting) (stream net.Conn, to address, err error) {

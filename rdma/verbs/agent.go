@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"io"
 	"net"
 	"time"
@@ -42,33 +43,48 @@ func (a *agent) run() {
 		if _, err := io.ReadFull(a.stream, b[:]); err != nil {
 			return
 		}
-		if err := a.tell(rdma.Key(le.Uint64(b[:]))); err != nil {
+		if err := a.tell(decodeQuestion(b[:])); err != nil {
 			return
 		}
 	}
 }
 
-// tell says where the memory of a key is.
-func (a *agent) tell(k rdma.Key) error {
+// tell says where a piece of the memory of a key is.
+func (a *agent) tell(q question) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	answer := a.lookUp(k)
+	answer := a.lookUp(q)
 	_, err := a.stream.Write(answer.encode())
 	return err
 }
 
-// lookUp finds the memory of a key, and notes that the other side knows of it.
-func (a *agent) lookUp(k rdma.Key) answer {
+// lookUp finds a piece of the memory of a key, has the card register it, and notes that the other side knows of the key.
+func (a *agent) lookUp(q question) answer {
 	a.nic.mu.Lock()
-	defer a.nic.mu.Unlock()
-	r := a.nic.mu.regions[k]
-	if r == nil {
-		return answer{kind: unknown, key: k}
+	r := a.nic.mu.regions[q.key]
+	if r != nil {
+		a.told[q.key] = true // before it may end, so that the other side is told then
 	}
-	a.told[k] = true
+	a.nic.mu.Unlock()
+	if r == nil {
+		return answer{kind: unknown, question: q}
+	}
 	size := r.memory.Size()
-	_, rkey := r.region.keys()
-	return answer{kind: registered, key: k, target: target{rkey: rkey, address: uint64(uintptr(r.memory.Pointer(0, size))), bytes: size}}
+	to := answer{kind: outside, question: q, bytes: size, address: uint64(uintptr(r.memory.Pointer(0, size)))}
+	piece, err := r.piece(a.nic, q.piece)
+	switch {
+	case err == nil:
+		_, to.rkey = piece.keys()
+		to.kind = registered
+	case !errors.Is(err, errNoPiece):
+		to.kind = unpinned
+		if a.nic.cfg.Unpinned != nil {
+			a.nic.cfg.Unpinned(err)
+		}
+	case q.piece == 0: // every registration has one, until it ends
+		to.kind = unknown
+	}
+	return to
 }
 
 // tellEnded says that the memory of a key has it no more. If the other side does not take that in time, the connection ends.
@@ -76,7 +92,7 @@ func (a *agent) tellEnded(k rdma.Key) {
 	_ = a.socket.SetWriteDeadline(time.Now().Add(tellMax)) // also of an answer that is being written
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	answer := answer{kind: ended, key: k}
+	answer := answer{kind: ended, question: question{key: k}}
 	if _, err := a.stream.Write(answer.encode()); err != nil {
 		_ = a.socket.Close()
 		return

@@ -25,6 +25,9 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
 
+// Available returns why this program cannot join, or nil if it can with a device.
+func Available() error { return nil }
+
 // Join makes this process a machine of the network.
 //
 // Errors: rdma.ErrMachineTaken if another socket has the address; a device, port or GID that is not there, or is not ready; and the system's.

@@ -51,6 +51,15 @@ type Config struct {
 	// the smaller of theirs.
 	MTU int
 
+	// Refused, if not nil, is called for each connection from another host that is refused.
+	Refused func(from net.Addr, reason error)
+	// Unreached, if not nil, is called for each attempt to connect to a machine that fails; address is
+	// empty if the machine has none.
+	Unreached func(m rdma.MachineID, address string, reason error)
+	// Unpinned, if not nil, is called when the card cannot register memory that another machine has asked for, whose connection
+	// breaks then. It must not wait.
+	Unpinned func(reason error)
+
 	// receives is receiveDepth, except in tests.
 	receives int
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"time"
@@ -77,9 +78,9 @@ type conn struct {
 		last       request // the last WRITE that somebody waits for; its op is wireRead if it is settled or will be
 		waiting    []operation
 		bytes      int // of what waits
-		keys       map[rdma.Key]target
-		asked      map[rdma.Key]bool
-		questions  []rdma.Key
+		keys       map[rdma.Key]*remote
+		asked      map[question]bool
+		questions  []question
 		unreported int   // completions to come from Poll, unless they are silent
 		reason     error // why it is broken
 		broken     bool  // nothing more is posted
@@ -92,8 +93,8 @@ func (q *Queue) newConnLocked(to rdma.MachineID) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
 	q.mu.serial++
 	c := &conn{q: q, to: to, serial: q.mu.serial, cancel: cancel, drain: make(chan struct{}), ended: make(chan struct{}), ask: make(chan struct{}, 1)}
-	c.mu.keys = make(map[rdma.Key]target)
-	c.mu.asked = make(map[rdma.Key]bool)
+	c.mu.keys = make(map[rdma.Key]*remote)
+	c.mu.asked = make(map[question]bool)
 	c.mu.flow.depth = uint64(min(sendDepth, q.nic.limits.sends))
 	c.mu.staging.size = stagingBytes
 	q.mu.live[c.serial] = c
@@ -106,34 +107,35 @@ func (c *conn) acceptLocked(o operation, src []byte) error {
 	if len(c.mu.entries)+len(c.mu.waiting)+len(c.mu.finished) >= depth || c.mu.bytes > waitingMax {
 		return rdma.ErrFull
 	}
-	t, isKnown := c.mu.keys[o.key]
-	if isKnown && len(c.mu.waiting) == 0 && !t.has(o.off, o.bytes) && o.op != rdma.OpRing {
+	m := c.mu.keys[o.key]
+	if m != nil && len(c.mu.waiting) == 0 && o.op != rdma.OpRing && !m.has(o.off, o.bytes) {
 		return rdma.ErrRange
 	}
+	isReachable := o.op == rdma.OpRing || m.knows(o.off, o.bytes)
 	c.mu.unreported++
 	o.src = src
-	if c.mu.pair != nil && len(c.mu.waiting) == 0 && (isKnown || o.op == rdma.OpRing) && c.issueLocked(&o, t) {
+	if c.mu.pair != nil && len(c.mu.waiting) == 0 && isReachable && c.issueLocked(&o, m) {
 		return nil
 	}
 	o.src = slices.Clone(o.src)
 	c.mu.bytes += len(o.src)
 	c.mu.waiting = append(c.mu.waiting, o)
-	if !isKnown && o.op != rdma.OpRing {
-		c.askLocked(o.key)
+	if !isReachable {
+		c.askLocked(&o)
 	}
 	return nil
 }
 
-// has reports whether a place lies in the memory.
-func (t target) has(off uint64, n int) bool { return off <= t.bytes && uint64(n) <= t.bytes-off }
-
-// askLocked asks the peer where the memory of a key is, unless that has been asked.
-func (c *conn) askLocked(k rdma.Key) {
-	if c.mu.asked[k] {
-		return
+// askLocked asks the peer for the pieces of memory that an operation needs, unless they are known or have been asked for.
+func (c *conn) askLocked(o *operation) {
+	m := c.mu.keys[o.key]
+	for i := o.off / pieceBytes; i*pieceBytes < o.off+uint64(o.bytes); i++ {
+		q := question{o.key, uint32(min(i, math.MaxUint32))} // what has no number is not in the memory, as the answer says
+		if !c.mu.asked[q] && !m.knows(i*pieceBytes, nvram.WordBytes) {
+			c.mu.asked[q] = true
+			c.mu.questions = append(c.mu.questions, q)
+		}
 	}
-	c.mu.asked[k] = true
-	c.mu.questions = append(c.mu.questions, k)
 	select {
 	case c.ask <- struct{}{}:
 	default: // ask has a sign
@@ -159,33 +161,33 @@ func (c *conn) issueWaitingLocked() {
 
 // issueNextLocked issues the first operation that waits; false if it must wait longer.
 func (c *conn) issueNextLocked(o *operation) bool {
-	var t target
+	m := c.mu.keys[o.key]
 	if o.op != rdma.OpRing && o.err == nil {
-		isKnown := false
-		if t, isKnown = c.mu.keys[o.key]; !isKnown {
-			c.askLocked(o.key) // the registration may have ended since it was asked for
-			return false
-		}
-		if !t.has(o.off, o.bytes) {
+		switch {
+		case m != nil && !m.has(o.off, o.bytes):
 			o.err = rdma.ErrRange
+		case !m.knows(o.off, o.bytes):
+			c.askLocked(o) // the registration may have ended since it was asked for
+			return false
 		}
 	}
 	before := len(o.src)
-	isIssued := c.issueLocked(o, t)
+	isIssued := c.issueLocked(o, m)
 	c.mu.bytes -= before - len(o.src)
 	return isIssued
 }
 
 // issueLocked makes the requests of an operation; false if there is no room for all of them now. An operation
 // that is refused takes its turn without one.
-func (c *conn) issueLocked(o *operation, t target) bool {
+func (c *conn) issueLocked(o *operation, m *remote) bool {
 	if o.err != nil {
 		o.src = nil
 		c.appendLocked(entry{operation: *o, place: c.mu.flow.issued, isLast: true})
 		return true
 	}
 	for {
-		n := min(o.bytes-o.issued, chunkBytes-int(o.off+uint64(o.issued))%rdma.LineBytes) // chunks end at the end of a line
+		from := o.off + uint64(o.issued)
+		n := min(o.bytes-o.issued, chunkBytes-int(from%rdma.LineBytes), pieceBytes-int(from%pieceBytes)) // chunks end at the end of a line
 		at, end, ok := uint64(0), c.mu.staging.tail, true
 		if c.mu.flow.room() < 2 { // one for the READ that settles
 			return false
@@ -196,7 +198,7 @@ func (c *conn) issueLocked(o *operation, t target) bool {
 		if !ok {
 			return false
 		}
-		c.requestLocked(o, t, entry{at: at, end: end, from: o.issued, n: n, isLast: o.issued+n == o.bytes})
+		c.requestLocked(o, m, entry{at: at, end: end, from: o.issued, n: n, isLast: o.issued+n == o.bytes})
 		if o.issued += n; o.issued == o.bytes {
 			return true
 		}
@@ -204,11 +206,12 @@ func (c *conn) issueLocked(o *operation, t target) bool {
 }
 
 // requestLocked makes one request.
-func (c *conn) requestLocked(o *operation, t target, e entry) {
-	r := request{pair: c.mu.pair.handle(), op: wireRead, bytes: uint32(e.n), lkey: c.mu.lkey, rkey: t.rkey}
+func (c *conn) requestLocked(o *operation, m *remote, e entry) {
+	r := request{pair: c.mu.pair.handle(), op: wireRead, bytes: uint32(e.n), lkey: c.mu.lkey}
 	if e.n > 0 {
 		r.local = uint64(uintptr(c.mu.staged.Pointer(e.at, uint64(e.n))))
-		r.remote = t.address + o.off + uint64(e.from)
+		at := o.off + uint64(e.from)
+		r.remote, r.rkey = m.address+at, m.pieces[at/pieceBytes].rkey
 	}
 	if o.op != rdma.OpRead {
 		r.op = wireWrite
@@ -425,8 +428,8 @@ func (c *conn) askFor(ctx context.Context, stream net.Conn) {
 		c.mu.questions = nil
 		c.q.mu.Unlock()
 		var b []byte
-		for _, k := range questions {
-			b = le.AppendUint64(b, uint64(k))
+		for _, q := range questions {
+			b = q.append(b)
 		}
 		if _, err := stream.Write(b); err != nil {
 			return // hear notices
@@ -459,11 +462,21 @@ func (c *conn) learn(a answer) {
 	c.q.mu.Lock()
 	defer c.q.mu.Unlock()
 	if a.kind != ended {
-		delete(c.mu.asked, a.key)
+		delete(c.mu.asked, a.question)
 	}
 	switch a.kind {
-	case registered:
-		c.mu.keys[a.key] = a.target
+	case registered, outside:
+		m := c.mu.keys[a.key]
+		if m == nil {
+			m = &remote{address: a.address, bytes: a.bytes}
+			c.mu.keys[a.key] = m
+		}
+		if a.kind == registered {
+			m.learn(a.piece, a.rkey)
+		}
+	case unpinned:
+		c.breakLocked(errUnpinned)
+		return
 	case ended:
 		delete(c.mu.keys, a.key)
 		return

@@ -17,7 +17,7 @@
 // # Connections
 //
 // Queue pairs are agreed on over TCP, with TLS if there is a Config.TLS, and not with librdmacm: nobody is told a key of memory who has no certificate of
-// the cluster. Over the same connection the queue asks where the memory of a key is, when it first uses it, and is told when a registration ends.
+// the cluster. Over the same connection the queue asks where a piece of the memory of a key is, when it first uses it, and is told when a registration ends.
 // So an operation that names no registration, or a place outside of one, is refused here, and does not reach the peer's card, which would break
 // the connection. When either end of the TCP connection closes it, or its process ends, both queue pairs end. An agent replaces the former agent of the
 // same worker, and all of former lives of that machine, once their queue pairs are gone: no operation of a former connection or life takes
@@ -57,9 +57,10 @@
 //
 // # Memory
 //
-// Register has the card pin all of the memory, with one registration (MR) each. So memory counts as locked: see ulimit -l. Memory that is given
-// back to the system (nvram.Memory.Discard) leaves the card with pages that nobody else sees, so
-// whoever registers such memory must not use it before blocks are registered as they are reserved; cmd/farmsql refuses --transport verbs until then.
+// A card pins the memory that it knows, so it counts as locked: see ulimit -l. Register has it pin the first piece (pieceBytes, 1 MiB) of the memory, and an agent each
+// other piece when a peer first asks for it, with one registration (MR) each: what no other machine uses, which is most memory without a block, is not pinned. It stays pinned
+// until Deregister. Memory that is given back to the system would leave the card with pages that nobody else sees: so nvram.Memory.Discard clears
+// what is pinned in its place, and its storage is not given back. If the card cannot pin a piece, the connection of the machine that has asked breaks, and Config.Unpinned is told why.
 //
 // # Datagrams
 //

@@ -85,6 +85,7 @@ func (e *StatusError) Error() string {
 var (
 	errClosedByPeer = errors.New("the peer has ended the connection, or its process has ended")
 	errBreak        = errors.New("broken on behalf of the caller")
+	errUnpinned     = errors.New("the peer's card cannot register the memory: its log says why")
 	errCut          = errors.New("cut off")
 	errPortDown     = errors.New("the port is down")
 	errCardGone     = errors.New("the device has failed or was removed")

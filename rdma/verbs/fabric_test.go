@@ -23,6 +23,7 @@ type fabric struct {
 	devices  []string // of real cards, which machines take in turn
 	tls      *tls.Config
 	receives int
+	change   func(cfg *Config) // nil for none
 	mu       sync.Mutex
 	at       map[rdma.MachineID]string
 	up       map[rdma.MachineID]*NIC
@@ -49,6 +50,9 @@ func (f *fabric) config(m rdma.MachineID) Config {
 		at = "127.0.0.1:0"
 	}
 	cfg := Config{Machine: m, Cluster: [16]byte{7}, Listen: at, Resolve: f.resolve, TLS: f.tls, GIDIndex: AnyGID, receives: f.receives}
+	if f.change != nil {
+		f.change(&cfg)
+	}
 	if len(f.devices) > 0 {
 		cfg.Device = f.devices[int(m)%len(f.devices)]
 	}

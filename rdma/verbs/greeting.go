@@ -14,17 +14,17 @@ import (
 //
 //	address:   | pair 4 | first packet 4 | GID 16 | LID 2 | MTU 1 | READs 1 | Q_Key 4 |
 //
-// Over a connection for operations, the opener then asks for keys of memory, and the other side answers, in order, and tells of registrations that have ended:
+// Over a connection for operations, the opener then asks for pieces of the memory of keys, and the other side answers, in order, and tells of registrations that have ended:
 //
-//	question:  | key 8 |
-//	answer:    | kind 1 | reserved 3 | the card's key 4 | key 8 | address 8 | bytes 8 |
+//	question:  | key 8 | piece 4 | reserved 4 |
+//	answer:    | kind 1 | reserved 3 | the card's key 4 | key 8 | piece 4 | reserved 4 | address 8 | bytes 8 |, the last two of all of the memory
 const (
 	magic  = 0x76637266 // "frcv"
 	format = 1
 
 	addressBytes  = 32
-	questionBytes = 8
-	answerBytes   = 32
+	questionBytes = 16
+	answerBytes   = 40
 )
 
 var protocol = hosts.Protocol{Magic: magic, Format: format}
@@ -95,42 +95,56 @@ func readReply(r io.Reader) (life uint64, at address, err error) {
 	return life, at, err
 }
 
+// A question asks for a piece of the memory of a key.
+type question struct {
+	key   rdma.Key
+	piece uint32
+}
+
+func (q question) append(b []byte) []byte {
+	b = le.AppendUint64(b, uint64(q.key))
+	return le.AppendUint64(b, uint64(q.piece))
+}
+
+func decodeQuestion(b []byte) question {
+	return question{rdma.Key(le.Uint64(b)), le.Uint32(b[8:])}
+}
+
 // An answerKind is what an answer says.
 type answerKind uint8
 
 const (
-	registered answerKind = iota // here is the memory of the key
+	registered answerKind = iota // here is the piece
 	unknown                      // no memory has the key
 	ended                        // the memory of the key, which was told before, has it no more
+	outside                      // the memory has no such piece
+	unpinned                     // the card cannot register the piece
 )
 
-// An answer says where the memory of a key is.
+// An answer says where the memory of a key is, and the card's key of a piece.
 type answer struct {
 	kind answerKind
-	key  rdma.Key
-	target
-}
-
-// A target is memory of another machine.
-type target struct {
-	rkey    uint32
+	rkey uint32
+	question
 	address uint64
 	bytes   uint64
 }
 
+// memoryBytesMax bounds what a peer may say that a memory has: no region has more, nor anything else.
+const memoryBytesMax = 1 << 40
+
 func (a *answer) encode() []byte {
 	b := append(make([]byte, 0, answerBytes), byte(a.kind), 0, 0, 0)
-	b = le.AppendUint32(b, a.rkey)
-	b = le.AppendUint64(b, uint64(a.key))
+	b = a.question.append(le.AppendUint32(b, a.rkey))
 	b = le.AppendUint64(b, a.address)
 	return le.AppendUint64(b, a.bytes)
 }
 
 func decodeAnswer(b []byte) (a answer, err error) {
-	a = answer{kind: answerKind(b[0]), key: rdma.Key(le.Uint64(b[8:]))}
-	a.rkey, a.address, a.bytes = le.Uint32(b[4:]), le.Uint64(b[16:]), le.Uint64(b[24:])
-	if a.kind > ended || a.address+a.bytes < a.address {
-		return a, fmt.Errorf("%w: answer %d, %#x bytes at %#x", hosts.ErrGarbage, a.kind, a.bytes, a.address)
+	a = answer{kind: answerKind(b[0]), rkey: le.Uint32(b[4:]), question: decodeQuestion(b[8:]), address: le.Uint64(b[24:]), bytes: le.Uint64(b[32:])}
+	isInside := a.kind != registered || uint64(a.piece)*pieceBytes < a.bytes
+	if a.kind > unpinned || a.address+a.bytes < a.address || a.bytes > memoryBytesMax || !isInside {
+		return a, fmt.Errorf("%w: answer %d, piece %d, %#x bytes at %#x", hosts.ErrGarbage, a.kind, a.piece, a.bytes, a.address)
 	}
 	return a, nil
 }

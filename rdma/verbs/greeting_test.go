@@ -51,11 +51,11 @@ func TestReply(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
-	want := answer{kind: ended, key: 1 << 63, target: target{rkey: 7, address: 1 << 40, bytes: 1 << 30}}
+	want := answer{kind: outside, rkey: 7, question: question{1 << 63, 1<<32 - 1}, address: 1 << 40, bytes: 1 << 30}
 	if got, err := decodeAnswer(want.encode()); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
-	for _, bad := range []answer{{kind: 3}, {target: target{address: 1<<64 - 1, bytes: 2}}} {
+	for _, bad := range []answer{{kind: unpinned + 1}, {kind: ended, address: 1<<64 - 1, bytes: 2}, {kind: ended, bytes: memoryBytesMax + 1}, {question: question{piece: 1}, bytes: pieceBytes}} {
 		if _, err := decodeAnswer(bad.encode()); !errors.Is(err, hosts.ErrGarbage) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -80,7 +80,7 @@ func FuzzGreeting(f *testing.F) {
 }
 
 func TestTarget(t *testing.T) {
-	m := target{bytes: 1 << 16}
+	m := &remote{bytes: 1 << 16}
 	for _, c := range []struct {
 		off  uint64
 		n    int

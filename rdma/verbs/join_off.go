@@ -11,6 +11,9 @@ import (
 // errOff says what is needed for a program that can join.
 var errOff = errors.New("verbs: this program was built without RDMA verbs: build it on Linux with cgo and -tags verbs, and with the packages libibverbs-dev and pkg-config; it then needs libibverbs1 and ibverbs-providers")
 
+// Available returns why this program cannot join, or nil if it can with a device.
+func Available() error { return errOff }
+
 // Join makes this process a machine of the network.
 func Join(cfg Config) (*NIC, error) {
 	if err := cfg.check(); err != nil {

@@ -50,12 +50,6 @@ type NIC struct {
 	}
 }
 
-// A registration is memory that the card lets the others use.
-type registration struct {
-	memory *nvram.Memory
-	region region
-}
-
 var _ rdma.NIC = (*NIC)(nil)
 
 // join makes this process a machine of the network, with a card, which the NIC closes.
@@ -111,17 +105,22 @@ func (nic *NIC) Costs() rdma.Costs { return costs }
 
 // registerMemory makes memory known to the card. Memory on the Go heap cannot be: cgo forbids that C keeps its address.
 func (nic *NIC) registerMemory(m *nvram.Memory) (region, error) {
+	return nic.registerPart(m, 0, m.Size())
+}
+
+// registerPart makes a part of memory known to the card.
+func (nic *NIC) registerPart(m *nvram.Memory, off, n uint64) (region, error) {
 	if !m.IsMapped() {
 		return nil, fmt.Errorf("verbs: %w: in a build with the race detector memory is on the Go heap, where no card may reach it", rdma.ErrPrivate)
 	}
-	r, err := nic.card.register(m.Pointer(0, m.Size()), m.Size())
+	r, err := nic.card.register(m.Pointer(off, n), n)
 	if err != nil {
-		return nil, fmt.Errorf("verbs: registering %d bytes with device %s: %w", m.Size(), nic.limits.device, err)
+		return nil, fmt.Errorf("verbs: registering %d bytes with device %s: %w", n, nic.limits.device, err)
 	}
 	return r, nil
 }
 
-// Register implements rdma.NIC. The card pins all of the memory.
+// Register implements rdma.NIC. The card pins the first piece of the memory, and the others when they are first used.
 func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 	nic.mu.Lock()
 	err := nic.mayRegisterLocked(k)
@@ -134,7 +133,7 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 		return err
 	}
 	defer nic.using.Done()
-	r, err := nic.registerMemory(m) // takes long
+	r, err := nic.newRegistration(m) // takes long
 	if err == nil {
 		err = nic.memories.Register(k, m) // cannot fail: the key is taken, and Close waits
 	}
@@ -144,7 +143,7 @@ func (nic *NIC) Register(k rdma.Key, m *nvram.Memory) error {
 		delete(nic.mu.regions, k)
 		return err
 	}
-	nic.mu.regions[k] = &registration{m, r}
+	nic.mu.regions[k] = r
 	return nil
 }
 
@@ -183,7 +182,7 @@ func (nic *NIC) Deregister(k rdma.Key) {
 		}
 	}
 	nic.mu.Unlock()
-	nic.leaked(r.region.close())
+	nic.leaked(r.end())
 	nic.memories.Deregister(k)
 	nic.mu.Lock()
 	delete(nic.mu.regions, k)
@@ -352,7 +351,7 @@ func (nic *NIC) closeCard() error {
 	nic.memories.Close()
 	for _, r := range regions {
 		if r != nil {
-			nic.leaked(r.region.close())
+			nic.leaked(r.end())
 		}
 	}
 	err := nic.card.close()
