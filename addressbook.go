@@ -71,13 +71,13 @@ func (b *addressBook) note(c *cluster.Configuration) {
 	}
 	b.mu.revision = c.Revision
 	for i, m := range c.Machines {
-		if a, isTCP := strings.CutPrefix(c.Address[i], tcpAddress("")); isTCP {
+		if a, ok := hostPortOf(c.Address[i]); ok {
 			b.mu.addresses[m] = a
 		}
 	}
 }
 
-// resolve is tcp.Config.Resolve.
+// resolve is tcp.Config.Resolve, and that of package verbs.
 func (b *addressBook) resolve(m rdma.MachineID) (address string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,5 +85,11 @@ func (b *addressBook) resolve(m rdma.MachineID) (address string, ok bool) {
 	return address, ok
 }
 
-// tcpAddress returns the address of a machine as configurations store it.
-func tcpAddress(hostPort string) string { return string(TransportTCP) + ":" + hostPort }
+// hostAddress returns the address of a machine as configurations store it.
+func hostAddress(t Transport, hostPort string) string { return string(t) + ":" + hostPort }
+
+// hostPortOf returns the HOST:PORT of an address that hostAddress has returned; ok is false if it is another one.
+func hostPortOf(address string) (hostPort string, ok bool) {
+	t, hostPort, _ := strings.Cut(address, ":")
+	return hostPort, Transport(t).isBetweenHosts()
+}

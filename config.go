@@ -90,13 +90,15 @@ type Config struct {
 	// Transport is how the machines of Cluster reach each other: TransportShm by default. All
 	// machines must have the same.
 	Transport Transport
+	// RDMA says which card the machine uses with TransportVerbs.
+	RDMA RDMA
 	// SharedFolder is the folder, on a tmpfs, through which the machines of Cluster reach each
 	// other with TransportShm. By default it is in /dev/shm and named after Cluster.
 	SharedFolder string
 	// Advertise is the address, HOST:PORT, at which this machine listens with TransportTCP, for
-	// connections and for UDP packets, and at which the other machines reach it.
+	// connections and for UDP packets, or with TransportVerbs, for connections over which keys are handed out, and at which the other machines reach it.
 	Advertise string
-	// PeerTLS secures connections between machines with TransportTCP: its certificate is this
+	// PeerTLS secures connections between machines with TransportTCP or TransportVerbs: its certificate is this
 	// machine's, for Advertise's HOST, and RootCAs and ClientCAs hold the authorities that have
 	// certified the other machines. Any holder of a certificate from these authorities can read and
 	// change all data. It may be nil only if HOST is a loopback address.

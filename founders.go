@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/farmsql/farmsql/cluster"
@@ -396,7 +395,8 @@ func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.S
 	}
 	for _, member := range eligible(c, f) {
 		if !ok || !taken[member.FailureDomain] {
-			best, ok = raftstore.Successor{Machine: member.Machine, Address: strings.TrimPrefix(member.Address, tcpAddress("")), For: member.Machine}, true
+			at, _ := hostPortOf(member.Address)
+			best, ok = raftstore.Successor{Machine: member.Machine, Address: at, For: member.Machine}, true
 			if len(f.Gone) > 0 {
 				best.For = f.Gone[0]
 			}
@@ -412,7 +412,8 @@ func successor(c *cluster.Configuration, f raftstore.Founders) (best raftstore.S
 func eligible(c *cluster.Configuration, f raftstore.Founders) (all []cluster.Member) {
 	for _, m := range c.Machines {
 		member, _ := c.Member(m)
-		if strings.HasPrefix(member.Address, tcpAddress("")) && !f.Has(m) && !slices.Contains(f.Removed, m) && !c.IsDraining(m) {
+		_, isOfHost := hostPortOf(member.Address)
+		if isOfHost && !f.Has(m) && !slices.Contains(f.Removed, m) && !c.IsDraining(m) {
 			all = append(all, member)
 		}
 	}

@@ -34,7 +34,7 @@ func TestSuccessor(t *testing.T) {
 	} {
 		configuration := &cluster.Configuration{Draining: []cluster.Memory{{Machine: 8, Token: 1}}}
 		for m, d := range c.domains {
-			configuration.AddMember(cluster.Member{Machine: m, FailureDomain: d, Memory: 1, Address: tcpAddress("x:1")})
+			configuration.AddMember(cluster.Member{Machine: m, FailureDomain: d, Memory: 1, Address: hostAddress(TransportTCP, "x:1")})
 		}
 		got, ok := successor(configuration, founders)
 		if ok != (c.want != 0) || ok && got != (raftstore.Successor{Machine: c.want, Address: "x:1", For: 0}) {
@@ -62,7 +62,7 @@ func TestFounderIsAwaited(t *testing.T) {
 	} {
 		configuration := new(cluster.Configuration)
 		for _, m := range c.members {
-			configuration.AddMember(cluster.Member{Machine: m, Memory: 1, Address: tcpAddress("x:1")})
+			configuration.AddMember(cluster.Member{Machine: m, Memory: 1, Address: hostAddress(TransportTCP, "x:1")})
 		}
 		f := raftstore.Founders{Machines: make(map[rdma.MachineID]string), Wanted: c.wanted, Next: &raftstore.Successor{Machine: 9}}
 		for m := range c.founders {

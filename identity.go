@@ -112,8 +112,8 @@ func (c Config) checkIdentity(id *join.Identity) error {
 		return fmt.Errorf("farmsql: Join (--join) is given, and Cluster (--cluster) %s: a token is for a cluster that keeps its configuration itself", c.Cluster)
 	case c.Cluster == ClusterRaft && c.Join != "" && id == nil:
 		return errors.New("farmsql: Cluster (--cluster) raft: makes a cluster, and Join (--join) joins another: give one of them")
-	case c.Transport != "" && c.Transport != TransportTCP:
-		return fmt.Errorf("farmsql: Transport (--transport) is %q: machines that keep the configuration themselves reach each other by %q", c.Transport, TransportTCP)
+	case c.Transport != "" && !c.Transport.isBetweenHosts():
+		return fmt.Errorf("farmsql: Transport (--transport) is %q: machines that keep the configuration themselves reach each other by %q or %q", c.Transport, TransportTCP, TransportVerbs)
 	case c.PeerTLS != nil:
 		return errors.New("farmsql: PeerTLS (--peer-ca, --peer-cert, --peer-key) is given: a cluster that keeps its configuration itself certifies its machines itself")
 	case c.MachineID != 0 && (id == nil || c.MachineID != int(id.Machine)):
@@ -232,7 +232,7 @@ func (c Config) provisional() Config {
 	if c.identity != nil || c.Cluster != ClusterRaft && c.Join == "" && (c.Cluster != "" || !c.hasIdentity()) {
 		return c
 	}
-	c.Cluster, c.MachineID, c.Transport = ClusterRaft, 0, TransportTCP
+	c.Cluster, c.MachineID, c.Transport = ClusterRaft, 0, cmp.Or(c.Transport, TransportTCP)
 	c.Advertise = cmp.Or(c.Advertise, "localhost:"+join.DefaultPort)
 	c.PeerTLS = new(tls.Config)
 	return c
@@ -261,7 +261,7 @@ func (c Config) as(id *join.Identity) (Config, error) {
 func (c Config) like(id *join.Identity) Config {
 	c.identity = id
 	c.Cluster = fmt.Sprintf("%s%016x", ClusterRaft, id.Cluster)
-	c.MachineID, c.Transport, c.Advertise = int(id.Machine), TransportTCP, id.Advertise
+	c.MachineID, c.Transport, c.Advertise = int(id.Machine), cmp.Or(c.Transport, TransportTCP), id.Advertise
 	c.Replicas, c.Workers = id.Replicas, cmp.Or(c.Workers, id.Workers)
 	c.RegionSize, c.LogSize = cmp.Or(c.RegionSize, Size(id.RegionBytes)), cmp.Or(c.LogSize, Size(id.LogBytes))
 	return c

@@ -21,6 +21,9 @@ const peerLogEvery = 10 * time.Second
 // machines.
 const refusals = rdma.MachineID(machineIDMax + 1)
 
+// pinning is the key under which a peerLog counts memory that the card cannot register.
+const pinning = refusals + 1
+
 // A peerLog logs what goes wrong between this machine and others. It limits the number of lines,
 // because the same happens again and again: strangers try to connect, and machines that are down
 // are tried often. It is safe for concurrent use.
@@ -96,4 +99,11 @@ func withMend(reason error, attributes ...any) []any {
 		return append(attributes, "mend", "the log of the other host says what is wrong with this machine's certificate (--peer-cert): give this machine another one and restart it"+mend)
 	}
 	return attributes
+}
+
+// unpinned is verbs.Config.Unpinned.
+func (l *peerLog) unpinned(reason error) {
+	if more, ok := l.due(pinning); ok {
+		l.log.Error("the card cannot register memory that another machine needs, whose connection breaks", "reason", reason, "more", more)
+	}
 }

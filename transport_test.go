@@ -17,8 +17,30 @@ import (
 	"github.com/farmsql/farmsql/cluster/lease"
 	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/rdma/tcp"
+	"github.com/farmsql/farmsql/rdma/verbs"
 	"github.com/farmsql/farmsql/recovery/membership"
 )
+
+// TestVerbsNeedATag: a program that was built without verbs says with which tag and packages to build it; one that was built with them takes the setting, and
+// what is wrong with the address is said as for tcp.
+func TestVerbsNeedATag(t *testing.T) {
+	c := Config{Folder: t.TempDir(), Cluster: "file:///nowhere/configuration", Transport: TransportVerbs, Advertise: "127.0.0.1:7070"}
+	err := c.Validate()
+	if verbs.Available() == nil {
+		if err != nil {
+			t.Error(err)
+		}
+		if c.Advertise = "db1"; c.Validate() == nil {
+			t.Error("an address without a port is taken")
+		}
+		return
+	}
+	for _, want := range []string{`(--transport) is "verbs"`, "-tags verbs", "libibverbs-dev", "pkg-config", "ibverbs-providers"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
 
 func TestTransportSettings(t *testing.T) {
 	const file, zk = "file:///nowhere/configuration", "zk://192.0.2.1:2181/farmsql"
@@ -34,13 +56,19 @@ func TestTransportSettings(t *testing.T) {
 
 		"no cluster":         {func(c *Config) { c.Transport = TransportTCP }, "and no Cluster (--cluster)"},
 		"folder, no cluster": {func(c *Config) { c.SharedFolder = "/dev/shm/x" }, "and no Cluster (--cluster)"},
-		"unknown":            {func(c *Config) { c.Cluster, c.Transport = zk, "udp" }, `(--transport) is "udp": must be "shm" or "tcp"`},
-		"not wired yet":      {func(c *Config) { c.Cluster, c.Transport = zk, "verbs" }, `(--transport) is "verbs", RDMA cards: no database can use them yet`},
-		"address for shm":    {func(c *Config) { c.Cluster, c.Advertise = zk, "db1:7070" }, "for Transport (--transport) tcp"},
-		"no address":         {func(c *Config) { c.Cluster, c.Transport = zk, TransportTCP }, `(--advertise) is ""`},
-		"no host":            {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, ":7070" }, "must be HOST:PORT"},
-		"no port":            {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "db1" }, "must be HOST:PORT"},
-		"port 0":             {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "127.0.0.1:0" }, "must be HOST:PORT"},
+		"unknown":            {func(c *Config) { c.Cluster, c.Transport = zk, "udp" }, `(--transport) is "udp": must be "shm", "tcp" or "verbs"`},
+		"card for tcp": {func(c *Config) {
+			c.Cluster, c.Transport, c.Advertise, c.RDMA.Device = file, TransportTCP, "127.0.0.1:7070", "mlx5_0"
+		}, "(--rdma-device, --rdma-port, --rdma-gid) is given: it is for Transport (--transport) verbs"},
+		"card for shm": {func(c *Config) { c.Cluster, c.RDMA.Port = file, 2 }, "it is for Transport (--transport) verbs"},
+		"no GID": {func(c *Config) {
+			c.Cluster, c.Transport, c.Advertise, c.RDMA.GID = file, TransportVerbs, "127.0.0.1:7070", "first"
+		}, `(--rdma-gid) is "first"`},
+		"address for shm": {func(c *Config) { c.Cluster, c.Advertise = zk, "db1:7070" }, "for Transport (--transport) tcp"},
+		"no address":      {func(c *Config) { c.Cluster, c.Transport = zk, TransportTCP }, `(--advertise) is ""`},
+		"no host":         {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, ":7070" }, "must be HOST:PORT"},
+		"no port":         {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "db1" }, "must be HOST:PORT"},
+		"port 0":          {func(c *Config) { c.Cluster, c.Transport, c.Advertise = zk, TransportTCP, "127.0.0.1:0" }, "must be HOST:PORT"},
 		"folder for tcp": {func(c *Config) {
 			c.Cluster, c.Transport, c.Advertise, c.SharedFolder = file, TransportTCP, "127.0.0.1:7070", "/dev/shm/x"
 		}, "for Transport (--transport) shm"},
@@ -174,5 +202,21 @@ func TestPeerLogMends(t *testing.T) {
 func TestMagicOfLeases(t *testing.T) {
 	if lease.LineMagic != tcp.LineMagic {
 		t.Errorf("lease messages begin with %q, and those of a line with %q", lease.LineMagic, tcp.LineMagic)
+	}
+}
+
+// TestUnpinnedIsLogged: memory that a card cannot pin is logged, but not each time, and apart from connections that are refused.
+func TestUnpinnedIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(1, 0)
+	l := peerLog{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
+	l.refused(&net.TCPAddr{}, errors.New("stranger"))
+	for range 3 {
+		l.unpinned(errors.New("no memory may be locked"))
+	}
+	now = now.Add(peerLogEvery)
+	l.unpinned(errors.New("no memory may be locked"))
+	if got := strings.Count(out.String(), "no memory may be locked"); got != 2 || !strings.Contains(out.String(), "more=2") {
+		t.Errorf("%d lines of 4, want 2:\n%s", got, out.String())
 	}
 }

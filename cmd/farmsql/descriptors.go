@@ -30,6 +30,9 @@ const (
 	// linkDescriptors is the number of sockets that a worker over TCP needs for each other machine: a
 	// connection of its own, and one that it has accepted.
 	linkDescriptors = 2
+	// cardDescriptors is the number of files that a worker with an RDMA card needs besides: its channel of
+	// completions, twice. For each other machine it has the memory from which it sends.
+	cardDescriptors = 2
 )
 
 // descriptors returns the number of files that the process needs for itself.
@@ -42,6 +45,9 @@ func (l layout) descriptors() uint64 {
 	}
 	if l.isTCP {
 		n += linkDescriptors * (l.workers + 1) * peers // one more for the prober, which is not a worker
+	}
+	if l.isVerbs {
+		n += (peers + cardDescriptors) * (l.workers + 1)
 	}
 	return uint64(n + l.machines*l.workers*peers*workerDescriptors)
 }

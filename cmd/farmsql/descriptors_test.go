@@ -34,6 +34,7 @@ func TestDescriptorsOfWorkers(t *testing.T) {
 		{"three in one process", layout{machines: 3, peers: 3, workers: 64}, 128 + 3*3*3*64},
 		{"one of a cluster, which others can join", layout{machines: 1, peers: 3, workers: 64, isCluster: true}, 128 + 3*16 + 3*16*64},
 		{"over TCP", layout{machines: 1, peers: 3, workers: 4, isCluster: true, isTCP: true}, 128 + 3*16 + 3*16*4 + 2*5*16},
+		{"with cards", layout{machines: 1, peers: 3, workers: 4, isCluster: true, isTCP: true, isVerbs: true}, 128 + 3*16 + 3*16*4 + 2*5*16 + 5*(16+2)},
 		{"one of a large cluster", layout{machines: 1, peers: 20, workers: 64, isCluster: true}, 128 + 3*20 + 3*20*64},
 	} {
 		if got := c.descriptors(); got != c.want {

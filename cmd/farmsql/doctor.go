@@ -24,7 +24,9 @@ type doctorCommand struct {
 	LogSize        *farmsql.Size     `placeholder:"SIZE" help:"Size of one transaction log."`
 	Cluster        string            `placeholder:"URL" help:"See farmsql serve: examine also what a machine needs that is one of several processes."`
 	Join           string            `placeholder:"TOKEN" help:"See farmsql serve, as for the next three: a machine of several hosts needs no shared memory, but an address, on TCP and UDP. The machine that the token names is reached for."`
-	Transport      farmsql.Transport `placeholder:"NAME" help:"Certificates for tcp are not examined."`
+	Transport      farmsql.Transport `placeholder:"NAME" help:"Certificates for tcp and verbs are not examined."`
+	RDMADevice     string            `name:"rdma-device" placeholder:"NAME" help:"See farmsql serve, as for the next one: with --transport verbs."`
+	RDMAPort       int               `name:"rdma-port" placeholder:"N" help:"The device's port (1)."`
 	Advertise      string            `placeholder:"HOST:PORT" help:"Where it is not given, it is tried whether port ${peerPort} is free."`
 	SharedFolder   string            `placeholder:"FOLDER" help:"See farmsql serve."`
 	Listen         string            `default:"127.0.0.1:3306" placeholder:"HOST:PORT" help:"See farmsql serve (${default})."`
@@ -68,9 +70,9 @@ func (c *doctorCommand) Run(std cli.Streams) error {
 func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 	cfg := farmsql.Config{
 		Folder: c.Data, Saves: c.Saves, Cluster: c.Cluster, Join: c.Join, Transport: c.Transport, Advertise: c.Advertise,
-		SharedFolder: c.SharedFolder, MaxConnections: c.MaxConnections,
+		SharedFolder: c.SharedFolder, RDMA: farmsql.RDMA{Device: c.RDMADevice, Port: c.RDMAPort}, MaxConnections: c.MaxConnections,
 	}
-	if c.Transport == farmsql.TransportTCP {
+	if c.Transport == farmsql.TransportTCP || c.Transport == farmsql.TransportVerbs {
 		cfg.PeerTLS = new(tls.Config) // as if there were certificates
 	}
 	err = errors.Join(
@@ -99,7 +101,7 @@ func (c *doctorCommand) plan() (p doctor.Plan, err error) {
 	return doctor.Plan{
 		Data: c.Data, Saves: c.Saves, Listen: c.Listen,
 		IsCluster: l.isCluster, Shared: cmp.Or(c.SharedFolder, sharedParent),
-		IsTCP: l.isTCP, Advertise: advertised(cfg), Identity: identityFolder(cfg), Issuer: asked,
+		IsTCP: l.isTCP, IsVerbs: l.isVerbs, Device: c.RDMADevice, Port: c.RDMAPort, Advertise: advertised(cfg), Identity: identityFolder(cfg), Issuer: asked,
 		Machines: l.machines, Peers: l.peers, Workers: l.workers, LogBytes: l.logBytes,
 		Exists: len(machineFolders(c.Data)) > 0,
 		Files:  l.descriptors() + clientDescriptors(c.MaxConnections), FilesLeast: l.descriptors() + clientDescriptors(1),

@@ -19,7 +19,8 @@ type layout struct {
 	workers   int   // of each machine
 	logBytes  int64 // size of each log
 	isCluster bool
-	isTCP     bool // its machines reach each other over TCP
+	isTCP     bool // its machines are on several hosts, and connected over TCP
+	isVerbs   bool // they use RDMA cards
 }
 
 // layoutOf returns the layout of an instance that exists or, if there is none, of the one that c
@@ -27,7 +28,8 @@ type layout struct {
 func layoutOf(c farmsql.Config) layout {
 	s := storedLayout(c)
 	isRaft := c.Cluster == farmsql.ClusterRaft || c.Join != "" || identityOf(c) != nil
-	l := layout{machines: 1, isCluster: c.Cluster != "" || isRaft, isTCP: c.Transport == farmsql.TransportTCP || isRaft}
+	l := layout{machines: 1, isCluster: c.Cluster != "" || isRaft, isTCP: c.Transport == farmsql.TransportTCP || c.Transport == farmsql.TransportVerbs || isRaft}
+	l.isVerbs = c.Transport == farmsql.TransportVerbs
 	l.workers = cmp.Or(s.Workers, c.Workers, farmsql.DefaultWorkers())
 	if l.isCluster {
 		l.peers = max(s.Machines, cmp.Or(s.Replicas, c.Replicas, 1))

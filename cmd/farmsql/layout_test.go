@@ -26,19 +26,19 @@ func TestLayoutOf(t *testing.T) {
 	}{
 		{
 			"defaults", farmsql.Config{Folder: folder},
-			layout{1, 1, workers, farm.DefaultLogBytes(1, workers), false, false}, layout{4, 4, 5, 4 << 20, false, false},
+			layout{1, 1, workers, farm.DefaultLogBytes(1, workers), false, false, false}, layout{4, 4, 5, 4 << 20, false, false, false},
 		},
 		{
 			"one process", farmsql.Config{Folder: folder, Machines: 3, Replicas: 3, Workers: 64, LogSize: farmsql.MiB},
-			layout{3, 3, 64, 1 << 20, false, false}, layout{4, 4, 5, 4 << 20, false, false},
+			layout{3, 3, 64, 1 << 20, false, false, false}, layout{4, 4, 5, 4 << 20, false, false, false},
 		},
 		{
 			"cluster", farmsql.Config{Folder: folder, Cluster: file, Replicas: 3, Workers: 64},
-			layout{1, 3, 64, farm.DefaultLogBytes(3, 64), true, false}, layout{1, 4, 5, 4 << 20, true, false},
+			layout{1, 3, 64, farm.DefaultLogBytes(3, 64), true, false, false}, layout{1, 4, 5, 4 << 20, true, false, false},
 		},
 		{
 			"ZooKeeper", farmsql.Config{Folder: folder, Cluster: "zk://127.0.0.1:1/x", Replicas: 2, Workers: 2},
-			layout{1, 2, 2, 32 << 20, true, false}, layout{1, 2, 2, 32 << 20, true, false},
+			layout{1, 2, 2, 32 << 20, true, false, false}, layout{1, 2, 2, 32 << 20, true, false, false},
 		},
 	}
 	for _, c := range cases {
@@ -55,7 +55,7 @@ func TestLayoutOf(t *testing.T) {
 	}
 	raft := filepath.Join(t.TempDir(), "data")
 	joining := layoutOf(farmsql.Config{Folder: raft, Join: "token", Workers: 2})
-	if want := (layout{1, 1, 2, 32 << 20, true, true}); joining != want {
+	if want := (layout{1, 1, 2, 32 << 20, true, true, false}); joining != want {
 		t.Errorf("a machine that joins: %+v, want %+v", joining, want)
 	}
 	s := join.Settings{Replicas: 3, Workers: 5, RegionBytes: 1 << 20, LogBytes: 4 << 20, Founders: 3}
@@ -65,7 +65,7 @@ func TestLayoutOf(t *testing.T) {
 	if _, _, err := join.Found(filepath.Join(raft, farmsql.PeerFolder), "127.0.0.1:1", s, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := layoutOf(farmsql.Config{Folder: raft}), (layout{1, 3, 5, 4 << 20, true, true}); got != want {
+	if got, want := layoutOf(farmsql.Config{Folder: raft}), (layout{1, 3, 5, 4 << 20, true, true, false}); got != want {
 		t.Errorf("a machine that has joined: %+v, want %+v", got, want)
 	}
 	for _, c := range cases {

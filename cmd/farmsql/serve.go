@@ -62,11 +62,14 @@ type clusterFlags struct {
 	Join             string        `placeholder:"TOKEN" help:"Join, with a token that the first machine of the cluster has printed, or farmsql token there. From then on the folder says of which cluster the machine is, and the token may be left out."`
 	MachineID        int           `default:"0" placeholder:"N" help:"With --cluster: this machine's number, from 0. Its memory is in machine-N in the data folder."`
 	FailureDomain    int           `default:"0" placeholder:"N" help:"With --cluster: machines with one number fail together, and hold no two replicas of a region. 0 is a domain of the machine's own."`
-	Transport        string        `placeholder:"NAME" help:"With --cluster: how machines reach each other: shm, shared memory of this host, or tcp, between hosts (shm). The same for all machines."`
+	Transport        string        `placeholder:"NAME" help:"With --cluster: how machines reach each other: shm, shared memory of this host, tcp, between hosts, or verbs, RDMA cards between hosts, in a program built for them (shm). The same for all machines."`
+	RDMADevice       string        `name:"rdma-device" placeholder:"NAME" help:"With --transport verbs: the RDMA device, as ibv_devices lists it (the first)."`
+	RDMAPort         int           `name:"rdma-port" placeholder:"N" help:"With --transport verbs: the device's port (1)."`
+	RDMAGID          string        `name:"rdma-gid" placeholder:"N" help:"With --transport verbs: the index of the port's GID (the first of RoCE v2 with an IPv4 address, or else the first)."`
 	SharedFolder     string        `placeholder:"FOLDER" help:"With --transport shm: where the machines meet, best on a tmpfs (a folder in /dev/shm that is named after --cluster)."`
-	Advertise        string        `placeholder:"HOST:PORT" help:"With --transport tcp or --cluster raft:, where this machine listens for the others, TCP and UDP, and where they reach it. With --join it may be left out: port ${peerPort} of the address towards the first machine."`
-	PeerCA           string        `name:"peer-ca" placeholder:"FILE" help:"With --transport tcp: certificates (PEM) of the authorities that certify the machines. Whoever has a certificate of theirs can read and change all data: they should certify nobody else."`
-	PeerCert         string        `placeholder:"FILE" help:"With --transport tcp: this machine's certificate (PEM), for the HOST of --advertise, to be used as a server's and as a client's; with --peer-key. Only with a loopback address may the three be left out."`
+	Advertise        string        `placeholder:"HOST:PORT" help:"With --transport tcp or verbs, or --cluster raft:, where this machine listens for the others, TCP and, for tcp, UDP, and where they reach it. With --join it may be left out: port ${peerPort} of the address towards the first machine."`
+	PeerCA           string        `name:"peer-ca" placeholder:"FILE" help:"With --transport tcp or verbs: certificates (PEM) of the authorities that certify the machines. Whoever has a certificate of theirs can read and change all data: they should certify nobody else."`
+	PeerCert         string        `placeholder:"FILE" help:"With --transport tcp or verbs: this machine's certificate (PEM), for the HOST of --advertise, to be used as a server's and as a client's; with --peer-key. Only with a loopback address may the three be left out."`
 	PeerKey          string        `placeholder:"FILE" help:"Key (PEM) of the certificate."`
 	UnavailableAfter time.Duration `placeholder:"DURATION" help:"With --cluster: how long statements wait for a majority of the machines, or for data whose machines are away, before they fail with error 1047 (10 lease times, at least 3s)."`
 	Lease            time.Duration `placeholder:"DURATION" help:"With --cluster: how long a machine may be silent before the others go on without it. All machines should have the same; the default is what can be kept punctually here, and is logged."`
@@ -76,6 +79,7 @@ type clusterFlags struct {
 func (f clusterFlags) apply(c *farmsql.Config) (err error) {
 	c.Cluster, c.Join, c.MachineID, c.FailureDomain = f.Cluster, f.Join, f.MachineID, f.FailureDomain
 	c.Transport, c.SharedFolder, c.Advertise = farmsql.Transport(f.Transport), f.SharedFolder, f.Advertise
+	c.RDMA = farmsql.RDMA{Device: f.RDMADevice, Port: f.RDMAPort, GID: f.RDMAGID}
 	c.LeaseTime, c.RecoveryPace, c.UnavailableAfter = f.Lease, f.RecoveryPace, f.UnavailableAfter
 	c.PeerTLS, err = peerTLS(f.PeerCA, f.PeerCert, f.PeerKey, f.Advertise)
 	return err

@@ -313,8 +313,8 @@ func printMachines(w io.Writer, s farmsql.Status) {
 
 // hostOf returns the address, HOST:PORT, at which machines of other hosts reach a machine, or "".
 func hostOf(m farmsql.MachineStatus) string {
-	at, isTCP := strings.CutPrefix(m.Address, string(farmsql.TransportTCP)+":")
-	if !isTCP {
+	t, at, _ := strings.Cut(m.Address, ":")
+	if t != string(farmsql.TransportTCP) && t != string(farmsql.TransportVerbs) {
 		return ""
 	}
 	return at

@@ -44,6 +44,10 @@ func TestChecks(t *testing.T) {
 	joins := func(change func(*fake)) func(*fake) {
 		return all((*fake).onHosts, func(f *fake) { f.Issuer = "db1:7070" }, change)
 	}
+	active := sets("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n")
+	onVerbs := func(changes ...func(*fake)) func(*fake) {
+		return all(append([]func(*fake){(*fake).onHosts, func(f *fake) { f.IsVerbs = true }}, changes...)...)
+	}
 	onHosts := func(change func(*fake)) func(*fake) { return all((*fake).onHosts, change) }
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -151,7 +155,15 @@ func TestChecks(t *testing.T) {
 			sets("/sys/class/infiniband/rxe0/ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0000\n"),
 			sets("/sys/class/infiniband/rxe1/ports/2/state", "1: DOWN\n"),
 		), OK, "mlx5_0 port 1: ACTIVE, link layer Ethernet, GIDs fe80:0000:0000:0000:0000:0000:0000:0001; |" +
-			"rxe0 port 1: state unknown, link layer unknown, GIDs none; |rxe1 port 2: DOWN, link layer unknown, GIDs unknown; |does not use RDMA devices yet"},
+			"rxe0 port 1: state unknown, link layer unknown, GIDs none; |rxe1 port 2: DOWN, link layer unknown, GIDs unknown; |pinned|used only with --transport verbs"},
+		{"RDMA", onVerbs(func(*fake) {}), Problem, "no devices|does not start with --transport verbs|ibverbs-providers"},
+		{"RDMA", onVerbs(sets("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")), Problem, "mlx5_0 port 1: DOWN|does not start|--rdma-port"},
+		{"RDMA", onVerbs(active, func(f *fake) { f.Device = "mlx5_1" }), Problem, "does not start"},
+		{"RDMA", onVerbs(active, func(f *fake) { f.Port = 2 }), Problem, "does not start"},
+		{"RDMA", onVerbs(active, func(f *fake) { f.limit[unix.RLIMIT_MEMLOCK] = 8 << 20 }), Problem, "up to 8.0 MiB|connections break|LimitMEMLOCK=infinity"},
+		{"RDMA", onVerbs(active, func(f *fake) { f.limit[unix.RLIMIT_MEMLOCK] = unix.RLIM_INFINITY }), OK, "mlx5_0 port 1: ACTIVE|without limit"},
+		{"RDMA", onVerbs(active, sets("/proc/self/status", "CapEff:\t0000000000004000\n")), OK, "without limit"},
+		{"RDMA", onVerbs(active, fails("limit", broken)), OK, "the limit of pinned memory is unknown: broken"},
 
 		{"real time", sets("/proc/self/status", "CapEff:\t0000000000800000\n"), OK, "priority 98|CAP_SYS_NICE held"},
 		{"real time", all(fails("realtime", broken), func(f *fake) { f.limit[unix.RLIMIT_RTPRIO] = 0 }), Warning,
@@ -178,6 +190,7 @@ func TestChecks(t *testing.T) {
 		{"processes", fails("dumpable", broken), NotExamined, "broken"},
 
 		{"peers", (*fake).onHosts, OK, "db1:7070 is free, on TCP and UDP"},
+		{"peers", onVerbs(fails("listen packet", syscall.EADDRINUSE)), OK, "db1:7070 is free, on TCP;"},
 		{"peers", onHosts(fails("host", errors.New("db1 is 127.0.1.1 on this host"))), Problem, "127.0.1.1|/etc/hosts"},
 		{"peers", onHosts(fails("listen", &net.DNSError{Err: "no such host", Name: "db1"})), Problem, "no such host|/etc/hosts"},
 		{"peers", onHosts(fails("listen", syscall.EADDRNOTAVAIL)), Problem, "no address of this computer|ip address"},

@@ -8,17 +8,20 @@ import (
 	"syscall"
 )
 
-// checkPeers tries to listen for the other machines, on TCP and on UDP.
+// checkPeers tries to listen for the other machines, on TCP and, unless they use RDMA cards, on UDP.
 func checkPeers(h Host, p Plan) Finding {
 	const fails = "serve does not start"
 	tcp := h.Listen(p.Advertise)
-	err := errors.Join(tcp, h.ListenPacket(p.Advertise))
+	err, free := tcp, " is free, on TCP; the firewall must let that through"
+	if !p.IsVerbs {
+		err, free = errors.Join(tcp, h.ListenPacket(p.Advertise)), " is free, on TCP and UDP; the firewall must let both through"
+	}
 	var unknown *net.DNSError
 	switch local := h.CheckHost(p.Advertise); {
 	case local != nil:
 		return problem(local.Error(), fails, "correct /etc/hosts, or give --advertise the address that the others reach")
 	case err == nil:
-		return good(p.Advertise + " is free, on TCP and UDP; the firewall must let both through")
+		return good(p.Advertise + free)
 	case errors.As(err, &unknown):
 		return problem(fmt.Sprintf("%s: %v", p.Advertise, err), fails, "add the name to DNS, or to /etc/hosts of all hosts, or give --advertise an address")
 	case errors.Is(tcp, syscall.EADDRINUSE):

@@ -14,6 +14,9 @@ type Plan struct {
 	IsTCP     bool
 	Advertise string
 	Identity  string
+	IsVerbs   bool // the machines reach each other with RDMA cards; this one uses Port of Device, if these are not zero
+	Device    string
+	Port      int
 	Issuer    string // the address of the machine that admits this one; empty if that is not to join
 
 	// Machines is the number of machines in this process, Peers that of the instance.

@@ -5,23 +5,60 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 const devicesFolder = "/sys/class/infiniband"
 
-// checkRDMA lists the network cards for RDMA. They are never a problem: the server does not use them.
-func checkRDMA(h Host, _ Plan) Finding {
-	const unused = "this build's server does not use RDMA devices yet: its machines use shared memory or TCP"
+// checkRDMA lists the network cards for RDMA, and the limit of the memory that they may pin. They are a problem only if the machine is to use them.
+func checkRDMA(h Host, p Plan) Finding {
 	ports, _ := filepath.Glob(h.Path(devicesFolder + "/*/ports/*")) // the pattern is good
-	if len(ports) == 0 {
-		return good("no devices; " + unused)
-	}
 	var all []string
+	isActive := false
 	for _, port := range ports {
-		all = append(all, h.portText(strings.TrimPrefix(port, h.Path(devicesFolder))))
+		port = strings.TrimPrefix(port, h.Path(devicesFolder))
+		text := h.portText(port)
+		all = append(all, text)
+		isActive = isActive || p.isOwnPort(port) && strings.Contains(text, ": ACTIVE,")
 	}
-	return good(strings.Join(all, "; ") + "; " + unused)
+	found := strings.Join(append(all, h.pinText()), "; ")
+	if len(ports) == 0 {
+		found = "no devices"
+	}
+	if !p.IsVerbs {
+		return good(found + "; used only with --transport verbs")
+	}
+	const start = "the machine does not start with --transport verbs"
+	switch now, err := h.Limit(unix.RLIMIT_MEMLOCK); {
+	case len(ports) == 0:
+		return problem(found, start, "install the card's driver (rdma-core) and ibverbs-providers, or leave --transport verbs out")
+	case !isActive:
+		return problem(found, start, "connect the port, and bring its interface up (ip link set); --rdma-device and --rdma-port say which one")
+	case err == nil && now != unix.RLIM_INFINITY && !h.has(unix.CAP_IPC_LOCK):
+		return problem(found, "cards pin all memory that other machines use: connections break once it is more than the limit", "LimitMEMLOCK=infinity in the service's unit; or ulimit -l unlimited as root")
+	}
+	return good(found)
+}
+
+// isOwnPort reports whether a port, /mlx5_0/ports/1, is one that the machine may use.
+func (p Plan) isOwnPort(port string) bool {
+	device, number := strings.Split(port, "/")[1], path.Base(port)
+	return (p.Device == "" || device == p.Device) && number == strconv.Itoa(max(p.Port, 1))
+}
+
+// pinText says how much memory a card may pin.
+func (h Host) pinText() string {
+	now, err := h.Limit(unix.RLIMIT_MEMLOCK)
+	switch {
+	case err != nil:
+		return "the limit of pinned memory is unknown: " + err.Error()
+	case now == unix.RLIM_INFINITY || h.has(unix.CAP_IPC_LOCK):
+		return "memory may be pinned without limit"
+	}
+	return "memory may be pinned up to " + size(int64(now)) + " (RLIMIT_MEMLOCK)"
 }
 
 // portText describes a port of a device: /mlx5_0/ports/1.

@@ -59,9 +59,12 @@ func held(is bool) string {
 }
 
 // mayNice reports whether the process has the capability CAP_SYS_NICE.
-func (h Host) mayNice() bool {
+func (h Host) mayNice() bool { return h.has(unix.CAP_SYS_NICE) }
+
+// has reports whether the process has a capability.
+func (h Host) has(capability int) bool {
 	set, err := strconv.ParseUint(h.Field("/proc/self/status", "CapEff"), 16, 64)
-	return err == nil && set&(1<<unix.CAP_SYS_NICE) != 0
+	return err == nil && set&(1<<capability) != 0
 }
 
 // checkPinning tries to pin as much memory as the lease thread does.
