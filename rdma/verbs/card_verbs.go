@@ -99,6 +99,9 @@ func openCard(cfg Config) (*verbsCard, error) {
 func openDevice(name string) (*C.struct_ibv_context, string, error) {
 	var n C.int
 	list, err := C.ibv_get_device_list(&n)
+	if errors.Is(err, syscall.ENOSYS) && list == nil {
+		return nil, "", errors.New("verbs: the kernel has no RDMA devices: is the card's driver loaded (ib_uverbs)?")
+	}
 	if list == nil {
 		return nil, "", null("verbs: list of devices", err)
 	}

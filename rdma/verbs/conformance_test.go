@@ -44,6 +44,9 @@ func TestRingsRunOutOnACard(t *testing.T) { ringsRunOut(t, realFabric(t)) }
 // Long operations are cut into requests, and wait for room.
 func TestLongOperationsOnACard(t *testing.T) { longOperations(t, realFabric(t), 2<<20) }
 
+// TestDiscardOnACard: a card writes to the memory that the machine sees, also after that was given back.
+func TestDiscardOnACard(t *testing.T) { discardOfWhatIsPinned(t, realFabric(t)) }
+
 // What is not there is refused, with what there is.
 func TestDevicesThatAreNotThere(t *testing.T) {
 	f := realFabric(t)

@@ -68,15 +68,30 @@ func TestPieces(t *testing.T) {
 	b.hasPinned("after that of a stranger", "x.xxxx")
 }
 
-// TestDiscardOfWhatIsPinned: memory that is given back is cleared, and stays the memory that the card knows.
+// TestDiscardOfWhatIsPinned: memory that is given back is cleared, and stays the memory that the card knows, until the registration ends.
 func TestDiscardOfWhatIsPinned(t *testing.T) {
 	needsMapping(t)
-	f := newFabric(t)
-	a, b := f.machine(t, 1, 1<<12), f.machine(t, 2, 2*pieceBytes)
+	b := discardOfWhatIsPinned(t, newFabric(t))
+	storage := new(freed)
+	b.memory.Keep(storage)
+	b.memory.Discard(0, b.memory.Size())
+	if storage.bytes != pieceBytes {
+		t.Errorf("%d bytes are freed, want those of the piece that is not pinned", storage.bytes)
+	}
+	b.Deregister(key)
+	b.memory.Discard(0, b.memory.Size())
+	if storage.bytes != 4*pieceBytes {
+		t.Errorf("%d bytes are freed in all, want the rest, too", storage.bytes)
+	}
+}
+
+// discardOfWhatIsPinned gives memory back whose first and last piece are pinned, and returns its machine.
+func discardOfWhatIsPinned(t *testing.T, f *fabric) *machine {
+	a, b := f.machine(t, 1, 1<<12), f.machine(t, 2, 3*pieceBytes)
 	word := []byte{7, 0, 0, 0, 0, 0, 0, 0}
 	write := func() {
 		t.Helper()
-		if _, err := a.q.Write(2, key, pieceBytes, word, 1); err != nil {
+		if _, err := a.q.Write(2, key, 2*pieceBytes, word, 1); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.wait(1); err != nil {
@@ -85,16 +100,21 @@ func TestDiscardOfWhatIsPinned(t *testing.T) {
 	}
 	write()
 	b.memory.Discard(0, b.memory.Size())
-	if got := b.memory.Load(pieceBytes); got != 0 {
+	if got := b.memory.Load(2 * pieceBytes); got != 0 {
 		t.Errorf("after Discard the word is %d", got)
 	}
 	write()
-	if got := b.memory.Load(pieceBytes); got != 7 {
+	if got := b.memory.Load(2 * pieceBytes); got != 7 {
 		t.Errorf("after a write the word is %d", got)
 	}
-	b.Deregister(key)
-	b.memory.Discard(0, b.memory.Size())
+	return b
 }
+
+// freed is a file system that notes how much it is given back.
+type freed struct{ bytes uint64 }
+
+func (f *freed) Reserve(uint64, uint64) error { return nil }
+func (f *freed) Discard(_, n uint64)          { f.bytes += n }
 
 // TestUnpinned: a piece that the card cannot pin breaks the connection, with a reason at both ends, and is tried again.
 func TestUnpinned(t *testing.T) {
