@@ -200,6 +200,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	bareSubqueries(query, stmt)
 	compat.SetNames(query, stmt)
 	compat.WithBinaryCollations(stmt)
+	compat.WithTimeDigits(query, stmt)
 	if d, ok := stmt.(*sqlparser.DDL); ok && d.ProcedureSpec != nil && d.ProcedureSpec.Body != nil {
 		d.ProcedureSpec.Body = routine.Prepare(d.ProcedureSpec.Body, func(s sqlparser.Statement) { useOurs(query, s) })
 		return

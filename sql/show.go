@@ -16,6 +16,7 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
 
@@ -169,6 +170,9 @@ type tableFormatter struct {
 func (f tableFormatter) GenerateCreateTableColumnDefinition(c *gms.Column, value, onUpdate string, table gms.CollationID) string {
 	if text, ok := compat.MemberText(c.Type, value); ok {
 		value = text
+	}
+	if at := f.info.Column(c.Name); at >= 0 && row.IsTimespan(c.Type) && strings.HasPrefix(value, "'") {
+		value = f.info.Columns[at].Default // go-mysql-server shows six digits of a fraction
 	}
 	shown := *c
 	shown.Type = compat.Shown(c.Type, table)

@@ -75,7 +75,7 @@ func textWanted(name string) func(gms.Type) bool {
 			return isElement(t) || isOfTime(t) || types.IsJSON(t)
 		}
 	case strings.HasPrefix(name, "json_"):
-		return func(t gms.Type) bool { return isElement(t) || types.IsTimespan(t) || types.IsDateType(t) }
+		return func(t gms.Type) bool { return isElement(t) || row.IsTimespan(t) || types.IsDateType(t) }
 	case ofElements[name]:
 		return isElement
 	case ofNumbers[name]:
@@ -182,6 +182,9 @@ func (a *asText) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 // second has: the types of columns, of CAST and of our functions do. The types of go-mysql-server's functions
 // always state six.
 func saysDigits(e gms.Expression, t gms.Type) bool {
+	if _, ok := t.(row.TimeType); ok {
+		return true
+	}
 	if !types.IsTime(t) {
 		return false
 	}

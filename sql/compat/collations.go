@@ -221,6 +221,9 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 // exactColumn returns a column, or a tuple with columns, whose decimals have a type that does
 // not round.
 func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
+	if isTimeColumn(ctx, e) {
+		return asPlainTime(ctx, e), transform.NewTree
+	}
 	switch e := e.(type) {
 	case expression.Tuple:
 		same := transform.SameTree

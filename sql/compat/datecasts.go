@@ -8,6 +8,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server's functions of dates do not read numbers as dates, its CAST of a TIME to a
@@ -82,7 +84,7 @@ func dateFunction(name string, ordinary gms.Function) gms.Function {
 	dates := ofDates[name]
 	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 		for i := range min(dates, len(args)) {
-			if mayBeNumber(ctx, args[i]) && !(movesTimes[name] && types.IsTimespan(args[i].Type(ctx))) {
+			if mayBeNumber(ctx, args[i]) && !(movesTimes[name] && row.IsTimespan(args[i].Type(ctx))) {
 				args[i] = &numberAsDate{expression.UnaryExpressionStub{Child: args[i]}}
 			}
 		}
@@ -97,7 +99,7 @@ func mayBeNumber(ctx *gms.Context, e gms.Expression) bool {
 		return false
 	}
 	t := e.Type(ctx)
-	return types.IsNumber(t) && !types.IsYear(t) || types.IsTimespan(t) || types.IsDeferredType(t)
+	return types.IsNumber(t) && !types.IsYear(t) || row.IsTimespan(t) || types.IsDeferredType(t)
 }
 
 // A timeCast is CAST AS TIME.
@@ -111,12 +113,12 @@ func newDateCast(ctx *gms.Context, c *expression.Convert) (gms.Expression, error
 	of := c.Child.Type(ctx)
 	switch c.Type(ctx).(type) {
 	case gms.DatetimeType:
-		if types.IsTimespan(of) || types.IsNumber(of) && !types.IsYear(of) {
+		if row.IsTimespan(of) || types.IsNumber(of) && !types.IsYear(of) {
 			return c.WithChildren(ctx, &numberAsDate{expression.UnaryExpressionStub{Child: c.Child}})
 		}
 		return nil, nil
 	}
-	if !types.IsTimespan(c.Type(ctx)) {
+	if !row.IsTimespan(c.Type(ctx)) {
 		return nil, nil
 	}
 	return &timeCast{c, castDigits(c)}, nil

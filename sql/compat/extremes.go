@@ -5,6 +5,8 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server's GREATEST and LEAST fail for TIMEs, take a date beside text for 0, and give a
@@ -32,7 +34,7 @@ func extremeType(ctx *gms.Context, args []gms.Expression) gms.Type {
 		})
 	}
 	switch {
-	case all(types.IsTimespan):
+	case all(row.IsTimespan):
 		return types.Time
 	case all(types.IsDateType):
 		return types.Date

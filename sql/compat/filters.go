@@ -12,6 +12,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file rewrites conditions into a form that go-mysql-server's rules handle correctly,
@@ -326,7 +328,7 @@ func anyOf(ctx *gms.Context, in *expression.InTuple) (gms.Expression, bool) {
 // another type than the column's.
 func comparedOtherwise(ctx *gms.Context, left gms.Expression, list expression.Tuple) bool {
 	typ := left.Type(ctx)
-	if types.IsTimespan(typ) {
+	if row.IsTimespan(typ) {
 		return true
 	}
 	for _, e := range list {

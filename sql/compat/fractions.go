@@ -119,7 +119,7 @@ func withExactDigits(ctx *gms.Context, e gms.Expression) gms.Expression {
 		return nil
 	}
 	t, ok := e.Type(ctx).(gms.DatetimeType)
-	if !ok || types.IsDateType(t) || len(of) == 0 {
+	if !ok || types.IsDateType(t) || row.IsTimespan(t) || len(of) == 0 {
 		return nil
 	}
 	digits := mostDigits(ctx, of...)

@@ -26,8 +26,18 @@ import (
 // PossibleTimes is the rule that corrects how numbers and texts become times, as described above.
 func PossibleTimes(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
 	return withSubqueries(ctx, n, func(ctx *gms.Context, n gms.Node) (gms.Node, transform.TreeIdentity, error) {
-		return transform.NodeExprsWithOpaque(ctx, n, ofPossibleTimes)
+		return transform.NodeExprsWithOpaque(ctx, n, ofTimes)
 	})
+}
+
+// ofTimes returns an expression over times with the corrections of withPlainTimes and ofPossibleTimes.
+func ofTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+	plain, same, err := withPlainTimes(ctx, e)
+	if err != nil {
+		return e, transform.SameTree, err
+	}
+	checked, unchanged, err := ofPossibleTimes(ctx, plain)
+	return checked, same && unchanged, err
 }
 
 // ofPossibleTimes returns an expression whose operands are checked for times that do not exist.

@@ -13,6 +13,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var _ gms.Expression = (*movedTime)(nil)
@@ -53,6 +54,9 @@ func newMoved(e gms.Expression) *movedTime {
 
 // Type implements gms.Expression.
 func (m *movedTime) Type(ctx *gms.Context) gms.Type {
+	if m.movesTime(ctx) {
+		return types.Time
+	}
 	t := m.Expression.Type(ctx)
 	if t != types.DatetimeMaxPrecision {
 		return t // only go-mysql-server's DATETIME(6) may have too many digits
@@ -115,14 +119,19 @@ func (s *microseconds) WithChildren(_ *gms.Context, children ...gms.Expression) 
 	return &microseconds{expression.UnaryExpressionStub{Child: children[0]}}, nil
 }
 
+// movesTime reports whether the result is a TIME.
+func (m *movedTime) movesTime(ctx *gms.Context) bool {
+	return row.IsTimespan(m.from.Type(ctx)) && ofDay[m.by.Unit]
+}
+
 // Eval implements gms.Expression. A TIME plus hours, minutes or seconds is a TIME, which may be
 // negative or longer than a day: go-mysql-server goes round at midnight. Beyond what a TIME holds the
 // result is NULL.
-func (m *movedTime) Eval(ctx *gms.Context, row gms.Row) (any, error) {
-	if !types.IsTimespan(m.from.Type(ctx)) || !ofDay[m.by.Unit] {
-		return m.Expression.Eval(ctx, row)
+func (m *movedTime) Eval(ctx *gms.Context, values gms.Row) (any, error) {
+	if !m.movesTime(ctx) {
+		return m.Expression.Eval(ctx, values)
 	}
-	v, err := m.from.Eval(ctx, row)
+	v, err := m.from.Eval(ctx, values)
 	if err != nil || v == nil {
 		return nil, err
 	}
@@ -130,7 +139,7 @@ func (m *movedTime) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	by, err := m.by.EvalDelta(ctx, row)
+	by, err := m.by.EvalDelta(ctx, values)
 	if err != nil || by == nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func strToDate(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 	p := parsedDate{text: text, weekday: -1, week: -1}
 	wanted := c.Type(ctx)
 	t, ok := time.Time{}, p.parse(format)
-	if isTime := types.IsTimespan(wanted); ok && isTime {
+	if isTime := row.IsTimespan(wanted); ok && isTime {
 		return types.Timespan(p.clock()), nil
 	}
 	if ok {

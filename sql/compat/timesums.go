@@ -11,6 +11,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server has no ADDTIME, SUBTIME, MAKEDATE and SEC_TO_TIME.
@@ -41,7 +42,7 @@ func boundedTime(ctx *gms.Context, us float64) int64 {
 // argument, else text.
 func sumType(ctx *gms.Context, args []gms.Expression) gms.Type {
 	switch t := args[0].Type(ctx); {
-	case types.IsTimespan(t):
+	case row.IsTimespan(t):
 		return types.Time
 	case types.IsTime(t) && !types.IsDateType(t):
 		return datetimeOf(mostDigits(ctx, args...))

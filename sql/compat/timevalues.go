@@ -10,6 +10,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // Where MySQL needs a number, it reads a date or time by its digits, 20240203 or -10203; where a
@@ -22,7 +24,7 @@ func isToday(e gms.Expression) bool {
 	return ok
 }
 
-func isOfTime(t gms.Type) bool { return types.IsTime(t) || types.IsTimespan(t) }
+func isOfTime(t gms.Type) bool { return types.IsTime(t) || row.IsTimespan(t) }
 
 // An asDigits is the number that a date's or time's digits form.
 type asDigits struct {
@@ -35,20 +37,24 @@ var (
 	_ gms.CollationCoercible = (*asDigits)(nil)
 )
 
-// newAsDigits returns the number for a date or time. A TIME's number is a double, because its type
-// in go-mysql-server lacks the digits of the fraction.
+// newAsDigits returns the number for a date or time. The number of a function's TIME is a double, because its
+// type in go-mysql-server lacks the digits of the fraction.
 func newAsDigits(ctx *gms.Context, e gms.Expression) *asDigits {
 	if isToday(e) {
 		e = expression.NewConvert(e, expression.ConvertToDate)
 	}
 	typ := gms.Type(types.Int64)
 	switch t := e.Type(ctx).(type) {
+	case row.TimeType:
+		if digits := t.Precision(); digits > 0 {
+			typ = types.MustCreateDecimalType(uint8(7+digits), uint8(digits))
+		}
 	case gms.DatetimeType:
 		if digits := t.Precision(); digits > 0 {
 			typ = types.MustCreateDecimalType(uint8(14+digits), uint8(digits))
 		}
 	default:
-		if types.IsTimespan(t) {
+		if row.IsTimespan(t) {
 			typ = types.Float64
 		}
 	}
@@ -158,7 +164,7 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 // not those after the second, and computes with another number for a DATE or TIME.
 func needsDigits(t gms.Type) bool {
 	d, ok := t.(gms.DatetimeType)
-	return types.IsTimespan(t) || types.IsDateType(t) || ok && d.Precision() > 0
+	return row.IsTimespan(t) || types.IsDateType(t) || ok && d.Precision() > 0
 }
 
 func isInterval(e gms.Expression) bool {
@@ -204,13 +210,16 @@ func usingText(ctx *gms.Context, c *expression.ConvertUsing) gms.Expression {
 }
 
 // mixed reports whether some results are dates or times and others are not: then MySQL
-// converts all of them to text.
+// converts all of them to text. go-mysql-server does so, too, for TIMEs of different digits.
 func mixed(ctx *gms.Context, results []gms.Expression) bool {
 	times, others := false, false
+	var first gms.Type // that of the first TIME
 	for _, e := range results {
 		switch t := e.Type(ctx); {
+		case row.IsTimespan(t) && first == nil:
+			times, first = true, t
 		case isOfTime(t):
-			times = true
+			times, others = true, others || row.IsTimespan(t) && !first.Equals(t)
 		case t != types.Null && !types.IsDeferredType(t):
 			others = true
 		}

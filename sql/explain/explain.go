@@ -7,8 +7,9 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // EXPLAIN shows the tables of a statement in the order in which they are read, as MySQL's
@@ -378,7 +379,7 @@ func partBytes(t gms.Type, prefix int) int {
 			return 4 + (t.Precision()+1)/fractions
 		}
 	}
-	if types.IsTimespan(t) {
+	if row.IsTimespan(t) {
 		return 6
 	}
 	return partSizes[t.Type().String()]

@@ -144,6 +144,7 @@ var numberedTexts = []struct {
 	{"failed to resolve aggregate column argument", 1111},
 	{"Too big precision", 1426},
 	{"Too-big precision", 1426},
+	{"TIME only supports a length", 1426},
 	{"Unknown or incorrect time zone", 1298},
 	{"duplicate primary key given: ", 1062},
 	{"duplicate unique key given: ", 1062},

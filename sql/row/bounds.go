@@ -137,7 +137,7 @@ func (k *KeyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) 
 		b, err = k.Append(ctx, nil, s)
 		return b, k.Prefix == 0, err == nil
 	}
-	c, inRange, err := k.Type.Convert(ctx, v)
+	c, inRange, err := BoundType(k.Type).Convert(ctx, v)
 	if err != nil || c == nil {
 		return nil, false, false
 	}

@@ -43,6 +43,8 @@ func Describe(t gms.Type) (catalog.Type, error) {
 		return catalog.Type{Kind: catalog.KindBit, Length: uint32(t.NumberOfBits())}, nil
 	case types.YearType_:
 		return catalog.Type{Kind: catalog.KindYear}, nil
+	case TimeType:
+		return describeTime(t), nil
 	case types.TimespanType_:
 		return catalog.Type{Kind: catalog.KindTime, Precision: 6}, nil
 	case types.JsonType:
@@ -113,7 +115,7 @@ func columnType(d catalog.Type) (gms.Type, error) {
 	case catalog.KindYear:
 		return types.Year, nil
 	case catalog.KindTime:
-		return types.Time, nil
+		return timeType(d), nil
 	case catalog.KindJSON:
 		return types.JSON, nil
 	case catalog.KindVector:

@@ -11,19 +11,20 @@ import (
 
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // Assign converts a value as MySQL does when it assigns it to a column of a number, time or CHAR
 // type. It leaves some values unchanged: go-mysql-server converts those, and reports their errors.
-func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error) {
+func Assign(ctx *gms.Context, v any, t gms.Type, column string, at int) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
 	switch {
-	case types.IsTimespan(t):
-		return v, inTime(v, t, column, row)
+	case row.IsTimespan(t):
+		return v, inTime(v, t, column, at)
 	case types.IsTime(t):
-		return assignTime(v, t, column, row)
+		return assignTime(v, t, column, at)
 	case isChar(t): // a CHAR does not keep the spaces at its end
 		if s, ok := v.(string); ok {
 			return strings.TrimRight(s, " "), nil
@@ -35,7 +36,7 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 		return v, nil
 	}
 	if s, ok := v.(string); ok && strings.TrimSpace(s) == "" && !types.IsYear(t) && !types.IsBit(t) {
-		return nil, myerr.IncorrectNumber.New(numberName(t), s, column, row)
+		return nil, myerr.IncorrectNumber.New(numberName(t), s, column, at)
 	}
 	var out any
 	var in gms.ConvertInRange
@@ -49,7 +50,7 @@ func Assign(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, e
 	case err != nil:
 		return v, nil // go-mysql-server reports the error
 	case in != gms.InRange:
-		return nil, myerr.ColumnOutOfRange.New(column, row)
+		return nil, myerr.ColumnOutOfRange.New(column, at)
 	}
 	return out, nil
 }
@@ -63,7 +64,7 @@ func isChar(t gms.Type) bool {
 // Assign.
 func IsAssigned(t gms.Type) bool {
 	_, isNumber := t.(gms.NumberType)
-	return isNumber || types.IsDecimal(t) || types.IsTimespan(t) || types.IsTime(t) || isChar(t)
+	return isNumber || types.IsDecimal(t) || row.IsTimespan(t) || types.IsTime(t) || isChar(t)
 }
 
 // greatestTime is the greatest value of a TIME, in microseconds; the least is as

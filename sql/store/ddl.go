@@ -9,6 +9,7 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/index/btree"
@@ -48,6 +49,10 @@ func columnText(ctx *gms.Context, d *gms.ColumnDefaultValue) string {
 		return ""
 	}
 	e, _, err := transform.Expr(ctx, d, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		if l, ok := e.(*expression.Literal); ok && row.IsTimespan(l.Typ) && l.Val != nil {
+			text, err := l.Typ.SQL(ctx, nil, l.Val) // go-mysql-server forgets the quotes
+			return expression.NewLiteral(text.ToString(), types.Text), transform.NewTree, err
+		}
 		f, ok := e.(*expression.GetField)
 		if !ok {
 			return e, transform.SameTree, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var (
@@ -82,7 +83,7 @@ func (x *Index) ColumnExpressionTypes(*gms.Context) []gms.ColumnExpressionType {
 		if types.IsDecimal(typ) {
 			typ = boundDecimal{typ.(gms.DecimalType)}
 		}
-		t[i] = gms.ColumnExpressionType{Type: typ, Expression: x.expr[i]}
+		t[i] = gms.ColumnExpressionType{Type: row.BoundType(typ), Expression: x.expr[i]}
 	}
 	return t
 }
@@ -101,7 +102,7 @@ func (x *Index) ExtendedExpressions(*gms.Context) []string {
 func (x *Index) ExtendedColumnExpressionTypes(ctx *gms.Context) []gms.ColumnExpressionType {
 	all := x.ColumnExpressionTypes(ctx)
 	for i, e := range x.ExtendedExpressions(ctx)[len(x.expr):] {
-		all = append(all, gms.ColumnExpressionType{Type: x.info.Rows.Columns[x.Key.appended()[i]].Type, Expression: e})
+		all = append(all, gms.ColumnExpressionType{Type: row.BoundType(x.info.Rows.Columns[x.Key.appended()[i]].Type), Expression: e})
 	}
 	return all
 }

@@ -90,7 +90,7 @@ func markBinary(f *querypb.Field) {
 // describeType sets the metadata that follow from the SQL type of a column.
 func describeType(f *querypb.Field, t gms.Type) {
 	switch t := t.(type) {
-	case gms.DatetimeType:
+	case gms.DatetimeType: // DATETIME, TIMESTAMP and a column's TIME
 		f.Decimals = uint32(t.Precision())
 	case gms.NumberType:
 		if f.Type == sqltypes.Int8 && t.DisplayWidth() == 1 { // BOOLEAN, to some clients

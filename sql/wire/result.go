@@ -8,6 +8,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/farmsql/farmsql/sql/myerr"
 )
@@ -40,11 +41,16 @@ const (
 // add takes over the next batch of the statement's result. The engine calls it, from one
 // goroutine at a time.
 func (b *resultBuffer) add(r *sqltypes.Result, _ bool) error {
-	if err := b.hold(r.Rows); err != nil {
+	fields := r.Fields
+	if b.res == nil {
+		describe(fields, b.columns)
+	} else {
+		fields = b.res.Fields
+	}
+	if err := b.hold(fields, r.Rows); err != nil {
 		return err
 	}
 	if b.res == nil {
-		describe(r.Fields, b.columns)
 		b.res = r
 		return nil
 	}
@@ -75,7 +81,7 @@ func (b *resultBuffer) count() error {
 }
 
 // hold copies the values of rows out of the engine's memory.
-func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
+func (b *resultBuffer) hold(fields []*querypb.Field, rows [][]sqltypes.Value) error {
 	for _, row := range rows {
 		b.used += rowOverheadBytes
 		for i, v := range row {
@@ -84,7 +90,7 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 				return b.tooLarge()
 			}
 			if v.Len() > 0 {
-				row[i] = sqltypes.MakeTrusted(v.Type(), b.copy(text(v)))
+				row[i] = sqltypes.MakeTrusted(v.Type(), b.copy(text(fields[i], v)))
 			}
 		}
 	}
@@ -92,9 +98,13 @@ func (b *resultBuffer) hold(rows [][]sqltypes.Value) error {
 }
 
 // text returns a value in MySQL's text form, where the engine's differs.
-func text(v sqltypes.Value) []byte {
+func text(f *querypb.Field, v sqltypes.Value) []byte {
 	switch v.Type() {
-	case sqltypes.Time: // the engine's only TIME is TIME(6)
+	case sqltypes.Time:
+		if f.Decimals > 0 {
+			return v.Raw()
+		}
+		// The engine gives results of its functions six digits.
 		return bytes.TrimSuffix(v.Raw(), []byte(".000000"))
 	case sqltypes.Float64, sqltypes.Float32:
 		return floatText(v.Raw())

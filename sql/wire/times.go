@@ -47,7 +47,7 @@ func timeText(s []byte) []byte {
 
 // binaryTimes changes dates and times of a result to the form of the binary protocol. A date of
 // zeros has no bytes; the protocol library would send zeros, which clients read as a day before
-// the year 1. binaryTimes also sets the number of digits of a TIME column with fractions, which
+// the year 1. binaryTimes also sets the number of digits of a function's TIMEs with fractions, which
 // clients rely on.
 func binaryTimes(r *sqltypes.Result) {
 	isShared := true
@@ -56,7 +56,7 @@ func binaryTimes(r *sqltypes.Result) {
 		case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
 			emptyZeros(r.Rows, at)
 		case sqltypes.Time:
-			if !hasFraction(r.Rows, at) {
+			if f.Decimals > 0 || !hasFraction(r.Rows, at) {
 				continue
 			}
 			if isShared { // other results of the statement share the fields

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,7 +98,7 @@ func TestBinaryTimesOut(t *testing.T) {
 		"SELECT ti, d, at, exact FROM test.t WHERE id = ?",
 		"SELECT a.ti, a.d, a.at, a.exact FROM test.t a WHERE a.id + 0 = ?", // which is planned
 	} {
-		for id, want := range map[int]string{1: "-26:03:04.050000 true true true", 2: "01:02:03 false false true"} {
+		for id, want := range map[int]string{1: "-26:03:04.050000 true true true", 2: "01:02:03.000000 false false true"} {
 			var ti string
 			var d, at, exact stdsql.NullTime
 			must(t, db.QueryRow(query, id).Scan(&ti, &d, &at, &exact))
@@ -132,5 +133,38 @@ func TestManyParameters(t *testing.T) {
 			t.Errorf("%d parameters: %v, %v", n, got, err)
 		}
 		must(t, stmt.Close())
+	}
+}
+
+// Columns TIME(n) have their digits in text, in the binary protocol, and in the metadata of fields.
+func TestTimeDigits(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	must(t, err)
+	defer db.Close()
+	for _, q := range []string{
+		"CREATE DATABASE test", "CREATE TABLE test.t (id INT PRIMARY KEY, a TIME(3), b TIME, c TIME(6))",
+		"INSERT INTO test.t VALUES (1, '10:11:12', '10:11:12', '10:11:12'), (2, '-00:00:00.0005', '-00:00:00.5', '00:00:00')",
+	} {
+		_, err := db.Exec(q)
+		must(t, err)
+	}
+	for _, query := range []string{"SELECT a, b, c FROM test.t WHERE id = %s", "SELECT x.a, x.b, x.c FROM test.t x WHERE x.id + 0 = %s"} {
+		for id, want := range map[int]string{1: "10:11:12.000 10:11:12 10:11:12.000000", 2: "-00:00:00.001 -00:00:01 00:00:00.000000"} {
+			var a, b, c string
+			must(t, db.QueryRow(fmt.Sprintf(query, "?"), id).Scan(&a, &b, &c))
+			if got := strings.Join([]string{a, b, c}, " "); got != want {
+				t.Errorf("prepared %s with %d: %s, want %s", query, id, got, want)
+			}
+		}
+		rows := s.connect("root", 0)
+		res, err := rows.ExecuteFetch(fmt.Sprintf(query, "2"), 10, true)
+		must(t, err)
+		if got, want := fmt.Sprint(res.Rows), `[[TIME("-00:00:00.001") TIME("-00:00:01") TIME("00:00:00.000000")]]`; got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+		if got := []uint32{res.Fields[0].Decimals, res.Fields[1].Decimals, res.Fields[2].Decimals}; !slices.Equal(got, []uint32{3, 0, 6}) {
+			t.Errorf("%s: fields have %d digits", query, got)
+		}
 	}
 }
