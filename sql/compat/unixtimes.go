@@ -7,10 +7,12 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server's FROM_UNIXTIME rounds to whole seconds and shows six digits of a fraction, and
-// its UNIX_TIMESTAMP does not read numbers as dates.
+// its UNIX_TIMESTAMP does not read numbers as dates, and takes the wall time of a TIMESTAMP for one in UTC.
 
 // unixSecondsMost is the last second that FROM_UNIXTIME knows: 3001-01-18 23:59:59 UTC.
 const unixSecondsMost = 32536771199
@@ -60,4 +62,49 @@ func fromUnixTime(ctx *gms.Context, c *scalarCall, v gms.Row) (any, error) {
 		return t, nil
 	}
 	return nil, gms.ErrInvalidTimeZone.New(zone)
+}
+
+// A unixTimestamp is UNIX_TIMESTAMP, which knows of a TIMESTAMP's values which instants they are.
+type unixTimestamp struct{ *function.UnixTimestamp }
+
+func newUnixTimestamp(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+	e, err := function.NewUnixTimestamp(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := e.(*function.UnixTimestamp)
+	if !ok || u.Date == nil {
+		return e, nil
+	}
+	return &unixTimestamp{u}, nil
+}
+
+// Eval implements gms.Expression.
+func (u *unixTimestamp) Eval(ctx *gms.Context, values gms.Row) (any, error) {
+	if !types.IsTimestampType(u.Date.Type(ctx)) {
+		return u.UnixTimestamp.Eval(ctx, values)
+	}
+	v, err := u.Date.Eval(ctx, values)
+	t, ok := v.(time.Time)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if t.Equal(types.ZeroTime) {
+		return u.UnixTimestamp.Eval(ctx, values)
+	}
+	name, err := function.SessionTimeZone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	zone, ok := row.ZoneOf(name)
+	if !ok {
+		return nil, gms.ErrInvalidTimeZone.New(name)
+	}
+	v, _, err = u.Type(ctx).Convert(ctx, decimal.New(zone.Instant(t).UnixMicro(), -6))
+	return v, err
+}
+
+// WithChildren implements gms.Expression.
+func (u *unixTimestamp) WithChildren(ctx *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	return newUnixTimestamp(ctx, children...)
 }

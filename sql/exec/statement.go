@@ -152,7 +152,7 @@ func (s *Statement) describeTable(ctx *gms.Context, tr *store.Transaction, db, t
 		}
 		return nil, ErrPlan // go-mysql-server reports the error
 	}
-	info, err := s.st.Info(tr, tbl)
+	info, err := s.st.Info(ctx, tr, tbl)
 	if err != nil {
 		return nil, ErrPlan
 	}

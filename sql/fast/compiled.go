@@ -339,7 +339,7 @@ func (c *Compiled) table(ctx *gms.Context, tr *store.Transaction, db, table stri
 		}
 		return nil, ErrPlan // go-mysql-server reports the error
 	}
-	info, err := c.st.Info(tr, tbl)
+	info, err := c.st.Info(ctx, tr, tbl)
 	if err != nil {
 		return nil, ErrPlan
 	}

@@ -209,7 +209,7 @@ func (f *form) parents(ctx *gms.Context, st *store.Store, tr *store.Transaction,
 			}
 			return ErrPlan
 		}
-		parent, err := st.Info(tr, tbl)
+		parent, err := st.Info(ctx, tr, tbl)
 		if err != nil {
 			return ErrPlan
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	goerrors "gopkg.in/src-d/go-errors.v1"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // go-mysql-server sends most errors as 1105, and most others without their SQLSTATE. Programs
@@ -84,6 +86,7 @@ var engineKinds = []engineKind{
 	{types.ErrConvertingToTime, 1292, ""},
 	{types.ErrConvertingToTimeOutOfRange, 1292, ""},
 	{types.ErrConvertingToTimeType, 1292, ""},
+	{row.ErrNoInstant, 1292, ""},
 	{types.ErrConvertingToYear, 1264, ""},
 	{types.ErrLengthTooLarge, 1074, ""},
 	{gms.ErrTruncatedIncorrect, 1292, ""},

@@ -70,14 +70,14 @@ func (k *KeyCodec) lowerBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 	case gms.AboveAll:
 		return nil, false, false
 	case gms.Below:
-		b, exact, ok := k.bound(ctx, c.Key)
+		b, exact, ok := k.bound(ctx, c.Key, false)
 		*inexact = *inexact || !exact
 		if !ok {
 			return []byte{KeyValue}, false, c.Key != nil
 		}
 		return b, true, true
 	case gms.Above:
-		b, exact, ok := k.bound(ctx, c.Key)
+		b, exact, ok := k.bound(ctx, c.Key, false)
 		*inexact = *inexact || !exact
 		switch {
 		case !ok:
@@ -101,7 +101,7 @@ func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 	case gms.AboveNull:
 		return []byte{KeyValue}, true, true
 	case gms.Below:
-		b, exact, ok := k.bound(ctx, c.Key)
+		b, exact, ok := k.bound(ctx, c.Key, true)
 		*inexact = *inexact || !exact
 		switch {
 		case !ok:
@@ -111,7 +111,7 @@ func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 		}
 		return PrefixEnd(b), true, true
 	case gms.Above:
-		b, exact, ok := k.bound(ctx, c.Key)
+		b, exact, ok := k.bound(ctx, c.Key, true)
 		*inexact = *inexact || !exact
 		if !ok {
 			return nil, false, c.Key != nil
@@ -123,8 +123,8 @@ func (k *KeyCodec) upperBound(ctx context.Context, c gms.MySQLRangeCut, inexact 
 
 // bound encodes the value of a bound. If exact, the encoding is that of the value; if not, it is
 // the nearest value that the column can hold, and the bound must be inclusive. ok is false if
-// the value cannot be compared in the column's order.
-func (k *KeyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) {
+// the value cannot be compared in the column's order. isUpper says that the bound is an upper one.
+func (k *KeyCodec) bound(ctx context.Context, v any, isUpper bool) (b []byte, exact, ok bool) {
 	v, err := gms.UnwrapAny(ctx, v)
 	if err != nil || v == nil {
 		return nil, false, false
@@ -141,10 +141,25 @@ func (k *KeyCodec) bound(ctx context.Context, v any) (b []byte, exact, ok bool) 
 	if err != nil || c == nil {
 		return nil, false, false
 	}
+	if t, isTime := c.(time.Time); isTime && k.zone != nil {
+		b, exact = k.instantBound(t, isUpper)
+		return b, exact && k.same(ctx, v, c), true
+	}
 	if b, err = k.Append(ctx, nil, c); err != nil {
 		return nil, false, false
 	}
 	return b, inRange == gms.InRange && k.Prefix == 0 && k.same(ctx, v, c), true
+}
+
+// instantBound encodes the bound of a TIMESTAMP. Where clocks change, rows are not in the order of their wall
+// times, and a range of the encodings has more rows than one of the wall times.
+func (k *KeyCodec) instantBound(t time.Time, isUpper bool) (b []byte, exact bool) {
+	at, last, exists := k.zone.instants(t)
+	exact = exists && at.Equal(last)
+	if isUpper {
+		at = last
+	}
+	return appendOrdered([]byte{KeyValue}, uint64(at.UnixMicro())^1<<63, 8), exact
 }
 
 // Text returns the text of a value that is a string or bytes; false for others.

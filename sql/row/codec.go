@@ -3,6 +3,7 @@ package row
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
@@ -62,6 +63,16 @@ func NewCodec(t *catalog.Table) (*Codec, error) {
 		}
 	}
 	return c, nil
+}
+
+// In returns a codec whose TIMESTAMPs have the wall times of a zone.
+func (c *Codec) In(z *Zone) *Codec {
+	in := *c
+	in.Columns = slices.Clone(c.Columns)
+	for i := range in.Columns {
+		in.Columns[i].ValueCodec = in.Columns[i].ValueCodec.In(z)
+	}
+	return &in
 }
 
 // Stored returns a row in its stored form: without the spaces at the end of a CHAR.

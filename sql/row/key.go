@@ -68,6 +68,12 @@ func MakeKeyCodec(v ValueCodec, d catalog.Type) KeyCodec {
 	return k
 }
 
+// In returns a codec whose wall times are those of a zone, if the column is a TIMESTAMP.
+func (k KeyCodec) In(z *Zone) KeyCodec {
+	k.ValueCodec = k.ValueCodec.In(z)
+	return k
+}
+
 // IsCharacter reports whether a column holds characters, which have a collation.
 func IsCharacter(k catalog.Kind) bool {
 	return k == catalog.KindChar || k == catalog.KindVarchar || k == catalog.KindText
@@ -92,6 +98,10 @@ func (k *KeyCodec) Append(ctx context.Context, dst []byte, v any) ([]byte, error
 		return dst, err
 	}
 	if out, ok = k.AppendNative(dst, c); !ok {
+		if t, isTime := c.(time.Time); isTime && k.Kind == catalog.KindTimestamp {
+			_, err := k.zone.micros(t)
+			return dst, err
+		}
 		return dst, fmt.Errorf("row: a %T cannot be a key of type %s", v, k.Type)
 	}
 	return out, nil
@@ -116,7 +126,14 @@ func (k *KeyCodec) AppendNative(dst []byte, v any) ([]byte, bool) {
 	case catalog.KindDecimal:
 		d, ok := v.(decimal.Decimal)
 		return appendOrderedDecimal(dst, d, k.Scale, k.Precision), ok
-	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
+	case catalog.KindTimestamp:
+		t, ok := v.(time.Time)
+		if !ok {
+			return dst, false
+		}
+		us, err := k.zone.micros(t)
+		return appendOrdered(dst, uint64(us)^1<<63, 8), err == nil
+	case catalog.KindDate, catalog.KindDatetime:
 		t, ok := v.(time.Time)
 		return binary.BigEndian.AppendUint64(dst, uint64(k.micros(t))^1<<63), ok
 	case catalog.KindTime:

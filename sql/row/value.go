@@ -27,11 +27,21 @@ type ValueCodec struct {
 	Kind  catalog.Kind
 	Scale int32
 	Type  gms.Type
+	// zone is the time zone of a TIMESTAMP's values.
+	zone *Zone
 }
 
 func newValueCodec(d catalog.Type) (ValueCodec, error) {
 	t, err := columnType(d)
 	return ValueCodec{Kind: d.Kind, Scale: int32(d.Scale), Type: t}, err
+}
+
+// In returns a codec whose wall times are those of a zone, if the column is a TIMESTAMP.
+func (c ValueCodec) In(z *Zone) ValueCodec {
+	if c.Kind == catalog.KindTimestamp {
+		c.zone = z
+	}
+	return c
 }
 
 // append encodes a value that is not NULL, after converting it to the column's Go
@@ -76,9 +86,16 @@ func (c *ValueCodec) appendNative(ctx context.Context, dst []byte, v any) ([]byt
 	case catalog.KindDecimal:
 		d, ok := v.(decimal.Decimal)
 		return appendDecimal(dst, d, c.Scale), ok, nil
-	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
+	case catalog.KindDate, catalog.KindDatetime:
 		t, ok := v.(time.Time)
 		return appendInt(dst, t.UnixMicro()), ok, nil
+	case catalog.KindTimestamp:
+		t, ok := v.(time.Time)
+		if !ok {
+			return dst, false, nil
+		}
+		us, err := c.zone.micros(t)
+		return appendInt(dst, us), true, err
 	case catalog.KindTime:
 		t, ok := v.(types.Timespan)
 		return appendInt(dst, int64(t)), ok, nil
@@ -181,12 +198,18 @@ func (c *ValueCodec) decode(b []byte) (any, error) {
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), nil
 	case catalog.KindDecimal:
 		return decodeDecimal(b, c.Scale)
-	case catalog.KindDate, catalog.KindDatetime, catalog.KindTimestamp:
+	case catalog.KindDate, catalog.KindDatetime:
 		n, ok := ReadInt(b)
 		if !ok {
 			return nil, ErrCorrupt
 		}
 		return time.UnixMicro(n).UTC(), nil
+	case catalog.KindTimestamp:
+		n, ok := ReadInt(b)
+		if !ok {
+			return nil, ErrCorrupt
+		}
+		return c.zone.wall(n), nil
 	case catalog.KindTime:
 		n, ok := ReadInt(b)
 		if !ok {

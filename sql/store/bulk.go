@@ -137,7 +137,7 @@ func (b *Bulk) end(ctx *gms.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.t.setDescriptor(b.tr, tbl)
+	return b.t.setDescriptor(ctx, b.tr, tbl)
 }
 
 // runBatch runs one batch of the work, and halves the batch while it does not fit into a
@@ -294,7 +294,7 @@ func (t *Table) rewriteLarge(ctx *gms.Context, tr *Transaction, next *catalog.Ta
 	if err != nil {
 		return nil, err
 	}
-	info, err := NewTableInfo(next)
+	info, err := newInfo(ctx, next)
 	if err != nil {
 		return nil, b.abandon(ctx, err)
 	}

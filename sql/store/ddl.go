@@ -211,12 +211,12 @@ func (t *Table) change(ctx *gms.Context, edit func(*Transaction, *catalog.Table)
 	if tbl, err = t.Store.Catalog.UpdateTable(tr.Tx, tbl); err != nil {
 		return tr.Fail(err)
 	}
-	return t.setDescriptor(tr, tbl)
+	return t.setDescriptor(ctx, tr, tbl)
 }
 
 // setDescriptor makes t a table with the given descriptor.
-func (t *Table) setDescriptor(tr *Transaction, tbl *catalog.Table) error {
-	info, err := t.Store.Info(tr, tbl)
+func (t *Table) setDescriptor(ctx *gms.Context, tr *Transaction, tbl *catalog.Table) error {
+	info, err := t.Store.Info(ctx, tr, tbl)
 	if err == nil {
 		t.Info, t.schema = info, gms.PrimaryKeySchema{}
 	}
@@ -347,7 +347,7 @@ func (t *Table) modifySequence(ctx *gms.Context, tr *Transaction, tbl *catalog.T
 		tbl.Sequence = region.Ptr{}
 		return err
 	case !old.AutoIncrement && col.AutoIncrement:
-		info, err := NewTableInfo(tbl)
+		info, err := newInfo(ctx, tbl)
 		if err != nil {
 			return err
 		}
@@ -494,7 +494,7 @@ func (t *Table) editForeignKeys(ctx *gms.Context, edit func(*Transaction, *catal
 	if tbl, err = t.latest(ctx, tr); err != nil {
 		return tr.Fail(err)
 	}
-	return t.setDescriptor(tr, tbl)
+	return t.setDescriptor(ctx, tr, tbl)
 }
 
 // CreateIndexForForeignKey implements gms.ForeignKeyTable.

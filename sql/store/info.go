@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
@@ -17,8 +18,8 @@ import (
 // primaryName is MySQL's name for a primary key's index.
 const primaryName = "PRIMARY"
 
-// A TableInfo is a table's descriptor with go-mysql-server's schema and with codecs. It is shared
-// and immutable.
+// A TableInfo is a table's descriptor with go-mysql-server's schema and with codecs, for sessions in one
+// time zone. It is shared and immutable.
 type TableInfo struct {
 	*catalog.Table
 	// Schema is go-mysql-server's schema; it is never changed.
@@ -34,6 +35,8 @@ type TableInfo struct {
 	AutoColumn int
 	// HasVirtual is set if go-mysql-server computes some of the columns.
 	HasVirtual bool
+	// zoned has the table as sessions in other time zones than UTC see it; nil if it looks the same to all.
+	zoned *sync.Map
 }
 
 // A KeyInfo encodes the keys of one index.
@@ -80,8 +83,45 @@ func NewTableInfo(t *catalog.Table) (*TableInfo, error) {
 			info.AutoColumn = i
 		}
 		info.HasVirtual = info.HasVirtual || c.Virtual
+		if c.Type.Kind == catalog.KindTimestamp && info.zoned == nil {
+			info.zoned = &sync.Map{}
+		}
+	}
+	// The keys of an index with a virtual column must be the same whoever computes them.
+	if info.HasComputedKeys() {
+		info.zoned = nil
 	}
 	return info, nil
+}
+
+// In returns the table as sessions in a time zone see it: with the wall times of its TIMESTAMPs.
+func (info *TableInfo) In(z *row.Zone) *TableInfo {
+	if z == nil || info.zoned == nil {
+		return info
+	}
+	if in, ok := info.zoned.Load(z); ok {
+		return in.(*TableInfo)
+	}
+	made := *info
+	made.zoned, made.Rows, made.PrimaryKey, made.Secondary = nil, info.Rows.In(z), info.PrimaryKey.in(z), nil
+	for _, k := range info.Secondary {
+		k = k.in(z)
+		if k.primary != nil {
+			k.primary = made.PrimaryKey
+		}
+		made.Secondary = append(made.Secondary, k)
+	}
+	in, _ := info.zoned.LoadOrStore(z, &made)
+	return in.(*TableInfo)
+}
+
+func (k *KeyInfo) in(z *row.Zone) *KeyInfo {
+	in := *k
+	in.Codecs = slices.Clone(k.Codecs)
+	for i := range in.Codecs {
+		in.Codecs[i] = in.Codecs[i].In(z)
+	}
+	return &in
 }
 
 func newKeyInfo(t *catalog.Table, x *catalog.Index) (*KeyInfo, error) {

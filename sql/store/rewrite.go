@@ -34,7 +34,7 @@ func (t *Table) CreateIndex(ctx *gms.Context, d gms.IndexDef) error {
 	if err != nil {
 		return tr.Fail(err)
 	}
-	if err := t.setDescriptor(tr, tbl); err != nil {
+	if err := t.setDescriptor(ctx, tr, tbl); err != nil {
 		return tr.Fail(err)
 	}
 	x, err := storedIndex(tbl, d)
@@ -239,7 +239,7 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	if isAdded := old == nil && col != nil; isAdded && col.PrimaryKey && tbl.Primary.Declared {
 		return nil, gms.ErrMultiplePrimaryKeysDefined.New()
 	}
-	if err := t.setDescriptor(tr, tbl); err != nil {
+	if err := t.setDescriptor(ctx, tr, tbl); err != nil {
 		return nil, err
 	}
 	// go-mysql-server sets the position of a dropped column of the primary key to -1.
@@ -272,7 +272,7 @@ func (t *Table) RewriteInserter(ctx *gms.Context, _, schema gms.PrimaryKeySchema
 	if err := t.Store.CreateStorage(tr, next); err != nil {
 		return nil, tr.Fail(err)
 	}
-	info, err := NewTableInfo(next)
+	info, err := newInfo(ctx, next)
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +361,7 @@ func (w *rewriter) DiscardChanges(*gms.Context, error) error {
 }
 
 // Close implements gms.Closer: the new structures take the place of the old.
-func (w *rewriter) Close(*gms.Context) error {
+func (w *rewriter) Close(ctx *gms.Context) error {
 	if w.failed {
 		return nil
 	}
@@ -372,5 +372,5 @@ func (w *rewriter) Close(*gms.Context) error {
 	if err := w.Store.Catalog.Drop(w.tr.Tx, w.old.Storage()); err != nil {
 		return w.tr.Fail(err)
 	}
-	return w.target.setDescriptor(w.tr, tbl)
+	return w.target.setDescriptor(ctx, w.tr, tbl)
 }

@@ -9,6 +9,8 @@ import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // Settings are the variables that every statement needs. They are read again only after a
@@ -33,6 +35,8 @@ type Settings struct {
 	warningsMax int64
 	// divisions is set if a division by zero is a warning.
 	divisions bool
+	// zone is the session's time zone.
+	zone *row.Zone
 	// strictDivisions is set if a division by zero is an error in a statement that changes rows.
 	strictDivisions bool
 }
@@ -79,6 +83,9 @@ func (s *Session) readSettings() *Settings {
 	mode := gms.LoadSqlMode(ctx)
 	r.divisions = mode.ModeEnabled(gms.ErrorForDivisionByZero) || mode.ModeEnabled(gms.Traditional)
 	r.strictDivisions = r.divisions && mode.Strict()
+	if v, err := s.GetSessionVariable(ctx, "time_zone"); err == nil {
+		r.zone, _ = row.ZoneOf(fmt.Sprint(v)) // SET refuses what is no zone
+	}
 	r.warningsMax = 1024
 	if v, err := s.GetSessionVariable(ctx, "max_error_count"); err == nil {
 		r.warningsMax, _ = v.(int64)
@@ -91,6 +98,14 @@ func (s *Session) readSettings() *Settings {
 		r.Key += fmt.Sprint(v, "\x00")
 	}
 	return r
+}
+
+// zoneOf returns the time zone of a context's session.
+func zoneOf(ctx *gms.Context) *row.Zone {
+	if s, ok := ctx.Session.(ours); ok {
+		return s.base().Settings().zone
+	}
+	return nil // go-mysql-server's own sessions
 }
 
 func (s *Session) isOn(ctx *gms.Context, name string) bool {

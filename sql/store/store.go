@@ -65,9 +65,26 @@ func (st *Store) View(ctx *gms.Context, read func(*txn.Tx) error) error {
 	return st.Machine.Run(c, read)
 }
 
-// Info returns the TableInfo of a descriptor. It caches the TableInfo, unless the transaction has
-// changed the catalog.
-func (st *Store) Info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
+// Info returns the TableInfo of a descriptor, as the context's session sees the table.
+func (st *Store) Info(ctx *gms.Context, tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
+	info, err := st.info(tr, tbl)
+	if err != nil || info.zoned == nil {
+		return info, err
+	}
+	return info.In(zoneOf(ctx)), nil
+}
+
+// newInfo returns the TableInfo of a descriptor that a statement is making.
+func newInfo(ctx *gms.Context, tbl *catalog.Table) (*TableInfo, error) {
+	info, err := NewTableInfo(tbl)
+	if err != nil {
+		return nil, err
+	}
+	return info.In(zoneOf(ctx)), nil
+}
+
+// info caches the TableInfo, unless the transaction has changed the catalog.
+func (st *Store) info(tr *Transaction, tbl *catalog.Table) (*TableInfo, error) {
 	st.mu.RLock()
 	info := st.mu.infos[tbl.ID]
 	st.mu.RUnlock()
@@ -114,7 +131,7 @@ func (st *Store) Table(ctx *gms.Context, tr *Transaction, db, name string) (*Tab
 	if err != nil {
 		return nil, false, err
 	}
-	info, err := st.Info(tr, tbl)
+	info, err := st.Info(ctx, tr, tbl)
 	if err != nil {
 		return nil, false, err
 	}

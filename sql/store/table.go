@@ -161,7 +161,7 @@ func (t *Table) refresh(ctx *gms.Context) error {
 	if err != nil || tbl == t.Info.Table {
 		return err
 	}
-	if err := t.setDescriptor(tr, tbl); err != nil || t.Columns == nil {
+	if err := t.setDescriptor(ctx, tr, tbl); err != nil || t.Columns == nil {
 		return err
 	}
 	p, err := t.WithProjections(ctx, t.projection)
@@ -330,7 +330,7 @@ func (t *Table) truncate(ctx *gms.Context, tr *Transaction) error {
 	if err := t.Store.Catalog.Drop(tr.Tx, tbl.Storage()); err != nil {
 		return err
 	}
-	return t.setDescriptor(tr, next)
+	return t.setDescriptor(ctx, tr, next)
 }
 
 // latest returns the table's descriptor as the transaction sees it now: an earlier clause of the
@@ -353,7 +353,7 @@ func (t *Table) GetIndexes(ctx *gms.Context) ([]gms.Index, error) {
 		if err != nil {
 			return nil, myerr.Storage(err)
 		}
-		if info, err = t.Store.Info(tr, tbl); err != nil {
+		if info, err = t.Store.Info(ctx, tr, tbl); err != nil {
 			return nil, err
 		}
 	}
