@@ -12,6 +12,7 @@ import (
 	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/executor"
 	"github.com/farmsql/farmsql/sql/explain"
+	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/routine"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -63,12 +64,12 @@ func (b *builder) build(ctx *gms.Context, s *Session, n gms.Node, row gms.Row) (
 		s.running.plain = nil
 		return nil, nil
 	}
-	if columns := s.running.changing.TakeInserted(n); columns != nil {
+	if check := s.running.changing.TakeInserted(n); check != nil {
 		rows, err := b.e.gms.Analyzer.ExecBuilder.Build(ctx, n, row)
 		if err != nil {
 			return nil, err
 		}
-		return change.Checked(rows, columns), nil
+		return check(rows), nil
 	}
 	m, same, err := useComparisons(ctx, n)
 	if err != nil {
@@ -265,6 +266,8 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 		if n.Status == gms.EventStatus_Enable {
 			ctx.Warn(erEventsOff, "Events are kept, and nothing runs them")
 		}
+	case *plan.PrepareQuery:
+		return preparable(ctx, n)
 	case *plan.Kill:
 		return b.e.privileges.RefuseKill(ctx, n)
 	case *plan.Into:
@@ -279,6 +282,17 @@ func (b *builder) refuse(ctx *gms.Context, n gms.Node) error {
 		return b.e.opt.Accounts.RefuseTables(n.Child)
 	case *plan.InsertInto:
 		return b.e.opt.Accounts.RefuseTables(n.Destination)
+	}
+	return nil
+}
+
+// preparable refuses PREPARE of statements whose bodies are kept as they are written: go-mysql-server
+// takes the text of EXECUTE for theirs.
+func preparable(ctx *gms.Context, n *plan.PrepareQuery) error {
+	switch n.Child.(type) {
+	case *plan.CreateProcedure, *plan.CreateView, *plan.CreateTrigger, *plan.CreateEvent, *plan.AlterEvent:
+		ctx.Session.UnprepareQuery(n.Name)
+		return myerr.NotPreparable.New()
 	}
 	return nil
 }

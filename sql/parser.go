@@ -3,6 +3,7 @@ package sql
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -80,6 +81,7 @@ func (p parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpars
 		stmt, end = again, at-len(text)+len(query)
 		bodyWithin(stmt, len(text)-len(query))
 	}
+	endWithin(stmt, len(strings.TrimRight(query[:min(end, len(query))], "; \t\r\n")))
 	if err := check(query, stmt); err != nil {
 		return nil, end, err
 	}
@@ -163,6 +165,14 @@ func bodyWithin(stmt sqlparser.Statement, longer int) {
 	}
 }
 
+// endWithin moves the end of the body of a procedure, trigger, event or view before the end of the
+// statement: the parser counts the semicolon to it if another statement follows.
+func endWithin(stmt sqlparser.Statement, length int) {
+	if d, ok := stmt.(*sqlparser.DDL); ok && d.SubStatementPositionEnd > length {
+		d.SubStatementPositionEnd = length
+	}
+}
+
 // check refuses statements that planning would not survive.
 func check(query string, stmt sqlparser.Statement) error {
 	if err := compat.CheckNesting(query, stmt); err != nil {
@@ -182,6 +192,12 @@ func check(query string, stmt sqlparser.Statement) error {
 		return err
 	}
 	if err := compat.CheckConversions(query, stmt); err != nil {
+		return err
+	}
+	if err := compat.CheckJoins(query, stmt); err != nil {
+		return err
+	}
+	if err := compat.CheckPrecisions(query, stmt); err != nil {
 		return err
 	}
 	return compat.CheckDefaults(query, stmt)

@@ -26,8 +26,12 @@ var (
 type assigned struct {
 	gms.Expression
 	column *expression.GetField
+	assign assign
 	rows   int // rows evaluated so far
 }
+
+// An assign converts a value for a column of a type; row is the row's number in the statement.
+type assign func(ctx *gms.Context, v any, t gms.Type, column string, row int) (any, error)
 
 // Assigned returns the assignment of an UPDATE, or of ON DUPLICATE KEY UPDATE, with its value
 // checked when it is evaluated; nil if the column, or the statement, takes any value.
@@ -39,16 +43,17 @@ func Assigned(ctx *gms.Context, n gms.Node, set *expression.SetField) gms.Expres
 	if value := defaultOf(ctx, n, column, set.RightChild); value != nil {
 		return expression.NewSetField(column, value)
 	}
-	if ignores(n) {
-		return nil
-	}
 	if _, done := set.RightChild.(*assigned); done {
 		return nil
 	}
-	if !store.IsAssigned(column.Type(ctx)) {
+	assign, changes := assign(store.Assign), store.IsAssigned
+	if ignores(n) {
+		assign, changes = cut, isCut
+	}
+	if !changes(column.Type(ctx)) {
 		return nil
 	}
-	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column})
+	return expression.NewSetField(column, &assigned{Expression: set.RightChild, column: column, assign: assign})
 }
 
 // defaultOf returns the default of a column, to which ON DUPLICATE KEY UPDATE sets it; nil if it does
@@ -115,7 +120,7 @@ func (a *assigned) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Assign(ctx, v, a.column.Type(ctx), a.column.Name(), a.rows)
+	return a.assign(ctx, v, a.column.Type(ctx), a.column.Name(), a.rows)
 }
 
 // WithChildren implements gms.Expression.
@@ -124,38 +129,38 @@ func (a *assigned) WithChildren(ctx *gms.Context, children ...gms.Expression) (g
 	if err != nil {
 		return nil, err
 	}
-	return &assigned{Expression: e, column: a.column}, nil
+	return &assigned{Expression: e, column: a.column, assign: a.assign}, nil
 }
 
 // CheckInserted asks for the rows of an INSERT to be checked when they are built.
 func (s *Statement) CheckInserted(ctx *gms.Context, n *plan.InsertInto) {
-	if _, load := n.Source.(*plan.LoadData); load || ignores(n) || !reflect.TypeOf(n.Source).Comparable() {
+	if _, load := n.Source.(*plan.LoadData); load || !reflect.TypeOf(n.Source).Comparable() {
 		return
 	}
-	s.inserted, s.columns = n.Source, n.Destination.Schema(ctx)
+	s.inserted, s.columns, s.ignores = n.Source, n.Destination.Schema(ctx), n.Ignore
 }
 
-// TakeInserted returns the columns that a node's rows are inserted into, and forgets them. It
-// returns nil the next time, and for other nodes.
-func (s *Statement) TakeInserted(n gms.Node) gms.Schema {
+// TakeInserted returns the check of a node's rows against the columns that they are inserted into,
+// and forgets it. It returns nil the next time, and for other nodes.
+func (s *Statement) TakeInserted(n gms.Node) func(gms.RowIter) gms.RowIter {
 	if s.inserted == nil || s.inserted != n {
 		return nil
 	}
-	columns := s.columns
+	columns, assign := s.columns, assign(store.Assign)
+	if s.ignores {
+		assign = cut
+	}
 	s.inserted, s.columns = nil, nil
-	return columns
-}
-
-// Checked returns the rows of an INSERT, and checks each against the columns that it is inserted
-// into.
-func Checked(rows gms.RowIter, columns gms.Schema) gms.RowIter {
-	return &assignIter{RowIter: rows, columns: columns}
+	return func(rows gms.RowIter) gms.RowIter {
+		return &assignIter{RowIter: rows, columns: columns, assign: assign}
+	}
 }
 
 // An assignIter checks the rows of an INSERT.
 type assignIter struct {
 	gms.RowIter
 	columns gms.Schema
+	assign  assign
 	rows    int // rows evaluated so far
 }
 
@@ -169,7 +174,7 @@ func (i *assignIter) Next(ctx *gms.Context) (gms.Row, error) {
 	first := len(row) - len(i.columns) // the columns of an outer scope come first
 	out := row.Copy()
 	for at, c := range i.columns {
-		v, err := store.Assign(ctx, row[first+at], c.Type, c.Name, i.rows)
+		v, err := i.assign(ctx, row[first+at], c.Type, c.Name, i.rows)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ type Statement struct {
 	// that its rows go into.
 	inserted gms.Node
 	columns  gms.Schema
+	ignores  bool // it is an INSERT IGNORE
 	// whole is the node whose rows must be read to the end when it is built.
 	whole gms.Node
 	// toldID is set once LAST_INSERT_ID(n) has run.

@@ -20,8 +20,8 @@ const (
 // CallOurs makes a syntax tree call our functions where go-mysql-server's differ from MySQL's: SUM
 // and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
 // rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; GROUP_CONCAT, where
-// it uses only the first of several expressions; aggregates in subqueries; and casts to CHAR, whose
-// type has not the collation.
+// it uses only the first of several expressions; aggregates in subqueries; casts to CHAR, whose
+// type has not the collation; and -INTERVAL + date.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
@@ -33,7 +33,8 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 	decimals := runsNow(stmt) && containsDecimal(query)
 	casts := runsNow(stmt) && ContainsFold(query, "char") && (ContainsFold(query, "cast") || ContainsFold(query, "convert"))
 	inverts := strings.IndexByte(query, '~') >= 0 && (runsNow(stmt) || isView(stmt))
-	if stmt == nil || !(aggregates || groups || decimals || casts || inverts) {
+	intervals := ContainsFold(query, "interval")
+	if stmt == nil || !(aggregates || groups || decimals || casts || inverts || intervals) {
 		return // walking costs more than parsing
 	}
 	// The visitor never fails, so neither does Walk.
@@ -46,6 +47,10 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 		case *sqlparser.UnaryExpr:
 			if inverts {
 				invertBits(n)
+			}
+		case *sqlparser.BinaryExpr:
+			if intervals {
+				subtractInterval(n)
 			}
 		case *sqlparser.ComparisonExpr:
 			if decimals {
@@ -103,6 +108,18 @@ func concatAll(g *sqlparser.GroupConcatExpr) {
 	if len(g.Exprs) > 1 {
 		all := &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("concat"), Exprs: g.Exprs}
 		g.Exprs = sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: all}}
+	}
+}
+
+// subtractInterval turns -INTERVAL + date into date - INTERVAL: go-mysql-server negates the interval,
+// and panics.
+func subtractInterval(b *sqlparser.BinaryExpr) {
+	minus, ok := b.Left.(*sqlparser.UnaryExpr)
+	if !ok || minus.Operator != sqlparser.UMinusStr || b.Operator != sqlparser.PlusStr {
+		return
+	}
+	if interval, ok := minus.Expr.(*sqlparser.IntervalExpr); ok {
+		b.Operator, b.Left, b.Right = sqlparser.MinusStr, b.Right, interval
 	}
 }
 

@@ -14,6 +14,7 @@ var defaultType = reflect.TypeFor[*sqlparser.Default]()
 // CheckDefaults refuses DEFAULT and DEFAULT(column) unless they are the whole value of
 // that column: go-mysql-server's plans cannot replace them elsewhere, and panic.
 func CheckDefaults(query string, stmt sqlparser.Statement) (err error) {
+	stmt = planned(stmt)
 	if !runsNow(stmt) || !ContainsFold(query, "default") {
 		return nil
 	}

@@ -35,9 +35,11 @@ func ChangeRules(a *analyzer.Analyzer) {
 			case selectLimitRule:
 				b.Rules[i].Apply = withSelectLimit(b.Rules[i].Apply)
 			case unnestInSubqueries:
-				b.Rules[i].Apply = withSingleRows(b.Rules[i].Apply)
-			case hoistFilters, unnestExists:
+				b.Rules[i].Apply = withinJoins(withSingleRows(b.Rules[i].Apply))
+			case hoistFilters:
 				b.Rules[i].Apply = keepSubqueries(b.Rules[i].Apply)
+			case unnestExists:
+				b.Rules[i].Apply = withinJoins(keepSubqueries(b.Rules[i].Apply))
 			case replaceCrossJoinsRule:
 				b.Rules[i].Apply = notInOuterJoins(b.Rules[i].Apply)
 			case validateGroups:

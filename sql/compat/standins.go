@@ -40,7 +40,7 @@ func StandIn(name string) (gms.Function, bool) {
 		return f, true
 	}
 	name = strings.ToLower(name)
-	for _, function := range []func(string) (gms.Function, bool){numberFunction, unixFunction} {
+	for _, function := range []func(string) (gms.Function, bool){numberFunction, unixFunction, guardedFunction} {
 		if f, ok := function(name); ok {
 			return f, true
 		}

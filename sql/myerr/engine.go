@@ -148,6 +148,8 @@ var numberedTexts = []struct {
 	{"Too big precision", 1426},
 	{"Too-big precision", 1426},
 	{"TIME only supports a length", 1426},
+	{"DATETIME supports precision from 0 to 6", 1426},
+	{"TIMESTAMP supports precision from 0 to 6", 1426},
 	{"Unknown or incorrect time zone", 1298},
 	{"duplicate primary key given: ", 1062},
 	{"duplicate unique key given: ", 1062},

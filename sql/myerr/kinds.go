@@ -120,6 +120,8 @@ var (
 var (
 	NoSuchTable          = kind(1146, "Table '%s.%s' doesn't exist")
 	UnknownTarget        = kind(1109, "Unknown table '%s' in MULTI DELETE")
+	TooManyTables        = kind(1116, "Too many tables; a join can have %d at most")
+	BigPrecision         = kind(1426, "Too big precision %s specified for '%s'. Maximum is %d.")
 	UnknownCharset       = kind(1115, "Unknown character set: %s")
 	CollationOfOther     = kind(1253, "COLLATION '%s' is not valid for CHARACTER SET '%s'")
 	SeveralPrimaryKeys   = kind(1068, "Multiple primary key defined")
@@ -155,6 +157,7 @@ var (
 	ColumnOutOfRange   = kind(1264, "Out of range value for column '%s' at row %d")
 	IncorrectNumber    = kind(1366, "Incorrect %s value: '%s' for column '%s' at row %d")
 	IncorrectTimeOf    = kind(1292, "Incorrect %s value: '%v' for column '%s' at row %d")
+	DataTruncated      = kind(1265, "Data truncated for column '%s' at row %d") // a warning
 	IncorrectDatetime  = kind(1292, "Incorrect datetime value: '%v'")
 	NoDateInText       = kind(1411, "Incorrect datetime value: '%v' for function str_to_date") // a warning
 	TimeOverflow       = kind(1441, "Datetime function: time field overflow")                  // a warning
