@@ -74,7 +74,7 @@ func (n *numberAsDate) WithChildren(_ *gms.Context, children ...gms.Expression) 
 // ofDates are the functions whose first argument is a date, and those of two dates.
 var ofDates = map[string]int{"adddate": 1, "convert_tz": 1, "date": 1, "date_add": 1, "date_format": 1, "date_sub": 1, "datediff": 2, "day": 1,
 	"dayname": 1, "dayofmonth": 1, "dayofweek": 1, "dayofyear": 1, "last_day": 1, "month": 1, "monthname": 1, "quarter": 1, "subdate": 1,
-	"to_days": 1, "unix_timestamp": 1, "week": 1, "weekday": 1, "weekofyear": 1, "year": 1, "yearweek": 1}
+	"to_days": 1, "week": 1, "weekday": 1, "weekofyear": 1, "year": 1, "yearweek": 1}
 
 // movesTimes are those of them to which a TIME stays one.
 var movesTimes = setOf("adddate", "date_add", "date_sub", "subdate")

@@ -13,8 +13,8 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// This file reads values of any type as dates with times, and as times, as MySQL does: numbers by
-// their digits, texts that have the digits of a number, too.
+// This file reads values of any type as dates with times, as MySQL does: numbers by their digits,
+// texts that have the digits of a number, too. Times are read in readtimes.go.
 
 // momentOf returns a value as a date with a time, or false with a warning if it is none. A TIME is
 // that time of today.
@@ -83,22 +83,7 @@ func momentOfDigits(n decimal.Decimal) (time.Time, bool) {
 	return t.Add(time.Duration(us) * time.Microsecond), isReal
 }
 
-// clockOf returns a value as a TIME, in microseconds, or false with a warning if it is none: of a date
-// with a time, the time.
-func clockOf(ctx *gms.Context, v any) (us int64, ok bool) {
-	switch v := v.(type) {
-	case time.Time:
-		return clockOfDay(v), true
-	case types.Timespan:
-		return v.AsMicroseconds(), true
-	}
-	if hasDate(v) {
-		t, ok := momentOf(ctx, v)
-		return clockOfDay(t), ok
-	}
-	return spanOf(ctx, v)
-}
-
+// clockOfDay returns the time of a date, in microseconds.
 func clockOfDay(t time.Time) int64 {
 	h, m, s := t.Clock()
 	return int64((h*60+m)*60+s)*1e6 + int64(t.Nanosecond()/1000)

@@ -6,20 +6,23 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// timePart is TIME_TO_SEC or MICROSECOND. go-mysql-server's versions accept only dates with a
-// time, and return NULL for a time given as text or number.
+// timePart is HOUR, MINUTE, SECOND, MICROSECOND or TIME_TO_SEC. go-mysql-server's versions accept only
+// dates with a time, and return NULL for a time, also given as text or number.
 type timePart struct {
 	expression.UnaryExpressionStub
 	name string
-	of   func(microseconds int64) int64
+	of   func(clock) int64
 }
 
 var _ gms.FunctionExpression = (*timePart)(nil)
 
-// timeParts maps the names of these two functions to their result for a time in microseconds.
-var timeParts = map[string]func(microseconds int64) int64{
-	"time_to_sec": func(us int64) int64 { return us / 1e6 },
-	"microsecond": func(us int64) int64 { return max(us, -us) % 1e6 },
+// timeParts maps the names of these functions to their result for a time.
+var timeParts = map[string]func(clock) int64{
+	"hour":        func(c clock) int64 { return int64(max(c, -c) / hourClock) },
+	"minute":      func(c clock) int64 { return int64(max(c, -c) / minuteClock % 60) },
+	"second":      func(c clock) int64 { return int64(max(c, -c) / secondClock % 60) },
+	"microsecond": func(c clock) int64 { return int64(max(c, -c) % secondClock) },
+	"time_to_sec": func(c clock) int64 { return int64(c / secondClock) },
 }
 
 func timeFunction(name string) (gms.Function, bool) {
@@ -53,11 +56,14 @@ func (p *timePart) Eval(ctx *gms.Context, row gms.Row) (any, error) {
 	if err != nil || v == nil {
 		return nil, err
 	}
+	if v, err = gms.UnwrapAny(ctx, v); err != nil {
+		return nil, err
+	}
 	us, ok := clockOf(ctx, v)
 	if !ok {
 		return nil, nil
 	}
-	return p.of(us), nil
+	return p.of(clock(us)), nil
 }
 
 // WithChildren implements gms.Expression.
