@@ -18,6 +18,7 @@ const (
 	possibleTimesRule analyzer.RuleId = 1006
 	comparedRowsRule  analyzer.RuleId = 1007
 	fractionsRule     analyzer.RuleId = 1008
+	wideUnionsRule    analyzer.RuleId = 1009
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and
@@ -26,7 +27,7 @@ const (
 func init() {
 	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault,
 		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes},
-		analyzer.Rule{Id: comparedRowsRule, Apply: compat.ComparedRows})
+		analyzer.Rule{Id: comparedRowsRule, Apply: compat.ComparedRows}, analyzer.Rule{Id: wideUnionsRule, Apply: compat.WideUnions})
 }
 
 // plainFilters rewrites the conditions of statements in our sessions.

@@ -42,7 +42,8 @@ func (x Executor) SetOp(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIt
 // unionAll executes a UNION ALL with ORDER BY. go-mysql-server skips OFFSET's rows before it
 // sorts, and allocates memory for LIMIT rows.
 func (x Executor) unionAll(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
-	if len(n.SortFields) == 0 {
+	wide := wideColumns(ctx, n)
+	if len(n.SortFields) == 0 && len(wide) == 0 {
 		return nil, nil
 	}
 	all := *n
@@ -51,12 +52,12 @@ func (x Executor) unionAll(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.Ro
 	if err != nil {
 		return nil, err
 	}
-	return x.applyLimit(ctx, n, rows)
+	return x.applyLimit(ctx, n, widen(rows, wide))
 }
 
 // setOp executes a set operation without ORDER BY and LIMIT.
 func (x Executor) setOp(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIter, error) {
-	schema := comparedSchema(ctx, n)
+	schema, wide := comparedSchema(ctx, n), wideColumns(ctx, n)
 	if n.SetOpType == plan.UnionType {
 		all := *n
 		all.Distinct, all.Limit, all.Offset, all.SortFields = false, nil, nil, nil
@@ -64,7 +65,7 @@ func (x Executor) setOp(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIt
 		if err != nil {
 			return nil, err
 		}
-		return compat.NewDistinctRows(x.Holding, rows, schema), nil
+		return compat.NewDistinctRows(x.Holding, widen(rows, wide), schema), nil
 	}
 	left, err := x.Builder.Build(ctx, n.Left(), row)
 	if err != nil {
@@ -75,7 +76,7 @@ func (x Executor) setOp(ctx *gms.Context, n *plan.SetOp, row gms.Row) (gms.RowIt
 		_ = left.Close(ctx) // err is the error to return
 		return nil, err
 	}
-	var rows gms.RowIter = &compat.CommonRows{Left: left, Right: right, Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: x.Holding}
+	var rows gms.RowIter = &compat.CommonRows{Left: widen(left, wide), Right: widen(right, wide), Except: n.SetOpType == plan.ExceptType, Distinct: n.Distinct, Schema: schema, Memory: x.Holding}
 	if n.Distinct {
 		rows = compat.NewDistinctRows(x.Holding, rows, schema)
 	}
@@ -126,7 +127,7 @@ func columnCollation(ctx *gms.Context, n gms.Node, at int) (gms.CollationID, byt
 // applyLimit applies the ORDER BY and LIMIT of a set operation.
 func (x Executor) applyLimit(ctx *gms.Context, n *plan.SetOp, rows gms.RowIter) (gms.RowIter, error) {
 	if len(n.SortFields) > 0 {
-		rows = iters.NewSortIter(n.SortFields, x.Holding.Metered(rows, store.Metering{Most: math.MaxInt64}))
+		rows = iters.NewSortIter(sortedByTypes(ctx, n), x.Holding.Metered(rows, store.Metering{Most: math.MaxInt64}))
 	}
 	if n.Offset != nil {
 		skip, err := iters.GetInt64Value(ctx, n.Offset)
