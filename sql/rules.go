@@ -19,6 +19,7 @@ const (
 	comparedRowsRule  analyzer.RuleId = 1007
 	fractionsRule     analyzer.RuleId = 1008
 	wideUnionsRule    analyzer.RuleId = 1009
+	collationsRule    analyzer.RuleId = 1010
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and
@@ -27,7 +28,8 @@ const (
 func init() {
 	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault,
 		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes},
-		analyzer.Rule{Id: comparedRowsRule, Apply: compat.ComparedRows}, analyzer.Rule{Id: wideUnionsRule, Apply: compat.WideUnions})
+		analyzer.Rule{Id: comparedRowsRule, Apply: compat.ComparedRows}, analyzer.Rule{Id: wideUnionsRule, Apply: compat.WideUnions},
+		analyzer.Rule{Id: collationsRule, Apply: compat.MixedCollations})
 }
 
 // plainFilters rewrites the conditions of statements in our sessions.

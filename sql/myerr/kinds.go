@@ -123,6 +123,7 @@ var (
 	TooManyTables        = kind(1116, "Too many tables; a join can have %d at most")
 	BigPrecision         = kind(1426, "Too big precision %s specified for '%s'. Maximum is %d.")
 	UnknownCharset       = kind(1115, "Unknown character set: %s")
+	MixedCollations      = kind(1267, "Illegal mix of collations (%s,%s) and (%s,%s) for operation '%s'")
 	CollationOfOther     = kind(1253, "COLLATION '%s' is not valid for CHARACTER SET '%s'")
 	SeveralPrimaryKeys   = kind(1068, "Multiple primary key defined")
 	UnknownColumn        = kind(1054, "Unknown column '%s' in 'field list'")

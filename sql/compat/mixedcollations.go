@@ -1,0 +1,161 @@
+package compat
+
+import (
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/farmsql/farmsql/sql/myerr"
+)
+
+// go-mysql-server joins columns of different collations by the order of both indexes, though they are
+// not in the same order, and compares where MySQL refuses to.
+
+// columnCoercibility and explicitCoercibility are how strong the collation of a column and of COLLATE is.
+const (
+	explicitCoercibility byte = 0
+	columnCoercibility   byte = 2
+)
+
+// MixedCollations is a rule for comparisons of columns of different collations. It converts the column that
+// is not in the collation of the comparison, so that only the index of the other can serve; and refuses the
+// comparison where neither collation takes precedence. A literal or a variable has the collation of
+// the column it is compared with.
+func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
+		c, ok := e.(expression.Comparer)
+		if !ok {
+			return e, transform.SameTree, nil
+		}
+		left, lc, hasLeft := ownCollation(ctx, c.Left())
+		right, rc, hasRight := ownCollation(ctx, c.Right())
+		if !hasLeft || !hasRight || left == right {
+			return e, transform.SameTree, nil
+		}
+		if lc == rc && !hasPrecedence(left, right, lc) {
+			return nil, transform.SameTree, myerr.MixedCollations.New(left.Name(), strength(lc), right.Name(), strength(rc), operatorOf(e))
+		}
+		by, _ := gms.ResolveCoercibility(left, lc, right, rc)
+		if left == gms.Collation_binary || right == gms.Collation_binary {
+			by = gms.Collation_binary
+		}
+		l, r := inCollation(c.Left(), left, by), inCollation(c.Right(), right, by)
+		changed, err := e.WithChildren(ctx, l, r)
+		return changed, transform.NewTree, err
+	})
+}
+
+// ownCollation returns the collation of a column of text or binary strings, or of COLLATE; false for other
+// expressions.
+func ownCollation(ctx *gms.Context, e gms.Expression) (c gms.CollationID, coercibility byte, ok bool) {
+	switch e.(type) {
+	case *expression.GetField:
+		coercibility = columnCoercibility
+	case *expression.CollatedExpression:
+		coercibility = explicitCoercibility
+	default:
+		return 0, 0, false
+	}
+	t, ok := e.Type(ctx).(gms.StringType)
+	if !ok {
+		return 0, 0, false
+	}
+	return t.Collation(), coercibility, true
+}
+
+// hasPrecedence reports whether one of two collations of the same strength takes precedence: that by
+// bytes, or that of the larger character set.
+func hasPrecedence(a, b gms.CollationID, strength byte) bool {
+	switch {
+	case a == gms.Collation_binary || b == gms.Collation_binary:
+		return true
+	case strength == explicitCoercibility:
+		return false
+	case a.CharacterSet() != b.CharacterSet():
+		return a.CharacterSet().MaxLength() != b.CharacterSet().MaxLength()
+	}
+	return strings.HasSuffix(a.Name(), "_bin") || strings.HasSuffix(b.Name(), "_bin")
+}
+
+// strength is MySQL's word for the strength of a collation.
+func strength(coercibility byte) string {
+	if coercibility == explicitCoercibility {
+		return "EXPLICIT"
+	}
+	return "IMPLICIT"
+}
+
+// operatorOf returns the operator of a comparison.
+func operatorOf(e gms.Expression) string {
+	switch e.(type) {
+	case *expression.NullSafeEquals:
+		return "<=>"
+	case *expression.LessThan:
+		return "<"
+	case *expression.LessThanOrEqual:
+		return "<="
+	case *expression.GreaterThan:
+		return ">"
+	case *expression.GreaterThanOrEqual:
+		return ">="
+	}
+	return "="
+}
+
+// inCollation returns a string in another collation.
+func inCollation(e gms.Expression, has, wanted gms.CollationID) gms.Expression {
+	if has == wanted {
+		return e
+	}
+	return &recollated{expression.UnaryExpressionStub{Child: e}, wanted}
+}
+
+// A recollated is a text with another collation.
+type recollated struct {
+	expression.UnaryExpressionStub
+	collation gms.CollationID
+}
+
+var (
+	_ gms.Expression         = (*recollated)(nil)
+	_ gms.CollationCoercible = (*recollated)(nil)
+)
+
+// String implements gms.Expression.
+func (r *recollated) String() string { return r.Child.String() + " COLLATE " + r.collation.Name() }
+
+// Type implements gms.Expression.
+func (r *recollated) Type(*gms.Context) gms.Type {
+	if r.collation == gms.Collation_binary {
+		return types.LongBlob
+	}
+	return types.CreateLongText(r.collation)
+}
+
+// CollationCoercibility implements gms.CollationCoercible.
+func (r *recollated) CollationCoercibility(*gms.Context) (gms.CollationID, byte) {
+	return r.collation, columnCoercibility
+}
+
+// Eval implements gms.Expression.
+func (r *recollated) Eval(ctx *gms.Context, row gms.Row) (any, error) {
+	v, err := r.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	v, _, err = r.Type(ctx).Convert(ctx, v)
+	return v, err
+}
+
+// WithChildren implements gms.Expression.
+func (r *recollated) WithChildren(_ *gms.Context, children ...gms.Expression) (gms.Expression, error) {
+	if len(children) != 1 {
+		return nil, gms.ErrInvalidChildrenNumber.New(r, len(children), 1)
+	}
+	return &recollated{expression.UnaryExpressionStub{Child: children[0]}, r.collation}, nil
+}
