@@ -157,10 +157,10 @@ func mended(query string, o sqlparser.ParserOptions) (string, bool) {
 	return text, isExplain || isRespelled
 }
 
-// bodyWithin moves the end of a trigger's body back by the length that the rewritten text
-// has gained.
+// bodyWithin moves the end of a trigger's body, or a view's, back by the length that the rewritten
+// text has gained.
 func bodyWithin(stmt sqlparser.Statement, longer int) {
-	if d, ok := stmt.(*sqlparser.DDL); ok && d.TriggerSpec != nil {
+	if d, ok := stmt.(*sqlparser.DDL); ok && (d.TriggerSpec != nil || d.ViewSpec != nil) {
 		d.SubStatementPositionEnd -= longer
 	}
 }

@@ -21,7 +21,7 @@ const (
 // and AVG, which it computes as DOUBLE except in windows; comparisons with decimals, which it
 // rounds to the scale of a column; STDDEV and VARIANCE, which must get doubles; GROUP_CONCAT, where
 // it uses only the first of several expressions; aggregates in subqueries; casts to CHAR, whose
-// type has not the collation; and -INTERVAL + date.
+// type has not the collation; and intervals of several units or with a minus before them.
 func CallOurs(query string, stmt sqlparser.Statement) {
 	endLoops(stmt)
 	nestAggregates(query, stmt)
@@ -48,6 +48,8 @@ func CallOurs(query string, stmt sqlparser.Statement) {
 			if inverts {
 				invertBits(n)
 			}
+		case *sqlparser.IntervalExpr:
+			splitInterval(n)
 		case *sqlparser.BinaryExpr:
 			if intervals {
 				subtractInterval(n)
