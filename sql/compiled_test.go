@@ -49,7 +49,7 @@ func controls(stmt *fast.Compiled) bool {
 // go-mysql-server has to plan it.
 func (c *client) runStatement(stmt *fast.Compiled, query string, values []fast.Value) (schema gms.Schema, rows []gms.Row, done bool, err error) {
 	res, err := c.s.Run(c.in.e.NewContext(context.Background(), c.s, gms.WithQuery(query)), stmt, values)
-	c.byPlan = err == nil && res.Planned
+	c.byPlan = res != nil && res.Planned
 	switch {
 	case errors.Is(err, fast.ErrPlan):
 		return nil, nil, false, nil
@@ -90,6 +90,9 @@ func (c *client) valuesOf(res *fast.Result) (rows []gms.Row) {
 func (c *client) outcome(schema gms.Schema, rows []gms.Row, err error) string {
 	var b strings.Builder
 	ctx := c.in.e.NewContext(context.Background(), c.s)
+	if err != nil {
+		schema, rows = nil, nil // no client sees them
+	}
 	for _, col := range schema {
 		source := strings.NewReplacer("d1", "d", "d2", "d").Replace(col.DatabaseSource)
 		fmt.Fprintf(&b, "%s %s %v %v %v %v %s.%s; ", col.Name, col.Type, col.Nullable, col.PrimaryKey, col.AutoIncrement, col.Type.MaxTextResponseByteLength(ctx), source, col.Source)

@@ -7,7 +7,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
-	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -18,9 +17,6 @@ const changedMax = 10000
 
 // change runs an UPDATE or DELETE.
 func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
-	if err := r.writable(); err != nil {
-		return types.OkResult{}, err
-	}
 	r.changes = true
 	rows, err := r.all(ctx)
 	if err != nil {
@@ -41,18 +37,6 @@ func (r *run) change(ctx *gms.Context) (types.OkResult, error) {
 		return types.OkResult{}, err
 	}
 	return r.ok(ctx, len(rows), changed), ed.Close(ctx)
-}
-
-// writable returns ErrPlan if changes are not allowed, or run triggers.
-func (r *run) writable() error {
-	triggers, err := r.s.Store.Catalog.Triggers(r.tr.Tx, r.query.Table.DB, r.query.Table.Name)
-	if err != nil {
-		return myerr.Storage(err)
-	}
-	if len(triggers) > 0 || r.tr.ReadOnly || store.Writers.Load() != store.WritersAll {
-		return ErrPlan
-	}
-	return nil
 }
 
 // changeRows changes rows, and returns the number of those that are not as they were.
@@ -126,15 +110,14 @@ func (r *run) newValue(ctx *gms.Context, set *plan.Setter, row gms.Row) (any, er
 		return set.Expr.Eval(ctx, row)
 	}
 	v, ok := set.Value.In(r.values)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, ErrPlan
-	case v.IsNull:
-		return nil, nil
-	case v.IsNumber:
-		return v.Number, nil
 	}
-	return v.Text, nil
+	p, ok := plan.NewParameter(ctx, plan.Operand{}, []plan.Value{v})
+	if !ok {
+		return nil, ErrPlan
+	}
+	return p.Value(), nil
 }
 
 // ok returns the result for the client.

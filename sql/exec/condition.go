@@ -285,6 +285,11 @@ func comparerOf(codec *row.KeyCodec, with any) (comparer, bool) {
 		return func(any) (int, bool, error) { return 0, false, nil }, true
 	case string:
 		return texts(codec, with), true
+	case []byte:
+		return func(v any) (int, bool, error) {
+			b, ok := v.([]byte)
+			return bytes.Compare(b, with), ok, unless(ok || v == nil)
+		}, true
 	case time.Time:
 		return func(v any) (int, bool, error) {
 			t, ok := v.(time.Time)

@@ -13,5 +13,6 @@
 // Operators return rows (gms.RowIter), and are made anew for each execution. They count the memory of
 // rows that they keep, and look whether the statement has been cancelled. An error that a client
 // should see comes from go-mysql-server: unless it is a conflict, or says that memory or time is used
-// up, what was done is undone, and go-mysql-server runs the statement and reports the error.
+// up, what was done is undone, and go-mysql-server runs the statement and reports the error. An INSERT
+// is executed by go-mysql-server's builder, so its errors and warnings are returned as they are.
 package exec

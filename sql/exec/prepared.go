@@ -42,12 +42,14 @@ type prepared struct {
 func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
 	p := &prepared{tables: tables}
 	p.text, p.parameters = s.literals.Fixed(s.text, values)
-	schema, err := s.check(ctx, p, values)
-	if err != nil {
-		return nil, err
+	if !s.literals.Inserts { // an INSERT returns nothing, and its plan is go-mysql-server's
+		schema, err := s.check(ctx, p, values)
+		if err != nil {
+			return nil, err
+		}
+		p.header = &Header{Schema: schema}
 	}
-	p.header = &Header{Schema: schema}
-	q, err := p.build(ctx, s)
+	q, err := p.build(ctx, s, values)
 	switch {
 	case errors.Is(err, plan.ErrRefused):
 		p.refused = true
@@ -91,10 +93,13 @@ func (s *Statement) check(ctx *gms.Context, p *prepared, values []plan.Value) (g
 }
 
 // build makes a query: go-mysql-server resolves the names.
-func (p *prepared) build(ctx *gms.Context, s *Statement) (*plan.Query, error) {
+func (p *prepared) build(ctx *gms.Context, s *Statement, values []plan.Value) (*plan.Query, error) {
 	ast, err := s.parse(ctx, p.text)
 	if err != nil {
 		return nil, ErrPlan
+	}
+	if s.literals.Inserts {
+		return p.buildInsert(ctx, s, ast, values)
 	}
 	root, _, err := planbuilder.New(ctx, s.gms.Analyzer.Catalog, s.gms.EventScheduler).BindOnly(ast, p.text, nil)
 	if err != nil {
@@ -104,7 +109,7 @@ func (p *prepared) build(ctx *gms.Context, s *Statement) (*plan.Query, error) {
 }
 
 // take returns a query that nobody else runs, or a shared one.
-func (p *prepared) take(ctx *gms.Context, s *Statement) (*plan.Query, error) {
+func (p *prepared) take(ctx *gms.Context, s *Statement, values []plan.Value) (*plan.Query, error) {
 	if p.shared != nil {
 		return p.shared, nil
 	}
@@ -116,7 +121,7 @@ func (p *prepared) take(ctx *gms.Context, s *Statement) (*plan.Query, error) {
 		return q, nil
 	}
 	p.idle.Unlock()
-	q, err := p.build(ctx, s)
+	q, err := p.build(ctx, s, values)
 	if err != nil {
 		return nil, ErrPlan
 	}

@@ -77,10 +77,10 @@ func NewStatement(st *store.Store, engine *sqle.Engine, text string, ast sqlpars
 // Auths are what the statement needs privileges for.
 func (s *Statement) Auths() []sqlparser.AuthInformation { return s.literals.Auths }
 
-// Run runs the statement for values in the transaction of a session. isPrepared is set for a
-// statement of the protocol for prepared statements. After ErrPlan nothing has been done.
-func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value, isPrepared bool) (*Result, error) {
-	if isPrepared && s.literals.Named || s.st.Catalog.Changed(tr.Tx) {
+// Run runs the statement for values in the transaction of a session. After ErrPlan nothing has been
+// done.
+func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Transaction, values []plan.Value) (*Result, error) {
+	if s.st.Catalog.Changed(tr.Tx) {
 		return nil, ErrPlan
 	}
 	var room [4]*store.TableInfo
@@ -88,15 +88,21 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	if err != nil {
 		return nil, err
 	}
+	if err := s.runnable(tr, tables); err != nil {
+		return nil, err
+	}
 	p, err := s.prepare(ctx, tables, values)
 	if err != nil {
 		return nil, err
 	}
-	q, err := p.take(ctx, s)
+	q, err := p.take(ctx, s, values)
 	if err != nil {
 		return nil, err
 	}
 	defer p.give(q)
+	if s.literals.Inserts {
+		return s.insert(ctx, session, q, values)
+	}
 	r := &run{prepared: p, query: q, s: session, tr: tr, values: values}
 	session.ClearWarnings()
 	res, err := r.result(ctx)
@@ -108,17 +114,36 @@ func (s *Statement) Run(ctx *gms.Context, session *store.Session, tr *store.Tran
 	return nil, ErrPlan // go-mysql-server reports the error
 }
 
+// runnable returns ErrPlan if the statement is a change, and changes are not allowed, or fire
+// triggers.
+func (s *Statement) runnable(tr *store.Transaction, tables []*store.TableInfo) error {
+	if !s.literals.Changes || len(tables) != 1 {
+		return nil
+	}
+	triggers, err := s.st.Catalog.Triggers(tr.Tx, tables[0].DB, tables[0].Name)
+	if err != nil {
+		return myerr.Storage(err)
+	}
+	if len(triggers) > 0 || tr.ReadOnly || store.Writers.Load() != store.WritersAll {
+		return ErrPlan
+	}
+	return nil
+}
+
 // Explain returns the plan for values as text; false if the statement is left to go-mysql-server.
 func (s *Statement) Explain(ctx *gms.Context, tr *store.Transaction, values []plan.Value) (string, bool) {
 	tables, err := s.describe(ctx, tr, nil)
 	if err != nil || s.st.Catalog.Changed(tr.Tx) {
 		return "", false
 	}
+	if s.runnable(tr, tables) != nil {
+		return "", false
+	}
 	p, err := s.prepare(ctx, tables, values)
 	if err != nil {
 		return "", false
 	}
-	q, err := p.take(ctx, s)
+	q, err := p.take(ctx, s, values)
 	if err != nil {
 		return "", false
 	}
@@ -161,8 +186,8 @@ func (s *Statement) describeTable(ctx *gms.Context, tr *store.Transaction, db, t
 
 // prepare returns the statement with the fixed ones of its literals, for versions of its tables.
 func (s *Statement) prepare(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
-	if s.literals.AreRespelled(values) {
-		return nil, ErrPlan // the names of columns would be others
+	if s.literals.NamesDiffer(values) {
+		return nil, ErrPlan
 	}
 	var room [64]byte
 	key := s.literals.Key(room[:0], values)

@@ -128,7 +128,6 @@ func (s *Session) Compiled(query string, prepared bool, bound []Value) (*Compile
 	if !c.isKnown(s, values) {
 		return nil, nil
 	}
-	s.isPrepared = prepared
 	return c, values
 }
 
@@ -198,7 +197,7 @@ func (c *Compiled) AST() sqlparser.Statement { return c.ast }
 // Run runs a statement with these literals in the session's transaction, which it begins
 // if there is none, and commits as go-mysql-server would. The context is that of the
 // session that embeds s. After ErrPlan nothing has been done, and go-mysql-server has to
-// run the statement.
+// run the statement. After another error there is a result if a plan was run.
 func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, error) {
 	if c.shape != nil && c.shape.kind.controls() {
 		return c.control(ctx, s)
@@ -207,16 +206,22 @@ func (s *Session) Run(ctx *gms.Context, c *Compiled, values []Value) (*Result, e
 	if !c.allowed(ctx, s) {
 		return nil, ErrPlan
 	}
-	res, err := c.runForm(ctx, s, tr, values)
+	var res *Result
+	err := ErrPlan
+	if arePlain(values) {
+		res, err = c.runForm(ctx, s, tr, values)
+	}
 	if errors.Is(err, ErrPlan) && c.query != nil {
-		res, err = c.query.Run(ctx, &s.Session, tr, values, s.isPrepared)
+		res, err = c.query.Run(ctx, &s.Session, tr, values)
 	}
 	if errors.Is(err, ErrPlan) {
 		return nil, ErrPlan
 	}
-	s.ClearWarnings()
 	if err != nil {
-		return nil, err
+		return res, err
+	}
+	if !res.Planned { // a plan has cleared them, and may have warned
+		s.ClearWarnings()
 	}
 	s.note(res)
 	return res, s.autocommitted(ctx, tr)

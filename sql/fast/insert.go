@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -40,7 +41,7 @@ func defaultOf(info *store.TableInfo, at int) (d columnDefault, ok bool) {
 	k, text := info.Codec(at), info.Columns[at].Default
 	d = columnDefault{column: at, codec: k, value: Value{Text: text}}
 	var n normaliser
-	switch isString := n.add(text) && string(n.key) == "?" && !n.values[0].IsNumber; {
+	switch isString := n.add(text) && string(n.key) == "?" && !n.values[0].IsNumber && n.values[0].Form == plan.Plain; {
 	case k.Kind == catalog.KindDatetime:
 		return d, false
 	case isString:

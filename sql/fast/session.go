@@ -17,8 +17,6 @@ type Session struct {
 	// statement.
 	key    []byte
 	values []Value
-	// isPrepared is set if the running statement is one of the protocol for prepared statements.
-	isPrepared bool
 	// allowed has statements that the user may run. grants is the version of the privileges for which
 	// that holds.
 	allowed []*Compiled

@@ -1,6 +1,8 @@
 package fast
 
 import (
+	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +15,11 @@ import (
 // A Value is a literal of a statement, or the value bound to a parameter.
 type Value = plan.Value
 
+// arePlain reports whether all values are of the kinds that compiled statements know.
+func arePlain(values []Value) bool {
+	return !slices.ContainsFunc(values, func(v Value) bool { return v.Form != plan.Plain })
+}
+
 // A normaliser computes one text for all statements that differ only in their
 // literals: it replaces each literal by a question mark.
 type normaliser struct {
@@ -23,13 +30,16 @@ type normaliser struct {
 	prepared bool
 }
 
-// textMax is the length of the longest statement that is considered for compiling: longer
-// statements spend their time elsewhere.
-const textMax = 4 << 10
+const (
+	// textMax is the length of the longest statement that is considered for compiling: longer
+	// statements spend their time elsewhere.
+	textMax = 64 << 10
+	// keyMax bounds what is left of a text without its literals, which is kept.
+	keyMax = 8 << 10
+)
 
 // add appends the text of a statement, and reports whether it understands the statement. It leaves out
-// comments before and after the statement, and refuses others, variables, escaped wildcards, and
-// numbers that are not whole.
+// comments before and after the statement, and refuses others, variables and escaped wildcards.
 func (n *normaliser) add(query string) bool {
 	if len(query) > textMax {
 		return false
@@ -39,6 +49,8 @@ func (n *normaliser) add(query string) bool {
 		c := query[i]
 		var next int
 		switch {
+		case c|0x20 == 'x' && i+1 < len(query) && query[i+1] == '\'':
+			next = n.bytes(query, i)
 		case isNameByte(c) && !isDigit(c):
 			next = nameEnd(query, i)
 			n.key = append(n.key, query[i:next]...)
@@ -58,7 +70,7 @@ func (n *normaliser) add(query string) bool {
 		}
 		i = next
 	}
-	return len(n.bound) == 0 // each bound value has its question mark
+	return len(n.bound) == 0 && len(n.key) <= keyMax // each bound value has its question mark
 }
 
 // withoutComments returns a text without the comments at its ends, but for those that have a meaning.
@@ -115,28 +127,70 @@ func isPlain(s string, i int) bool {
 		return !isDigit(after)
 	case '!':
 		return after == '='
-	case '(', ')', ',', '=', '+', '*', '<', '>', ' ', '\t', '\n', '\r':
+	case '/':
+		return after != '*'
+	case '*':
+		return after != '/'
+	case '(', ')', ',', '=', '%', '+', '<', '>', ' ', '\t', '\n', '\r':
 		return true
 	}
 	return false
 }
 
-// number replaces the whole number at i by a parameter, and returns where it ends; 0 if it is not a
-// plain whole number.
+// number replaces the number at i by a parameter, and returns where it ends; 0 if it is not a plain
+// number.
 func (n *normaliser) number(s string, i int) int {
-	end := i
-	for end < len(s) && isDigit(s[end]) {
-		end++
+	v := Value{IsNumber: true, IsRespelled: s[i] == '0' && i+1 < len(s) && isDigit(s[i+1])}
+	end := digitsEnd(s, i)
+	if end < len(s) && s[end] == '.' {
+		v.IsNumber, v.Form = false, plan.Decimal
+		if end = digitsEnd(s, end+1); !isDigit(s[end-1]) {
+			return 0
+		}
+	}
+	if end < len(s) && s[end]|0x20 == 'e' {
+		v.IsNumber, v.Form = false, plan.Float
+		if end++; end < len(s) && (s[end] == '-' || s[end] == '+') {
+			end++
+		}
+		if end = digitsEnd(s, end); !isDigit(s[end-1]) {
+			return 0
+		}
 	}
 	if end < len(s) && (isNameByte(s[end]) || s[end] == '.') {
 		return 0
 	}
-	v, err := strconv.ParseInt(s[i:end], 10, 64)
-	if err != nil {
+	if !v.IsNumber {
+		v.Text = s[i:end]
+		n.literal(v)
+		return end
+	}
+	var err error
+	if v.Number, err = strconv.ParseInt(s[i:end], 10, 64); err != nil {
 		return 0
 	}
-	n.literal(Value{Number: v, IsNumber: true, IsRespelled: s[i] == '0' && end-i > 1})
+	n.literal(v)
 	return end
+}
+
+// digitsEnd returns where the digits at i end.
+func digitsEnd(s string, i int) int {
+	for i < len(s) && isDigit(s[i]) {
+		i++
+	}
+	return i
+}
+
+// bytes replaces X'4142' at i by a parameter, and returns where it ends; 0 if it is not of this form.
+func (n *normaliser) bytes(s string, i int) int {
+	start := i + len("X'")
+	digits, _, ok := strings.Cut(s[start:], "'")
+	b, err := hex.DecodeString(digits)
+	if !ok || err != nil {
+		return 0
+	}
+	n.literal(Value{Text: string(b), Form: plan.Bytes, IsRespelled: true})
+	return start + len(digits) + 1
 }
 
 // text replaces the string at i by a parameter, and returns where it ends; 0 if the string has no
@@ -205,7 +259,9 @@ func (n *normaliser) parameter(i int) int {
 	if !n.prepared || len(n.bound) == 0 {
 		return 0
 	}
-	n.literal(n.bound[0])
+	v := n.bound[0]
+	v.IsBound = true
+	n.literal(v)
 	n.bound = n.bound[1:]
 	return i + 1
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/farmsql/farmsql/sql/plan"
 )
 
 // A text that differs in literals only has one key; others have none.
@@ -16,13 +18,18 @@ func TestNormalise(t *testing.T) {
 		{"SELECT `a?1` FROM t1 WHERE x='it is' AND y = -5", "SELECT `a?1` FROM t1 WHERE x=? AND y = -?", []Value{{Text: "it is"}, {Number: 5, IsNumber: true}}},
 		{"x = 05 AND y = 0 AND z = -00", "x = ? AND y = ? AND z = -?", []Value{{Number: 5, IsNumber: true, IsRespelled: true}, {IsNumber: true}, {IsNumber: true, IsRespelled: true}}},
 		{"a1 = 1", "a1 = ?", []Value{{Number: 1, IsNumber: true}}},
-		{"x = 1.5", "", nil}, {"x = .5", "", nil}, {"x = 1e5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
+		{"x = 1.", "", nil}, {"x = 1e", "", nil}, {"x = 1e+", "", nil}, {"x = 1.5.5", "", nil}, {"x = 1.5a", "", nil}, {"x = 1e5e5", "", nil}, {"x = X'4'", "", nil}, {"x = X'4G'", "", nil}, {"x = X'41", "", nil},
+		{"x = 1.50", "x = ?", []Value{{Text: "1.50", Form: plan.Decimal}}}, {"x = -01.5", "x = -?", []Value{{Text: "01.5", Form: plan.Decimal, IsRespelled: true}}},
+		{"x = 1e5+1.5E-3", "x = ?+?", []Value{{Text: "1e5", Form: plan.Float}, {Text: "1.5E-3", Form: plan.Float}}},
+		{"x = X'4142' AND y=x''", "x = ? AND y=?", []Value{{Text: "AB", Form: plan.Bytes, IsRespelled: true}, {Form: plan.Bytes, IsRespelled: true}}},
+		{"'" + strings.Repeat("x", textMax-2) + "'", "?", []Value{{Text: strings.Repeat("x", textMax-2)}}}, {strings.Repeat("x", keyMax+1), "", nil},
+		{"x = .5", "", nil}, {"x = 0x1F", "", nil}, {"x = 99999999999999999999", "", nil}, {"1a", "", nil},
 		{"x = 'a''b' AND y = ''''", "x = ? AND y = ?", []Value{{Text: "a'b", IsRespelled: true}, {Text: "'", IsRespelled: true}}}, {"x = '' AND y = 1", "x = ? AND y = ?", []Value{{}, {Number: 1, IsNumber: true}}},
 		{`x = 'a\'b\"\\' AND y = '\0\b\n\r\t\Z'''`, "x = ? AND y = ?", []Value{{Text: `a'b"\`, IsRespelled: true}, {Text: "\x00\b\n\r\t\x1a'", IsRespelled: true}}},
 		{`x = 'a\%'`, "", nil}, {`x = 'a\_'`, "", nil}, {`x = 'a\x'`, "", nil}, {`x = 'a\`, "", nil}, {`x = 'a\'`, "", nil}, {`x = 'a''`, "", nil}, {"x = '\\\\\xff'", "", nil}, {"x = '\\n\xff'", "", nil}, {"x = 'open", "", nil}, {"`open", "", nil}, {"x = \"a\"", "", nil}, {"x = 'a\xff'", "", nil},
 		{"x --c", "", nil}, {"x /*c*/ y", "", nil}, {"x # c", "", nil}, {"@x", "", nil}, {"x = ?", "", nil}, {"x = :v1", "", nil}, {"x; y", "", nil}, {"é", "", nil},
 		{strings.Repeat("x", textMax+1), "", nil},
-		{"/* a */ /*b=1*/\nx = 1 /* c='d', e='f' */ /**/", "x = ?", []Value{{Number: 1, IsNumber: true}}}, {"a != 1", "a != ?", []Value{{Number: 1, IsNumber: true}}}, {"a ! 1", "", nil},
+		{"/* a */ /*b=1*/\nx = 1 /* c='d', e='f' */ /**/", "x = ?", []Value{{Number: 1, IsNumber: true}}}, {"a != 1", "a != ?", []Value{{Number: 1, IsNumber: true}}}, {"a ! 1", "", nil}, {"a % 2 / b", "a % ? / b", []Value{{Number: 2, IsNumber: true}}}, {"a /* b */ c", "", nil},
 		{"/*!80000 x */ y", "", nil}, {"/*+ x */ y", "", nil}, {"/*M! x */ y", "", nil}, {"x /*! y */", "", nil}, {"x /*+ y */", "", nil}, {"/* x", "", nil}, {"x */", "", nil},
 		{"x = 'a /* b' */", "", nil}, {"x -- a /* b */", "", nil}, {"x /* a */ b */", "", nil}, {"x /* a /* b */", "", nil}, {"/*/", "", nil},
 	} {

@@ -29,13 +29,18 @@ type Query struct {
 	Rows Node
 	// Change is set for UPDATE and DELETE.
 	Change *Change
+	// Insert is set for INSERT and REPLACE, which have no Rows.
+	Insert *Insert
 	// Shared is set if several goroutines may run the query at a time.
 	Shared bool
 }
 
 // String returns the plan as text.
 func (q *Query) String() string {
-	if q.Change != nil {
+	switch {
+	case q.Insert != nil:
+		return q.Insert.String() + "\n"
+	case q.Change != nil:
 		return q.Change.String() + "\n" + Describe(q.Rows)
 	}
 	return Describe(q.Rows)

@@ -9,6 +9,11 @@
 // literal belongs to the Query (Literals). A Query is immutable, and shared by sessions. Package
 // exec runs it.
 //
+// # INSERT
+//
+// An INSERT of VALUES is analyzed by go-mysql-server, once, with a Parameter in place of each literal
+// (Insert): the checks of rows are those of statements without a plan.
+//
 // # Conditions
 //
 // A WHERE is a tree of conditions in three-valued logic. Comparisons of a column with parameters are

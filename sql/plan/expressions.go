@@ -128,9 +128,13 @@ var knownExpressions = func() map[string]bool {
 		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
 		*expression.IsNull *expression.Between *expression.Case *expression.CaseBranch *expression.Like
 		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
-		*function.Length *function.CharLength *function.Now *function.Year *function.Month *function.Day
+		*function.Length *function.CharLength *function.Substring *function.Trim function.Left function.Right *function.Unhex
+		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff
+		*function.DateAdd *function.DateSub *expression.Interval
+		*function.Round *function.Greatest *function.Least *expression.IntDiv *expression.Mod *expression.Convert
+		*json.JSONExtract *json.JSONUnquote
 		*aggregation.Count *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
-		*compat.ExactAggregate *compat.collated *compat.exactDatetime *compat.measuredCall`) {
+		*compat.ExactAggregate *compat.collated *compat.exactDatetime *compat.measuredCall *compat.scalarCall *compat.asText *compat.possibleTime`) {
 		known[name] = true
 	}
 	return known

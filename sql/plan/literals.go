@@ -14,11 +14,13 @@ type Literals struct {
 	isParameter []bool
 	// Tables are the statement's tables.
 	Tables []TableName
+	// Changes is set for statements that change rows, and Inserts for INSERT and REPLACE.
+	Changes, Inserts bool
 	// Auths are what the statement needs privileges for.
 	Auths []sqlparser.AuthInformation
-	// Named is set if a fixed literal is in a column that has no alias: the column's name is then
-	// the literal's text, which a prepared statement does not have.
-	Named bool
+	// named has the literals in columns without an alias: the column's name is then the text of its
+	// expression.
+	named map[int]bool
 }
 
 // A TableName names a table; DB is empty if it is of the current database.
@@ -27,7 +29,7 @@ type TableName struct{ DB, Table string }
 // LiteralsOf returns what becomes of n literals, for which the statement has parameters; false if the
 // statement is not one that this package plans.
 func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
-	l := &Literals{isParameter: make([]bool, n)}
+	l := &Literals{isParameter: make([]bool, n), Changes: true}
 	switch s := stmt.(type) {
 	case *sqlparser.Select:
 		o := s.QueryOpts
@@ -35,7 +37,7 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 			o.All || len(o.DistinctOn) > 0 || o.StraightJoinHint || o.SQLCalcFoundRows || o.SQLCache || o.SQLNoCache {
 			return nil, false
 		}
-		l.Named = names(s.SelectExprs)
+		l.named, l.Changes = names(s.SelectExprs), false
 		if !l.clauses(s.From, s.Where, s.Limit) {
 			return nil, false
 		}
@@ -53,12 +55,37 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 			return nil, false
 		}
 		return l, l.clauses(s.TableExprs, s.Where, s.Limit) && len(l.Tables) <= 1
+	case *sqlparser.Insert:
+		return l, l.insert(s)
 	}
 	return nil, false
 }
 
-// names reports whether a column without an alias has a literal.
-func names(list sqlparser.SelectExprs) (named bool) {
+// insert takes the literals of an INSERT of VALUES, and the privileges for its table; false if the
+// INSERT has clauses that this package does not know.
+func (l *Literals) insert(s *sqlparser.Insert) bool {
+	rows, ok := s.Rows.(*sqlparser.AliasedValues)
+	if !ok || !rows.As.IsEmpty() || s.With != nil || len(s.Comments) > 0 || len(s.Partitions) > 0 || len(s.Returning) > 0 {
+		return false
+	}
+	for _, r := range rows.Values {
+		for _, v := range r {
+			l.operand(v)
+		}
+	}
+	for _, a := range s.OnDup {
+		l.operand(a.Expr)
+	}
+	auth := s.Auth
+	auth.Extra = nil // what rewrites the INSERT when it is planned (see sql/change)
+	l.Auths = append(l.Auths, auth)
+	l.Tables, l.Inserts = append(l.Tables, TableName{s.Table.DbQualifier.String(), s.Table.Name.String()}), true
+	return s.Table.SchemaQualifier.IsEmpty()
+}
+
+// names returns the literals in columns without an alias.
+func names(list sqlparser.SelectExprs) map[int]bool {
+	named := make(map[int]bool)
 	for _, e := range list {
 		a, ok := e.(*sqlparser.AliasedExpr)
 		if !ok || !a.As.IsEmpty() {
@@ -66,8 +93,11 @@ func names(list sqlparser.SelectExprs) (named bool) {
 		}
 		// The visitor never fails, so neither does Walk.
 		_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
-			_, isLiteral := n.(*sqlparser.SQLVal)
-			named = named || isLiteral
+			if v, ok := n.(*sqlparser.SQLVal); ok {
+				if at, ok := numberOf(v); ok {
+					named[at] = true
+				}
+			}
 			return true, nil
 		}, a)
 	}
@@ -255,17 +285,18 @@ func (l *Literals) Key(dst []byte, values []Value) []byte {
 		case v.IsNumber:
 			dst = append(strconv.AppendInt(append(dst, 'i'), v.Number, 10), 0)
 		default:
-			dst = append(strconv.AppendInt(append(dst, 's'), int64(len(v.Text)), 10), ':')
+			dst = append(strconv.AppendInt(append(dst, "sdfb"[v.Form]), int64(len(v.Text)), 10), ':')
 			dst = append(dst, v.Text...)
 		}
 	}
 	return dst
 }
 
-// AreRespelled reports whether the statement writes a fixed literal otherwise than Fixed does.
-func (l *Literals) AreRespelled(values []Value) bool {
+// NamesDiffer reports whether a column's name is not the text of its expression with the fixed literals
+// as Fixed writes them: the statement writes one otherwise, or has a parameter in its place.
+func (l *Literals) NamesDiffer(values []Value) bool {
 	for i := range values {
-		if values[i].IsRespelled && !l.isParameter[i] {
+		if l.named[i] && (values[i].IsRespelled || values[i].IsBound) {
 			return true
 		}
 	}
@@ -274,7 +305,7 @@ func (l *Literals) AreRespelled(values []Value) bool {
 
 // spelled returns a literal as statements write it that need no escapes.
 func spelled(v Value) string {
-	if v.IsNumber || v.IsNull || strings.ContainsAny(v.Text, `'\`) {
+	if v.IsNumber || v.IsNull || v.Form != Plain || strings.ContainsAny(v.Text, `'\`) {
 		return sqlparser.String(v.Expr())
 	}
 	return "'" + v.Text + "'"

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"encoding/hex"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -14,16 +16,30 @@ import (
 	"github.com/farmsql/farmsql/sql/row"
 )
 
-// A Value is a literal of a statement, or the value bound to a parameter: a whole
-// number, a string or NULL.
+// A Form says what the text of a Value is.
+type Form byte
+
+// The forms of values. Numbers, strings and NULL are Plain.
+const (
+	Plain   Form = iota
+	Decimal      // digits with a point among them, after a sign perhaps
+	Float        // a number with an exponent
+	Bytes        // the bytes of X'4142'
+)
+
+// A Value is a literal of a statement, or the value bound to a parameter: a whole number, a string,
+// NULL or, if it has another form, what its text says.
 type Value struct {
 	Text     string // the value of a string
 	Number   int64  // the value of a number
 	IsNumber bool
 	IsNull   bool
+	Form     Form
 	// IsRespelled is set if the statement does not write the literal as Fixed does: 05, 'it''s'. A column
 	// without an alias has the text of its expression as its name.
 	IsRespelled bool
+	// IsBound is set for the value of a parameter, which has no text in the statement.
+	IsBound bool
 }
 
 // Expr returns the literal.
@@ -33,6 +49,10 @@ func (v Value) Expr() sqlparser.Expr {
 		return &sqlparser.NullVal{}
 	case v.IsNumber:
 		return sqlparser.NewIntVal(strconv.AppendInt(nil, v.Number, 10))
+	case v.Form == Bytes:
+		return sqlparser.NewHexVal(hex.AppendEncode(nil, []byte(v.Text)))
+	case v.Form != Plain:
+		return sqlparser.NewFloatVal([]byte(v.Text))
 	}
 	return sqlparser.NewStrVal([]byte(v.Text))
 }
@@ -56,11 +76,23 @@ func (o Operand) String() string {
 func (o Operand) In(values []Value) (Value, bool) {
 	v := values[o.At]
 	if o.Negative {
+		if v.Form == Decimal || v.Form == Float {
+			v.Text = negative(v.Text)
+			return v, true
+		}
 		isNegatable := v.IsNumber && v.Number != math.MinInt64 // whose negative is no BIGINT
 		v.Number = -v.Number
 		return v, isNegatable
 	}
 	return v, true
+}
+
+// negative returns the text of the negative of a number.
+func negative(text string) string {
+	if positive, ok := strings.CutPrefix(text, "-"); ok {
+		return positive
+	}
+	return "-" + text
 }
 
 // isComparable reports whether Constant knows how values are compared with a column by an operator.
@@ -70,7 +102,7 @@ func isComparable(k *row.KeyCodec, op Op) bool {
 		return op == Equal || op == NotEqual
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
 		return k.Weights != nil && k.Collation.CharacterSet() == gms.CharacterSet_utf8mb4
-	case catalog.KindDecimal, catalog.KindDate, catalog.KindDatetime:
+	case catalog.KindDecimal, catalog.KindDate, catalog.KindDatetime, catalog.KindVarbinary:
 		return true
 	}
 	return k.IsInteger()
@@ -98,12 +130,18 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 	case v.IsNull:
 		return nil, true
 	case v.IsNumber && k.Kind == catalog.KindDecimal:
-		return decimal.NewFromInt(v.Number), true
+		return inDecimal(k, decimal.NewFromInt(v.Number))
 	case v.IsNumber:
 		if !k.IsInteger() {
 			return nil, false
 		}
 		return k.Whole(v.Number)
+	case k.Kind == catalog.KindDecimal:
+		return decimalOf(k, v)
+	case k.Kind == catalog.KindVarbinary:
+		return []byte(v.Text), v.Form == Bytes || v.Form == Plain
+	case v.Form != Plain:
+		return nil, false
 	}
 	switch k.Kind {
 	case catalog.KindChar, catalog.KindVarchar, catalog.KindText:
@@ -118,6 +156,30 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 		return t, err == nil && len(v.Text) == len(time.DateTime) && isYear(v.Text)
 	}
 	return nil, false
+}
+
+// doubleDigits is the number of digits up to which decimals are equal, or in order, as doubles if they
+// are so themselves.
+const doubleDigits = 15
+
+// decimalOf returns a decimal, or a text that spells one, as a value of a decimal column. MySQL
+// compares texts with decimals as doubles, so there may be few digits only.
+func decimalOf(k *row.KeyCodec, v Value) (any, bool) {
+	isText := v.Form == Plain
+	if v.Form != Decimal && !isText || !row.IsDecimalText(v.Text) || isText && (len(v.Text) > doubleDigits || k.Precision > doubleDigits) {
+		return nil, false
+	}
+	d, err := decimal.NewFromString(v.Text)
+	if err != nil {
+		return nil, false
+	}
+	return inDecimal(k, d)
+}
+
+// inDecimal returns a decimal; false if a decimal column cannot hold it as it is.
+func inDecimal(k *row.KeyCodec, d decimal.Decimal) (any, bool) {
+	fits := d.Equal(d.Round(k.Scale)) && d.Abs().LessThan(decimal.New(1, int32(k.Precision)-k.Scale))
+	return d, fits
 }
 
 // member returns the place of a text among those of an ENUM; false if it is none of them.

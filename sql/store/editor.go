@@ -60,15 +60,23 @@ func (t *Table) editor(ctx *gms.Context) *Editor { return t.EditorFor(ctx, FromC
 // EditorFor returns an editor for the session of a context. The interface has no room
 // for an error, so an error is kept and returned by the editor's methods.
 func (t *Table) EditorFor(ctx *gms.Context, s *Session) *Editor {
-	e := &Editor{Table: t, s: s, tr: s.Began(ctx)}
-	if e.err = t.join(ctx, e.tr); e.err != nil {
-		return e
-	}
-	if e.err = e.tr.Writable(ctx, t.Store); e.err != nil {
-		return e
-	}
-	e.acc = t.Store.Access(&t.Info.Table.Primary)
+	e := &Editor{Table: t}
+	_ = e.Renew(ctx, s) // the error is kept
 	return e
+}
+
+// Renew makes an editor whose statement is over one for the session of a context, with what it knows
+// of the table and its references. The error is that of the editor's methods, too.
+func (e *Editor) Renew(ctx *gms.Context, s *Session) error {
+	e.s, e.tr, e.serial = s, s.Began(ctx), 0
+	if e.err = e.join(ctx, e.tr); e.err != nil {
+		return e.err
+	}
+	if e.err = e.tr.Writable(ctx, e.Store); e.err != nil {
+		return e.err
+	}
+	e.acc = e.Store.Access(&e.Info.Table.Primary)
+	return nil
 }
 
 // StatementBegin implements gms.EditOpenerCloser.

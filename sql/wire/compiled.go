@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math"
 	"strconv"
 
 	"github.com/dolthub/go-mysql-server/server"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/farmsql/farmsql/sql/fast"
 	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/plan"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // A compiled statement runs directly on the storage, without go-mysql-server's
@@ -38,7 +42,7 @@ func (s *connState) findCompiled(query string, prepared bool, bound []fast.Value
 func (s compiled) statement(text string) statement {
 	ast := s.AST()
 	st := statement{text: text, ast: ast, retry: retryable(text, ast), writes: changesRows(ast)}
-	st.aside = st.retry && showsDefinitions(ast)
+	st.setKind(ast)
 	if sel, ok := ast.(*sqlparser.Select); ok && sel.Lock != nil {
 		st.locking = clauseLocking(sel.Lock.Type)
 	}
@@ -60,7 +64,7 @@ func (h *handler) runCompiled(ctx context.Context, c *mysql.Conn, text string, s
 	if errors.Is(err, fast.ErrPlan) {
 		return err
 	}
-	if err == nil && res.Planned {
+	if res != nil && res.Planned {
 		h.stats.planned.Add(1)
 	} else {
 		h.stats.compiled.Add(1)
@@ -109,7 +113,7 @@ func (s *connState) setStatus(ctx *gms.Context, c *mysql.Conn) {
 }
 
 // boundValues returns the values bound to the parameters of a prepared statement;
-// false if one is not a whole number, a string or NULL.
+// false if one is none that statements have as literals.
 func boundValues(vars map[string]*querypb.BindVariable) ([]fast.Value, bool) {
 	values := make([]fast.Value, len(vars))
 	for i := range values {
@@ -134,6 +138,11 @@ func boundValue(v *querypb.BindVariable) (fast.Value, bool) {
 		return fast.Value{Text: string(v.Value)}, true
 	case sqltypes.Null:
 		return fast.Value{IsNull: true}, true
+	case sqltypes.Float32, sqltypes.Float64: // with an exponent, as the engine writes their literals
+		f, err := strconv.ParseFloat(string(v.Value), 64)
+		return fast.Value{Text: strconv.FormatFloat(f, 'e', -1, 64), Form: plan.Float}, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+	case sqltypes.Decimal:
+		return fast.Value{Text: string(v.Value), Form: plan.Decimal}, row.IsDecimalText(string(v.Value)) && bytes.IndexByte(v.Value, '.') >= 0
 	}
 	return fast.Value{}, false
 }

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"fmt"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/farmsql/farmsql/sql/store"
+)
+
+// An Insert is an INSERT or REPLACE of rows of VALUES. Its node is go-mysql-server's, analyzed once:
+// what is done with each row (defaults, conversions, constraints, duplicates, references) is done by
+// the same code as without a plan. Only the values differ from one execution to the next. An Insert
+// is run by one goroutine at a time.
+type Insert struct {
+	// Node is the INSERT.
+	Node       *gmsplan.InsertInto
+	table      *store.TableInfo
+	parameters []*Parameter
+	rows       [][]gms.Expression
+	// auto is the place of the AUTO_INCREMENT column in the rows, -1 if they do not have it.
+	auto int
+	// defaulted is the first row that leaves the AUTO_INCREMENT column to its default, -1 if none does.
+	defaulted int
+	// editors change the tables that foreign keys concern.
+	editors []*store.Editor
+}
+
+// String returns the INSERT as plans show it.
+func (in *Insert) String() string {
+	name := "insert"
+	switch {
+	case in.Node.IsReplace:
+		name = "replace"
+	case in.Node.Ignore:
+		name = "insert ignore"
+	}
+	s := fmt.Sprintf("%s %d rows into %s", name, len(in.rows), in.table.Name)
+	if in.Node.OnDupExprs.HasUpdates() {
+		s += ", or update"
+	}
+	return s
+}
+
+// BuildInsert returns the plan for a tree that go-mysql-server has analyzed, with Parameters in it. The error is an ErrRefused if the INSERT is not one of VALUES into the table, or fires triggers.
+func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo) (*Query, error) {
+	n, ok := root.(*gmsplan.InsertInto)
+	if !ok || len(n.Returning) > 0 || table == nil || table.HasVirtual {
+		return nil, refused("the form of an INSERT")
+	}
+	columns, ok := n.Source.(*gmsplan.Project)
+	if !ok {
+		return nil, refused("INSERT of %T", n.Source)
+	}
+	values, ok := columns.Child.(*gmsplan.Values)
+	if !ok {
+		return nil, refused("INSERT of %T", columns.Child)
+	}
+	in := &Insert{Node: n, table: table, rows: values.ExpressionTuples, auto: -1, defaulted: n.FirstGeneratedAutoIncRowIdx}
+	if err := in.checkInto(table); err != nil {
+		return nil, err
+	}
+	for _, row := range in.rows {
+		if err := in.take(ctx, row); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.take(ctx, n.OnDupExprs.AllExpressions()); err != nil {
+		return nil, err
+	}
+	for _, e := range columns.Projections {
+		if a, ok := e.(*expression.AutoIncrement); ok {
+			if f, ok := a.Child.(*expression.GetField); ok {
+				in.auto = f.Index()
+			}
+		}
+	}
+	return &Query{Table: table, Insert: in}, nil
+}
+
+// checkInto finds the editors of the foreign keys, and returns an error if the rows go elsewhere than
+// into the table.
+func (in *Insert) checkInto(table *store.TableInfo) error {
+	to, err := gmsplan.GetInsertable(in.Node.Destination)
+	if err != nil {
+		return refused("INSERT into %s", in.Node.Destination)
+	}
+	var into gms.Table = to
+	if h, ok := to.(*gmsplan.ForeignKeyHandler); ok {
+		in.gather(h.Editor, make(map[*gmsplan.ForeignKeyEditor]bool))
+		into = h.Table
+	}
+	if t, ok := gms.GetUnderlyingTable(into).(*store.Table); !ok || t.Info != table {
+		return refused("INSERT into another table than %s", table.Name)
+	}
+	return nil
+}
+
+// gather adds the editors of a table's foreign keys, and those of the tables that they reach.
+func (in *Insert) gather(e *gmsplan.ForeignKeyEditor, seen map[*gmsplan.ForeignKeyEditor]bool) {
+	if e == nil || seen[e] {
+		return
+	}
+	seen[e] = true
+	in.add(e.Editor)
+	for _, r := range e.References {
+		in.add(r.RowMapper.Updater)
+	}
+	for _, a := range e.RefActions {
+		in.add(a.RowMapper.Updater)
+		in.gather(a.Editor, seen)
+	}
+}
+
+func (in *Insert) add(e gms.ForeignKeyEditor) {
+	if e, ok := e.(*store.Editor); ok {
+		in.editors = append(in.editors, e)
+	}
+}
+
+// Bind gives the INSERT its values; false if go-mysql-server has to plan it for them.
+func (in *Insert) Bind(ctx *gms.Context, values []Value) bool {
+	for _, p := range in.parameters {
+		if !p.Bind(values) {
+			return false
+		}
+	}
+	if in.Node.IsReplace {
+		in.Node.FirstGeneratedAutoIncRowIdx = in.firstGenerated(ctx)
+	}
+	return true
+}
+
+// Begin prepares the INSERT for an execution in the transaction of a session. It returns false if
+// go-mysql-server has to plan the INSERT anew: a table has changed.
+func (in *Insert) Begin(ctx *gms.Context, s *store.Session) bool {
+	for _, e := range in.editors {
+		// The editor's own check would read the descriptor that it knows, which may be freed: a conflict.
+		latest, err := e.Store.Descriptor(ctx, s.Began(ctx), e.Info.DB, e.Info.Name)
+		if err != nil || latest != e.Info.Table || e.Renew(ctx, s) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// firstGenerated returns the number of the first row that gets an AUTO_INCREMENT number, -1 if there
+// is none.
+func (in *Insert) firstGenerated(ctx *gms.Context) int {
+	if in.auto < 0 {
+		return in.defaulted
+	}
+	keepsZero := gms.LoadSqlMode(ctx).ModeEnabled(gms.NoAutoValueOnZero)
+	for i, row := range in.rows {
+		if i == in.defaulted {
+			return i
+		}
+		if p, ok := row[in.auto].(*Parameter); ok && p.draws(keepsZero) {
+			return i
+		}
+	}
+	return in.defaulted
+}
+
+// draws reports whether an AUTO_INCREMENT column that is given the parameter gets a number.
+func (p *Parameter) draws(keepsZero bool) bool {
+	return p.Val == nil || !keepsZero && p.Val == int8(0)
+}
+
+// take takes the parameters in the values of columns. It returns an error if there is an expression
+// that is not known to depend on its operands, or on the context, alone.
+func (in *Insert) take(ctx *gms.Context, all []gms.Expression) (err error) {
+	for _, e := range all {
+		gms.Inspect(ctx, e, func(_ *gms.Context, e gms.Expression) bool {
+			switch e.(type) {
+			case nil, *Parameter, *expression.SetField, *expression.Wrapper:
+			case *gms.ColumnDefaultValue: // it is part of the table
+				return false
+			default:
+				if name := fmt.Sprintf("%T", e); err == nil && !knownExpressions[name] {
+					err = refused("expression %s", name)
+				}
+			}
+			return err == nil
+		})
+		in.parameters = append(in.parameters, parametersOf(ctx, e)...)
+	}
+	return err
+}
