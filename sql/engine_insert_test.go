@@ -42,6 +42,8 @@ var insertStatements = []string{
 	"INSERT INTO t (u, n, s) VALUES (1#, DEFAULT, 'abc'), (2#, 2, 'x')",
 	"INSERT INTO t VALUES (DEFAULT, 10#, 1, 'a', '1.5', 1, '2024-01-0#', '2024-01-01 10:00:00', 'x', DEFAULT)",
 	"INSERT INTO t SET u = 9#, n = #",
+	"REPLACE INTO t (id, u, n) VALUES (0.0, 14#, #)",
+	"REPLACE INTO t (id, u, n) VALUES (0.4, 15#, #), (9#, 16#, 1)",
 	"INSERT INTO t () VALUES ()",
 	"INSERT INTO t (u, s) VALUES (12#, CONCAT('a', 'b')), (13#, UPPER('c'))",
 	"INSERT INTO t (u, n, s) VALUES (3#, 2, 'abc'), (2#, 2, 'xyz'), (#, 1, 'q')",

@@ -29,6 +29,15 @@ func TestMixedCollations(t *testing.T) {
 		{tables, "update g join u on g.s = u.s set g.id = g.id", "error 1267"},
 		{tables, "delete g from g join u on g.s = u.s", "error 1267"},
 		{tables, "select 1 from g where s collate utf8mb4_bin = 'A' collate utf8mb4_general_ci", "error 1267"},
+		// The column of a subquery may be a literal, whose collation is weaker.
+		{tables, "select u.id from u join (select 'A' s) d on u.s = d.s order by 1", "1\n2\n"},
+		{tables, "with d as (select 'A' s union select 'x') select u.id from u join d on u.s = d.s order by 1", "1\n2\n"},
+		{tables, "select u.id from u join (select null s union select s from u where id = 1) d on u.s = d.s order by 1", "1\n2\n"},
+		{tables, "select u.id from (select distinct case when id > 0 then s else '' end s from u) d join u on u.s = d.s order by 1", "1\n2\n3\n"},
+		{tables + "create view w as select 'A' s", "select u.id from u join w on u.s = w.s order by 1", "1\n2\n"},
+		{tables, "select u.id from u join json_table('[\"A\"]', '$[*]' columns (s varchar(9) path '$')) d on u.s = d.s order by 1", "1\n2\n"},
+		{tables + "create table i (s varchar(9) charset ascii); insert into i values ('a')", "select l.id from l join i on l.s = i.s order by 1", "1\n2\n"},
+		{tables + "create table i (s varchar(9) charset utf8mb3); insert into i values ('a')", "select u.id from u join i on u.s = i.s order by 1", "1\n2\n"},
 		{tables + "set @x = 'A'", "select b.id, g.id from b, g where b.s = @x and g.s = @x order by 1, 2", "2 | 1\n2 | 2\n"},
 		{tables, "select id from u where s = 'A' order by id", "1\n2\n"},
 	} {

@@ -167,10 +167,14 @@ func (c *exactDatetime) Eval(ctx *gms.Context, over gms.Row) (any, error) {
 			return nil, err
 		}
 	}
-	if t, ok := v.(time.Time); ok {
-		v = cutFraction(t, c.digits)
+	t, ok := v.(time.Time)
+	if _, isMoved := c.Expression.(*function.ConvertTz); isMoved && t.Year() <= 0 {
+		return nil, nil // there is no zone for 0000-00-00
 	}
-	return v, err
+	if ok {
+		return cutFraction(t, c.digits), nil
+	}
+	return v, nil
 }
 
 // WithChildren implements gms.Expression.

@@ -30,12 +30,18 @@ func guardedFunction(name string) (gms.Function, bool) {
 	if !ok {
 		return nil, false
 	}
+	newInstance := newUnixTimestamp
+	if name != "unix_timestamp" {
+		newInstance = func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
+			return BuiltIns[name].NewInstance(ctx, args)
+		}
+	}
 	return gms.FunctionN{Name: name, Fn: func(ctx *gms.Context, args ...gms.Expression) (gms.Expression, error) {
 		guarded := make([]gms.Expression, len(args))
 		for i, a := range args {
 			guarded[i] = guard(ctx, a)
 		}
-		return BuiltIns[name].NewInstance(ctx, guarded)
+		return newInstance(ctx, guarded...)
 	}}, true
 }
 

@@ -27,6 +27,7 @@ const (
 // comparison where neither collation takes precedence. A literal or a variable has the collation of
 // the column it is compared with.
 func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan.Scope, _ analyzer.RuleSelector, _ *gms.QueryFlags) (gms.Node, transform.TreeIdentity, error) {
+	derived := columnsOfSubqueries(ctx, n)
 	return transform.NodeExprsWithOpaque(ctx, n, func(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity, error) {
 		c, ok := e.(expression.Comparer)
 		if !ok {
@@ -37,12 +38,12 @@ func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan
 		if !hasLeft || !hasRight || left == right {
 			return e, transform.SameTree, nil
 		}
-		if lc == rc && !hasPrecedence(left, right, lc) {
+		by, ok := precedent(left, lc, right, rc)
+		switch {
+		case !ok && (isOfSubquery(c.Left(), derived) || isOfSubquery(c.Right(), derived)):
+			return e, transform.SameTree, nil
+		case !ok:
 			return nil, transform.SameTree, myerr.MixedCollations.New(left.Name(), strength(lc), right.Name(), strength(rc), operatorOf(e))
-		}
-		by, _ := gms.ResolveCoercibility(left, lc, right, rc)
-		if left == gms.Collation_binary || right == gms.Collation_binary {
-			by = gms.Collation_binary
 		}
 		l, r := inCollation(c.Left(), left, by), inCollation(c.Right(), right, by)
 		changed, err := e.WithChildren(ctx, l, r)
@@ -51,7 +52,7 @@ func MixedCollations(ctx *gms.Context, _ *analyzer.Analyzer, n gms.Node, _ *plan
 }
 
 // ownCollation returns the collation of a column of text or binary strings, or of COLLATE; false for other
-// expressions.
+// expressions, and for columns that have none, as JSON_TABLE's.
 func ownCollation(ctx *gms.Context, e gms.Expression) (c gms.CollationID, coercibility byte, ok bool) {
 	switch e.(type) {
 	case *expression.GetField:
@@ -62,24 +63,55 @@ func ownCollation(ctx *gms.Context, e gms.Expression) (c gms.CollationID, coerci
 		return 0, 0, false
 	}
 	t, ok := e.Type(ctx).(gms.StringType)
-	if !ok {
+	if !ok || t.Collation() == gms.Collation_Unspecified {
 		return 0, 0, false
 	}
 	return t.Collation(), coercibility, true
 }
 
-// hasPrecedence reports whether one of two collations of the same strength takes precedence: that by
-// bytes, or that of the larger character set.
-func hasPrecedence(a, b gms.CollationID, strength byte) bool {
+// precedent returns which of two collations takes precedence, by their strengths: the stronger one, that
+// by bytes, or that of the larger character set; false if neither does.
+func precedent(a gms.CollationID, ac byte, b gms.CollationID, bc byte) (gms.CollationID, bool) {
 	switch {
 	case a == gms.Collation_binary || b == gms.Collation_binary:
-		return true
-	case strength == explicitCoercibility:
-		return false
-	case a.CharacterSet() != b.CharacterSet():
-		return a.CharacterSet().MaxLength() != b.CharacterSet().MaxLength()
+		return gms.Collation_binary, true
+	case ac < bc:
+		return a, true
+	case bc < ac:
+		return b, true
+	case ac == explicitCoercibility:
+		return 0, false
+	case a.CharacterSet() == b.CharacterSet() && isByBytes(a), contains(a.CharacterSet(), b.CharacterSet()):
+		return a, true
+	case a.CharacterSet() == b.CharacterSet() && isByBytes(b), contains(b.CharacterSet(), a.CharacterSet()):
+		return b, true
 	}
-	return strings.HasSuffix(a.Name(), "_bin") || strings.HasSuffix(b.Name(), "_bin")
+	return 0, false
+}
+
+func isByBytes(c gms.CollationID) bool { return strings.HasSuffix(c.Name(), "_bin") }
+
+// contains reports whether a character set has all characters of another, and more.
+func contains(a, b gms.CharacterSetID) bool {
+	return a.MaxLength() > b.MaxLength() || a != b && b == gms.CharacterSet_ascii
+}
+
+// columnsOfSubqueries returns the columns of the subqueries and views among the tables of a plan.
+func columnsOfSubqueries(ctx *gms.Context, n gms.Node) (all gms.ColSet) {
+	transform.InspectWithOpaque(ctx, n, func(_ *gms.Context, n gms.Node) bool {
+		if q, ok := n.(*plan.SubqueryAlias); ok {
+			all = all.Union(q.Columns())
+		}
+		return true
+	})
+	return all
+}
+
+// isOfSubquery reports whether a column is one of a subquery or view. What it is computed from may be a literal, whose
+// collation is weaker: that is not known any more.
+func isOfSubquery(e gms.Expression, derived gms.ColSet) bool {
+	f, ok := e.(*expression.GetField)
+	return ok && (f.Database() == "" || derived.Contains(f.Id()))
 }
 
 // strength is MySQL's word for the strength of a collation.

@@ -53,8 +53,6 @@ func StandIn(name string) (gms.Function, bool) {
 		f = BuiltIns[name]
 	}
 	switch {
-	case name == "unix_timestamp":
-		return dateFunction(name, gms.FunctionN{Name: name, Fn: newUnixTimestamp}), true
 	case ofDates[name] > 0:
 		return dateFunction(name, f), true
 	case name == "greatest" || name == "least":

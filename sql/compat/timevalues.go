@@ -136,6 +136,11 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 	switch e := e.(type) {
 	case *expression.Convert:
 		return newDateCast(ctx, e)
+	case *gms.ColumnDefaultValue: // or the expression of a generated column
+		if e == nil || e.OutType == nil || e.Expr == nil || !e.Expr.Resolved() || isText(e.Expr) || !wantsText(e.OutType, e.Expr.Type(ctx)) {
+			return nil, nil
+		}
+		return e.WithChildren(ctx, newAsText(ctx, e.Expr))
 	case *expression.Like, *like, *function.RegexpLike:
 		return withTexts(ctx, e)
 	case *expression.ConvertUsing:
@@ -165,6 +170,11 @@ func withTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 func needsDigits(t gms.Type) bool {
 	d, ok := t.(gms.DatetimeType)
 	return row.IsTimespan(t) || types.IsDateType(t) || ok && d.Precision() > 0
+}
+
+func isText(e gms.Expression) bool {
+	_, ok := e.(*asText)
+	return ok
 }
 
 func isInterval(e gms.Expression) bool {

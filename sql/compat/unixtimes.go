@@ -79,8 +79,26 @@ func newUnixTimestamp(ctx *gms.Context, args ...gms.Expression) (gms.Expression,
 	return &unixTimestamp{u}, nil
 }
 
+// Type implements gms.Expression. It is an integer if there are no digits after the second.
+func (u *unixTimestamp) Type(ctx *gms.Context) gms.Type {
+	if digits := fractionDigits(ctx, u.Date); digits > 0 {
+		return types.MustCreateDecimalType(19, uint8(digits))
+	}
+	return types.Int64
+}
+
 // Eval implements gms.Expression.
 func (u *unixTimestamp) Eval(ctx *gms.Context, values gms.Row) (any, error) {
+	v, err := u.seconds(ctx, values)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	v, _, err = u.Type(ctx).Convert(ctx, v)
+	return v, err
+}
+
+// seconds returns those since 1970.
+func (u *unixTimestamp) seconds(ctx *gms.Context, values gms.Row) (any, error) {
 	if !types.IsTimestampType(u.Date.Type(ctx)) {
 		return u.UnixTimestamp.Eval(ctx, values)
 	}
@@ -100,8 +118,7 @@ func (u *unixTimestamp) Eval(ctx *gms.Context, values gms.Row) (any, error) {
 	if !ok {
 		return nil, gms.ErrInvalidTimeZone.New(name)
 	}
-	v, _, err = u.Type(ctx).Convert(ctx, decimal.New(zone.Instant(t).UnixMicro(), -6))
-	return v, err
+	return decimal.New(zone.Instant(t).UnixMicro(), -6), nil
 }
 
 // WithChildren implements gms.Expression.

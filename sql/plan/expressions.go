@@ -149,10 +149,23 @@ func (b *builder) known(e gms.Expression) (err error) {
 			err = refused("expression %s", name)
 		case isEndOfElements(b.ctx, e):
 			err = refused("%s of an ENUM or SET, which goes by its texts", name)
+		case isMixedNullSafe(b.ctx, e):
+			err = refused("<=> of values of several types")
 		}
 		return err == nil
 	})
 	return err
+}
+
+// isMixedNullSafe reports whether an expression is <=> of values that are neither whole numbers nor texts, of which
+// go-mysql-server converts one before it is planned.
+func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
+	n, ok := e.(*expression.NullSafeEquals)
+	if !ok {
+		return false
+	}
+	left, right := n.Left().Type(ctx), n.Right().Type(ctx)
+	return !(types.IsInteger(left) && types.IsInteger(right) || types.IsTextOnly(left) && types.IsTextOnly(right) || right == types.Null)
 }
 
 // isEndOfElements reports whether an expression is MIN or MAX of an ENUM or SET.

@@ -21,7 +21,8 @@ type Insert struct {
 	parameters []*Parameter
 	rows       [][]gms.Expression
 	// auto is the place of the AUTO_INCREMENT column in the rows, -1 if they do not have it.
-	auto int
+	auto     int
+	autoType gms.Type
 	// defaulted is the first row that leaves the AUTO_INCREMENT column to its default, -1 if none does.
 	defaulted int
 	// editors change the tables that foreign keys concern.
@@ -73,7 +74,7 @@ func BuildInsert(ctx *gms.Context, root gms.Node, table *store.TableInfo) (*Quer
 	for _, e := range columns.Projections {
 		if a, ok := e.(*expression.AutoIncrement); ok {
 			if f, ok := a.Child.(*expression.GetField); ok {
-				in.auto = f.Index()
+				in.auto, in.autoType = f.Index(), a.Type(ctx)
 			}
 		}
 	}
@@ -157,16 +158,21 @@ func (in *Insert) firstGenerated(ctx *gms.Context) int {
 		if i == in.defaulted {
 			return i
 		}
-		if p, ok := row[in.auto].(*Parameter); ok && p.draws(keepsZero) {
+		if p, ok := row[in.auto].(*Parameter); ok && p.draws(ctx, in.autoType, keepsZero) {
 			return i
 		}
 	}
 	return in.defaulted
 }
 
-// draws reports whether an AUTO_INCREMENT column that is given the parameter gets a number.
-func (p *Parameter) draws(keepsZero bool) bool {
-	return p.Val == nil || !keepsZero && p.Val == int8(0)
+// draws reports whether an AUTO_INCREMENT column of a type that is given the parameter gets a number: as in
+// go-mysql-server, if the value is 0 in that type, as 0.4 is.
+func (p *Parameter) draws(ctx *gms.Context, typ gms.Type, keepsZero bool) bool {
+	if p.Val == nil {
+		return true
+	}
+	order, err := typ.Compare(ctx, p.Val, typ.Zero())
+	return err == nil && order == 0 && !keepsZero
 }
 
 // take takes the parameters in the values of columns. It returns an error if there is an expression
