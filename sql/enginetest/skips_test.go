@@ -38,6 +38,7 @@ const (
 	signalled     reason = "SIGNAL of a condition by number is refused when it runs, 1646: expects it of CREATE PROCEDURE"
 	addedMonths   reason = "MySQL's TIMESTAMPADD of months to a DATE, which is a DATE: expects a time"
 	movedText     reason = "MySQL's text and an interval, which is a text: expects a time"
+	wholeSeconds  reason = "MySQL's UNIX_TIMESTAMP of whole seconds, which is a BIGINT: expects DECIMAL"
 	parsedTimes   reason = "MySQL's STR_TO_DATE, with %p, %f and times without a date: expects them lost"
 	numberDates   reason = "MySQL's dates, which are numbers by their digits: 123 is 2000-01-23: expects NULL"
 	dateDigits    reason = "MySQL's UTC_TIMESTAMP() and CONVERT_TZ, without digits after the second: expects six"
@@ -146,6 +147,8 @@ var skips = []skip{
 	{"Queries QueriesPrepared", "select dayname(123), dayname('abc')", numberDates},
 	{"Scripts ScriptsPrepared", "select @@time_zone, NOW(6) = UTC_TIMESTAMP();", dateDigits},
 	{"Scripts ScriptsPrepared", "SELECT UNIX_TIMESTAMP(CONVERT_TZ('2023-09-25 07:02:57', '+00:00', @@session.time_zone));", dateDigits},
+	{"Scripts ScriptsPrepared", "SELECT unix_timestamp(timestamp_col), unix_timestamp(datetime_col) from datetime_table", wholeSeconds},
+	{"Scripts ScriptsPrepared", "select unix_timestamp(dt0), unix_timestamp(dt1), unix_timestamp(dt2), unix_timestamp(dt3), unix_timestamp(dt4), unix_timestamp(dt5), unix_timestamp(dt6) from dt;", wholeSeconds},
 	{"DateParse", "SELECT STR_TO_DATE('a09:30:17','a%h:%i:%s')", parsedTimes},
 	{"DateParse", "SELECT STR_TO_DATE('A09:30:17','A%h:%i:%s')", parsedTimes},
 	{"DateParse", "SELECT STR_TO_DATE('09:30:17a','%h:%i:%s')", parsedTimes},
