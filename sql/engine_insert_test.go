@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -181,3 +182,26 @@ func TestEngineInsertPrepared(t *testing.T) {
 	}
 	p.tables()
 }
+
+// An INSERT of many values is run by a plan that the garbage collector may drop.
+func TestEngineInsertLarge(t *testing.T) {
+	p := insertPair(t)
+	for run := range 6 {
+		var rows []string
+		for i := range idleRows {
+			rows = append(rows, fmt.Sprintf("(%d, %d, 'r')", 1000*(run+1)+i, i))
+		}
+		p.both("INSERT INTO t (u, n, s) VALUES "+strings.Join(rows, ", "), true)
+		if run > 0 && !p.compiled.byPlan {
+			t.Error("not by a plan")
+		}
+		if run%2 == 1 {
+			runtime.GC()
+			runtime.GC()
+		}
+	}
+	p.tables()
+}
+
+// idleRows are more than a plan that is kept has.
+const idleRows = 100

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/store"
@@ -30,6 +31,8 @@ type prepared struct {
 		lockrank.Mutex[lockrank.Leaf]
 		queries []*plan.Query
 	}
+	// large has such queries that take much memory: the garbage collector drops those that are not used.
+	large clock.Pool
 	// runs counts executions, and chosen is the number of the access, or of the order of a join, that
 	// has been chosen.
 	runs   atomic.Uint64
@@ -40,7 +43,7 @@ type prepared struct {
 // and what it returns, and plans it. It returns ErrPlan if go-mysql-server reports an error, which may
 // be due to the values.
 func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, values []plan.Value) (*prepared, error) {
-	p := &prepared{tables: tables}
+	p := &prepared{tables: tables, large: s.st.Machine.Clock().NewPool(func() any { return nil })}
 	p.text, p.parameters = s.literals.Fixed(s.text, values)
 	if !s.literals.Inserts { // an INSERT returns nothing, and its plan is go-mysql-server's
 		schema, err := s.check(ctx, p, values)
@@ -60,7 +63,7 @@ func (s *Statement) newPrepared(ctx *gms.Context, tables []*store.TableInfo, val
 	case q.Shared:
 		p.shared = q
 	default:
-		p.idle.queries = append(p.idle.queries, q)
+		p.give(q)
 	}
 	return p, nil
 }
@@ -121,6 +124,9 @@ func (p *prepared) take(ctx *gms.Context, s *Statement, values []plan.Value) (*p
 		return q, nil
 	}
 	p.idle.Unlock()
+	if q, ok := p.large.Get().(*plan.Query); ok {
+		return q, nil
+	}
 	q, err := p.build(ctx, s, values)
 	if err != nil {
 		return nil, ErrPlan
@@ -130,7 +136,11 @@ func (p *prepared) take(ctx *gms.Context, s *Statement, values []plan.Value) (*p
 
 // give takes a query back.
 func (p *prepared) give(q *plan.Query) {
-	if p.shared != nil {
+	switch {
+	case p.shared != nil:
+		return
+	case q.Insert != nil && q.Insert.Size() > idleValuesMax:
+		p.large.Put(q)
 		return
 	}
 	p.idle.Lock()

@@ -62,6 +62,9 @@ const (
 	preparedMax = 16
 	// idleMax bounds the idle queries of a prepared statement.
 	idleMax = 16
+	// idleValuesMax bounds the values of an INSERT that is idle for as long as its statement is known: each
+	// takes some 400 bytes.
+	idleValuesMax = 64
 )
 
 // NewStatement returns the Statement for a syntax tree with n parameters in place of literals; nil

@@ -151,6 +151,8 @@ func (b *builder) known(e gms.Expression) (err error) {
 			err = refused("%s of an ENUM or SET, which goes by its texts", name)
 		case isMixedNullSafe(b.ctx, e):
 			err = refused("<=> of values of several types")
+		case isMixedNumbers(b.ctx, e):
+			err = refused("a comparison of doubles with decimals")
 		}
 		return err == nil
 	})
@@ -166,6 +168,22 @@ func isMixedNullSafe(ctx *gms.Context, e gms.Expression) bool {
 	}
 	left, right := n.Left().Type(ctx), n.Right().Type(ctx)
 	return !(types.IsInteger(left) && types.IsInteger(right) || types.IsTextOnly(left) && types.IsTextOnly(right) || right == types.Null)
+}
+
+// isMixedNumbers reports whether an expression compares doubles with decimals: go-mysql-server does that by decimals,
+// of which the largest and the smallest doubles are none, unless it uses an index.
+func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case expression.Comparer, *expression.Between:
+	default:
+		return false
+	}
+	doubles, decimals := false, false
+	for _, c := range e.Children() {
+		t := c.Type(ctx)
+		doubles, decimals = doubles || types.IsFloat(t), decimals || types.IsDecimal(t)
+	}
+	return doubles && decimals
 }
 
 // isEndOfElements reports whether an expression is MIN or MAX of an ENUM or SET.

@@ -29,6 +29,15 @@ type Insert struct {
 	editors []*store.Editor
 }
 
+// Size returns the number of values in all rows.
+func (in *Insert) Size() int {
+	n := 0
+	for _, row := range in.rows {
+		n += len(row)
+	}
+	return n
+}
+
 // String returns the INSERT as plans show it.
 func (in *Insert) String() string {
 	name := "insert"
