@@ -132,6 +132,8 @@ var without = map[string]string{
 	"rdma/call":          "carries leases and configurations",
 	"rdma/local":         "takes no part in what is profiled: one machine, or machines that are processes",
 	"rdma/tcp":           "takes no part in what is profiled: machines that are processes share memory",
+	"rdma/verbs":         "takes no part, as rdma/tcp",
+	"rdma/hosts":         "takes no part, as rdma/tcp and rdma/verbs, whose part it is",
 	"recovery":           "works when machines fail",
 	"sql":                "is not in native transactions",
 	"txn/message":        "carries replies, validation and functions between machines, of which there is one in what is profiled",
