@@ -221,7 +221,7 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 // exactColumn returns a column, or a tuple with columns, whose decimals have a type that does
 // not round.
 func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
-	if isTimeColumn(ctx, e) {
+	if _, isQuery := e.(*plan.Subquery); !isQuery && isTimeColumn(ctx, e) { // an IN knows a subquery by its type
 		return asPlainTime(ctx, e), transform.NewTree
 	}
 	switch e := e.(type) {

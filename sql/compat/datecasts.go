@@ -7,6 +7,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/farmsql/farmsql/sql/row"
@@ -110,6 +111,10 @@ type timeCast struct {
 
 // newDateCast returns what replaces a CAST to a date or time; nil if that is right as it is.
 func newDateCast(ctx *gms.Context, c *expression.Convert) (gms.Expression, error) {
+	switch c.Child.(type) {
+	case expression.Tuple, *plan.Subquery: // go-mysql-server's own, over the right side of an IN
+		return nil, nil
+	}
 	of := c.Child.Type(ctx)
 	switch c.Type(ctx).(type) {
 	case gms.DatetimeType:

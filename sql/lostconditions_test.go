@@ -1,0 +1,20 @@
+package sql
+
+import "testing"
+
+// TestLostConditions: of joins of four tables, conditions beside equalities that follow from others were lost.
+func TestLostConditions(t *testing.T) {
+	const tables = "create table a (id int primary key, s varchar(9), key (s)); create table b (id int primary key, n int, s varchar(9), key (s)); create table c (x int, s varchar(9)); create table d (x int, s varchar(9));" +
+		"insert into a values (1,'p'),(2,'q'),(3,'p'); insert into b values (1,5,'p'),(2,7,'q'),(3,1,'p'); insert into c values (1,'p'),(2,'q'),(3,'p'),(4,null); insert into d values (1,'p'),(2,'p'),(6,'q'),(7,'q'),(9,'p');"
+	const from = "from b join c on c.s = b.s join a on c.s = a.s join d on d.s = b.s "
+	for _, s := range []shows{
+		{tables, "select count(*) " + from, "26\n"},
+		{tables, "select count(*) " + from + "and d.x < b.n", "9\n"},
+		{tables, "select count(*) " + from + "where d.x < b.n", "9\n"},
+		{tables, "select count(*) " + from + "and d.x = b.n", "5\n"},
+		{tables, "select count(*) " + from + "and d.x < b.n left join b e on e.id = d.x and e.n > 5", "9\n"},
+		{tables, "select count(*) from b left join (c join a on c.s = a.s) on c.s = b.s join d on d.s = b.s and d.x < b.n", "9\n"},
+	} {
+		s.testTwice(t)
+	}
+}
