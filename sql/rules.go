@@ -20,6 +20,7 @@ const (
 	fractionsRule     analyzer.RuleId = 1008
 	wideUnionsRule    analyzer.RuleId = 1009
 	collationsRule    analyzer.RuleId = 1010
+	wholeTimesRule    analyzer.RuleId = 1011
 )
 
 // go-mysql-server has this extension point once for the whole process. Simple UPDATEs and
@@ -28,6 +29,7 @@ const (
 func init() {
 	analyzer.AlwaysBeforeDefault = append(analyzer.AlwaysBeforeDefault,
 		analyzer.Rule{Id: plainFiltersRule, Apply: plainFilters}, analyzer.Rule{Id: possibleTimesRule, Apply: compat.PossibleTimes},
+		analyzer.Rule{Id: wholeTimesRule, Apply: compat.WholeTimes},
 		analyzer.Rule{Id: comparedRowsRule, Apply: compat.ComparedRows}, analyzer.Rule{Id: wideUnionsRule, Apply: compat.WideUnions},
 		analyzer.Rule{Id: collationsRule, Apply: compat.MixedCollations})
 }

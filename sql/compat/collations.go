@@ -208,6 +208,9 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 	same := transform.SameTree
 	operands := slices.Clone(e.Children())
 	for i, operand := range operands {
+		if _, isIn := e.(*plan.InSubquery); isIn && i > 0 {
+			break // it knows its right side by the Go type
+		}
 		exact, isSame := exactColumn(ctx, operand)
 		operands[i], same = exact, same && isSame
 	}
@@ -221,7 +224,7 @@ func exactOperands(ctx *gms.Context, e gms.Expression) (gms.Expression, transfor
 // exactColumn returns a column, or a tuple with columns, whose decimals have a type that does
 // not round.
 func exactColumn(ctx *gms.Context, e gms.Expression) (gms.Expression, transform.TreeIdentity) {
-	if _, isQuery := e.(*plan.Subquery); !isQuery && isTimeColumn(ctx, e) { // an IN knows a subquery by its type
+	if isTimeColumn(ctx, e) {
 		return asPlainTime(ctx, e), transform.NewTree
 	}
 	switch e := e.(type) {

@@ -57,6 +57,9 @@ func ofPossibleTimes(ctx *gms.Context, e gms.Expression) (gms.Expression, transf
 			return changed, transform.NewTree, err
 		}
 	case expression.Comparer, *expression.Between:
+		if whole := wholeTime(ctx, e); whole != nil {
+			return whole, transform.NewTree, nil
+		}
 		for _, c := range e.Children() {
 			if isTemporal(ctx, c) {
 				return checkTexts(ctx, e, e.Children())

@@ -47,7 +47,7 @@ func ChangeRules(a *analyzer.Analyzer) {
 			case MoveJoinConds:
 				b.Rules[i].Apply = withEqualities(b.Rules[i].Apply)
 			case optimizeJoinsRule:
-				b.Rules[i].Apply = withLostConditions(withoutOutside(b.Rules[i].Apply))
+				b.Rules[i].Apply = withLostConditions(withWholeTimes(withoutOutside(b.Rules[i].Apply)))
 			case outerScopeIndexes:
 				b.Rules[i].Apply = aboveLimits(b.Rules[i].Apply)
 			case pushAliasFilters:
