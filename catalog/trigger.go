@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"strings"
+	"bytes"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -128,7 +128,8 @@ func (c *Catalog) tableOf(d *Definition) string {
 	return c.triggerTable(d)
 }
 
-// isOfTable reports whether a trigger of the table called name belongs to table.
+// isOfTable reports whether a trigger of the table called name belongs to table: names are equal if their keys
+// are.
 func isOfTable(name, table string) bool {
-	return name == anyTable || strings.EqualFold(name, table)
+	return name == anyTable || bytes.Equal(nameKey(nameTable, name), nameKey(nameTable, table))
 }

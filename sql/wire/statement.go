@@ -52,12 +52,36 @@ func (st *statement) setKind(ast sqlparser.Statement) {
 func showsDefinitions(ast sqlparser.Statement) bool {
 	switch n := ast.(type) {
 	case *sqlparser.Show:
-		return true
+		return !asksTables(n)
 	case *sqlparser.Select:
 		// The first table decides for almost all statements, at less cost than walking the tree.
 		return len(n.From) > 0 && isInformation(firstTable(n.From[0])) && areInformation(n)
 	}
 	return false
+}
+
+// asksTables reports whether a SHOW has a subquery in its WHERE, which may read any table.
+func asksTables(n *sqlparser.Show) bool {
+	conditions := []sqlparser.Expr{n.ShowCollationFilterOpt, n.ShowIndexFilterOpt}
+	if n.Filter != nil {
+		conditions = append(conditions, n.Filter.Filter)
+	}
+	if n.ShowTablesOpt != nil && n.ShowTablesOpt.Filter != nil {
+		conditions = append(conditions, n.ShowTablesOpt.Filter.Filter)
+	}
+	asks := false
+	for _, c := range conditions {
+		if c == nil {
+			continue
+		}
+		// The visitor never fails, so neither does Walk.
+		_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+			_, isQuery := n.(*sqlparser.Subquery)
+			asks = asks || isQuery
+			return !asks, nil
+		}, c)
+	}
+	return asks
 }
 
 // firstTable returns the first table of a FROM clause; an empty name if that is no table.
