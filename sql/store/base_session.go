@@ -10,6 +10,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/sirupsen/logrus"
 
 	"github.com/farmsql/farmsql/internal/lockrank"
 )
@@ -32,10 +33,39 @@ type baseSession struct {
 	shared, own map[string]gms.SystemVarValue
 	results     gms.CharacterSetID
 
+	log struct {
+		lockrank.Mutex[lockrank.Leaf]
+		entry *logrus.Entry
+	}
+
 	counts struct {
 		lockrank.Mutex[lockrank.Leaf]
 		own map[string]gms.StatusVarValue // the status variables that have changed
 	}
+}
+
+// GetLogger implements gms.Session. The listener's watch for gone clients calls it while a statement may change
+// the current database, which the log names: information_schema.triggers does.
+func (s *baseSession) GetLogger() *logrus.Entry {
+	s.log.Lock()
+	defer s.log.Unlock()
+	if s.log.entry == nil {
+		s.log.entry = logrus.NewEntry(logrus.StandardLogger())
+	}
+	return s.log.entry
+}
+
+// SetLogger implements gms.Session.
+func (s *baseSession) SetLogger(l *logrus.Entry) {
+	s.log.Lock()
+	defer s.log.Unlock()
+	s.log.entry = l
+}
+
+// SetCurrentDatabase implements gms.Session.
+func (s *baseSession) SetCurrentDatabase(name string) {
+	s.BaseSession.SetCurrentDatabase(name)
+	s.SetLogger(s.GetLogger().WithField(gms.ConnectionDbLogField, name))
 }
 
 // noIndexes is the registry of drivers' indexes; there are none.
