@@ -6,8 +6,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// What shows definitions leaves the client's transaction as it is, whether it succeeds or fails, and
-// however the transaction was opened.
+// TestDefinitionsAside checks that SHOW and the like leave the client's transaction as it is, whether they succeed or fail,
+// and however the transaction was opened.
 func TestDefinitionsAside(t *testing.T) {
 	conns := besideConns(t, 1)
 	own, other := conns[0], conns[1]

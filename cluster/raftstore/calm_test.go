@@ -348,7 +348,7 @@ func (r *replica) stirred() (to []rdma.MachineID) {
 }
 
 // TestFollowerIsCalm: a machine is calm if the leader of its term says so and it has nothing to do; otherwise it tells the
-// leader. It is not any more after another message of the leader, a stir, or a new leader, and then tells all others.
+// leader. Another message of the leader, a stir or a new leader ends that, and the machine tells all others.
 func TestFollowerIsCalm(t *testing.T) {
 	r := replicaOf(t, 3)
 	heartbeat := func(term uint64, calm bool) {

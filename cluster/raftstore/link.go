@@ -26,7 +26,7 @@ type link struct {
 	start    func()             // begins run
 	stop     context.CancelFunc // ends run
 	removed  func()             // called when the machine says that this one has been replaced
-	broken   func()             // called when there is no connection any more
+	broken   func()             // called when the connection has ended, or none could be made
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]

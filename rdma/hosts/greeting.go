@@ -116,7 +116,7 @@ var Refusals = map[Refusal]error{
 	Leaving:        errors.New("the other machine leaves the network, or is cut off"),
 	UnknownPurpose: fmt.Errorf("the other machine does not know the purpose of the connection: %w", errors.ErrUnsupported),
 	Outdated:       errors.New("the other machine knows a later life of this machine, or a later connection"),
-	NoLine:         errors.New("the other machine does not use its line yet, or any more"),
+	NoLine:         errors.New("the other machine does not use its line: not yet, or it has stopped"),
 	Twin:           errors.New("another process, at another address, has the number of this machine and is connected"),
 	CardBroken:     errors.New("the other machine's card cannot make a queue pair"),
 }

@@ -47,7 +47,7 @@ func (t *Memories) Register(k rdma.Key, m *nvram.Memory) error {
 	return nil
 }
 
-// Deregister removes the registration of k, if there is one. When it returns, no copier touches the memory any more.
+// Deregister removes the registration of k, if there is one. Once it has returned, no copier touches the memory.
 func (t *Memories) Deregister(k rdma.Key) {
 	t.mu.Lock()
 	next := maps.Clone(*t.registered.Load())

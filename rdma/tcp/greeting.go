@@ -15,7 +15,7 @@ const (
 
 var protocol = hosts.Protocol{Magic: magic, Format: format}
 
-// What connections are for.
+// The purposes of connections.
 const (
 	operations uint8 = iota
 	keysOfDatagrams

@@ -38,7 +38,7 @@ func (r *registration) bounds(i uint32) (off, bytes uint64) {
 	return off, min(pieceBytes, r.memory.Size()-off)
 }
 
-// errNoPiece says that there is no such piece, or no registration any more.
+// errNoPiece says that there is no such piece, or that the registration has been removed.
 var errNoPiece = errors.New("verbs: no such piece of memory")
 
 // piece returns the card's registration of a piece, which it makes if there is none.

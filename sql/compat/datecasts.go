@@ -152,11 +152,8 @@ func (c *timeCast) Eval(ctx *gms.Context, over gms.Row) (any, error) {
 	if !ok {
 		return nil, nil
 	}
-	unit := time.Second
-	for range c.digits {
-		unit /= 10
-	}
-	return types.Timespan(boundedTime(ctx, float64((time.Duration(us) * time.Microsecond).Round(unit).Microseconds()))), nil
+	rounded := (time.Duration(us) * time.Microsecond).Round(unitOfDigits(c.digits))
+	return types.Timespan(boundedTime(ctx, float64(rounded.Microseconds()))), nil
 }
 
 // WithChildren implements gms.Expression.

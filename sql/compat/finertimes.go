@@ -149,11 +149,7 @@ func unitOf(ctx *gms.Context, e gms.Expression) time.Duration {
 	if types.IsDateType(t) {
 		return 24 * time.Hour
 	}
-	unit := time.Second
-	for range t.Precision() {
-		unit /= 10
-	}
-	return unit
+	return unitOfDigits(t.Precision())
 }
 
 // between returns the last value before a constant of a column whose values differ by unit at least, if the

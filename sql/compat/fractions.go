@@ -191,11 +191,16 @@ func (c *exactDatetime) WithChildren(ctx *gms.Context, children ...gms.Expressio
 
 // cutFraction drops all but some digits after the second.
 func cutFraction(t time.Time, digits int) time.Time {
+	return t.Add(-time.Duration(t.Nanosecond()) % unitOfDigits(digits))
+}
+
+// unitOfDigits returns by how much times differ at least that have some digits after the second.
+func unitOfDigits(digits int) time.Duration {
 	unit := time.Second
 	for range digits {
 		unit /= 10
 	}
-	return t.Add(-time.Duration(t.Nanosecond()) % unit)
+	return unit
 }
 
 // resultsOf returns the expressions of which a CASE returns one.

@@ -54,33 +54,19 @@ func readMoment(ctx *gms.Context, v any) (time.Time, bool) {
 	return momentOfDigits(n.Decimal)
 }
 
-// momentOfDigits returns the date with a time that the digits of a number form: YYMMDD, YYYYMMDD,
-// YYMMDDhhmmss or YYYYMMDDhhmmss, and a fraction of a second.
+// momentOfDigits returns the date with a time that the digits of a number spell (TextOfDigits), and a fraction of a
+// second.
 func momentOfDigits(n decimal.Decimal) (time.Time, bool) {
-	const second = 1e6 // of the digits of a date, with those of a time behind
-	if n.Sign() <= 0 || n.GreaterThan(decimal.New(99991231235960, 0)) {
+	if n.Sign() <= 0 || n.GreaterThanOrEqual(decimal.New(1, 14)) {
 		return time.Time{}, false
 	}
-	whole := n.Truncate(0)
-	us := n.Sub(whole).Shift(6).Round(0).IntPart()
-	digits := whole.IntPart()
-	date, clock := digits, int64(0)
-	if digits > 99991231 {
-		date, clock = digits/second, digits%second
+	text, layout := TextOfDigits(n.IntPart()), time.DateOnly
+	if len(text) > len(layout) {
+		layout = time.DateTime
 	}
-	switch {
-	case date < 101 || date > 991231 && date < 10000101:
-		return time.Time{}, false
-	case date < 700000:
-		date += 20000000
-	case date <= 991231:
-		date += 19000000
-	}
-	year, month, day := int(date/10000), time.Month(date/100%100), int(date%100)
-	h, m, s := clock/10000, clock/100%100, clock%100
-	t := time.Date(year, month, day, int(h), int(m), int(s), 0, time.UTC)
-	isReal := t.Month() == month && t.Day() == day && h < 24 && m < 60 && s < 60
-	return t.Add(time.Duration(us) * time.Microsecond), isReal
+	t, err := time.Parse(layout, text)
+	us := n.Sub(n.Truncate(0)).Shift(6).Round(0).IntPart()
+	return t.Add(time.Duration(us) * time.Microsecond), err == nil
 }
 
 // clockOfDay returns the time of a date, in microseconds.
