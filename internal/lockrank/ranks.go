@@ -51,7 +51,8 @@ type (
 	Later      struct{ rank } // rdma/local, rdma/tcp, rdma/verbs: completions that come later; a card pins memory
 	Membership struct{ rank } // recovery/membership: what a machine knows of the configuration
 	Partners   struct{ rank } // cluster/lease: which lives of machines get the lease thread's messages
-	Leaf       struct{ rank } // anything, for a moment: no other mutex but Pins is locked meanwhile
+	Leaf       struct{ rank } // anything, for a moment: no other mutex but Socket and Pins is locked meanwhile
+	Socket     struct{ rank } // sql/wire: how the server waits for a client's requests, while that changes
 	Pins       struct{ rank } // nvram: which pages of a memory are pinned, while some are given back
 )
 
@@ -92,5 +93,6 @@ var order = []Rank{
 	Membership{},
 	Partners{},
 	Leaf{},
+	Socket{},
 	Pins{},
 }

@@ -63,8 +63,9 @@ type conn struct {
 const handshakeBytesMax = 1<<16 + 1<<12
 
 func newConn(c net.Conn, m *mux, source net.Listener) *conn {
+	id := m.lastID.Add(1)
 	made := &conn{
-		Conn: c, mux: m, source: source, id: m.lastID.Add(1), since: m.cfg.Clock.Now(),
+		Conn: newSocket(c, id, &m.latest), mux: m, source: source, id: id, since: m.cfg.Clock.Now(),
 		gone:  make(chan struct{}),
 		meter: packetMeter{limit: min(handshakeBytesMax, m.cfg.MaxPacketBytes)},
 	}

@@ -166,7 +166,7 @@ func isLeaving(t *testing.T, c *conn) {
 // unread returns how many bytes have come at a connection and were not read.
 func unread(t *testing.T, c *conn) (n int) {
 	t.Helper()
-	raw, err := c.Conn.(*net.TCPConn).SyscallConn()
+	raw, err := c.Conn.(*socket).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

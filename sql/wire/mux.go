@@ -23,6 +23,8 @@ type mux struct {
 	room    chan struct{} // signals that fewer clients wait to log in
 	lastID  atomic.Uint32
 	watch   watch
+	// latest is the id of the connection that has read a request last.
+	latest atomic.Uint32
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]
