@@ -33,6 +33,7 @@ type NIC struct {
 	// running counts the goroutines of sockets. It leaves out the goroutines of doorbells, because
 	// a bell may call Close.
 	running sync.WaitGroup
+	counts  rdma.CountersOf
 
 	mu struct {
 		lockrank.Mutex[lockrank.Leaf]

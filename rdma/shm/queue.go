@@ -14,6 +14,7 @@ type Queue struct {
 	nic    *NIC
 	worker int
 	closed atomic.Bool // set once, under the NIC's mu
+	counts *rdma.Counters
 	active *atomic.Uint64
 	count  uint32  // the low half of active
 	conns  []*conn // indexed by machine; nil for a machine to which there was no connection
@@ -27,7 +28,7 @@ var _ rdma.Queue = (*Queue)(nil)
 
 func newQueue(nic *NIC, worker int) *Queue {
 	active := nic.state.active(worker)
-	return &Queue{nic: nic, worker: worker, active: active, count: uint32(active.Load()), wake: futexWake}
+	return &Queue{nic: nic, worker: worker, counts: nic.counts.Worker(worker), active: active, count: uint32(active.Load()), wake: futexWake}
 }
 
 // Read implements rdma.Queue.
@@ -62,6 +63,7 @@ func (q *Queue) Ring(to rdma.MachineID) error {
 func (q *Queue) wakeSleeper() {
 	if c := q.asleep; c != nil {
 		q.asleep = nil
+		q.counts.Wakes.Add(1)
 		q.wake(low(c.rung)) // a wake-up that comes late wakes for nothing, which park allows
 		runtime.KeepAlive(c)
 	}
@@ -101,6 +103,7 @@ func (q *Queue) post(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []
 		if err = q.try(op, to, k, off, b); err == nil {
 			return true, nil
 		}
+		q.counts.Operations.Add(^uint64(0)) // see NIC.Counts
 		switch err {
 		case rdma.ErrBroken: // a fault
 			q.conns[to].broken.Store(true)
@@ -170,6 +173,7 @@ func (q *Queue) try(op rdma.Op, to rdma.MachineID, k rdma.Key, off uint64, b []b
 
 // ring sets the bell of the other end, and notes whether it has to be woken after the operation.
 func (q *Queue) ring(c *conn) {
+	q.counts.Doorbells.Add(1)
 	if setBell(c.rung, c.parked) {
 		q.asleep = c
 	}
@@ -179,6 +183,8 @@ func (q *Queue) ring(c *conn) {
 func (q *Queue) end(err *error, panicOnFault bool) {
 	faulted(recover(), err)
 	debug.SetPanicOnFault(panicOnFault)
-	q.count++
+	if q.count++; q.count == 0 {
+		q.counts.Operations.Add(1 << 31) // see NIC.Counts
+	}
 	q.active.Store(uint64(q.count))
 }

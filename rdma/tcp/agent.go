@@ -39,7 +39,7 @@ func newAgent(c *hosts.Copier, q *Queue, socket, stream net.Conn, id hosts.Agent
 		copier: c,
 		id:     id, life: g.Life, address: g.Address, dial: g.Dial, sibling: q, socket: socket,
 		in:    bufio.NewReaderSize(stream, bufferBytes),
-		out:   bufio.NewWriterSize(stream, bufferBytes),
+		out:   bufio.NewWriterSize(answers{stream, q.counts}, bufferBytes),
 		ended: make(chan struct{}),
 	}
 }

@@ -53,7 +53,7 @@ func (nic *NIC) greet(ctx context.Context, socket *net.TCPConn, address string, 
 	if err := nic.security.Tune(socket); err != nil {
 		return nil, err
 	}
-	outbox, err := newOutbox(socket)
+	outbox, err := newOutbox(socket, &nic.counts.Worker(int(g.Worker)).Calls)
 	if err != nil {
 		return nil, err
 	}

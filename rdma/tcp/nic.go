@@ -30,6 +30,7 @@ type NIC struct {
 	addresses *hosts.Addresses
 	memories  *hosts.Memories
 	sockets   hosts.Sockets
+	counts    rdma.CountersOf
 	ctx       context.Context // ends with the NIC
 	cancel    context.CancelFunc
 	dials     atomic.Uint32  // numbers connections

@@ -28,16 +28,17 @@ type outbox struct {
 		pumped    int // how many bytes pump is sending
 	}
 	attempt func(fd uintptr) bool // attemptLocked, made once
+	calls   *atomic.Uint64        // counts system calls that send
 	// moved counts the bytes that the socket has taken or given.
 	moved atomic.Uint64
 }
 
-func newOutbox(socket *net.TCPConn) (*outbox, error) {
+func newOutbox(socket *net.TCPConn, calls *atomic.Uint64) (*outbox, error) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	o := &outbox{TCPConn: socket, raw: raw}
+	o := &outbox{TCPConn: socket, raw: raw, calls: calls}
 	o.attempt = o.attemptLocked
 	return o, nil
 }
@@ -100,6 +101,7 @@ func (o *outbox) send() {
 // attemptLocked sends what the socket takes without waiting. With unix.Write in place of syscall.Write, the race
 // detector would not know that the bytes are read after they were sent.
 func (o *outbox) attemptLocked(fd uintptr) bool {
+	o.calls.Add(1)
 	n, _ := syscall.Write(int(fd), o.mu.held)
 	o.mu.taken = max(n, 0)
 	return true
@@ -121,6 +123,7 @@ func (o *outbox) pump() {
 		}
 		o.mu.Unlock()
 		for part := range slices.Chunk(b, pumpBytes) {
+			o.calls.Add(1)
 			if _, err := o.TCPConn.Write(part); err != nil {
 				_ = o.TCPConn.Close() // the goroutine that reads from it finds that it has ended
 				return

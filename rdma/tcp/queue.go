@@ -31,6 +31,7 @@ type Queue struct {
 	worker int
 	own    *hosts.Copier // carries out operations on this machine
 	bell   *hosts.Bell
+	counts *rdma.Counters
 	closed chan struct{} // closed when Close begins
 	ended  chan struct{} // closed when Close has ended
 	// unflushed are the connections to which something has been posted since the last Flush. The list
@@ -50,7 +51,7 @@ var (
 )
 
 func newQueue(nic *NIC, worker int, own *hosts.Copier, bell func()) *Queue {
-	q := &Queue{nic: nic, worker: worker, own: own, closed: make(chan struct{}), ended: make(chan struct{})}
+	q := &Queue{nic: nic, worker: worker, own: own, counts: nic.counts.Worker(worker), closed: make(chan struct{}), ended: make(chan struct{})}
 	q.bell = hosts.NewBell(bell, q.closed)
 	return q
 }
@@ -140,7 +141,10 @@ func (q *Queue) append(p pending, src []byte) (c *conn, held int, err error) {
 	if c, err = q.connLocked(p.to); err != nil {
 		return nil, 0, err
 	}
-	err = c.appendLocked(p, src)
+	if err = c.appendLocked(p, src); err == nil {
+		q.counts.Operations.Add(1)
+		q.counts.Bytes.Add(uint64(p.bytes))
+	}
 	return c, len(c.mu.frames), err
 }
 

@@ -58,7 +58,7 @@ type lane interface {
 	pair(sends int) (pair, error)
 	// exchange posts requests, with one doorbell for the adjacent ones of a queue pair, and receives, and then takes
 	// completions. A request that the card does not take, and those after it of the same pair, have a refusal then.
-	exchange(requests []request, receives int, done []completion) (n int, err error)
+	exchange(requests []request, receives int, done []completion) (n, doorbells int, err error)
 	// arm asks for one event when the next completion comes.
 	arm() error
 	// wait waits for that event. It fails once the lane is interrupted.

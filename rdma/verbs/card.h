@@ -50,11 +50,11 @@ static inline void fv_fill(const struct fv_request *r, struct ibv_send_wr *w, st
 }
 
 // fv_send posts requests, with one doorbell for up to FV_CHAIN adjacent ones of a queue pair. If a queue pair takes one
-// not, the request and all later ones of that pair have the reason in refusal.
-static inline void fv_send(struct fv_request *r, int n) {
+// not, the request and all later ones of that pair have the reason in refusal. It returns the number of doorbells.
+static inline int fv_send(struct fv_request *r, int n) {
 	struct ibv_send_wr w[FV_CHAIN], *bad;
 	struct ibv_sge s[FV_CHAIN];
-	int from, i, k, rc;
+	int from, i, k, rc, doorbells = 0;
 	for (from = 0; from < n; from += k) {
 		for (k = 0; k < FV_CHAIN && from + k < n && r[from + k].pair == r[from].pair; k++) {
 			fv_fill(&r[from + k], &w[k], &s[k]);
@@ -62,6 +62,7 @@ static inline void fv_send(struct fv_request *r, int n) {
 				w[k - 1].next = &w[k];
 		}
 		bad = NULL;
+		doorbells++;
 		rc = ibv_post_send((struct ibv_qp *)(uintptr_t)r[from].pair, w, &bad);
 		if (rc == 0)
 			continue;
@@ -73,6 +74,7 @@ static inline void fv_send(struct fv_request *r, int n) {
 		for (; from + k < n && r[from + k].pair == r[from].pair; k++)
 			r[from + k].refusal = rc;
 	}
+	return doorbells;
 }
 
 // fv_receives posts receives without memory: rings bring no bytes with them.
@@ -105,16 +107,6 @@ static inline int fv_take(struct ibv_cq *cq, struct fv_completion *d, int max) {
 		d[i].is_receive = (wc[i].wr_id & FV_RECEIVE) != 0;
 	}
 	return n;
-}
-
-// fv_exchange posts requests and receives, and polls for completions.
-static inline int fv_exchange(struct ibv_cq *cq, struct ibv_srq *srq, struct fv_request *r, int n, int receives, struct fv_completion *d, int max) {
-	int rc;
-	fv_send(r, n);
-	rc = fv_receives(srq, receives);
-	if (rc != 0)
-		return -rc;
-	return fv_take(cq, d, max);
 }
 
 // fv_unblock makes a descriptor return at once if there is nothing to read.
@@ -196,6 +188,18 @@ static inline struct ibv_srq *fv_srq(struct ibv_pd *pd, int receives) {
 static inline int fv_limit(struct ibv_srq *srq, int limit) {
 	struct ibv_srq_attr a = {.srq_limit = limit};
 	return ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT);
+}
+
+// fv_exchange posts requests and receives, and polls for completions. An event comes when fewer receives than limit are left.
+static inline int fv_exchange(struct ibv_cq *cq, struct ibv_srq *srq, struct fv_request *r, int n, int receives, int limit, struct fv_completion *d, int max, int *doorbells) {
+	int rc;
+	*doorbells = fv_send(r, n);
+	rc = fv_receives(srq, receives);
+	if (rc != 0)
+		return -rc;
+	if (receives > 0)
+		fv_limit(srq, limit); // a hint: without it, nothing is lost
+	return fv_take(cq, d, max);
 }
 
 static inline struct ibv_qp *fv_pair(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_srq *srq, int sends, int inlined) {

@@ -328,6 +328,8 @@ type verbsLane struct {
 	card  *verbsCard
 	srq   *C.struct_ibv_srq
 	limit int // of the shared receive queue, at which an event says that it is low
+	// doorbells is where C says how many there were. It belongs to exchange.
+	doorbells C.int
 
 	mu      lockrank.Mutex[lockrank.Leaf]
 	entries int // what may be in the completion queue
@@ -349,16 +351,14 @@ func (c *verbsCard) lane(receives int) (lane, error) {
 	return l, nil
 }
 
-func (l *verbsLane) exchange(requests []request, receives int, done []completion) (int, error) {
-	n := C.fv_exchange(l.cq, l.srq, (*C.struct_fv_request)(unsafe.Pointer(unsafe.SliceData(requests))), C.int(len(requests)), C.int(receives),
-		(*C.struct_fv_completion)(unsafe.Pointer(unsafe.SliceData(done))), C.int(len(done)))
-	if n < 0 {
-		return 0, failed("polling a completion queue", n)
+func (l *verbsLane) exchange(requests []request, receives int, done []completion) (n, doorbells int, err error) {
+	rung := &l.doorbells // one of the lane's, since what C is given the address of would be allocated
+	took := C.fv_exchange(l.cq, l.srq, (*C.struct_fv_request)(unsafe.Pointer(unsafe.SliceData(requests))), C.int(len(requests)), C.int(receives), C.int(l.limit),
+		(*C.struct_fv_completion)(unsafe.Pointer(unsafe.SliceData(done))), C.int(len(done)), rung)
+	if took < 0 {
+		return 0, int(*rung), failed("polling a completion queue", took)
 	}
-	if receives > 0 {
-		C.fv_limit(l.srq, C.int(l.limit)) // a hint: without it, nothing is lost
-	}
-	return int(n), nil
+	return int(took), int(*rung), nil
 }
 
 // grow makes room for so many more completions. Each request may have one, if its queue pair fails.

@@ -218,19 +218,19 @@ func (l *fakeLane) close() error {
 	return l.wire.refuses["close lane"]
 }
 
-func (l *fakeLane) exchange(requests []request, receives int, done []completion) (int, error) {
+func (l *fakeLane) exchange(requests []request, receives int, done []completion) (n, doorbells int, err error) {
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
 	l.wire.count.exchanges++
 	if err := l.wire.refuses["exchange"]; err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if l.receives += receives; l.receives > l.most {
 		l.wire.t.Errorf("a receive queue of %d has %d entries", l.most, l.receives)
 	}
 	for i := range requests {
 		if i == 0 || requests[i].pair != requests[i-1].pair {
-			l.wire.count.doorbells++
+			doorbells++
 		}
 		p := l.wire.pairs[uint32(requests[i].pair)]
 		if p == nil || p.lane != l {
@@ -239,13 +239,14 @@ func (l *fakeLane) exchange(requests []request, receives int, done []completion)
 		}
 		p.postLocked(&requests[i])
 	}
-	n := l.takeLocked(done)
+	l.wire.count.doorbells += doorbells
+	n = l.takeLocked(done)
 	for _, d := range done[:n] {
 		if p := l.wire.ofConn(l, connOf(d.id)); p != nil && d.isReceive == 0 {
 			p.freeLocked(d.id)
 		}
 	}
-	return n, nil
+	return n, doorbells, nil
 }
 
 // ofConn returns the queue pair of a connection.

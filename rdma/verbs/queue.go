@@ -35,6 +35,7 @@ type Queue struct {
 	lane    lane
 	own     *hosts.Copier // carries out operations on this machine
 	bell    *hosts.Bell
+	counts  *rdma.Counters
 	closed  chan struct{} // closed when Close begins
 	ended   chan struct{} // closed when Close has ended
 	torn    chan struct{} // closed when no connection uses the lane any more
@@ -74,7 +75,7 @@ func newQueue(nic *NIC, worker int, bell func()) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{
-		nic: nic, worker: worker, lane: l, own: nic.memories.Copier(),
+		nic: nic, worker: worker, lane: l, own: nic.memories.Copier(), counts: nic.counts.Worker(worker),
 		closed: make(chan struct{}), ended: make(chan struct{}), watched: make(chan struct{}), torn: make(chan struct{}),
 	}
 	q.mu.live = make(map[uint32]*conn)
@@ -132,6 +133,7 @@ func (q *Queue) post(o operation, src []byte) (done bool, err error) {
 	if err != nil {
 		return false, o.fail(err)
 	}
+	q.counts.Operations.Add(1)
 	if !c.isUnflushed {
 		c.isUnflushed = true
 		q.unflushed = append(q.unflushed, c)
@@ -211,7 +213,8 @@ func (q *Queue) exchangeLocked() (isNews bool) {
 			q.mu.ready[i] = nil
 		}
 		q.mu.ready = q.mu.ready[:0]
-		n, err := q.lane.exchange(q.mu.requests, q.mu.receives.missing(), q.mu.done[:])
+		n, doorbells, err := q.lane.exchange(q.mu.requests, q.mu.receives.missing(), q.mu.done[:])
+		q.countLocked(doorbells)
 		if err != nil {
 			q.breakAllLocked(err)
 		}

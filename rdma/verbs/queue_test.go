@@ -94,7 +94,7 @@ func TestCountsOfABatch(t *testing.T) {
 				t.Errorf("before Flush: %+v", got)
 			}
 			a.q.mu.Lock() // nobody else posts or polls
-			before := f.wire.counted()
+			before, nic := f.wire.counted(), a.Counts()
 			a.q.mu.Unlock()
 			a.q.Flush()
 			if err := a.wait(c.done); err != nil {
@@ -104,6 +104,11 @@ func TestCountsOfABatch(t *testing.T) {
 			got.exchanges, got.arms = before.exchanges, 0 // polls
 			if got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
+			}
+			of := a.Counts().Sub(nic)
+			if of.Doorbells != uint64(got.doorbells) || of.Requests != uint64(got.requests) || of.Signalled != uint64(got.signalled) ||
+				of.Inlined != uint64(got.inlined) || of.Fenced != uint64(got.fenced) || of.Calls != 1 {
+				t.Errorf("the NIC counts %+v, the card %+v", of, got)
 			}
 		})
 	}

@@ -26,9 +26,12 @@ func (q *Queue) watch() {
 
 func (q *Queue) watchUntilClosed() {
 	for {
+		q.counts.Polls.Add(1)
 		err := q.lane.arm()
 		if err == nil && q.take() == 0 {
-			err = q.lane.wait()
+			if err = q.lane.wait(); err == nil {
+				q.counts.Wakes.Add(1)
+			}
 		}
 		if err != nil {
 			if !q.isClosed() {
