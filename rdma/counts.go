@@ -57,6 +57,9 @@ func (c Counts) Sub(before Counts) Counts {
 	return c
 }
 
+// Add returns the sum of two counts.
+func (c Counts) Add(o Counts) Counts { return c.Sub(Counts{}.Sub(o)) }
+
 // Counters are where a NIC counts. They are safe for concurrent use. The fields are those of Counts.
 type Counters struct {
 	Operations, Bytes, Calls, Polls, Answers, Doorbells atomic.Uint64

@@ -28,6 +28,7 @@ type commands struct {
 	Failure failureCommand `cmd:"" help:"What the failure of machines costs the others, while they run TATP."`
 	Growth  growthCommand  `cmd:"" help:"What it costs the clients that machines join and leave, while they run TPC-C."`
 	Lease   leaseCommand   `cmd:"" help:"How often leases run out although no machine has failed, by what keeps them."`
+	RDMA    rdmaCommand    `cmd:"" name:"rdma" help:"READ, WRITE and SEND over each network: by size, batch, queues, connections."`
 	Report  reportCommand  `cmd:"" help:"Run all benchmarks, and write the tables and plots of docs/benchmarks.md."`
 }
 

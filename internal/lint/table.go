@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"cmd/farmsql/doctor"},
 	{"cmd/farmsql"}, // above the benchmarks: what they need to draw and to profile is not in the server
 	{"bench", "bench/micro", "bench/micro/table", "bench/costs"},
-	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/growth", "bench/shapes", "bench/costs/coststest"},
+	{"bench/tao", "bench/tatp", "bench/tpcc", "bench/kv", "bench/lease", "bench/failure", "bench/growth", "bench/shapes", "bench/rdma", "bench/costs/coststest"},
 	{"bench/compare", "bench/report"},
 	{"cmd/farmsql-bench"},
 	{"sql/enginetest"},  // go-mysql-server's own tests, on our engine

@@ -1,0 +1,171 @@
+package rdma
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+// A bed is where one row is measured.
+type bed struct {
+	provider provider
+	turn     time.Duration
+	row      *Row
+}
+
+// two measures a load of one worker on one other machine.
+func (b *bed) two(l load) error { return b.load(2, 1, largest, func() load { return l }) }
+
+// load measures a load of each of some workers.
+func (b *bed) load(machines, workers int, bytes int64, newLoad func() load) error {
+	return b.on(machines, bytes, func(w *network) error {
+		all, loads := make([]*worker, workers), make([]load, workers)
+		for i := range all {
+			var err error
+			if all[i], err = newWorker(w.nics[0], i); err != nil {
+				return err
+			}
+			if loads[i] = newLoad(); loads[i].batch < 1 || loads[i].wanted < 1 {
+				return fmt.Errorf("%w: %+v", ErrConfig, loads[i])
+			}
+			for _, nic := range w.nics[1:] { // siblings, which are rung
+				if _, err := nic.Open(i, nil); err != nil {
+					return err
+				}
+			}
+			if _, err := all[i].run(loads[i], b.turn/10); err != nil { // connects
+				return err
+			}
+		}
+		return b.row.time(w, func() (uint64, error) { return together(all, loads, b.turn) })
+	})
+}
+
+// together runs all workers at once.
+func together(all []*worker, loads []load, turn time.Duration) (uint64, error) {
+	var running sync.WaitGroup
+	var total atomic.Uint64
+	errs := make([]error, len(all))
+	for i, w := range all {
+		running.Go(func() {
+			n, err := w.run(loads[i], turn)
+			total.Add(n)
+			errs[i] = err
+		})
+	}
+	running.Wait()
+	return total.Load(), errors.Join(errs...)
+}
+
+// on runs f with a network, and closes that.
+func (b *bed) on(machines int, bytes int64, f func(w *network) error) (err error) {
+	w, err := newNetwork(b.provider, machines, bytes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	return f(w)
+}
+
+// datagrams measures SENDs, one at a time: each is sent once the former has come, or is given up.
+func (b *bed) datagrams(bytes int) error {
+	if bytes > rdma.DatagramBytesMax {
+		return errNone
+	}
+	return b.on(2, largest, func(w *network) error {
+		came := make(chan struct{}, 1)
+		w.nics[1].Datagrams(func(rdma.MachineID, []byte) {
+			select {
+			case came <- struct{}{}:
+			default: // of one that was given up
+			}
+		})
+		one := func() error {
+			if err := w.nics[0].Datagram(1, make([]byte, bytes)); err != nil {
+				return fmt.Errorf("bench/rdma: %w", err)
+			}
+			select {
+			case <-came:
+			case <-time.After(lostAfter):
+				b.row.Lost++
+			}
+			return nil
+		}
+		for range 3 { // what is sent before the machines have met is lost
+			if err := one(); err != nil {
+				return err
+			}
+		}
+		b.row.Lost = 0
+		return b.row.time(w, func() (n uint64, err error) {
+			for end := time.Now().Add(b.turn); time.Now().Before(end) && err == nil; n++ {
+				err = one()
+			}
+			return n - b.row.Lost, err
+		})
+	})
+}
+
+// lostAfter is when a datagram is given up.
+const lostAfter = 200 * time.Millisecond
+
+// errNone means that a provider has no such operation: the row is left out.
+var errNone = errors.New("bench/rdma: no such operation")
+
+// messages measures WRITEs with immediate that machine 1 answers with another. The last word of each is its number.
+func (b *bed) messages(bytes int) error {
+	return b.on(2, largest, func(w *network) error {
+		last := uint64(bytes) - 8
+		request, reply := make([]byte, bytes), make([]byte, bytes)
+		var answering sync.Mutex // bells may run at once
+		var answered uint64
+		var server rdma.Queue
+		answer := func() {
+			answering.Lock()
+			defer answering.Unlock()
+			if n := w.memory[1].Load(last); server != nil && n != answered {
+				answered = n
+				putWord(reply[last:], n)
+				_, _ = server.WriteRing(0, key, 0, reply, rdma.Unsignalled) // the other waits for it, and says so
+				server.Flush()
+			}
+		}
+		opened, err := w.nics[1].Open(0, answer)
+		if err != nil {
+			return err
+		}
+		answering.Lock()
+		server = opened
+		answering.Unlock()
+		client, err := newWorker(w.nics[0], 0)
+		if err != nil {
+			return err
+		}
+		var n uint64
+		one := func() error {
+			n++
+			putWord(request[last:], n)
+			if _, err := client.q.WriteRing(1, key, 0, request, rdma.Unsignalled); err != nil {
+				return fmt.Errorf("bench/rdma: %w", err)
+			}
+			client.q.Flush()
+			return client.await(func() (bool, error) { return w.memory[0].Load(last) == n, nil })
+		}
+		if err := one(); err != nil { // connects
+			return err
+		}
+		return b.row.time(w, func() (uint64, error) {
+			before := n
+			for end := time.Now().Add(b.turn); time.Now().Before(end); {
+				if err := one(); err != nil {
+					return 0, err
+				}
+			}
+			return n - before, nil
+		})
+	})
+}

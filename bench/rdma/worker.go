@@ -1,0 +1,112 @@
+package rdma
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/farmsql/farmsql/rdma"
+)
+
+const (
+	// looks is how often a worker looks for what it waits for before it sleeps until its bell rings.
+	looks = 50
+	// looksAtTime is how many batches are posted between two looks at the time, which takes as long as a copy.
+	looksAtTime = 16
+	// patience is how long a worker waits for an operation.
+	patience = 10 * time.Second
+)
+
+// A worker posts operations of machine 0.
+type worker struct {
+	q    rdma.Queue
+	bell chan struct{} // holds a sign that the bell has rung
+	cs   [64]rdma.Completion
+}
+
+func newWorker(nic rdma.NIC, number int) (*worker, error) {
+	w := &worker{bell: make(chan struct{}, 1)}
+	var err error
+	w.q, err = nic.Open(number, w.ring)
+	return w, err
+}
+
+func (w *worker) ring() {
+	select {
+	case w.bell <- struct{}{}:
+	default: // it has a sign
+	}
+}
+
+var errSilent = errors.New("nothing has come")
+
+// await waits until something has come.
+func (w *worker) await(hasCome func() (bool, error)) error {
+	for looked := 0; ; looked++ {
+		if is, err := hasCome(); is || err != nil {
+			return err
+		}
+		if looked < looks {
+			runtime.Gosched()
+			continue
+		}
+		select {
+		case <-w.bell:
+			looked = 0
+		case <-time.After(patience):
+			return errSilent
+		}
+	}
+}
+
+// A load is how a worker posts operations.
+type load struct {
+	post        func(q rdma.Queue, i uint64, tag uint64) (done bool, err error)
+	batch       int    // operations for each Flush
+	outstanding int    // operations that may be under way, at least a batch
+	wanted      uint64 // one of so many operations has a completion
+}
+
+// run posts operations for a time, waits for all, and returns their number.
+func (w *worker) run(l load, turn time.Duration) (posted uint64, err error) {
+	pending := 0 // completions to come
+	poll := func() (bool, error) {
+		n := w.q.Poll(w.cs[:])
+		pending -= n
+		for _, c := range w.cs[:n] {
+			if c.Err != nil {
+				return false, fmt.Errorf("bench/rdma: %w", c.Err)
+			}
+		}
+		return n > 0, nil
+	}
+	end := time.Now().Add(turn)
+	for batches := 0; batches%looksAtTime != 0 || time.Now().Before(end); batches++ {
+		for range l.batch {
+			tag := rdma.Unsignalled
+			if (posted+1)%l.wanted == 0 {
+				tag = 1
+			}
+			done, err := l.post(w.q, posted, tag)
+			if err != nil {
+				return 0, fmt.Errorf("bench/rdma: %w", err)
+			}
+			if posted++; !done && tag == 1 {
+				pending++
+			}
+		}
+		w.q.Flush()
+		for pending > 0 && uint64(pending)*l.wanted+uint64(l.batch) > uint64(l.outstanding) {
+			if err := w.await(poll); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for pending > 0 {
+		if err := w.await(poll); err != nil {
+			return 0, err
+		}
+	}
+	return posted, nil
+}
