@@ -159,6 +159,16 @@ func (c *conn) issueWaitingLocked() {
 	c.advanceLocked() // what was refused
 }
 
+// handOverLocked issues what waits, hands it to the card, and rings the bell for what is to be polled then: also for what has been
+// refused before the card was asked for anything.
+func (c *conn) handOverLocked() {
+	before := len(c.q.mu.reports)
+	c.issueWaitingLocked()
+	if isNews := c.q.exchangeLocked(); isNews || before == 0 && len(c.q.mu.reports) > 0 {
+		c.q.bell.Ring()
+	}
+}
+
 // issueNextLocked issues the first operation that waits; false if it must wait longer.
 func (c *conn) issueNextLocked(o *operation) bool {
 	m := c.mu.keys[o.key]
@@ -396,10 +406,7 @@ func (c *conn) attach(l *link, staged *nvram.Memory) {
 	}
 	c.mu.pair, c.mu.staged = l.pair, staged
 	c.mu.lkey, _ = l.memory.keys()
-	c.issueWaitingLocked()
-	if c.q.exchangeLocked() {
-		c.q.bell.Ring()
-	}
+	c.handOverLocked()
 }
 
 // live asks for keys and hears answers until the connection ends.
@@ -489,10 +496,7 @@ func (c *conn) learn(a answer) {
 			}
 		}
 	}
-	c.issueWaitingLocked()
-	if c.q.exchangeLocked() {
-		c.q.bell.Ring()
-	}
+	c.handOverLocked()
 }
 
 // disconnect ends the queue pairs at both ends. If the queue is being closed, it waits for that at the other end, but not
