@@ -56,8 +56,7 @@ func (db *DB) TreeAt(ctx context.Context, i int, name string, cfg btree.Config) 
 
 // Hash is like Tree, for hash tables. Their values are bytes, and Check does not follow pointers in
 // them. Single operations (PutNow and so on) are shipped to the primary of the key's shard. If the
-// table is opened at its Anchor by hash.OpenWith with the option OneTwoSided, lookups that need more
-// than one READ are shipped, too.
+// table is opened at its Anchor by hash.OpenWith, the option Lookups says when lookups are shipped, too.
 func (db *DB) Hash(ctx context.Context, name string, cfg hash.Config) (*hash.Table, error) {
 	return db.HashAt(ctx, 0, name, cfg)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/farmsql/farmsql/index/hash"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // The machines of a database answer for each other's hash tables: single
@@ -46,7 +47,7 @@ func TestHashIsServed(t *testing.T) {
 		if table(m).Stats().Shipped > 0 {
 			served++
 		}
-		twoSided := hash.OpenWith(db.Machine(m), table(m).Anchor(), hash.Options{OneTwoSided: true})
+		twoSided := hash.OpenWith(db.Machine(m), table(m).Anchor(), hash.Options{Lookups: lookup.OneTwoSided})
 		for i := range keys {
 			v, ok, err := twoSided.Lookup(key(i), nil)
 			if err != nil || !ok || string(v) != string(value(i)) {

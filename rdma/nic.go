@@ -32,6 +32,8 @@ type Costs struct {
 	// Read is the cost of a READ of one line, its post and its completion, among several that are
 	// posted together.
 	Read time.Duration
+	// Wait is what a READ costs beyond that if it is waited for by itself, because what to read next depends on it.
+	Wait time.Duration
 	// Message is the cost of a short record to a sibling worker, which is rung with it, and of the
 	// reply.
 	Message time.Duration
@@ -39,6 +41,9 @@ type Costs struct {
 
 // ReadsPerMessage returns how many READs cost no more than one message, at least 1.
 func (c Costs) ReadsPerMessage() int { return max(1, int(c.Message/max(c.Read, 1))) }
+
+// StepsPerMessage returns how many READs that wait for each other cost no more than one message, at least 1.
+func (c Costs) StepsPerMessage() int { return max(1, int(c.Message/max(c.Read+c.Wait, 1))) }
 
 // A NIC is one machine's access to the network. It is safe for concurrent use.
 type NIC interface {

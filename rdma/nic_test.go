@@ -18,3 +18,16 @@ func TestReadsPerMessage(t *testing.T) {
 		}
 	}
 }
+
+func TestStepsPerMessage(t *testing.T) {
+	for c, want := range map[Costs]int{
+		{Read: 2, Wait: 8, Message: 20}:  2,
+		{Read: 2, Message: 20}:           10,
+		{Read: 2, Wait: 30, Message: 20}: 1,
+		{}:                               1,
+	} {
+		if got := c.StepsPerMessage(); got != want {
+			t.Errorf("%+v: %d, want %d", c, got, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/internal/invariant"
 	"github.com/farmsql/farmsql/internal/prefetch"
+	"github.com/farmsql/farmsql/rdma"
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
@@ -22,6 +23,7 @@ type Machine struct {
 	// validateReads is tr of SOSP'15 section 4: if more than this many objects of a primary are to be
 	// validated, the coordinator sends one message instead of READs.
 	validateReads int
+	costs         rdma.Costs
 	_             prefetch.Pad
 
 	frees     atomic.Bool   // see Frees
@@ -35,7 +37,8 @@ func New(cfg worker.Config) (*Machine, error) {
 	// A machine is either primary or backup of an object, so its LOCK and its COMMIT-BACKUP record
 	// together hold every write of the transaction once. Own logs keep an eighth free.
 	m.writeBytesMax = cfg.LogBytes / 4 * 3
-	m.validateReads = cfg.NIC.Costs().ReadsPerMessage()
+	m.costs = cfg.NIC.Costs()
+	m.validateReads = m.costs.ReadsPerMessage()
 	if err := worker.Open(&m.Machine, cfg); err != nil {
 		return nil, err
 	}
@@ -44,6 +47,9 @@ func New(cfg worker.Config) (*Machine, error) {
 	m.txs = cfg.Clock.NewPool(func() any { return &Tx{keeps: !invariant.Enabled} })
 	return m, nil
 }
+
+// Costs returns what operations of this machine's NIC cost.
+func (m *Machine) Costs() rdma.Costs { return m.costs }
 
 func newState(m *Machine) *state {
 	s := &state{m: m, ctx: context.Background(), writtenMax: m.writeBytesMax}

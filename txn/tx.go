@@ -122,6 +122,14 @@ func (t *Tx) Within(ctx context.Context) {
 	}
 }
 
+// Context returns the context that Within has set last, or one that never ends.
+func (t *Tx) Context() context.Context {
+	if t.state == nil {
+		return context.Background()
+	}
+	return t.ctx
+}
+
 // Machine returns the transaction's coordinator.
 func (t *Tx) Machine() *Machine { return t.m }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/farmsql/farmsql/bench"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // A Config has the sizes of the table and the mix of operations. The zero value of a field means
@@ -35,8 +36,8 @@ type Config struct {
 	Occupancy int
 	// Neighbourhood is the hash table's H, 8. It is even.
 	Neighbourhood int
-	// OneTwoSided is hash.Options.OneTwoSided.
-	OneTwoSided bool
+	// Lookups is hash.Options.Lookups; as measured.
+	Lookups lookup.Way
 	// Batch is the number of keys that native clients look up together; 1. Then there are no
 	// updates. The latency of each lookup is that of the batch.
 	Batch int
@@ -102,7 +103,7 @@ func (c Config) validate() error {
 
 // Kinds of operations.
 const (
-	lookup = iota
+	lookUp = iota
 	update
 )
 
@@ -194,7 +195,7 @@ func (w *Workload) Scale() bench.Scale {
 }
 
 // Kinds implements bench.Workload.
-func (w *Workload) Kinds() []string { return []string{lookup: "lookup", update: "update"} }
+func (w *Workload) Kinds() []string { return []string{lookUp: "lookup", update: "update"} }
 
 // loadBatch is how many pairs are loaded in one transaction.
 const loadBatch = 50
@@ -301,7 +302,7 @@ func (c *client) draw() int {
 // Do implements bench.Client.
 func (c *client) Do(ctx context.Context) (int, error) {
 	if c.many != nil {
-		return lookup, c.many.do(c)
+		return lookUp, c.many.do(c)
 	}
 	i := c.draw()
 	key := fillKey(c.key[:], i)
@@ -310,9 +311,9 @@ func (c *client) Do(ctx context.Context) (int, error) {
 	}
 	value, err := c.lookup(ctx, key)
 	if err != nil {
-		return lookup, err
+		return lookUp, err
 	}
-	return lookup, checkValue(value, i, c.w.cfg.ValueBytes)
+	return lookUp, checkValue(value, i, c.w.cfg.ValueBytes)
 }
 
 // Close implements bench.Client.

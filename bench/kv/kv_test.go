@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql"
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // loaded returns the benchmark on a small target.
@@ -54,8 +55,8 @@ func run(t *testing.T, w *Workload, threads, each int) *bench.Result {
 // 1.04 reads.
 func TestNative(t *testing.T) {
 	for _, cfg := range []Config{
-		{}, {Zipf: 0.99, Updates: 20}, {Neighbourhood: 16, ValueBytes: 112, Updates: 50}, {Occupancy: 50, OneTwoSided: true, Updates: 5},
-		{Neighbourhood: 6, Updates: 20}, {Neighbourhood: 2, OneTwoSided: true, Updates: 5}, {ValueBytes: 500, InlineBytes: 8, Updates: 20},
+		{}, {Zipf: 0.99, Updates: 20}, {Neighbourhood: 16, ValueBytes: 112, Updates: 50}, {Occupancy: 50, Lookups: lookup.OneTwoSided, Updates: 5},
+		{Neighbourhood: 6, Updates: 20}, {Neighbourhood: 2, Lookups: lookup.OneTwoSided, Updates: 5}, {ValueBytes: 500, InlineBytes: 8, Updates: 20},
 	} {
 		cfg.Keys = 8000
 		w := loaded(t, bench.TargetConfig{Machines: 2, Replicas: 1}, cfg)

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/index/hash"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // slotsOfShard is the approximate number of slots of a shard, unless the table has
@@ -65,10 +66,10 @@ func (s *nativeStore) create(ctx context.Context) error {
 		return err
 	}
 	s.readers = s.tables
-	if cfg.OneTwoSided {
+	if cfg.Lookups != lookup.Measured {
 		s.readers = make([]*hash.Table, len(s.tables))
 		for _, m := range s.here {
-			s.readers[m] = hash.OpenWith(s.w.target.Machine(m), s.tables[m].Anchor(), hash.Options{OneTwoSided: true})
+			s.readers[m] = hash.OpenWith(s.w.target.Machine(m), s.tables[m].Anchor(), hash.Options{Lookups: cfg.Lookups})
 		}
 	}
 	if !s.w.target.Leads() {

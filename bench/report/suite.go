@@ -198,7 +198,7 @@ var kvVariants = []variant{
 
 const (
 	cells = "--value-bytes 108 --transport shm --machines 3 --replicas 1"
-	storm = cells + " --neighbourhood 2 --one-two-sided"
+	storm = cells + " --neighbourhood 2 --lookups one-two-sided"
 )
 
 func kvVariant(name, args string) experiment {

@@ -4,6 +4,7 @@ import (
 	"github.com/farmsql/farmsql/bench"
 	"github.com/farmsql/farmsql/bench/kv"
 	"github.com/farmsql/farmsql/internal/cli"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 type kvCommand struct {
@@ -16,7 +17,7 @@ type kvCommand struct {
 	Occupancy     int     `default:"90" placeholder:"PERCENT" help:"Part of the table's slots that are taken (${default})."`
 	Neighbourhood int     `default:"8" placeholder:"H" help:"In how many slots a key can be, an even number (${default})."`
 	Batch         int     `default:"1" placeholder:"N" help:"Look up so many keys together (${default})."`
-	OneTwoSided   bool    `help:"Ask the primary if one read does not decide, as in Storm, in place of more reads."`
+	Lookups       string  `default:"measured" enum:"measured,one-sided,one-two-sided,two-sided" placeholder:"WAY" help:"When a lookup asks the primary, as in Storm: never (one-sided), after one READ that has not decided (one-two-sided), at once (two-sided), or after as many READs as cost what a message does (measured; ${default})."`
 }
 
 // Run measures lookups and updates.
@@ -24,10 +25,14 @@ func (c *kvCommand) Run(std cli.Streams, args []string) error {
 	if c.Batch > 1 && len(c.Rate) > 0 {
 		return cli.UsageError("--rate is of single lookups, and --batch is given")
 	}
+	way, err := lookup.ParseWay(c.Lookups)
+	if err != nil {
+		return cli.UsageError(err.Error())
+	}
 	return c.measure(std, args, func(t *bench.Target) (bench.Workload, error) {
 		return kv.New(t, kv.Config{
 			Keys: c.Keys, ValueBytes: c.ValueBytes, InlineBytes: c.InlineBytes, Updates: c.Updates, Zipf: c.Zipf, Occupancy: c.Occupancy,
-			Neighbourhood: c.Neighbourhood, OneTwoSided: c.OneTwoSided, Batch: c.Batch, Seed: c.Seed, Drop: c.Drop,
+			Neighbourhood: c.Neighbourhood, Lookups: way, Batch: c.Batch, Seed: c.Seed, Drop: c.Drop,
 		})
 	})
 }

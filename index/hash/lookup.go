@@ -9,6 +9,7 @@ import (
 
 	"github.com/farmsql/farmsql/internal/sabotage"
 	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn/lookup"
 	"github.com/farmsql/farmsql/txn/outcome"
 	"github.com/farmsql/farmsql/txn/worker"
 )
@@ -16,25 +17,6 @@ import (
 // restartsMax bounds the attempts of a lookup, which begins again whenever a transaction has
 // changed the buckets during it. Each time that transaction has made progress.
 const restartsMax = 10000
-
-// A buffer is the memory that a lookup reads into.
-type buffer struct {
-	pair   []byte // two buckets
-	value  []byte
-	block  []byte
-	object []byte // an outside pair; grows to the largest read so far
-}
-
-func newBuffer(lay *layout) *buffer {
-	return &buffer{pair: make([]byte, 2*lay.class.Capacity()), value: make([]byte, lay.dataBytes)}
-}
-
-func (b *buffer) sized(p *[]byte, n int) []byte {
-	if cap(*p) < n {
-		*p = make([]byte, n)
-	}
-	return (*p)[:n]
-}
 
 // Lookup is a lock-free lookup outside any transaction (NSDI'14 section 3.6). It
 // returns the value in dst's memory if that is large enough. It always finds a key that
@@ -79,7 +61,12 @@ func (tb *Table) insist(op worker.Operation, o *opened, s *sight, key, dst []byt
 		tb.stats.restarts.Add(1)
 		tb.m.Clock().Yield()
 	}
-	return nil, false, fmt.Errorf("%w: lookup overtaken %d times: %w", outcome.ErrConflict, restartsMax, err)
+	return nil, false, keptChanging(err)
+}
+
+// keptChanging returns the error of a lookup that was overtaken too often, the last time with err.
+func keptChanging(err error) error {
+	return fmt.Errorf("%w: lookup overtaken %d times: %w", outcome.ErrConflict, restartsMax, err)
 }
 
 // LookupPtr is like Lookup, for a value that is a pointer.
@@ -149,63 +136,51 @@ func (o *opened) outsideIn(op worker.Operation, buf *buffer, v region.View, data
 	return nil, false, nil
 }
 
-// search looks up a key in copies of the buckets and blocks.
+// search looks up a key in copies of the buckets and blocks, or has the shard's primary look it up.
 func (tb *Table) search(op worker.Operation, o *opened, s *shard, h uint64, key, dst []byte) ([]byte, bool, error) {
 	buf := o.buffers.Get().(*buffer)
 	defer o.buffers.Put(buf)
-	for {
-		first := s.first.Element(bucketOf(h, o.buckets))
-		if _, _, err := op.ReadPair(first, buf.pair); err != nil {
-			return nil, false, asDestroyed(err)
-		}
-		v, ok, other, err := tb.inPair(op, o, buf, buf.pair, s, h, key, dst)
-		if other == nil || err != nil {
-			return v, ok, err
-		}
-		s = other
-	}
+	buf.begin(tb, o, op, s, h, key)
+	defer buf.end()
+	err := tb.client.Find(context.Background(), buf, &buf.seek)
+	return buf.answer(dst, err)
 }
 
-// inPair looks for key in its home and the bucket after it, and in the objects and blocks that they
-// point to. The caller must have read the two buckets into pair. If the directory was stale, inPair
-// returns the shard to search instead.
-func (tb *Table) inPair(op worker.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) (v []byte, ok bool, other *shard, err error) {
-	home, next := o.bucket(pair[:len(pair)/2]), o.bucket(pair[len(pair)/2:])
-	depth, live := home.depth()
-	if (!live || !s.covers(h, depth)) && !sabotage.StaleDirectory.Skipped() {
-		other, err = tb.follow(o, s, h, depth, live)
-		return nil, false, other, err
+// inPair is search for a caller that has read the two buckets into pair.
+func (tb *Table) inPair(op worker.Operation, o *opened, buf *buffer, pair []byte, s *shard, h uint64, key, dst []byte) ([]byte, bool, error) {
+	buf.begin(tb, o, op, s, h, key)
+	defer buf.end()
+	buf.read = [2]lookup.Object{{Payload: pair[:len(pair)/2]}, {Payload: pair[len(pair)/2:]}}
+	decided, err := buf.seek.End(buf.read[:], nil)
+	if !decided && err == nil {
+		err = tb.client.GoOn(context.Background(), buf, &buf.seek, 1)
 	}
-	if v, ok, err = inPage(op, buf, home, h, key, dst, false); ok || err != nil {
-		return v, ok, nil, err
-	}
-	if v, ok, err = inPage(op, buf, next, h, key, dst, true); ok || err != nil {
-		return v, ok, nil, err
-	}
-	switch first := s.first.Element(bucketOf(h, o.buckets)); {
-	case !joint(home, next) && !sabotage.JointBuckets.Skipped():
-		err = errOvertaken
-	case !home.linked(): // no chain: the key is absent
-	case tb.opt.OneTwoSided && !tb.m.IsPrimary(first.Addr):
-		v, ok, err = tb.shipLookup(first.Addr, key, dst)
-	default:
-		v, ok, err = tb.inChain(op, o, buf, home, h, key, dst)
-	}
-	return v, ok, nil, err
+	return buf.answer(dst, err)
 }
 
-// inPage looks for key in one page.
-func inPage(op worker.Operation, buf *buffer, p page, h uint64, key, dst []byte, next bool) ([]byte, bool, error) {
-	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
-		s := p.slot(k)
-		if !s.outside() {
-			return append(dst[:0], s.value()...), true, nil
-		}
-		if v, ok, err := readOutside(op, buf, s, key, dst); ok || err != nil {
-			return v, ok, err
-		}
+// answer looks up a key for another machine, which is going to validate the sources if it asks in a transaction.
+func (tb *Table) answer(key []byte) (a lookup.Answer, err error) {
+	o, err := tb.open()
+	if err != nil {
+		return a, err
 	}
-	return nil, false, nil
+	op := tb.m.Start()
+	defer op.End()
+	h := sum(o.seed, key)
+	for range restartsMax {
+		var s seek
+		s.begin(tb, o, o.dir.find(h), h, key, nil)
+		s.pair = true
+		if err = lookup.Walk(lookup.Reading(op), &s); err == nil {
+			return lookup.Answer{Found: s.found, Value: s.value, Sources: s.sources}, nil
+		}
+		if !overtaken(err) {
+			return a, err
+		}
+		tb.stats.restarts.Add(1)
+		tb.m.Clock().Yield()
+	}
+	return a, keptChanging(err)
 }
 
 // readOutside reads the pair that s points to, and returns its value if its key is key.
@@ -223,49 +198,4 @@ func readOutside(op worker.Operation, buf *buffer, s slot, key, dst []byte) ([]b
 		return nil, false, err
 	}
 	return append(dst[:0], value...), true, nil
-}
-
-// inChain looks for key in the blocks that home links to.
-func (tb *Table) inChain(op worker.Operation, o *opened, buf *buffer, home page, h uint64, key, dst []byte) ([]byte, bool, error) {
-	p := home
-	for range chainMax {
-		l, err := p.link()
-		if err != nil {
-			return nil, false, err
-		}
-		if l.ptr.IsNil() {
-			return nil, false, nil
-		}
-		b := buf.sized(&buf.block, l.ptr.Capacity())
-		if _, err := op.Read(l.ptr, b); err != nil {
-			return nil, false, err
-		}
-		p = o.block(b)
-		if len(b) < o.blockBytes() {
-			return nil, false, fmt.Errorf("%w: block %v", ErrCorrupt, l.ptr)
-		}
-		if p.u16(chainVersion) != l.version && !sabotage.ChainVersion.Skipped() {
-			return nil, false, errOvertaken
-		}
-		if v, ok, err := inPage(op, buf, p, h, key, dst, false); ok || err != nil {
-			return v, ok, err
-		}
-	}
-	return nil, false, fmt.Errorf("%w: endless chain", ErrCorrupt)
-}
-
-// shipLookup asks the shard's primary to look up key.
-func (tb *Table) shipLookup(to region.Addr, key, dst []byte) ([]byte, bool, error) {
-	tb.stats.shipped.Add(1)
-	reply, err := tb.m.Ship(context.Background(), to, handlerLookup, appendKey(tb.anchor.Append(nil), key))
-	if errors.Is(err, outcome.ErrInDoubt) {
-		err = errOvertaken // the primary has failed: another machine is the primary now
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if len(reply) == 0 {
-		return nil, false, fmt.Errorf("%w: reply to a lookup", ErrCorrupt)
-	}
-	return append(dst[:0], reply[1:]...), reply[0] != 0, nil
 }

@@ -379,12 +379,12 @@ func (l *pipeline) readElsewhere() error {
 // nil.
 func (l *pipeline) answerElsewhere(e *elsewhere, failed error, buf *buffer) error {
 	if failed == nil {
-		value, ok, other, err := l.tb.inPair(l.op, l.o, buf, e.pair, e.s, e.h, e.key, buf.value)
+		value, ok, err := l.tb.inPair(l.op, l.o, buf, e.pair, e.s, e.h, e.key, buf.value)
 		switch {
-		case err == nil && other == nil:
+		case err == nil:
 			l.answer(e.i, value, ok)
 			return nil
-		case err != nil && !overtaken(err):
+		case !overtaken(err):
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/farmsql/farmsql/farm"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // TestLookupManyAgreesWithLookup runs on machines that are the primary of some shards, of all and of
@@ -29,7 +30,7 @@ func TestLookupManyAgreesWithLookup(t *testing.T) {
 					insertGlanced(t, keep, first)
 				}
 				for i := range c.Machines() {
-					for _, opt := range []Options{{}, {OneTwoSided: true}} {
+					for _, opt := range []Options{{}, {Lookups: lookup.OneTwoSided}} {
 						compareMany(t, OpenWith(c.Machine(i), anchor, opt))
 					}
 				}

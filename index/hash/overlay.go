@@ -8,6 +8,7 @@ import (
 
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // An overlay holds the questions that one transaction has asked one table, and the changes that it
@@ -406,20 +407,15 @@ func (tb *Table) askOnce(pk peeker, o *opened, h uint64, key []byte, sources []t
 			return value, found, seen, nil
 		}
 	}
-	s := o.dir.find(h)
-	for {
-		n := walk{tb: tb, pk: pk, first: s.first.Element(bucketOf(h, o.buckets)), lay: &o.layout, sources: sources[:0]}
-		home, err := n.home()
-		if err != nil {
-			return nil, false, sources, asDestroyed(err)
-		}
-		depth, live := home.depth()
-		if live && s.covers(h, depth) {
-			value, found, err := n.find(home, h, key)
-			return value, found, n.sources, err
-		}
-		if s, err = tb.follow(o, s, h, depth, live); err != nil {
-			return nil, false, sources, err
-		}
+	s := seeks.Get().(*seek)
+	defer s.free()
+	s.begin(tb, o, o.dir.find(h), h, key, sources)
+	var err error
+	if t, ok := pk.(*txn.Tx); ok {
+		s.pair = !tb.m.IsPrimary(s.first.Addr) // there a second copy costs little, here it costs as much as the first
+		err = tb.client.Find(t.Context(), t, s)
+	} else {
+		err = lookup.Walk(pk, s)
 	}
+	return s.value, s.found, s.sources, err
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/farmsql/farmsql/internal/lockrank"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
 // The functions that machines ship to the primary of a shard.
 const (
-	handlerLookup worker.HandlerID = 0x6800 + iota
+	_ worker.HandlerID = 0x6800 + iota // was a lookup whose answer had no sources
 	handlerSingle
 	handlerSplit
+	handlerLookup
 )
 
 // A Server runs the operations that other machines ship to the primary of a shard. Each
@@ -32,7 +34,7 @@ type Server struct {
 // instance, or on none.
 func Serve(m *txn.Machine) *Server {
 	s := &Server{m: m, tables: make(map[region.Ptr]*Table)}
-	m.Handle(handlerLookup, s.lookup)
+	lookup.Serve(m, handlerLookup, s.lookup)
 	m.Handle(handlerSingle, s.single)
 	m.Handle(handlerSplit, s.startSplit)
 	return s
@@ -93,26 +95,21 @@ func decodeKey(b []byte) (key, rest []byte, err error) {
 	return b[2:n:n], b[n:], nil
 }
 
-// lookup looks a key up for another machine, whose READ of the buckets has led to a
-// chain.
-func (s *Server) lookup(_ context.Context, arg []byte) ([]byte, error) {
-	anchor, rest, err := decodeAnchorPtr(arg)
+// lookup looks a key up for another machine, whose READs have not decided.
+func (s *Server) lookup(_ context.Context, request []byte) (a lookup.Answer, err error) {
+	anchor, rest, err := decodeAnchorPtr(request)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	key, rest, err := decodeKey(rest)
 	if err != nil || len(rest) > 0 {
-		return nil, fmt.Errorf("%w: lookup of %d bytes", errMessage, len(arg))
+		return a, fmt.Errorf("%w: lookup of %d bytes", errMessage, len(request))
 	}
 	tb, err := s.table(anchor)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	value, ok, err := tb.Lookup(key, nil)
-	if err != nil || !ok {
-		return []byte{0}, err
-	}
-	return append([]byte{1}, value...), nil
+	return tb.answer(key)
 }
 
 // appendSingles encodes operations: for each its kind, and the length and bytes of its value.

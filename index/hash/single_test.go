@@ -15,6 +15,7 @@ import (
 	"github.com/farmsql/farmsql/internal/prefetch"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 	"github.com/farmsql/farmsql/txn/worker"
 )
 
@@ -247,7 +248,7 @@ func TestOneTwoSided(t *testing.T) {
 	for i := range items {
 		put(t, home, testKey(i), []byte("value"))
 	}
-	tb := OpenWith(c.Machine(1), anchor, Options{OneTwoSided: true})
+	tb := OpenWith(c.Machine(1), anchor, Options{Lookups: lookup.OneTwoSided})
 	one := func(i int) (found bool) {
 		v, ok, err := tb.Lookup(testKey(i), make([]byte, 16))
 		if err != nil || ok && string(v) != "value" {

@@ -9,6 +9,7 @@ import (
 	"github.com/farmsql/farmsql/internal/clock"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 	"github.com/farmsql/farmsql/txn/outcome"
 )
 
@@ -65,11 +66,9 @@ func createShard(t *txn.Tx, a *anchor, hint region.Addr, h *header) (s shardPtr,
 
 // Options are the settings of one machine's handle on a table.
 type Options struct {
-	// OneTwoSided changes lookups that need more than one READ: instead of a READ for
-	// each block of a chain they send one message to the shard's primary, which follows
-	// the chain there (Storm, one-two-sided operations). Serve must have been called on
-	// all machines.
-	OneTwoSided bool
+	// Lookups says when lookups of keys at other machines stop to READ and ask the shard's primary
+	// (Storm, one-two-sided operations). If Serve has not been called there, they READ to the end.
+	Lookups lookup.Way
 }
 
 // A Table is one machine's handle on a hash table, with its cache of the
@@ -82,7 +81,7 @@ type Options struct {
 type Table struct {
 	m      *txn.Machine
 	anchor region.Ptr
-	opt    Options
+	client *lookup.Client
 	opened atomic.Pointer[opened]
 	stats  counters
 
@@ -118,7 +117,7 @@ func Open(m *txn.Machine, anchor region.Ptr) *Table { return OpenWith(m, anchor,
 // OpenWith is like Open, but with options.
 func OpenWith(m *txn.Machine, anchor region.Ptr, opt Options) *Table {
 	n := m.Clock().Processors()
-	return &Table{m: m, anchor: anchor, opt: opt, here: newCombining(n), there: newCombining(n)}
+	return &Table{m: m, anchor: anchor, client: lookup.NewClient(m, handlerLookup, opt.Lookups), here: newCombining(n), there: newCombining(n)}
 }
 
 // Anchor returns the pointer that identifies the table.
@@ -295,7 +294,7 @@ type counters struct {
 func (tb *Table) Stats() Stats {
 	s := Stats{
 		Splits: tb.stats.splits.Load(), Refreshes: tb.stats.refreshes.Load(), Restarts: tb.stats.restarts.Load(),
-		Combined: tb.stats.combined.Load(), Shipped: tb.stats.shipped.Load(),
+		Combined: tb.stats.combined.Load(), Shipped: tb.stats.shipped.Load() + tb.client.Asked(),
 	}
 	if o := tb.opened.Load(); o != nil {
 		s.Shards = o.dir.size()

@@ -1,7 +1,6 @@
 package hash
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/farmsql/farmsql/internal/sabotage"
@@ -82,54 +81,6 @@ func (w *walk) block(p page) (page, region.Ptr, bool, error) {
 	return next, l.ptr, true, nil
 }
 
-// find looks key up. If it finds the key, it keeps only the sources that the answer
-// depends on.
-func (w *walk) find(home page, h uint64, key []byte) ([]byte, bool, error) {
-	v, ok, err := w.inPage(home, w.first, h, key, false)
-	if ok || err != nil {
-		return v, ok, err
-	}
-	next, err := w.neighbour(home)
-	if err != nil {
-		return nil, false, err
-	}
-	if v, ok, err = w.inPage(next, w.first.Element(1), h, key, true); ok || err != nil {
-		return v, ok, err
-	}
-	for p := home; ; {
-		b, ptr, more, err := w.block(p)
-		if err != nil || !more {
-			return nil, false, err
-		}
-		if v, ok, err = w.inPage(b, ptr, h, key, false); ok || err != nil {
-			return v, ok, err
-		}
-		p = b
-	}
-}
-
-// inPage looks for key in p, the page at address at, and in the objects of p's outside pairs. next
-// is true if p is the bucket after the key's home, false if p is the home or a block of its chain.
-// If inPage finds the key, it drops the sources that the answer does not need.
-func (w *walk) inPage(p page, at region.Ptr, h uint64, key []byte, next bool) ([]byte, bool, error) {
-	for k := p.find(0, h, key, next); k >= 0; k = p.find(k+1, h, key, next) {
-		s := p.slot(k)
-		if !s.outside() {
-			w.keep(at)
-			return s.value(), true, nil
-		}
-		stored, value, err := w.pair(s)
-		if err != nil {
-			return nil, false, err
-		}
-		if bytes.Equal(stored, key) {
-			w.keep(at, w.sources[len(w.sources)-1].Ptr)
-			return value, true, nil
-		}
-	}
-	return nil, false, nil
-}
-
 // pair reads an outside pair's object.
 func (w *walk) pair(s slot) (key, value []byte, err error) {
 	_, ptr, err := s.pair()
@@ -141,19 +92,6 @@ func (w *walk) pair(s slot) (key, value []byte, err error) {
 		return nil, nil, err
 	}
 	return decodePair(b)
-}
-
-// keep drops all sources except the objects at ptrs.
-func (w *walk) keep(ptrs ...region.Ptr) {
-	kept := w.sources[:0]
-	for _, s := range w.sources {
-		for _, p := range ptrs {
-			if s.Ptr == p {
-				kept = append(kept, s)
-			}
-		}
-	}
-	w.sources = kept
 }
 
 // visitHome calls visit with the slot, key and value of each pair whose key has this home.

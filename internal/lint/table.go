@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"txn/evidence"},
 	{"txn/worker"},
 	{"txn"},
+	{"txn/lookup"},
 	{"recovery", "internal/txntest"},
 	{"recovery/membership", "recovery/transactions", "recovery/data"},
 	{"farm"},
@@ -95,6 +96,7 @@ var core = map[string][]string{
 	"txn/evidence":          nil,
 	"txn/worker":            nil,
 	"txn":                   nil,
+	"txn/lookup":            nil,
 	"recovery":              nil,
 	"recovery/membership":   nil,
 	"recovery/transactions": nil,
@@ -128,7 +130,7 @@ var clockUsers = []string{"internal/clock", "cmd/...", "bench", "bench/...", "rd
 // folders of the file system, at Close, and cluster/lease/locked.go is only for measurements.
 var (
 	simulated = []string{
-		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn/worker", "txn", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
+		"region", "rdma/ring", "rdma/call", "cluster", "cluster/lease", "txn/record", "txn/message", "txn/route", "txn/step", "txn/wait", "txn/commitstate", "txn/set", "txn/outcome", "txn/participant", "txn/evidence", "txn/worker", "txn", "txn/lookup", "recovery", "recovery/membership", "recovery/transactions", "recovery/data", "farm",
 		"index/hash", "index/btree", "catalog", "sql/row", "sql/myerr", "sql/compat", "sql/store", "sql/executor", "sql/plan", "sql/exec", "sql/fast", "sql/routine", "sql/trigger", "sql/explain", "sql/change", "sql/account", "sql",
 	}
 	unsimulated = []string{"farm/save.go", "cluster/lease/locked.go"}

@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/internal/history"
 	"github.com/farmsql/farmsql/region"
 	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/lookup"
 )
 
 // store is the data of the workload: objects, a hash table, and a B-tree whose entries point to
@@ -69,7 +70,7 @@ func keyOf(i int) []byte { return fmt.Appendf(nil, "key %03d", i) }
 func (s *store) open(n *node) {
 	if !s.tree.IsNil() {
 		n.tree, n.table = btree.Open(n.m, s.tree), n.server.Open(s.hash)
-		n.twoSided = hash.OpenWith(n.m, s.hash, hash.Options{OneTwoSided: true})
+		n.twoSided = hash.OpenWith(n.m, s.hash, hash.Options{Lookups: lookup.OneTwoSided})
 	}
 	if !s.annex.IsNil() {
 		n.annex = n.server.Open(s.annex)

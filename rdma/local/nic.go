@@ -25,13 +25,13 @@ var _ rdma.NIC = (*NIC)(nil)
 func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
 
 // Costs implements rdma.NIC. The costs were measured on a processor of 2020, by the benchmarks of this
-// package and of package txn. Asynchronous mode stands in for a network, and has a network's costs:
+// package, of package txn and of examples/skiplist. Asynchronous mode stands in for a network, and has a network's costs:
 // SOSP'15 sends a message instead of more than four READs.
 func (nic *NIC) Costs() rdma.Costs {
 	if nic.network.options.Async {
 		return rdma.Costs{Read: time.Microsecond, Message: 4 * time.Microsecond}
 	}
-	return rdma.Costs{Read: 50 * time.Nanosecond, Message: 2 * time.Microsecond}
+	return rdma.Costs{Read: 50 * time.Nanosecond, Wait: 100 * time.Nanosecond, Message: 2 * time.Microsecond}
 }
 
 // Register implements rdma.NIC.

@@ -193,7 +193,7 @@ func (nic *NIC) Machine() rdma.MachineID { return nic.machine }
 
 // costs were measured by the package's benchmarks on a processor of 2020: READs of memory that is in
 // no cache here, and a message between processes that are both awake.
-var costs = rdma.Costs{Read: 150 * time.Nanosecond, Message: 3 * time.Microsecond}
+var costs = rdma.Costs{Read: 150 * time.Nanosecond, Wait: 50 * time.Nanosecond, Message: 3 * time.Microsecond}
 
 // Costs implements rdma.NIC.
 func (nic *NIC) Costs() rdma.Costs { return costs }

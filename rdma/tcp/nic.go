@@ -121,8 +121,8 @@ func (nic *NIC) Machine() rdma.MachineID { return nic.cfg.Machine }
 
 // costs are those of the package's benchmark on one host. READs that are posted together share a batch,
 // and so do their answers: 16 take 1 us each at both ends. For a message, and for its reply, both ends
-// enter the kernel.
-var costs = rdma.Costs{Read: 2 * time.Microsecond, Message: 20 * time.Microsecond}
+// enter the kernel. So do they for a READ that nothing shares a batch with, without a worker at the other end: a half.
+var costs = rdma.Costs{Read: 2 * time.Microsecond, Wait: 8 * time.Microsecond, Message: 20 * time.Microsecond}
 
 // Costs implements rdma.NIC.
 func (nic *NIC) Costs() rdma.Costs { return costs }

@@ -1,0 +1,83 @@
+package lookup
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/farmsql/farmsql/region"
+	"github.com/farmsql/farmsql/txn"
+	"github.com/farmsql/farmsql/txn/worker"
+)
+
+// An Answer is what the owner has found out about a key.
+type Answer struct {
+	Found bool
+	Value []byte
+	// Sources are the objects that the answer came from, of an absent key those that would change if it
+	// came. There is at least one.
+	Sources []txn.Source
+}
+
+// ErrMessage means that an answer of another machine does not decode.
+var ErrMessage = errors.New("lookup: bad answer")
+
+const (
+	answerHeaderBytes = 3 // found, and the number of sources
+	sourceBytes       = region.PtrBytes + 8
+)
+
+// append encodes the answer: found, the number of sources, each source's pointer and version, the value.
+func (a Answer) append(b []byte) []byte {
+	found := byte(0)
+	if a.Found {
+		found = 1
+	}
+	b = binary.LittleEndian.AppendUint16(append(b, found), uint16(len(a.Sources)))
+	for _, s := range a.Sources {
+		b = binary.LittleEndian.AppendUint64(s.Ptr.Append(b), uint64(s.Version))
+	}
+	return append(b, a.Value...)
+}
+
+// decodeAnswer is the reverse of append. The answer's value lies in b.
+func decodeAnswer(b []byte) (a Answer, err error) {
+	if len(b) < answerHeaderBytes || b[0] > 1 {
+		return a, fmt.Errorf("%w of %d bytes", ErrMessage, len(b))
+	}
+	a.Found = b[0] == 1
+	n := int(binary.LittleEndian.Uint16(b[1:]))
+	b = b[answerHeaderBytes:]
+	if n == 0 || len(b) < n*sourceBytes {
+		return a, fmt.Errorf("%w: %d sources in %d bytes", ErrMessage, n, len(b))
+	}
+	a.Sources = make([]txn.Source, n)
+	for i := range a.Sources {
+		p, err := region.DecodePtr(b)
+		if err != nil || p.IsNil() {
+			return a, fmt.Errorf("%w: source %d", ErrMessage, i)
+		}
+		a.Sources[i] = txn.Source{Ptr: p, Version: region.Version(binary.LittleEndian.Uint64(b[region.PtrBytes:]))}
+		b = b[sourceBytes:]
+	}
+	a.Value = b
+	return a, nil
+}
+
+// Serve has machine m answer the lookups of a structure: fn is the paper's rpc_handler. It gets what Search.Request has
+// written at another machine, and finds the answer by reads of its own; it must not send messages, or two
+// machines that take each other for the owner would never end. h names the structure's kind at all machines, each of
+// which calls Serve before it looks anything up. Of HandlerIDs, those of Users on are free.
+func Serve(m *txn.Machine, h worker.HandlerID, fn func(ctx context.Context, request []byte) (Answer, error)) {
+	m.Handle(h, func(ctx context.Context, request []byte) ([]byte, error) {
+		a, err := fn(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		return a.append(nil), nil
+	})
+}
+
+// Users is the first HandlerID that no package of farmsql uses.
+const Users worker.HandlerID = 0x8000
