@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"recovery", "internal/txntest"},
 	{"recovery/membership", "recovery/transactions", "recovery/data"},
 	{"farm"},
-	{"index/hash", "index/btree"},
+	{"index/hash", "index/btree", "examples/skiplist"},
 	{"catalog"},
 	{"internal/simtest"},
 	{"sql/row"},
