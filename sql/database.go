@@ -11,6 +11,7 @@ import (
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
+	"github.com/farmsql/farmsql/sql/trigger"
 	"github.com/farmsql/farmsql/txn"
 )
 
@@ -26,6 +27,7 @@ var (
 	_ gms.StoredProcedureDatabase = (*Database)(nil)
 	_ gms.EventDatabase           = (*Database)(nil)
 	_ gms.SchemaValidator         = (*Database)(nil)
+	_ trigger.Database            = (*Database)(nil)
 )
 
 // A Database is one database. It holds only its name: each transaction reads the

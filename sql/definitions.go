@@ -1,11 +1,9 @@
 package sql
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sort"
 	"time"
 
@@ -15,19 +13,25 @@ import (
 	"github.com/farmsql/farmsql/catalog"
 	"github.com/farmsql/farmsql/sql/myerr"
 	"github.com/farmsql/farmsql/sql/store"
-	"github.com/farmsql/farmsql/sql/trigger"
-	"github.com/farmsql/farmsql/txn"
 )
 
 // This file stores triggers, stored procedures and events, as text that
 // go-mysql-server parses and runs.
 
 // GetTriggers implements gms.TriggerDatabase. It returns the triggers in the order of their
-// creation, which is the order in which they run. If the running statement asks for the triggers of
-// the tables that it changes, GetTriggers returns no others, so that the transaction does not
-// depend on these.
+// creation, which is the order in which they run.
 func (d *Database) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error) {
-	defs, err := d.triggers(store.Began(ctx).Tx, trigger.TakeTables(ctx))
+	return inOrder(d.e.Store.Catalog.Definitions(store.Began(ctx).Tx, catalog.Trigger, d.name))
+}
+
+// TableTriggers implements trigger.Database. The transaction does not depend on the triggers of other
+// tables.
+func (d *Database) TableTriggers(ctx *gms.Context, table string) ([]gms.TriggerDefinition, error) {
+	return inOrder(d.e.Store.Catalog.Triggers(store.Began(ctx).Tx, d.name, table))
+}
+
+// inOrder returns triggers in the order of their creation.
+func inOrder(defs []*catalog.Definition, err error) ([]gms.TriggerDefinition, error) {
 	if err != nil {
 		return nil, myerr.Storage(err)
 	}
@@ -37,23 +41,6 @@ func (d *Database) GetTriggers(ctx *gms.Context) ([]gms.TriggerDefinition, error
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].CreatedAt.Before(all[j].CreatedAt) })
 	return all, nil
-}
-
-// triggers returns the triggers of some tables in the order of their names; tables is nil for all.
-func (d *Database) triggers(t *txn.Tx, tables []string) ([]*catalog.Definition, error) {
-	if tables == nil {
-		return d.e.Store.Catalog.Definitions(t, catalog.Trigger, d.name)
-	}
-	var all []*catalog.Definition
-	for _, table := range tables {
-		defs, err := d.e.Store.Catalog.Triggers(t, d.name, table)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, defs...)
-	}
-	slices.SortFunc(all, func(a, b *catalog.Definition) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(all, func(a, b *catalog.Definition) bool { return a.Name == b.Name }), nil
 }
 
 // triggerTable returns the name of the table that a trigger belongs to, or "" if its text cannot be

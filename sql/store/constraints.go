@@ -60,7 +60,7 @@ func (info *TableInfo) enforced() []catalog.Check {
 }
 
 // constrain returns an error if a row violates a CHECK that go-mysql-server has not
-// checked. NULL is not a violation.
+// checked.
 func (e *Editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
 	if !e.Info.HasVirtual || len(e.Info.Checks) == 0 {
 		return nil
@@ -70,7 +70,11 @@ func (e *Editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
 			return err
 		}
 	}
-	c := e.constraints
+	return e.constraints.check(ctx, row)
+}
+
+// check returns an error if a row violates a CHECK. NULL is not a violation.
+func (c *constrainer) check(ctx *gms.Context, row gms.Row) error {
 	all, err := c.compute.Row(ctx, append(row.Copy(), make(gms.Row, len(c.constraints))...))
 	if err != nil {
 		return err
@@ -86,4 +90,28 @@ func (e *Editor) constrain(ctx *gms.Context, row gms.Row) (err error) {
 		}
 	}
 	return nil
+}
+
+// Checks are the CHECKs of a table that are enforced. Nil has none.
+type Checks struct{ c *constrainer }
+
+// NewChecks returns the CHECKs that go-mysql-server checks, not the Editor; nil if there are none.
+func NewChecks(ctx *gms.Context, info *TableInfo) (*Checks, error) {
+	enforced := info.enforced()
+	if info.HasVirtual || len(enforced) == 0 {
+		return nil, nil
+	}
+	c, err := NewConstrainer(ctx, info, enforced)
+	if err != nil {
+		return nil, err
+	}
+	return &Checks{c}, nil
+}
+
+// Check returns an error if a row violates a CHECK.
+func (c *Checks) Check(ctx *gms.Context, row gms.Row) error {
+	if c == nil {
+		return nil
+	}
+	return c.c.check(ctx, row)
 }

@@ -2,12 +2,12 @@ package trigger
 
 import (
 	"cmp"
+	"slices"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
-	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/myerr"
 )
 
@@ -26,6 +26,8 @@ type firingTable struct {
 	gms.InsertableTable
 	a    *analyzer.Analyzer
 	node gms.Node
+	// isJoined is set for a DELETE from a join, whose rows may lack one of this table.
+	isJoined bool
 	// inserted, updated and deleted are the triggers that run after these events; before are
 	// the BEFORE triggers of the UPDATE or DELETE that the statement may turn into.
 	inserted, updated, deleted, before []*plan.TriggerExecutor
@@ -44,7 +46,7 @@ func (t *firingTable) into(ctx *gms.Context, n *plan.InsertInto) (*plan.InsertIn
 	}
 	t.InsertableTable, t.node, t.checks = table, n.Destination, n.Checks()
 	if !n.IsReplace && len(t.before) > 0 {
-		t.again = regenerators(n.Destination.Schema(ctx), "", n.Destination)
+		t.again = regenerators(n.Destination.Schema(ctx), n.Destination)
 	}
 	n = n.WithChecks(nil).(*plan.InsertInto)
 	n.Destination = t
@@ -94,37 +96,19 @@ func (t *firingTable) Replacer(ctx *gms.Context) gms.RowReplacer {
 
 // Deleter implements gms.DeletableTable.
 func (t *firingTable) Deleter(ctx *gms.Context) gms.RowDeleter {
-	columns := t.InsertableTable.Schema(ctx)
-	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t, columns, compat.NewRowSet(nil, columns), make(map[uint64]bool)}
+	return &firingDeleter{t.InsertableTable.(gms.DeletableTable).Deleter(ctx), t}
 }
 
-// A firingDeleter deletes from one table of a join. The join may return a row of that table
-// several times, or not at all (all NULL).
+// A firingDeleter deletes rows of a table.
 type firingDeleter struct {
 	gms.RowDeleter
-	t       *firingTable
-	columns gms.Schema
-	rows    *compat.RowSet
-	gone    map[uint64]bool
+	t *firingTable
 }
 
-// Delete implements gms.RowDeleter. By the primary key, it recognizes a row that the join has
-// returned before; without a primary key, equal rows may be different rows.
+// Delete implements gms.RowDeleter. A row of a join that is all NULL is one of another table.
 func (f *firingDeleter) Delete(ctx *gms.Context, row gms.Row) error {
-	isMissing, isKeyed := true, false
-	for i, c := range f.columns {
-		isMissing = isMissing && row[i] == nil
-		isKeyed = isKeyed || c.PrimaryKey
-	}
-	if isMissing {
+	if f.t.isJoined && !slices.ContainsFunc(row, func(v any) bool { return v != nil }) {
 		return nil
-	}
-	if isKeyed {
-		key, err := f.rows.Key(ctx, row)
-		if err != nil || f.gone[key] {
-			return err
-		}
-		f.gone[key] = true
 	}
 	return f.t.delete(ctx, f.RowDeleter, row)
 }
@@ -226,16 +210,26 @@ func (t *firingTable) check(ctx *gms.Context, row gms.Row) error {
 	return nil
 }
 
+// fire runs triggers for a row.
+func (t *firingTable) fire(ctx *gms.Context, all []*plan.TriggerExecutor, row gms.Row) (gms.Row, error) {
+	return fire(ctx, t.a, all, row)
+}
+
+// fire runs triggers for a row.
+func (f *fired) fire(ctx *gms.Context, all []*plan.TriggerExecutor, row gms.Row) (gms.Row, error) {
+	return fire(ctx, f.a, all, row)
+}
+
 // fire runs triggers for a row, and returns the row as they have changed it. A duplicate key
 // in a trigger's own statement is an error that the outer statement must not handle as its
 // own.
-func (t *firingTable) fire(ctx *gms.Context, all []*plan.TriggerExecutor, row gms.Row) (gms.Row, error) {
+func fire(ctx *gms.Context, a *analyzer.Analyzer, all []*plan.TriggerExecutor, row gms.Row) (gms.Row, error) {
 	for _, x := range all {
 		n, err := x.WithChildren(ctx, &oneRow{row: row}, x.Right())
 		if err != nil {
 			return nil, err
 		}
-		rows, err := t.a.ExecBuilder.Build(ctx, n, nil)
+		rows, err := a.ExecBuilder.Build(ctx, n, nil)
 		if err != nil {
 			return nil, err
 		}

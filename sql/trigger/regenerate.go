@@ -1,8 +1,6 @@
 package trigger
 
 import (
-	"strings"
-
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 
@@ -32,27 +30,33 @@ type regenerator struct {
 }
 
 // regenerators returns a list with the regenerator of a table; it is empty if the table has no
-// generated columns. Rows end with the given columns; name, if not empty, says which of them are
-// the table's.
-func regenerators(columns gms.Schema, name string, table gms.Node) []regenerator {
-	resolved, ok := resolvedIn(table).(*plan.ResolvedTable)
-	if !ok {
+// generated columns. Rows end with the given columns, which are the table's.
+func regenerators(columns gms.Schema, table gms.Node) []regenerator {
+	info := infoOf(table)
+	if info == nil || !info.Generates() {
 		return nil
 	}
-	ours, ok := gms.GetUnderlyingTable(resolved.Table).(*store.Table)
-	if !ok || !ours.Info.Generates() {
-		return nil
-	}
-	r := regenerator{info: ours.Info}
-	for i, c := range columns {
-		if name == "" || strings.EqualFold(c.Source, name) {
-			r.at = append(r.at, len(columns)-i)
-		}
+	r := regenerator{info: info}
+	for i := range columns {
+		r.at = append(r.at, len(columns)-i)
 	}
 	if len(r.at) != len(r.info.Schema.Schema) {
 		return nil
 	}
 	return []regenerator{r}
+}
+
+// infoOf returns what is known of the first table within a node, nil if it is not one of ours.
+func infoOf(n gms.Node) *store.TableInfo {
+	resolved := resolvedIn(n)
+	if resolved == nil {
+		return nil
+	}
+	ours, ok := gms.GetUnderlyingTable(resolved.Table).(*store.Table)
+	if !ok {
+		return nil
+	}
+	return ours.Info
 }
 
 // regenerateInserted computes the generated columns of an INSERT's rows again after its
@@ -61,33 +65,11 @@ func regenerateInserted(ctx *gms.Context, n *plan.InsertInto) *plan.InsertInto {
 	if _, ok := n.Source.(*plan.TriggerExecutor); !ok {
 		return n
 	}
-	all := regenerators(n.Destination.Schema(ctx), "", n.Destination)
+	all := regenerators(n.Destination.Schema(ctx), n.Destination)
 	if len(all) == 0 {
 		return n
 	}
 	return n.WithSource(&regenerated{plan.UnaryNode{Child: n.Source}, all})
-}
-
-// regenerateUpdated computes the generated columns of an UPDATE's rows again after its BEFORE
-// triggers.
-func regenerateUpdated(ctx *gms.Context, n *plan.Update) (gms.Node, error) {
-	if _, ok := n.Child.(*plan.TriggerExecutor); !ok {
-		return n, nil
-	}
-	var all []regenerator
-	switch _, of := executors(n.Child); of := of.(type) {
-	case *plan.UpdateJoin:
-		columns := of.Child.(*plan.UpdateSource).Child.Schema(ctx)
-		for name, table := range of.UpdateTargets {
-			all = append(all, regenerators(columns, name, table)...)
-		}
-	case *plan.UpdateSource:
-		all = regenerators(of.Child.Schema(ctx), "", of.Child)
-	}
-	if len(all) == 0 {
-		return n, nil
-	}
-	return n.WithChildren(ctx, &regenerated{plan.UnaryNode{Child: n.Child}, all})
 }
 
 // String implements gms.Node.

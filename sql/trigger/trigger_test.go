@@ -94,7 +94,7 @@ func TestTriggersOfJoinedDeletes(t *testing.T) {
 		{setup + "delete t from t join m on m.t = t.id", log, "bd 1\nad 1\n"},
 		{setup + "delete x, m from t x join m on m.t = x.id", log, "bd 1\nad 1\nm 1\nm 2\n"},
 		{setup + "delete x, m from t x join m on m.t = x.id", "select (select count(*) from t), (select count(*) from m)", "1 | 1\n"},
-		{setup + "delete from t, m using m left join t on m.t = t.id where m.id > 1", log, "bd 1\nad 1\nm 2\nm 3\n"},
+		{setup + "delete from t, m using m left join t on m.t = t.id where m.id > 1", log, "m 2\nm 3\nbd 1\nad 1\n"},
 		{setup + "delete t from t where id = 2", log, "bd 2\nad 2\n"},
 		{setup + "drop trigger ad; create trigger ad after delete on t for each row insert into nowhere values (1)", "delete t from t join m on m.t = t.id", "error 1146"},
 		{setup + "drop trigger m; create trigger m after delete on m for each row delete t from t where t.id = old.t; delete m from m where id = 1", log, "bd 1\nad 1\n"},
