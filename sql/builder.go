@@ -221,6 +221,8 @@ func (b *builder) statement(ctx *gms.Context, s *Session, n gms.Node, row gms.Ro
 		}
 	case *plan.ShowStatus:
 		return b.showStatus(ctx, n)
+	case *plan.RenameTable:
+		return b.rename(ctx, n)
 	case *plan.LockTables:
 		return b.lockTables(ctx, s)
 	case *plan.UnlockTables:

@@ -148,26 +148,6 @@ func (d *Database) DropTable(ctx *gms.Context, name string) error {
 	return tr.Fail(d.e.Store.Catalog.DropTable(tr.Tx, tbl))
 }
 
-// RenameTable implements gms.TableRenamer.
-func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
-	tr, err := store.DDL(ctx)
-	if err != nil {
-		return err
-	}
-	tbl, err := d.e.Store.Descriptor(ctx, tr, d.name, from)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return gms.ErrTableNotFound.New(from)
-	}
-	if err != nil {
-		return tr.Fail(err)
-	}
-	_, err = d.e.Store.Catalog.RenameTable(tr.Tx, tbl, d.name, to)
-	if errors.Is(err, catalog.ErrExists) {
-		return gms.ErrTableAlreadyExists.New(to)
-	}
-	return tr.Fail(err)
-}
-
 // GetCollation implements gms.CollatedDatabase.
 func (d *Database) GetCollation(ctx *gms.Context) gms.CollationID {
 	c := gms.Collation_Default

@@ -216,6 +216,7 @@ func useOurs(query string, stmt sqlparser.Statement) {
 	}
 	account.Note(stmt)
 	change.Note(stmt)
+	keepDatabases(stmt)
 	bareSubqueries(query, stmt)
 	compat.SetNames(query, stmt)
 	compat.WithBinaryCollations(stmt)

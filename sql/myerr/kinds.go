@@ -134,6 +134,8 @@ var (
 	InvalidGroupFunction = kind(1111, "Invalid use of group function")
 	MisplacedDefault     = kind(1064, "DEFAULT is possible as the value of a column in VALUES and SET only")
 	TriggerExists        = kind(1359, "Trigger already exists")
+	TriggerMoves         = kind(1435, "Trigger in wrong schema")
+	ViewMoves            = kind(1450, "Changing schema from '%s' to '%s' is not allowed")
 	CheckExists          = kind(3822, "Duplicate check constraint name '%s'.")
 	NotPartitioned       = kind(1505, "Partition management on a not partitioned table is not possible")
 	PartitionClause      = kind(1747, "PARTITION () clause on non partitioned table")

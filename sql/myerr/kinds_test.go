@@ -82,6 +82,8 @@ var kinds = []struct {
 	{"InvalidGroupFunction", InvalidGroupFunction.New(), 1111, "HY000", "Invalid use of group function"},
 	{"MisplacedDefault", MisplacedDefault.New(), 1064, "42000", "DEFAULT is possible as the value of a column in VALUES and SET only"},
 	{"TriggerExists", TriggerExists.New(), 1359, "HY000", "Trigger already exists"},
+	{"TriggerMoves", TriggerMoves.New(), 1435, "HY000", "Trigger in wrong schema"},
+	{"ViewMoves", ViewMoves.New("a", "b"), 1450, "HY000", "Changing schema from 'a' to 'b' is not allowed"},
 	{"CheckExists", CheckExists.New("a"), 3822, "HY000", "Duplicate check constraint name 'a'."},
 	{"NotPartitioned", NotPartitioned.New(), 1505, "HY000", "Partition management on a not partitioned table is not possible"},
 	{"PartitionClause", PartitionClause.New(), 1747, "HY000", "PARTITION () clause on non partitioned table"},

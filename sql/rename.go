@@ -1,0 +1,165 @@
+package sql
+
+import (
+	"errors"
+	"strings"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
+	"github.com/farmsql/farmsql/sql/myerr"
+	"github.com/farmsql/farmsql/sql/store"
+	"github.com/farmsql/farmsql/txn"
+)
+
+// go-mysql-server forgets the databases of the tables that RENAME TABLE and ALTER TABLE ... RENAME name:
+// they were renamed within the current database, or were not found. Here the parser puts the databases
+// into the names of the tables, and this file renames.
+
+// betweenNames is between the names of a database and of a table. No name contains it.
+const betweenNames = "\x00"
+
+// keepDatabases puts the databases that a RENAME names into the names of the tables.
+func keepDatabases(stmt sqlparser.Statement) {
+	switch stmt := stmt.(type) {
+	case *sqlparser.AlterTable:
+		for _, part := range stmt.Statements {
+			keepDatabases(part)
+		}
+	case *sqlparser.DDL:
+		if stmt.Action == sqlparser.RenameStr {
+			withDatabases(stmt.FromTables)
+			withDatabases(stmt.ToTables)
+		}
+	}
+}
+
+func withDatabases(names sqlparser.TableNames) {
+	for i, n := range names {
+		if db := n.DbQualifier.String(); db != "" {
+			names[i].Name = sqlparser.NewTableIdent(db + betweenNames + n.Name.String())
+		}
+	}
+}
+
+// rename renames tables and views, one after the other.
+func (b *builder) rename(ctx *gms.Context, n *plan.RenameTable) (gms.RowIter, error) {
+	for i, name := range n.OldNames {
+		from, old, err := b.placeOf(ctx, n, name)
+		if err != nil {
+			return nil, err
+		}
+		to, name, err := b.placeOf(ctx, n, n.NewNames[i])
+		if err != nil {
+			return nil, err
+		}
+		if err := renameOne(ctx, n, from, old, to, name); err != nil {
+			return nil, err
+		}
+	}
+	return gms.RowsToRowIter(gms.NewRow(types.NewOkResult(0))), nil
+}
+
+// placeOf returns the database and the name of a table, as RENAME names it.
+func (b *builder) placeOf(ctx *gms.Context, n *plan.RenameTable, name string) (*Database, string, error) {
+	db := n.Db.Name()
+	if at := strings.Index(name, betweenNames); at >= 0 {
+		db, name = name[:at], name[at+len(betweenNames):]
+	}
+	found, err := (&provider{b.e}).Database(ctx, db)
+	if err != nil {
+		return nil, "", err
+	}
+	return found.(*Database), name, nil
+}
+
+// renameOne renames a table or a view.
+func renameOne(ctx *gms.Context, n *plan.RenameTable, from *Database, old string, to *Database, name string) error {
+	within := *n
+	within.Db = from
+	table, isTable := within.TableExists(ctx, old)
+	isMove := !store.SameName(from.name, to.name)
+	switch {
+	case isTable && isMove:
+		return from.moveTable(ctx, old, to.name, name)
+	case isTable:
+		return within.RenameTable(ctx, from, table, old, name)
+	case isMove:
+		if _, exists, err := from.GetViewDefinition(ctx, old); err != nil || exists {
+			if err == nil {
+				err = myerr.ViewMoves.New(from.name, to.name)
+			}
+			return err
+		}
+		return gms.ErrTableNotFound.New(old)
+	}
+	isView, err := within.RenameView(ctx, from, ctx.GetViewRegistry(), old, name)
+	if err == nil && !isView {
+		err = gms.ErrTableNotFound.New(old)
+	}
+	return err
+}
+
+// RenameTable implements gms.TableRenamer.
+func (d *Database) RenameTable(ctx *gms.Context, from, to string) error {
+	return d.moveTable(ctx, from, d.name, to)
+}
+
+// moveTable gives a table another name, and perhaps another database, in which triggers cannot follow.
+func (d *Database) moveTable(ctx *gms.Context, from, db, to string) error {
+	tr, err := store.DDL(ctx)
+	if err != nil {
+		return err
+	}
+	tbl, err := d.e.Store.Descriptor(ctx, tr, d.name, from)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gms.ErrTableNotFound.New(from)
+	}
+	if err != nil {
+		return tr.Fail(err)
+	}
+	triggers, err := d.e.Store.Catalog.Triggers(tr.Tx, d.name, from)
+	if err != nil {
+		return tr.Fail(err)
+	}
+	if !store.SameName(db, d.name) {
+		switch {
+		case len(triggers) > 0:
+			return myerr.TriggerMoves.New()
+		case len(tbl.ForeignKeys)+len(tbl.ReferencedBy) > 0: // they hold within a database only
+			return myerr.NotSupported("moving a table with foreign keys to another database: drop them first")
+		}
+	}
+	_, err = d.e.Store.Catalog.RenameTable(tr.Tx, tbl, db, to)
+	if errors.Is(err, catalog.ErrExists) {
+		return gms.ErrTableAlreadyExists.New(to)
+	}
+	if err != nil {
+		return tr.Fail(err)
+	}
+	return tr.Fail(d.retarget(tr.Tx, triggers, to))
+}
+
+// retarget makes triggers those of another table. Each becomes a new object: what is known of an
+// object's text holds for as long as it lives.
+func (d *Database) retarget(t *txn.Tx, triggers []*catalog.Definition, table string) error {
+	for _, def := range triggers {
+		text, ok := compat.Retarget(def.Statement, gms.NewSqlModeFromString(def.SQLMode).ParserOptions(), table)
+		if !ok {
+			continue // it belongs to no table that can be known
+		}
+		if err := d.e.Store.Catalog.DropDefinition(t, catalog.Trigger, d.name, def.Name); err != nil {
+			return err
+		}
+		moved := *def
+		moved.Statement = text
+		if err := d.e.Store.Catalog.CreateDefinition(t, catalog.Trigger, d.name, &moved); err != nil {
+			return err
+		}
+	}
+	return nil
+}
