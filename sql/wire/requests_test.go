@@ -134,6 +134,31 @@ func TestFileLooksLikeRequests(t *testing.T) {
 	}
 }
 
+// LOAD DATA runs the table's INSERT triggers: it ran none.
+func TestTriggersOfLoadData(t *testing.T) {
+	s := newFarmServer(t)
+	db, err := stdsql.Open("mysql", "root@tcp("+s.addr.String()+")/")
+	must(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, q := range []string{
+		"SET GLOBAL local_infile = 1", "CREATE DATABASE test", "USE test", "CREATE TABLE t (a INT)", "CREATE TABLE log (a INT)",
+		"CREATE TRIGGER b BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.a * 10", "CREATE TRIGGER c AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a + 1)",
+	} {
+		_, err := db.Exec(q)
+		must(t, err)
+	}
+	driverlib.RegisterReaderHandler("numbers", func() io.Reader { return strings.NewReader("1\n2\n") })
+	defer driverlib.DeregisterReaderHandler("numbers")
+	_, err = db.Exec("LOAD DATA LOCAL INFILE 'Reader::numbers' INTO TABLE t")
+	must(t, err)
+	var rows, logged int
+	must(t, db.QueryRow("SELECT (SELECT SUM(a) FROM t), (SELECT SUM(a) FROM log)").Scan(&rows, &logged))
+	if rows != 30 || logged != 32 {
+		t.Errorf("rows of %d, triggers saw %d", rows, logged)
+	}
+}
+
 // A lineReader returns a line at a time.
 type lineReader struct{ left int }
 
