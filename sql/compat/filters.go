@@ -371,16 +371,26 @@ func withPrefix(ctx *gms.Context, l *expression.Like) gms.Expression {
 	if c, _ := plain.CollationCoercibility(ctx); c != typ.Collation() || c.Sorter() == nil {
 		return plain
 	}
-	prefix := []rune(literalPrefix(s))
-	if len(prefix) == 0 {
+	first, last := LikeBounds(s, typ.Collation(), typ.MaxCharacterLength())
+	if first == "" {
 		return plain
 	}
-	bounded := expression.NewAnd(expression.NewGreaterThanOrEqual(column, expression.NewLiteral(string(prefix), typ)), plain)
-	if room := int(typ.MaxCharacterLength()) - len(prefix); room >= 0 && room <= lastMax {
-		last := string(prefix) + strings.Repeat(lastOf(typ.Collation()), room)
+	bounded := expression.NewAnd(expression.NewGreaterThanOrEqual(column, expression.NewLiteral(first, typ)), plain)
+	if last != "" {
 		return expression.NewAnd(expression.NewLessThanOrEqual(column, expression.NewLiteral(last, typ)), bounded)
 	}
 	return bounded
+}
+
+// LikeBounds returns the first and the last of the texts of up to length characters that are like a
+// pattern, or more than those; empty where it knows no bound. Backslashes escape wildcards.
+func LikeBounds(pattern string, c gms.CollationID, length int64) (first, last string) {
+	first = literalPrefix(pattern)
+	room := length - int64(utf8.RuneCountInString(first))
+	if first != "" && room >= 0 && room <= lastMax {
+		last = first + strings.Repeat(lastOf(c), int(room))
+	}
+	return first, last
 }
 
 // literalPrefix returns the text of a pattern before its first wildcard.

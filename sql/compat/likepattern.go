@@ -89,6 +89,12 @@ func evalText(ctx *gms.Context, e gms.Expression, row gms.Row) (*string, error) 
 	return &s, nil
 }
 
+// NewLikeMatcher returns what matches texts of a collation with a pattern in which backslashes escape
+// wildcards.
+func NewLikeMatcher(c gms.CollationID, pattern string) (expression.LikeMatcher, error) {
+	return expression.ConstructLikeMatcher(c, escapedBy(pattern, '\\'), '\\')
+}
+
 // escapedBy rewrites a pattern, whose escape character is escape, to escape with backslashes. The
 // pattern may not be valid UTF-8.
 func escapedBy(pattern string, escape rune) string {

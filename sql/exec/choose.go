@@ -148,6 +148,9 @@ func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float6
 			keys += float64(len(ranges))
 			continue
 		}
+		if index != n.Table.PrimaryKey && areAll(ranges) {
+			return throughIndex * max(total, 1)
+		}
 		k, ok := r.s.Store.CountRanges(index, ranges, countedMax)
 		if !ok {
 			return max(total/2, countedMax)
@@ -155,4 +158,12 @@ func (r *run) count(ctx *gms.Context, n *plan.Scan, a *plan.Access, total float6
 		keys += float64(k)
 	}
 	return keys
+}
+
+// throughIndex is how much more than a row of the whole table one costs that an index leads to.
+const throughIndex = 2
+
+// areAll reports whether ranges of an index leave out nothing but NULL: LIKE '%a' bounds nothing else.
+func areAll(ranges []store.KeyRange) bool {
+	return len(ranges) == 1 && len(ranges[0].Low) <= 1 && len(ranges[0].High) <= 1
 }

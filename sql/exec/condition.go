@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/plan"
 	"github.com/farmsql/farmsql/sql/row"
 )
@@ -49,6 +50,8 @@ func (c *compiler) compile(cond plan.Condition) (test, bool) {
 		return c.membership(cond)
 	case plan.Same:
 		return c.sameness(cond)
+	case plan.Like:
+		return c.likeness(cond)
 	case plan.IsNull:
 		at := c.place(cond.Column)
 		return func(_ *gms.Context, r gms.Row) (truth, error) { return truthOf((r[at] == nil) != cond.Not), nil }, true
@@ -118,6 +121,29 @@ func (c *compiler) comparison(cond plan.Compare) (test, bool) {
 		}
 		return truthOf(holds(cond.Op, n)), nil
 	}, true
+}
+
+// likeness returns the test that a column is like a pattern.
+func (c *compiler) likeness(cond plan.Like) (test, bool) {
+	codec := c.codec(cond.Column)
+	v, ok := cond.Pattern.In(c.values)
+	if !ok {
+		return nil, false
+	}
+	with, ok := plan.Constant(codec, v)
+	pattern, isText := with.(string)
+	if !ok || !isText {
+		return func(*gms.Context, gms.Row) (truth, error) { return isUnknown, nil }, ok && with == nil
+	}
+	matcher, err := compat.NewLikeMatcher(codec.Collation, pattern)
+	at := c.place(cond.Column)
+	return func(_ *gms.Context, r gms.Row) (truth, error) {
+		if r[at] == nil {
+			return isUnknown, nil
+		}
+		s, ok := r[at].(string)
+		return truthOf(ok && matcher.Match(s)), unless(ok)
+	}, err == nil
 }
 
 // sameness returns the test that two columns are equal.

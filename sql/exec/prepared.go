@@ -108,7 +108,7 @@ func (p *prepared) build(ctx *gms.Context, s *Statement, values []plan.Value) (*
 	if err != nil {
 		return nil, ErrPlan
 	}
-	return plan.Build(ctx, root, p.tables, p.parameters)
+	return plan.Build(ctx, root, p.tables, p.parameters, values)
 }
 
 // take returns a query that nobody else runs, or a shared one.

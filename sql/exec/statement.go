@@ -222,6 +222,10 @@ func (s *Statement) prepare(ctx *gms.Context, tables []*store.TableInfo, values 
 
 // result runs the query.
 func (r *run) result(ctx *gms.Context) (*Result, error) {
+	var ok bool
+	if r.values, ok = r.query.Bind(ctx, r.values); !ok {
+		return nil, ErrPlan
+	}
 	if r.query.Change != nil {
 		ok, err := r.change(ctx)
 		return &Result{OK: ok, Planned: true}, err

@@ -32,13 +32,14 @@ type Branch struct {
 }
 
 // A Part bounds a column of an index: by values, if there are any, by NULL, by a column of the tables
-// that a join reads before, or by other bounds.
+// that a join reads before, or by other bounds and patterns.
 type Part struct {
 	Column int
 	Values []Operand
 	Null   bool
 	Outer  *int // the number of the column in the join's rows
 	Bounds []Compare
+	Likes  []Like
 }
 
 // isPoints reports whether the part gives single values.
@@ -52,7 +53,7 @@ func (p *Part) isSingle() bool { return len(p.Values) == 1 || p.Null || p.Outer 
 
 // IsUnique reports whether the branch reads whole unique keys.
 func (b *Branch) IsUnique(table *store.TableInfo) bool {
-	return (b.Index == table.PrimaryKey && !table.IsKeyless() || b.Index.Unique) && len(b.Parts) >= len(b.Index.Columns) &&
+	return (b.Index == table.PrimaryKey && !table.IsKeyless() || b.Index.Unique) && len(b.Parts) > 0 && len(b.Parts) >= len(b.Index.Columns) &&
 		!slices.ContainsFunc(b.Parts, func(p Part) bool { return !p.isEqual() })
 }
 
@@ -103,6 +104,9 @@ func (p Part) String() string {
 	for _, c := range p.Bounds {
 		s = append(s, c.String())
 	}
+	for _, c := range p.Likes {
+		s = append(s, c.String())
+	}
 	return fmt.Sprint(strings.Join(s, " "))
 }
 
@@ -117,6 +121,7 @@ func accesses(table *store.TableInfo, where Condition) []Access {
 		}
 		list = append(list, Access{Branches: []Branch{b}})
 	}
+	isBounded := len(list) == 0
 	for _, c := range all {
 		if or, ok := c.(Or); ok {
 			if a, ok := union(table, or); ok {
@@ -124,8 +129,22 @@ func accesses(table *store.TableInfo, where Condition) []Access {
 			}
 		}
 	}
+	for i := range list {
+		isBounded = isBounded || list[i].isBounded()
+	}
+	if !isBounded { // a pattern may bound nothing
+		list = append(list, Access{Branches: []Branch{{Index: table.PrimaryKey}}})
+	}
 	return list
 }
+
+// isBounded reports whether an access reads a part of an index for any values.
+func (a *Access) isBounded() bool {
+	return !slices.ContainsFunc(a.Branches, func(b Branch) bool { return len(b.Parts) > 0 && b.Parts[0].hasPatternsOnly() })
+}
+
+// hasPatternsOnly reports whether patterns are all that bounds a column.
+func (p *Part) hasPatternsOnly() bool { return !p.isPoints() && len(p.Bounds) == 0 }
 
 // branches returns the indexes of which a conjunction bounds the first column.
 func branches(table *store.TableInfo, all []Condition) []Branch {
@@ -147,7 +166,7 @@ func branch(table *store.TableInfo, k *store.KeyInfo, all []Condition) (Branch, 
 	}
 	for _, column := range k.LookupColumns() {
 		p := partOf(column, all)
-		if !p.isPoints() && len(p.Bounds) == 0 {
+		if !p.isPoints() && len(p.Bounds)+len(p.Likes) == 0 {
 			break
 		}
 		b.Parts = append(b.Parts, p)
@@ -184,6 +203,10 @@ func partOf(column int, all []Condition) Part {
 			if c.Column == column && !c.Not {
 				return Part{Column: column, Null: true}
 			}
+		case Like:
+			if c.Column == column {
+				p.Likes = append(p.Likes, c)
+			}
 		case equal:
 			if c.Column == column {
 				return Part{Column: column, Outer: &c.Outer}
@@ -191,7 +214,7 @@ func partOf(column int, all []Condition) Part {
 		}
 	}
 	if p.Values != nil {
-		p.Bounds = nil
+		p.Bounds, p.Likes = nil, nil
 	}
 	return p
 }
@@ -268,7 +291,7 @@ func order(table *store.TableInfo, list []Access, where Condition, by []Order) [
 // there is one value do not matter.
 func ordered(table *store.TableInfo, b *Branch, by []Order) (ok, reverse bool) {
 	k := b.Index
-	if k.Access == catalog.AccessHash || slices.ContainsFunc(k.Codecs, hasPrefix) {
+	if k.Access == catalog.AccessHash || k == table.PrimaryKey && table.IsKeyless() || slices.ContainsFunc(k.Codecs, hasPrefix) {
 		return false, false
 	}
 	columns, single := k.LookupColumns(), make(map[int]bool)

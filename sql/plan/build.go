@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -31,19 +32,29 @@ type Query struct {
 	Change *Change
 	// Insert is set for INSERT and REPLACE, which have no Rows.
 	Insert *Insert
+	// computed are expressions without columns: the values behind those of the statement.
+	computed []gms.Expression
+	// parameters are those in all expressions.
+	parameters []*Parameter
+	// count is the number of the statement's own values.
+	count int
 	// Shared is set if several goroutines may run the query at a time.
 	Shared bool
 }
 
 // String returns the plan as text.
 func (q *Query) String() string {
-	switch {
-	case q.Insert != nil:
+	if q.Insert != nil {
 		return q.Insert.String() + "\n"
-	case q.Change != nil:
-		return q.Change.String() + "\n" + Describe(q.Rows)
 	}
-	return Describe(q.Rows)
+	var b strings.Builder
+	for i, e := range q.computed {
+		fmt.Fprintf(&b, "%s is %s\n", Operand{At: q.count + i}, e)
+	}
+	if q.Change != nil {
+		fmt.Fprintln(&b, q.Change)
+	}
+	return b.String() + Describe(q.Rows)
 }
 
 // A builder makes a Query of a resolved tree.
@@ -52,13 +63,19 @@ type builder struct {
 	tables     []*store.TableInfo
 	parameters []int
 	shared     bool
+	// values are those for which the query is built; count is their number.
+	values []Value
+	count  int
+	// bound are the parameters in expressions, and computed the expressions without columns.
+	bound    []*Parameter
+	computed []gms.Expression
 }
 
 // Build returns the plan for a tree that go-mysql-server has resolved, in which a variable v1 stands
-// for the value of number parameters[0], and so on. tables are those that the tree reads. The error
+// for the value of number parameters[0], and so on, among values. tables are those that the tree reads. The error
 // is an ErrRefused if the tree has anything that this package does not know.
-func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameters []int) (*Query, error) {
-	b := &builder{ctx: ctx, tables: tables, parameters: parameters, shared: true}
+func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameters []int, values []Value) (*Query, error) {
+	b := &builder{ctx: ctx, tables: tables, parameters: parameters, shared: true, values: values, count: len(values)}
 	for _, t := range tables {
 		if t.HasVirtual {
 			return nil, refused("a virtual column")
@@ -80,6 +97,7 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 	if err != nil {
 		return nil, err
 	}
+	b.computed = nil // update has built the rows, too
 	rows, s, err := b.node(root)
 	if err != nil {
 		return nil, err
@@ -87,7 +105,7 @@ func Build(ctx *gms.Context, root gms.Node, tables []*store.TableInfo, parameter
 	if q.Rows, err = optimise(ctx, rows); err != nil {
 		return nil, err
 	}
-	q.Shared = b.shared
+	q.Shared, q.parameters, q.computed, q.count = b.shared, b.bound, b.computed, b.count
 	if q.Change == nil {
 		return q, prune(ctx, q.Rows)
 	}

@@ -142,6 +142,8 @@ func refusesNull(c Condition) []int {
 		return []int{c.Column}
 	case In:
 		return []int{c.Column}
+	case Like:
+		return []int{c.Column}
 	case Same:
 		return []int{c.Left, c.Right}
 	case IsNull:
@@ -251,6 +253,9 @@ func movedColumns(c Condition, by int) Condition {
 		c.Column += by
 		return c
 	case IsNull:
+		c.Column += by
+		return c
+	case Like:
 		c.Column += by
 		return c
 	case Same:

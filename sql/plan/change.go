@@ -84,7 +84,11 @@ func (b *builder) setter(e gms.Expression, s scope, before []Setter) (Setter, er
 	if out.Expr, err = b.expression(set.RightChild, s); err != nil {
 		return out, err
 	}
+	given := len(parametersOf(b.ctx, out.Expr)) > 0
 	gms.Inspect(b.ctx, out.Expr, func(_ *gms.Context, e gms.Expression) bool {
+		if _, ok := e.(*expression.Interval); ok && given {
+			err = refused("a sum of a time, whose text depends on that of the time")
+		}
 		f, ok := e.(*expression.GetField)
 		for _, x := range before {
 			if ok && x.Column.Index() == f.Index() {

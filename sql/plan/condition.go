@@ -64,6 +64,11 @@ type (
 		Column int
 		Not    bool
 	}
+	// Like is true if a column is like a pattern, in which backslashes escape wildcards.
+	Like struct {
+		Column  int
+		Pattern Operand
+	}
 	// Other is a condition that go-mysql-server evaluates.
 	Other struct{ Expr gms.Expression }
 )
@@ -95,6 +100,9 @@ func (c IsNull) String() string { return fmt.Sprintf("(%s #%d)", named("null", c
 
 // String returns the condition as plans show it.
 func (c Same) String() string { return fmt.Sprintf("(= #%d #%d)", c.Left, c.Right) }
+
+// String returns the condition as plans show it.
+func (c Like) String() string { return fmt.Sprintf("(like #%d %s)", c.Column, c.Pattern) }
 
 // String returns the condition as plans show it.
 func (c Other) String() string { return "(" + c.Expr.String() + ")" }

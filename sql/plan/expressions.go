@@ -2,12 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	gmsplan "github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
@@ -49,10 +51,14 @@ func (s scope) column(e gms.Expression) (int, bool) {
 // expression returns an expression over the rows of a scope, with the corrections that
 // go-mysql-server's expressions need.
 func (b *builder) expression(e gms.Expression, s scope) (gms.Expression, error) {
+	e, _, err := b.bind(e)
+	if err != nil {
+		return nil, err
+	}
 	if err := b.known(e); err != nil {
 		return nil, err
 	}
-	e, err := corrected(b.ctx, e)
+	e, err = corrected(b.ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +75,37 @@ func (b *builder) expression(e gms.Expression, s scope) (gms.Expression, error) 
 		return f.WithIndex(at), transform.NewTree, nil
 	})
 	return e, err
+}
+
+// bind puts Parameters for the variables in an expression that stand for the statement's values; isSame
+// is set if there are none.
+func (b *builder) bind(e gms.Expression) (bound gms.Expression, isSame bool, err error) {
+	if o, ok := b.operand(e); ok {
+		p, ok := NewParameter(b.ctx, o, b.values)
+		if !ok {
+			return nil, false, refused("the value of %s", o)
+		}
+		p.class = p.classOf(b.values)
+		b.bound = append(b.bound, p)
+		return p, false, nil
+	}
+	children := slices.Clone(e.Children())
+	isSame = true
+	for i, c := range children {
+		if c == nil {
+			continue
+		}
+		x, same, err := b.bind(c)
+		if err != nil {
+			return nil, false, err
+		}
+		children[i], isSame = x, isSame && same
+	}
+	if isSame {
+		return e, true, nil
+	}
+	bound, err = e.WithChildren(b.ctx, children...)
+	return bound, false, err
 }
 
 // expressions applies expression to several.
@@ -123,18 +160,18 @@ func corrected(ctx *gms.Context, e gms.Expression) (gms.Expression, error) {
 var knownExpressions = func() map[string]bool {
 	known := make(map[string]bool)
 	for _, name := range strings.Fields(`
-		*expression.GetField *expression.Literal *expression.Alias *expression.Arithmetic *expression.UnaryMinus
+		*plan.Parameter *expression.GetField *expression.Literal *expression.Alias *expression.Arithmetic *expression.UnaryMinus
 		*expression.Equals *expression.GreaterThan *expression.GreaterThanOrEqual *expression.LessThan
 		*expression.LessThanOrEqual *expression.NullSafeEquals *expression.And *expression.Or *expression.Not
-		*expression.IsNull *expression.Between *expression.Case *expression.CaseBranch *expression.Like
+		*expression.IsNull *expression.Between *expression.InTuple expression.Tuple *expression.Case *expression.CaseBranch *expression.Like
 		*function.Upper *function.Lower *function.Concat *function.Coalesce *function.IfNull *function.If *function.NullIf
 		*function.Length *function.CharLength *function.Substring *function.Trim function.Left function.Right *function.Unhex
 		*function.Now function.CurrDate *function.Date *function.Year *function.Month *function.Day *function.DateDiff
 		*function.DateAdd *function.DateSub *expression.Interval
-		*function.Round *function.Greatest *function.Least *expression.IntDiv *expression.Mod *expression.Convert
+		*function.Round *function.Greatest *function.Least *function.AbsVal *expression.Div *expression.IntDiv *expression.Mod *expression.Convert
 		*json.JSONExtract *json.JSONUnquote
-		*aggregation.Count *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
-		*compat.ExactAggregate *compat.collated *compat.exactDatetime *compat.measuredCall *compat.scalarCall *compat.asText *compat.possibleTime`) {
+		*aggregation.Count *aggregation.CountDistinct *aggregation.Sum *aggregation.Avg *aggregation.Min *aggregation.Max
+		*compat.ExactAggregate *compat.collated *compat.exactDatetime *compat.measuredCall *compat.scalarCall *compat.asText *compat.possibleTime *compat.numberAsDate`) {
 		known[name] = true
 	}
 	return known
@@ -151,6 +188,12 @@ func (b *builder) known(e gms.Expression) (err error) {
 			err = refused("%s of an ENUM or SET, which goes by its texts", name)
 		case isMixedNullSafe(b.ctx, e):
 			err = refused("<=> of values of several types")
+		case hasDrawnPattern(b.ctx, e):
+			err = refused("LIKE of a pattern that is not kept")
+		case isOfBytes(b.ctx, e):
+			err = refused("a comparison of bytes")
+		case isMixedTimes(b.ctx, e):
+			err = refused("a comparison of times with numbers")
 		case isMixedNumbers(b.ctx, e):
 			err = refused("a comparison of doubles with decimals")
 		}
@@ -184,6 +227,78 @@ func isMixedNumbers(ctx *gms.Context, e gms.Expression) bool {
 		doubles, decimals = doubles || types.IsFloat(t), decimals || types.IsDecimal(t)
 	}
 	return doubles && decimals
+}
+
+// hasDrawnPattern reports whether an expression is a LIKE whose pattern differs from one execution to the
+// next: go-mysql-server keeps the first.
+func hasDrawnPattern(ctx *gms.Context, e gms.Expression) bool {
+	l, ok := e.(*expression.Like)
+	return ok && len(parametersOf(ctx, l.RightChild)) > 0
+}
+
+// isOfBytes reports whether an expression compares bytes of which the statement gives some:
+// go-mysql-server decides by their values, when it plans, whether they are text.
+func isOfBytes(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case expression.Comparer, *expression.Between, *expression.InTuple:
+		return hasBytes(ctx, e) && len(parametersOf(ctx, e)) > 0
+	}
+	return false
+}
+
+// hasBytes reports whether an expression makes bytes of a part of its operands, or has bytes among them.
+func hasBytes(ctx *gms.Context, e gms.Expression) (has bool) {
+	gms.Inspect(ctx, e, func(ctx *gms.Context, e gms.Expression) bool {
+		switch e := e.(type) {
+		case *function.Unhex:
+			has = true
+		case *Parameter:
+			has = has || types.IsBinaryType(e.Type(ctx))
+		}
+		return !has
+	})
+	return has
+}
+
+// isMixedTimes reports whether an expression compares times with numbers, or with texts that are computed, of which the
+// statement gives some: go-mysql-server reads them as times when it plans. It notes the parameters whose texts it reads so.
+func isMixedTimes(ctx *gms.Context, e gms.Expression) bool {
+	switch e.(type) {
+	case expression.Comparer, *expression.Between, *expression.InTuple:
+	default:
+		return false
+	}
+	areTimes, areOthers := false, false
+	var texts []*Parameter
+	for _, c := range operands(e) {
+		t, given := c.Type(ctx), parametersOf(ctx, c)
+		p, isParameter := c.(*Parameter)
+		switch {
+		case types.IsTime(t) || types.IsTimespan(t):
+			areTimes = true
+		case isParameter && types.IsTextOnly(t):
+			texts = append(texts, p)
+		case len(given) > 0 || types.IsNumber(t):
+			areOthers = true
+		}
+	}
+	for _, p := range texts {
+		p.isTime = p.isTime || areTimes
+	}
+	_, isList := e.(*expression.InTuple) // which has not been planned before
+	return areTimes && (areOthers && len(parametersOf(ctx, e)) > 0 || isList)
+}
+
+// operands returns what an expression compares: those of a list are among them.
+func operands(e gms.Expression) (all []gms.Expression) {
+	for _, c := range e.Children() {
+		if t, ok := c.(expression.Tuple); ok {
+			all = append(all, operands(t)...)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // isEndOfElements reports whether an expression is MIN or MAX of an ENUM or SET.

@@ -12,6 +12,8 @@ import (
 // the others, whose values are part of the statement's meaning or of its result's names, are fixed.
 type Literals struct {
 	isParameter []bool
+	// isTyped has the parameters that are part of expressions: a plan is for one class of their values.
+	isTyped []bool
 	// Tables are the statement's tables.
 	Tables []TableName
 	// Changes is set for statements that change rows, and Inserts for INSERT and REPLACE.
@@ -29,7 +31,7 @@ type TableName struct{ DB, Table string }
 // LiteralsOf returns what becomes of n literals, for which the statement has parameters; false if the
 // statement is not one that this package plans.
 func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
-	l := &Literals{isParameter: make([]bool, n), Changes: true}
+	l := &Literals{isParameter: make([]bool, n), isTyped: make([]bool, n), Changes: true}
 	switch s := stmt.(type) {
 	case *sqlparser.Select:
 		o := s.QueryOpts
@@ -47,7 +49,7 @@ func LiteralsOf(stmt sqlparser.Statement, n int) (*Literals, bool) {
 			return nil, false
 		}
 		for _, a := range s.Exprs {
-			l.operand(a.Expr)
+			l.assigned(a.Expr)
 		}
 		return l, l.clauses(s.TableExprs, s.Where, s.Limit) && len(l.Tables) <= 1
 	case *sqlparser.Delete:
@@ -171,10 +173,7 @@ func (l *Literals) condition(e sqlparser.Expr) {
 	case *sqlparser.ParenExpr:
 		l.condition(e.Expr)
 	case *sqlparser.RangeCond:
-		if isColumn(e.Left) && isOperand(e.From) && isOperand(e.To) {
-			l.operand(e.From)
-			l.operand(e.To)
-		}
+		l.compared(e.Left, e.From, e.To)
 	case *sqlparser.ComparisonExpr:
 		if q, ok := e.Right.(*sqlparser.Subquery); ok && e.Operator == sqlparser.InStr {
 			l.subquery(q)
@@ -183,6 +182,8 @@ func (l *Literals) condition(e sqlparser.Expr) {
 		l.comparison(e)
 	case *sqlparser.ExistsExpr:
 		l.subquery(e.Subquery)
+	case *sqlparser.IsExpr:
+		l.typed(e.Expr)
 	}
 }
 
@@ -202,12 +203,12 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 	switch e.Operator {
 	case sqlparser.EqualStr, sqlparser.NotEqualStr, sqlparser.LessThanStr, sqlparser.LessEqualStr, sqlparser.GreaterThanStr, sqlparser.GreaterEqualStr:
 		switch {
-		case isColumn(e.Left):
-			l.operand(e.Right)
-		case isColumn(e.Right):
-			l.operand(e.Left)
 		case isRow && e.Operator != sqlparser.EqualStr && e.Operator != sqlparser.NotEqualStr: // see compat.ComparedRows
 			l.rows(columns, sqlparser.ValTuple{e.Right})
+		case isColumn(e.Right):
+			l.compared(e.Right, e.Left)
+		default:
+			l.compared(e.Left, e.Right)
 		}
 	case sqlparser.InStr, sqlparser.NotInStr:
 		values, ok := e.Right.(sqlparser.ValTuple)
@@ -215,12 +216,28 @@ func (l *Literals) comparison(e *sqlparser.ComparisonExpr) {
 			l.rows(columns, values)
 			return
 		}
-		if !ok || !isColumn(e.Left) || slices.ContainsFunc(values, func(v sqlparser.Expr) bool { return !isOperand(v) }) {
-			return
+		if ok {
+			l.compared(e.Left, values...)
 		}
-		for _, v := range values {
+	case sqlparser.LikeStr, sqlparser.NotLikeStr:
+		if e.Escape == nil && isColumn(e.Left) { // other patterns are kept as they were first
+			l.operand(e.Right)
+		}
+	}
+}
+
+// compared takes the literals that are compared with an expression.
+func (l *Literals) compared(e sqlparser.Expr, with ...sqlparser.Expr) {
+	isExpression := func(e sqlparser.Expr) bool { return !isOperand(e) }
+	if isColumn(e) && !slices.ContainsFunc(with, isExpression) {
+		for _, v := range with {
 			l.operand(v)
 		}
+		return
+	}
+	l.typed(e)
+	for _, v := range with {
+		l.typed(v)
 	}
 }
 
@@ -275,10 +292,13 @@ func numberOf(e sqlparser.Expr) (int, bool) {
 	return n - 1, err == nil && n > 0
 }
 
-// Key appends the fixed literals among the values of a statement to dst.
+// Key appends the fixed literals among the values of a statement to dst, and the classes of those that
+// are parts of expressions.
 func (l *Literals) Key(dst []byte, values []Value) []byte {
 	for i, v := range values {
 		switch {
+		case l.isTyped[i]:
+			dst = v.class(dst)
 		case l.isParameter[i]:
 		case v.IsNull:
 			dst = append(dst, 'n')

@@ -9,6 +9,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 var _ gms.Expression = (*Parameter)(nil)
@@ -19,6 +22,10 @@ type Parameter struct {
 	*expression.Literal
 	operand Operand
 	text    gms.Type // the type of texts
+	// class is that of the values which the parameter may have, empty for any.
+	class string
+	// isTime is set if its text is compared with a time.
+	isTime bool
 }
 
 // NewParameter returns the parameter for one of a statement's values, or its negative.
@@ -30,7 +37,7 @@ func NewParameter(ctx *gms.Context, o Operand, values []Value) (*Parameter, bool
 // Bind gives the parameter its value; false if go-mysql-server would make no literal of it.
 func (p *Parameter) Bind(values []Value) bool {
 	v, ok := p.operand.In(values)
-	if !ok {
+	if !ok || p.class != "" && p.class != p.classOf(values) || p.isTime && !isTime(v) {
 		return false
 	}
 	switch {
@@ -50,6 +57,20 @@ func (p *Parameter) Bind(values []Value) bool {
 		p.Literal = expression.NewLiteral(v.Text, p.text)
 	}
 	return true
+}
+
+// isTime reports whether a value is NULL, or a text that is a date, or a date and time, in the form in which
+// times are shown.
+func isTime(v Value) bool {
+	_, isDate := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: catalog.KindDate}}, v)
+	_, isMoment := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: catalog.KindDatetime}}, v)
+	return isDate || isMoment
+}
+
+// classOf returns the class of the parameter's value; empty if it cannot be negated.
+func (p *Parameter) classOf(values []Value) string {
+	v, _ := p.operand.In(values)
+	return string(v.class(nil))
 }
 
 // bindDecimal is Bind for a decimal: the literal's type has as many digits as the text.

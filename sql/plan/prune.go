@@ -262,6 +262,8 @@ func noteColumns(c Condition, used map[int]bool) {
 		used[c.Column] = true
 	case IsNull:
 		used[c.Column] = true
+	case Like:
+		used[c.Column] = true
 	case Same:
 		used[c.Left], used[c.Right] = true, true
 	}

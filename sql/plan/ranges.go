@@ -7,6 +7,7 @@ import (
 
 	gms "github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/farmsql/farmsql/sql/compat"
 	"github.com/farmsql/farmsql/sql/row"
 	"github.com/farmsql/farmsql/sql/store"
 )
@@ -111,7 +112,34 @@ func (p *Part) bounds(t gms.Type, codec *row.KeyCodec, values []Value) (e gms.My
 			e.LowerBound = gms.Below{Key: v, Typ: t}
 		}
 	}
+	for _, l := range p.Likes {
+		v, ok := constant(codec, l.Pattern, values)
+		pattern, isText := v.(string)
+		if !ok || !isText {
+			return e, false, ok && v == nil // nothing is like NULL
+		}
+		between(&e, codec, t, pattern)
+	}
 	return e, true, true
+}
+
+// between bounds a column by those texts that are like a pattern, unless it is bounded at that end.
+func between(e *gms.MySQLRangeColumnExpr, codec *row.KeyCodec, t gms.Type, pattern string) {
+	typ, ok := t.(gms.StringType)
+	if !ok {
+		return
+	}
+	length := typ.MaxCharacterLength()
+	if codec.Prefix > 0 { // of which an index has no more
+		length = int64(codec.Prefix)
+	}
+	first, last := compat.LikeBounds(pattern, codec.Collation, length)
+	if _, free := e.LowerBound.(gms.AboveNull); free && first != "" {
+		e.LowerBound = gms.Below{Key: first, Typ: t}
+	}
+	if _, free := e.UpperBound.(gms.AboveAll); free && last != "" {
+		e.UpperBound = gms.Above{Key: last, Typ: t}
+	}
 }
 
 // constant returns the value of an operand in the Go type of a column.

@@ -25,13 +25,14 @@ const (
 	Decimal      // digits with a point among them, after a sign perhaps
 	Float        // a number with an exponent
 	Bytes        // the bytes of X'4142'
+	Moment       // a date, or a date and time, that was computed
 )
 
 // A Value is a literal of a statement, or the value bound to a parameter: a whole number, a string,
 // NULL or, if it has another form, what its text says.
 type Value struct {
 	Text     string // the value of a string
-	Number   int64  // the value of a number
+	Number   int64  // the value of a number; the microseconds since 1970 of a Moment
 	IsNumber bool
 	IsNull   bool
 	Form     Form
@@ -136,6 +137,8 @@ func Constant(k *row.KeyCodec, v Value) (any, bool) {
 			return nil, false
 		}
 		return k.Whole(v.Number)
+	case v.Form == Moment:
+		return time.UnixMicro(v.Number).UTC(), k.Kind == catalog.KindDate || k.Kind == catalog.KindDatetime
 	case k.Kind == catalog.KindDecimal:
 		return decimalOf(k, v)
 	case k.Kind == catalog.KindVarbinary:

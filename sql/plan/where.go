@@ -3,6 +3,8 @@ package plan
 import (
 	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+
+	"github.com/farmsql/farmsql/sql/row"
 )
 
 // This file makes conditions of the expressions of a WHERE.
@@ -29,6 +31,10 @@ func (b *builder) condition(e gms.Expression, s scope) (Condition, error) {
 		}
 	case *expression.InTuple:
 		if c, ok := b.in(e, s); ok {
+			return c, nil
+		}
+	case *expression.Like:
+		if c, ok := b.like(e, s); ok {
 			return c, nil
 		}
 	case expression.Comparer:
@@ -60,9 +66,22 @@ func (b *builder) comparable(e gms.Expression, op Op, s scope) (int, bool) {
 
 func (b *builder) between(e *expression.Between, s scope) (Condition, bool) {
 	column, ok := b.comparable(e.Val, LessEqual, s)
-	lo, isLo := b.operand(e.Lower)
-	hi, isHi := b.operand(e.Upper)
-	return And{Compare{column, GreaterEqual, lo}, Compare{column, LessEqual, hi}}, ok && isLo && isHi
+	if !ok {
+		return nil, false
+	}
+	lo, isLo := b.value(e.Lower, s.codecs[column])
+	hi, isHi := b.value(e.Upper, s.codecs[column])
+	return And{Compare{column, GreaterEqual, lo}, Compare{column, LessEqual, hi}}, isLo && isHi
+}
+
+// like returns the condition that a column is like a parameter.
+func (b *builder) like(e *expression.Like, s scope) (Condition, bool) {
+	column, ok := s.column(e.Left())
+	if !ok || e.Escape != nil || !row.IsCharacter(s.codecs[column].Kind) || !isComparable(s.codecs[column], Equal) {
+		return nil, false
+	}
+	pattern, ok := b.operand(e.Right())
+	return Like{column, pattern}, ok && !pattern.Negative
 }
 
 func (b *builder) in(e *expression.InTuple, s scope) (Condition, bool) {
@@ -76,7 +95,7 @@ func (b *builder) in(e *expression.InTuple, s scope) (Condition, bool) {
 	}
 	in := In{Column: column}
 	for _, x := range list {
-		o, ok := b.operand(x)
+		o, ok := b.value(x, s.codecs[column])
 		if !ok {
 			return nil, false
 		}
@@ -100,8 +119,11 @@ func (b *builder) rowsIn(columns expression.Tuple, list gms.Expression, s scope)
 		var and And
 		for i, v := range values {
 			column, ok := b.comparable(columns[i], Equal, s)
-			o, isOperand := b.operand(v)
-			if !ok || !isOperand {
+			if !ok {
+				return nil, false
+			}
+			o, ok := b.value(v, s.codecs[column])
+			if !ok {
 				return nil, false
 			}
 			and = append(and, Compare{column, Equal, o})
@@ -120,12 +142,15 @@ func (b *builder) compare(e expression.Comparer, s scope) (Condition, bool) {
 		return same, true
 	}
 	if column, ok := b.comparable(e.Left(), op, s); ok {
-		o, ok := b.operand(e.Right())
+		o, ok := b.value(e.Right(), s.codecs[column])
 		return Compare{column, op, o}, ok
 	}
 	column, ok := b.comparable(e.Right(), op, s)
-	o, isOperand := b.operand(e.Left())
-	return Compare{column, op.turned(), o}, ok && isOperand
+	if !ok {
+		return nil, false
+	}
+	o, ok := b.value(e.Left(), s.codecs[column])
+	return Compare{column, op.turned(), o}, ok
 }
 
 // same returns the condition that two columns are equal; false if their types differ in how values are

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
+
+	"github.com/farmsql/farmsql/catalog"
+	"github.com/farmsql/farmsql/sql/row"
+)
+
+// This file computes the values of a statement that are expressions without columns: they are evaluated
+// once for each execution, and are then values as literals are, by which an index is read.
+
+// value returns the operand that an expression is which is compared with a column: a parameter, or the
+// value of an expression without columns; false if it is none, or is not compared as values of the
+// column's type are.
+func (b *builder) value(e gms.Expression, k *row.KeyCodec) (Operand, bool) {
+	if o, ok := b.operand(e); ok {
+		return o, true
+	}
+	if _, isLiteral := e.(*expression.Literal); isLiteral { // a NULL, or TRUE
+		return Operand{}, false
+	}
+	shared := b.shared
+	x, err := b.expression(e, scope{})
+	if err != nil || !isComputable(b.ctx, x, k) {
+		b.shared = shared
+		return Operand{}, false
+	}
+	b.shared = false
+	b.computed = append(b.computed, x)
+	return Operand{At: b.count + len(b.computed) - 1}, true
+}
+
+// isComputable reports whether the values of an expression are compared with a column as literals are
+// that Constant admits.
+func isComputable(ctx *gms.Context, e gms.Expression, k *row.KeyCodec) bool {
+	t := e.Type(ctx)
+	switch {
+	case k.IsInteger():
+		return types.IsInteger(t)
+	case row.IsCharacter(k.Kind):
+		_, coercibility := gms.GetCoercibility(ctx, e)
+		s, ok := t.(gms.StringType)
+		return ok && types.IsTextOnly(t) && s.CharacterSet() == gms.CharacterSet_utf8mb4 && coercibility > columnCoercibility && !hasBytes(ctx, e)
+	}
+	switch k.Kind {
+	case catalog.KindDecimal:
+		return types.IsInteger(t) || types.IsDecimal(t)
+	case catalog.KindDate, catalog.KindDatetime:
+		return isTemporal(t)
+	case catalog.KindVarbinary:
+		return types.IsText(t)
+	}
+	return false
+}
+
+// columnCoercibility is the coercibility of a column: its collation decides beside that of a function of
+// constants, whose coercibility is greater.
+const columnCoercibility = 2
+
+// Bind returns the values of a statement and, behind them, those that the query computes for this
+// execution, and gives the query's expressions these values; false if go-mysql-server has to plan the
+// statement for them.
+func (q *Query) Bind(ctx *gms.Context, values []Value) ([]Value, bool) {
+	for _, p := range q.parameters {
+		if !p.Bind(values) {
+			return nil, false
+		}
+	}
+	if len(q.computed) == 0 {
+		return values, true
+	}
+	all := append(make([]Value, 0, len(values)+len(q.computed)), values...)
+	for _, e := range q.computed {
+		x, err := e.Eval(ctx, nil)
+		if err != nil {
+			return nil, false
+		}
+		v, ok := computedValue(ctx, x)
+		if ok && isTemporal(e.Type(ctx)) {
+			v, ok = v.moment()
+		}
+		if !ok {
+			return nil, false
+		}
+		all = append(all, v)
+	}
+	return all, true
+}
+
+// computedValue returns what an expression has evaluated to as a Value; false if it is of a kind that
+// Values are not.
+func computedValue(ctx *gms.Context, x any) (Value, bool) {
+	x, err := gms.UnwrapAny(ctx, x)
+	if err != nil {
+		return Value{}, false
+	}
+	if n, ok := row.Signed(x); ok {
+		return Value{Number: n, IsNumber: true}, true
+	}
+	if n, ok := row.Unsigned(x); ok {
+		return Value{Number: int64(n), IsNumber: true}, n <= math.MaxInt64
+	}
+	switch x := x.(type) {
+	case nil:
+		return Value{IsNull: true}, true
+	case bool:
+		return Value{Number: map[bool]int64{true: 1}[x], IsNumber: true}, true
+	case string:
+		return Value{Text: x}, true
+	case []byte:
+		return Value{Text: string(x), Form: Bytes}, true
+	case decimal.Decimal:
+		return Value{Text: x.String(), Form: Decimal}, true
+	case time.Time:
+		return Value{Number: x.UnixMicro(), Form: Moment}, x.Year() >= firstYear && x.Year() <= lastYear
+	}
+	return Value{}, false
+}
+
+func isTemporal(t gms.Type) bool {
+	return types.IsDateType(t) || types.IsDatetimeType(t) || types.IsTimestampType(t)
+}
+
+// moment returns the value of an expression whose type is a date or a date and time as a Moment:
+// go-mysql-server's DATE() returns texts. It returns false for other texts than times are shown as.
+func (v Value) moment() (Value, bool) {
+	if v.IsNull || v.Form == Moment {
+		return v, true
+	}
+	for _, kind := range []catalog.Kind{catalog.KindDate, catalog.KindDatetime} {
+		x, ok := Constant(&row.KeyCodec{ValueCodec: row.ValueCodec{Kind: kind}}, v)
+		if t, isTime := x.(time.Time); ok && isTime {
+			return Value{Number: t.UnixMicro(), Form: Moment}, true
+		}
+	}
+	return Value{}, false
+}
+
+// The years of moments that go-mysql-server and MySQL understand alike.
+const firstYear, lastYear = 1000, 9999
+
+// class appends what the type of a value's literal depends on, besides its length: expressions are
+// corrected for the types of their operands.
+func (v Value) class(dst []byte) []byte {
+	switch {
+	case v.IsNull:
+		return append(dst, 'n')
+	case v.IsNumber && types.IsUnsigned(wholeLiteral(v.Number).Typ):
+		return append(dst, 'u')
+	case v.IsNumber && v.Number != int64(int32(v.Number)):
+		return append(dst, 'l')
+	case v.IsNumber:
+		return append(dst, 'i')
+	case v.Form == Decimal:
+		precision, scale := expression.GetDecimalPrecisionAndScale(v.Text)
+		return append(strconv.AppendUint(append(strconv.AppendUint(append(dst, 'd'), uint64(precision), 10), '.'), uint64(scale), 10), ' ')
+	}
+	return append(dst, "s?fb"[v.Form])
+}
